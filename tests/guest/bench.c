@@ -6,8 +6,8 @@
  *           [mode=lossless|flat] [batch=N] [group=N] [rate=N]
  *     bench serial=1
  *
- * Without device and channel, all devices are measured in turn.  With serial,
- * the host sends lines as above on the serial port; "quit" is the last one.
+ * Without device and channel, all devices are measured in turn.  With serial=1,
+ * the host sends such "bench ..." lines to the serial port, and "quit" at last.
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -38,7 +38,7 @@ static bool pause_hook(uint64_t ticks, uint64_t tries)
     if (!tries) {
         waiting_since = now;
     }
-    /* There is no timer: push in a producer that waits. */
+    /* The payload has no timer, so push events while the producer waits. */
     if (ticks && now - pushed_at >= push_ticks) {
         pushed_at = now;
         ht_stream_push(producer);
@@ -100,7 +100,7 @@ static struct ht_stream *open_stream(unsigned index)
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
-        /* The first access to a page would be an exit of another kind. */
+        /* Access each page now: its first access causes an exit. */
         memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
                               dev->caps.packets);
     }
@@ -130,7 +130,7 @@ static bool bench_device(unsigned index, const struct ht_bench_params *setting,
     pushed_at = 0;
     params.interval = rate ? (report.clock_hz << 16) / rate : 0;
     if (!params.group) {
-        /* one doorbell in each sample, where doorbells are real exits */
+        /* hypercall: one doorbell in each sample, as doorbells are exits */
         params.group = d->dev.caps.channel == HT_CHANNEL_HYPERCALL ?
                        d->dev.caps.batch : 32;
     }

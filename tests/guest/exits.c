@@ -43,7 +43,10 @@ static void mmio_read(void)
     ht_bm_read32(mmio_target);
 }
 
-/* Mean over @count calls, best of five rounds: other programs run, too. */
+/*
+ * Mean cost of a call over @count calls, in the fastest of five rounds: other
+ * programs slow some rounds.
+ */
 static uint64_t cost(void (*op)(void), uint64_t count)
 {
     uint64_t best = UINT64_MAX;
@@ -90,7 +93,7 @@ static void device_exits(unsigned index, uint64_t count)
     report("mmio_write_ns", mmio_write, count, hz);
     report("mmio_read_ns", mmio_read, count, hz);
 
-    /* The stream is empty: the host has nothing to consume. */
+    /* The stream stays empty, so a doorbell makes the host consume nothing. */
     if (d->regs) {
         mmio_target = d->regs + d->dev.caps.doorbell_offset +
                       s->index * d->dev.caps.doorbell_stride;

@@ -14,7 +14,7 @@ payload_function payload_exits;         /* cost of an exit */
 payload_function payload_bench;         /* cost of an event */
 payload_function payload_selftest;      /* the device meets its specification */
 payload_function payload_study;         /* measurements on command */
-payload_function payload_soak;          /* everything, for as long as wanted */
+payload_function payload_soak;          /* all devices at once */
 payload_function payload_hostile;       /* a guest that breaks the rules */
 
 #endif /* PAYLOAD_H */

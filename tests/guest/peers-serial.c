@@ -85,7 +85,7 @@ static int start(struct ht_bm_device *d, uint8_t *common, uint8_t *notify,
     ht_bm_write16(common + COMMON_QUEUE_SIZE, HT_VQ_SIZE);
     ht_bm_vq_init(tx, QUEUE_TX, HT_VQ_SIZE);
     for (unsigned i = 0; i < HT_BM_PAIRS; i++) {
-        tx->desc[2 * i].flags = 0;      /* a message is one buffer, not two */
+        tx->desc[2 * i].flags = 0;      /* no NEXT: one for a message */
         tx->desc[2 * i].addr = (uintptr_t)&messages[i];
         tx->desc[2 * i].len = sizeof(messages[i]);
     }
@@ -140,7 +140,7 @@ static void wait_until(unsigned out)
     }
 }
 
-/* @queued: messages that may be in flight when the next one is written */
+/* @queued: messages that the device may still hold when the next is written */
 static void serial_send(uint64_t n, unsigned queued)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -158,13 +158,13 @@ static void serial_send(uint64_t n, unsigned queued)
     }
 }
 
-/* Wait for each message, as Linux's driver does. */
+/* Send each message after the previous one was used, as Linux's driver does. */
 static void serial_emit(uint64_t n)
 {
     serial_send(n, 0);
 }
 
-/* As fast as a queue allows; wait for the rest at the end. */
+/* Wait only if the queue is full, and at the end for all messages. */
 static void queued_emit(uint64_t n)
 {
     serial_send(n, HT_BM_PAIRS - 1);

@@ -15,7 +15,7 @@ static int none_open(const struct ht_bm_platform *platform)
 
 static uint64_t window[(1 << 20) / 8 + 8];
 
-/* The same as emit-bench's "limit": clock, 40 bytes, one release */
+/* The row "limit" of emit-bench: read the clock, write 40 bytes, one release */
 static void limit_emit(uint64_t n)
 {
     static uint64_t head;

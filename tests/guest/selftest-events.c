@@ -64,7 +64,7 @@ static void emit_kinds(struct sender *t)
     count(t, "no fields", ht_emit_empty(t->s));
 }
 
-/* In one exchange; an id beyond the short ones takes 2 bytes */
+/* Register more classes than a 1-byte id can name, in one exchange */
 static void register_many(struct ht_device *dev)
 {
     static struct ht_class *all[MANY_CLASSES];
@@ -189,7 +189,7 @@ void selftest_events(struct ht_bm_device *d, unsigned index)
     emit_kinds(&t);
     emit_many(&t);
     emit_lost(&t);
-    /* A gap beyond 24 bits, so that the event needs the extended header */
+    /* Wait longer than a 24-bit clock spans: the next header is extended. */
     wait_ticks(2ull * (HT_CLOCK_MASK + 1));
     for (uint64_t n = 0; n < SEQUENCE; n++) {
         count(&t, "sequence", ht_emit_seq(t.s, n));
@@ -222,7 +222,7 @@ void selftest_takeover(struct ht_bm_device **d, unsigned index)
     for (uint64_t n = 0; n < 3; n++) {
         count(&t, "left behind", ht_emit_seq(s, n));
     }
-    /* A host that sees the ring needs only the commit, virtio a flush */
+    /* The host reads committed events from a ring; virtio needs a flush. */
     if (old->dev.caps.channel == HT_CHANNEL_VIRTIO) {
         selftest_check("flush", ht_stream_flush(s), 0);
     }

@@ -15,7 +15,7 @@ void selftest_sent(unsigned index, const char *stream, uint64_t instance,
 
 /* A known sequence of every kind of field and header */
 void selftest_events(struct ht_bm_device *d, unsigned index);
-/* Streams left open by a driver that vanished: opens @d again */
+/* Open @d again, as a new driver does, while the old one has open streams */
 void selftest_takeover(struct ht_bm_device **d, unsigned index);
 /* Only the stream that breaks the rules is stopped */
 void selftest_stopped(struct ht_bm_device *d, unsigned index);

@@ -116,7 +116,7 @@ static uint64_t magnitude(uint64_t most)
     return v < most ? v : most;
 }
 
-/* A store that the host, which reads while we are stopped, sees in order */
+/* Store in program order: the host reads the book while the VM is stopped. */
 static void changing(bool yes)
 {
     ht_compiler_barrier();
@@ -141,7 +141,7 @@ static bool pause_hook(uint64_t ticks, uint64_t tries)
         waiting_since = now;
     }
     if (ticks && !(tries & 63)) {
-        ht_stream_push(producer);       /* there is no timer to do it */
+        ht_stream_push(producer);       /* the payload has no timer */
     }
     spin(hz / 1000000);
     return ticks || ht_clock() - waiting_since < patience;
@@ -205,14 +205,14 @@ static unsigned streams_of(unsigned d)
     return n < STREAMS_MAX ? n : STREAMS_MAX;
 }
 
-/* As another driver would find the device, with streams open */
+/* Open the device again, as another driver would, while streams are open */
 static void take_over(unsigned d)
 {
     struct slot *slots = book.slots[d];
     unsigned n = streams_of(d);
 
     if (device[d]->dev.caps.channel == HT_CHANNEL_VIRTIO) {
-        /* The reset in it forgets what is on the queues. */
+        /* device_open() resets the device, which drops queued buffers. */
         for (unsigned i = 0; i < n; i++) {
             if (slots[i].open) {
                 check(ht_stream_flush(&slots[i].s), "cannot flush a stream");
@@ -387,7 +387,7 @@ static void open_devices(void)
     }
     for (unsigned d = 0; d < nr_devices; d++) {
         device[d] = device_open(d);
-        /* One by one: a class has one id for all devices, so the same order. */
+        /* In a fixed order: a class has the same id on all devices. */
         for (unsigned k = 0; k < HT_BENCH_KINDS; k++) {
             struct ht_bench_params one = {
                 .kinds = { kinds[k] }, .nr_kinds = 1,

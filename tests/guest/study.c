@@ -130,7 +130,7 @@ static struct ht_stream *open_stream(unsigned index)
     struct ht_stream *s = stream[index];
     bool first = !s;
 
-    /* The loops have one id for each class: this device's id now. */
+    /* The loops keep one id for each class: replace it by this device's id. */
     check(bench_register(dev), "cannot register a class");
     check(bench_register_sizes(dev), "cannot register a class");
     if (first) {
@@ -142,7 +142,7 @@ static struct ht_stream *open_stream(unsigned index)
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
-        /* The first access to a page would be an exit of another kind. */
+        /* Access each page now: its first access causes an exit. */
         touch(s);
     }
     return s;
@@ -274,7 +274,7 @@ static void pair(void)
     }
     check(bench_register(dev), "cannot register a class");
     for (unsigned i = 0; i < n; i++) {
-        /* on separate pages: prefetched lines must not be shared */
+        /* on separate pages: processors also prefetch adjacent lines */
         streams[i] = streams[i] ?: mm_alloc(sizeof(*streams[i]), 4096);
         if (!streams[i]) {
             payload_die(PAYLOAD_USAGE, "not enough memory", NULL);

@@ -38,7 +38,7 @@ static const char *const channels[DEVICES] = { "hypercall", "shm", "virtio" };
  * @number, @fat: class ids
  * @s: streams; the image of a closed stream is NULL
  * @emitted: events of all streams since the device was plugged in
- * @given: events that its present sinks delivered or discarded
+ * @given: events that were passed to its present sinks
  * @backend: @backends indices into chaos_backends[]
  */
 typedef struct Device {
@@ -163,7 +163,7 @@ static void check(Chaos *c, Device *d)
     }
 }
 
-/* Before the device's sinks are closed, add their counters to the sums */
+/* Add the counters of the device's sinks to c->f, before they are closed */
 static void settle_accounts(Chaos *c, Device *d)
 {
     unsigned i;
@@ -262,7 +262,10 @@ static void unplug(Chaos *c, unsigned i)
     d->h = NULL;
 }
 
-/* Commit seldom enough that a virtqueue has entries for a ring of events */
+/*
+ * Commit seldom: each commit takes an entry of a virtqueue, which must have
+ * entries for a full ring of events.
+ */
 static void emit(Chaos *c, Device *d)
 {
     uint64_t payload[1 + FAT] = { };
@@ -406,7 +409,10 @@ static void migrate(Chaos *c)
     unsigned i;
 
     forget_saved(c);
-    /* mostly avoid that the source QEMU's end waits for a hanging backend */
+    /*
+     * In three of four cases end the hang: otherwise the source QEMU waits for
+     * the backend when it exits.
+     */
     if (c->f.hanging && below(c, 4)) {
         files_hang(&c->f, false);
     }

@@ -14,7 +14,7 @@ enum {
     WITNESS, FIFO, FULL, CTF, NOTHING, BACKENDS
 };
 
-/* Ids of the backends, by the enumeration above */
+/* Ids of the backends; the index is WITNESS, FIFO, ... */
 extern const char *const chaos_backends[BACKENDS];
 
 /**
@@ -44,7 +44,7 @@ void files_new(Files *f, bool hanging);
 void files_args(const Files *f, GString *args);
 /* Stop the thread that reads @fifo, or start it */
 void files_hang(Files *f, bool hanging);
-/* Remove the directories of the devices' CTF traces under QEMU */
+/* Remove the directories of the devices' CTF traces while QEMU runs */
 void files_vanish(Files *f);
 /* After QEMU's end: check @fifo, count events of @witness in @seen, free @f */
 void files_end(Files *f, GByteArray *seen);

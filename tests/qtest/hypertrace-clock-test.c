@@ -20,7 +20,7 @@
 #define EXCHANGES 60
 #define EVENTS_EACH 8
 
-/* When an event happened, and the device's bound at that time */
+/* Host time of an event, and the bound of the device's clock at that time */
 typedef struct Truth {
     int64_t from;               /* earliest host time, ns */
     int64_t to;                 /* latest host time, ns */
@@ -30,10 +30,10 @@ typedef struct Truth {
 typedef struct Guest {
     QHt *h;
     uint64_t jump;              /* offset of the counter */
-    uint64_t before;            /* the last exchange: counter before it... */
-    uint64_t after;             /* ...and after it */
-    uint32_t prev;              /* its cookie */
-    uint64_t bound;             /* its bound in ns */
+    uint64_t before;            /* counter before the last exchange */
+    uint64_t after;             /* counter after the last exchange */
+    uint32_t prev;              /* cookie of the last exchange */
+    uint64_t bound;             /* bound in the reply to it, in ns */
 } Guest;
 
 static uint64_t counter(const Guest *g)
@@ -167,14 +167,17 @@ static void test_brackets(const void *data)
         }
     }
     qht_stream_close(&s);
-    /* a huge bound would pass the check; it must be useful, too */
+    /* check() accepts any event if the bound is huge, so limit it to 50 ms */
     g_assert_cmpuint(g.bound, <, 50000000);
     g_assert_cmpuint(check(g.h, truth), >, 0);
     qht_quit(g.h);
     unlink(bios);
 }
 
-/* After a stop of the VM, earlier exchanges give no bound: the counter stood */
+/*
+ * After a stop of the VM, exchanges from before the stop give no bound, because
+ * the counter may not have run during the stop.
+ */
 static void test_stop(void)
 {
     g_autofree char *bios = halting_bios();
@@ -193,7 +196,7 @@ static void test_stop(void)
     qtest_qmp_eventwait(g.h->qts, "STOP");
     qtest_qmp_assert_success(g.h->qts, "{'execute': 'cont'}");
     qtest_qmp_eventwait(g.h->qts, "RESUME");
-    /* reports the exchange before the stop */
+    /* this exchange reports the counter values of the one before the stop */
     exchange(&g, 0, 0);
     g_assert_cmpuint(g.bound, ==, UINT64_MAX);
     exchange(&g, 0, 0);

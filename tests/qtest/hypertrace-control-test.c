@@ -282,7 +282,7 @@ static void test_memory_ignored(const void *channel)
                          HT_STATUS_OK);
     }
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* a reset consumes announced memory; nothing was announced, no error */
+    /* no memory was announced, so a reset reads none and counts no error */
     qtest_system_reset(h->qts);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);
@@ -388,7 +388,7 @@ static void test_close(const void *channel)
                      HT_STATUS_OK);
     g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, 0, instance), ==,
                      HT_STATUS_NOENT);
-    /* each opening gets the next instance, also without any wait */
+    /* each opening gets the next instance, even without a wait between them */
     for (i = 0; i < 300; i++) {
         qht_stream_open(&s, h, i & 1);
         g_assert_cmpuint(s.instance, ==, instance + i + 1);
@@ -505,7 +505,7 @@ static void test_random(const void *channel)
                                         g_test_rand_int_range(0, 256);
         }
         if (type == HT_MSG_STREAM_CLOSE && m[sizeof(struct ht_msg)] == 2) {
-            /* do not close the open stream: the instance may be right */
+            /* stream 2 is open: do not close it if the instance is right */
             m[sizeof(struct ht_msg)] = 1;
         }
         qht_exchange(h, m, size);

@@ -185,19 +185,19 @@ static void test_time(const void *data)
     after = g_get_monotonic_time() / 1e6;
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, >=, before);
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, <=, after);
-    /* a few microseconds, unless this program was preempted */
+    /* the bound is a few us, and larger only if this program was preempted */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), <, 10000000);
-    /* drift of 50 ppm to either side for 25 ms, the life of a reading */
+    /* it includes drift: 50 ppm to each side for 25 ms, a reading's life */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), >=, 2500);
 
     after = g_get_monotonic_time() / 1e6;
     qht_stream_open(&s, h, 0);
     opened = g_get_monotonic_time() / 1e6;
-    /* counter at the VM's start: the date is not before the opening... */
+    /* counter 0, at the VM's start: the date is not before the opening */
     s.clock = 0;
     qht_write_number(&s, id, 1);
     qht_close_packet(&s);
-    /* ...counter in the future: the date is not after the present */
+    /* counter in the future: the date is not after the present */
     s.clock = h->caps.clock_hz * 1000;
     qht_write_number(&s, id, 2);
     qht_commit(&s);

@@ -75,7 +75,7 @@ static void test_register(const void *channel)
     add(h, "b", 0);
     add(h, "abc", 1);
     add(h, "ab", 0);
-    /* a registration does not change it: the reply has the byte */
+    /* a registration keeps enable_seq, because its reply has the byte */
     g_assert_cmpuint(qht_enable_seq(h), ==, generation);
     if (!h->control) {
         g_assert_cmpuint(h->caps.enable_offset % HT_ENABLE_SIZE, ==, 0);
@@ -221,7 +221,7 @@ static void test_settings(const void *channel)
     g_assert_cmpuint(qht_enable_seq(h), !=, generation);
     assert_settings(h, "");
 
-    /* after a reset the number differs, so that a driver reads again */
+    /* a reset changes enable_seq, so that a driver reads its settings */
     generation = qht_enable_seq(h);
     qtest_system_reset(h->qts);
     qht_restart(h);

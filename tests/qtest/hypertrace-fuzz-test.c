@@ -448,7 +448,7 @@ static void config_space(Fuzz *f)
         break;
     case 1:
     case 2:
-        /* not the BARs: the test needs to know their addresses */
+        /* do not write the BARs: the test must know their addresses */
         if (at > PCI_BASE_ADDRESS_5 + 3) {
             qpci_config_writel(d, at & ~3, any64(f));
         }

@@ -65,7 +65,10 @@ static void teardown(Hang *g)
     g_free(g->props);
 }
 
-/* Commit seldom enough that a virtqueue has entries for a ring of events */
+/*
+ * Commit seldom: each commit takes an entry of a virtqueue, which must have
+ * entries for a full ring of events.
+ */
 static void emit(Hang *g, unsigned n)
 {
     for (; n; n--) {
@@ -80,7 +83,7 @@ static void emit(Hang *g, unsigned n)
 static void hang(Hang *g)
 {
     emit(g, (PACKETS - 1) * EVENTS_A_PACKET);
-    /* each event is some 60 bytes of text, more in all than the FIFO holds */
+    /* an event is about 60 bytes of text; all exceed what the FIFO holds */
     g_assert_cmpuint(g->s.events * 60, >, 2 * 65536);
 }
 

@@ -99,7 +99,7 @@ static void test_flush(const void *opaque)
     m->stream = cpu_to_le32(0);
     m->instance = cpu_to_le64(s.instance);
     do {
-        /* includes buffers that were refilled after the flush was done */
+        /* @buffers includes those refilled after the flush was done */
         g_assert_cmpuint(buffers, <, 16 * LONG);
         for (i = 0; i < G_N_ELEMENTS(hoses); i++) {
             buffers += hose_fill(&hoses[i]);

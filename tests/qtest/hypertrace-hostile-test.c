@@ -161,7 +161,10 @@ static void test_host_line(const void *channel)
     end(&t);
 }
 
-/* Write a packet with one event and four invalid bytes in its header */
+/*
+ * Write a packet with one event.  The four bytes of its header at the offset
+ * @nonsense are invalid.
+ */
 static void put_packet(Hostile *t, unsigned nonsense, bool closed)
 {
     struct {

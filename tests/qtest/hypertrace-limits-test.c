@@ -124,7 +124,7 @@ static void test_classes(const void *channel)
 
     g_assert_cmpuint(qht_register_number(h, "number"), ==, 1);
     for (i = 2; i <= HT_CLASSES_MAX; i++) {
-        /* up to 27, classes named x with different fields; then new names */
+        /* ids up to 27: name x, different fields; larger ids: new names */
         uint32_t status;
 
         size = qht_class_message(m, "x");
@@ -414,9 +414,12 @@ static void test_streams_fit(const void *channel)
         const char *extra;
         uint64_t streams;
     } cases[] = {
-        /* (4 KiB + 32 MiB, up to 64 KiB) x 31 in 1 GiB */
+        /* a ring takes 4 KiB + 32 MiB, rounded up to 64 KiB: 31 in 1 GiB */
         { "packets=32,packet-size=1M", "", 31 },
-        /* (4 KiB + 512 KiB, up to 64 KiB) x 28, enable page and mailbox */
+        /*
+         * a ring takes 4 KiB + 512 KiB, rounded up to 64 KiB: 28 fit into
+         * 16 MiB next to enable page and mailbox
+         */
         { "memdev=m", "-object memory-backend-ram,id=m,size=16M", 28 },
     };
     unsigned i;

@@ -85,7 +85,7 @@ static void test_stop(void)
         g_assert_cmpuint(events(h), ==, 15);
         cont(h);
     }
-    /* submit only these events, then with more, then again */
+    /* submit events that the stops consumed; then stop with further events */
     qht_commit(&s);
     qht_stream_flush(&s);
     g_assert_cmpuint(events(h), ==, 15);
@@ -163,7 +163,7 @@ static void test_driver_reset(void)
     stop(h);
     g_assert_cmpuint(events(h), ==, 15);
     cont(h);
-    /* a driver can also clear the table's first entry */
+    /* if the table's first entry is 0, the device does not read the memory */
     qht_restart(h);
     qht_stream_close(&s);
     fill(&s, h, id);

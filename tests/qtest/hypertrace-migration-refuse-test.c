@@ -10,7 +10,7 @@
 
 #define MEMDEV "-object memory-backend-ram,size=512K,id="
 
-/* The message names the property that differs. */
+/* QEMU's message names the property that differs. */
 static void test_properties(void)
 {
     static const struct {

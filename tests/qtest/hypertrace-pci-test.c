@@ -59,7 +59,10 @@ static void check_layout(const char *machine, const char *channel, bool ring)
                         (h->caps.channel == HT_CHANNEL_SHM));
         g_assert_false(prefetch);
         g_assert_cmphex(bar_size(d, 2, &is64, &prefetch), >, 0);
-        /* 3 x (4 KiB + 4 x 8 KiB), enable page, mailbox: each aligned */
+        /*
+         * BAR4 has 3 rings of 4 KiB + 4 x 8 KiB, enable page and mailbox;
+         * each is aligned to 64 KiB
+         */
         g_assert_cmphex(h->caps.ring_stride, ==, 0x10000);
         g_assert_cmphex(h->caps.enable_offset, ==, 0x30000);
         g_assert_cmphex(h->caps.mailbox_offset, ==, 0x40000);
@@ -494,7 +497,10 @@ static void test_memdev(void)
     for (i = 0; i < 3; i++) {
         QHt *x;
 
-        /* 4 KiB + 16 * 32 KiB, enable page and mailbox, in a MiB */
+        /*
+         * a ring of 4 KiB + 16 * 32 KiB, enable page and mailbox fit into the
+         * memdev of 1 MiB
+         */
         qtest_qmp_device_add(h->qts, "hypertrace", "m",
                              "{'backend': 'be', 'addr': '5',"
                              " 'channel': 'shm', 'streams': 1, 'packets': 16,"

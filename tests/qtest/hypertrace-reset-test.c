@@ -76,7 +76,7 @@ static void test_system_reset(const void *channel)
         qht_restart(h);
         g_assert_cmpuint(h->caps.epoch, >, epoch);
         epoch = h->caps.epoch;
-        /* the instance of before the reset no longer exists */
+        /* the instance from before the reset no longer exists */
         g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, s[1].index,
                                        instance), ==, HT_STATUS_NOENT);
         g_assert_cmpuint(qht_register_number(h, "number"), ==, id);

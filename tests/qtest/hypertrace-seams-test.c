@@ -149,7 +149,7 @@ static void ask_unplug(Flood *f)
 typedef struct Ask {
     const char *name;
     void (*ask)(Flood *f);
-    bool whole;                 /* applies to the device, not to a stream */
+    bool whole;                 /* the request is for all streams */
 } Ask;
 
 static const Ask asks[] = {

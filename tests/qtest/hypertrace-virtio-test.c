@@ -277,7 +277,7 @@ static void test_closed_stream(void)
     qht_stream_flush(&s);
     g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
 
-    /* a producer that still submits after another driver took over */
+    /* a producer submits a buffer after another driver took over */
     for (i = 0; i < 50; i++) {
         struct ht_msg m = { 0 };
         QHtStream t;

@@ -5,7 +5,7 @@
 #include "console.h"
 #include "hostile.h"
 
-/* Fewer than any ring holds, so that none needs a consumer */
+/* Events of a stream: fewer than any ring holds, so that none is lost */
 #define EVENTS_MAX  200
 
 /* A second driver takes the device over while the first one emits. */
@@ -26,10 +26,10 @@ void hostile_takeovers(unsigned index)
         }
         flushed = h->sent;
         if (!ring && i % 3) {
-            flushed = 0;        /* events not submitted stay with the guest */
+            flushed = 0;        /* without a flush none may arrive */
         }
         if (i % 2) {
-            /* Never committed: the host must not see it. */
+            /* This event is never committed: the host must not read it. */
             ht_get(&h->s, hostile_class(), 8);
         }
         honest_report(h, index, flushed);

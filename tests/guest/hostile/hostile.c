@@ -23,7 +23,7 @@ static unsigned failed;
 
 uint64_t hostile_random(void)
 {
-    /* splitmix64: every seed is a good one */
+    /* The generator splitmix64, which has no bad seeds */
     uint64_t z = state += 0x9e3779b97f4a7c15;
 
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;

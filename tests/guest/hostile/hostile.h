@@ -23,28 +23,28 @@ uint64_t hostile_random(void);
 uint64_t hostile_below(uint64_t n);
 void hostile_fill(void *to, size_t len);
 
-/* Compare and count; prints a line if @got is not @want */
+/* Count a check; if @got is not @want, count a failure and print a line */
 bool hostile_check(const char *what, int64_t got, int64_t want);
 
 /* Open the device at @index again and register the class of honest events */
 struct ht_bm_device *hostile_open(unsigned index);
-/* The id of honest events: one unsigned 64-bit number */
+/* Class id of honest events; their payload is one unsigned 64-bit number */
 uint32_t hostile_class(void);
-/* Open a stream; without a free stream, the payload ends */
+/* Open a stream; if no stream is free, end the payload */
 void hostile_stream(struct ht_bm_device *d, struct ht_stream *s,
                     const char *name);
 
 struct honest *honest_new(void);
 void honest_open(struct honest *h, struct ht_bm_device *d);
-/* Emit @n events; one that finds no room is a failed check */
+/* Emit @n events; an event that finds no room is a failed check */
 void honest_emit(struct honest *h, unsigned n);
 void honest_flush(struct honest *h);
-/* Close, and print the numbers that the host should have */
+/* Close @h, and print the number of events that the host must have */
 void honest_close(struct honest *h, unsigned index);
-/* Print the line only: between @flushed and @sent events were delivered */
+/* Print that @flushed to @h->sent events were delivered; do not close @h */
 void honest_report(struct honest *h, unsigned index, uint64_t flushed);
 
-/* The subjects; each takes the index of its device */
+/* One function for each value of the option "what"; @index of its device */
 void hostile_registers(unsigned index);
 void hostile_streams(unsigned index);
 void hostile_virtqueues(unsigned index);

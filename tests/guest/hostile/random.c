@@ -78,7 +78,7 @@ static uint8_t *put_name(uint8_t *p, uint8_t *len)
     return p + *len;
 }
 
-/* Most are valid; some collide, and some have bytes not allowed in names. */
+/* Register a class: valid in most cases, or with a name used or not allowed */
 static void register_class(struct chaos *c)
 {
     struct random_class *r = &c->classes[c->registered % CLASSES];
@@ -175,7 +175,7 @@ static void emit(struct chaos *c)
     if (p) {
         memcpy(p, bytes, size);
         if (hostile_below(8) == 0) {
-            /* also seen by a host that reads each event at its doorbell */
+            /* change it before the commit, so that each channel reads it */
             corrupt(c, head(c), HT_EVENT_HEADER + size);
         }
         ht_commit(&c->s);
@@ -191,7 +191,7 @@ static void emit_honest(struct honest *h)
     bool ok;
 
     memset(word, 'a' + n % 26, sizeof(word));
-    /* never empty: babeltrace2 2.0 would show the previous text */
+    /* no empty text: babeltrace2 2.0 would show the previous text */
     word[1 + n % 31] = '\0';
     for (unsigned i = 0; i < 5; i++) {
         list[i] = n * 7 + i;
@@ -232,7 +232,7 @@ void hostile_chance(unsigned index)
         if (hostile_below(4) == 0) {
             honest_flush(h);
         }
-        /* A stopped stream would no longer be read. */
+        /* The host no longer reads a stopped stream: open it again. */
         if (hostile_below(8) == 0 && ht_stream_flush(&c->s)) {
             stopped++;
             ht_stream_close(&c->s);

@@ -141,7 +141,7 @@ static void check_messages(struct ht_bm_device *d)
     uint64_t msg[16];
 
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-        /* the message has the same size in its header */
+        /* store the same size in the header and in the register */
         ht_bm_write32(mailbox + 4, sizes[i]);
         ht_bm_write32(go, sizes[i]);
     }

@@ -404,10 +404,10 @@ static void scribble_buffers(struct forger *f)
     }
     attack_packet(f, hostile_below(ATTACKS), i);
     attack_buffer(f, hostile_below(ATTACKS), i);
-    /* an empty buffer would break the queue, which another test checks */
+    /* virtqueues.c tests empty buffers, which break the queue */
     f->size[i] = f->size[i] ? f->size[i] : 1;
     submit(f, i);
-    /* change it while the host may be copying */
+    /* change the packet while the host may copy it */
     hostile_fill(event_at(f, i, hostile_below(EVENTS)), EVENT_SIZE);
 }
 
@@ -417,7 +417,7 @@ static void scribble(struct forger *f, struct honest *h)
 
     for (unsigned i = 0; i < SCRIBBLES; i++) {
         if (i % 50 == 0) {
-            /* A stopped stream would no longer be read. */
+            /* The host no longer reads a stopped stream: open it again. */
             hostile_check("statistics",
                           ht_get_stats(&f->d->dev, f->s.index, &stats), 0);
             if (i == 0 || stats.errors) {

@@ -55,7 +55,7 @@ static const struct {
     [WHOLE_MEMORY] = { "buffers of 4 GiB", EITHER },
     [NO_MEMORY] = { "buffer where nothing is", EITHER },
     [NO_TABLE] = { "indirect table where nothing is", EITHER },
-    /* the reply of the control queue may disable it, or reset the device */
+    /* a reply written to registers may disable the queue or reset the device */
     [OWN_REGISTERS] = { "buffer in the device's own registers", ANY },
     [OTHER_REGISTERS] = { "buffer in another device's registers", EITHER },
 };
@@ -162,7 +162,10 @@ static void write_descs(struct attacker *a, struct ht_bm_vq *vq,
         break;
     case OWN_REGISTERS:
     case OTHER_REGISTERS:
-        /* One register to read, one to write: the control queue's reply */
+        /*
+         * The device reads one register as the message; on the control queue
+         * it writes its reply to another.
+         */
         desc_set(&desc[0], hostile_below(2) ? buffer :
                  random_register(a, attack), 64, DESC_F_NEXT, 1);
         desc_set(&desc[1], random_register(a, attack),
@@ -188,7 +191,10 @@ static void start(struct attacker *a, struct ht_bm_vq *vq, enum attack attack)
     for (unsigned i = 0; i < vq->size; i++) {
         vq->avail.ring[i] = head;
     }
-    /* The device reads the ring and the descriptors after the index. */
+    /*
+     * Release: the device reads the ring and the descriptors after it reads
+     * the index.
+     */
     __atomic_store_n(&vq->avail.idx, (uint16_t)(vq->avail_idx + ahead),
                      __ATOMIC_RELEASE);
     ht_bm_write16(vq->notify, vq->index);
@@ -257,7 +263,7 @@ static void attack_queue(struct attacker *a, enum attack attack,
     honest_emit(h, 5);
     honest_flush(h);
     vq = queue == HT_VQ_CONTROL ? a->d->control : a->d->data[s.index];
-    /* An unknown message whose reply, taken as a status, is a reset */
+    /* An unknown message; written to the status register, its reply resets */
     memset(a->buffer, 0, HT_MESSAGE_MAX);
     msg->type = 0x100 * hostile_below(2) + hostile_below(2) * sizeof(*msg);
     msg->size = 64;
@@ -300,7 +306,7 @@ void hostile_virtqueues(unsigned index)
         honest_open(other, a.other);
     }
     for (unsigned attack = 0; attack < ATTACKS; attack++) {
-        /* many rounds for the many registers */
+        /* attacks on registers choose one at random, so repeat them */
         unsigned times = attack >= OWN_REGISTERS ? rounds : 1;
 
         for (unsigned k = 0; k < times; k++) {

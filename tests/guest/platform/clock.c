@@ -15,7 +15,7 @@
 #define GATE_ON         0x01
 #define GATE_SPEAKER    0x02
 #define GATE_OUTPUT     0x20
-#define COUNT           0xf000u         /* 51 ms: an exit's time is small */
+#define COUNT           0xf000u         /* 51 ms, so an exit is negligible */
 #define POLLS_MAX       10000000u
 
 static uint64_t measure(void)

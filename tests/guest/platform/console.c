@@ -157,7 +157,8 @@ void payload_exit(enum payload_exit code)
     put_flush();
     outb(EXIT_PORT, code);
     /*
-     * QEMU may need a moment; without the exit device, it is stopped outside.
+     * QEMU exits some time after the write.  Without the exit device, the
+     * host must stop it.
      */
     for (;;) {
         asm volatile("pause");

@@ -17,7 +17,7 @@
 #define ICR_STARTUP     0x00000600u
 #define INIT_DIVISOR    100             /* 10 ms, as INIT requires */
 
-/* In the order of the stores; the second processor polls `go` */
+/* The first processor stores these in order; the second polls `go`. */
 static void (*work_fn)(void *arg);
 static void *work_arg;
 static uint32_t go;                     /* calls requested */

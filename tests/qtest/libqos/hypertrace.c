@@ -475,7 +475,7 @@ void qht_wait_deleted(QHt *h)
     do {
         QDict *event = qtest_qmp_eventwait_ref(h->qts, "DEVICE_DELETED");
 
-        /* only the proxy has an id */
+        /* only the event of the PCI proxy has a member "device" */
         proxy = qdict_haskey(qdict_get_qdict(event, "data"), "device");
         qobject_unref(event);
     } while (!proxy);
