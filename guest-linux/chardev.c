@@ -92,7 +92,7 @@ static long htk_ioctl_info(struct htk *h, void __user *arg)
 	long ret = -ENODEV;
 
 	BUILD_BUG_ON(sizeof(struct ht_caps) > sizeof(info.caps));
-	/* Not h->control, which is held while a message waits for the host */
+	/* Do not take h->control: it is held while a message waits. */
 	down_read(&h->map_sem);
 	if (!h->gone) {
 		struct ht_caps caps;
@@ -126,7 +126,7 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	if (IS_ERR(msg))
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
-	/* The host sets the size in the reply, so bound it by the request. */
+	/* The host sets the size of the reply; limit it to the request's. */
 	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
 	if (!ret && copy_to_user(user, msg, bytes))
 		ret = -EFAULT;
@@ -193,8 +193,8 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 
 /*
  * Map a private page in place of a stream that is closed, or that belongs to
- * the parent of a forked process.  The program must not be killed for an
- * access.  The page says that the stream is closed.
+ * the parent of a forked process.  Without a page, an access would kill the
+ * program.  The page says that the stream is closed.
  */
 static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
 				   const struct htk_owner *owner, u64 offset)

@@ -32,8 +32,8 @@ void htk_revoke_all(struct htk *h)
 
 /*
  * Virtio: submit all committed bytes and wait until the device has consumed
- * them, so that the next message covers them.  Return when @wait is over in any
- * case.
+ * them, so that the host executes the next message after it has them.  Return
+ * when @wait is over in any case.
  *
  * Context: h->life held; h->control not held, so that other callers need not
  * wait
@@ -49,11 +49,12 @@ static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 }
 
 /*
- * Virtio: submit nothing after STREAM_CLOSE, since the device would return it
- * unread.  Wait for buffers that the timer submitted since htk_settle().
+ * Virtio: submit no buffer after STREAM_CLOSE, since the device would return
+ * the buffer unread.  Wait for buffers that the timer submitted since
+ * htk_settle().
  *
- * Context: h->control held, or there is no other user of the stream, so that it
- * cannot be opened meanwhile
+ * Context: h->control held, or the stream has no other user.  Nobody can then
+ * open the stream meanwhile.
  */
 static void htk_seal(struct htk *h, u32 stream, struct htk_wait *wait)
 {
@@ -135,7 +136,10 @@ static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
 	}
 }
 
-/* Set the address of the stream's memory; a program could name any memory. */
+/*
+ * Set the address of the table of the stream's memory, or 0.  A program must
+ * not choose the address, since it could name any memory.
+ */
 static void htk_announce(struct htk *h, struct ht_msg_open *m)
 {
 	m->memory = h->transport->ring_table ?
@@ -201,7 +205,7 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			*m = request;
 			m->stream = i;
 			htk_announce(h, m);
-			/* The stream cannot be closed without the reply. */
+			/* A stream can be closed only by its instance. */
 			h->killable = false;
 			ret = h->transport->exchange(h, &m->h, sizeof(*m));
 			m->stream = i;
@@ -226,7 +230,8 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			break;
 	}
 	/*
-	 * BUSY without an instance: streams of closed files will be free soon.
+	 * If a work item is closing streams of closed files, answer BUSY
+	 * without an instance: a stream will be free soon.
 	 */
 	*m = request;
 	m->h.status = closing ? HT_STATUS_BUSY :
@@ -257,7 +262,8 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 		break;
 	default:
 		/*
-		 * It is closed now, or was before, for example by a takeover.
+		 * The stream is closed now, or was before, for example by a
+		 * takeover.
 		 */
 		htk_disown(h, stream);
 	}
@@ -539,7 +545,7 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			ret = htk_send_close(h, i);
 			if (ret == -EAGAIN && !over)
 				continue;
-			/* ENODEV: no host, or one without these streams */
+			/* ENODEV: no host, or a new one without the streams */
 			if (ret && ret != -ENODEV)
 				dev_warn_ratelimited(h->dev,
 						     "stream %u: the host did not close it (%d)\n",

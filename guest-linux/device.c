@@ -30,9 +30,9 @@ static int htk_fs_init(struct fs_context *fc)
 }
 
 /*
- * The file system is not registered, so only this module can mount it.  It has
- * no owner: the module itself keeps it mounted while it is loaded, and must
- * remain removable.
+ * The file system is not registered, so only this module can mount it.  The
+ * module keeps it mounted.  If the file system had the module as its owner, the
+ * mount would keep the module from being unloaded.
  */
 static struct file_system_type htk_fs = {
 	.name		 = KBUILD_MODNAME,

@@ -243,7 +243,7 @@ static void htk_emit_wait(void)
  *
  * Context: htk_emit_exchange held
  *
- * Return: the stream that counted events of CPUs without one, or NULL.
+ * Return: the stream that counted events of CPUs without a stream, or NULL.
  */
 static struct ht_stream *htk_emit_detach(void)
 {
@@ -590,7 +590,8 @@ void htk_emit_remove(struct htk *h, bool back)
 {
 	mutex_lock(&htk_emit_exchange);
 	/*
-	 * A device that failed to resume was removed from the list at suspend.
+	 * If the device failed to resume, it is no longer in the list: the
+	 * suspend has removed it.
 	 */
 	mutex_lock(&htk_emit_mutex);
 	list_del_init(&h->source);

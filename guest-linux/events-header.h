@@ -124,9 +124,9 @@
 #include HT_HEADER
 
 /*
- * The number of these words, then a function that stores the structure's
- * members in an array.  The macros of strings and bitmasks expand to
- * __dynamic_array().
+ * The number of an entry's words __data_loc_x, then a function that stores the
+ * members of the structure above in an array.  The macros of strings and
+ * bitmasks expand to __dynamic_array().
  */
 #undef __dynamic_array
 #undef __rel_dynamic_array
@@ -158,7 +158,10 @@ static const struct trace_event_fields __maybe_unused hte_raw_##call[] = { \
 };
 #include HT_HEADER
 
-/* A function that computes the offset and size of each item, and the sum */
+/*
+ * A function that computes the offset and the size of the data of each word
+ * __data_loc_x, and returns the total of the sizes
+ */
 #include <trace/stages/stage5_get_offsets.h>
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\

@@ -29,8 +29,8 @@
 #include "events.h"
 
 /*
- * The function is private to the scheduler.  This macro only lets the header
- * compile; hte_is_complete() leaves out the events with a NUMA group.
+ * task_numa_group_id() is private to the scheduler.  This macro only lets the
+ * header compile; hte_is_complete() leaves out the events that have its value.
  */
 #define task_numa_group_id(p)	0
 
@@ -38,7 +38,7 @@
 	((dev)->dev.parent && (dev)->dev.parent->driver ?		\
 	 (dev)->dev.parent->driver->name : "")
 
-/* Read the socket's cookie, or 0 if it has none, where the kernel makes one. */
+/* Unlike the kernel's function, return 0 for a socket without a cookie. */
 #define sock_gen_cookie(sk)	((u64)atomic64_read(&(sk)->sk_cookie))
 
 #endif /* HTE_INCLUDES_H */

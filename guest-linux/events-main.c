@@ -133,7 +133,7 @@ static int hte_parse_word(void *unused, char *word)
 		hte_for_each(e) {
 			if (!hte_matches(e, system, name))
 				continue;
-			/* Not every kernel has the event, for example nmi. */
+			/* A kernel may not have the tracepoint, e.g. of nmi. */
 			e->named = on && e->tp;
 			found = true;
 		}

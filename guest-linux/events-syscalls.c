@@ -34,7 +34,7 @@
  * @enter: the event of its entry
  * @exit: the event of its exit
  * @meta: ftrace's description
- * @size: size of all arguments in bytes; of a text, only that of its length
+ * @size: size of the payload in bytes without the bytes of texts
  * @texts: bit N is set if argument N is text
  * @shift: log2 of the size of each argument, in bytes
  */

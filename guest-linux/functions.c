@@ -7,13 +7,14 @@
  *	echo >functions
  *
  * The module parameter "functions" selects functions and calls; an empty text
- * selects none.  The host's setting "functions" has the same syntax.  It can
- * select only functions and calls that the parameter selects.
+ * selects none.  The host's setting "functions" has the same syntax.  The
+ * setting can select only functions and calls that the parameter selects.
  *
- * With its header, an entry or an exit takes 8 bytes.  With least_ns, a call is
- * one event of 12 bytes, which has the call's duration.  An event has the lower
- * 32 bits of the function's address.  They identify the function, since a
- * kernel and its modules lie within 4 GiB.
+ * A call is an entry and an exit, of 8 bytes each with its header.  With
+ * least_ns, a call is instead one event at its end, of 12 bytes with its
+ * header, which has the call's duration.  An event has the lower 32 bits of the
+ * function's address.  They identify the function, since a kernel and its
+ * modules lie within 4 GiB.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -101,9 +102,9 @@ static bool fn_limited;
 /*
  * As ht_trace(), but neither emit nor count an event of a function that the
  * emit path itself calls, to hand over a packet: such a function is part of the
- * tracer.  ftrace lets one level of these calls through, and the busy stream
- * shows them.  An event of an NMI that finds the stream busy is counted as
- * discarded.
+ * tracer.  ftrace lets one level of these calls through.  If the stream is
+ * busy, the event is of such a call, or of an NMI.  An NMI's event that finds
+ * the stream busy is counted as discarded.
  *
  * Context: preemption off
  */
@@ -176,9 +177,9 @@ static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
 }
 
 /*
- * Check for functions whose end must not be traced.  With lockdep, fprobe
- * before 6.14 calls them whenever a traced call ends, so the handler would
- * recurse without end.
+ * Check for functions whose end must not be traced.  With CONFIG_PROVE_RCU,
+ * fprobe before 6.14 calls these functions whenever a traced call ends, so the
+ * handler would recurse without end.
  */
 static bool notrace fn_never_ends(unsigned long ip)
 {
@@ -361,10 +362,12 @@ struct fn_cover {
 };
 
 /*
- * Check whether a word of the bound covers the host's word.  It does if its
- * pattern matches the text of the host's pattern, and if only a "*" of the
- * bound can match wildcards in this text.  The host's word must not have "[" or
- * "\", since a literal of the bound could match a part of such a wildcard.
+ * Check whether the word @bound covers the host's word: whether it selects all
+ * functions that the host's word selects.  It does if the words are equal.  It
+ * also does if the pattern of @bound matches the text of the host's pattern,
+ * and if only a "*" of @bound can match wildcards in this text.  The host's
+ * word must not have "[" or "\", since a literal of @bound could match a part
+ * of such a wildcard.
  */
 static int fn_cover_word(void *arg, char *bound)
 {

@@ -119,7 +119,7 @@ struct htk_owner {
 };
 
 enum htk_phase {
-	HTK_OPENING,		/* the host may still read old packets */
+	HTK_OPENING,		/* the host may read the last owner's packets */
 	HTK_OPEN,		/* the owner may use the memory */
 	HTK_CLOSING,		/* the owner must not submit more */
 };
@@ -167,7 +167,7 @@ struct htk_claim {
  * @orphans: owners whose files were closed
  * @orphan_work: closes the streams of @orphans
  * @link: connection to the host (@control)
- * @watch: work item that polls for a host; the only user of the next five
+ * @watch: work item that polls for a host; alone uses the next five members
  * @synced: time of the last HT_MSG_TIME_SYNC messages, in jiffies
  * @enable_seq: enable_seq of the capabilities when @watch last ran
  * @beats: there was a host when @watch last ran

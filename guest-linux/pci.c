@@ -103,7 +103,7 @@ static u32 htk_pci_mapping(struct htk *h)
 int htk_pci_map_ram(struct htk *h, struct pci_dev *pdev, int bar)
 {
 	h->ram_phys = pci_resource_start(pdev, bar);
-	/* The host reads it, so it must not be encrypted. */
+	/* The host reads the memory, so it must not be encrypted. */
 	h->ram = memremap(h->ram_phys, pci_resource_len(pdev, bar),
 			  MEMREMAP_WB | MEMREMAP_DEC);
 	if (!h->ram)
@@ -120,8 +120,8 @@ static int htk_pci_probe(struct htk *h)
 	int ret;
 
 	/*
-	 * A claimed region cannot be mapped by the PCI resource files: a stream
-	 * belongs to the file that opened it.
+	 * Claim the regions, so that no program maps them by the PCI resource
+	 * files: only the file that opened a stream may map it.
 	 */
 	ret = pci_request_region(pdev, HT_PCI_BAR_REGS, h->name);
 	if (ret)
@@ -198,8 +198,9 @@ static void htk_pci_go(struct ht_device *dev, u32 bytes)
 	struct htk *h = container_of(dev, struct htk, core);
 
 	/*
-	 * The write orders earlier stores before it.  When it returns, the
-	 * reply is in place; the barrier orders its loads after the write.
+	 * writel() orders earlier stores before the write.  When writel()
+	 * returns, the reply is in place.  The barrier orders loads of the
+	 * reply after the write.
 	 */
 	writel(bytes, h->regs + HT_REG_MAILBOX_GO);
 	mb();
@@ -229,8 +230,9 @@ int htk_pci_ring_get(struct htk *h, u32 stream)
 }
 
 /*
- * Clear the packets, and the rest of the last page that a program can map.
- * Until the host has opened the stream, it may read events of an earlier owner.
+ * Clear the packets, and the rest of the last page that a program can map.  Do
+ * not clear them before the host has opened the stream: until then the host
+ * may read events of an earlier owner there.
  */
 void htk_pci_ring_opened(struct htk *h, u32 stream)
 {

@@ -19,7 +19,7 @@
 
 #include "htk-virtio.h"
 
-/* Shortest time between two requests of events for buffers, in ns */
+/* Minimum time between two calls of events that queue the work, in ns */
 #define HTK_REAP_NS	(50 * NSEC_PER_USEC)
 
 static void *htk_virtio_packet(struct htk *h, struct htk_vstream *s,
@@ -254,8 +254,9 @@ void htk_virtio_queue_work(struct htk *h, u32 stream)
 }
 
 /*
- * Ask for buffers.  While the host is slow, each event finds the ring full and
- * calls this function, so limit the rate of interrupts.
+ * Queue the work, which reaps returned buffers.  While the host is slow, each
+ * event finds the ring full and calls this function, so limit the rate of
+ * interrupts of irq_work.
  *
  * Context: any
  */

@@ -2,7 +2,7 @@
 /*
  * hypertrace: backend that writes CTF traces (Common Trace Format)
  *
- * Each device has its own trace in a directory below the backend's one.
+ * Each device has its own trace, in a subdirectory of the backend's directory.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -92,7 +92,7 @@ static bool ctf_setup(HypertraceBackend *b, Error **errp)
                          ctf->dir);
         return false;
     }
-    /* A device may come after -run-with chroot or user took effect. */
+    /* Keep the directory open: -run-with chroot may hide its path later. */
     ctf->dirfd = qemu_open(ctf->dir, O_RDONLY | O_DIRECTORY, errp);
     return ctf->dirfd >= 0;
 }

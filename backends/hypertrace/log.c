@@ -2,9 +2,9 @@
 /*
  * hypertrace: backend that writes events as lines of text
  *
- * Lines are formatted in memory and written by write().  The backend thus knows
- * how many lines could not be written, and stdio does not keep QEMU from
- * exiting while a pipe blocks.
+ * Lines are formatted in memory and written by write(), so the backend knows
+ * how many lines could not be written.  If stdio wrote the lines, QEMU could
+ * not exit while a pipe blocks.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

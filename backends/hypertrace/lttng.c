@@ -92,7 +92,7 @@ static void lttng_end(int status, void *opaque)
 }
 
 #ifndef __GLIBC__
-/* Others than glibc do not tell the status of exit(). */
+/* C libraries other than glibc do not pass the status of exit(). */
 static void lttng_end_atexit(void)
 {
     lttng_end(EXIT_SUCCESS, NULL);
@@ -100,8 +100,8 @@ static void lttng_end_atexit(void)
 #endif
 
 /*
- * A function that is added while the C library ends the process is called next,
- * which is after all notifiers.
+ * Register lttng_end() while the C library is already running exit functions.
+ * It calls the new function next, which is after all exit notifiers of QEMU.
  */
 static void lttng_exit(Notifier *n, void *data)
 {
@@ -181,7 +181,7 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
     g_autofree char *why = NULL;
     HtUstEvent *e = ht_ust_event_get(s->provider, c, &why);
 
-    /* The timeout may have been in an earlier lttng_expect_classes(). */
+    /* The timeout may have happened in lttng_expect_classes() before. */
     if (ht_ust_timed_out() && !qatomic_xchg(&warned, true)) {
         warn_report("hypertrace: the LTTng session daemon did not answer in"
                     " time: '%s:%s' and all events that are registered from"
@@ -199,9 +199,9 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
 }
 
 /*
- * A class whose LTTng-UST event is not registered, or not yet, is wanted as
- * well: its events are counted as discarded, and make the device try again to
- * register it.
+ * A class is also wanted if it has no LTTng-UST event (yet).  Its events are
+ * then counted as discarded, and make the device try again to register the
+ * class.
  */
 static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {
