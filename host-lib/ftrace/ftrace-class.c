@@ -27,7 +27,9 @@ static HtField *add_field(HtClass *c, const char *name, unsigned kind)
 
         longer[MIN(strlen(longer), HT_FIELD_NAME_MAX - 8)] = 0;
         if (!strcmp(longer, own)) {
-            /* The name has the maximum length and is taken: end in a number */
+            /*
+             * Another field has this name of maximum length: end it in a number
+             */
             longer[HT_FIELD_NAME_MAX - 10] = 0;
             g_free(own);
             own = g_strdup_printf("%s%02u", longer, c->nr_fields);

@@ -12,7 +12,10 @@
 #include "ftrace-cpu.h"
 
 #define TRIES 4
-/* Maximum number of polls that do not take a page; see is_of_boot_before() */
+/*
+ * Maximum number of polls that leave a page because its commit count may be
+ * old: see is_of_boot_before()
+ */
 #define HOLD_TIMES 256
 
 bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value)
@@ -49,7 +52,10 @@ static uint64_t committed(const HtFtCpu *c, const HtFtWant *want,
     return want->cleared && commit == 0 ? ht_ft_cpu_capacity(c) : commit;
 }
 
-/* Records end at multiples of 4, even if the commit count does not. */
+/*
+ * Limit a commit count to the page, and round it down to a multiple of 4, where
+ * records end
+ */
 static uint32_t within_page(const HtFtCpu *c, uint64_t size)
 {
     return MIN(size, ht_ft_cpu_capacity(c)) & ~3u;
@@ -208,7 +214,7 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
                 HT_FT_STEP_EPOCH : HT_FT_STEP_SEGMENT;
 
             c->fresh = false;
-            /* The records before the step are a piece of their own. */
+            /* The records before the clock's step are a piece of their own. */
             if (pos > begin) {
                 t.p.end_ns = last;
                 add_piece(c, look, got, begin, pos, &t);

@@ -18,7 +18,7 @@
 #include "ftrace-cpu.h"
 
 #define TRIES 4
-/* Minimum distance of a place that the writer cannot be about to move to */
+/* Minimum distance in places at which a page is not the writer's next one */
 #define AHEAD 3
 
 typedef enum Walk {
@@ -32,7 +32,8 @@ typedef enum Walk {
 typedef struct Writer {
     uint32_t slot;
     uint32_t limit;     /* maximum number of bytes to take of its page */
-    uint64_t stamp;     /* weak ordering: its stamp at the last poll */
+    /* On a host with weak memory ordering: the page's stamp at the last poll */
+    uint64_t stamp;
     bool begun;         /* @slot had committed records at that poll */
 } Writer;
 
@@ -366,7 +367,10 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
         want = (HtFtWant) { .slot = c->order[at] };
         set_limit(c, w, &want);
         result = fetch(c, look, &want, at, &got);
-        /* In a full ring, readers take pages that the writer comes to next. */
+        /*
+         * In a full ring, a reader in the guest can take this page.  The copy
+         * is valid only if the page is still at its place.
+         */
         if ((c->witness.full && order_at(c, at) != want.slot) ||
             !witness_ok(c) || n == c->ring->subbufs) {
             return lose(c);
@@ -378,7 +382,10 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
             return WALK_ERROR;
         }
         if (!ht_ft_cpu_use(c, look, result, &got)) {
-            /* The writer's page may have been started just now, or not yet. */
+            /*
+             * The writer's page may have no records yet.  Any other page has
+             * records, unless the position is lost.
+             */
             return want.slot == w->slot ? WALK_DONE : lose(c);
         }
         c->at = at;

@@ -21,8 +21,8 @@ typedef enum HtFtStepBack {
 /**
  * HtFtTaken: a piece that is queued until the end of the poll
  * @p: the piece, except its data
- * @at: offset of its data in HtFtLook.bytes
- * @step: how its clock continues that of the previous piece
+ * @at: offset of the piece's data in HtFtLook.bytes
+ * @step: how the piece's clock continues that of the previous piece
  * @gap_ns: with HT_FT_PIECE_LOST: maximum host time in ns during which the lost
  *          events were written; 0 if not known
  * @counted: @lost is valid: the kernel's own counters gave the number
@@ -44,8 +44,8 @@ typedef struct HtFtTaken {
  * @copied: bytes of pages copied, including rejected copies
  * @clock: see ht_ft_follow_limit(); NULL: no limit
  * @end: time of @clock at which the poll stops
- * @full: stopped at HT_FT_LOOK_MAX or @end
- * @more: a processor used up its share of the work; the others continued
+ * @full: the poll stopped early, at HT_FT_LOOK_MAX bytes or at @end
+ * @more: the poll left a processor's part unfinished, and went on to the others
  * @page: buffer for a page that was fetched and not taken yet
  */
 typedef struct HtFtLook {
@@ -65,8 +65,9 @@ typedef struct HtFtLook {
  * @slot: number of the sub-buffer
  * @at: its place in the order
  * @stamp: its time stamp
- * @full: pages after the last taken one may be written and not taken by the
- *        guest's readers; these can change the order there
+ * @full: pages after the page taken last may have records that the guest's
+ *        readers have not taken; the readers can change the order of these
+ *        pages
  */
 typedef struct HtFtWitness {
     uint32_t slot;
@@ -114,21 +115,21 @@ typedef struct HtFtWitness {
  * @fresh: all records written before @moved was set have been taken
  * @held: slot of a page whose commit count may be that of the previous boot
  * @held_stamp: time stamp of that page
- * @held_commit: its commit count
- * @held_times: number of polls that did not take it for this reason
+ * @held_commit: commit count of that page
+ * @held_times: number of polls that left that page for this reason
  * @holds: this poll did not take that page
  * @changed: something was taken since the first poll
  * @looked: the first poll is complete
  * @lag_slot: with @relaxed: the writer's slot at the previous poll
  * @lag_stamp: time stamp of that page
- * @lag_size: its committed bytes then; 0 if the page was not started
+ * @lag_size: committed bytes of that page then; 0 if it was not started
  * @lag_begin: the host's clock at the start of that poll
  * @epoch: epoch of the last piece; less than the ring's if nothing was taken
  *         since that epoch began
  * @segment: segment of the last piece, as @epoch
  * @newest_ns: time of the last event taken
  * @rate_events: number of recent events, for HtFtPiece.lost_estimate
- * @rate_ns: time in which they were written, in ns
+ * @rate_ns: time in which these events were written, in ns
  * @before: the host's clock at the start of the last poll that took everything
  *          that was committed; 0 if no poll did
  * @look_begin: the host's clock at the start of this poll

@@ -148,11 +148,12 @@ static HtFtTaken *taken_at(HtFtFollow *f, guint i)
 
 /*
  * Test whether a processor's first piece in this poll is of another boot than
- * its previous pieces.  Suppose the previous poll left nothing of a processor,
- * and its part was cleared since.  If it then has events far older than those
- * that other processors had by then, only another boot can have written them.
- * If its part was not cleared, its vCPU may just have been stopped between an
- * event's time stamp and its commit.
+ * its previous pieces.  Suppose that the previous poll took everything of the
+ * processor, and that the processor's part was cleared since.  If its new
+ * events are then older than the previous poll's newest event by more than
+ * HT_FT_EPOCH_NS, only another boot can have written them.  If the part was not
+ * cleared, the vCPU may just have been stopped between an event's time stamp
+ * and its commit.
  */
 static bool begins_boot(const HtFtFollow *f, const HtFtPiece *p, bool behind)
 {

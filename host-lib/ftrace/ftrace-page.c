@@ -4,7 +4,10 @@
  */
 #include "hypertrace/ftrace-page.h"
 
-/* Lower 5 bits of a record's first word; 1 to 28 is the length in words */
+/*
+ * Type of a record: the lower 5 bits of its first word.  A value of 1 to 28 is
+ * the length of the record's data in words of 4 bytes.
+ */
 enum {
     TYPE_LARGE = 0,             /* the length is in the second word */
     TYPE_PADDING = 29,
@@ -76,7 +79,7 @@ HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
             it->pos += 8;
             break;
         case TYPE_PADDING:
-            /* @length counts from its own word on. */
+            /* @length includes its own word, but not the first word. */
             if (length < 4 || length % 4 || length > left - 4) {
                 return HT_FT_BAD;
             }

@@ -87,8 +87,9 @@ static void line_parse(Line *l, const uint8_t *p)
 }
 
 /*
- * Test whether a guest address is that of one of the sub-buffers.  Accept 0,
- * too: the kernel leaves it for a processor that was not online yet.
+ * Test whether @address is the guest address of one of the sub-buffers.  Accept
+ * 0 as well: the kernel leaves the address 0 for a processor that was not
+ * online yet.
  */
 static bool page_address_ok(const Line *l, uint64_t address)
 {

@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-runs.h"
 
-/* Post a run at this size; with one more event it fits HT_FT_RUN_MAX. */
+/* Size at which a run is posted; with one more event it fits HT_FT_RUN_MAX */
 #define RUN_BYTES   (48 * 1024)
 /*
  * An event with a larger payload is delivered without a format, as its bytes.
@@ -19,14 +19,14 @@
  * boot, and to HT_FT_STREAMS a minute later on.
  */
 #define OPEN_US     (60 * G_TIME_SPAN_SECOND / HT_FT_STREAMS)
-/* Limit of lost events; a device's stream has the same */
+/* Maximum count of a stream's lost events, as for a device: HT_LOST_MAX */
 #define LOST_MAX    ((UINT64_C(1) << 56) - 1)
 
 /*
- * The stream of one processor.  @epoch is that of the ring.  @cut: the next
- * event starts a new packet, see HT_RUN_CUT.  @run holds the events that were
- * not posted yet; @begin_ns and @counter are the host's and the guest's time of
- * the first of them.
+ * The stream of one processor.  @epoch is the ring's epoch that the stream
+ * shows.  If @cut is set, the next event starts a new packet: see HT_RUN_CUT.
+ * @run holds the events that were not posted yet; @begin_ns and @counter are
+ * the host's and the guest's time of the first of them.
  */
 struct HtFtStream {
     HtStreamInfo info;

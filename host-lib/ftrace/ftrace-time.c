@@ -189,7 +189,7 @@ uint64_t ht_ft_time_bound(HtFtTime *t)
     return MIN(bound + before, HT_TIME_MAX_NS);
 }
 
-/* The host time at @ns, as far as the present bounds and rates imply it */
+/* Compute bounds of the host time at @ns from the present bounds and rates */
 static HtTimeInterval interval_of(const HtFtTime *t, uint64_t ns)
 {
     HtTimeInterval at = t->at;

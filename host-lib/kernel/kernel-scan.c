@@ -10,7 +10,7 @@
 #define SLICE           (1u << 20)
 #define PAGE            4096u
 #define INFO            "OSRELEASE="
-/* Maximum number of texts considered; only a hostile guest has more */
+/* Maximum number of VMCOREINFO pages tried; only a hostile guest has more */
 #define FOUND_MAX       16u
 #define X86_LINK        UINT64_C(0xffffffff80000000)
 #define X86_ALIGN       (UINT64_C(2) << 20)

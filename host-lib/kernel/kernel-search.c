@@ -10,7 +10,7 @@
 
 #define X86_ALIGN       (UINT64_C(2) << 20)
 #define ARM64_ALIGN     (UINT64_C(64) << 10)
-/* Maximum number of kernels kept; only a hostile guest has more of a build */
+/* Maximum number of kernels kept; only a hostile guest has more of one build */
 #define FOUND_MAX       64u
 /* Number of candidates between checks of the time budget */
 #define PLACES          16u
@@ -31,7 +31,7 @@ struct HtKernelSearch {
     unsigned early;             /* candidates that have not initialized yet */
 };
 
-/* Test whether the candidates of a piece are those of an earlier one, too */
+/* Test whether an earlier piece has all candidates of this piece */
 static bool is_within(const HtGuestRange *piece, const HtKernelSearch *s)
 {
     unsigned i;

@@ -3,11 +3,10 @@
  * hypertrace: a kernel's log, read from its memory
  *
  * A descriptor's state holds its id and, in two bits, the progress of its
- * record.
- * The writer sets the state to "reserved" before it writes, and to "final"
- * afterwards; a descriptor that is reused gets another id.  A copy is therefore
- * valid if the state is final and the same before and after it.  The text also
- * begins with its descriptor's id.
+ * record.  The writer sets the state to "reserved" before it writes, and to
+ * "final" afterwards; a descriptor that is reused gets another id.  A copy is
+ * therefore valid if the state is final and the same before and after it.  The
+ * text also begins with its descriptor's id.
  */
 #include "hypertrace/kernel-log.h"
 
@@ -15,7 +14,7 @@
 #define STATE_SHIFT 62
 #define FINAL       2u
 #define REUSABLE    3u
-/* Set in a position if the record has no text */
+/* Bit of a text's position that is set if the record has no text */
 #define NO_TEXT     1u
 #define ID_BYTES    8u
 /* Maximum sizes of the kernel's structures, in bytes */

@@ -26,7 +26,7 @@ static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
     }
     address = entry & ARM_ADDRESS & ~((UINT64_C(1) << pt->shift) - 1);
     if (pt->shift == 16) {
-        /* The upper bits of a 52-bit physical address are in the low bits. */
+        /* Bits 48 to 51 of a physical address are in bits 12 to 15. */
         address |= (entry >> 12 & 15) << 48;
     }
     return address;
@@ -57,7 +57,10 @@ int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
     unsigned per_level = pt->shift - 3;
     uint64_t table = pt->root;
     unsigned level = pt->levels;
-    /* Kernel addresses have ones from this bit on; x86 shares the top table. */
+    /*
+     * All bits of a kernel address from this bit on are 1.  On x86, user
+     * addresses use the other half of the top table.
+     */
     unsigned high = pt->va_bits - (pt->machine == HT_MACHINE_X86_64);
 
     if (addr >> high != UINT64_MAX >> high) {

@@ -64,7 +64,9 @@ static uint32_t limit_of(const HtFtCpu *c, const HtListCpu *l, uint32_t size)
     return size;
 }
 
-/* Copy records of the cursor's page, and check that they are that page's */
+/*
+ * Copy records of the cursor's page, and check that the page was not replaced
+ */
 static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
                         HtListNode *n)
 {
@@ -132,7 +134,10 @@ static HtListWalk check_lap(HtListCpu *l)
     int ret;
 
     if (l->at.apart) {
-        /* The writer does not pass the readers' page: compare a counter. */
+        /*
+         * The writer never overwrites the readers' page, so check whether it
+         * has overwritten any event.
+         */
         ret = ht_list_header(l, &h);
         l->doubt |= !ret && h.overrun != l->overrun;
         return ret ? failed(ret) : HT_LIST_DONE;
@@ -369,7 +374,10 @@ static HtListWalk collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     guint first = look->taken->len;
     HtListWalk walk;
 
-    /* The ring was empty at an earlier poll, and events are gone since. */
+    /*
+     * The ring was empty at all earlier polls; since then, events were
+     * overwritten or read in the guest.
+     */
     l->doubt |= l->based && !l->placed && (l->h.overrun || l->h.read);
     walk = follow(c, l, look);
     l->followed += c->stats.events - followed;
@@ -419,7 +427,7 @@ int ht_list_collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
         }
     }
     same = !memcmp(&h, &l->h, sizeof(h));
-    /* The cursor's page may be the readers' now. */
+    /* The cursor's page may have become the readers' page. */
     l->at.apart |= l->at.node && l->at.node == h.reader;
     l->h = h;
     c->behind = false;

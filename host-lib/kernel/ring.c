@@ -97,7 +97,7 @@ static uint64_t read_buffer(const List *list)
                                &buffer) ? 0 : buffer;
 }
 
-/* Find the processors' parts again: a snapshot of the guest swaps buffers. */
+/* Find the processors' parts again: ftrace's snapshots swap the buffers. */
 static void begin(void *opaque)
 {
     List *list = opaque;

@@ -163,8 +163,8 @@ int ht_list_page(HtListCpu *l, uint64_t page, uint64_t *stamp,
  * ht_list_place: set the cursor to the next page to take
  * @l: the processor; sets HtListCpu.at
  *
- * This is the oldest page that is newer than the last page taken, or the oldest
- * page if none was taken.
+ * The next page is the oldest page that is newer than the last page taken.  If
+ * no page was taken, it is the oldest page of all.
  *
  * Returns: HT_LIST_DONE, also if there is nothing to take yet;
  * HtListCpu.at.node is 0 then

@@ -123,7 +123,7 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
     /* Trace Compass opens its kernel analyses for this domain only. */
     append_string(out, "domain", "kernel");
     if (info->lttng) {
-        /* Trace Compass selects the names to look for by the tracer. */
+        /* The tracer's name tells Trace Compass which names events have. */
         append_string(out, "sysname", "Linux");
         append_string(out, "tracer_name", "lttng-modules");
         g_string_append(out, "\ttracer_major = 2;\n\ttracer_minor = 13;\n");
@@ -173,8 +173,7 @@ static void append_scalar(GString *out, unsigned kind, unsigned flags)
 
 /*
  * Readers show the names of bits as names of values: CTF 1.8 has no names of
- * bits.
- * A label has no character that would have to be escaped.
+ * bits.  A label has no character that would have to be escaped.
  */
 static void append_labels(GString *out, const HtField *f)
 {

@@ -196,7 +196,10 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     ret = new_file(s, s->part, size, &f);
     if (!ret && !s->part) {
         if (run) {
-            /* The file is late: the empty packet must precede the events. */
+            /*
+             * The file could not be made when the stream was opened.  The empty
+             * packet must precede the events.
+             */
             s->last_ns = MIN(s->last_ns, run->begin_ns);
         }
         start = ALIGN;

@@ -51,7 +51,7 @@ G_STATIC_ASSERT(sizeof(HtCtfHeader) == 96);
 /**
  * HtCtfStream: a stream instance; the caller serializes calls
  *
- * Its file consists of packets at every instant.  The last one, the open
+ * At every instant, the file consists of whole packets.  The last one, the open
  * packet, covers the rest of the file; its content grows in place.
  */
 typedef struct HtCtfStream {

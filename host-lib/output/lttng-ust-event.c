@@ -16,7 +16,7 @@
 #include "lttng-ust.h"
 #include "hypertrace/lttng-ust-thread.h"
 
-/* LTTng compares the signatures of call site and probe; both are ours. */
+/* LTTng-UST refuses a probe whose signature differs from the call site's. */
 #define SIGNATURE       "hypertrace"
 
 /* Events that were registered together */

@@ -83,7 +83,10 @@ bool ht_ust_end(unsigned ms)
     UstThread *t;
     bool inside;
 
-    /* Full barrier: store `ending` before loading `inside`: ht_ust_enter() */
+    /*
+     * Full barrier: store `ending` before loading `inside`.  Pairs with the one
+     * in ht_ust_enter().
+     */
     __atomic_store_n(&ending, true, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     do {

@@ -3,7 +3,7 @@
  * hypertrace: the newest pieces of a ring, in a bounded amount of memory
  *
  * The entries lie one after another in one block of memory.  An entry that does
- * not fit at the end of the block begins at its start.
+ * not fit at the end of the block is written at the block's start.
  */
 #include <sys/mman.h>
 

@@ -59,7 +59,10 @@ static void cpu_file_clear(gpointer p)
     g_byte_array_unref(c->kept);
 }
 
-/* Check that the directory is ours; @fd may be -1 with errno set */
+/*
+ * Check that the directory belongs to this process's user; @fd may be -1 with
+ * errno set
+ */
 static bool check_owner(int fd, const char *dir, GError **error)
 {
     struct stat st;

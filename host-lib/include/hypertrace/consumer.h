@@ -71,8 +71,8 @@ typedef struct HtConsumer {
     uint64_t lost;              /* the producer's count; never decreases */
     uint64_t others;            /* events lost by producers without a stream */
     uint64_t dropped;           /* events dropped by the host */
-    uint64_t told;              /* sum of these three in the last run */
-    uint64_t base;              /* part of the sum that other hosts reported */
+    uint64_t told;              /* @lost + @others + @dropped, last run */
+    uint64_t base;              /* part of @told that other hosts reported */
     uint64_t bytes;
     uint64_t packets;           /* runs delivered */
     uint64_t wakeups;           /* polls, counted by the owner */
