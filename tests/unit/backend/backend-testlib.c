@@ -129,7 +129,7 @@ static void put_scalar(TlRun *r, GString *text, unsigned kind, bool hex,
     uint32_t bits;
 
     if (kind == HT_FIELD_F32 || kind == HT_FIELD_F64) {
-        /* few digits, so that their text is exact */
+        /* few digits: "%g" prints the value exactly */
         f64 = f32 = (int32_t)(v % 100000) / 4.0f - 1000;
         if (kind == HT_FIELD_F32) {
             memcpy(&bits, &f32, sizeof(bits));

@@ -10,20 +10,20 @@
 
 /**
  * tl_class: register a class as a guest does
- * @t: table
- * @name: its name
+ * @t: table that gets the class
+ * @name: name of the class
  * @spec: fields "kind:name ...", kind being u8 to u64, x8 to x64 (shown in
- *        base 16), s8 to s64, f32, f64, text, seq-KIND, arr-KIND-COUNT
+ *         base 16), s8 to s64, f32, f64, text, seq-KIND, arr-KIND-COUNT
  *
- * Returns: the class, ready
+ * Returns: the class, ready for use
  */
 HtClass *tl_class(HtClassTable *t, const char *name, const char *spec);
 
 /**
  * TlRun: a run under construction
- * @data: events
- * @text: fields of each event as babeltrace2 prints them
- * @times: time of each event
+ * @data: bytes of the events
+ * @text: for each event, its fields as babeltrace2 prints them
+ * @times: date of each event, ns
  */
 typedef struct TlRun {
     HtRun run;
@@ -37,10 +37,13 @@ typedef struct TlRun {
 void tl_run_init(TlRun *r, const HtStreamInfo *stream);
 void tl_run_clear(TlRun *r);
 
-/* Begin another run of the same stream. */
+/* Empty @r and begin the next run of its stream. */
 void tl_run_begin(TlRun *r, unsigned flags, uint64_t discarded);
 
-/* Add an event with values from @rand; @pad: bytes of text or elements. */
+/*
+ * Add an event with random values from @rand. Each text has @pad bytes, and
+ * each sequence @pad elements.
+ */
 void tl_run_event(TlRun *r, const HtClass *c, uint64_t ns, GRand *rand,
                   unsigned pad);
 
@@ -54,10 +57,13 @@ HtRun tl_mark(const HtStreamInfo *stream, unsigned flag, uint64_t ns,
 /* Run a program; asserts that it could be started. */
 int tl_spawn(const char *const *argv, char **out, char **err);
 
-/* Read a trace; asserts success and, unless @err is given, silence. */
+/*
+ * Return what babeltrace2 prints for a trace. Assert that it succeeds. If @err
+ * is NULL, also assert that it prints no warning.
+ */
 char *tl_babeltrace(const char *dir, char **err);
 
-/* Assert that two texts are equal; shows the first line that differs. */
+/* Assert that two texts are equal; if not, show the first line that differs. */
 void tl_assert_lines(const char *got, const char *want);
 
 /* The number of events in a trace; -1 if babeltrace2 fails */

@@ -28,9 +28,9 @@ static const HtStreamInfo stream[] = {
 };
 
 /*
- * Shared between the writer and the process that kills or reads it.  Both only
- * poll the fields; a stale value weakens the test for a moment, and cannot make
- * it fail.
+ * Memory that the writer's process shares with the test's process, which kills
+ * it or reads its trace. Both only poll the fields; a stale value weakens the
+ * test for a moment, and cannot make it fail.
  */
 typedef struct Progress {
     uint64_t allowed;           /* number of events that may be written */
@@ -46,7 +46,11 @@ static Progress *progress_new(void)
     return p;
 }
 
-/* Write two streams until killed: new classes, cuts, files, closes, opens. */
+/*
+ * Write runs of two streams until the process is killed. Meanwhile add classes
+ * (after the first run only if @late_classes), begin new files, close streams
+ * and open them again.
+ */
 static void G_GNUC_NORETURN write_forever(const char *dir, Progress *p,
                                           uint32_t seed, bool late_classes)
 {
@@ -60,7 +64,7 @@ static void G_GNUC_NORETURN write_forever(const char *dir, Progress *p,
     HtRun m;
     TlRun r[2];
 
-    /* the writer ends even if the test fails before it kills it */
+    /* the kernel kills the writer if the test's process ends first */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     g_assert_cmpint(ht_ctf_writer_new(dir, "ht0", &info, 2, &w), ==, 0);
     for (j = 0; j < 2; j++) {
@@ -104,7 +108,10 @@ static uint64_t written(Progress *p)
     return __atomic_load_n(&p->written, __ATOMIC_ACQUIRE);
 }
 
-/* Wait until more than @events are written; the writer must not die. */
+/*
+ * Wait until the writer @pid has written more than @events; assert that it
+ * runs.
+ */
 static void wait_written(Progress *p, uint64_t events, pid_t pid)
 {
     while (written(p) <= events) {
@@ -171,7 +178,7 @@ static void test_live(void)
     for (i = 0; i < 60; i++) {
         uint64_t before = written(p);
 
-        /* the writer may go on while the reader runs */
+        /* the writer writes more runs while babeltrace2 reads */
         __atomic_store_n(&p->allowed, before + 200, __ATOMIC_RELAXED);
         wait_written(p, before, pid);
         before = written(p);
@@ -200,7 +207,10 @@ static void fill_file(const char *path, size_t size)
     g_assert_true(g_file_set_contents(path, bytes, size, NULL));
 }
 
-/* Runs in its own mount namespace, on a tmpfs of 3 MiB */
+/*
+ * Fill a disk while a trace is written. Context: a child process, which gets a
+ * mount namespace with a tmpfs of 3 MiB
+ */
 static int full_disk(void)
 {
     GRand *rand = g_rand_new_with_seed(g_test_rand_int());
@@ -239,7 +249,9 @@ static int full_disk(void)
         g_assert_true(ret == 0 || ret == -ENOSPC);
         *(ret ? &bad : &good) += r.run.events;
         if (i == 500) {
-            /* full for a while: all events written before are intact */
+            /*
+             * the disk is full: the events that were written before are intact
+             */
             g_assert_cmpint(bad, >, 0);
             check_lossy_trace(dir, good, 0);
 
@@ -273,7 +285,7 @@ static int full_disk(void)
     }
     check_lossy_trace(dir, good, bad);
 
-    /* full again: the final count is written nevertheless */
+    /* the disk is full again: a close still writes the count of lost events */
     fill_file(ballast, 1);
     for (i = 0; i < 1000; i++) {
         tl_run_begin(&r, HT_RUN_CUT, 0);

@@ -41,7 +41,10 @@ static void test_events(void)
     }
 }
 
-/* Write a trace with or without LTTng's names: same bytes, other names */
+/*
+ * Write a trace, with LTTng's names of events and fields if @lttng. The bytes
+ * of the events do not depend on @lttng.
+ */
 static char *write_trace(const char *dir, bool lttng)
 {
     static const HtStreamInfo stream = { .vcpu = 1, .instance = 1 };

@@ -69,7 +69,7 @@ static int write_event(Fixture *f, TlRun *r, HtClass *c, unsigned flags,
     return ht_ctf_writer_run(f->w, tl_run_end(r));
 }
 
-/* Append the line that babeltrace2 should print */
+/* Append the line that babeltrace2 must print for event @i of a run to @out. */
 static void expect(GString *out, const TlRun *r, unsigned i, const char *name)
 {
     uint64_t ns = g_array_index(r->times, uint64_t, i);
@@ -112,8 +112,9 @@ static void test_kinds(void)
         for (j = 0; j < 5; j++) {
             ns += g_rand_int_range(f.rand, 0, 10000000);
             /*
-             * No empty text after the first run: babeltrace2 2.0 would print
-             * the previous event's text instead (with length 0).
+             * Only the first run has empty texts. For an empty text,
+             * babeltrace2 2.0 would print the text of the previous event (with
+             * length 0).
              */
             tl_run_event(&r, j == 2 ? none : all, ns, f.rand,
                          i ? i % 7 * 11 + 1 : 0);
@@ -132,7 +133,10 @@ static void test_kinds(void)
     fixture_clear(&f);
 }
 
-/* Ids from 254 on need the wide header; large gaps the extended one. */
+/*
+ * Ids from 254 on need the wide header, large gaps between dates the extended
+ * one.
+ */
 static void test_many_classes(void)
 {
     static const HtStreamInfo stream = { .vcpu = 3, .instance = 9,
@@ -169,7 +173,10 @@ static void test_many_classes(void)
     fixture_clear(&f);
 }
 
-/* Traces with hardly any events can be read, too. */
+/*
+ * babeltrace2 reads traces without events: no stream, an open one, a closed
+ * one.
+ */
 static void test_empty(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
@@ -187,7 +194,7 @@ static void test_empty(void)
     g_assert_cmpint(tl_count(f.dir, &err3), ==, 0);
     g_assert_cmpstr(err3, ==, "");
 
-    /* a device created again writes next to its old trace */
+    /* a second device of the same name writes to a new directory */
     g_assert_cmpint(ht_ctf_writer_new(f.dir, "ht0", &info, 1, &again), ==, 0);
     g_assert_true(g_str_has_suffix(ht_ctf_writer_path(again), "/ht0-2"));
     ht_ctf_writer_free(again);
@@ -196,7 +203,10 @@ static void test_empty(void)
     fixture_clear(&f);
 }
 
-/* A stream that begins and ends at time 0: no packet ends before its begin. */
+/*
+ * A stream that opens and closes at time 0: its packet must not end before it
+ * begins.
+ */
 static void test_time_0(void)
 {
     static const HtStreamInfo stream = { .vcpu = -1, .instance = 1 };
@@ -209,7 +219,10 @@ static void test_time_0(void)
     fixture_clear(&f);
 }
 
-/* A run that goes back in time, or of a stream not open, is refused. */
+/*
+ * Runs that go back in time, and runs of a stream that is not open, are
+ * refused.
+ */
 static void test_refused(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
@@ -225,7 +238,7 @@ static void test_refused(void)
     g_assert_cmpint(write_event(&f, &r, c, HT_RUN_CUT, 5000, 0), ==, -ENOENT);
     g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 1);
 
-    /* ... but an event may be older than its stream's opening */
+    /* an event that is older than its stream's opening is accepted */
     mark(&f, &stream, HT_RUN_OPEN, 6000, 0);
     write_run(&f, &r);
     g_assert_cmpint(write_event(&f, &r, c, HT_RUN_CUT, 4999, 0), ==, -EINVAL);
@@ -285,8 +298,8 @@ static void remove_streams(const char *dir)
 }
 
 /*
- * A deleted file takes no more events; without the directory, all runs fail.
- * The writer notices this within 10 ms.
+ * If the stream's file is deleted, the writer begins a new file within 10 ms.
+ * If the directory is deleted, all runs fail.
  */
 static void test_deleted(void)
 {
@@ -339,7 +352,7 @@ static void test_truncated(void)
         { 1, 0, 0, 0 },
         { 0, 1, 0, 10 },        /* dated before the opening */
         { HT_CTF_CHECK_RUNS, HT_CTF_CHECK_RUNS, 0, 0 },
-        { 5, 5, 0, 0 },         /* not noticed before the stream is closed */
+        { 5, 5, 0, 0 },         /* closed before the writer notices it */
     };
     HtStreamInfo stream = { .vcpu = 0 };
     g_autofree char *err = NULL;
@@ -419,7 +432,10 @@ static void test_empty_text(void)
     fixture_clear(&f);
 }
 
-/* Metadata are appended in place, and rewritten only rarely. */
+/*
+ * New classes are appended to the metadata file; it is rewritten at most 8
+ * times.
+ */
 static void test_growing_metadata(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
@@ -453,7 +469,10 @@ static void test_growing_metadata(void)
     fixture_clear(&f);
 }
 
-/* Runs of all sizes, across several files; unused space is truncated. */
+/*
+ * Write runs of all sizes across several files; each file is cut to its used
+ * size.
+ */
 static void test_sizes(void)
 {
     static const HtStreamInfo stream[] = {
@@ -494,7 +513,7 @@ static void test_sizes(void)
     g_assert_cmpint(tl_count(f.dir, &err), ==, events);
     g_assert_cmpstr(err, ==, "");
 
-    /* the first file has less than one run left */
+    /* what remained of the first file was too small for the next run */
     path = g_strdup_printf("%s/stream-000-000001-0000",
                            ht_ctf_writer_path(f.w));
     g_assert_cmpint(stat(path, &st), ==, 0);
@@ -504,7 +523,10 @@ static void test_sizes(void)
     fixture_clear(&f);
 }
 
-/* A stream whose clock went back: more than a file of events of one time. */
+/*
+ * A stream whose clock went back: its events keep one date until the clock has
+ * caught up. These events fill several files.
+ */
 static void test_standing_time(void)
 {
     HtStreamInfo stream = { .index = 1, .vcpu = 0, .instance = 3 };
@@ -519,7 +541,7 @@ static void test_standing_time(void)
     c = add_class(&f, "still", "u64:n");
     mark(&f, &stream, HT_RUN_OPEN, 5000, 0);
     tl_run_init(&r, &stream);
-    /* the same date for more events than a few files hold, then increasing */
+    /* 300 runs of one date fill several files; in 100 more, dates increase */
     for (i = 0; i < 400; i++) {
         tl_run_begin(&r, i == 0 ? HT_RUN_CUT : 0, 0);
         for (unsigned j = 0; j < 2000; j++, want++) {

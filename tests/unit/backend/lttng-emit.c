@@ -125,7 +125,7 @@ typedef struct Burst {
     unsigned thread;
 } Burst;
 
-/* Emit runs of one event until done or until the process ends */
+/* Emit @count runs of one event. Context: a thread of "burst" or "forever" */
 static void *burst_thread(void *opaque)
 {
     Burst *b = opaque;
@@ -144,7 +144,10 @@ static void *burst_thread(void *opaque)
     return NULL;
 }
 
-/* Choose one event's payload at random; it is never freed */
+/*
+ * Prepare a burst: one event with random values. The payload is never freed:
+ * threads may use it until the process ends.
+ */
 static Burst burst(char **arg, unsigned pad)
 {
     const Known *k = find(arg);

@@ -137,7 +137,7 @@ static void test_counts(void)
     ct_field(&m, "one_more", HT_FIELD_U8, 0, 0);
     assert_refused(&m);
 
-    /* the count of fields in the message is wrong */
+    /* the message has one field, and declares two or none */
     ct_class(&m, "c");
     ct_field(&m, "x", HT_FIELD_U8, 0, 0);
     ct_message(&m)->nr_fields = 2;
@@ -170,7 +170,10 @@ static void test_flags(void)
     }
 }
 
-/* A field of a kind with @count labels, of which @given are in the message */
+/*
+ * Make a message with a field of a kind that declares @count labels and has
+ * @given.
+ */
 static void labelled(CtMessage *m, unsigned kind, unsigned flags,
                      unsigned count, unsigned given, const char *label)
 {
@@ -190,7 +193,10 @@ static void labelled(CtMessage *m, unsigned kind, unsigned flags,
     ct_message(m)->h.size = m->size;
 }
 
-/* Only integers have labels, as many as they say, without odd characters. */
+/*
+ * Promise: only integers may have labels. A field must have as many as it
+ * declares, and their texts no special characters.
+ */
 static void test_labels(void)
 {
     const unsigned labels = HT_FIELD_LABELS;
@@ -246,7 +252,10 @@ static void test_labels(void)
         }
     }
 
-    /* Other labels make another class; the list has the labels as sent. */
+    /*
+     * A class with other labels is a new version. The message that encodes a
+     * class has the labels that the guest sent.
+     */
     t = ht_class_table_new();
     labelled(&m, HT_FIELD_S16, labels, 3, 3, "on");
     g_assert_cmpint(ct_add(t, &m, &added, &c), ==, HT_STATUS_OK);
@@ -350,7 +359,7 @@ static void test_unique(void)
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "X", HT_FIELD_U8);
     assert_accepted(&m);
-    /* trace readers see the length of a text as a field */
+    /* Trace readers store the length of text "x" in a field "_x_length". */
     two_fields(&m, "x", HT_FIELD_TEXT, "_x_length", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "_x_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
@@ -370,7 +379,7 @@ static void test_unique(void)
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_TEXT, "__x_length", HT_FIELD_U8);
     assert_refused(&m);
-    /* names that differ only in a leading '_' are refused, too */
+    /* names that differ only in a leading '_' are refused, in either order */
     two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "_x", HT_FIELD_U8);
@@ -469,13 +478,13 @@ static void test_versions(void)
     g_assert_cmpstr(b->name, ==, "a.v2");
     c = add_kind(t, "a", HT_FIELD_U32, &added);
     g_assert_cmpstr(c->name, ==, "a.v3");
-    /* a class is found by its content, whatever name it got */
+    /* the host finds a class by its content, also if it has a version's name */
     g_assert_true(add_kind(t, "a", HT_FIELD_U16, &added) == b);
     g_assert_true(add_kind(t, "a", HT_FIELD_U32, &added) == c);
     g_assert_true(add_kind(t, "a", HT_FIELD_U8, &added) == a);
     g_assert_true(add_kind(t, "a.v2", HT_FIELD_U16, &added) == b);
     g_assert_false(added);
-    /* a guest may register a name like "z.v2" itself, before "z" */
+    /* if a guest has registered "z.v2" itself, later versions of "z" skip it */
     v2 = add_kind(t, "z.v2", HT_FIELD_U64, &added);
     add_kind(t, "z", HT_FIELD_U8, &added);
     g_assert_true(add_kind(t, "z", HT_FIELD_U64, &added) == v2);
@@ -497,8 +506,8 @@ static void test_versions(void)
 
 /*
  * Promise that only this test proves: a class of a program is never the
- * kernel's, whichever comes first, also in a saved table; the programs of all
- * users share classes.
+ * kernel's, in whatever order both are registered, also in a saved table.
+ * Programs of all users share classes.
  */
 static void test_origin(void)
 {
@@ -542,7 +551,10 @@ static void test_origin(void)
     }
     ht_class_table_free(to);
 
-    /* a table where the kernel's class is a program's */
+    /*
+     * refuse to load if the existing class belongs to a program and the saved
+     * one to the kernel
+     */
     to = ht_class_table_new();
     ct_class(&m, "a");
     ct_field(&m, "x", HT_FIELD_U8, 0, 0);
@@ -581,14 +593,8 @@ static void test_limit(void)
 }
 
 /*
- * The guest chooses how many classes of which size there are, and a migration
- * sends them while the VM is stopped.  Promise that only this test proves: the
- * saved table never exceeds its limit, classes beyond it are refused, and those
- * that fit are still found and accepted.
- */
-/*
- * Labels count among the bytes of a table. A version makes the name longer, and
- * no class becomes longer than a message, since buffers have that size.
+ * Promise: labels count among the bytes of a table.  No class is longer than a
+ * message, even with the version in its name, since buffers have that size.
  */
 static void test_longest(void)
 {
@@ -632,6 +638,12 @@ static void test_longest(void)
     }
 }
 
+/*
+ * The guest chooses how many classes of which size there are, and a migration
+ * sends them while the VM is stopped.  Promise that only this test proves: the
+ * saved table never exceeds its limit, classes beyond it are refused, and those
+ * that fit are still found and accepted.
+ */
 static void test_limit_bytes(void)
 {
     static const size_t limits[] = { 4096, 4097, 65536, 1024 * 1024 };
@@ -671,7 +683,10 @@ static void test_limit_bytes(void)
         g_assert_cmpuint(saved->len, ==, ht_class_table_size(t));
         g_assert_cmpuint(saved->len, <=, limits[i]);
 
-        /* a table elsewhere takes it if its own limit allows */
+        /*
+         * another table loads the saved one only if its own limit has room for
+         * it
+         */
         ht_class_table_set_limit(to, saved->len - 1);
         g_assert_false(ht_class_table_load(to, saved->data, saved->len, &why));
         g_assert_nonnull(strstr(why, "limit"));
@@ -705,7 +720,10 @@ static void test_versions_limit(void)
     ht_class_table_free(t);
 }
 
-/* A message made by CLASS_LIST registers the same class in another table. */
+/*
+ * Assert that the message that encodes @c registers an equal class in another
+ * table.
+ */
 static void assert_round_trip(const HtClass *c)
 {
     HtClassTable *other = ht_class_table_new();
@@ -797,7 +815,10 @@ static void test_readers(void)
     ht_class_table_free(t);
 }
 
-/* Every accepted class can be listed and registered elsewhere. */
+/*
+ * Every class that the host accepts can be encoded and registered in another
+ * table.
+ */
 static void test_random(void)
 {
     HtClassTable *t = ht_class_table_new();

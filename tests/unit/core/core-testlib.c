@@ -183,7 +183,10 @@ static bool open_packet(CtRing *r)
 
     if (r->overwrite) {
         ht_atomic_set(&r->control->guest.opening, ht_le64(r->packet));
-        /* Overwrite after the opening; pairs with ht_fence_acquire(). */
+        /*
+         * Write the opening before the packet; pairs with ht_fence_acquire()
+         * in ht_consumer_ring().
+         */
         ht_fence_release();
     } else {
         /* Pairs with the store-release of tail in ht_consumer_ring(). */
@@ -220,7 +223,10 @@ bool ct_ring_put(CtRing *r, const void *event, uint32_t size)
     r->offset += size;
     r->events++;
     if (r->offset == r->packet_size) {
-        /* a full packet has no position of its own: close it */
+        /*
+         * the packet is full: close it, so that head is the next packet's
+         * start
+         */
         ct_ring_close_packet(r);
     } else {
         publish(r);

@@ -30,19 +30,22 @@ void ct_field_bytes(CtMessage *m, const struct ht_msg_field *f,
 struct ht_msg_class *ct_message(CtMessage *m);
 
 /**
- * ct_add: register a message from a copy of exactly its size
+ * ct_add: register the class of @m in @t, as ht_class_table_add() does
+ *
+ * The host gets a copy of the message of exactly its size, so that sanitizers
+ * detect reads beyond it.
  */
 enum ht_status ct_add(HtClassTable *t, const CtMessage *m, bool *added,
                       HtClass **cls);
 
 /**
- * ct_register: add a class that must be valid, and make it ready
+ * ct_register: register a valid class and make it ready for use
  *
- * Returns: its id
+ * Returns: the class id
  */
 uint32_t ct_register(HtClassTable *t, const CtMessage *m);
 
-/* Class ids registered by ct_classes(), for walk and consumer tests */
+/* Ids of the classes in the table that ct_classes() makes */
 enum {
     CT_NUMBER = 1,              /* u64 */
     CT_TEXT,                    /* u8, text, u32 */
@@ -60,7 +63,7 @@ void ct_put_compact(GByteArray *a, uint32_t id, uint64_t clock,
 void ct_put_extended(GByteArray *a, uint32_t id, uint64_t clock,
                      const void *payload, size_t size);
 
-/* A time map of one nanosecond per tick that starts at @offset */
+/* Return a time map of 1 ns per tick: counter 0 has the date @offset, ns. */
 HtTimeMap ct_time(uint64_t offset);
 
 /* An honest producer ------------------------------------------------------- */
@@ -77,7 +80,8 @@ typedef struct CtRing {
     uint64_t instance;
     struct ht_ring_control *control;
     uint8_t *data;
-    uint64_t packet;            /* number of the open packet, or the next one */
+    /* number of the open packet, or of the next one to open */
+    uint64_t packet;
     uint32_t offset;            /* 0: none open */
     uint64_t events;
     uint64_t lost;
@@ -88,9 +92,15 @@ void ct_ring_init(CtRing *r, uint32_t packet_size, uint32_t packets,
                   bool overwrite);
 void ct_ring_destroy(CtRing *r);
 
-/* Emit the event with number @n; false: discarded, and counted */
+/*
+ * Emit an event with the number @n. If the ring is full, count the event as
+ * lost and return false.
+ */
 bool ct_ring_emit(CtRing *r, uint64_t n);
-/* Put a raw event with time @r->clock; it must fit into a packet */
+/*
+ * Put the event's bytes into the ring; its packet may begin with @r->clock.
+ * The event must fit into a packet.
+ */
 bool ct_ring_put(CtRing *r, const void *event, uint32_t size);
 /* Close the open packet, if any */
 void ct_ring_close_packet(CtRing *r);
@@ -125,11 +135,14 @@ void ct_sink_destroy(CtSink *s);
 void ct_sink_deliver(void *opaque, const HtRun *run);
 uint64_t ct_sink_number(const CtSink *s, unsigned i);
 
-/* A consumer of a ring that delivers to @s; ct_consumer_open() also opens it */
+/*
+ * Prepare a consumer for the ring @r that delivers to @s. ct_consumer_open()
+ * also opens the stream.
+ */
 void ct_consumer_init(HtConsumer *c, CtSink *s, const CtRing *r);
 /*
- * Assert that the state of a consumer can be loaded: a guest must not be able
- * to prevent a migration of its VM.
+ * Assert that the saved state of a consumer can be loaded: a guest must not be
+ * able to prevent a migration of its VM.
  */
 void ct_check_loadable(const HtConsumer *c);
 void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r);

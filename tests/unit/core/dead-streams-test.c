@@ -76,7 +76,7 @@ static void teardown(Fixture *f)
     g_free(f->ram);
 }
 
-/* Copy the ring to stream 1's part of the memory */
+/* Simulate QEMU's end: copy the ring to stream 1's part of the stream RAM. */
 static void die(Fixture *f)
 {
     memcpy(f->ram + STRIDE, f->ring.control, sizeof(*f->ring.control));
@@ -123,7 +123,9 @@ static void test_all(void)
     teardown(&f);
 }
 
-/* Overwritten events are counted; all later ones are read. */
+/*
+ * Events that the ring has overwritten are counted; all later events are read.
+ */
 static void test_overwritten(void)
 {
     uint64_t n, sent = 10000;
@@ -144,7 +146,7 @@ static void test_overwritten(void)
     teardown(&f);
 }
 
-/* A full ring that discards still holds its oldest events. */
+/* Of a full ring that discards new events, the oldest events are read. */
 static void test_discarding(void)
 {
     uint64_t n, sent = 0;
@@ -164,7 +166,7 @@ static void test_discarding(void)
     teardown(&f);
 }
 
-/* A truncated index still gives the classes that are complete. */
+/* From an index that is cut off, the complete classes are loaded. */
 static void test_cut(void)
 {
     HtDeadResult r;
@@ -210,7 +212,10 @@ static void test_refused(void)
     guint i;
 
     setup(&f, true);
-    /* any changed byte of the head or of a stream is refused or harmless */
+    /*
+     * an index with a changed byte is refused, unless the byte is one that any
+     * value may have
+     */
     for (i = 0; i < HT_DEAD_STREAMS + STREAMS * sizeof(HtDeadStream);
          i += i < 64 ? 1 : 13) {
         g_autoptr(HtDead) changed = NULL;
@@ -226,7 +231,7 @@ static void test_refused(void)
     g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
     head(&f)->memory[0] = 0;
     memset(head(&f)->memory, 0, sizeof(head(&f)->memory));
-    /* a time that would put every event beyond the maximum */
+    /* an opening later than the maximal date is refused */
     stream(&f, 1)->ns = ht_le64(HT_TIME_MAX_NS + 1);
     g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
     stream(&f, 1)->ns = ht_le64(HT_TIME_MAX_NS);

@@ -24,11 +24,12 @@ static int64_t virtual_now(void)
 
 /* A backend that can be made to hang, and to refuse classes */
 typedef struct Sink {
-    HtMutex lock;               /* GLib's would be false races for TSan */
+    /* not GMutex: the sanitizer does not know its calls */
+    HtMutex lock;
     HtCond changed;
-    bool hang;                  /* the next call hangs until this is false */
+    bool hang;                  /* the next call waits until this is false */
     bool inside;                /* a call hangs */
-    unsigned refuse_from;       /* refuse ids from this one on; 0: none */
+    unsigned refuse_from;       /* refuse class ids from this one on; 0: none */
     unsigned refuse_id;         /* also refuse this id */
     unsigned learnt;            /* successful calls of learn() */
     unsigned asked;             /* calls of learn() */
@@ -36,14 +37,17 @@ typedef struct Sink {
     GThread *thread;            /* caller of begin() */
     unsigned elsewhere;         /* runs delivered by other threads */
     uint64_t events[STREAMS];   /* events of each stream */
-    uint64_t next[STREAMS];     /* next number, if no event may be missing */
+    uint64_t next[STREAMS];     /* lowest number that the next event can have */
     uint64_t discarded[STREAMS]; /* count of the last run */
     bool in_order;
     unsigned opened[STREAMS], closed[STREAMS];
     const HtClassTable *classes;
 } Sink;
 
-/* Hang as long as the test wants.  Context: lock held */
+/*
+ * Wait while @s->hang is true. Context: @s->lock held, which is released
+ * meanwhile
+ */
 static void pass(Sink *s)
 {
     while (s->hang) {
@@ -100,7 +104,7 @@ static void sink_deliver(void *opaque, const HtRun *run)
     while (run->events && ht_run_next(&it, &ev)) {
         uint64_t n = ht_get_le64(ev.payload);
 
-        /* a gap is counted before the events after it */
+        /* run->discarded counts the missing events before this one */
         s->in_order &= n >= s->next[i] && n == s->events[i] + run->discarded;
         s->next[i] = n + 1;
         s->events[i]++;
@@ -259,7 +263,7 @@ static void mark(Fixture *f, unsigned stream, unsigned flag)
     ht_dispatch_wake(f->d);
 }
 
-/* Post a run of @events numbers, as class @id */
+/* Post a run of @events consecutively numbered events of class @id. */
 static void post(Fixture *f, unsigned stream, unsigned events, uint8_t id,
                  bool direct)
 {
@@ -394,7 +398,7 @@ static void test_hang(void)
         post(&f, 0, 1000, 1, false);
         g_assert_true(ht_dispatch_room(f.d));
         ht_dispatch_posted(f.d, posted);
-        /* let the other sink deliver all runs before the next one */
+        /* let the other sink deliver this run before the next run is posted */
         while (g_strcmp0(ht_dispatch_behind(f.d, posted), "sink1") == 0 ||
                (ht_dispatch_stats(f.d, 1, &other), !other.idle)) {
             g_thread_yield();
@@ -422,7 +426,10 @@ static void test_hang(void)
     teardown(&f);
 }
 
-/* Promise: after a lack of room, the caller is notified once of new room. */
+/*
+ * Promise: after ht_dispatch_room() returned false, the caller is told once
+ * when a sink has room again.
+ */
 static void test_room(void)
 {
     HtSinkStats stats;
@@ -436,7 +443,10 @@ static void test_room(void)
     while (ht_dispatch_room(f.d)) {
         post(&f, 0, 1000, 1, false);
     }
-    /* half of the budget is reserved for runs that must not wait */
+    /*
+     * ht_dispatch_room() is false from half of the budget on; the other half
+     * is for runs that cannot wait
+     */
     ht_dispatch_stats(f.d, 0, &stats);
     g_assert_cmpuint(stats.discarded, ==, 0);
     g_assert_cmpuint(stats.queued, <=, BUDGET / 2);
@@ -449,8 +459,9 @@ static void test_room(void)
 }
 
 /*
- * Promise: a dispatcher can be freed while a sink hangs.  The sink delivers
- * what it had when it comes back, and is freed then, where the caller says.
+ * Promise: a dispatcher can be freed while a sink hangs. When the sink
+ * continues, it delivers its queued runs. Then it is freed in the thread that
+ * the caller chose.
  */
 static void test_left(void)
 {
@@ -469,7 +480,7 @@ static void test_left(void)
     total = f.stream[0].number;
     wait_inside(&f.sink[0]);
     ht_dispatch_release(f.d, &f.stream[0].fill);
-    /* no time: the other sink may not have ended either */
+    /* the deadline is now, so the other sink may also be unfinished */
     g_assert_cmpstr(ht_dispatch_end(f.d, ht_now_ns()), ==, "sink0");
     ht_dispatch_free(f.d);
     g_assert_cmpuint(f.sink[0].gone, ==, 0);
@@ -509,8 +520,9 @@ static void add_many(Fixture *f, unsigned count)
 }
 
 /*
- * Promise: however many classes a sink refuses, it is reported at most once in
- * HT_DISPATCH_REPORT_NS, and the events of these classes are counted.
+ * Promise: however many classes a sink refuses, the dispatcher reports this at
+ * most once in HT_DISPATCH_REPORT_NS. Events of refused classes are counted as
+ * discarded.
  */
 static void test_refused(void)
 {
@@ -588,8 +600,8 @@ static void test_retry(void)
 }
 
 /*
- * Promise: a session that cannot block is called by the thread that posts if
- * nothing is queued, and only by its own thread while it refuses a class.
+ * Promise: if a session cannot block and nothing is queued, the posting thread
+ * calls it. While the session refuses a class, only its own thread calls it.
  */
 static void test_direct(void)
 {
@@ -637,9 +649,9 @@ static void *poster_thread(void *opaque)
 }
 
 /*
- * Promise, for ThreadSanitizer: threads that post to streams of their own,
- * sinks that come and go between hanging and delivering, and readers of
- * statistics do not race, and each event is delivered or counted.
+ * Promise, for ThreadSanitizer: the threads do not race, and each event is
+ * delivered or counted. Several threads post to one stream each, sinks hang
+ * and continue, and another thread reads statistics.
  */
 static void test_threads(void)
 {

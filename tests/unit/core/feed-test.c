@@ -13,7 +13,8 @@ typedef struct Fixture {
     CtRing ring;                /* the guest's private packets */
     CtSink sink;
     HtConsumer consumer;
-    uint64_t pos;               /* position up to which everything was fed */
+    /* ring position after the last byte that was fed */
+    uint64_t pos;
 } Fixture;
 
 static void setup(Fixture *f)
@@ -42,8 +43,9 @@ static void emit(Fixture *f, unsigned count)
 }
 
 /*
- * Feed an exact copy of ring bytes from @from on with a header that may be
- * wrong
+ * Feed ring bytes from position @from on, under the header @sub, which may be
+ * wrong. The copy has exactly @size bytes, so that sanitizers detect reads
+ * beyond it.
  */
 static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
                     size_t size)
@@ -71,7 +73,7 @@ static void feed(Fixture *f, uint64_t from, uint64_t to)
     f->pos = to;
 }
 
-/* The host reads [from, to) itself, before the guest submits it. */
+/* Let the host read the positions [from, to) before the guest submits them. */
 static void fetch(Fixture *f, uint64_t from, uint64_t to)
 {
     struct ht_submit sub = {
@@ -102,13 +104,13 @@ static void assert_stopped(Fixture *f, uint64_t events)
     g_assert_cmpuint(f->consumer.errors, ==, 1);
     g_assert_cmpstr(f->consumer.why, !=, "");
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
-    /* the stop is final: a correct buffer is refused, too */
+    /* after the stop, the consumer ignores even a correct buffer */
     feed(f, f->consumer.cursor, f->consumer.cursor + EVENT);
     g_assert_cmpuint(f->consumer.errors, ==, 1);
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
 }
 
-/* Whole packets, parts of packets, and single events */
+/* The guest submits whole packets, parts of packets, and single events. */
 static void test_parts(void)
 {
     Fixture f;
@@ -135,7 +137,10 @@ static void test_parts(void)
     teardown(&f);
 }
 
-/* The rest of a packet may stay unused. */
+/*
+ * A packet may be closed before it is full; the next buffer begins with the
+ * next packet.
+ */
 static void test_skip_rest(void)
 {
     Fixture f;
@@ -152,8 +157,8 @@ static void test_skip_rest(void)
 }
 
 /*
- * The guest submits bytes that the host already read: alone, together with new
- * ones, and by packets.
+ * The guest submits bytes that the host has already read: only such bytes,
+ * such bytes with new ones, and whole packets. No event is delivered twice.
  */
 static void test_fetched(void)
 {
@@ -179,7 +184,10 @@ static void test_fetched(void)
     assert_events(&f, 3 * 336);
     fetch(&f, 3 * SIZE, 4 * SIZE);
     assert_events(&f, 4 * 336);
-    /* a buffer must begin at the last submitted byte, wherever the host read */
+    /*
+     * a buffer must begin where the previous one ended, even if the host has
+     * read further
+     */
     feed(&f, 3 * SIZE + HEADER, 4 * SIZE);
     assert_stopped(&f, 4 * 336);
     teardown(&f);
@@ -217,7 +225,7 @@ typedef struct Bad {
     uint32_t stream;            /* added to the correct stream number */
 } Bad;
 
-/* Each bad header follows two valid events of packet 0. */
+/* A submit header that is wrong stops the stream, after two valid events. */
 static void test_bad_submit(void)
 {
     const uint64_t at = HEADER + 2 * EVENT;
@@ -263,7 +271,7 @@ static void test_bad_submit(void)
     }
 }
 
-/* The packet's own header is checked as in a ring. */
+/* A changed bit in a packet's header stops the stream, as for a ring. */
 static void test_bad_packet(void)
 {
     unsigned i;
@@ -298,7 +306,10 @@ static void test_closed(void)
     ct_ring_destroy(&f.ring);
 }
 
-/* Parts of honest packets, some with a random change in header or bytes */
+/*
+ * Submit parts of packets, some with a random change in the submit header or
+ * in their bytes.
+ */
 static void test_random(void)
 {
     unsigned i;

@@ -53,7 +53,10 @@ static size_t consume(Fixture *f)
     return done;
 }
 
-/* The stream stopped once, after exactly the events [0, @events). */
+/*
+ * Assert that the stream stopped with one error, after exactly the events [0,
+ * @events).
+ */
 static void assert_stopped(Fixture *f, uint64_t events)
 {
     unsigned i;
@@ -73,7 +76,10 @@ static void assert_stopped(Fixture *f, uint64_t events)
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
 }
 
-/* An impossible head in an open packet of 10 events, of which 5 were read */
+/*
+ * Promise: after 5 events were read of an open packet of 10, an impossible
+ * head stops the stream.
+ */
 static void check_head(bool overwrite, uint64_t head)
 {
     Fixture f;
@@ -108,7 +114,10 @@ static void test_head(void)
     check_head(false, UINT64_C(1) << 62);
 }
 
-/* In overwrite mode head may be far ahead, but must be at an event's start. */
+/*
+ * In mode overwrite, head may be far ahead.  The ring has no packet that fits
+ * such a head, so the stream stops.
+ */
 static void test_head_far(void)
 {
     Fixture f;
@@ -138,7 +147,7 @@ static void test_head_in_header(void)
     }
 }
 
-/* An opening that is far from the producer's head */
+/* An opening that is far ahead of head stops the stream. */
 static void test_opening(void)
 {
     static const uint64_t opening[] = {
@@ -243,7 +252,10 @@ static void test_packet_header(void)
     }
 }
 
-/* A closed packet that ends before a position read while it was open */
+/*
+ * A closed packet that ends before the position that the host has read stops
+ * the stream.
+ */
 static void test_content_shrinks(void)
 {
     Fixture f;
@@ -292,7 +304,7 @@ static void test_bad_event(void)
     }
 }
 
-/* A count of lost events that falls, or that is impossibly high, is ignored. */
+/* A count of lost events that decreases, or is impossibly high, is ignored. */
 static void test_lost(void)
 {
     Fixture f;
@@ -314,8 +326,8 @@ static void test_lost(void)
 }
 
 /*
- * A guest with mode=overwrite claims that the host missed as many events as the
- * distance between two packets allows, again and again.  Promise that only this
+ * In mode overwrite, a guest repeatedly claims that the host missed as many
+ * events as the distance between two packets allows. Promise that only this
  * test proves: the counter of dropped events stays in the range that
  * ht_consumer_load() accepts, so the guest cannot prevent a migration.
  */
@@ -372,7 +384,10 @@ static void random_ring(bool overwrite)
         uint8_t *p;
 
         if (g_test_rand_int_range(0, 4) == 0) {
-            /* the guest's and the host's lines, and the bytes between */
+            /*
+             * change a byte of the control page: the guest's line, the host's
+             * line or other bytes
+             */
             p = (uint8_t *)f.ring.control +
                 g_test_rand_int_range(0, sizeof(*f.ring.control));
             control = true;

@@ -45,7 +45,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
             missing += ct_sink_number(&s, i) - next;
             next = ct_sink_number(&s, i) + 1;
         }
-        /* the counts of all hosts add up */
+        /* a saved state has the sum of the counts of all hosts so far */
         told += s.discarded;
         ht_consumer_save(&c, &st);
         g_assert_cmpuint(st.told, ==, told);
@@ -72,7 +72,10 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
     ht_consumer_close(&c, r.lost, 0);
     g_assert_cmpuint(next, ==, n);
     g_assert_cmpuint(c.events + missing, ==, n);
-    /* ct_ring_emit() reuses the number of a lost event */
+    /*
+     * ct_ring_emit() gives the number of a lost event to the next event, so
+     * @missing does not contain lost events
+     */
     g_assert_cmpuint(told + s.discarded, ==, missing + r.lost);
     missing = overwrite ? missing : r.lost;
     ht_consumer_destroy(&c);
@@ -81,7 +84,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
     return missing;
 }
 
-/* Runs are random: a single one may lose nothing. */
+/* Check 20 runs: the number of lost events is random, and may be 0 in some. */
 static void test_discard(void)
 {
     uint64_t lost = 0;
@@ -104,7 +107,9 @@ static void test_overwrite(void)
     g_assert_cmpuint(lost, >, 0);
 }
 
-/* The trace's name of the stream differs from the producer's. */
+/*
+ * The instance number of the stream in the trace differs from the producer's.
+ */
 static void test_renamed(void)
 {
     CtRing r;
@@ -237,7 +242,10 @@ static HtClassTable *some_classes(unsigned count)
     unsigned i;
 
     for (i = 0; i < count; i++) {
-        /* odd classes are the second version of the class before */
+        /*
+         * a class with an odd number is the second version of the class before
+         * it
+         */
         g_autofree char *name = g_strdup_printf("c%u", i / 2);
         HtClass *c;
         CtMessage m;
@@ -273,7 +281,10 @@ static void assert_same(HtClassTable *a, HtClassTable *b, uint32_t count)
     }
 }
 
-/* Load into an empty table, one with the first classes, one with more */
+/*
+ * Load saved classes into a table that is empty, has some of them, or has
+ * more.
+ */
 static void test_classes(void)
 {
     static const unsigned sizes[] = { 0, 1, 2, 7, 40, HT_CLASSES_MAX };
@@ -299,7 +310,7 @@ static void test_classes(void)
     }
 }
 
-/* A guest registers on the new host the classes of the old one. */
+/* A guest registers a class again on the new host: it gets its old id. */
 static void test_classes_again(void)
 {
     HtClassTable *from = some_classes(20), *to = ht_class_table_new();
@@ -416,8 +427,8 @@ static void test_forged_classes(void)
 
 /*
  * The counter stands still for a second while the VM moves, and the new host's
- * clock differs by @shift.  An event from before the move is dated as long ago,
- * in real time, on the new host's clock.
+ * clock differs by @shift. On the new host's clock, an event from before the
+ * move is as long ago as in real time, so the second counts.
  */
 static void test_time(void)
 {
@@ -436,7 +447,7 @@ static void test_time(void)
     g_assert_cmpuint(ht_time_map_to_ns(&b, 10 * SECOND + 1000), ==,
                      15 * SECOND);
 
-    /* the counter runs again a second later, at half the rate */
+    /* on the new host, the counter runs on after a second, at half the rate */
     ht_time_map_sample(&b, 10 * SECOND + 1000, go, 7);
     g_assert_cmpuint(ht_time_map_bound(&b, 0), ==, 7);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 5 * SECOND + 1000), ==,
@@ -454,7 +465,10 @@ static void test_time(void)
     g_assert_cmpuint(ht_time_map_to_ns(&b, 17), ==, go);
 }
 
-/* A host that booted later, or whose wall clock is earlier */
+/*
+ * The new host booted later: dates from before its boot are dropped or limited
+ * to its range.
+ */
 static void test_time_far(void)
 {
     HtTimeMap a, b;
@@ -515,7 +529,7 @@ static void test_forged_time(void)
         }
         g_assert_false(ht_time_map_load(&m, seg, 2, 0, 5 * SECOND));
     }
-    /* with accepted state, time never goes back */
+    /* if a forged map is accepted, dates never decrease */
     for (i = 0; i < 10000; i++) {
         uint64_t last = 0, counter, step;
         unsigned j;

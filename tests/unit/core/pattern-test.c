@@ -37,7 +37,10 @@ static void test_match(void)
     g_assert_true(ht_patterns_match(NULL, "any"));
 }
 
-/* The last one that matches decides, and the first says where it begins. */
+/*
+ * The last pattern that matches decides. If none matches, the name is selected
+ * only if the first pattern begins with '!'.
+ */
 static void test_lists(void)
 {
     check("sched_*,!sched_wakeup", "sched_switch", true);
@@ -76,7 +79,10 @@ static void test_refused(void)
     check(text, "a", false);
 }
 
-/* A name that a guest chose takes no more than the product of the lengths. */
+/*
+ * Promise: for a name that a guest chose, matching takes time in proportion to
+ * the product of both lengths, not exponential time.
+ */
 static void test_hostile(void)
 {
     g_autofree char *name = g_strnfill(127, 'a');

@@ -107,7 +107,7 @@ static void check_events(QcSeen *seen, const HtRun *run)
 
     memcpy(&first, run->data, sizeof(first));
     g_assert_cmpuint(first, >=, seen->next);
-    /* a run after missing events has HT_RUN_CUT */
+    /* if events are missing before a run, the run has HT_RUN_CUT */
     g_assert_true(first == seen->next || (run->flags & HT_RUN_CUT));
     g_assert_cmpuint(run->size, ==, run->events * sizeof(number));
     for (i = 0; i < run->events; i++) {
@@ -165,7 +165,10 @@ void qc_finish(QcCheck *c)
 {
     unsigned i, j;
 
-    /* post once more while there is room, to report pending counts */
+    /*
+     * open and close each stream while there is room: this reports pending
+     * counts
+     */
     for (i = 0; i < QC_STREAMS; i++) {
         if (c->stream[i].open) {
             qc_toggle(c, i);

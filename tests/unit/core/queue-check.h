@@ -15,7 +15,8 @@
 typedef struct QcSeen {
     bool open;
     uint64_t instance;
-    uint64_t next;              /* lowest number that the next event can have */
+    /* lowest number that the stream's next event can have */
+    uint64_t next;
     uint64_t missing;           /* missing events reported, open instance */
     uint64_t told;              /* missing events reported, older instances */
     uint64_t got;               /* events delivered */
@@ -42,14 +43,20 @@ typedef struct QcCheck {
 void qc_init(QcCheck *c, size_t budget);
 /* Open a closed stream, or close an open one */
 void qc_toggle(QcCheck *c, unsigned stream);
-/* Post a run; @upstream events were discarded before it.  The stream is open */
+/*
+ * Post a run of an open stream; @upstream events were discarded before the
+ * run.
+ */
 void qc_post(QcCheck *c, unsigned stream, unsigned events, bool cut,
              unsigned upstream);
 /* Post a run without events that reports @upstream discarded events */
 void qc_tell(QcCheck *c, unsigned stream, unsigned upstream);
-/* Take up to @items from a queue; returns the number taken */
+/* Take at most @items from a queue and check them; return their number. */
 unsigned qc_take(QcCheck *c, unsigned queue, unsigned items);
-/* Close all streams, take everything, check the sums, and free */
+/*
+ * Close all streams, empty the queues, check that each event was delivered or
+ * counted, and free everything.
+ */
 void qc_finish(QcCheck *c);
 
 #endif /* QUEUE_CHECK_H */

@@ -60,14 +60,14 @@ static void test_budget(void)
     g_assert_cmpuint(c.stream[0].seen[1].got, ==, runs * RUN_MAX);
     g_assert_cmpuint(c.queue[0].discarded, ==, (runs - fit) * RUN_MAX);
 
-    /* the loss is reported after the last run */
+    /* a last item reports the discarded events */
     g_assert_cmpuint(qc_take(&c, 0, UINT_MAX), ==, 1 + fit + 1);
     g_assert_cmpuint(c.stream[0].seen[0].missing, ==, (runs - fit) * RUN_MAX);
     g_assert_cmpuint(qc_take(&c, 0, UINT_MAX), ==, 0);
     qc_finish(&c);
 }
 
-/* The budget counts a whole buffer, even if it holds one small run. */
+/* The budget counts a whole buffer, even if only one small run is in it. */
 static void test_pinned(void)
 {
     const unsigned fit = 4;
@@ -86,7 +86,10 @@ static void test_pinned(void)
     qc_finish(&c);
 }
 
-/* Opening a stream over budget again and again needs one entry of state. */
+/*
+ * If a stream over budget opens and closes many times, only its last state is
+ * kept.
+ */
 static void test_states(void)
 {
     QcCheck c;
@@ -111,7 +114,10 @@ static void test_states(void)
     qc_finish(&c);
 }
 
-/* Upstream discards are reported without an event. */
+/*
+ * The reader gets a count of events that were discarded before the queue, even
+ * without a run of events.
+ */
 static void test_tell(void)
 {
     QcCheck c;

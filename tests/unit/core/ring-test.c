@@ -55,7 +55,7 @@ static void emit(Fixture *f, unsigned count)
     }
 }
 
-/* All events sent so far were delivered, once and in order. */
+/* Assert that all events sent so far were delivered, once and in order. */
 static void assert_all(Fixture *f)
 {
     unsigned i;
@@ -103,7 +103,7 @@ static void test_partial(void)
         assert_all(&f);
         g_assert_cmpuint(tail(&f), ==, f.ring.packet);
     }
-    /* the packet ends after its last event was taken */
+    /* the producer closes the packet after the consumer took its last event */
     ct_ring_close_packet(&f.ring);
     consume(&f, SIZE_MAX);
     g_assert_cmpuint(tail(&f), ==, f.ring.packet);
@@ -129,7 +129,7 @@ static void test_full(void)
     g_assert_cmpuint(f.sink.discarded, ==, f.ring.lost);
 }
 
-/* A limit in bytes leaves the rest for the next call. */
+/* A call ends at its limit of bytes; the next call delivers further events. */
 static void test_limit(void)
 {
     Fixture f;
@@ -146,7 +146,7 @@ static void test_limit(void)
     teardown(&f);
 }
 
-/* A call is bounded in bytes and events, and ends after a whole event. */
+/* A piece is bounded in bytes and events, and ends after a whole event. */
 static void test_pieces(void)
 {
     static const struct {
@@ -155,7 +155,7 @@ static void test_pieces(void)
         uint32_t most;          /* expected events of a call */
     } cases[] = {
         { 0, 10, 10 }, { 120, 0, 10 }, { 131, 0, 10 }, { 600, 7, 7 },
-        /* a single event that exceeds the byte limit */
+        /* an event larger than the byte limit is a piece of its own */
         { 1, 0, 1 }, { 11, 3, 1 }, { 12, 0, 1 },
     };
     unsigned i;
@@ -205,7 +205,8 @@ static void test_packet_sizes(void)
 }
 
 /*
- * If the consumer is late, all events of the oldest packets count as dropped.
+ * If the producer overwrites packets before the consumer reads them, their
+ * events count as dropped.
  */
 static void test_overwrite(void)
 {
@@ -235,7 +236,10 @@ static void test_overwrite(void)
     g_assert_cmpuint(f.sink.discarded, ==, f.consumer.dropped);
 }
 
-/* A packet is overwritten after the consumer read a part of it. */
+/*
+ * The producer overwrites a packet of which the consumer has read a part: the
+ * unread events count as dropped.
+ */
 static void test_overwrite_partial(void)
 {
     Fixture f;
@@ -263,7 +267,7 @@ static void test_arm(void)
 
     setup(&f, 4, false);
     host = &f.ring.control->host;
-    /* eager: the next commit rings the doorbell */
+    /* with @eager, the next commit must ring the doorbell */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, true));
     emit(&f, 1);
     g_assert_cmpuint(ht_le64(f.ring.control->guest.head), >=,
@@ -314,7 +318,10 @@ static void test_reopen(void)
     teardown(&f);
 }
 
-/* The producer's final count of losses is used unless it is lower than known */
+/*
+ * A close uses the producer's final count of lost events, unless the ring has
+ * already shown a higher count.
+ */
 static void test_close_lost(void)
 {
     Fixture f;
@@ -342,8 +349,8 @@ static void test_close_lost(void)
 /* A copy overtaken by the producer ----------------------------------------- */
 
 /*
- * Provoke the race: a page of the slot is unreadable, and the handler of the
- * fault emits events in the middle of the consumer's copy.
+ * Let the producer overtake a copy: a page of the packet is unreadable, and
+ * the handler of the fault emits events in the middle of the consumer's copy.
  */
 static struct {
     Fixture *f;
@@ -416,7 +423,9 @@ static void test_overtaken(void)
     unsigned page;
 
     for (page = 0; page < 2; page++) {
-        /* its packet continues; the slot is reused; the ring wraps twice */
+        /*
+         * events that continue the packet, reuse its memory, or wrap the ring
+         */
         check_overtaken(page, 5);
         check_overtaken(page, packet + 1);
         check_overtaken(page, 2 * packet - 10);

@@ -109,7 +109,7 @@ static enum ht_status send_open(Host *h, struct ht_msg_open *m)
     return ht_streams_open(&h->streams, m, &info);
 }
 
-/* Open a stream with its producer; returns its index */
+/* Open a stream and its producer; return the stream's index. */
 static uint32_t open_stream(Host *h, uint32_t index)
 {
     struct ht_msg_open m = { .stream = ht_le32(index) };
@@ -142,7 +142,10 @@ static void test_phases(void)
     struct ht_stats stats;
     unsigned i;
 
-    /* OPENING: the reply names the stream; the same message asks again */
+    /*
+     * OPENING: the reply has the stream's number; the same message, sent
+     * again, polls for the result
+     */
     g_assert_cmpint(send_open(h, &m), ==, HT_STATUS_BUSY);
     g_assert_cmpuint(h->kicks, ==, 1);
     again = m;
@@ -170,7 +173,10 @@ static void test_phases(void)
     g_assert_cmpint(ht_streams_flush(&h->streams, &f), ==, HT_STATUS_OK);
     g_assert_cmpuint(h->events, ==, 5);
 
-    /* A close consumes what was committed, and keeps the higher count */
+    /*
+     * CLOSING: committed events are consumed first. Of the two counts of lost
+     * events, the message's and the ring's, the higher one is kept.
+     */
     ct_ring_emit(&h->ring[0], 5);
     g_assert_cmpint(send_close(h, 0, 7), ==, HT_STATUS_BUSY);
     again = (struct ht_msg_open){ .stream = m.stream };
@@ -186,7 +192,10 @@ static void test_phases(void)
     g_assert_cmpuint(stats.events, ==, 6);
     g_assert_cmpuint(stats.lost, ==, 7);
 
-    /* All streams in use, and discards that had no stream */
+    /*
+     * All streams are open: another opening fails. Events discarded without a
+     * stream are in the statistics.
+     */
     ht_streams_discarded(&h->streams, 3);
     for (i = 0; i < COUNT; i++) {
         g_assert_cmpuint(open_stream(h, HT_STREAM_ANY), ==, i);
@@ -203,7 +212,10 @@ static void test_phases(void)
     host_free(h);
 }
 
-/* The budget of openings: a burst, then BUSY, and no stream is taken. */
+/*
+ * Promise: after a burst of openings, the next one is BUSY and takes no
+ * stream.
+ */
 static void test_budget(void)
 {
     Host *h = host_new(INT64_C(3600000000000));
@@ -222,7 +234,10 @@ static void test_budget(void)
     host_free(h);
 }
 
-/* Events before and after a move are counted once, also after a rewind. */
+/*
+ * Promise: events before and after a move are counted once, also if the target
+ * has already seen the instance.
+ */
 static void test_move(void)
 {
     Host *a = host_new(0), *b = host_new(0);
@@ -242,7 +257,10 @@ static void test_move(void)
     *b->ring[0].control = *a->ring[0].control;
     memcpy(b->ring[0].data, a->ring[0].data, SIZE * PACKETS);
 
-    /* The other host has seen that instance, as after a rewind. */
+    /*
+     * The target has already used that instance number, as after it loaded an
+     * older snapshot.
+     */
     b->instances = instance;
     g_assert_true(ht_streams_load(&b->streams, state, a->instances, 0, &why));
     ht_streams_loaded(&b->streams, state);
@@ -252,7 +270,7 @@ static void test_move(void)
     work(b);
     g_assert_cmpuint(b->opens, ==, 0);
 
-    /* A further load drops it; an open stream forbids the load. */
+    /* A second load replaces a loaded stream, but fails if a stream is open. */
     g_assert_true(ht_streams_unload(&b->streams, &open));
     g_assert_false(ht_streams_any_open(&b->streams));
     g_assert_true(ht_streams_load(&b->streams, state, a->instances, 0, &why));
@@ -273,7 +291,10 @@ static void test_move(void)
     host_free(b);
 }
 
-/* Forged bytes are refused, or make a state that saves and closes again. */
+/*
+ * Promise: a forged state is refused, or gives streams that can be saved and
+ * closed.
+ */
 static void test_forged(void)
 {
     Host *a = host_new(0), *b = host_new(0);

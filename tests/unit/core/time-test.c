@@ -7,7 +7,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* Equal except for the rounding of times and frequencies */
+/* Assert that two numbers differ by at most 16, for rounding. */
 static void near(uint64_t a, uint64_t b)
 {
     g_assert_cmpuint(a, <=, b + 16);
@@ -43,7 +43,10 @@ static void test_one_sample(void)
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), ==, 0);
 }
 
-/* The line goes through the samples and is extended after the last. */
+/*
+ * Dates between two samples lie on the line through them; later dates extend
+ * it.
+ */
 static void test_slope(void)
 {
     HtTimeMap m;
@@ -56,7 +59,7 @@ static void test_slope(void)
                      SECOND * 3 / 2 + 39998);
     g_assert_cmpuint(ht_time_map_to_ns(&m, SECOND / 2), <=,
                      SECOND * 3 / 2 + 40002);
-    /* the rate may still be 80 ppm, or anything from 30 to 100 */
+    /* the future rate may be any from 30 to 100 ppm (80 was measured) */
     g_assert_cmpuint(ht_time_map_to_ns(&m, 2 * SECOND), >=,
                      3 * SECOND + 110000);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 2 * SECOND), <=,
@@ -77,12 +80,12 @@ static void test_drift(void)
     /* a poor reading makes no bound worse... */
     ht_time_map_sample(&m, 1000, SECOND + 50000, 1000000);
     g_assert_cmpuint(ht_time_map_bound(&m, SECOND + 1000), <=, 12);
-    /* ...and after a long series, only the wander of the rate counts */
+    /* ...and after 10 s of samples, only the wander of the rate adds to it */
     ht_time_map_sample(&m, 10 * SECOND, 11 * SECOND, 10);
     g_assert_cmpuint(ht_time_map_bound(&m, 12 * SECOND), <=, 100050);
 }
 
-/* Two readings of the same counter: the date is in both brackets. */
+/* Two readings of one counter value: the date lies in both brackets. */
 static void test_repeated(void)
 {
     HtTimeMap m;
@@ -95,7 +98,7 @@ static void test_repeated(void)
     g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 251);
 }
 
-/* Wide brackets first, one with its middle far off; then a narrow one. */
+/* Take a bracket of 20 ms whose date is near its end, then narrow ones. */
 static void test_brackets(void)
 {
     HtTimeMap m;
@@ -103,7 +106,7 @@ static void test_brackets(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND + 19000000, 20000000);
     ht_time_map_sample(&m, SECOND / 10, SECOND * 11 / 10 - 300000, 300000);
-    /* the narrow bracket also improves the date of the 20 ms reading */
+    /* the narrow bracket also improves the date of the first reading */
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), >=, SECOND - 640000);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), <=, SECOND);
     g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 300100);
@@ -135,7 +138,8 @@ static void test_stop(void)
 }
 
 /*
- * A short stop looks like a change of rate: the caller must report it.
+ * A short stop looks like a change of rate: the caller must report the stop by
+ * ht_time_map_break().
  */
 static void test_break(void)
 {
@@ -165,7 +169,7 @@ static void test_break(void)
     }
 }
 
-/* 2 % is the error of a frequency: the period may be 2.04 % longer. */
+/* A frequency may be wrong by 2 %: a period may be 2.04 % longer. */
 static void test_frequency(void)
 {
     HtTimeMap m;
@@ -183,7 +187,7 @@ static void test_frequency(void)
     near(ht_time_map_hz(&m), SECOND / 100 * 98);
 }
 
-/* A map saved with a snapshot must be accepted by a load. */
+/* Assert that ht_time_map_load() accepts the map, as after a snapshot. */
 static void check_loads(const HtTimeMap *m)
 {
     HtTimeMap copy;
@@ -193,12 +197,12 @@ static void check_loads(const HtTimeMap *m)
                                    HT_TIME_MAX_NS));
 }
 
-/* Forged readings that leave no freedom for dates still give a valid map. */
+/* Readings that contradict each other still give a map that can be loaded. */
 static void test_loadable(void)
 {
     HtTimeMap m;
 
-    /* a bracket of 20 s, then a narrow one long before its middle */
+    /* a bracket of 20 s; then a narrow one long before its middle */
     ht_time_map_init(&m, 3 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 1000, 100 * SECOND, 100);
@@ -206,7 +210,7 @@ static void test_loadable(void)
     check_loads(&m);
     ht_time_map_sample(&m, 1000 + 31 * SECOND, 100 * SECOND + 100, 10);
     check_loads(&m);
-    /* one tick, and a counter faster than the fastest allowed */
+    /* two counter values at one date; then a rate above the allowed maximum */
     ht_time_map_init(&m, 100 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 1000, SECOND, 0);
@@ -216,7 +220,7 @@ static void test_loadable(void)
     check_loads(&m);
 }
 
-/* The counter jumps forward (a guest that writes its TSC). */
+/* The counter jumps forward, for example because the guest writes its TSC. */
 static void test_jump(void)
 {
     HtTimeMap m;
@@ -246,7 +250,10 @@ static void test_reset(void)
     near(ht_time_map_hz(&m), SECOND);
 }
 
-/* Only the newest segments are kept; the oldest of them extends backwards. */
+/*
+ * Only the newest segments are kept; older counter values get dates by
+ * extending the oldest segment.
+ */
 static void test_forget(void)
 {
     HtTimeMap m;
@@ -278,7 +285,7 @@ static void test_measure(void)
         uint64_t counter = 555 + hz * i / 10;
 
         if (i > 10) {
-            /* the date that the device would give an event now */
+            /* compare the date of an event now, before this sample is taken */
             uint64_t ns = ht_time_map_to_ns(&m, counter);
             int64_t wrong = ns - (base + i * SECOND / 10);
 
@@ -287,11 +294,14 @@ static void test_measure(void)
         ht_time_map_sample(&m, counter, base + i * SECOND / 10 +
                            g_test_rand_int_range(-20, 21), 20);
     }
-    /* 40 ns in 60 s is below 0.001 ppm; the slope's format adds a little */
+    /* an error of 40 ns in 60 s is below 0.001 ppm of the frequency */
     near(ht_time_map_hz(&m), hz);
 }
 
-/* Brackets so wide that any rate fits do not change the slope. */
+/*
+ * If a bracket is so wide that any rate fits, the slope keeps within 1/63 of
+ * the nominal one.
+ */
 static void test_bend(void)
 {
     HtTimeMap m;
@@ -307,7 +317,10 @@ static void test_bend(void)
     }
 }
 
-/* A hostile guest's counters: no date exceeds the maximum of trace readers. */
+/*
+ * For any counter that a hostile guest sends, no date exceeds HT_TIME_MAX_NS,
+ * the maximum of trace readers.
+ */
 static void test_extremes(void)
 {
     static const uint64_t hz[] = { 1000, 1000000, SECOND, 100 * SECOND };
@@ -363,12 +376,7 @@ static void test_random(void)
     }
 }
 
-/*
- * Correct readings of a counter and a host clock: the rate wanders as far as
- * the map assumes, brackets are narrow, or tens of milliseconds wide and off
- * center, the VM stops and the counter jumps.
- */
-/* A waiting event: its bound must hold at whatever time it is dated. */
+/* An event that is dated later; its bound must hold whenever it is dated. */
 typedef struct Late {
     double ns;
     double counter;
@@ -408,7 +416,7 @@ static void check_date(const HtTimeMap *m, const Truth *t, const char *when)
     }
 }
 
-/* Date the waiting events, then choose new ones */
+/* Check the dates of the events that were kept for later, and drop them. */
 static void check_late(const HtTimeMap *m, Truth *t)
 {
     while (t->nr_late) {
@@ -432,6 +440,11 @@ static void add_late(const HtTimeMap *m, Truth *t)
     }
 }
 
+/*
+ * Take correct readings of a counter and a host clock.  The rate wanders as far
+ * as the map assumes.  Brackets are narrow, or tens of ms wide and off
+ * center.  The VM stops, and the counter jumps.
+ */
 static void play(unsigned ppm)
 {
     double rate = g_test_rand_double_range(0.5, 4);
@@ -468,7 +481,10 @@ static void play(unsigned ppm)
         }
         switch (g_test_rand_int_range(0, 20)) {
         case 0:
-            /* a stop, often so short that it looks like a rate */
+            /*
+             * the VM stops, often so briefly that it looks like a change of
+             * rate
+             */
             t.nr_late = 0;
             t.ns += UINT64_C(10000) << g_test_rand_int_range(0, 27);
             ht_time_map_break(&m);
@@ -506,8 +522,8 @@ static void test_truth(void)
 }
 
 /*
- * A jump is noticed late: the elapsed time separates events before the jump
- * from events after it.
+ * The counter jumps between two samples. From the time between the samples,
+ * the map tells events before the jump from events after it.
  */
 static void test_late_jump(void)
 {
@@ -516,7 +532,7 @@ static void test_late_jump(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND, 1000);
     ht_time_map_sample(&m, SECOND, 2 * SECOND, 1000);
-    /* 100 s forward half a second later; sampled after another half second */
+    /* the counter jumps by 100 s, half-way between two samples 1 s apart */
     ht_time_map_sample(&m, 102 * SECOND, 3 * SECOND, 1000);
     g_assert_cmpuint((ht_time_map_to_ns(&m, SECOND * 14 / 10) + 100000) /
                      1000000, ==, 2400);

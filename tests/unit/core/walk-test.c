@@ -31,7 +31,10 @@ static HtWalkStop walk_copy(HtWalk *w, const HtTimeMap *time,
     return stop;
 }
 
-/* A walk of all of @a stops with @stop after @events events. */
+/*
+ * Assert that a walk of all of @a stops for the reason @stop, after @events
+ * events of @size bytes.
+ */
 static void assert_walk(const GByteArray *a, HtWalkStop stop, unsigned events,
                         size_t size)
 {
@@ -54,7 +57,7 @@ static void test_clocks(void)
         { false, 100 }, { false, 100 }, { false, 8000000 },
         { true, 8000001 }, { true, UINT64_C(1) << 40 },
         { false, (UINT64_C(1) << 40) + 1 },
-        /* the 24 bits of time wrap between these */
+        /* the 24 bits of time wrap between each two of these */
         { false, (UINT64_C(1) << 40) + 0x7fffff },
         { false, (UINT64_C(1) << 40) + 0xfffffe },
         { false, (UINT64_C(1) << 40) + 0x1000001 },
@@ -118,7 +121,7 @@ static void test_payloads(void)
     assert_walk(a, HT_WALK_END, 7, a->len);
 }
 
-/* Text of fixed length: only an array of u8 is valid */
+/* HT_FIELD_UTF8 marks a text of fixed length: valid for an array of u8 only */
 static void test_fixed_text(void)
 {
     static const struct {
@@ -230,7 +233,10 @@ static void test_bad_length(void)
     assert_walk(a, HT_WALK_BAD_LENGTH, 1, HT_EVENT_HEADER);
 }
 
-/* Truncated anywhere, the walk delivers the events before, and a reason. */
+/*
+ * If a buffer is cut off anywhere, the walk delivers the events before the cut
+ * and stops with a reason.
+ */
 static void test_truncated(void)
 {
     static const uint8_t text[] = { 9, 3, 0, 'a', 'b', 'c', 1, 0, 0, 0 };
@@ -287,7 +293,10 @@ static void test_backward(void)
     g_assert_cmpuint(run.end_ns, ==, START + 1000200);
 }
 
-/* 24 bits of ns must suffice to reconstruct each event's time. */
+/*
+ * Two events of a run may be up to HT_CLOCK_MASK ns apart: 24 bits must
+ * suffice for a reader to compute each date. For a larger gap, the run is cut.
+ */
 static void check_gap(uint64_t gap, bool cut)
 {
     g_autoptr(GByteArray) a = g_byte_array_new();
@@ -299,7 +308,10 @@ static void check_gap(uint64_t gap, bool cut)
     ct_put_compact(a, CT_EMPTY, 1000, NULL, 0);
     ct_put_compact(a, CT_EMPTY, 2000, NULL, 0);
     ct_put_compact(a, CT_EMPTY, 2100, NULL, 0);
-    /* the VM stood still: time jumps between the two counters */
+    /*
+     * the VM stood still between the first two events: the second is @gap ns
+     * later
+     */
     ht_time_map_sample(&time, 2000, START + 1000 + gap, 1);
     g_assert_cmpuint(time.count, ==, 2);
     g_assert_cmpint(walk_copy(&w, &time, a, a->len, &run, &walked), ==,
@@ -330,7 +342,10 @@ static void test_cut(void)
     check_gap(UINT64_C(3600) * 1000000000, true);
 }
 
-/* An event that goes back in time and needs a cut counts once. */
+/*
+ * If an event goes back in time and also begins a new run, it is counted as
+ * backward once.
+ */
 static void test_cut_backward(void)
 {
     g_autoptr(GByteArray) a = g_byte_array_new();
@@ -340,7 +355,7 @@ static void test_cut_backward(void)
     uint8_t *walked;
 
     ct_put_compact(a, CT_EMPTY, 1000, NULL, 0);
-    /* a new sample arrived after the last event */
+    /* a sample an hour later arrives after the last event was dated */
     ht_time_map_sample(&time, 100, START + UINT64_C(3600000000000), 1);
     g_assert_cmpint(walk_copy(&w, &time, a, a->len, &run, &walked), ==,
                     HT_WALK_CUT);
@@ -353,7 +368,10 @@ static void test_cut_backward(void)
     g_free(walked);
 }
 
-/* A counter so slow that each step needs a cut: the walk still advances. */
+/*
+ * A slow counter, of which each step is too long for one run: each event gets
+ * its own run, and the walk still advances.
+ */
 static void test_cut_each(void)
 {
     g_autoptr(GByteArray) a = g_byte_array_new();
@@ -390,8 +408,8 @@ static uint64_t host_now(void)
 
 /*
  * The counter jumped by days and no sample shows that yet: events get the time
- * of the walk, not one days later.  The clock is read once, however many
- * events there are.
+ * of the walk, not a date days later. The walk reads the host's clock once,
+ * however many events there are.
  */
 static void test_not_later_than_now(void)
 {
@@ -461,7 +479,7 @@ static void random_walk(GByteArray *a)
     g_assert_cmpmem(guarded, sizeof(guard), guard, sizeof(guard));
     g_assert_cmpmem(guarded + size - sizeof(guard), sizeof(guard), guard,
                     sizeof(guard));
-    /* bytes that were not accepted are unchanged */
+    /* bytes after the accepted events are unchanged */
     if (a->len > r1.size) {
         g_assert_cmpint(memcmp(walked + r1.size, a->data + r1.size,
                                a->len - r1.size), ==, 0);
@@ -500,7 +518,7 @@ static void test_random(void)
             uint8_t bytes[40];
 
             for (j = 0; j < sizeof(bytes); j++) {
-                /* mostly small values, so that counts often fit */
+                /* mostly values of at most 3, so that lengths often fit */
                 bytes[j] = g_test_rand_int_range(0, 256) &
                            (g_test_rand_int_range(0, 8) ? 3 : 255);
             }

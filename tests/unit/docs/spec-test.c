@@ -20,7 +20,7 @@ typedef struct Member {
 
 #define M(s, m) { #s, #m, offsetof(struct s, m), \
                   sizeof(((struct s *)0)->m), false }
-/* in the control page, where the host's line has an offset */
+/* ht_host_line has its offsets within ht_ring_control */
 #define H(m) { "ht_host_line", #m, \
                offsetof(struct ht_ring_control, host.m), \
                sizeof(((struct ht_host_line *)0)->m), false }
@@ -195,7 +195,10 @@ static const Number features[] = {
     { "HT_F_MEMORY", HT_F_MEMORY },
 };
 
-/* Lines that match @pattern name each of @all once, with its value */
+/*
+ * Assert that the specification's lines that match @pattern name each of @all
+ * once, with its value.
+ */
 static void check_numbers(const char *pattern, const Number *all, unsigned n)
 {
     g_autoptr(GRegex) row = g_regex_new(pattern, 0, 0, NULL);
@@ -235,7 +238,7 @@ static void test_numbers(void)
 
 /* The worked example ------------------------------------------------------- */
 
-/* The n-th block of hexadecimal bytes after the title of the example */
+/* Return the bytes of the @n-th hexadecimal dump in the worked example. */
 static GByteArray *dump(unsigned n)
 {
     GByteArray *a = g_byte_array_new();
@@ -369,7 +372,7 @@ static void test_packet(void)
     ht_consumer_open(&c, &info, 0);
     c.time = ct_time(0);
 
-    /* the size in the text after the example */
+    /* the specification's text gives this size for the packet */
     g_assert_cmpuint(packet->len, ==, 0x72);
     ring.guest.head = ht_le64(0x55);
     ht_consumer_ring(&c, &ring, packets, SIZE_MAX);

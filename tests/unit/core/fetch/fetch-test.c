@@ -17,7 +17,9 @@
 #define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
 #define SEEDS 600
 
-/* The real data_feed() of channel=virtio, with stubs for QEMU -------------- */
+/*
+ * The device's data_feed() for channel=virtio, with stubs for QEMU ----------
+ */
 
 typedef struct VirtQueueElement {
     unsigned out_num;
@@ -58,7 +60,8 @@ static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
 
 typedef struct Outcome {
     GByteArray *bytes;
-    size_t host_line;           /* bytes of the host's line that were read */
+    /* bytes read of the line that only the host writes */
+    size_t host_line;
 } Outcome;
 
 static void put(Outcome *o, const void *p, size_t size)
@@ -112,7 +115,10 @@ static void start(HtConsumer *c, Outcome *o, const CtRing *r,
     };
 
     ht_consumer_init(c, &cfg);
-    /* a broken reader always finds the same bytes of an earlier packet */
+    /*
+     * Clear the consumer's buffer, so that a result never depends on bytes
+     * that were in memory before.
+     */
     memset(c->buf, 0, SIZE);
     ht_consumer_open(c, &info, 500);
     c->time = ct_time(1000);
@@ -143,7 +149,10 @@ static void corrupt(GRand *rand, CtRing *r)
     *p ^= 1 << g_rand_int_range(rand, 0, 8);
 }
 
-/* Consume a ring in steps; the ring depends only on the seed */
+/*
+ * Fill and consume a ring in 8 steps. The ring's content depends only on
+ * @seed. If @flip is true, bytes change after they were read.
+ */
 static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
                      bool flip)
 {
@@ -167,8 +176,8 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         corrupt(rand, &r);
         fetch_watch(&control->guest.lost, sizeof(control->guest.lost), false);
         /*
-         * In mode overwrite the host must read head and opening again: if they
-         * changed, it discards its copy.
+         * In mode overwrite, do not watch head and opening: the host must read
+         * both again, to discard its copy if they changed.
          */
         if (!r.overwrite) {
             fetch_watch(&control->guest.head, sizeof(uint64_t), false);
@@ -179,7 +188,10 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         ht_consumer_ring(&c, control, r.data, max);
         fetch_end();
         fetch_forget();
-        /* the host never reads the fields that it writes */
+        /*
+         * count the bytes that the host reads of its own line: it must read
+         * none
+         */
         fetch_watch(&control->host, sizeof(control->host), false);
         fetch_begin(false);
         ht_consumer_ring(&c, control, r.data, max);
@@ -307,7 +319,10 @@ static void test_buffers(void)
     g_assert_cmpuint(differences(run_buffers, g_test_rand_int() / 2), ==, 0);
 }
 
-/* Check the hook itself: a second read differs, and is undone at the end. */
+/*
+ * Promise: a second read of a watched byte gives another value, and
+ * fetch_end() restores the memory.
+ */
 static void test_hook(void)
 {
     uint8_t guest[4] = { 1, 2, 3, 4 }, host[4];

@@ -13,9 +13,10 @@
 #include "hypertrace/base.h"
 
 /**
- * fetch_watch: watch another region
- * @p, @size: guest memory
- * @keep: remember which bytes were read across fetch_begin()
+ * fetch_watch: watch a further region of memory
+ * @p: guest memory
+ * @size: size of the region in bytes
+ * @keep: do not forget at fetch_begin() which bytes were read
  */
 void fetch_watch(void *p, size_t size, bool keep);
 void fetch_forget(void);
@@ -27,13 +28,16 @@ void fetch_forget(void);
 void fetch_begin(bool flip);
 
 /**
- * fetch_end: stop to watch, and undo all flips
+ * fetch_end: stop watching, and restore the bytes that were flipped
  *
- * Returns: number of bytes read
+ * Returns: number of watched bytes that were read since fetch_begin()
  */
 size_t fetch_end(void);
 
-/* A watched memcpy(), for stubs of functions that copy guest memory */
+/*
+ * memcpy() whose loads are watched, for stubs of functions that copy guest
+ * memory
+ */
 void *fetch_memcpy(void *to, const void *from, size_t n);
 
 #endif
