@@ -2,8 +2,9 @@
 /*
  * hypertrace: durations of a guest's clock
  *
- * All differences between two guest times are computed here. The guest's clock
- * may step back. The difference is then unknown or 0, but never wraps around.
+ * These functions compute all differences between two guest times. The guest's
+ * clock may step back. The difference is then unknown or 0, but never wraps
+ * around.
  */
 #ifndef HYPERTRACE_TOOL_DURATION_H
 #define HYPERTRACE_TOOL_DURATION_H

@@ -9,7 +9,7 @@
 #include "hypertrace/base.h"
 #include "model/fields.h"
 
-/* Lower than any address of a 64-bit kernel, 5-level paging included */
+/* Lowest address that a 64-bit kernel may have, also with 5-level paging */
 #define KERNEL_BEGIN    UINT64_C(0xff00000000000000)
 
 static const char digits[] = "0123456789abcdef";
@@ -38,8 +38,8 @@ static void put_bytes(GString *out, const uint8_t *p, size_t len)
 }
 
 /*
- * Check whether a number is an address: the types of some addresses, for
- * example unsigned long, are no pointers.
+ * Check whether to print a number as an address. Some fields with addresses are
+ * no pointers but, for example, unsigned long; there the value decides.
  */
 static bool is_address(const HtFtField *f, uint64_t v)
 {

@@ -2,13 +2,13 @@
 /*
  * hypertrace: find the gaps of a recording
  *
- * Gaps are found in advance, because an event reports a gap only at the gap's
- * end. By then, the caller has already handled events of other processors that
- * lie within the gap.
+ * The recording is read once in advance to find all gaps: a processor's event
+ * reports a gap only at the gap's end. By then, the caller has already handled
+ * events of other processors that lie within the gap.
  */
 #include "model/gaps.h"
 
-#define GAPS_MAX        65536   /* for each processor; then gaps are merged */
+#define GAPS_MAX        65536   /* of a processor; more are merged */
 
 typedef struct Gap {
     uint32_t epoch, segment;

@@ -15,8 +15,9 @@ typedef struct HtGaps HtGaps;
  * ht_gaps_new: find all gaps of a recording
  * @m: model; rewound
  *
- * Memory is bounded: if a processor has very many gaps, adjacent ones are
- * merged.
+ * Memory is bounded: if a processor has more than 65,536 gaps, adjacent gaps
+ * are merged. After 131,072 gaps, those of further boots and segments are left
+ * out.
  */
 HtGaps *ht_gaps_new(HtModel *m);
 
@@ -31,8 +32,8 @@ void ht_gaps_free(HtGaps *g);
  * @g: gaps
  * @ev: an event of the boot and segment to which the times belong
  * @cpu: processor, or HT_GAPS_ANY
- * @from: nanoseconds of the guest's clock
- * @to: nanoseconds of the guest's clock
+ * @from: begin of the time, in nanoseconds of the guest's clock
+ * @to: end of the time, in nanoseconds of the guest's clock
  */
 bool ht_gaps_between(const HtGaps *g, const HtModelEvent *ev, uint32_t cpu,
                      uint64_t from, uint64_t to);

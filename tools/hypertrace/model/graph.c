@@ -4,13 +4,13 @@
  */
 #include "model/graph.h"
 
-/* Bounds the memory, because a hostile guest may invent tasks. */
+/* Maximum number of tasks with a stack: a hostile guest may invent tasks. */
 #define STACKS_MAX      65536
 
 struct HtGraph {
     HtModel *m;
     GHashTable *stacks;
-    HtStack other;              /* for one event of a task beyond STACKS_MAX */
+    HtStack other;              /* if @stacks is full: one event's task */
     GArray *lost;
     unsigned boot, segment;
 };
@@ -121,8 +121,9 @@ static void leave(HtGraph *g, HtStack *s, HtGraphStep *step)
 }
 
 /*
- * Add a call of the function tracer. Its caller is the innermost function on
- * the stack that has the parent's address; all calls within have ended.
+ * Add a call that the function tracer reports. Its caller is the innermost
+ * frame of the function that the event names as parent. Frames above it have
+ * ended and are dropped.
  */
 static void call(HtGraph *g, HtStack *s, const HtModelEvent *ev, HtFrame *f)
 {
@@ -169,7 +170,7 @@ bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step)
     }
     begin = ht_event_uint(ev, HT_F_GRAPH_CALLTIME);
     end = ht_event_uint(ev, HT_F_GRAPH_RETTIME);
-    /* The guest is not trusted: ignore times that are not possible. */
+    /* Times from the guest may be impossible: use the event's time instead. */
     if (begin > end || end > ev->rec.ns) {
         begin = end = ev->rec.ns;
     }

@@ -13,7 +13,10 @@
 
 #include "model/model.h"
 
-/* Deeper calls are not kept. The kernel's own stack of calls has 50 entries. */
+/*
+ * Maximum number of frames of a stack; deeper calls are not kept. The kernel's
+ * tracer itself follows at most 50 nested calls.
+ */
 #define HT_GRAPH_DEPTH_MAX      1024
 
 /**
@@ -48,9 +51,9 @@ typedef struct HtStack {
  * HtGraphStep: the change by an event
  * @stack: calls of the event's task, after the change
  * @frame: the call that began or ended
- * @end_ns: for an end: its guest time in nanoseconds; @frame.ns is then the
- *          begin as the kernel measured it
- * @known: for an end: the begin of the call was recorded
+ * @end_ns: if the event is an end: the guest time of the end, in nanoseconds;
+ *          @frame.ns is then the time of the begin that this event has
+ * @known: if the event is an end: the event of the begin was recorded too
  * @lost: of HtFrame: calls that must have ended although no end was recorded;
  *        innermost first. Valid until the next event.
  */

@@ -8,7 +8,10 @@
 #include "hypertrace/ftrace-dates.h"
 #include "model/host-clock.h"
 
-/* Limit for segments of all boots; a recording with more is refused. */
+/*
+ * Maximum number of segments of the guest's clock, in all boots together. A
+ * recording with more segments is refused.
+ */
 #define SEGMENTS_MAX 1000
 
 struct HtHostClock {

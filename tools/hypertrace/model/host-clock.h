@@ -29,8 +29,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostClock, ht_host_clock_free)
 /**
  * ht_host_clock_date: convert the time of an event
  * @c: the clock
- * @ev: the event; its time is set to the host's CLOCK_MONOTONIC, and its bound
- *      to the maximum error. Within a segment, times never decrease.
+ * @ev: the event; @ev->rec.ns is set to the host's CLOCK_MONOTONIC, and
+ *      @ev->bound_ns to the maximum error of that time. Within a segment, the
+ *      host's times never decrease.
  *
  * Returns: false if the host's time is not known, because the recorder polled
  * the guest less than twice in this segment of the guest's clock

@@ -46,14 +46,14 @@ typedef enum HtKind {
 } HtKind;
 
 /*
- * Fields of each kind: indices of HtEventClass.field. They must have the order
- * of ht_kinds in kinds.c.
+ * Fields of each kind, as indices of HtEventClass.field. The order of a kind's
+ * fields must be that of the names in ht_kinds (kinds.c).
  */
 enum {
     HT_F_SWITCH_PREV_COMM = 0, HT_F_SWITCH_PREV_PID, HT_F_SWITCH_PREV_PRIO,
     HT_F_SWITCH_PREV_STATE, HT_F_SWITCH_NEXT_COMM, HT_F_SWITCH_NEXT_PID,
     HT_F_SWITCH_NEXT_PRIO,
-    /* waking, wakeup, wakeup_new, exit, free, wait and migrate share these. */
+    /* of sched_waking, _wakeup, _wakeup_new, _exit, _free, _wait, _migrate */
     HT_F_TASK_COMM = 0, HT_F_TASK_PID, HT_F_TASK_PRIO,
     HT_F_WAKE_CPU = 3,
     HT_F_MIGRATE_FROM = 3, HT_F_MIGRATE_TO,

@@ -14,8 +14,8 @@
 #include "model/tasks.h"
 
 /*
- * KASLR moves a kernel by a multiple of this. The smallest step is that of
- * arm64 with UEFI.
+ * KASLR moves a kernel by a multiple of this, in bytes. It is the step of arm64
+ * with UEFI; the steps of other kernels are multiples of it.
  */
 #define SLIDE           UINT64_C(0x10000)
 
@@ -23,7 +23,7 @@ struct HtModel {
     HtRecording *rec;
     HtFtFormats *formats;       /* NULL: events are shown as bytes */
     HtSymbols *symbols;         /* NULL: addresses are shown as numbers */
-    HtShifts *shifts;           /* for boots whose ring has no address */
+    HtShifts *shifts;           /* for a boot without kernel address */
     HtTasks *tasks;
     HtEventClass *classes[1 << 16];
     GHashTable *texts;          /* cache of ht_model_info() */
@@ -175,7 +175,10 @@ const HtTask *ht_model_task(const HtModel *m, int32_t pid)
 
 static uint64_t task_id(int32_t pid, uint32_t cpu, uint32_t id)
 {
-    /* If there are too many tasks, use the PID instead of a unique number. */
+    /*
+     * An idle task gets a number of its processor. If there were too many tasks
+     * for a unique number (@id is 0), use the PID.
+     */
     return !pid ? UINT64_C(1) << 40 | cpu :
            id ? id : UINT64_C(1) << 41 | (uint32_t)pid;
 }
@@ -216,7 +219,7 @@ static bool is_whole(HtModel *m)
            !ht_rec_damaged(m->rec) && !ht_rec_unread(m->rec);
 }
 
-/* Check whether a running guest was recorded: a memory image is not polled. */
+/* Check whether the guest ran during the recording: it was then polled. */
 static bool is_live(HtModel *m)
 {
     const char *poll = ht_model_info(m, "recording", "poll-us");
@@ -261,7 +264,10 @@ void ht_model_trouble(HtModel *m, GString *out)
         g_string_append(out, "the recorder was killed or still records: later"
                         " events of the guest may be missing\n");
     }
-    /* If a recorder is killed, the last piece may be cut: not damage. */
+    /*
+     * If the info file has no "end", the recorder was killed or still records.
+     * The last piece may then be incomplete, which is no damage.
+     */
     if (damaged || (rest && *end)) {
         g_string_append_printf(out, "%" PRIu64 " bytes of the recording are"
                                " damaged; their events are missing\n",
@@ -367,7 +373,7 @@ bool ht_event_has_lines(const HtModelEvent *ev)
            ev->class->kind == HT_KIND_USER_STACK;
 }
 
-/* The kernel's print format has eight frames; the event may have more. */
+/* Print a stack here: the kernel's print format has only eight frames. */
 static void print_stack(HtModel *m, const HtModelEvent *ev, GString *out)
 {
     const HtFtField *f = ev->class->field[HT_F_STACK_CALLERS];

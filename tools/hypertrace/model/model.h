@@ -23,8 +23,8 @@
 
 /**
  * HtTask: a thread of the guest
- * @id: unique number of the task in this recording. A PID is not unique: the
- *      kernel reuses it, also after a boot. 0 if there are too many tasks.
+ * @id: unique number of the task in this recording; 0 if there are too many
+ *      tasks. The PID is not unique: the kernel reuses it, also in later boots.
  * @boot: the boot it belongs to, counted from 1
  * @start_ns: guest time of its creation; 0 if that was not recorded
  * @pid: the thread; the kernel's events call it pid
@@ -52,7 +52,7 @@ typedef struct HtTask {
  * @name: its name; "type-N" without a format
  * @system: its system; "" without a format
  * @print: its compiled print format, or NULL; compiled when first needed
- * @tried: compilation of @print was attempted
+ * @tried: the print format was compiled, perhaps without success
  * @field: the fields of ht_kinds[@kind]; NULL for a field that the guest's
  *         kernel does not have
  */
@@ -193,15 +193,17 @@ const HtTask *ht_model_task(const HtModel *m, int32_t pid);
  * @pid: thread
  * @cpu: processor; distinguishes the idle tasks, which all have PID 0
  *
- * Returns: a number that no other task of the recording has
+ * Returns: a number that no other task of the recording has. There are two
+ * exceptions: the idle tasks of one processor have the same number in all
+ * boots; and if there are too many tasks, the number depends only on the PID.
  */
 uint64_t ht_model_task_id(HtModel *m, int32_t pid, uint32_t cpu);
 
 /**
  * ht_model_tasks: get all known threads of a boot
  * @m: model
- * @boot: the boot of the last event, for its threads now; or the boot before
- *        it, for its threads at its end
+ * @boot: the boot of the last event that was read, for the threads that it has
+ *        now; or the previous boot, for the threads that it had at its end
  *
  * Returns: a table of HtTask by PID, owned by the model; NULL for other boots
  */
@@ -224,14 +226,14 @@ void ht_model_symbol(HtModel *m, unsigned boot, uint64_t addr, GString *out);
  * @out: appended to: the name without an offset, or the address in hexadecimal;
  *       or NULL
  *
- * Returns: address of the function's begin; @addr if that is not known
+ * Returns: address of the function's begin; @addr if the function is not known
  */
 uint64_t ht_model_function(HtModel *m, unsigned boot, uint64_t addr,
                            GString *out);
 
 /**
  * ht_event_has_lines: whether ht_model_print() prints several lines
- * @ev: event; a stack is printed with a line for each frame
+ * @ev: event; only a stack has several lines, one for each frame
  */
 bool ht_event_has_lines(const HtModelEvent *ev);
 

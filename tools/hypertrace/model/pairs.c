@@ -10,17 +10,17 @@
 #include "model/patterns.h"
 
 #define WORDS_MAX       4
-/* Limit for events A that wait for their B, since the guest decides. */
+/* Maximum number of events A that wait for a B: the guest chooses them. */
 #define WAITING_MAX     (1u << 20)
 #define NESTED_MAX      64
 
 enum { FROM, TO };
 
-/* A part of the key; a field may have another name in B */
+/* A word of the key; @name has the names of the field in A and in B */
 typedef struct Word {
     enum { TASK, CPU, FIELD } what;
     char *name[2];
-    bool is_pid;                /* compare by unique number of the task */
+    bool is_pid;                /* a PID: compare numbers of tasks */
 } Word;
 
 /* The key's fields in an event class */
@@ -35,7 +35,7 @@ typedef struct Key {
 
 /* An event A that waits for its B */
 typedef struct Start {
-    Key key;                    /* must be first: the key of the hash table */
+    Key key;                    /* first member: key in @waiting */
     struct Start *outer;        /* if pairs nest: the enclosing one */
     uint64_t ns;
     uint32_t cpu;
@@ -50,12 +50,12 @@ struct HtPairs {
     char *key;
     Word words[WORDS_MAX];
     unsigned nr_words;
-    const char *drop;           /* field of B: drop the A of this task */
+    const char *drop;           /* field of B with a PID: drop its A */
     bool nests;                 /* pairs with the same key may nest */
     bool by_cpu;                /* the key has "cpu" */
     GHashTable *fields[2];      /* Fields, by type of event */
     GHashTable *waiting;        /* Start, by Key */
-    unsigned nr_waiting;        /* with enclosing ones; at most WAITING_MAX */
+    unsigned nr_waiting;        /* of Start, also enclosing ones */
     unsigned boot, segment;
     bool seen[2];
     HtPairsCounts counts;
@@ -274,7 +274,7 @@ static uint64_t task_value(const HtPairs *p, int32_t pid,
 
 /*
  * Compute the key of an event. @pid is set to the first PID in the key; if the
- * key has none, to the running task.
+ * key has no PID, to the PID of the task that was running.
  */
 static Key make_key(const HtPairs *p, const Fields *f, const HtModelEvent *ev,
                     int32_t *pid)
@@ -393,7 +393,7 @@ bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
         p->boot = ev->boot;
         p->segment = ev->rec.segment;
     }
-    /* An event that is A and B ends a pair before it begins the next. */
+    /* If the event is B and also A, it ends a pair before it begins one. */
     if (ht_names_event(p->events[TO], ev->class)) {
         p->seen[TO] = true;
         f = class_fields(p, ev->class, TO, errp);

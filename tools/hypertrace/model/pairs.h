@@ -32,8 +32,9 @@ typedef struct HtPair {
 
 /**
  * HtPairsCounts: counts of events that are in no pair
- * @from_alone: events A without a B: another A came before the B, or the end of
- *              the recording, or a boot or a step of the clock
+ * @from_alone: events A without a B: another A with the same key, the end of
+ *              the recording, a boot or a step of the guest's clock came before
+ *              the B; or A is a wakeup, and the task was switched out
  * @to_alone: events B without an A
  * @across_gaps: pairs left out because events between A and B may be missing
  * @left_out: events A left out because too many were waiting for their B

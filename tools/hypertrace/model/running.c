@@ -43,7 +43,7 @@ static void push(HtNests *n, HtKind kind, char *name)
     }
 }
 
-/* End the innermost activity of a kind, and all within it. */
+/* End the innermost activity of a kind, and the activities nested in it. */
 static void pop(HtNests *n, HtKind kind)
 {
     unsigned i = n->nr;

@@ -31,10 +31,10 @@ typedef struct HtNests {
  * @seen: it had an event
  * @known: the task that it runs is known
  * @pid: that task
- * @since: guest time in nanoseconds from which the task runs, or from which it
- *         is known
+ * @since: guest time in nanoseconds since which the task runs; if its start was
+ *         not recorded, since which it is known to run
  * @last: guest time of its last event in nanoseconds
- * @irqs: interrupts that it is in
+ * @irqs: interrupts that the processor is in
  * @version: changes whenever anything except @last changes, also the initcall
  *           or system call of its task
  */
@@ -60,7 +60,7 @@ HtRunning *ht_running_new(HtModel *m);
  * ht_running_tasks_only: do not track interrupts, system calls and initcalls
  * @r: the states, before the first event
  *
- * This is much faster.
+ * Events are then handled much faster.
  */
 void ht_running_tasks_only(HtRunning *r);
 

@@ -7,7 +7,7 @@
 #include "hypertrace/recording.h"
 #include "model/shifts.h"
 
-/* Use only the first initcalls. Later ones may be of modules. */
+/* Maximum number of initcalls to compare; later ones may be of modules. */
 #define FUNCTIONS 32u
 
 struct HtShifts {

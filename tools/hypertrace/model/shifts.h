@@ -2,9 +2,9 @@
 /*
  * hypertrace: find the kernel's address (KASLR) from the events of a boot
  *
- * A ring that survived a warm reset has the address of the previous kernel. In
- * each boot, initcall events have the addresses of the same functions, from
- * which the new address is computed.
+ * After a warm reset, the ring still names the address of the previous boot's
+ * kernel. In each boot, the initcall events have the addresses of the same
+ * functions. The address of the boot's kernel is computed from them.
  */
 #ifndef HYPERTRACE_TOOL_SHIFTS_H
 #define HYPERTRACE_TOOL_SHIFTS_H

@@ -9,22 +9,22 @@
 
 #include "model/tasks.h"
 
-/* Bounds the memory, because a hostile guest may invent PIDs. */
+/* Maximum number of tasks of a boot: a hostile guest may invent PIDs. */
 #define TASKS_MAX       (1u << 20)
 
 #define CLONE_PARENT    0x00008000
 #define CLONE_THREAD    0x00010000
 
 /*
- * EXIT_DEAD and EXIT_ZOMBIE in prev_state. Before a task reaches one of these
- * states, it may be preempted and run again, even after its exit event.
+ * EXIT_DEAD and EXIT_ZOMBIE in sched_switch's prev_state: the task will not run
+ * again. Its exit event comes earlier, and it may be preempted between the two.
  */
 #define EXITED          0x30
 
 /* A task, and the state that shows whether its PID was reused */
 typedef struct Known {
     HtTask task;
-    bool made;                  /* by task_newtask; no fork event yet */
+    bool made;                  /* task_newtask came, no fork event yet */
     bool exits;                 /* had its exit event */
     bool gone;                  /* exited, and was switched out since */
 } Known;
@@ -100,7 +100,7 @@ static Known *known(HtTasks *t, int32_t pid)
     return k;
 }
 
-/* Reset the entry: the PID belongs to a new task. */
+/* Reset an entry for a new task that has the same PID. */
 static void reset_task(HtTasks *t, Known *k, uint64_t start_ns)
 {
     *k = (Known) { .task = {
@@ -109,7 +109,10 @@ static void reset_task(HtTasks *t, Known *k, uint64_t start_ns)
     } };
 }
 
-/* Get a task that runs. If the known one has exited, its PID was reused. */
+/*
+ * Get the entry of a task that runs. If the known task of that PID has exited,
+ * the PID was reused: reset the entry.
+ */
 static Known *running(HtTasks *t, int32_t pid)
 {
     Known *k = known(t, pid);
@@ -141,7 +144,10 @@ static void name_field(HtTasks *t, const HtModelEvent *ev, int32_t pid,
     name(t, pid, s, len);
 }
 
-/* Since kernel 6.15, task_rename has no PID: the running task is renamed. */
+/*
+ * Get the PID of the task that task_rename renames. Since kernel 6.15, the
+ * event has no PID: it is that of the running task.
+ */
 static int32_t renamed(const HtModelEvent *ev)
 {
     return ev->class->field[HT_F_RENAME_PID] ?
@@ -235,7 +241,10 @@ static void new_task(HtTasks *t, const HtModelEvent *ev)
     name_field(t, ev, pid, HT_F_NEW_COMM);
 }
 
-/* Handle sched_process_fork, unless task_newtask has created the task. */
+/*
+ * Handle sched_process_fork. If task_newtask has created the task already, only
+ * note that both events came.
+ */
 static void forked(HtTasks *t, const HtModelEvent *ev)
 {
     int32_t pid = ht_event_uint(ev, HT_F_FORK_CHILD);

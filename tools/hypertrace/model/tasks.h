@@ -63,7 +63,8 @@ uint32_t ht_tasks_id(HtTasks *t, int32_t pid);
 /**
  * ht_tasks_all: get all tasks of a boot
  * @t: tasks
- * @boot: this boot, or the boot before, whose tasks are those at its end
+ * @boot: the boot of the last event; or the previous boot, for the tasks that
+ *        existed at its end
  *
  * Returns: a table by PID, whose values begin with an HtTask; NULL for other
  * boots

@@ -18,7 +18,8 @@ typedef enum Op {
 
 /*
  * A node of the expression. OR and AND have @left and @right, NOT has @left.
- * All other operators compare @field with @number, or with @text.
+ * TRUE tests @field alone. All other operators compare @field with @number, or
+ * with @text.
  */
 typedef struct Node Node;
 struct Node {

@@ -8,8 +8,8 @@
  * comparisons == != < <= > >= & ~ of a field with a number or a text. ~ matches
  * a pattern with '*' and '?'. A field without an operator is true if it is not
  * 0 or empty. Parentheses group. If an event has no field "cpu", "pid" or
- * "comm", the name means its processor or its task. A comparison with any other
- * field that an event does not have is false.
+ * "comm", the name means the event's processor, or the PID or name of its task.
+ * If an event lacks any other field, a comparison with that field is false.
  */
 #ifndef HYPERTRACE_MODEL_WHERE_H
 #define HYPERTRACE_MODEL_WHERE_H
@@ -34,7 +34,7 @@ HtWhere *ht_where_new(const char *text, GError **error);
 void ht_where_free(HtWhere *w);
 
 /**
- * ht_where_check: check that for each field of a condition an event has it
+ * ht_where_check: check that each field of a condition is in some event
  * @w: condition
  * @formats: formats of the recording
  * @error: set if no event has a field; suggests similar names
