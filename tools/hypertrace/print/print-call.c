@@ -9,7 +9,7 @@
 
 #define NAMES_MAX       1024
 
-/* Parse the "(name)" of __get_str() and similar functions. */
+/* Parse "(name)" after __get_str or a similar function of a field. */
 static char *name_argument(HtPrintParse *p)
 {
     g_autofree char *name = NULL;
@@ -43,8 +43,9 @@ static void clear_name(gpointer data)
 }
 
 /*
- * Parse a list of "{ value, "name" }". Entries whose value is not known are
- * left out.
+ * Parse the entries "{ value, "name" }" of __print_flags() or
+ * __print_symbolic(). Entries are left out if their value is a name that the
+ * format does not define.
  */
 static bool names(HtPrintParse *p, GArray *all)
 {
@@ -155,7 +156,7 @@ static HtPrintNode *call_table(HtPrintParse *p, const char *other,
 
 static HtPrintNode *call_hypercall(HtPrintParse *p)
 {
-    /* include/uapi of Xen: numbers of hypercalls */
+    /* names of Xen's hypercalls, by number */
     static const char * const texts[] = {
         "(set_trap_table)", "(mmu_update)", "(set_gdt)", "(stack_switch)",
         "(set_callbacks)", "(fpu_taskswitch)", "(sched_op_compat)",
@@ -182,7 +183,10 @@ static HtPrintNode *call_memory_error(HtPrintParse *p)
     return call_table(p, "Info", texts);
 }
 
-/* nvme_trace_disk_name(p, field): the first argument is a buffer */
+/*
+ * Parse nvme_trace_disk_name(p, field). The first argument is the kernel's
+ * buffer for output and is skipped.
+ */
 static HtPrintNode *call_disk(HtPrintParse *p)
 {
     HtPrintNode *n = pp_expect(p, "(") && pp_accept_word(p, "p") ?
@@ -192,7 +196,7 @@ static HtPrintNode *call_disk(HtPrintParse *p)
     return n && pp_expect(p, ")") ? n : pp_fail(p, n, "')' is missing");
 }
 
-/* Parse a function whose value is its first argument. */
+/* Parse a call of a function that returns its first argument. */
 static HtPrintNode *call_same(HtPrintParse *p)
 {
     HtPrintNode *n = argument(p, "(");

@@ -15,8 +15,8 @@
 #define LOWEST          1
 
 /*
- * A variable of a statement expression. Its value is parsed again at each use,
- * so that nodes have one owner.
+ * A variable of a statement expression. The text of its value is parsed again
+ * at each use. Each use thus has nodes of its own, and no node has two owners.
  */
 typedef struct HtPrintVariable {
     struct HtPrintVariable *outer;
@@ -136,8 +136,8 @@ HtPrintNode *pp_constant(HtPrintParse *p, uint64_t v, PpType t)
 }
 
 /*
- * Comparisons and logical operators compute in the type of their operands, but
- * their value is an int.
+ * The node of a comparison or a logical operator has the type of the operands,
+ * in which it is computed. The type of its value is int.
  */
 PpType pp_type_of(const HtPrintNode *n)
 {
@@ -192,7 +192,7 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
         return a;
     }
     from = pp_type_of(a);
-    /* The cast does not change the value's 64 bits. */
+    /* true: the cast does not change the 64 bits in which values are kept */
     same_bits = t.bytes > from.bytes ?
                 t.bytes == 8 || t.is_signed || !from.is_signed :
                 t.bytes == from.bytes &&
@@ -200,7 +200,10 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
     if (same_bits && (a->op == HT_OP_CONSTANT || a->op == HT_OP_FIELD ||
                       (t.bytes == from.bytes &&
                        t.is_signed == from.is_signed))) {
-        /* A field is read with its own size, so its type may change here. */
+        /*
+         * Change the type of the node. A field is still read with the size that
+         * it has in the record.
+         */
         if (a->op == HT_OP_CONSTANT || a->op == HT_OP_FIELD) {
             a->bytes = t.bytes;
             a->is_signed = t.is_signed;
@@ -247,7 +250,7 @@ HtPrintNode *pp_binary(HtPrintParse *p, unsigned op, HtPrintNode *a,
         a = cast(p, a, t);
         b = shift ? b : cast(p, b, t);
     }
-    /* A name whose value is not known compares as not equal. */
+    /* A name that the format does not define is not equal to any value. */
     if ((op == HT_OP2('=', '=') || op == HT_OP2('!', '=')) && a && b &&
         (a->unknown || b->unknown)) {
         ht_print_node_free(a);
@@ -401,7 +404,7 @@ static bool accept_cast(HtPrintParse *p, PpType *t)
     if (ht_print_accept(p, "(") && pp_type(p, t, &known) &&
         ht_print_accept(p, ")")) {
         skip_blanks(p);
-        /* If the type is not known, it is a cast only before an operand. */
+        /* "(name)" with an unknown name is a cast only before an operand. */
         if (known || (p->p < p->end && (is_word(*p->p) || *p->p == '('))) {
             return true;
         }
@@ -439,7 +442,7 @@ HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op,
         n->field.name = n->field.type = NULL;
         if (op == HT_OP_FIELD) {
             n->bytes = f->kind == HT_FT_INT ? f->size : 8;
-            /* Since 6.2, the kernel's char is unsigned on all architectures. */
+            /* Since Linux 6.2, char is unsigned on all architectures. */
             n->is_signed = f->kind == HT_FT_INT && f->is_signed &&
                            strcmp(f->type, "char");
             n->field.is_signed = n->is_signed;
@@ -448,7 +451,7 @@ HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op,
     return n;
 }
 
-/* The expression may have casts, for example (const u8 *)REC->data. */
+/* Remove casts before the field, for example in (const u8 *)REC->data. */
 HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n)
 {
     while (n && n->op == HT_OP_CAST) {
@@ -510,7 +513,10 @@ static HtPrintNode *number(HtPrintParse *p)
     p->p += len;
     t.bytes = longs || v > (is_unsigned ? UINT32_MAX : INT32_MAX) ? 8 : 4;
     t.is_signed = !is_unsigned;
-    /* In C, an octal or hexadecimal constant may become unsigned int. */
+    /*
+     * In C, an octal or hexadecimal constant is unsigned if it fits only in the
+     * unsigned type of its size.
+     */
     if (*text == '0' && !is_unsigned) {
         t.bytes = longs || v > UINT32_MAX ? 8 : 4;
         t.is_signed = v <= (t.bytes == 8 ? (uint64_t)INT64_MAX : INT32_MAX);
@@ -572,7 +578,7 @@ static HtPrintNode *variable(HtPrintParse *p, const HtPrintVariable *v)
     return cast(p, n, v->type);
 }
 
-/* Skip an expression of a declaration, up to its ';' */
+/* Skip the value in a declaration, up to the ';'; false: no ';' follows */
 static bool skip_value(HtPrintParse *p)
 {
     unsigned parens = 0;
@@ -644,7 +650,7 @@ static HtPrintNode *name(HtPrintParse *p)
     if (!strcmp(word, "REC")) {
         g_autofree char *field = NULL;
 
-        /* accept_record() has skipped the "(" of "(REC)->field". */
+        /* In "(REC)->field", accept_record() has skipped only the "(". */
         ht_print_accept(p, ")");
         field = ht_print_accept(p, "->") ? pp_word(p) : NULL;
         return field ? pp_field(p, HT_OP_FIELD, field) :

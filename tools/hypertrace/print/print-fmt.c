@@ -46,8 +46,8 @@ static uint64_t divide(const HtPrintNode *n, uint64_t a, uint64_t b)
 }
 
 /*
- * In C, a shift by the width of the type or more is undefined. As in
- * libtraceevent, such a shift is computed in 64 bits.
+ * Shift @a by the low 6 bits of @b. In C, a shift by the width of the type or
+ * more is undefined; as in libtraceevent, such a shift is computed in 64 bits.
  */
 static uint64_t shift(const HtPrintNode *n, uint64_t a, uint64_t b)
 {
@@ -161,7 +161,7 @@ uint64_t ht_print_value(const HtPrintNode *n, const uint8_t *data,
     return eval(n, &r);
 }
 
-/* Print a value without a name, in the width of its type. */
+/* Print the bits of __print_flags() that have no name, in hexadecimal. */
 static void put_rest(const HtPrintNode *n, uint64_t v, GString *out)
 {
     unsigned bytes = MAX(n->bytes, 4);
@@ -197,7 +197,10 @@ static void put_flags(const HtPrintNode *n, const Run *r, GString *out)
     }
 }
 
-/* Returns true if the value has a name, or @text stands for one. */
+/*
+ * Print the name of a value, or the text for values without a name. Returns
+ * false if there is neither; a number is printed then.
+ */
 static bool put_symbolic(const HtPrintNode *n, const Run *r, GString *out)
 {
     uint64_t v = eval(n->a, r);
@@ -278,7 +281,8 @@ static void put_disk(const HtPrintNode *n, const Run *r, GString *out)
 
 /*
  * Print an argument of %s. Returns true if the text must be padded to the
- * width; as in libtraceevent, a number in place of a name is not padded.
+ * width. As in libtraceevent, a number that is printed instead of a text is not
+ * padded.
  */
 static bool put_text(const HtPrintNode *n, const Run *r, GString *out)
 {

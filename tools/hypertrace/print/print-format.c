@@ -51,7 +51,7 @@ static HtPrintNode *take(HtPrintParse *p)
     return NULL;
 }
 
-/* Parse a width or a precision: digits, or '*', whose value is an argument. */
+/* Parse a width or precision: digits, or an argument in place of '*'. */
 static bool amount(HtPrintParse *p, const char **s, int *n,
                    HtPrintNode **from)
 {
@@ -177,7 +177,10 @@ static bool pieces(HtPrintParse *parse, const char *s, HtPrint *print)
 HtPrint *ht_print_new(const HtFtEvent *e, char **why)
 {
     static const char key[] = "print fmt:";
-    /* The format string of a trace_printk() is in the kernel's memory only. */
+    /*
+     * Format for trace_printk()'s event "bprint". Its own format string is only
+     * in the kernel's memory, so print the string's address.
+     */
     static const char bprint[] = "\"%ps: (NO FORMAT FOUND at %llx)\n\","
                                  " (void *)REC->ip, REC->fmt";
     const char *begin = g_strstr_len(e->text, e->text_size, key);

@@ -222,7 +222,7 @@ void ht_print_mask(const uint8_t *p, size_t len, bool ranges, GString *out)
         put_ranges(p, len, out);
         return;
     }
-    /* Most significant byte first, with a comma between words of 32 bits. */
+    /* Print the last byte first, with a comma between words of 32 bits. */
     for (i = len; i--;) {
         g_string_append_printf(out, "%02x%s", p[i],
                                i && i % 4 == 0 ? "," : "");

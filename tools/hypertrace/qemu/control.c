@@ -142,9 +142,10 @@ int ht_list(int argc, char **argv)
 }
 
 /*
- * Append a pattern to the list, where the last pattern that matches decides.
- * Drop earlier entries for the same pattern. Keep the first entry of the list,
- * because it decides about names that no pattern matches.
+ * Append a pattern to a list of the property "events": for each event, the last
+ * pattern that matches decides. Earlier entries with the same pattern are
+ * dropped. The first entry is kept, because it also decides about events that
+ * no pattern matches. The pattern "*" replaces the whole list.
  */
 static char *with_pattern(const char *list, const char *pattern, bool on)
 {

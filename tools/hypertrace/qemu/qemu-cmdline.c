@@ -8,7 +8,7 @@
 
 #include "qemu/qemu-cmdline.h"
 
-/* If this file exists, QEMU reads it before all options. */
+/* Configuration file that QEMU reads before its options, if it exists */
 #define SYSTEM_CONFIG "/etc/qemu/qemu.conf"
 
 /* Options of QEMU 5 to 11 without an argument */
@@ -55,8 +55,8 @@ static const char *option_name(const char *arg)
 }
 
 /*
- * Check whether the next word is the argument of an option. For an unknown
- * option, assume that it is, unless the word looks like an option.
+ * Check whether the word after an option is the option's argument. After an
+ * unknown option, assume so unless the word looks like an option.
  */
 static bool has_value(const char *name, const char *next)
 {
@@ -83,7 +83,10 @@ static bool is_long_name(const char *path)
     return g_str_has_prefix(base_name(path), "qemu-system-");
 }
 
-/* Check for an option of QEMU, in case a wrapper passes its arguments on. */
+/*
+ * Check whether some word is a usual option of QEMU. Then the program is
+ * probably a wrapper, which passes its arguments to QEMU.
+ */
 static bool are_qemu_options(char **argv)
 {
     static const char * const known[] = {
@@ -98,7 +101,10 @@ static bool are_qemu_options(char **argv)
     return *argv;
 }
 
-/* Find QEMU's name; words before it belong to a program that starts QEMU. */
+/*
+ * Find the word that is QEMU's name. Words before it belong to a program that
+ * starts QEMU. Returns false if the program is probably not QEMU.
+ */
 static bool find_program(HtQemu *q, char **argv)
 {
     unsigned i;
@@ -107,7 +113,10 @@ static bool find_program(HtQemu *q, char **argv)
         return true;
     }
     for (i = 1; argv[i]; i++) {
-        /* A short name may also be the name of a user, for example of sudo. */
+        /*
+         * A short name (qemu, kvm) may also be an argument, for example the
+         * user in "sudo -u qemu". So an option must follow it.
+         */
         if (is_long_name(argv[i]) ||
             (is_short_name(argv[i]) && argv[i + 1] && argv[i + 1][0] == '-')) {
             q->program = i;
@@ -131,8 +140,8 @@ static HtMachine machine_named(const char *name)
 }
 
 /*
- * Get the architecture from the program's name, or from the file to which it is
- * a link. A program without an architecture in its name emulates the host's.
+ * Get the architecture from the name of the program, or of the file to which
+ * the program is a link. If neither name has one, QEMU emulates the host's.
  */
 static HtMachine find_machine(const char *program)
 {
@@ -229,7 +238,7 @@ static void read_value(HtQemu *q, const char *value, bool *flag,
     *flag |= ht_opts_get(opts, name) != NULL;
 }
 
-/* Check for "help" or "?" as a value or at the end of a list. */
+/* Check whether an option only asks for help: "help", "?" or "NAME,help". */
 static bool asks_for_help(const char *name, const char *value)
 {
     static const char * const options[] = {

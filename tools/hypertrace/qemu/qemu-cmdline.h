@@ -16,8 +16,8 @@
  * @argv: its words, newly allocated; not terminated by NULL
  * @program: index of QEMU's own name; words before it belong to a program that
  *           starts QEMU, for example sudo
- * @is_qemu: false for a program that is not known to be QEMU, or to hand its
- *           arguments to QEMU; then only @argv is set
+ * @is_qemu: the program is QEMU, or passes its arguments to QEMU. If false,
+ *           only @argv is set
  * @machine_of: the architecture that QEMU emulates
  * @machine: all of -machine, -M, -smp (as "smp.cpus"), -kernel, -initrd and
  *           -append, and their groups in configuration files
@@ -26,8 +26,8 @@
  * @objects: an HtOpts for each -object
  * @numa: an HtOpts for each -numa
  * @smbios: index in @argv of each argument of -smbios, as unsigned
- * @append_at: index in @argv of the argument of -append that is in effect; 0 if
- *             no -append is
+ * @append_at: index in @argv of the argument of the -append that is in effect;
+ *             0 if none is
  * @mem_path: the argument of -mem-path, or NULL
  * @query: QEMU prints something and runs no guest
  * @daemonize: QEMU goes to the background
@@ -35,7 +35,7 @@
  * @replayed: an execution is recorded or replayed (-icount rr=)
  * @configured: the machine is configured later, through QMP (-preconfig)
  * @xen: the guest runs under Xen
- * @opaque: some option cannot be parsed, or a configuration file not be read
+ * @opaque: an option cannot be parsed, or a configuration file cannot be read
  * @terminal: the guest or QEMU uses standard input and output
  */
 typedef struct HtQemu {

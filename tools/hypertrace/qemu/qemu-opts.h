@@ -60,7 +60,7 @@ bool ht_opts_parse(HtOpts *opts, const char *text, const char *implied);
  */
 const char *ht_opts_get(const HtOpts *opts, const char *name);
 
-/** ht_opts_on() - whether a list has a boolean, and it is on */
+/** ht_opts_on() - whether a list has a boolean of this name that is on */
 bool ht_opts_on(const HtOpts *opts, const char *name);
 
 /** ht_opts_text() - convert a list to "name=value,...", newly allocated */

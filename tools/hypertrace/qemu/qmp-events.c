@@ -18,11 +18,14 @@
 struct HtQmpEvents {
     int fd;                     /* -1: QEMU has closed it */
     GString *in;                /* received and not parsed yet */
-    size_t searched;            /* bytes of @in without the end of a line */
-    bool skip;                  /* the rest of a line that was too long */
+    size_t searched;            /* so many bytes of @in have no newline */
+    bool skip;                  /* skip the rest of a line: too long */
 };
 
-/* QEMU may be given descriptors with lower numbers by its user. */
+/*
+ * Lowest number for descriptors that QEMU inherits from this program. Lower
+ * ones may be in use: QEMU's user can pass descriptors to QEMU.
+ */
 #define QEMU_FD_MIN 100
 
 bool ht_qmp_events_offer(int *ours, int *config, GError **error)
@@ -59,7 +62,10 @@ static void tell(HtQmpEvents *q, const char *text)
 {
     ssize_t len = strlen(text);
 
-    /* QEMU reads a request of some bytes, or its monitor is broken. */
+    /*
+     * A request is short. If the socket does not take all of it at once, QEMU's
+     * monitor does not read: close the connection.
+     */
     if (q->fd >= 0 &&
         send(q->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) != len) {
         close(q->fd);
@@ -105,7 +111,10 @@ static void receive(HtQmpEvents *q)
     }
 }
 
-/* Take a line from the received bytes; NULL if no line is complete */
+/*
+ * Take a line from the received bytes; NULL if no line is complete. Lines
+ * longer than HT_QMP_EVENTS_LINE are skipped.
+ */
 static char *take_line(HtQmpEvents *q)
 {
     char *end, *line = NULL;
@@ -132,7 +141,7 @@ static char *take_line(HtQmpEvents *q)
     return line;
 }
 
-/* Make an event of the reply to query-status. */
+/* Convert the reply to query-status into an event of that name. */
 static JsonNode *status_event(JsonObject *reply)
 {
     JsonNode *node = json_node_new(JSON_NODE_OBJECT);

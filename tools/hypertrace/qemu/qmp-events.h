@@ -2,7 +2,7 @@
 /*
  * hypertrace: QMP events of a QEMU, received without waiting
  *
- * For a program that has other things to do; qmp.h waits for replies.
+ * These functions never block; those of qmp.h wait for replies.
  */
 #ifndef HYPERTRACE_TOOL_QMP_EVENTS_H
 #define HYPERTRACE_TOOL_QMP_EVENTS_H
@@ -40,13 +40,14 @@ void ht_qmp_events_free(HtQmpEvents *q);
  * ht_qmp_events_next: get the next event
  * @q: the connection
  *
- * After an event STOP the state of the machine is requested; the reply is
- * returned as an event of its own, "query-status".
+ * After an event STOP, this requests the state of the machine. A later call
+ * returns the reply as an event "query-status".
  *
  * One call receives at most HT_QMP_EVENTS_LINE bytes.
  *
- * Returns: an object with the members "event" and "data", for json_node_unref()
- * (of "query-status" that of QEMU's StatusInfo); NULL if none has arrived
+ * Returns: an object with the members "event" and "data", for
+ * json_node_unref(). The data of "query-status" is QEMU's StatusInfo. NULL if
+ * no event has arrived
  */
 JsonNode *ht_qmp_events_next(HtQmpEvents *q);
 

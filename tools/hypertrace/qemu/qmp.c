@@ -189,7 +189,10 @@ static void free_object(gpointer data)
     g_free(o);
 }
 
-/* Append the devices among the children of a path; @id: only this one. */
+/*
+ * Append the hypertrace devices that are children of a QOM path. If @id is not
+ * NULL, append only the device of that id.
+ */
 static bool add_children(HtQmp *q, GPtrArray *out, const char *path,
                          const char *id, GError **error)
 {
@@ -232,7 +235,7 @@ GPtrArray *ht_qmp_find(HtQmp *q, const char *id, GError **error)
     return g_steal_pointer(&all);
 }
 
-/* Get a scalar member; NULL if it is something else or does not exist. */
+/* Get a member if it is a scalar, else NULL. */
 static JsonNode *value(JsonObject *o, const char *name)
 {
     JsonNode *n = json_object_get_member(o, name);

@@ -37,7 +37,7 @@ char *ht_redact(char **argv)
             char *clean = g_regex_replace(regex, words[j], -1, 0,
                                           rules[i].with, 0, NULL);
 
-            /* If matching fails, hide the whole word. */
+            /* If the regular expression fails, hide the whole word. */
             g_free(words[j]);
             words[j] = clean ? clean : g_strdup("***");
         }

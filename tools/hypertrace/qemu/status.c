@@ -25,8 +25,8 @@ static void put_count(HtOutput *o, JsonObject *s, const char *member,
 }
 
 /*
- * Append the error of host times; a negative number and INT64_MAX mean that it
- * is not known.
+ * Append the maximum error of host times. QEMU reports a negative number or
+ * INT64_MAX if the error is not known.
  */
 static void put_bound(HtOutput *o, JsonObject *s)
 {

@@ -28,7 +28,7 @@ typedef struct Dead {
     size_t size;                /* of @ram */
     HtDeadResult results[HT_STREAMS_MAX];
     bool opened[HT_STREAMS_MAX];
-    uint64_t end_ns;            /* time of the last event of all streams */
+    uint64_t end_ns;            /* latest event of all streams */
     uint64_t events;            /* of all streams */
 } Dead;
 

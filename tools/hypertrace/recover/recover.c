@@ -137,12 +137,12 @@ static bool recover_ring(const Recover *r, GError **error)
     g_autoptr(HtKernelImage) image = NULL;
     g_autoptr(HtKernel) kernel = NULL;
     g_autoptr(GError) lacks = NULL;
-    /* Open the memory first: ht_kernel_get() may take seconds. */
+    /* Open the memory first, to report an error before ht_kernel_get() runs. */
     g_autoptr(HtSource) source = ht_source_open(r->file, error);
 
     if (source && r->kernel_path) {
         kernel = ht_kernel_get(r->kernel_path, NULL, r->busybox, error);
-        /* Without types and symbols of data, the log cannot be read. */
+        /* The log can be read only with this image's types and data symbols. */
         image = ht_kernel_image_open(r->kernel_path, NULL);
     } else if (source) {
         image = ht_kernel_image_in(&source->mem, r->quiet, &lacks);
