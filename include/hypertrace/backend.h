@@ -24,10 +24,10 @@ OBJECT_DECLARE_TYPE(HypertraceBackend, HypertraceBackendClass,
  * The strings and the classes are never freed.  The structure itself is valid
  * only until attach() returns.
  *
- * @name: unique in this QEMU, [A-Za-z0-9_.-]+
- * @vm_name: -name of the VM or "vm"
- * @channel: "hypercall", "shm", "virtio"
- * @classes: all classes a run may use
+ * @name: name of the device, unique in this QEMU, [A-Za-z0-9_.-]+
+ * @vm_name: name of the VM (option -name); "vm" if it has none
+ * @channel: "hypercall", "shm" or "virtio"
+ * @classes: class table with all classes that a run may use
  * @streams: number of streams; HtStreamInfo.index is smaller
  * @clock_bound_ns: returns the present error bound of the time conversion, in
  *                  ns; any thread may call it
@@ -97,7 +97,7 @@ struct HypertraceBackendClass {
  * @b: a backend
  * @errp: set if the backend is complete
  *
- * For the property setters of backends.
+ * Property setters of backends call this.
  *
  * Returns: false once the backend is complete
  */

@@ -4,7 +4,8 @@
  *
  * Bytes are read from a ring (ht_consumer_ring) or handed over
  * (ht_consumer_feed); both are copied, walked and delivered by the same code.
- * The device, the loopback tests and the fuzz targets use this code.
+ * QEMU's device, the server (server.h), the tests and the fuzz targets use this
+ * code.
  *
  * Context: the caller serializes all calls for a stream.
  */

@@ -119,7 +119,7 @@ int ht_ctf_writer_class(HtCtfWriter *w, const HtClass *c);
  * @run: the run
  *
  * Returns: 0 or -errno.  On failure the run's events are dropped and counted;
- * the trace stays valid, and later runs are tried again.
+ * the trace stays valid, and later runs are written if that is possible again.
  *
  * Context: one thread at a time for each stream; different streams may be
  * written at the same time

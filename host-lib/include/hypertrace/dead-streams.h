@@ -4,7 +4,7 @@
  *
  * Stream RAM holds packets and their fill levels.  The meaning of class ids,
  * the names of streams and the rates of counters are known to QEMU only, which
- * keeps them up to date in another file, the index:
+ * keeps them up to date in another file, the index.  Offsets in the index:
  *
  *   0                  HtDeadHead
  *   HT_DEAD_STREAMS    HtDeadStream of each stream, written when it is opened
@@ -64,7 +64,7 @@ typedef struct HtDeadHead {
  * @instance: as in its packets; 0 if the stream was never opened
  * @counter: a value of the guest's counter
  * @ns: host CLOCK_MONOTONIC in ns when the counter had this value
- * @mult: ns per tick from there, times 2^32; 0 if not known
+ * @mult: ns per tick after @counter, times 2^32; 0 if not known
  * @vcpu: see HtStreamInfo
  * @reserved: 0
  * @name: name of the stream, padded with 0

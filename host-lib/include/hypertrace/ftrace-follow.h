@@ -137,7 +137,7 @@ HtFtFollow *ht_ft_follow_new(const HtFtMem *mem, HtFtRing *ring,
                              const HtFtFollowOps *ops, void *opaque);
 
 /**
- * ht_ft_follow_free: stop to follow the ring
+ * ht_ft_follow_free: stop following the ring
  * @f: the follower or NULL
  */
 void ht_ft_follow_free(HtFtFollow *f);

@@ -96,7 +96,7 @@ void ht_rec_queue_push(HtRecQueue *q, const HtFtPiece *p);
  *         were removed has the flag HT_FT_PIECE_LATE, and no gap before it.
  * @opaque: passed to @visit
  *
- * Returns: false if @visit did
+ * Returns: false if @visit returned false
  */
 bool ht_rec_queue_each(const HtRecQueue *q,
                        bool (*visit)(void *opaque, const HtFtPiece *p),
@@ -307,7 +307,7 @@ typedef struct HtRecInfo {
  * @cpu: number of the processor
  * @epoch: boot of the guest, from 0
  * @segment: segment of the clock within @epoch, from 0
- * @type: number of its format
+ * @type: common_type, which is the number of the event's format
  * @flags: common_flags
  * @preempt: common_preempt_count
  * @pid: common_pid

@@ -2,9 +2,9 @@
 /*
  * hypertrace: threads and locks of the program that the engine is part of
  *
- * QEMU has an implementation with QemuThread and QemuMutex (hw/hypertrace),
- * which keep its signal mask and lock statistics; everything else has one with
- * pthreads (engine/thread-pthread.c).  A program links one of them.
+ * QEMU has an implementation with QemuThread and QemuMutex (hw/hypertrace), so
+ * that QEMU's signal mask and lock statistics apply.  All other programs have
+ * one with pthreads (engine/thread-pthread.c).  A program links one of them.
  */
 #ifndef HYPERTRACE_THREAD_H
 #define HYPERTRACE_THREAD_H

@@ -91,7 +91,8 @@ typedef struct HtTimeMap {
 /**
  * ht_time_map_init: initialize a map by a counter's frequency
  * @m: the map
- * @hz: ticks a second, 1 kHz to 100 GHz, within HT_TIME_NOMINAL_PPM
+ * @hz: ticks per second, 1 kHz to 100 GHz, with an error of at most
+ *      HT_TIME_NOMINAL_PPM
  */
 void ht_time_map_init(HtTimeMap *m, uint64_t hz);
 
