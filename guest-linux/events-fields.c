@@ -143,7 +143,7 @@ static void hte_describe(struct ht_field *f, const struct hte_decl *d)
 		f->kind = HT_FIELD_TEXT;
 		return;
 	}
-	/* If the type is unknown, the array's size still gives the element's. */
+	/* The size of an unknown element follows from the array's size. */
 	if (!d->dynamic && d->count && d->size % d->count == 0)
 		elem = d->size / d->count;
 	f->flags = hte_is_address(d) ? HT_FIELD_HEX : 0;
