@@ -79,8 +79,9 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned events);
  * ht_kernel_formats_changed: test for events added since the last pass began
  * @f: the reader
  *
- * Costs one or two reads.  Texts that change in place are not noticed: the
- * kernel replaces names of enumerators by numbers at the end of its boot.
+ * The test usually takes one or two reads of memory.  It does not find texts
+ * that change in place: the kernel replaces names of enumerators by numbers at
+ * the end of its boot.
  */
 bool ht_kernel_formats_changed(HtKernelFormats *f);
 
@@ -91,13 +92,13 @@ bool ht_kernel_formats_changed(HtKernelFormats *f);
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f);
 
 /**
- * ht_kernel_formats_count: get the number of events known
+ * ht_kernel_formats_count: get the number of events found so far
  * @f: the reader
  */
 unsigned ht_kernel_formats_count(const HtKernelFormats *f);
 
 /**
- * ht_kernel_formats_text: make the text
+ * ht_kernel_formats_text: make a text with the formats of all events
  * @f: the reader
  *
  * Events that were removed are kept, since records of them may still arrive.

@@ -2,10 +2,10 @@
 /*
  * hypertrace: the functions of a kernel that its function tracers can trace
  *
- * The compiler puts a call to the tracer at the start of a function, and its
- * address into a table (mcount_loc), which is in the kernel's image.  Inlined
- * functions and functions marked notrace have no such call.  The data is not
- * trusted.
+ * The compiler puts a call to the tracer at the start of a function, and the
+ * address of the call into a table (mcount_loc), which is in the kernel's
+ * image.  Inlined functions and functions marked notrace have no such call.
+ * The data is not trusted.
  */
 #ifndef HYPERTRACE_KERNEL_FUNCTIONS_H
 #define HYPERTRACE_KERNEL_FUNCTIONS_H
@@ -19,7 +19,7 @@ typedef struct HtKernelFunctions HtKernelFunctions;
 
 /**
  * ht_kernel_functions_new: find the traceable functions of a kernel
- * @image: the kernel's image; must stay
+ * @image: the kernel's image; must stay valid
  *
  * If the image does not hold the addresses of the table (arm64 has them in its
  * relocations), all functions count as traceable.

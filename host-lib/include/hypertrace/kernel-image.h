@@ -103,8 +103,8 @@ HtKernelImage *ht_kernel_image_parse(const void *data, size_t size,
  * @text: virtual address of the first byte
  * @error: set on failure
  *
- * For guests whose kernel's file is not available.  The symbols have the
- * addresses of this boot, so the slide is 0.
+ * Use this for guests whose kernel's file is not available.  The symbols have
+ * the addresses of this boot, so the slide is 0.
  *
  * Returns: as ht_kernel_image_open()
  */
@@ -174,8 +174,8 @@ const HtBtf *ht_kernel_image_btf(const HtKernelImage *image);
  * ht_kernel_image_has_data_symbols: test whether the symbols include variables
  * @image: the image
  *
- * Without CONFIG_KALLSYMS_ALL there are functions only, and few things can be
- * read.
+ * A kernel without CONFIG_KALLSYMS_ALL has symbols of functions only, so most
+ * of its data cannot be found.
  */
 bool ht_kernel_image_has_data_symbols(const HtKernelImage *image);
 

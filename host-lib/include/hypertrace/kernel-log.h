@@ -65,7 +65,8 @@ typedef struct HtKernelLogLayout {
  * ht_kernel_log_layout: get the offsets of the members
  * @btf: the kernel's types
  * @layout: filled in
- * @error: set if a member is missing: the kernel is older than 5.10
+ * @error: set if a member is missing (kernels before 5.10), or if a structure
+ *         is larger than known ones
  */
 bool ht_kernel_log_layout(const HtBtf *btf, HtKernelLogLayout *layout,
                           GError **error);

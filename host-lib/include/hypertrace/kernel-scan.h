@@ -3,9 +3,9 @@
  * hypertrace: find a kernel in memory without its image
  *
  * A kernel that is built for kdump keeps a page of text, VMCOREINFO, with its
- * version and its address.  From this the scan finds the kernel and copies it
- * out of RAM, with its symbols and types.  The scan reads all of memory, so it
- * runs in steps and reports its progress.
+ * version and its address.  By this page the scan finds the kernel and copies
+ * it out of RAM, with its symbols and types.  The scan reads all of memory, so
+ * it runs in steps and reports its progress.
  */
 #ifndef HYPERTRACE_KERNEL_SCAN_H
 #define HYPERTRACE_KERNEL_SCAN_H
