@@ -11,10 +11,13 @@
 
 #define LEVELS_MAX      32
 
-/* If an init executes the next one within this time, it is not a phase. */
+/*
+ * Least duration of the phase "init", in ns. If PID 1 executes another program
+ * earlier, that program continues the phase and begins no other one.
+ */
 #define STEP_NS         20000000
 
-/* Initcalls that run at a time and whose functions are counted */
+/* Maximum number of open initcalls whose functions are counted */
 #define INSIDE_MAX      256
 
 /* An initcall that has not ended yet */
@@ -30,7 +33,7 @@ typedef struct Collect {
     HtBoot *b;
     GPtrArray *levels;          /* names of levels, interned */
     const char *level;          /* from the latest initcall_level event */
-    /* Keys of these tables are numbers of tasks. */
+    /* The keys of the next three tables are unique numbers of tasks. */
     GHashTable *calls;          /* Call: the initcall that the task runs */
     GHashTable *modules;        /* name of the module that the task loads */
     GHashTable *images;         /* 1 + index in b->processes */
@@ -39,7 +42,7 @@ typedef struct Collect {
     unsigned inside;            /* calls whose functions are counted */
     unsigned segment;
     bool kernel_done;           /* PID 1 executed a file */
-    uint64_t last_call;         /* end of PID 1's last initcall before that */
+    uint64_t last_call;         /* last end of an initcall of PID 1 */
     bool services;              /* the phase "services" has begun */
 } Collect;
 
@@ -113,7 +116,7 @@ static const char *intern_level(Collect *c, const HtModelEvent *ev)
 static void initcall_level(Collect *c, const HtModelEvent *ev)
 {
     c->level = intern_level(c, ev);
-    /* Levels "console" and "security" run early, during kernel setup. */
+    /* The levels "console" and "security" belong to the phase "kernel". */
     if (!c->kernel_done && strcmp(c->level, "console") &&
         strcmp(c->level, "security") &&
         !strcmp(last_phase(c->b)->name, "kernel")) {
@@ -122,8 +125,8 @@ static void initcall_level(Collect *c, const HtModelEvent *ev)
 }
 
 /*
- * The symbols of a module are not in the kernel's image, so its initcall is
- * named after the module.
+ * Note the module that the task loads. The task's next initcall is named after
+ * it, because the kernel's image does not have the symbols of modules.
  */
 static void loads_module(Collect *c, const HtModelEvent *ev)
 {
@@ -214,7 +217,10 @@ static void initcall_finish(Collect *c, const HtModelEvent *ev)
         call->item.ret = ht_event_uint(ev, HT_F_INITCALL_RET);
         add_call(c, call, ev->rec.ns, true);
     } else if (call) {
-        /* of another call, whose begin was lost with the end of this one */
+        /*
+         * The event ends another call. The end of @call was lost, and so was
+         * the begin of the other call.
+         */
         add_lost(c, call);
     }
     if (call) {
@@ -225,7 +231,10 @@ static void initcall_finish(Collect *c, const HtModelEvent *ev)
     }
 }
 
-/* A function was called, or has ended, perhaps within an initcall. */
+/*
+ * Handle an event of a function tracer. If its task is in an initcall, count
+ * the function for that initcall.
+ */
 static void step(Collect *c, const HtModelEvent *ev)
 {
     HtGraphStep s;
@@ -293,8 +302,8 @@ static void executes(Collect *c, const HtModelEvent *ev)
 
         c->services = true;
         /*
-         * systemd starts services by an executor, which it executes by a file
-         * descriptor. That path says nothing to the user.
+         * systemd starts services through systemd-executor, which it executes
+         * by a file descriptor. The path of that is no help to the user.
          */
         begin_phase(c->b, "services", g_str_has_prefix(file, "/proc/self/") ?
                     NULL : g_steal_pointer(&file), ev->rec.ns);
@@ -314,7 +323,10 @@ static void executes(Collect *c, const HtModelEvent *ev)
                         GSIZE_TO_POINTER((gsize)c->b->processes->len));
 }
 
-/* Some programs execute themselves and then set their name. */
+/*
+ * Some programs execute /proc/self/exe and then set their task's name. Use this
+ * name for the process.
+ */
 static void renames(Collect *c, const HtModelEvent *ev)
 {
     HtBootItem *p = process(c, key(ev));
@@ -332,7 +344,7 @@ static void account(Collect *c, const HtModelEvent *ev, const HtRunCpu *cpu)
     uint64_t ns = ht_running_time(cpu, ev);
     HtBootItem *p;
 
-    /* If the CPU's task is known, it is the task of this event. */
+    /* ht_running_before() knows the CPU's task only if it is the event's. */
     if (!cpu->known || !cpu->pid || !ns) {
         return;
     }

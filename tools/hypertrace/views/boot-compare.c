@@ -13,7 +13,7 @@
 /* The time of one name in each boot */
 typedef struct Row {
     char *name;
-    uint64_t *ns;               /* sum of the known times in each boot */
+    uint64_t *ns;               /* by boot: sum of the known times, ns */
     uint64_t change;            /* difference(), to sort by */
 } Row;
 

@@ -5,7 +5,7 @@
 #include "model/duration.h"
 #include "views/boot-functions.h"
 
-/* Functions of one initcall; calls of others are not counted */
+/* Maximum number of functions that are counted for one initcall */
 #define NAMES_MAX       4096
 
 typedef struct Function {
@@ -17,7 +17,7 @@ typedef struct Function {
 
 struct HtBootFunctions {
     GHashTable *functions;      /* of Function, by address */
-    GArray *within;             /* by depth: time of calls that ended, in ns */
+    GArray *within;             /* by depth: see within() */
 };
 
 HtBootFunctions *ht_boot_functions_new(void)
@@ -52,13 +52,16 @@ static Function *find_function(HtBootFunctions *f, uint64_t func)
     return n;
 }
 
-/* A guest may say anything: sums stop at the largest number. */
+/* Add to a sum. It stops at UINT64_MAX: a guest may report any times. */
 static void add(uint64_t *sum, uint64_t ns)
 {
     *sum += MIN(ns, UINT64_MAX - *sum);
 }
 
-/* Time of the calls at a depth whose caller did not end yet */
+/*
+ * Get the time of the calls at a depth that have ended, in ns, since their
+ * caller began. The caller is still open.
+ */
 static uint64_t *within(HtBootFunctions *f, int32_t depth)
 {
     if (f->within->len <= (guint)depth) {

@@ -7,7 +7,7 @@
 
 #include "model/graph.h"
 
-/* Functions of an initcall that are reported: those with the most time */
+/* Maximum number of functions that are reported for an initcall */
 #define HT_BOOT_FUNCTIONS_MAX   8
 
 /**
@@ -47,8 +47,9 @@ void ht_boot_functions_step(HtBootFunctions *f, const HtModelEvent *ev,
  * @m: the model, for names
  * @boot: boot, from 1
  *
- * Returns: at most HT_BOOT_FUNCTIONS_MAX of HtBootFunction, by their time, for
- * g_array_unref(); NULL if no function was called
+ * Returns: at most HT_BOOT_FUNCTIONS_MAX of HtBootFunction, for
+ * g_array_unref(); NULL if no function was called. They are sorted by own time,
+ * the longest first; without times, by number of calls.
  */
 GArray *ht_boot_functions_end(HtBootFunctions *f, HtModel *m, unsigned boot);
 

@@ -91,7 +91,7 @@ static bool has_phase(const HtBoot *b, const char *phase)
     return false;
 }
 
-/* Check that all boots have a phase; else it cannot be compared. */
+/* Check whether all boots have a phase; only then can it be compared. */
 static bool all_have_phase(const GPtrArray *boots, const char *phase)
 {
     unsigned i;

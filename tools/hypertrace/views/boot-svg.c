@@ -197,7 +197,7 @@ static gint by_duration(gconstpointer a, gconstpointer b)
     return ht_duration_longer(x->took, y->took);
 }
 
-/* Draw one row for each level, with the longest call's name beside it. */
+/* Draw a row for each level of initcalls, with the longest call's name. */
 static void draw_initcalls(Picture *p, const HtBoot *b)
 {
     g_autoptr(GPtrArray) levels = g_ptr_array_new();
@@ -232,7 +232,7 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
             }
         }
         g_ptr_array_sort(calls, by_duration);
-        /* Bound the number of bars; the remaining calls are the shortest. */
+        /* Draw bars for the 200 longest calls only. */
         for (i = 0; i < calls->len && i < 200; i++) {
             const HtBootItem *c = calls->pdata[i];
             g_autofree char *t = tip(c->name, c->begin, c->took);

@@ -23,7 +23,7 @@ static const HtColour colours[] = {
     HT_COLOUR_RED,
 };
 
-/* Draw a bar whose position and length show the part of the boot. */
+/* Draw a bar from @begin to @end; the full width stands for the whole boot. */
 static void put_bar(HtOutput *o, const HtBoot *b, uint64_t begin, uint64_t end,
                     HtColour colour)
 {
@@ -76,7 +76,7 @@ void ht_boot_put_name(HtOutput *o, const char *name)
     ht_output_padded(o, base && base[1] ? base + 1 : name, NAME_WIDTH);
 }
 
-/* The functions of an initcall, below it: own time, number of calls */
+/* Append a line for each function of an initcall: own time, number of calls. */
 static void put_functions(HtOutput *o, const GArray *functions)
 {
     unsigned i;

@@ -2,9 +2,9 @@
 /*
  * hypertrace callgraph: show calls of functions, nested, with their durations
  *
- * Lines are in the order of time. A call without calls within takes one line.
- * Whether that is the case is known at the processor's next event, so lines
- * are queued until then.
+ * Lines are in the order of time. A call takes one line if no call is nested in
+ * it. Only the processor's next event shows whether this is so. Until then, the
+ * line and all later ones are queued.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@
 /* A line of output */
 typedef struct Line {
     GString *text;              /* the part before the duration */
-    GString *call;              /* the part after it; NULL: no duration */
+    GString *call;              /* after the duration; NULL: none */
     uint64_t func;
     int32_t pid, depth;
     uint64_t ns;                /* duration of a LEAF */
@@ -44,7 +44,7 @@ typedef struct Callgraph {
     GPtrArray *functions;       /* GPatternSpec: show these and calls within */
     gint depth;
     GQueue lines;               /* of Line */
-    Line *open[CPUS_MAX];       /* last line of each processor, if it BEGAN */
+    Line *open[CPUS_MAX];       /* by CPU: its last line if BEGAN, or NULL */
     GString *name;
     GHashTable *asked;          /* by address: whether a pattern matches */
     unsigned asked_boot;
@@ -88,7 +88,10 @@ static void put_line(Callgraph *c, const Line *l)
     g_string_append_c(c->o.text, '\n');
 }
 
-/* Write lines up to the first one that is not complete, or all lines. */
+/*
+ * Write the queued lines up to the first one that is not complete. Write that
+ * one too if @all is set, or if the queue is longer than LINES_MAX.
+ */
 static void put_lines(Callgraph *c, bool all)
 {
     Line *l;
@@ -150,7 +153,7 @@ static Line *event_line(Callgraph *c, const HtModelEvent *ev)
     return l;
 }
 
-/* Mark the call on a processor's last line as one with calls within. */
+/* Complete a processor's last line: its call has calls nested in it. */
 static void close_line(Callgraph *c, uint32_t cpu)
 {
     if (c->open[cpu]) {
@@ -335,9 +338,9 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
 }
 
 /*
- * Check whether to show a call: one of --function, or one within, down to
- * --depth. Set @frame->base to the depth of the call of --function, from which
- * --depth counts.
+ * Check whether to show a call. With --function, the call must be of such a
+ * function, or nested in one. Its level below the innermost such call must be
+ * less than --depth. @frame->base is set to the depth of that innermost call.
  */
 static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
                    HtFrame *frame)

@@ -9,7 +9,7 @@
 #include "ctf-read.h"
 #include "views/ctf-fields.h"
 
-/* Approximate limits of a text, and of an event, in bytes */
+/* Approximate limits for the output, in bytes: one text; all of an event */
 #define TEXT_MAX        1024
 #define EVENT_MAX       8192
 
@@ -19,8 +19,8 @@ static bool is(const bt_field *f, bt_field_class_type type)
 }
 
 /*
- * Return the member of @f at @i, or the next one that is not the length of
- * another; NULL after the last one.  @i is set to the member after it.
+ * Get the first member of @f from index @i on that is not only the length of
+ * the next member; NULL if there is none. @i is set to the index after it.
  */
 static const bt_field *next_member(const bt_field *f, uint64_t *i,
                                    const char **name, bool *empty)

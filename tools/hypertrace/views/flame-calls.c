@@ -2,9 +2,9 @@
 /*
  * hypertrace flame: stacks of functions, built from the ends of calls
  *
- * The event at the end of a call has the call's begin and depth. A call that
- * ended earlier and began later than another was called by that one. So each
- * call is kept, with the calls that it made, until its caller ends.
+ * The event at the end of a call has the call's begin and depth. If a call
+ * began later and ended earlier than another one, the other one called it,
+ * perhaps through further calls. So each call is kept until its caller ends.
  */
 #include <string.h>
 
@@ -12,10 +12,10 @@
 #include "model/graph.h"
 #include "views/flame.h"
 
-/* If more calls of a task are kept, they are put into the tree early. */
+/* Maximum number of kept calls of a task; then all are put into the tree. */
 #define WAITING_MAX     4096
 
-/* A call that ended and whose caller has not; or several of one caller */
+/* A call that ended before its caller; or several such calls of one caller */
 typedef struct Call {
     HtFlameNode *node;          /* NULL: already in the tree */
     uint64_t begin;
@@ -66,8 +66,8 @@ static const char *function(HtFlameCalls *c, uint64_t func)
 }
 
 /*
- * Count the frames of the task's stack that were open when @call began: they
- * are its callers.
+ * Count the frames of the task's stack, from the outermost one, that were open
+ * when @call began. They are the callers of @call.
  */
 static unsigned within(const Task *t, const Call *call)
 {
@@ -84,7 +84,7 @@ static unsigned within(const Task *t, const Call *call)
     return n;
 }
 
-/* Put a call into the tree above its callers, which have not ended. */
+/* Put a call into the tree, above the first @callers frames of the stack. */
 static void put(HtFlameCalls *c, Task *t, Call *call, unsigned callers)
 {
     HtFlameNode *n = ht_flame_child(c->f, ht_flame_root(c->f), t->comm);
@@ -102,8 +102,9 @@ static void put(HtFlameCalls *c, Task *t, Call *call, unsigned callers)
 }
 
 /*
- * Put all kept calls into the tree. Adjacent calls of one caller become one
- * entry: its time is needed to compute the caller's own time.
+ * Put all kept calls of a task into the tree. Their entries stay, because their
+ * times are later subtracted from the caller's time. Adjacent calls of one
+ * caller become one entry.
  */
 static void put_all(HtFlameCalls *c, Task *t)
 {
@@ -144,7 +145,7 @@ static void set_comm(Task *t, const HtModelEvent *ev)
     g_strlcpy(t->comm, ev->task->comm, sizeof(t->comm));
 }
 
-/* Handle the end of a call. It made the kept calls that began within. */
+/* Handle the end of a call: it made the kept calls that began after it. */
 static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
 {
     Call call = {
@@ -178,7 +179,7 @@ static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
         return;
     }
     call.node->self = ht_elapsed(above, call.ns);
-    /* A hostile guest may report children that took longer than the call. */
+    /* A hostile guest may report a call shorter than the calls nested in it. */
     call.ns = MAX(call.ns, above);
     if (call.depth == 0) {
         put(c, t, &call, 0);

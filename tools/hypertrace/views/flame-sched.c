@@ -14,7 +14,7 @@
 #define FLAG_HARDIRQ    0x08    /* bits of common_flags */
 #define FLAG_SOFTIRQ    0x10
 
-/* A processor's current node, cached until its tasks or interrupts change */
+/* A processor's node in the tree, valid while HtRunCpu.version is @version */
 typedef struct Place {
     HtFlameNode *node;
     unsigned version;           /* of HtRunCpu */
@@ -97,7 +97,7 @@ struct HtFlameOff {
     HtFlame *f;
     HtModel *m;
     HtGaps *gaps;
-    GHashTable *tasks;          /* Off, by the number of the task */
+    GHashTable *tasks;          /* of Off, by unique number of task */
     unsigned boot, segment;
 };
 

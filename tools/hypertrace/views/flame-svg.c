@@ -21,7 +21,7 @@
 #define ROW             17.0
 #define CHAR_WIDTH      6.6     /* approximate, for the font below */
 #define LEVELS_MAX      200
-#define PARTS           20000   /* 1/PARTS of the time is the least drawn */
+#define PARTS           20000   /* nodes below 1/PARTS are not drawn */
 
 static const char style[] =
     "<style>"
@@ -40,10 +40,10 @@ static const char style[] =
     "</style>\n";
 
 /*
- * Attributes of a frame: data-x is its begin and data-w its width, in
- * nanoseconds; data-d is its level; data-name is its name, not cut. The share
- * that a search shows counts a frame only once: it leaves out a match that is
- * above another match.
+ * Script of the picture. It reads attributes of each frame: data-x is its begin
+ * and data-w its width, in nanoseconds; data-d is its level; data-name is its
+ * full name. A search shows the share of time of the matching frames. If a
+ * match is above another match, the other match has its time already.
  */
 static const char script[] =
     "<script><![CDATA[\n"
@@ -264,8 +264,8 @@ static void number_names(const HtFlameNode *n, GHashTable *names,
 }
 
 /*
- * Write the stack, or with @weights the time, of each node that has time
- * without the nodes above.
+ * For each node with time of its own (HtFlameNode.self), write that time if
+ * @weights is set, else the node's stack.
  */
 static void put_samples(const HtFlameNode *n, GHashTable *names,
                         GArray *stack, HtJson *j, bool weights)

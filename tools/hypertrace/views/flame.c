@@ -11,7 +11,7 @@
 #include "views/flame.h"
 #include "views/view.h"
 
-#define TREE_PART   0.5     /* least share of the time shown, in percent */
+#define TREE_PART   0.5     /* least share of a line, in percent */
 #define TREE_DEPTH  24      /* levels shown */
 
 typedef struct Flame {
@@ -22,13 +22,16 @@ typedef struct Flame {
     char *svg;
     char *speedscope;
     gboolean folded;
-    bool tree;                  /* print a tree: no other form was chosen */
+    bool tree;                  /* no other form of output was chosen */
     HtFlame *calls, *cpu, *off; /* NULL: not collected */
-    HtFlame *chosen;            /* the one of them that is shown */
+    HtFlame *chosen;            /* that of @calls, @cpu, @off to show */
     char *title;
 } Flame;
 
-/* Without --of, collect both; choose functions if there are any, else cpu. */
+/*
+ * Collect what --of names. Without --of, collect functions and cpu, and choose
+ * functions if any were recorded, else cpu.
+ */
 static bool collect(Flame *f, GError **errp)
 {
     HtFlameCalls *calls = NULL;
@@ -98,8 +101,8 @@ static void put_name(GString *out, const char *name)
 }
 
 /*
- * Print a line "outer;inner nanoseconds" for each stack that has time without
- * the nodes above.
+ * Print a line "outer;inner nanoseconds" for each node with time of its own
+ * (HtFlameNode.self).
  */
 static void put_folded(HtOutput *o, const HtFlameNode *n, GString *stack)
 {
@@ -130,7 +133,10 @@ static gint by_total(gconstpointer a, gconstpointer b)
            strcmp(x->name, y->name);
 }
 
-/* Print a line for each node with at least TREE_PART, the largest first. */
+/*
+ * Print a line for each node above @n that has at least TREE_PART percent of
+ * the time @all, the largest first.
+ */
 static void put_tree(HtOutput *o, const HtFlameNode *n, uint64_t all,
                      unsigned depth)
 {

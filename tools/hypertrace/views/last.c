@@ -220,7 +220,10 @@ static uint64_t number(HtModel *m, const char *key)
     return g_ascii_strtoull(ht_model_info(m, "recording", key), NULL, 10);
 }
 
-/* Replace the lines from events by those of the log, which is complete. */
+/*
+ * Replace the lines of printk:console events by those of the log: it also has
+ * lines whose events were not recorded.
+ */
 static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
 {
     HtLogLine line;
@@ -244,7 +247,7 @@ static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
     }
 }
 
-/* Get the host time of the last poll that found new events. */
+/* Get the host time at which the last poll that found new events ended. */
 static uint64_t last_poll(HtModel *m)
 {
     HtRecording *r = ht_model_recording(m);
@@ -262,8 +265,8 @@ static uint64_t last_poll(HtModel *m)
 }
 
 /*
- * Get the time from the last event to the end of a live recording, in
- * nanoseconds. Returns 0 for a memory image, which has no such time.
+ * Get the host time from the last poll that found events to the end of the
+ * recording, in nanoseconds. Returns 0 for a memory image, which is not polled.
  */
 static uint64_t silence_after(HtModel *m)
 {
@@ -277,7 +280,7 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
 {
     g_autofree Collect *c = NULL;
     g_autoptr(GError) error = NULL;
-    /* Open it first: it reads the model and rewinds it. */
+    /* Open the log before events are read: this reads and rewinds the model. */
     g_autoptr(HtLogLines) lines = ht_log_lines_open(dir, m, &error);
     uint64_t after = silence_after(m);
     HtModelEvent ev;
@@ -300,7 +303,7 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
     while (ht_model_next(m, &ev)) {
         l->boots = MAX(l->boots, ev.boot);
         if (boot && ev.boot > boot) {
-            /* The model keeps names of tasks only for the current boot. */
+            /* ht_last_name() needs the tasks of the boot before: stop. */
             break;
         }
         if (!boot || ev.boot == boot) {
@@ -350,7 +353,7 @@ static void put_interval(GString *out, const HtLastSilence *s)
     ht_number_seconds(out, s->to, 0);
 }
 
-/* Where the recording ends, and why: two lines */
+/* Append two lines: where the recording ends, and why it ends there. */
 static void put_end(GString *out, const HtLast *l)
 {
     const char *end = ht_model_info(l->m, "recording", "end");
@@ -423,8 +426,8 @@ static void put_log(HtOutput *o, const HtLast *l)
 }
 
 /*
- * Find the calls of the task that runs on a processor; NULL if functions were
- * not recorded.
+ * Find the open calls of the task that runs on a processor. Returns NULL if
+ * none was recorded.
  */
 static const HtStack *calls_of(const HtLast *l, const HtRunCpu *cpu,
                                uint32_t number)

@@ -70,16 +70,16 @@ typedef struct HtLastBlocked {
  * @boot: number of the boot, counted from 1
  * @boots: number of boots that were read
  * @begin: guest time of the first event in the last segment of the boot's clock
- * @end: guest time of the last event
+ * @end: guest time of the last event; without events, of the log's last record
  * @events: number of events in the boot
  * @gaps: number of gaps in the boot
- * @lost: estimated number of events lost in them
+ * @lost: estimated number of events lost in these gaps
  * @gap: the longest gap
  * @silence: the longest time in which no processor had an event
  * @busy: the longest time without an event of a processor that was not idle
  * @guest_ended: the guest ended; otherwise only the recording ended
- * @after: nanoseconds by the host's clock from the last event to the end of
- *         the recording; 0 if not known
+ * @after: nanoseconds by the host's clock from the poll that found the last
+ *         event to the end of the recording; 0 if not known
  * @log: of HtLastLine
  * @cpus: of HtLastCpu
  * @blocked: of HtLastBlocked, the longest first

@@ -14,12 +14,13 @@
 #include "views/view.h"
 
 /*
- * Durations are counted in buckets, 128 between each power of two and the next.
- * A percentile is at most 0.8 % too high, and the memory is constant.
+ * Durations are counted in buckets, so that the memory is constant. There are
+ * 128 buckets from each power of two to the next. A percentile is thus at most
+ * 0.8 % too high.
  */
 #define FINE_BITS       7
 #define FINE            ((64 - FINE_BITS + 1) << FINE_BITS)
-/* Rows of the histogram: 0, and from 1, 2, 5, 10 ... nanoseconds */
+/* Rows of the histogram; they begin at 0, 1, 2, 5, 10, 20 ... nanoseconds. */
 #define ROWS            58
 #define WORST_DEFAULT   5
 #define WORST_MAX       10000

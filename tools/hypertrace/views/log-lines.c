@@ -6,9 +6,12 @@
 
 #include "views/log.h"
 
-/* Limit for kept lines of events; further ones are dropped */
+/* Maximum number of lines kept from events; further events are dropped */
 #define TAIL_MAX    65536u
-/* Events have another clock: an event may be this much before its record. */
+/*
+ * Events and records of the log have different clocks. An event's time may be
+ * earlier than that of its record by up to this many nanoseconds.
+ */
 #define SLACK_NS    UINT64_C(1000000000)
 
 /* A line from an event */
@@ -22,7 +25,7 @@ typedef struct Tail {
 typedef struct Boot {
     uint32_t boot;              /* counted from 0 */
     bool has_log;
-    bool met;                   /* the event of the last record was found */
+    bool met;                   /* an event has the last record's text */
     uint64_t last_ns;           /* time of the last record */
     GString *last;              /* text of the last record */
     GPtrArray *tail;            /* of Tail: events after the last record */
@@ -85,7 +88,7 @@ static bool is_last(const Boot *b, const char *s, gsize len)
            !memcmp(s, b->last->str, len);
 }
 
-/* Keep an event, unless the log certainly has its line. */
+/* Keep the line of an event printk:console, unless the log has it for sure. */
 static void add_event(HtLogLines *l, const HtModelEvent *ev)
 {
     Boot *b = find_boot(l, ev->rec.epoch);
@@ -98,7 +101,7 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
     }
     s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
     if (b->has_log && is_last(b, s, len)) {
-        /* It is the event of the last record: the log has all earlier lines. */
+        /* The log has this line and all earlier ones: drop their events. */
         l->tails -= b->tail->len;
         g_ptr_array_set_size(b->tail, 0);
         b->met = true;
@@ -117,8 +120,8 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
 }
 
 /*
- * Drop events that are not after the last record. If the event of that record
- * was not found, their times decide.
+ * If no event has the text of the log's last record (@met), decide by time:
+ * drop the events that are not later than that record.
  */
 static void drop_early(Boot *b)
 {

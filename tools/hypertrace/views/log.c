@@ -92,7 +92,7 @@ static void put_json(HtOutput *o, const HtLogLine *line)
 typedef struct Printed {
     bool any;                   /* at least one record was printed */
     uint32_t boot;              /* boot of the last record */
-    uint64_t next_seq;          /* expected in that boot; 0 if not known */
+    uint64_t next_seq;          /* next record of @boot; 0: not known */
 } Printed;
 
 static bool in_view(const HtView *v, const HtLogRecord *r)
@@ -101,7 +101,10 @@ static bool in_view(const HtView *v, const HtLogRecord *r)
            (!v->boot || r->boot + 1 == (uint32_t)v->boot);
 }
 
-/* A record that is not selected is not printed, and not counted as missing. */
+/*
+ * Print a record, and report missing records before it. A record that the
+ * options do not select is not printed, but it is not missing either.
+ */
 static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
                        bool lost, Printed *p)
 {
@@ -197,7 +200,7 @@ static bool follow(const HtView *v, HtOutput *o, GError **errp)
     bool ended;
 
     do {
-        /* Lines that precede the end of the recording are read after it. */
+        /* Check for the end first, so that no later line remains unread. */
         ended = has_ended(v->dir);
         if (!reader) {
             reader = ht_log_reader_open(v->dir, errp);

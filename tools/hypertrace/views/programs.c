@@ -33,7 +33,10 @@ static void free_stream(void *opaque)
     g_free(s);
 }
 
-/* The trace's files are stream-INDEX-INSTANCE[-NAME]-PART, NAME without '-' */
+/*
+ * Get the name of a stream from the name of its file, which is
+ * stream-INDEX-INSTANCE[-NAME]-PART. Returns "" if it has no name.
+ */
 static char *source_of(const bt_stream *bs)
 {
     const char *path = bt_stream_get_name(bs);

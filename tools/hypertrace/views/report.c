@@ -23,7 +23,7 @@ typedef struct Report {
     unsigned boot, segment;
     uint64_t last_ns;
     bool any;
-    bool pending;               /* @next was read, and is not shown yet */
+    bool pending;               /* @next is an event not shown yet */
     HtModelEvent next;
 } Report;
 
@@ -59,7 +59,7 @@ static void put_times(Report *r, uint64_t ns, uint64_t delta)
     g_string_append(r->o.text, " [");
 }
 
-/* Pad the column that began at @start, and append an event's name. */
+/* Pad the task's column, which began at @start, and append an event's name. */
 static void put_name(Report *r, gsize start, const char *name)
 {
     GString *out = r->o.text;
@@ -138,7 +138,10 @@ static void put_json(Report *r, const HtModelEvent *ev)
     g_string_append_c(r->o.text, '\n');
 }
 
-/* Show the kernel's events up to a time; false: the output takes no more */
+/*
+ * Show the kernel's events up to a time. Returns false if writing to the output
+ * failed.
+ */
 static bool put_kernel(Report *r, uint64_t until_ns)
 {
     while (ht_output_room(&r->o)) {
@@ -255,8 +258,9 @@ static bool has_kernel_events(Report *r)
 }
 
 /*
- * Open the recording.  If it has events of programs, times are the host's.  If
- * the kernel's events have no such times, programs' events are left out.
+ * Open the recording. If it has events of programs, show all times by the
+ * host's clock. If that is not possible for the kernel's events, leave out the
+ * events of programs, and clear @programs.
  */
 static bool open_report(Report *r, bool *programs, GError **error)
 {

@@ -93,7 +93,7 @@ static void end_segment(Top *t)
 static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu)
 {
     uint64_t ns = ht_running_time(cpu, ev);
-    /* If the CPU's task is known, it is the task of this event. */
+    /* ht_running_before() knows the CPU's task only if it is the event's. */
     TopTask *task = cpu->known ? event_task(t, ev) : NULL;
 
     t->cpu_ns += ns;

@@ -181,13 +181,13 @@ bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev);
 bool ht_view_event(const HtView *v, const char *system, const char *name);
 
 /**
- * ht_view_selects: whether events within a boot may be left out
+ * ht_view_selects: whether an option leaves out events within a boot
  * @v: view
  */
 bool ht_view_selects(const HtView *v);
 
 /**
- * ht_view_times: whether events may be left out because of their time
+ * ht_view_times: whether --from or --to leaves out events by their time
  * @v: view
  */
 bool ht_view_times(const HtView *v);
