@@ -20,7 +20,8 @@ typedef struct Kind {
     HtFtLayout layout;
     FgBoot boot[CPUS];          /* how a reset treats each processor's part */
     uint32_t events;            /* of each processor in a boot */
-    uint32_t poll;              /* events per poll; 0: poll at each step */
+    /* events between two polls; 0: poll at each step of a write */
+    uint32_t poll;
     uint32_t unseen;            /* events written after a boot's last poll */
     bool nokaslr;
     uint64_t lasts;             /* ns, a boot's duration; 0: 20 s */
@@ -29,7 +30,7 @@ typedef struct Kind {
     bool loses;                 /* the ring wraps between polls */
 } Kind;
 
-/* An event as written; its index is its sequence number */
+/* An event that the guest wrote; its array index is its sequence number */
 typedef struct Event {
     uint64_t ns;
     uint32_t boot;
@@ -77,7 +78,7 @@ static void look_at_step(void *opaque)
     ht_ft_follow_look(t->f);
 }
 
-/* Poll until the follower has read everything */
+/* Poll twice, after which the follower has read all events. */
 static void look(Test *t)
 {
     ht_ft_follow_look(t->f);
@@ -97,7 +98,10 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
     }
 }
 
-/* Only the first processor writes at first, then both */
+/*
+ * Write the events of a boot. After a quarter of them, the second processor
+ * comes up and writes as well.
+ */
 static void run_boot(Test *t, uint32_t boot)
 {
     const Kind *k = t->kind;
@@ -190,7 +194,9 @@ static void test_boots(gconstpointer opaque)
     if (!k->loses && !k->nokaslr) {
         g_assert_cmpuint(stats.gaps, ==, 0);
     }
-    /* Only events that no poll read before the reset may be overwritten. */
+    /*
+     * Only events that were written after the boot's last poll may be missing.
+     */
     if (!k->loses) {
         g_assert_cmpuint(t.missing, <=, (BOOTS - 1) * CPUS * k->unseen);
     }

@@ -13,11 +13,14 @@ typedef struct Test {
     FtGuest g;
     HtFtMem mem;
     HtFtMem inner;              /* without faults */
-    uint64_t bad_at;            /* reads of this address fail; 0: none fail */
+    /* reads that include this address fail; 0: none fails */
+    uint64_t bad_at;
     HtFtFollow *f;
     uint64_t clock;             /* host's clock, ns */
-    uint64_t committed;         /* host's time of the last writes, ns */
-    uint64_t from;              /* check from this event on; 0: do not check */
+    /* date of the last writes by the host's clock, ns */
+    uint64_t committed;
+    /* sequence number from which host_before is checked; 0: none */
+    uint64_t from;
     uint64_t events;
     uint64_t dated;             /* events that have a date */
     uint32_t flags;             /* flags of the first piece */
@@ -25,7 +28,10 @@ typedef struct Test {
     uint64_t text;              /* text address of the last piece */
 } Test;
 
-/* Check that only a piece's first event may be older than host_before */
+/*
+ * HtFtFollowOps.piece: for each event but the first of a piece, assert that
+ * host_before is not later than the event was written.
+ */
 static void take(void *opaque, const HtFtPiece *p)
 {
     Test *t = opaque;
@@ -95,7 +101,7 @@ static void test_end(Test *t)
     fg_clear(&t->g);
 }
 
-/* Write ten events, 1 us apart; returns the last one's time */
+/* Write ten events 1 us apart, and return the time of the last one. */
 static uint64_t write_ten(Test *t, uint64_t ns)
 {
     uint32_t i;
@@ -114,8 +120,9 @@ static int64_t look(Test *t)
 }
 
 /*
- * Events that a full poll left in the ring can be older than the poll before
- * the one that reads them: they have no lower bound.
+ * If a poll reaches its limit, it leaves events in the ring. The next poll
+ * reads them, but they may be older than the poll before it: they have no
+ * lower bound.
  */
 static void test_before_full(void)
 {
@@ -136,7 +143,7 @@ static void test_before_full(void)
     } while (ht_ft_follow_more(t.f));
     g_assert_cmpuint(looks, >, 1);
     g_assert_cmpuint(t.events, ==, t.g.cpu[0].seq);
-    /* the follower has caught up: lower bounds are known */
+    /* the follower has read everything: the next events have lower bounds */
     t.clock += SECOND;
     t.committed = t.clock;
     ns = write_ten(&t, ns);
@@ -145,7 +152,7 @@ static void test_before_full(void)
     test_end(&t);
 }
 
-/* With a relaxed host order, events are delivered one poll later. */
+/* If the host may reorder loads, each event is delivered one poll later. */
 static void test_before_relaxed(void)
 {
     uint64_t ns = SECOND;
@@ -173,7 +180,10 @@ static void test_before_relaxed(void)
     test_end(&t);
 }
 
-/* An unreadable page of one processor does not stop the others. */
+/*
+ * If a page of one processor cannot be read, events of the others are
+ * delivered.
+ */
 static void test_unreadable(void)
 {
     uint64_t ns = SECOND;
@@ -197,7 +207,7 @@ static void test_unreadable(void)
     test_end(&t);
 }
 
-/* A vCPU that did not run for a while commits late; this is no new boot. */
+/* A vCPU that did not run commits an event 700 ms late; this is no new boot. */
 static void test_late_commit(void)
 {
     uint64_t ns = 50 * SECOND, late, text;
@@ -224,9 +234,9 @@ static void test_late_commit(void)
 }
 
 /*
- * The clock goes back and the header does not change.  Without KASLR, or after
- * a snapshot was loaded, the header is still valid; with KASLR it belongs to
- * the previous kernel.
+ * The guest's clock goes back, and the ring's header is unchanged. Without
+ * KASLR, or after a snapshot was loaded, the text address in the header is
+ * still valid. With KASLR it is that of the previous kernel.
  */
 static void test_text(gconstpointer kaslr)
 {
@@ -254,7 +264,9 @@ static void test_text(gconstpointer kaslr)
     test_end(&t);
 }
 
-/* The ring wraps before the first poll. */
+/*
+ * If the ring wraps before the first poll, the poll reports "late", not a gap.
+ */
 static void test_late(void)
 {
     uint64_t ns = SECOND;
@@ -262,7 +274,7 @@ static void test_late(void)
 
     test_start(&t, 2, 8);
     while (t.g.cpu[0].overrun == 0) {
-        /* full, but nothing is lost yet: the first poll reads all of it */
+        /* nothing has been overwritten yet: the first poll reads all events */
         ht_ft_follow_free(t.f);
         follow(&t);
         t.events = 0;
@@ -282,7 +294,7 @@ static void test_late(void)
     test_end(&t);
 }
 
-/* A loss at the end is a gap, even if no event follows. */
+/* A loss at the end of the ring is a gap, even if no event follows it. */
 static void test_lost_at_end(void)
 {
     uint64_t ns = SECOND, page;
@@ -294,7 +306,7 @@ static void test_lost_at_end(void)
     ns = write_ten(&t, ns);
     look(&t);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 0);
-    /* committed, but malformed: a length beyond the end */
+    /* a committed record that is malformed: it is longer than the page */
     used = ht_get_le32(t.g.mem + page + 8);
     fg_put(&t.g, page + HT_FT_PAGE_HEADER + used, UINT64_C(0x7fff) << 32);
     fg_put(&t.g, page + 8, used + 8);
@@ -302,8 +314,8 @@ static void test_lost_at_end(void)
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 1);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).bad, >, 0);
     /*
-     * The rest of that page has no known date and no known start: the middle
-     * of this event looks like a record.
+     * Skip the rest of that page: neither the dates nor the starts of its
+     * records are known. The middle of the next event looks like a record.
      */
     fg_event(&t.g, 0, ns += 1000, 6);
     look(&t);
@@ -315,7 +327,7 @@ static void test_lost_at_end(void)
     test_end(&t);
 }
 
-/* A commit count that is not a multiple of 4: no unaligned read. */
+/* A commit count that is not a multiple of 4 causes no unaligned read. */
 static void test_unaligned(gconstpointer relaxed)
 {
     uint64_t ns = SECOND, v;
@@ -323,7 +335,10 @@ static void test_unaligned(gconstpointer relaxed)
     Test t;
 
     test_start(&t, 1, 8);
-    /* mapped memory is copied in whole words */
+    /*
+     * reads of mapped memory must have an address and length that are
+     * multiples of 4
+     */
     t.mem = fg_mem(&t.g);
     ht_ft_follow_free(t.f);
     follow(&t);
@@ -345,7 +360,7 @@ static void test_unaligned(gconstpointer relaxed)
     test_end(&t);
 }
 
-/* A poll is bounded even if the bytes it copies are no records. */
+/* A poll ends at its limit of bytes even if none of them is a valid record. */
 static void test_bounded(void)
 {
     uint32_t i, pages = HT_FT_LOOK_MAX / 3000;
@@ -377,7 +392,7 @@ static void test_bounded(void)
 
 static uint64_t pages_seen;
 
-/* A clock that advances by one at each reading */
+/* A clock that advances by 1 at each reading, to count its readings */
 static uint64_t count_pages(void)
 {
     return ++pages_seen;
@@ -416,8 +431,8 @@ static void test_limited(void)
 }
 
 /*
- * echo > trace while the writer is on the reader's page, which is only partly
- * written: the rest of the page is no bad record.
+ * The guest runs "echo > trace" while the writer is on the readers' page,
+ * which is only partly written. The rest of that page counts as no bad record.
  */
 static void test_reset_is_not_bad(void)
 {
@@ -439,7 +454,7 @@ static void test_reset_is_not_bad(void)
     test_end(&t);
 }
 
-/* After a reset, a cleared page does not deliver its old events again. */
+/* After "echo > trace", no event of the cleared pages is delivered again. */
 static void test_reset_doubles_nothing(void)
 {
     uint64_t ns = SECOND;

@@ -20,7 +20,7 @@ static const char formats[] =
     "\tfield:u8 _half;\toffset:31;\tsize:1;\tsigned:0;\n"
     "\nprint fmt: \"\"\n";
 
-/* Add the class as the trace's own table does */
+/* Register the class of a format in @t, under the name @name. */
 static const HtClass *add(HtClassTable *t, const char *name,
                           const HtFtEvent *e)
 {
@@ -71,13 +71,13 @@ static void test_kinds(void)
     g_assert_true(ht_ft_class_payload(out, e, &r, SIZE_MAX));
     g_assert_cmpmem(out->data, out->len, payload, sizeof(payload));
     g_assert_cmpint(ht_class_payload(c, out->data, out->len), ==, out->len);
-    /* a payload that is too large leaves the output unchanged */
+    /* if the payload exceeds its limit, the output is unchanged */
     g_assert_false(ht_ft_class_payload(out, e, &r, sizeof(payload) - 1));
     g_assert_cmpuint(out->len, ==, sizeof(payload));
     ht_class_table_free(t);
 }
 
-/* Records with arbitrary bytes give payloads that fit the class. */
+/* Promise: a record of arbitrary bytes gives a payload that fits its class. */
 static void test_any_bytes(void)
 {
     g_autoptr(HtFtFormats) f = ht_ft_formats_parse(formats, strlen(formats),
@@ -110,7 +110,7 @@ static void test_any_bytes(void)
     ht_class_table_free(t);
 }
 
-/* Names of any length, many of them equal */
+/* The longest names, and many equal ones, still give a valid class. */
 static void test_names(void)
 {
     g_autoptr(GString) text = g_string_new("system: s\nname: n\nID: 20\n"

@@ -31,7 +31,10 @@ static void take(void *opaque, const HtFtPiece *p)
 {
     Test *t = opaque;
     Seen *s = &t->seen[p->cpu];
-    /* events overwritten before the first poll are a gap without the flag */
+    /*
+     * a gap is flagged, except before a processor's first piece: events may
+     * have been overwritten before the first poll
+     */
     bool gap = p->flags & HT_FT_PIECE_LOST || s->events == 0;
     uint32_t events = 0;
     HtFtRecord r;
@@ -106,7 +109,10 @@ static void test_end(Test *t)
     fg_clear(&t->g);
 }
 
-/* The follower counted what it delivered; the rest is missing. */
+/*
+ * Assert that each event of @cpu was delivered or is missing, and that the
+ * follower's statistics count the delivered ones.
+ */
 static void check_all(Test *t, uint32_t cpu)
 {
     HtFtStats stats = ht_ft_follow_stats(t->f, cpu);
@@ -127,7 +133,7 @@ static const struct {
     { HT_FT_LAYOUT_6_11, 16384 },
 };
 
-/* Frequent polls deliver every event, at whatever step they run. */
+/* If polls are frequent, each event is delivered, whatever the writer does. */
 static void test_all(gconstpointer p)
 {
     guint k = GPOINTER_TO_UINT(p), i;
@@ -163,7 +169,7 @@ static void test_all(gconstpointer p)
     g_rand_free(rand);
 }
 
-/* Rare polls deliver what the ring holds, and a gap before it. */
+/* If polls are rare, the ring's content is delivered, with a gap before it. */
 static void test_laps(void)
 {
     GRand *rand = g_rand_new_with_seed(5);
@@ -185,7 +191,7 @@ static void test_laps(void)
     estimate = t.seen[0].estimate;
     g_assert_cmpuint(real, >, 100000);
     g_assert_cmpuint(t.seen[0].empty_gaps, ==, 0);
-    /* at a steady rate the estimate is good */
+    /* at a steady rate the estimated number of lost events is within 2 % */
     g_assert_cmpuint(estimate, >, real * 98 / 100);
     g_assert_cmpuint(estimate, <, real * 102 / 100);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).lost, ==, estimate);
@@ -196,8 +202,9 @@ static void test_laps(void)
 }
 
 /*
- * A pause that begins with echo > trace or another tracer: the estimate must
- * use the rate before the pause, not count the pause.
+ * The writer pauses after "echo > trace" or a change of tracer. The estimate
+ * of lost events must use the rate before the pause, not count the pause as
+ * time with events.
  */
 static void test_pauses(void)
 {
@@ -225,7 +232,7 @@ static void test_pauses(void)
     t.clock = ns;
     ht_ft_follow_look(t.f);
     check_all(&t, 0);
-    /* 100 are missing in each round; a second at that rate is a million */
+    /* each round loses 100 events; counting the pause would add a million */
     g_assert_cmpuint(t.seen[0].estimate, >, 39 * 50);
     g_assert_cmpuint(t.seen[0].estimate, <, 39 * 200);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).gaps, ==, 40);
@@ -259,7 +266,7 @@ static void test_first_lap(void)
     }
 }
 
-/* Readers in the guest swap pages out of the ring. */
+/* Readers in the guest take pages out of the ring while it is followed. */
 static void test_readers(gconstpointer p)
 {
     guint seldom = GPOINTER_TO_UINT(p), i;
@@ -310,14 +317,20 @@ static void test_reset(void)
     }
     ht_ft_follow_look(t.f);
     check_all(&t, 0);
-    /* at most the events written after the last poll, in each round */
+    /*
+     * each round may lose only the events that were written after its last
+     * poll
+     */
     g_assert_cmpuint(t.seen[0].missing, <, 66 * 1000);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).gaps, >=, 60);
     test_end(&t);
     g_rand_free(rand);
 }
 
-/* Poll in the middle of a write: uncommitted events are never delivered. */
+/*
+ * Poll at every third step of the writer: events that are not committed are
+ * never delivered.
+ */
 static void look_at_step(void *opaque)
 {
     Test *t = opaque;
@@ -354,7 +367,7 @@ static void test_steps(gconstpointer relaxed)
     test_end(&t);
 }
 
-/* The guest writes between any two reads of the follower. */
+/* A guest that writes events between two reads of the follower */
 typedef struct Busy {
     Test *t;
     GRand *rand;
@@ -455,7 +468,10 @@ static void test_thread(void)
     test_end(&t);
 }
 
-/* A warm reset: one processor's part is made anew, the other's is kept. */
+/*
+ * At a warm reset, one processor's part of the ring is cleared, the other's
+ * kept.
+ */
 static void test_boots(void)
 {
     uint64_t ns = 50 * SECOND;
@@ -488,7 +504,7 @@ static void test_boots(void)
     test_end(&t);
 }
 
-/* A step back of 33 ms begins a segment on all processors. */
+/* If the clock goes back by 33 ms, a new segment begins for all processors. */
 static void test_segments(void)
 {
     uint64_t ns = SECOND;
@@ -521,7 +537,10 @@ static void test_segments(void)
     test_end(&t);
 }
 
-/* A ring that never changes may be a copy: it is read, but is not "alive". */
+/*
+ * A ring that never changes may be a copy: its events are read, but
+ * ht_ft_follow_alive() is false.
+ */
 static void test_alive(void)
 {
     uint64_t ns = SECOND;

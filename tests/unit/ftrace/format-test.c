@@ -87,7 +87,7 @@ static void test_integers(void)
                                      sizeof(data)), ==,
                     0x8807060504030201ull);
     g_assert_true(field(f, "p", "void *", HT_FT_INT)->is_pointer);
-    /* the record is too short for the field */
+    /* a record that is too short for the field gives the value 0 */
     g_assert_cmpuint(ht_ft_field_uint(field(f, "p", "void *", HT_FT_INT),
                                       data, sizeof(data) - 1), ==, 0);
 }
@@ -166,7 +166,7 @@ static void test_headers(void)
     g_assert_cmpmem(e->text + e->text_size - 7, 7, "REC->n\n", 7);
 }
 
-/* A malformed format does not hide its neighbours. */
+/* A malformed format does not hide the formats before and after it. */
 static void test_malformed(void)
 {
     static const char * const bad[] = {

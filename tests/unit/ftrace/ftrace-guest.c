@@ -143,7 +143,10 @@ static uint32_t next_at(const FtGuest *g, uint32_t at)
     return at + 1 < g->nr ? at + 1 : 1;
 }
 
-/* Commit the rest of the full page, then move the commit page on */
+/*
+ * If the tail has left a full page, commit the rest of that page, and move the
+ * commit pointer to the next page.
+ */
 static void commit_full(FtGuest *g, uint32_t cpu)
 {
     FgCpu *c = &g->cpu[cpu];
@@ -218,7 +221,10 @@ static void commit(FtGuest *g, uint32_t cpu)
     step(g);
 }
 
-/* Write a record with @words of data; @first counts without delta and type. */
+/*
+ * Write a record with @words words of data, after a time extension if it needs
+ * one.
+ */
 static void record(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t type,
                    const uint32_t *data, uint32_t words)
 {
@@ -237,7 +243,10 @@ static void record(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t type,
         move_tail(g, cpu);
     }
     if (extend) {
-        /* the absolute time if the clock stepped back, else a delta */
+        /*
+         * the absolute time if the clock went back, else the time since the
+         * last event
+         */
         uint64_t v = back ? ns : delta;
 
         out[n++] = ht_le32((back ? 31 : 30) | (uint32_t)v << 5);
@@ -380,7 +389,7 @@ void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va)
     step(g);
     put_commit(g, cpu);
     step(g);
-    /* The new kernel does not know how much of the page is used. */
+    /* The new kernel writes its first event at the start of the tail page. */
     c->write = c->full = 0;
     c->entries[fg_order(g, cpu, c->at)] = 0;
 }

@@ -12,7 +12,7 @@
 
 #define FG_MAGIC 0x0badfeedu
 
-/* Fields that each event's format begins with */
+/* Lines of the fields with which each event's format begins */
 #define FG_COMMON_FIELDS                                                     \
     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"   \
     "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"   \
@@ -24,7 +24,7 @@
 /* How the next kernel treats a processor's part of the ring */
 typedef enum FgBoot {
     FG_KEPT,                    /* appends to the existing events */
-    FG_REFUSED,                 /* finds an invalid page: clears the pages */
+    FG_REFUSED,                 /* page found invalid: clear all pages */
     FG_ANEW,                    /* finds an invalid header: starts anew */
 } FgBoot;
 
@@ -32,7 +32,8 @@ typedef struct FgCpu {
     uint64_t line;              /* offset of first, head, commit */
     uint64_t order;
     uint64_t pages;
-    uint32_t at;                /* tail's index in the order; 0: reader page */
+    /* position of the tail page in the order of pages; 0: reader page */
+    uint32_t at;
     uint32_t after;             /* at == 0: the writer's next page */
     uint32_t head;              /* head's index in the order */
     uint32_t write;             /* bytes written of the tail page */
@@ -60,34 +61,42 @@ typedef struct FtGuest {
     uint32_t cpus;
     uint64_t va;                /* guest address of the ring */
     FgCpu cpu[8];
-    /* called between two steps of a write; may be NULL */
+    /* called between two stores of the writer; may be NULL */
     void (*step)(void *opaque);
     void *opaque;
 } FtGuest;
 
-/* The caller sets layout, subbuf, nr and cpus; other fields have defaults. */
+/*
+ * Set up the ring. The caller sets layout, subbuf, nr and cpus, and may set
+ * others.
+ */
 void fg_init(FtGuest *g);
 void fg_clear(FtGuest *g);
 
 /* The memory as a mapped source */
 HtFtMem fg_mem(const FtGuest *g);
-/* The memory as a source that must be read */
+/* The guest's memory, which cannot be mapped but only read */
 HtFtMem fg_mem_read(FtGuest *g);
 
-/* Write an event of at least 16 bytes: header, sequence number, @filling */
+/* Write an event: common fields, sequence number, @filling words. */
 void fg_event(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
 /* Write an event and discard it */
 void fg_discard(FtGuest *g, uint32_t cpu, uint64_t ns);
-/* Check that fg_event() wrote these bytes; stores the sequence number. */
+/*
+ * Return whether these are bytes that fg_event() wrote; set *@seq to the
+ * event's sequence number.
+ */
 bool fg_check(const uint8_t *data, uint32_t size, uint64_t *seq);
 
-/* A guest's reader consumes its page or swaps in the next; false: none left */
+/*
+ * A reader in the guest takes the next page of events; false if there is none.
+ */
 bool fg_read(FtGuest *g, uint32_t cpu);
 /* echo > trace */
 void fg_reset(FtGuest *g, uint32_t cpu);
 /*
- * Warm reset: the booting kernel calls fg_take_over() for each processor's
- * part, and fg_up() when the processor comes up
+ * Warm reset: call fg_take_over() for each processor's part, as the booting
+ * kernel does early. Call fg_up() when the processor comes online.
  */
 void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va);
 void fg_up(FtGuest *g, uint32_t cpu);

@@ -5,7 +5,10 @@
 #include "hypertrace/base.h"
 #include "ftrace-guest.h"
 
-/* Before Linux 6.15 only guest addresses show where the first ring ends. */
+/*
+ * Two adjacent rings are told apart.  Before Linux 6.15, only guest addresses
+ * show where the first ring ends.
+ */
 static void test_adjacent(const void *opaque)
 {
     FtGuest one = {
@@ -21,7 +24,7 @@ static void test_adjacent(const void *opaque)
     memset(one.mem, 0, 2 << 20);
     fg_init(&one);
     two.offset = one.size;
-    /* the kernel leaves a page between the mappings */
+    /* the kernel leaves an unmapped page between the two virtual mappings */
     two.va = one.va + one.size + 4096;
     two.cpus = 3;
     fg_init(&two);

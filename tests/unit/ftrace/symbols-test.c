@@ -51,7 +51,7 @@ static void test_find(void)
     g_assert_false(ht_symbols_address(s, "per_cpu", &addr));
 }
 
-/* Of equal names, the first in the text is used, whatever its address. */
+/* If a name occurs twice, its first line gives the address. */
 static void test_same_name(void)
 {
     g_autoptr(HtSymbols) s = parse("ffffffff82000000 t init\n"
@@ -89,7 +89,10 @@ static void test_nothing(void)
     }
 }
 
-/* A relocated kernel's shift is found by the addresses of its functions. */
+/*
+ * The shift of a relocated kernel is found from addresses at which its
+ * functions begin.
+ */
 static void test_shift(void)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -113,7 +116,7 @@ static void test_shift(void)
                         i >= HT_SYMBOLS_SHIFT_MIN);
         g_assert_true(i < HT_SYMBOLS_SHIFT_MIN || shift == 0x1a600000);
     }
-    /* an address at which no function begins */
+    /* no function begins at this address, so there is no shift */
     addrs[5] += 8;
     g_assert_false(ht_symbols_shift(s, addrs, i - 1, &shift));
     ht_symbols_free(s);

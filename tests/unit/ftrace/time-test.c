@@ -9,7 +9,7 @@
 #define EVENTS      40000
 #define MS          UINT64_C(1000000)
 
-/* When an event was written, by both clocks */
+/* The date of an event by the guest's and by the host's clock */
 typedef struct Truth {
     uint64_t guest;
     uint64_t host;
@@ -23,13 +23,16 @@ typedef struct Check {
     double rate;                /* rate of the guest's clock */
     double wander;              /* change of the rate, as a fraction */
     double from;                /* guest's clock at the last stop */
-    uint64_t at[2][EVENTS];     /* host's time of each event, per processor */
+    /* host's time of each event, by processor and sequence number, ns */
+    uint64_t at[2][EVENTS];
     uint64_t events, known, worst, sum;
     HtFtDates *dates;
     GArray *truths;
 } Check;
 
-/* Time passes; the guest's clock is now slightly fast, now slightly slow. */
+/*
+ * Let @ns pass. The rate of the guest's clock varies by up to half of @wander.
+ */
 static void go(Check *c, double ns)
 {
     double now = 1 + c->wander * g_test_rand_double_range(-0.5, 0.5);
@@ -108,7 +111,9 @@ static HtFtFollow *begin(Check *c, double ppm)
     return ht_ft_follow_new(&mem, ht_ft_ring_at(&mem, 0, NULL), &ops, c);
 }
 
-/* Write events at most @gap ns apart, and poll @looks times. */
+/*
+ * Write at most 49 events before each of @looks polls, at most @gap ns apart.
+ */
 static void run(Check *c, HtFtFollow *f, unsigned looks, unsigned gap)
 {
     unsigned i, n, cpu;
@@ -128,7 +133,7 @@ static void run(Check *c, HtFtFollow *f, unsigned looks, unsigned gap)
     }
 }
 
-/* Date all events after the recording, including those of the first poll */
+/* Assert that dates computed after the recording are within their bounds. */
 static void end(Check *c)
 {
     uint64_t worst = 0, sum = 0;
@@ -153,7 +158,10 @@ static void end(Check *c)
     fg_clear(&c->g);
 }
 
-/* HtFtFollowOps.piece of a follower that reads the whole ring in one poll */
+/*
+ * HtFtFollowOps.piece of check_brackets(): assert that the narrowed bounds of
+ * a piece contain its events.
+ */
 static void bracket(void *opaque, const HtFtPiece *p)
 {
     Check *c = opaque;
@@ -180,7 +188,10 @@ static void bracket(void *opaque, const HtFtPiece *p)
     }
 }
 
-/* Events found after a silence have a better bound than that poll's time. */
+/*
+ * A follower reads all events in one poll, 10 s after the last one. The events
+ * must have bounds that are better than the time of that poll.
+ */
 static void check_brackets(Check *c)
 {
     static const HtFtFollowOps all = { .piece = bracket, .now = now };
@@ -214,8 +225,8 @@ static void test_bound(gconstpointer ppm)
 }
 
 /*
- * The guest and its clock were stopped for a minute.  Measurements after the
- * stop do not date events before it.
+ * The guest and its clock stop for a minute. Events before the stop are not
+ * dated by measurements after it.
  */
 static void test_stopped(void)
 {
@@ -233,7 +244,9 @@ static void test_stopped(void)
     fg_clear(&c->g);
 }
 
-/* The kernel replaces its clock's frequency by a better measurement. */
+/*
+ * The kernel corrects the frequency of its clock by 400 ppm: this is no step.
+ */
 static void test_refined(void)
 {
     g_autofree Check *c = g_new0(Check, 1);
@@ -247,7 +260,10 @@ static void test_refined(void)
     end(c);
 }
 
-/* A step of the guest's clock is detected; the bound is tight again soon. */
+/*
+ * The guest's clock steps by 300 ms: the step is counted, and dates are known
+ * again within 20 polls.
+ */
 static void test_step(void)
 {
     g_autofree Check *c = g_new0(Check, 1);
@@ -318,8 +334,8 @@ static void test_forged(void)
 }
 
 /*
- * The lower bound holds for events certainly written after the previous poll
- * began, and for no others.
+ * The lower bound host_before holds only for events that were certainly
+ * written after the previous poll began.
  */
 static void test_later(void)
 {
@@ -329,7 +345,8 @@ static void test_later(void)
         bool later;
     } events[] = {
         { 100, 0, false },              /* may have been in progress then */
-        { 100, 0x08, false },           /* nested in it, as is the next */
+        /* in a hard interrupt of the first event */
+        { 100, 0x08, false },
         { 50, 0x10, false },
         { 0, 0, false },                /* interrupted; has the same time */
         { 70, 0x40, false },
@@ -361,7 +378,10 @@ static void test_later(void)
     }
 }
 
-/* More polls than are kept: 600,000 in three days */
+/*
+ * Date events after 600,000 polls, one each 432 ms. These are more polls than
+ * the dates keep, so neighbours are merged.
+ */
 static void test_many(void)
 {
     uint8_t data[3][12] = { { 2 }, { 2 | 1 << 5 }, { 2 | 1 << 5 } };
@@ -369,7 +389,10 @@ static void test_many(void)
     uint64_t host, ns, bound, worst;
     unsigned i, k;
 
-    /* out of order, as from several processors */
+    /*
+     * add every second poll, then the others: processors' pieces are not in
+     * order
+     */
     for (k = 0; k < 2; k++) {
         for (i = k; i < 600000; i += 2) {
             HtFtPiece p = {

@@ -81,7 +81,7 @@ static void run(struct ht_loopback_config cfg)
 
     for (i = 0; i < EVENTS; i++) {
         if (i == 1) {
-            /* make sure that the host's thread has started */
+            /* wait until the host's thread has started */
             g_assert_cmpint(ht_stream_flush(&s), ==, 0);
             while (cfg.host == HT_LOOPBACK_THREAD &&
                    ht_load_relaxed(&s.ring->host.wake) == HT_WAKE_NEVER) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * glibc's allocator under the names that remain when it is replaced
+ * Names of glibc's own allocator, which the replacement in alloc-test.c calls
  */
 #ifndef GUEST_ALLOC_TEST_H
 #define GUEST_ALLOC_TEST_H

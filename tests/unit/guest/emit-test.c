@@ -15,7 +15,7 @@ typedef struct Case {
 } Case;
 
 /*
- * Emit all events; retry those that find the ring full.
+ * Emit all events. If the ring is full, let the host consume and retry.
  *
  * Returns: number of retries
  */
@@ -71,7 +71,7 @@ static void test_all(gconstpointer opaque)
     g_assert_cmpuint(got->closed, ==, 1);
     g_assert_cmpstr(got->name, ==, "worker 0");
     g_assert_cmpint(got->vcpu, ==, 3);
-    /* the time of the last event lies within this test */
+    /* the date of the last event lies within the test's duration */
     g_assert_cmpuint(got->last_ns, >=, begin);
     g_assert_cmpuint(got->last_ns, <=, gt_ns() + 1000000);
     gt_free(&sink);
@@ -101,7 +101,10 @@ static const Case cases[] = {
     { "virtio/thread-small", { VIRTIO, THREAD, SMALL, .queue = 1 } },
 };
 
-/* Streams of one device, reopened; each opening is a new instance. */
+/*
+ * Open and close all streams of a device repeatedly: each opening gets a
+ * higher instance number.
+ */
 static void test_streams(void)
 {
     struct ht_loopback_config cfg = { .channel = HT_CHANNEL_SHM, .streams = 3 };
@@ -139,7 +142,10 @@ static void test_streams(void)
     gt_free(&sink);
 }
 
-/* A push delivers the open packet's events to a virtio host at once. */
+/*
+ * On channel=virtio, ht_stream_push() delivers the events of the open packet
+ * at once.
+ */
 static void test_push(void)
 {
     struct ht_loopback_config cfg = { .channel = HT_CHANNEL_VIRTIO };
@@ -165,7 +171,10 @@ static void test_push(void)
     gt_free(&sink);
 }
 
-/* Later packets are filled and closed while the host has not taken a push. */
+/*
+ * If the host has not taken a push, the producer still fills and closes
+ * packets.
+ */
 static void test_push_deferred(void)
 {
     struct ht_loopback_config cfg = {

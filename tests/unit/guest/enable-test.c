@@ -23,7 +23,10 @@ static struct ht_loopback *make(uint32_t channel)
     return ht_loopback_new(&cfg);
 }
 
-/* Check each class against on(i); a virtio driver first asks the host */
+/*
+ * Assert that ht_wanted() of each class is on(i). On channel=virtio, read the
+ * enable bytes from the host first.
+ */
 static void check(struct ht_device *dev, const struct ht_class *c,
                   bool (*on)(unsigned i))
 {
@@ -53,7 +56,7 @@ static bool others(unsigned i)
     return i % 3 != 0;
 }
 
-/* Many classes, so that one reading takes several messages */
+/* So many classes that reading their enable bytes takes several messages */
 static void test_switch(const void *opaque)
 {
     struct ht_loopback *lb = make(GPOINTER_TO_UINT(opaque));
@@ -67,7 +70,7 @@ static void test_switch(const void *opaque)
         snprintf(name[i], sizeof(name[i]), "c%u", i);
         c[i].name = name[i];
         g_assert_cmpint(ht_register(dev, &c[i]), ==, i + 1);
-        /* the reply to the registration has the state */
+        /* the reply to CLASS_REGISTER says that the class is enabled */
         g_assert_true(ht_wanted(dev, &c[i]));
     }
     check(dev, c, all);
@@ -89,7 +92,10 @@ static void test_switch(const void *opaque)
     ht_loopback_free(lb);
 }
 
-/* In one exchange of many messages, each reply has its own class's byte. */
+/*
+ * If many classes are registered in one exchange, each gets the enable byte of
+ * its own reply.
+ */
 static void test_batch(void)
 {
     struct ht_loopback *lb = make(HT_CHANNEL_VIRTIO);
@@ -153,7 +159,7 @@ static int lie(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
     return 0;
 }
 
-/* A reply that claims more bytes than the request had room for */
+/* A reply that claims more enable bytes than requested is an error. */
 static void test_lie(void)
 {
     struct ht_loopback *lb = make(HT_CHANNEL_VIRTIO);

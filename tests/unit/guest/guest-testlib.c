@@ -13,10 +13,11 @@ struct ht_class *gt_class_tick = &ht_class_tick;
 #define TEXT_MAX 40
 #define WORDS_MAX 20
 
-/* All of an event's content follows from these. */
+/* Values from which all contents of an event are computed */
 typedef struct Draw {
     uint64_t n;
-    uint64_t r;                 /* random, but the same on both sides */
+    /* hash of @n and the stream, the same for producer and sink */
+    uint64_t r;
     char text[TEXT_MAX + 1];
     uint32_t words[WORDS_MAX];
     unsigned nr_words;

@@ -42,10 +42,13 @@ typedef struct GtSink {
 } GtSink;
 
 /**
- * gt_new: create a device with all classes registered, checked by a sink
- * @sink: the sink; initialized here
- * @kind: events that the test will send
- * @cfg: configuration, without deliver and opaque
+ * gt_new: create a device with all classes registered, whose events go to
+ * @sink
+ * @sink: checks the events; initialized by this call
+ * @kind: how the test chooses its events
+ * @cfg: configuration; the members deliver and opaque are set by this call
+ *
+ * Returns: the device
  */
 struct ht_device *gt_new(GtSink *sink, GtKind kind,
                          struct ht_loopback_config cfg);
@@ -53,12 +56,17 @@ void gt_free(GtSink *sink);
 
 /**
  * gt_emit: emit the n-th event of a stream
+ * @kind: how the event is chosen
+ * @s: open stream
+ * @n: number of the event, from 0
  *
- * Returns: whether it was committed
+ * Returns: true if the event was committed
  */
 bool gt_emit(GtKind kind, struct ht_stream *s, uint64_t n);
 
-/* This file's instance of an event that other files define, too */
+/*
+ * The class "tick" as guest-testlib.c defines it; other files define their own
+ */
 extern struct ht_class *gt_class_tick;
 
 /**

@@ -16,7 +16,7 @@
 #define MAILBOX         HT_MAP_ALIGN
 #define SIZE            (8 * HT_MAP_ALIGN)
 
-/* Steps of a host that executes a request; it stops after one of them */
+/* Steps of the scripted host that executes a request; it can stop after any */
 enum step {
     IDLE,               /* has not read the request */
     COPIED,
@@ -39,9 +39,11 @@ static struct {
     enum step step, last;
     uint32_t done;              /* number of the last answered request */
     bool ended;
-    bool mute;                  /* its beat advances, but it never answers */
-    bool renews;                /* another host attaches when this one ends */
-    bool half;                  /* that host ends before it sets its epoch */
+    /* the beat counter advances, but no request is answered */
+    bool mute;
+    bool renews;                /* when this host ends, a successor attaches */
+    /* the successor ends before it sets its epoch */
+    bool half;
     unsigned executed;
     uint8_t fill;               /* byte that fills its replies */
     struct ht_msg_stats request;
@@ -60,7 +62,7 @@ static void host_attach(uint8_t fill)
     __atomic_store_n(&p->caps.epoch, p->caps.epoch + 1, __ATOMIC_RELEASE);
 }
 
-/* Do one step of the present request */
+/* Execute the host's next step of the current request. */
 static void host_step(void)
 {
     struct ht_memory *p = &ram->page;
@@ -190,7 +192,7 @@ static void attach(uint8_t fill)
     g_assert_false(ht_link_renewed(&to_host));
 }
 
-/* Exchange a message; sets *@waited to the time it took */
+/* Exchange a message; set *@waited to the ms that the call took. */
 static int exchange(struct ht_msg_stats *m, uint64_t *waited)
 {
     const uint64_t begun = time_ms;
@@ -199,7 +201,10 @@ static int exchange(struct ht_msg_stats *m, uint64_t *waited)
     memset(m, 0, sizeof(*m));
     m->h.type = HT_MSG_STATS;
     m->h.size = sizeof(*m);
-    /* Two programs that use a driver may choose the same cookie. */
+    /*
+     * Always use the same cookie: two programs that use a driver may choose
+     * it, too.
+     */
     m->h.cookie = 1;
     r = ht_memory_exchange(dev, &to_host, &m->h, sizeof(*m));
     *waited = time_ms - begun;
@@ -224,7 +229,10 @@ static void test_exchange(void)
     unsigned i;
 
     set_up();
-    /* Without a host the call fails at once and writes nothing. */
+    /*
+     * Without a host, the exchange fails at once and leaves the memory
+     * unchanged.
+     */
     g_assert_cmpint(exchange(&m, &waited), ==, -ENODEV);
     g_assert_cmpuint(waited, ==, 0);
     g_assert_cmpint(ht_link_attach(dev, &to_host), ==, -ENODEV);
@@ -261,7 +269,10 @@ static void test_ends(void)
             g_assert_cmpuint(waited, ==, 0);
             beat_for(1000);
         }
-        /* The successor does not execute the request; the next one works. */
+        /*
+         * A successor does not execute requests that were made before it
+         * attached. When the guest has attached to it, requests are executed.
+         */
         host_attach(0x33);
         g_assert_cmpint(exchange(&m, &waited), ==, -ENODEV);
         beat_for(HT_BEAT_MS);
@@ -298,8 +309,9 @@ static void test_renewed(void)
 }
 
 /*
- * A successor has set `done`, but not its epoch.  The reply to an earlier
- * message must not count as the reply to this one.
+ * A successor sets `done` and ends before it sets its epoch. The reply to an
+ * earlier message, which is still in memory, must not count as the reply to
+ * this one.
  */
 static void test_half_attached(void)
 {
@@ -327,7 +339,7 @@ static void test_mute(void)
     g_assert_cmpuint(waited, <=, 5000);
     g_assert_cmpint(exchange(&m, &waited), ==, -EBUSY);
     g_assert_cmpuint(waited, ==, 0);
-    /* When the host answers after all, that is not the reply to the next. */
+    /* A late reply is not taken for the reply to the next request. */
     host.mute = false;
     beat_for(10);
     g_assert_cmpuint(host.executed, ==, 1);
@@ -337,7 +349,10 @@ static void test_mute(void)
     tear_down();
 }
 
-/* An earlier boot of the guest has left a request that the host executes. */
+/*
+ * An earlier boot of the guest left a request; the host executes it before the
+ * guest's own.
+ */
 static void test_reboot(void)
 {
     struct ht_msg_stats m;
@@ -352,7 +367,10 @@ static void test_reboot(void)
     check_reply(&m, 0x12);
     g_assert_cmpuint(host.executed, ==, 2);
 
-    /* If the host does not answer that request, only one message waits. */
+    /*
+     * If the host never answers that request, only the first message waits for
+     * it.
+     */
     ram->page.go++;
     host.mute = true;
     g_assert_cmpint(exchange(&m, &waited), ==, -EBUSY);
@@ -365,7 +383,10 @@ static void test_reboot(void)
     tear_down();
 }
 
-/* While the machine is stopped, no beat is missed. */
+/*
+ * The whole machine stops for 1,000 s: the guest does not take its host for
+ * ended.
+ */
 static void test_stopped(void)
 {
     struct ht_msg_stats m;
@@ -436,7 +457,10 @@ static void test_fit(void)
 #undef REFUSED
 }
 
-/* Threads, without virtual time: the sanitizer sees the order of accesses. */
+/*
+ * Host and guest in two threads with the real clock: the thread sanitizer
+ * checks the order of their accesses.
+ */
 static int over;
 
 static gpointer serve(gpointer opaque)
@@ -488,7 +512,10 @@ static void test_threads(void)
         m.h.type = HT_MSG_STATS;
         m.h.size = sizeof(m);
         r = ht_memory_exchange(dev, &to_host, &m.h, sizeof(m));
-        /* On a busy machine, the host may not run for HT_BEAT_LOST_MS. */
+        /*
+         * On a busy machine, the host's thread may not run for
+         * HT_BEAT_LOST_MS.
+         */
         if (r != -ENODEV && r != -EBUSY) {
             g_assert_cmpint(r, ==, 0);
             check_reply(&m, 0x15);

@@ -7,7 +7,7 @@
 
 #define EVENTS 1000000
 
-/* Received and reported lost events add up to the sent ones */
+/* Assert that received and lost events add up to those sent. */
 static void check_sum(const GtSink *sink, const struct ht_stream *s,
                       uint64_t sent, uint64_t refused)
 {
@@ -20,7 +20,7 @@ static void check_sum(const GtSink *sink, const struct ht_stream *s,
     g_assert_cmpuint(c->lost, ==, refused);
     g_assert_cmpuint(got->discarded, ==, c->lost + c->dropped);
     g_assert_cmpuint(got->events + got->discarded, ==, sent);
-    /* missing events and gaps in the numbers correspond */
+    /* each number that was skipped belongs to a missing event */
     g_assert_cmpuint(got->events + got->gaps, ==, got->next);
     g_assert_cmpuint(got->next, <=, sent);
 }
@@ -85,20 +85,27 @@ static const Case cases[] = {
       false, false },
     { "overwrite/shm-tiny", { SHM, STEP, OVERWRITE, TINY }, 333,
       false, true },
-    /* concurrent: packets are overwritten while they are copied */
+    /*
+     * the host runs in a thread: packets are overwritten while it copies them
+     */
     { "overwrite/shm-thread", { SHM, THREAD, OVERWRITE, RING }, 0,
       false, true },
     { "overwrite/shm-thread-tiny", { SHM, THREAD, OVERWRITE, TINY,
       .eager = true }, 0, false, true },
-    /* the doorbell rings before a packet would be overwritten */
+    /* a doorbell makes the host consume before a packet would be overwritten */
     { "overwrite/hypercall", { HYPERCALL, OVERWRITE, RING, .batch = 65536 },
       0, false, false },
-    /* the host owns queued buffers, so overwrite mode discards, too */
+    /*
+     * queued buffers belong to the host, so mode=overwrite discards new events
+     */
     { "overwrite/virtio", { VIRTIO, STEP, OVERWRITE, RING }, 1777,
       true, false },
 };
 
-/* A flight recorder keeps the newest events: all of the last packets. */
+/*
+ * In mode=overwrite without polls, the host gets the newest events: all of the
+ * last three packets.
+ */
 static void test_newest(void)
 {
     struct ht_loopback_config cfg = { SHM, STEP, OVERWRITE, RING };
@@ -117,7 +124,7 @@ static void test_newest(void)
     g_assert_cmpint(ht_stream_flush(&s), ==, 0);
     g_assert_cmpuint(got->next, ==, n);
     g_assert_cmpuint(got->gaps, ==, n - got->events);
-    /* three whole packets; an event has at most 150 bytes */
+    /* three whole packets of 4096 bytes; no event has more than 150 bytes */
     g_assert_cmpuint(got->events, >=, 3 * (4096 - 64 - 150) / 150);
     g_assert_cmpint(ht_stream_close(&s), ==, 0);
     check_sum(&sink, &s, n, 0);
@@ -125,9 +132,8 @@ static void test_newest(void)
 }
 
 /*
- * Events that had no stream are added to the count of the next one.  If the
- * host closes that one, events that a packet has reported are not reported
- * again.
+ * Events that were lost before a stream was open are added to the stream's
+ * count. A packet reports them (@told), and they are reported once.
  */
 static void test_carried(gconstpointer opaque)
 {
@@ -172,7 +178,7 @@ static void test_full_closed(gconstpointer opaque)
         while (gt_emit(GT_NUMBERED, &s, n)) {
             n++;
         }
-        /* fill up; without an open packet, no event fits */
+        /* fill the ring until no packet is open */
         while (s.cur) {
             gt_emit(GT_NUMBERED, &s, n++);
         }
@@ -186,7 +192,10 @@ static void test_full_closed(gconstpointer opaque)
     }
 }
 
-/* A producer that waits for room before each event loses nothing. */
+/*
+ * If a producer waits for ht_stream_room() before each event, no event is
+ * lost.
+ */
 static void test_room(gconstpointer opaque)
 {
     const struct ht_loopback_config *cfg = opaque;
@@ -199,7 +208,7 @@ static void test_room(gconstpointer opaque)
     g_assert_false(ht_stream_room(&s, 8));
     g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
     for (n = 0; n < 20000; n++) {
-        /* no event of the test is longer */
+        /* no event of this test needs more than 160 bytes */
         while (!ht_stream_room(&s, 160)) {
             waits++;
             ht_loopback_step(sink.lb);

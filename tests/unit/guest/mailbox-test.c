@@ -20,7 +20,7 @@ static union {
 } box;
 static int over;
 
-/* The host: change the size of the reply all the time */
+/* A hostile host that changes the size of its reply all the time */
 static gpointer flip(gpointer opaque)
 {
     volatile uint32_t *size = opaque;

@@ -19,10 +19,10 @@ typedef struct MgGuest {
     pthread_mutex_t control;
 } MgGuest;
 
-/* mg_new: map the memory of a device; there need not be a host yet */
+/* mg_new: map the memory in @fd as a guest does; it may have no host yet */
 void mg_new(MgGuest *g, int fd);
 
-/* mg_connect: attach to the present host, whose thread polls */
+/* mg_connect: attach to the memory's host, whose thread must be running */
 void mg_connect(MgGuest *g);
 void mg_free(MgGuest *g);
 

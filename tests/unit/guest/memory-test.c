@@ -17,7 +17,7 @@
 #define THREADS         3
 #define EVENTS          40000
 
-/* A host whose thread polls; @next is the number of the next event */
+/* A host whose thread polls; @next is the number of each stream's next event */
 typedef struct Host {
     HtMemory *m;
     HtThread thread;
@@ -27,7 +27,7 @@ typedef struct Host {
     uint64_t lost;
     unsigned opened;
     unsigned closed;
-    bool any;                   /* accept any events: the guest is hostile */
+    bool any;                   /* do not check events: the guest is hostile */
 } Host;
 
 static void deliver(void *opaque, const HtRun *run)
@@ -118,7 +118,7 @@ typedef struct Producer {
     uint64_t events;
 } Producer;
 
-/* Emit numbered events; wait while the ring is full */
+/* Emit events numbered from 0; if the ring is full, wait for room. */
 static void *produce(void *opaque)
 {
     Producer *p = opaque;
@@ -134,8 +134,9 @@ static void *produce(void *opaque)
 }
 
 /*
- * Promise: several producers, rings that fill up many times, a close by the
- * producer: the host delivers each event exactly once and in order.
+ * Promise: the host delivers each event exactly once and in order, for several
+ * producers, rings that fill up many times, and streams that the producer
+ * closes.
  */
 static void test_events(void)
 {
@@ -205,11 +206,11 @@ static void test_time(void)
 }
 
 /*
- * Promise: when a host is gone, a producer never waits and its discards are
- * counted; an exchange ends within the time of a lost beat, or at once when a
- * successor draws a new epoch; the guest starts over with the successor, which
- * delivers each event of the new streams exactly once.  Only one host at a
- * time serves a memory.
+ * Promise: when a host has ended, a producer never waits, and its discards are
+ * counted. An exchange ends when the beat counts as lost, or at once when a
+ * successor sets a new epoch. The guest registers and opens anew with the
+ * successor, which delivers each event of the new streams exactly once. Only
+ * one host at a time serves a memory.
  */
 static void test_successor(void)
 {
@@ -263,7 +264,10 @@ static void test_successor(void)
     close(fd);
 }
 
-/* Promise: memory that is not the transport's is refused, with a reason. */
+/*
+ * Promise: memory with other content, or of a wrong kind, is refused with a
+ * reason.
+ */
 static void test_refused(void)
 {
     g_autofree char *dir = g_dir_make_tmp("ht-memory-XXXXXX", NULL);
@@ -279,7 +283,10 @@ static void test_refused(void)
     ht_memory_free(h.m);
     page = mmap(NULL, HT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     g_assert_true(page != MAP_FAILED);
-    /* Each wrong byte of the capabilities, except in four free values */
+    /*
+     * A wrong byte of the capabilities is refused. The host does not check
+     * clock_hz, epoch and enable_seq; for max_gap, other values may be valid.
+     */
     for (i = 0; i < sizeof(page->caps); i++) {
         uint8_t *byte = (uint8_t *)&page->caps + i, old = *byte;
 
@@ -319,7 +326,7 @@ static uint64_t draw(uint64_t *seed)
     return *seed;
 }
 
-/* Write one word; most are near what the host reads */
+/* Write one random word; most go to places that the host reads. */
 static void scribble(MgGuest *g, uint64_t *seed)
 {
     static const uint64_t values[] = {
@@ -367,7 +374,7 @@ static void *attack(void *opaque)
     return NULL;
 }
 
-/* Send a valid message now and then, so that streams are open */
+/* Send a valid message, so that some streams are open. */
 static void send_message(MgGuest *g, uint64_t *seed)
 {
     struct ht_msg_open open = {
@@ -389,9 +396,9 @@ static void send_message(MgGuest *g, uint64_t *seed)
 }
 
 /*
- * Promise: no word that a guest writes, at any time, makes the host access
- * other memory (with the address sanitizer), end, or work without a bound; and
- * the host still serves the same guest once it behaves.
+ * Promise: whatever a guest writes, and when, the host accesses no other
+ * memory (as the address sanitizer checks), does not end, and does bounded
+ * work. When the guest keeps the rules again, a new host serves it.
  */
 static void test_hostile(void)
 {
@@ -426,7 +433,7 @@ static void test_hostile(void)
     g_test_message("%" PRIu64 " polls under attack", polls);
     g_assert_cmpuint(polls, >, 0);
 
-    /* Page 0 is destroyed.  A guest that behaves needs it, and a new host. */
+    /* Page 0 has random content: let new hosts initialize it. */
     ht_memory_free(h.m);
     host_new(&h, fd, false);
     ht_memory_free(h.m);

@@ -21,7 +21,10 @@
 
 #define NODE "/dev/hypertrace"
 
-/* Send openat() and the driver's ioctl() to the test; allow other calls */
+/*
+ * Install a seccomp filter that passes openat() and the driver's ioctl() to
+ * the test, and allows all other calls.
+ */
 static int install_filter(void)
 {
     static struct sock_filter filter[] = {
@@ -37,7 +40,9 @@ static int install_filter(void)
     };
     struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
 
-    /* for openat(), do not check the arguments: jump to the last statement */
+    /*
+     * for openat(), skip the check of the ioctl() request: jump to USER_NOTIF
+     */
     filter[1].jt = 5;
     filter[2].jf = 3;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
@@ -82,7 +87,7 @@ static int receive_fd(int socket)
     return fd;
 }
 
-/* Read the process's memory while it waits for the call's result */
+/* Read memory of a process that waits for the result of its call. */
 static bool peek(pid_t pid, uint64_t from, void *to, size_t size)
 {
     struct iovec here = { to, size }, there = { (void *)(uintptr_t)from, size };
@@ -166,7 +171,7 @@ static int on_open(NodeHost *h, int listener, const struct seccomp_notif *req,
     if (h->denied) {
         return -h->denied;
     }
-    /* The ioctl() also completes the process's call. */
+    /* Return 1: this ioctl() has also completed the process's call. */
     return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 1;
 }
 
@@ -201,7 +206,10 @@ static bool has_ring(pid_t pid, uint32_t stream)
     return false;
 }
 
-/* The process of a thread; its streams survive the thread that opened them */
+/*
+ * Return the process of a thread. Streams belong to the process, because they
+ * may outlive the thread that opened them.
+ */
 static pid_t process_of(pid_t tid)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)tid);
@@ -212,7 +220,7 @@ static pid_t process_of(pid_t tid)
     return at ? atoi(at + strlen("\nTgid:")) : tid;
 }
 
-/* Does a process have the device open as @fd? */
+/* Return whether the descriptor @fd of a process is the device. */
 static bool has_open(pid_t pid, int fd)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/fd/%d", (int)pid, fd);
@@ -293,7 +301,10 @@ static int on_submit(NodeHost *h, pid_t pid, uint64_t arg)
 {
     struct ht_ioc_submit ioc;
 
-    /* The library cannot see that the buffer does not reach the device. */
+    /*
+     * The test holds back submitted buffers; the library sees a call that
+     * succeeds.
+     */
     g_assert_true(h->busy);
     if (!peek(pid, arg, &ioc, sizeof(ioc))) {
         return -EFAULT;
@@ -377,7 +388,9 @@ static void start(NodeHost *h)
     g_assert_nonnull(h->lb);
 }
 
-/* Close the streams of the process, which has ended */
+/*
+ * The process has ended: close its streams, and assert that none had an error.
+ */
 static void finish(NodeHost *h)
 {
     uint32_t i;

@@ -11,7 +11,10 @@
 
 #include "../../../guest-lib/ports/loopback.h"
 
-/* Calls of the process that opens this path are commands to the test. */
+/*
+ * If the process opens a path in this folder, its name is a command to the
+ * test.
+ */
 #define NODE_COMMAND "/node-host/"
 
 /* Calls between two commands "mark" */
@@ -69,27 +72,30 @@ typedef struct NodeHost {
 } NodeHost;
 
 /**
- * node_host_run: run this program as the process that is served
- * @host: plugged and so on are set; the rest is set when this returns
+ * node_host_run: run this program again as the process that is served
+ * @host: the caller sets @plugged, @error, @unwanted, @busy and @denied; the
+ *         results are set when this returns
  * @argument: argv[1] of the process
- * @value: argv[2], or NULL
+ * @value: argv[2] of the process, or NULL
  *
- * Returns: its exit status, or 128 and the signal that ended it
+ * Returns: exit status of the process, or 128 plus the signal that ended it
  */
 int node_host_run(NodeHost *host, const char *argument, const char *value);
 
 /**
- * node_host_free: free what node_host_run() made
+ * node_host_free: free what node_host_run() allocated in @host
  */
 void node_host_free(NodeHost *host);
 
 /**
- * node_host_got: events of a class that arrived
+ * node_host_got: return how many events of the class @name arrived
  */
 unsigned node_host_got(NodeHost *host, const char *name);
 
 /**
- * node_command: send a command from the process to the test
+ * node_command: send a command to the test
+ *
+ * Context: the process that is served
  */
 void node_command(const char *command);
 

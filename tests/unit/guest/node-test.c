@@ -51,7 +51,7 @@ static void say_emitted(void)
     node_command(text);
 }
 
-/* Emit probes until this thread has a stream. */
+/* Emit events of the class "probe" until this thread has a stream. */
 static void emit_until_open(void)
 {
     while (!ht_thread_stream) {
@@ -85,7 +85,7 @@ static void on_trap(int number)
     }
 }
 
-/* The trap flag raises SIGTRAP after each instruction. */
+/* Switch the processor's trap flag: if set, each instruction raises SIGTRAP. */
 static void trap(bool on)
 {
     if (on) {
@@ -97,7 +97,10 @@ static void trap(bool on)
     }
 }
 
-/* Leave an event after its instruction @n; false: it has fewer. */
+/*
+ * Emit an event, and leave it by siglongjmp() after @n instructions. Return
+ * false if the event has fewer instructions.
+ */
 static bool abandon_at(unsigned n)
 {
     stop_at = n;
@@ -135,7 +138,10 @@ static void child_abandon(const char *value)
     (void)thread;
 }
 
-/* There is one stream; when the second thread starts, all threads share it. */
+/*
+ * The process has one stream.  When a second thread starts, all threads share
+ * that stream.  The second thread emits events and leaves some of them.
+ */
 static void child_abandon_shared(const char *value)
 {
     pthread_t thread;
@@ -148,7 +154,10 @@ static void child_abandon_shared(const char *value)
     say_emitted();
 }
 
-/* A slow handler that then lets the interrupted event finish */
+/*
+ * A signal handler that emits many events, and then lets the interrupted event
+ * finish
+ */
 static volatile sig_atomic_t late;
 
 static void on_late(int number)
@@ -224,7 +233,10 @@ static void child_cancel(const char *value)
     emit_until_open();
 }
 
-/* The host does not respond when the program starts, but later it does. */
+/*
+ * The host does not respond when the program starts; after the command "go" it
+ * does.
+ */
 static void child_stall(const char *value)
 {
     (void)value;
@@ -281,7 +293,7 @@ static void *emit_1000(void *opaque)
     return opaque;
 }
 
-/* Children and grandchildren, each also with another thread */
+/* Emit in children and grandchildren, half of which also start a thread. */
 static void child_fork(const char *value)
 {
     const unsigned depth = atoi(value);
@@ -306,7 +318,10 @@ static void child_fork(const char *value)
     say_emitted();
 }
 
-/* Count mappings and descriptors of the device, except for the enable page */
+/*
+ * Count the process's mappings and descriptors of the device, without the page
+ * of enable bytes.
+ */
 static unsigned inherited(void)
 {
     unsigned n = 0;
@@ -392,7 +407,10 @@ static unsigned descriptors(void)
     return n;
 }
 
-/* "NUMBER ERROR": install a filter with which that system call fails */
+/*
+ * Emit while one system call is denied; @value: "NUMBER ERROR", the call's
+ * number and the errno that it returns.
+ */
 static void child_denied(const char *value)
 {
     unsigned nr, error, before, i;
@@ -412,7 +430,7 @@ static void child_denied(const char *value)
         g_assert_cmpint(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
                         ==, 0);
     }
-    /* For longer than the pause between two tries */
+    /* emit for longer than the library's pause between two attempts to open */
     for (i = 0; i < 700; i++) {
         emit(10);
         usleep(1000);
@@ -432,7 +450,10 @@ static void child_denied(const char *value)
     }
 }
 
-/* Each description is refused, or gives the class in the table */
+/*
+ * Descriptions of classes: each bad one is refused, a good one gives its
+ * fields.
+ */
 static void check_descriptions(void)
 {
     static const char *const bad[] = {
@@ -473,7 +494,7 @@ static void check_descriptions(void)
     g_assert_cmpstr(f[10].name, ==, "k");
 }
 
-/* A value is of the field's type and in its range, or the event is refused. */
+/* An event is emitted only if each value has its field's type and range. */
 static void check_ranges(void)
 {
     static const char *const kinds[] = {
@@ -533,7 +554,9 @@ static void child_values(const char *value)
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
         }
         memcpy(wrong, values, sizeof(values));
-        /* too long, a length other than the array's, half an element */
+        /*
+         * a text that is too long, a wrong length of an array, half an element
+         */
         wrong[i].size = i == 2 ? 65536 : i == 3 ? 65536 * 8 : 10;
         if (i >= 2) {
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
@@ -545,7 +568,7 @@ static void child_values(const char *value)
     }
 }
 
-/* Each reason why tracing is off; "STATE WHY" */
+/* Assert that ht_trace_status() is @value, and that the reason fits it. */
 static void child_status(const char *value)
 {
     const char *why = NULL;
@@ -609,8 +632,8 @@ static void test_plain(void)
 
 #ifdef __x86_64__
 /*
- * siglongjmp() at each instruction of an event: few events are lost, and all of
- * those are counted.
+ * Events are left by siglongjmp(), each after another instruction.  Of the
+ * completed events between them, more than half arrive; all others are counted.
  */
 static void check_abandoned(const char *how, uint32_t streams)
 {
@@ -624,7 +647,10 @@ static void check_abandoned(const char *how, uint32_t streams)
     g_test_message("%u of %" PRIu64 " events arrived, %" PRIu64 " were lost, "
                    "%u streams", steps_got(&h), h.emitted, h.lost + h.told,
                    h.streams);
-    /* An abandoned event was committed, or counted, or neither. */
+    /*
+     * @emitted has only completed events.  An event that was left arrived, was
+     * counted as lost, or neither.
+     */
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 200);
     g_assert_cmpuint(steps_got(&h), >, h.emitted / 2);
@@ -642,7 +668,10 @@ static void test_abandon_shared(void)
     check_abandoned("abandon-shared", 2);
 }
 
-/* A handler that emits much loses the event it interrupts, which is counted. */
+/*
+ * A handler that emits many events makes the interrupted event be lost and
+ * counted.
+ */
 static void test_nested(void)
 {
     NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
@@ -650,7 +679,10 @@ static void test_nested(void)
 
     g_assert_cmpint(node_host_run(&h, "nested", NULL), ==, 0);
     all = steps_got(&h) + node_host_got(&h, "node.probe") + h.lost + h.told;
-    /* interrupted between the commit and the check of the wake word: both */
+    /*
+     * an event that is interrupted after its commit arrives and is counted,
+     * too
+     */
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 5);
     g_assert_cmpuint(h.streams, >, 10);
@@ -675,7 +707,9 @@ static void check_stall(int error)
     };
 
     g_assert_cmpint(node_host_run(&h, "stall", NULL), ==, 0);
-    /* all events of the second part; those of the first are counted */
+    /*
+     * the 100 events after the mark arrive; those before are lost and counted
+     */
     g_assert_cmpuint(steps_got(&h), ==, 100);
     g_assert_cmpuint(h.lost + h.told, >=, h.emitted);
     node_host_free(&h);
@@ -693,7 +727,7 @@ static void test_late(void)
 
     g_assert_cmpint(node_host_run(&h, "late", NULL), ==, 0);
     g_assert_cmpuint(steps_got(&h), ==, 100);
-    /* without a host no class can be enabled, so nothing is lost */
+    /* without a host no class is enabled, so no event counts as lost */
     g_assert_cmpuint(h.lost + h.told, ==, 0);
     g_test_message("%u calls for 1000000 events", h.mark[1].opens);
     g_assert_cmpuint(h.mark[1].opens, <, 1000);
@@ -735,7 +769,10 @@ static void test_fork_opening(void)
     node_host_free(&h);
 }
 
-/* Deny each system call of the library, as the manual lists them. */
+/*
+ * Promise: the program survives if any one system call of the library is
+ * denied.
+ */
 static void test_denied(void)
 {
     static const int calls[] = {

@@ -17,12 +17,16 @@ HT_EVENT(raw, (bytes, data));
 
 static const uint8_t zeros[1 << 17];
 
-/* A deliver function that only counts, for events not sent by gt_emit() */
+/*
+ * State of a deliver function that only counts, for events that gt_emit() does
+ * not send
+ */
 typedef struct Count {
     struct ht_loopback *lb;
     uint64_t events;
     uint64_t discarded;
-    uint64_t counter;           /* counter of the last run's first event */
+    /* counter value of the first event of the last run */
+    uint64_t counter;
 } Count;
 
 static void count_deliver(void *opaque, const HtRun *run)
@@ -66,7 +70,10 @@ static struct ht_packet *packet(struct ht_stream *s, unsigned slot)
     return (struct ht_packet *)(s->packets + slot * PACKET);
 }
 
-/* Every byte of a packet with two events, and of its successor's header */
+/*
+ * Assert every byte of a packet with two events, and of the next packet's
+ * header.
+ */
 static void test_bytes(void)
 {
     static const uint8_t seq[8] = { 8, 7, 6, 5, 4, 3, 2, 1 };
@@ -100,7 +107,9 @@ static void test_bytes(void)
     g_assert_cmphex(ht_get_le32(e + 4), ==, 0x66779800 | ht_class_tick.id);
     g_assert_cmpmem(e + 8, 8, seq, 8);
 
-    /* no room left: the packet is closed and the next one opened */
+    /*
+     * the packet has no room for this event: it is closed, the next one opened
+     */
     fake_clock += 5;
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - HEADER - 6));
     g_assert_cmpuint(p->content, ==, HEADER + 16);
@@ -110,7 +119,7 @@ static void test_bytes(void)
     g_assert_cmpuint(p->seq, ==, 1);
     g_assert_cmphex(p->clock_begin, ==, fake_clock);
     g_assert_cmpuint(p->events, ==, 2);
-    /* that one is full to the last byte: the commit closes it */
+    /* the event fills the next packet to the last byte: the commit closes it */
     g_assert_cmpuint(s.ring->guest.head, ==, 2 * PACKET);
     g_assert_cmpuint(p->content, ==, PACKET);
     g_assert_cmphex(p->clock_end, ==, fake_clock);
@@ -165,7 +174,10 @@ static void test_extended(void)
     g_assert_cmpuint(header_after(&s, 1, 1000), ==, 13);
     g_assert_cmpuint(header_after(&s, 1, 0), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 13);
-    /* a full timestamp less than max_gap ago suffices, whatever lies between */
+    /*
+     * an event after max_gap or more needs the extended header; events that go
+     * back do not count towards it
+     */
     g_assert_cmpuint(header_after(&s, 1, 700), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, 300), ==, 4);
@@ -186,7 +198,7 @@ static void test_extended(void)
     ht_loopback_step(c.lb);
     g_assert_cmpuint(c.events, ==, 15);
 
-    /* a packet's first event needs no full timestamp, after any gap */
+    /* the first event of a packet never needs the extended header */
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - 400));
     g_assert_true(ht_emit_raw(&s, zeros, 800));
     g_assert_cmpuint(position(&s), ==, 1 * PACKET + HEADER + 4 + 2 + 800);
@@ -205,8 +217,8 @@ static void test_extended(void)
 }
 
 /*
- * Every way in which events can meet the end of a packet: one leaves @left
- * bytes, the next has each size near that, with a short or a long header.
+ * Events at the end of a packet: one leaves @left bytes of it. The next event,
+ * of each size near @left, fits or begins a new packet.
  */
 static void test_end_of_packet(void)
 {
@@ -228,7 +240,10 @@ static void test_end_of_packet(void)
                 uint64_t before;
 
                 g_assert_true(ht_emit_raw(&s, zeros, 200));
-                /* After 200 bytes, the packet has no room for this event. */
+                /*
+                 * the current packet has 200 bytes, so this event begins a new
+                 * one
+                 */
                 g_assert_true(ht_emit_raw(&s, zeros, first));
                 g_assert_cmpuint(s.ring->guest.head % PACKET, ==,
                                  left ? PACKET - left : 0);
@@ -261,7 +276,10 @@ static void test_too_large(void)
     g_assert_true(ht_emit_tick(&s, 1));
     head = s.ring->guest.head;
 
-    /* refused, counted, seen by the host; the packet is unchanged */
+    /*
+     * an event that is too large is refused and counted; the packet is
+     * unchanged
+     */
     g_assert_null(ht_get(&s, ht_class_raw.id, most + 1));
     g_assert_cmpuint(s.ring->guest.lost, ==, 1);
     g_assert_null(ht_get(&s, ht_class_raw.id, UINT32_MAX));
@@ -285,7 +303,7 @@ static void test_too_large(void)
     ht_loopback_free(c.lb);
 }
 
-/* Hide a count that the compiler would warn about */
+/* Return @count; the compiler cannot warn about its value. */
 static size_t unknown(size_t count)
 {
     volatile size_t v = count;
@@ -293,7 +311,10 @@ static size_t unknown(size_t count)
     return v;
 }
 
-/* A count has 16 bits, even if a packet has room for more. */
+/*
+ * The length of a text or sequence has 16 bits: longer ones are refused, even
+ * if the packet has room.
+ */
 static void test_too_long(void)
 {
     g_autofree char *text = g_strnfill(65536, 'x');
@@ -324,7 +345,7 @@ static void test_too_long(void)
     ht_loopback_free(c.lb);
 }
 
-/* One doorbell for each value of the wake word, and no other */
+/* The producer rings the doorbell once for each value of the wake word. */
 static void test_wake(void)
 {
     struct ht_device *dev;
@@ -351,7 +372,7 @@ static void test_wake(void)
     g_assert_true(ht_emit_zero(&s));
     g_assert_cmpuint(s.doorbells, ==, 2);
 
-    /* at the end of a packet, though no event is committed then */
+    /* the wake word is the end of a packet: ring when the packet is closed */
     s.ring->host.wake = PACKET;
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - 400));
     g_assert_cmpuint(s.doorbells, ==, 2);
@@ -393,7 +414,10 @@ static void test_batch(void)
     }
 }
 
-/* If the ring wraps within a batch, packets already taken make room. */
+/*
+ * If the ring wraps before a batch is complete, the host has made room at
+ * earlier doorbells.
+ */
 static void test_batch_wrap(void)
 {
     struct ht_loopback_config cfg = {
@@ -413,7 +437,10 @@ static void test_batch_wrap(void)
     ht_loopback_free(c.lb);
 }
 
-/* Overwriting publishes the opening of a packet; discarding never does. */
+/*
+ * In mode=overwrite the producer publishes the opening of a packet; in
+ * mode=discard it never does.
+ */
 static void test_opening(void)
 {
     struct ht_loopback_config cfg = shm_step;
@@ -442,8 +469,8 @@ static void test_opening(void)
 }
 
 /*
- * The host took the stream away: the producer stops writing into its memory and
- * keeps the count of events that it discards from then on.
+ * The host closes a stream: the producer writes nothing more into its memory.
+ * It keeps the count of the events that it discards from then on.
  */
 static void test_taken_away(void)
 {
@@ -478,7 +505,10 @@ static void test_taken_away(void)
     ht_loopback_free(c.lb);
 }
 
-/* The count is published without another event: by a flush or a refused emit */
+/*
+ * A flush or a refused emit publishes the count of lost events, without
+ * another event.
+ */
 static void test_lost_told(void)
 {
     struct ht_device *dev;

@@ -121,7 +121,7 @@ static void test_refused(void)
                                           0, 0, NULL });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U8,
                                           0, 4097, NULL });
-    /* names that the host reserves: the host refuses them, not the library */
+    /* the library accepts a reserved name; the host refuses it */
     refuse_field(dev, (struct ht_field) { "guest_ns", HT_FIELD_U8, 0, 0, 0,
                                           NULL });
     g_assert_cmpuint(ht_class_table_count(ht_loopback_classes(lb)), ==, 0);
@@ -177,7 +177,7 @@ static void test_largest(void)
     ht_loopback_free(lb);
 }
 
-/* The host sees the fields that HT_EVENT() describes. */
+/* Assert that the host gets the fields that HT_EVENT() describes. */
 static void test_described(void)
 {
     static const struct ht_field want[] = {
@@ -228,7 +228,10 @@ static void test_described(void)
     ht_loopback_free(lb);
 }
 
-/* Each file that defines an event has its own class; the host has one */
+/*
+ * Each file that defines an event has a class object of its own; the host
+ * gives all the same id.
+ */
 static void test_shared(void)
 {
     struct ht_loopback *lb = plain(0);
@@ -256,7 +259,7 @@ static void test_busy(void)
     g_assert_cmpuint(events, ==, 2);
     ht_loopback_free(lb);
 
-    /* never registered: given up, and nothing is emitted under its id */
+    /* the host never has time: the class gets no id, and its events are lost */
     lb = plain(UINT32_MAX);
     dev = ht_loopback_device(lb);
     ht_class_tick.id = 0;

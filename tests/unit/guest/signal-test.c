@@ -12,7 +12,7 @@
 #include "guest-testlib.h"
 #include "guest-events.h"
 
-/* The producer numbers its events a, the handler its events b. */
+/* The interrupted producer counts in @a, the signal handler in @b. */
 HT_EVENT(outer, (u64, a), (u64, check));
 HT_EVENT(inner, (u64, b), (u64, check), (text, pad));
 
@@ -109,7 +109,10 @@ static void finish(Got *got)
     g_assert_cmpint(ht_stream_close(&stream), ==, 0);
     dropped = ht_loopback_consumer(got->lb, 0)->dropped;
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->errors, ==, 0);
-    /* the clock is read when no handler can run before the commit */
+    /*
+     * no event is older than the one before: the clock is read in the part of
+     * an emit that no handler can interrupt
+     */
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->walk.backward, ==, 0);
     g_assert_cmpuint(stream.lost + stream.lost_nested, ==,
                      outer_refused + inner_refused);
@@ -139,8 +142,8 @@ static void set_timer(unsigned us)
 }
 
 /*
- * Set the timer again: with a periodic timer shorter than the handler, only the
- * handler would run.
+ * Emit, and start the timer again for one signal. A periodic timer shorter
+ * than the handler would leave the producer no time.
  */
 static void on_timer(int sig)
 {
@@ -163,7 +166,7 @@ static void storm(struct ht_loopback_config cfg, bool step)
     install(SIGALRM, on_timer);
     storming = 1;
     set_timer(10);
-    /* extended only if this process, or the host's thread, did not run */
+    /* 0.5 s are enough, unless this process or the host's thread did not run */
     while (gt_ns() - begin < 500000000 ||
            ((inner_sent <= 1000 || inner_sent == inner_refused) &&
             gt_ns() - begin < 60000000000)) {
@@ -246,7 +249,10 @@ static void trap_off(void)
 
 static unsigned trap_every, trap_count;
 
-/* The kernel clears the flag for the handler and restores it afterwards. */
+/*
+ * Emit at every @trap_every-th instruction. The kernel clears the trap flag
+ * during the handler.
+ */
 static void on_trap(int sig)
 {
     (void)sig;
@@ -255,7 +261,10 @@ static void on_trap(int sig)
     }
 }
 
-/* The host's part runs outside: it has too many instructions to step. */
+/*
+ * Single-step the producer's emits and pushes. The host's part is not stepped:
+ * it has too many instructions.
+ */
 static void step_through(struct ht_loopback_config cfg, bool push)
 {
     unsigned i;
@@ -265,7 +274,7 @@ static void step_through(struct ht_loopback_config cfg, bool push)
     install(SIGTRAP, on_trap);
     trap_count = 0;
     for (i = 0; i < 400; i++) {
-        /* vary the instructions at which handlers emit */
+        /* let handlers emit at other instructions in each round */
         trap_every = 1 + i % 11;
         inner_burst = 1 + i % 3;
         trap_on();
@@ -287,7 +296,7 @@ static void step_through(struct ht_loopback_config cfg, bool push)
     g_test_message("%u instructions; %" PRIu64 " outer refused, %" PRIu64
                    " of %" PRIu64 " inner refused", trap_count, outer_refused,
                    inner_refused, inner_sent);
-    /* some handlers emitted before or after an event, some within one */
+    /* some events of handlers were refused within an event, others arrived */
     g_assert_cmpuint(stream.lost_nested, >, 200);
     g_assert_cmpuint(got.inner, >, 200);
     finish(&got);

@@ -73,7 +73,7 @@ static void sink_open(Sink *sink, struct ht_stream *s, uint32_t stamps,
     dev = ht_loopback_device(sink->lb);
     g_assert_cmpint(ht_register(dev, &ht_class_numbered), >, 0);
     g_assert_cmpint(ht_stream_open(dev, s, &params), ==, 0);
-    /* seconds after the stream's opening: no event is dated before it */
+    /* begin 10 s after the opening: no event can have a date before it */
     ht_loopback_step(sink->lb);
     map = &ht_loopback_consumer(sink->lb, 0)->time;
     fake_clock = map->seg[map->count - 1].counter + 10 * ht_time_map_hz(map);
@@ -102,8 +102,8 @@ static uint64_t next_step(void)
 }
 
 /*
- * Events of all sizes at irregular times, with pushes now and then: each has
- * the date of its stamp, and the stamp is as new as requested.
+ * Emit events of all sizes at irregular times, with some pushes. Each event
+ * has the date of the last clock reading, which is as new as @stamps demands.
  */
 static void check_dates(uint32_t channel, uint32_t stamps)
 {
@@ -160,7 +160,7 @@ static void test_dates(void)
     }
 }
 
-/* The packet's bytes, with headers of each kind */
+/* Assert the bytes of events with headers of each kind. */
 static void test_bytes(void)
 {
     struct ht_loopback_config cfg = { .channel = HT_CHANNEL_SHM };
@@ -183,7 +183,7 @@ static void test_bytes(void)
     e = s.packets + HEADER;
     stamp = fake_clock;
 
-    /* the packet's first event, two that inherit its date, and a wide one */
+    /* the first event reads the clock; two more and a wide one have its date */
     for (i = 0; i < 3; i++, fake_clock += 100, e += 10) {
         g_assert_true(ht_emit_numbered(&s, i, zeros, 0));
         g_assert_cmphex(ht_get_le32(e), ==,
@@ -196,7 +196,9 @@ static void test_bytes(void)
     e += HT_EVENT_HEADER_WIDE + 4;
     g_assert_cmpuint(clock_reads, ==, 1);
 
-    /* a new stamp too late for a short header; the next events inherit it */
+    /*
+     * the next reading needs the extended header; the next event has its date
+     */
     fake_clock += HT_CLOCK_MASK + 5;
     stamp = fake_clock;
     g_assert_true(ht_emit_numbered(&s, 4, zeros, 0));
@@ -210,7 +212,7 @@ static void test_bytes(void)
     e += 10;
     g_assert_cmpuint(clock_reads, ==, 2);
 
-    /* a stamp for every event from here on */
+    /* from here on each event reads the clock */
     g_assert_cmpint(ht_stream_stamps(&s, 1), ==, 0);
     for (i = 6; i < 9; i++, fake_clock++, e += 10) {
         g_assert_true(ht_emit_numbered(&s, i, zeros, 0));
@@ -245,7 +247,7 @@ static void test_refused(void)
     ht_put16(s.next - 2, 0);
     ht_commit(&s);
 
-    /* class 0, whose header means "same date", is not for callers */
+    /* callers may not use class 0, whose header means "same date as before" */
     g_assert_null(ht_get(&s, 0, 6));
     g_assert_null(ht_get(&s, HT_CLASSES_MAX + 1, 6));
     g_assert_null(ht_get(&s, ht_class_numbered.id, PACKET));
@@ -261,7 +263,10 @@ static void test_refused(void)
     ht_loopback_free(sink.lb);
 }
 
-/* A full ring discards without reading the clock, then goes on with a stamp. */
+/*
+ * While the ring is full, events are discarded without reading the clock. The
+ * first event after that reads it.
+ */
 static void test_full(void)
 {
     uint32_t n = 0, discarded = 0;

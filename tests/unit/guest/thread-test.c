@@ -26,7 +26,7 @@ typedef struct Producer {
     uint64_t flushes;
 } Producer;
 
-/* Open, emit, flush and close, concurrently with the other threads */
+/* Open a stream, emit, flush and close it, while other threads do the same. */
 static void *produce(void *opaque)
 {
     Producer *p = opaque;
@@ -70,7 +70,7 @@ static void run(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* a thread may have used any stream; none has lost anything */
+    /* each stream that was used has all events of its last user */
     for (i = 0; i < PRODUCERS; i++) {
         const GtReceived *got = &sink.stream[i];
 
@@ -87,7 +87,9 @@ static void run(struct ht_loopback_config cfg)
     gt_free(&sink);
 }
 
-/* Emit without waiting for room: losses and overwrites are counted. */
+/*
+ * Emit without waiting for room: events are lost or overwritten, and counted.
+ */
 static void *produce_on(void *opaque)
 {
     Producer *p = opaque;
@@ -125,7 +127,7 @@ static void run_on(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* a freed stream may have been used twice: check its last user */
+    /* two threads may have used one stream in turn: check its last user */
     for (i = 0; i < PRODUCERS; i++) {
         const HtConsumer *c = ht_loopback_consumer(sink.lb, i);
         const GtReceived *got = &sink.stream[i];
@@ -191,7 +193,7 @@ static void test_virtio(void)
         });
 }
 
-/* Classes are registered again, as for a device that returned. */
+/* Register a class while another thread emits events of it. */
 static void test_register(void)
 {
     struct ht_loopback_config cfg = {
@@ -211,7 +213,7 @@ static void test_register(void)
     gt_free(&sink);
 }
 
-/* A slow flush, and a stream that is opened meanwhile */
+/* State of a test that opens a stream while another thread's flush waits */
 static struct {
     const struct ht_port_ops *ops;
     struct ht_stream stream;

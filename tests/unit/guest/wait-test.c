@@ -11,7 +11,7 @@ static uint64_t fake_clock;
 
 #define MS 1000000ull           /* ticks of a clock with 1 GHz */
 
-/* Poll every @step until the wait is over; returns its length in ticks */
+/* Poll every @step ticks until the wait is over; return its length in ticks. */
 static uint64_t looks(struct ht_bm_wait *w, uint64_t step)
 {
     uint64_t start = fake_clock;
@@ -35,7 +35,7 @@ static void test_length(void)
     g_assert_cmpuint(looks(&w, 100), ==, MS);
 }
 
-/* An hour in which the guest did not run counts as one poll */
+/* If the guest does not run for an hour, the wait counts this as one poll. */
 static void test_stood_still(void)
 {
     struct ht_bm_wait w;
@@ -44,12 +44,12 @@ static void test_stood_still(void)
     fake_clock += 3600 * 1000 * MS;
     g_assert_false(ht_bm_wait_over(&w));
     g_assert_cmpuint(looks(&w, MS), ==, 4990 * MS);
-    /* a clock set back, as by a reset of the counter */
+    /* if the clock goes back, the wait counts this as one poll, too */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     fake_clock -= 500 * MS;
     g_assert_false(ht_bm_wait_over(&w));
     g_assert_cmpuint(looks(&w, MS), ==, 4990 * MS);
-    /* the wait also ends if each poll comes after such a pause */
+    /* the wait also ends if the guest stands still before each poll */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     g_assert_cmpuint(looks(&w, 1000 * MS), ==, 500 * 1000 * MS);
 }
