@@ -12,7 +12,7 @@
 
 typedef enum TraceKind {
     TRACE_OTHER,                /* not a trace of hypertrace's events */
-    TRACE_LTTNG,                /* by LTTng: with stream, vcpu, guest_ns */
+    TRACE_LTTNG,                /* LTTng's: fields stream, vcpu, guest_ns */
     TRACE_CTF,                  /* by the device's CTF backend */
 } TraceKind;
 

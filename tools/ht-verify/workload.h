@@ -10,8 +10,8 @@
 
 /**
  * WorkloadClass: information to check the payload of a class of a trace
- * @known: it is a class of ht-bench; other classes are not checked
- * @schema: its fields are those of ht-bench
+ * @known: the class has a name of ht-bench; other classes are not checked
+ * @schema: the fields of the class are those of ht-bench
  * @index: number of ht-bench's class
  * @members: index of each field in the payload; [0] is seq
  */

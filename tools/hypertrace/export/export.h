@@ -136,7 +136,7 @@ bool ht_export_perfetto(HtExport *x, GError **errp);
 
 /**
  * ht_export_perfetto_host: write the host and the common clock to @x->out
- * @x: export; if @x->out has a sequence already, nothing is written
+ * @x: export; if @x->out has a sequence already, the function does nothing
  * @ns: host time of the packet
  */
 void ht_export_perfetto_host(HtExport *x, uint64_t ns);

@@ -10,7 +10,7 @@
 #include "model/model.h"
 #include "views/boot-functions.h"
 
-/* Limit for each list of items, since the guest decides their number. */
+/* Maximum number of items in each list: the guest decides how many exist. */
 #define HT_BOOT_ITEMS_MAX       65536
 
 /**
@@ -62,8 +62,8 @@ typedef struct HtBootItem {
  * @boots: number of boots in the recording
  * @boot: number of this boot, counted from 1
  * @release: release of the kernel, not escaped
- * @begin: time of the first event
- * @end: time of the last event that was read
+ * @begin: time of the first event, in nanoseconds, see @back_ns
+ * @end: time of the last event that was read, in nanoseconds
  * @events: number of events that were read
  * @gaps: number of places where events were lost
  * @steps: number of times that the guest's clock went back

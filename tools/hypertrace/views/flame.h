@@ -9,7 +9,10 @@
 
 #include "model/model.h"
 
-/* Limit for nodes. Beyond it, time goes to the node below the new one. */
+/*
+ * Maximum number of nodes of a tree. If a new node has no room, its time is
+ * added to the node below it, that is to the caller.
+ */
 #define HT_FLAME_NODES_MAX      (1u << 18)
 
 /**
@@ -112,7 +115,7 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev);
 void ht_flame_cpu_end(HtFlameCpu *c);
 
 /**
- * HtFlameOff: collect the time of each task off the processors, by reason
+ * HtFlameOff: collect the time in which each task does not run, by its reason
  */
 typedef struct HtFlameOff HtFlameOff;
 HtFlameOff *ht_flame_off_new(HtFlame *f, HtModel *m);
