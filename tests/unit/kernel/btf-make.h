@@ -40,14 +40,19 @@ uint32_t bm_int(BtfMake *m, const char *name, unsigned size, bool is_signed);
 uint32_t bm_ptr(BtfMake *m, uint32_t to);
 uint32_t bm_array(BtfMake *m, uint32_t of, uint32_t n);
 
-/* A structure, to which bm_member() adds members until the next type */
+/*
+ * Make a structure. Until the next type is made, bm_member() adds its members.
+ */
 uint32_t bm_struct(BtfMake *m, const char *name, uint32_t size);
 uint32_t bm_union(BtfMake *m, const char *name, uint32_t size);
 void bm_member(BtfMake *m, const char *name, uint32_t type, uint32_t offset);
 void bm_bits(BtfMake *m, const char *name, uint32_t type, uint32_t bit,
              unsigned bits);
 
-/* An enumeration, to which bm_value() adds values until the next type */
+/*
+ * Make an enumeration. Until the next type is made, bm_value() adds its
+ * values.
+ */
 uint32_t bm_enum(BtfMake *m, const char *name);
 uint32_t bm_enum64(BtfMake *m, const char *name);
 void bm_value(BtfMake *m, const char *name, int64_t value);

@@ -17,8 +17,8 @@ static HtBtf *finish(BtfMake *m)
 }
 
 /*
- * Promise: members are read by name, wherever the kernel's build put them.
- * The same structure is made with its members in each of several orders.
+ * Promise: members are found by name, at whatever offset the kernel's build
+ * put them. The same structure is made with several sets of offsets.
  */
 static void test_moved(void)
 {
@@ -136,8 +136,8 @@ static void test_enums(void)
 }
 
 /*
- * Promise: types that contain themselves end each search, and large ones do
- * not multiply its work.
+ * Promise: a search through types that contain themselves ends. A structure
+ * with many such members does not multiply the work.
  */
 static void test_circles(void)
 {

@@ -29,7 +29,10 @@ static int ram_read(void *opaque, uint64_t offset, void *buf, size_t len)
     g_assert_cmpuint(len, <=, r->size);
     g_assert_cmpuint(offset, <=, r->size - len);
     for (at = offset / PAGE; r->written && at * PAGE < offset + len; at++) {
-        /* To read an untouched page would allocate it. */
+        /*
+         * assert that a page was written: to read an untouched one would
+         * allocate it
+         */
         g_assert_true(r->written[at]);
     }
     r->reads++;
@@ -86,7 +89,10 @@ static void not_found(Ram *r, const KmKernel *kernel, int code)
     g_assert_error(error, G_FILE_ERROR, code);
 }
 
-/* Promise: place, slide and clock follow from RAM, wherever the kernel lies. */
+/*
+ * Promise: wherever the kernel lies in RAM, its physical address, slide and
+ * clock are found.
+ */
 static void test_place(void)
 {
     static const uint64_t places[][2] = {
@@ -117,7 +123,10 @@ static void test_place(void)
                         "init_task");
         g_assert_cmpuint(offset, ==, 4);
         g_assert_null(ht_guest_kernel_name(k, VMALLOC, &offset));
-        /* an offset that does not slide, in the copy of CPU 1 */
+        /*
+         * a per-CPU symbol is an offset that does not slide; read CPU 1's copy
+         * of it
+         */
         g_assert_cmpint(ht_guest_kernel_symbol(k, "a_percpu_variable", &addr),
                         ==, 0);
         g_assert_cmphex(addr, ==, 0x1000);
@@ -134,9 +143,10 @@ static void test_place(void)
 }
 
 /*
- * Promise: memory of another kind before RAM does not hide the kernel, if RAM
- * may begin within the piece.  Elsewhere, the kernel is a copy: that of a guest
- * within the guest, for example.
+ * Promise: a kernel is found even if memory of another kind lies before RAM in
+ * the same file. RAM must begin at a piece of the memory that
+ * ht_guest_mem_piece() reports. Otherwise the kernel counts as a copy, for
+ * example that of a guest within the guest.
  */
 static void test_inner(void)
 {
@@ -161,8 +171,9 @@ static void test_inner(void)
 }
 
 /*
- * Promise: of several kernels in RAM, the one with the latest clock is read,
- * whatever their order.  A clock at another offset is found by the types.
+ * Promise: of several kernels in RAM, the one with the latest clock is used,
+ * in whatever order they lie. The clock's offset in struct timekeeper comes
+ * from the kernel's types (BTF).
  */
 static void test_several(void)
 {
@@ -194,8 +205,9 @@ static void test_several(void)
 }
 
 /*
- * Promise: without types, one kernel is read, and several are refused with a
- * message that names what is missing.
+ * Promise: in a kernel without types (BTF) the clock cannot be read. One such
+ * kernel is used; several are refused with a message that names
+ * CONFIG_DEBUG_INFO_BTF.
  */
 static void test_no_types(void)
 {
@@ -218,8 +230,9 @@ static void test_no_types(void)
 }
 
 /*
- * Promise: an image that was unpacked but has not relocated itself, one whose
- * tables are not complete, and a copy in the page cache are no kernels yet.
+ * Promise: none of these counts as a running kernel: an image that was
+ * unpacked but not relocated, one with incomplete page tables, and a copy in
+ * the page cache.
  */
 static void test_early(void)
 {
@@ -243,7 +256,7 @@ static void test_early(void)
 }
 
 /*
- * Promise: pages that were never written are not read, and a search pauses
+ * Promise: a search does not read pages that were never written, and it pauses
  * when its budget is used up.
  */
 static void test_untouched(void)
@@ -278,8 +291,8 @@ static void test_untouched(void)
 }
 
 /*
- * Promise: RAM of a PC continues at 4 GiB after the PCI hole, and both parts
- * follow from the kernel's own data.
+ * Promise: the RAM of a PC has a hole below 4 GiB. Physical addresses and
+ * offsets in memory are converted to each other on both sides of it.
  */
 static void test_hole(void)
 {
@@ -308,8 +321,9 @@ static void test_hole(void)
 }
 
 /*
- * Promise: mapped pages are read, also across their borders.  Nothing else is:
- * holes, memory beyond RAM and circles of tables end a read with an error.
+ * Promise: mapped pages are read, also across page borders. Unmapped
+ * addresses, memory beyond RAM and circular page tables end a read with an
+ * error.
  */
 static void test_pages(void)
 {
@@ -325,7 +339,10 @@ static void test_pages(void)
     ram_init(&ram, SIZE);
     km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0, 1);
     k = find(&ram, &kernel);
-    /* two pages that are neighbours in reverse order, and a third elsewhere */
+    /*
+     * two consecutive pages that lie in RAM in reverse order, and one beyond
+     * RAM
+     */
     km_map(ram.bytes, 8 * MIB, &free_pages, VMALLOC, 50 * MIB + PAGE);
     km_map(ram.bytes, 8 * MIB, &free_pages, VMALLOC + PAGE, 50 * MIB);
     km_map(ram.bytes, 8 * MIB, &free_pages, VMALLOC + 3 * PAGE, SIZE);
@@ -355,7 +372,7 @@ static void test_pages(void)
     /* beyond RAM in the direct map */
     g_assert_cmpint(ht_guest_kernel_read(k, UINT64_C(0xffff900000000000) +
                                          SIZE, text, 1), ==, -ENXIO);
-    /* a table that is its own entry, everywhere */
+    /* entries of the top table that point to the table itself */
     top = ram.bytes + 8 * MIB + 0x4000;
     for (i = 256; i < 510; i++) {
         ht_put_le64(top + i * 8, (8 * MIB + 0x4000) | 0x63);
@@ -373,8 +390,9 @@ static void test_pages(void)
 }
 
 /*
- * Promise: without an image, VMCOREINFO leads to the kernel, whose symbols and
- * types are read from RAM.  Pages of misleading text are skipped.
+ * Promise: without an image, the kernel is found by its VMCOREINFO, and its
+ * symbols and types are read from RAM. Pages with text that resembles
+ * VMCOREINFO are skipped.
  */
 static void test_scan(void)
 {
@@ -422,7 +440,7 @@ static void test_scan(void)
     km_kernel_free(&kernel);
 }
 
-/* Promise: a pointer that is read torn is never returned. */
+/* Promise: a pointer that changes while it is read is never returned. */
 static void test_torn(void)
 {
     g_autoptr(HtGuestKernel) k = NULL;
@@ -446,7 +464,7 @@ static void test_torn(void)
     km_kernel_free(&kernel);
 }
 
-/* Promise: any alignment and length reads the same bytes, mapped or not. */
+/* Promise: a copy of any alignment and length has the right bytes. */
 static void test_copy(void)
 {
     static const uint64_t sizes[] = { 64, 61 };

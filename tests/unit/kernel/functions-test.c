@@ -19,8 +19,8 @@ static gint by_address(gconstpointer a, gconstpointer b)
 }
 
 /*
- * A kernel with a table of @n entries, which are offsets from _text, or 0.  By
- * its symbols the table has @declared entries.
+ * Make a kernel with a table of @n traceable calls. An entry is an offset from
+ * _text, or 0. The kernel's symbols claim @declared entries.
  */
 static HtKernelImage *make(const uint32_t *entries, unsigned n,
                            unsigned declared)
@@ -68,8 +68,9 @@ static void assert_match(const HtKernelFunctions *f, const char *glob,
 }
 
 /*
- * Promise: a function is traceable only if the table has its call, which may be
- * at its start, after an instruction, or before it; other symbols never are.
+ * Promise: a function is traceable only if the table has an entry for it. The
+ * entry may be its start, an address after its first instruction, or just
+ * before it. Other symbols are never traceable.
  */
 static void test_table(void)
 {
@@ -114,7 +115,10 @@ static void test_no_table(void)
     }
 }
 
-/* Promise: a table that exceeds the image, or the maximum, is not read. */
+/*
+ * Promise: a table that exceeds the image or HT_KERNEL_FUNCTIONS_MAX is not
+ * read, and each function counts as traceable.
+ */
 static void test_bounds(void)
 {
     static const uint32_t entry = AT_CODE;

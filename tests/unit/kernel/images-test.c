@@ -16,7 +16,7 @@
 
 static char **kernels;
 
-/* An ELF header for a kernel's machine; nothing else of it is used */
+/* Make 3 MiB that begin with an ELF header; the rest is partly random. */
 static GBytes *make_elf(void)
 {
     size_t size = 3u << 20, i;
@@ -33,7 +33,7 @@ static GBytes *make_elf(void)
     return g_bytes_new_take(p, size);
 }
 
-/* Compress with a program; NULL if it is not installed */
+/* Compress bytes by a program; return NULL if the program is not installed. */
 static GBytes *compress(GBytes *bytes, const char *const *argv)
 {
     g_autofree char *path = g_find_program_in_path(argv[0]);
@@ -66,7 +66,7 @@ static GBytes *compress(GBytes *bytes, const char *const *argv)
     return g_bytes_new_take(g_steal_pointer(&command), size);
 }
 
-/* A bzImage around compressed bytes, followed by their unpacked size */
+/* Make a bzImage with @packed as its compressed kernel of @unpacked bytes. */
 static GBytes *make_bzimage(GBytes *packed, size_t unpacked)
 {
     size_t size = g_bytes_get_size(packed), at = 5 * 512 + 100;
@@ -119,13 +119,13 @@ static void test_formats(void)
         p = g_bytes_get_data(image, &size);
         kernel = ht_image_unpack(p, size, &error);
         if (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOSYS)) {
-            /* The message names the format and the library. */
+            /* without the library of this format, the error names the format */
             g_assert_nonnull(strstr(error->message, packers[i].name));
             continue;
         }
         g_assert_no_error(error);
         g_assert_true(g_bytes_equal(kernel, elf));
-        /* arm64's Image.gz is compressed as a whole */
+        /* the compressed file alone is also unpacked, as arm64's Image.gz */
         bare = ht_image_unpack(g_bytes_get_data(packed, NULL),
                                g_bytes_get_size(packed), &error);
         g_assert_no_error(error);
@@ -137,7 +137,10 @@ static void test_formats(void)
     g_assert_cmpuint(done, >=, 2);
 }
 
-/* Promise: data that are no kernel image are refused, with an error. */
+/*
+ * Promise: data that only begin as a kernel image does are refused, with an
+ * error.
+ */
 static void test_refused(void)
 {
     static const char *const texts[] = { "", "MZ", "\177ELF", "HdrS" };
@@ -274,7 +277,7 @@ static void test_oracle(void)
 }
 #endif
 
-/* Kernels downloaded by ./run build and ./run check */
+/* Return the kernels that ./run build and ./run check have downloaded. */
 static char **cached_kernels(void)
 {
     static const char *const patterns[] = { "guest/vmlinuz",

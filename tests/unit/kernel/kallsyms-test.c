@@ -13,7 +13,7 @@ static GArray *make_symbols(KmLayout layout)
     g_autofree char *longest = g_strnfill(511, 'x');
     g_autofree char *longer = g_strnfill(200, 'y');
 
-    /* Only the layouts before 6.15 have per-CPU offsets. */
+    /* only the layouts before 6.15 have symbols that are per-CPU offsets */
     if (layout == KM_5_10 || layout == KM_6_1_DEBIAN) {
         km_add(symbols, 0, 'A', "fixed_percpu_data");
         km_add(symbols, 0x1234, 'A', "cpu_number");
@@ -34,7 +34,7 @@ static GByteArray *make_tables(const GArray *symbols, KmLayout layout,
     GByteArray *bytes = g_byte_array_new();
     unsigned i;
 
-    /* Other bytes come first, with some that resemble the digits' tokens */
+    /* before the tables, other bytes and a false table of the digits' tokens */
     for (i = 0; i < 40000; i++) {
         uint8_t byte = i % 251;
 
@@ -70,8 +70,8 @@ static void check(const HtSymbols *s, const GArray *symbols, uint64_t shift)
 }
 
 /*
- * Promise: names, types and addresses are those that the kernel's build wrote,
- * in each layout, also where the address of the first byte is not known.
+ * Promise: in each layout, names, types and addresses are those that the
+ * kernel's build wrote, even if the address of the first byte is not known.
  */
 static void test_layouts(void)
 {
@@ -99,7 +99,9 @@ static void test_layouts(void)
     }
 }
 
-/* Promise: tables that disagree with the file's addresses are refused. */
+/*
+ * Promise: tables whose addresses do not fit the file's segments are refused.
+ */
 static void test_elsewhere(void)
 {
     KmLayout layout;
@@ -119,7 +121,7 @@ static void test_elsewhere(void)
 
 /*
  * Promise: tables with a changed byte, or cut off anywhere, are decoded or
- * refused in bounded time, and no read leaves the bytes.
+ * refused in bounded time. No read is outside their bytes.
  */
 static void test_damaged(void)
 {

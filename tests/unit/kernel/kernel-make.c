@@ -5,7 +5,7 @@
 #include "kernel-make.h"
 #include "btf-make.h"
 
-/* The only token that stands for several characters */
+/* the only token of the symbol names that stands for several characters */
 #define TOKEN       1
 #define TOKEN_TEXT  "sys_"
 
@@ -253,7 +253,7 @@ void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
     memset(p, 0, KM_SIZE);
     memcpy(p, k->bytes->data, k->bytes->len);
     ht_put_le64(p + AT_TABLE, KM_TEXT + AT_READ + slide);
-    /* the kernel's own 2 MiB, and 1 GiB of the direct map */
+    /* map the kernel's own 2 MiB, and 1 GiB of the direct map */
     ht_put_le64(p + AT_TOP + 511 * 8, (phys + AT_L3) | 0x63);
     ht_put_le64(p + AT_L3 + 510 * 8, (phys + AT_L2) | 0x63);
     i = (KM_TEXT + slide - X86_LINK) >> 21;

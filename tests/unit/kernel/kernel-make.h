@@ -9,7 +9,7 @@
 #include "hypertrace/guest-kernel.h"
 
 #define KM_TEXT     UINT64_C(0xffffffff81000000)
-/* Bytes from _text to _end of a kernel that km_kernel() makes */
+/* Size of a kernel that km_kernel() makes, from _text to _end, in bytes */
 #define KM_SIZE     (UINT64_C(1) << 20)
 
 typedef enum KmLayout {
@@ -27,11 +27,11 @@ typedef struct KmSymbol {
 } KmSymbol;
 
 /**
- * km_kallsyms: append symbol tables
- * @out: the kernel's bytes from @text on; the tables follow them
- * @symbols: KmSymbol, rising by address
- * @layout: the tables' layout
- * @text: address of the first byte
+ * km_kallsyms: append symbol tables to a kernel
+ * @out: the kernel's bytes before the tables
+ * @symbols: array of KmSymbol in ascending order of addresses
+ * @layout: layout of the tables
+ * @text: address of the first byte of @out
  */
 void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
                  uint64_t text);
@@ -39,10 +39,10 @@ void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
 /* Add a symbol. */
 void km_add(GArray *symbols, uint64_t addr, char type, const char *name);
 
-/* Add @n functions from an address on, one every 16 bytes. */
+/* Add @n functions, one every 16 bytes from @addr on. */
 void km_fill(GArray *symbols, uint64_t addr, unsigned n);
 
-/* A kernel's image, and offsets of its parts */
+/* A kernel's image and the offsets from _text of its clock, in bytes */
 typedef struct KmKernel {
     GByteArray *bytes;          /* from _text on, unrelocated */
     HtKernelImage *image;
@@ -52,9 +52,9 @@ typedef struct KmKernel {
 
 /**
  * km_kernel: make a kernel
- * @k: filled in, for km_kernel_free()
- * @timekeeper: offset of xtime_sec in struct timekeeper
- * @with_btf: whether it has types
+ * @k: set by this call; km_kernel_free() frees it
+ * @timekeeper: offset of xtime_sec in struct timekeeper, in bytes
+ * @with_btf: whether the kernel has BTF types
  */
 void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf);
 void km_kernel_free(KmKernel *k);
@@ -63,21 +63,22 @@ void km_kernel_free(KmKernel *k);
  * km_place: put a running kernel into RAM
  * @k: the kernel
  * @ram: the memory, of @size bytes
- * @size: at least 4 MiB more than @phys
- * @phys: a multiple of 2 MiB
- * @slide: a multiple of 2 MiB
- * @seconds: its wall clock
+ * @size: at least @phys + KM_SIZE
+ * @phys: physical address of _text, a multiple of 2 MiB
+ * @slide: distance from the link address, a multiple of 2 MiB
+ * @seconds: wall clock of the kernel, s
  */
 void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
               uint64_t slide, uint64_t seconds);
 
 /**
- * km_map: map a page of a placed kernel; takes the next 3 pages from *@free on
+ * km_map: map a page in the page tables of a placed kernel
  * @ram: the memory
- * @phys: where the kernel was placed
- * @free: physical address of free pages; advanced
- * @addr: address of the page
- * @to: its physical address
+ * @phys: physical address of the kernel's _text
+ * @free: physical address of free pages; this call takes the next 3 and
+ *         advances it
+ * @addr: virtual address of the page
+ * @to: physical address of the page
  */
 void km_map(uint8_t *ram, uint64_t phys, uint64_t *free, uint64_t addr,
             uint64_t to);

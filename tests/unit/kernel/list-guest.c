@@ -60,7 +60,7 @@ static int translate(void *opaque, uint64_t addr, uint64_t *offset,
         return -EFAULT;
     }
     *offset = addr - LG_BASE;
-    /* one page at a time, as page tables map it */
+    /* an access may not cross a page, as with the guest's page tables */
     *left = LG_PAGE - *offset % LG_PAGE;
     return 0;
 }
@@ -165,7 +165,10 @@ static void set_events(ListGuest *g, uint64_t node, uint32_t n)
                         GUINT_TO_POINTER(n));
 }
 
-/* The writer reaches the head: overwrite the oldest page */
+/*
+ * The writer needs the head's page, which is the oldest: drop its events, and
+ * make the next page the head.
+ */
 static void move_head(ListGuest *g, LgCpu *c)
 {
     uint64_t head = c->head, prev = lg_get(g, head + 8);
@@ -260,7 +263,8 @@ static void swap_page(ListGuest *g, LgCpu *c)
 
     lg_put(g, spare + 8, 0);
     lg_put(g, c->reader + NODE_PAGE, spare);
-    (void)old;                  /* its content stays until it is used again */
+    /* the old page keeps its content until it is allocated again */
+    (void)old;
 }
 
 bool lg_read(ListGuest *g, uint32_t cpu, bool swap)
@@ -273,7 +277,9 @@ bool lg_read(ListGuest *g, uint32_t cpu, bool swap)
     }
     prev = lg_get(g, node + 8);
     next = next_of(g, node);
-    /* Events that the writer added while it was the readers' page */
+    /*
+     * count the events that were added to the readers' page after it was taken
+     */
     c->read += events_of(g, old) - c->consumed;
     lg_put(g, c->at + CPU_READ, c->read);
     set_events(g, old, 0);
@@ -333,7 +339,7 @@ void lg_shrink(ListGuest *g, uint32_t cpu)
     lg_put(g, c->at + CPU_PAGES, next);
     c->overrun += events_of(g, node);
     lg_put(g, c->at + CPU_OVERRUN, c->overrun);
-    /* The allocator gets it back: it may contain anything now. */
+    /* The page returns to the allocator: it may have any content now. */
     memset(g->mem + (page_of(g, node) - LG_BASE), 0xa5, LG_PAGE);
     lg_put(g, node + NODE_PAGE, UINT64_C(0x5a5a5a5a5a5a5a5a));
 }

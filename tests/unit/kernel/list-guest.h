@@ -16,7 +16,8 @@
 #define LG_PAGE     4096u
 
 typedef struct LgCpu {
-    uint64_t at;                /* address of the ring_buffer_per_cpu */
+    /* guest address of the processor's ring_buffer_per_cpu */
+    uint64_t at;
     uint64_t tail;              /* the writer's node */
     uint32_t write;             /* bytes in its page */
     uint64_t reader;            /* the readers' node */
@@ -46,7 +47,7 @@ typedef struct ListGuest {
     void *opaque;
 } ListGuest;
 
-/* Make a guest with @nodes pages in each processor's list. */
+/* Make a guest with a ring of @nodes pages for each processor. */
 void lg_init(ListGuest *g, uint32_t cpus, uint32_t nodes, uint32_t seed);
 void lg_clear(ListGuest *g);
 /* Allocate memory; returns its address */
@@ -54,15 +55,21 @@ uint64_t lg_alloc(ListGuest *g, uint64_t size, uint64_t align);
 uint64_t lg_get(const ListGuest *g, uint64_t addr);
 void lg_put(ListGuest *g, uint64_t addr, uint64_t v);
 
-/* Write an event: header of 8 bytes, number, @filling words */
+/* Write an event: common fields of 8 bytes, sequence number, @filling words. */
 void lg_event(ListGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
-/* Check bytes that lg_event() wrote; returns the event's sequence number */
+/*
+ * Assert that these are bytes that lg_event() wrote; return the event's
+ * sequence number.
+ */
 uint64_t lg_check(const uint8_t *data, uint32_t size);
-/* A reader in the guest takes a page: by cat, or by splice if @swap */
+/*
+ * A reader in the guest takes the next page: as cat does, or as splice() if
+ * @swap. Return false if there is none.
+ */
 bool lg_read(ListGuest *g, uint32_t cpu, bool swap);
 /* echo >trace */
 void lg_reset(ListGuest *g, uint32_t cpu);
-/* buffer_size_kb: remove the page after the head, or add one */
+/* Change buffer_size_kb: remove the head's page, or insert a page before it. */
 void lg_shrink(ListGuest *g, uint32_t cpu);
 void lg_grow(ListGuest *g, uint32_t cpu);
 

@@ -81,7 +81,10 @@ static void init(Guest *g)
     put(g, RING + R_DESCS, BASE + DESCS);
     put(g, RING + R_INFOS, BASE + INFOS);
     put(g, RING + R_DATA, BASE + DATA);
-    /* The kernel's initial state: one reusable descriptor with the last id */
+    /*
+     * The kernel's initial state: all descriptors are reusable, and the id of
+     * the last one is head and tail
+     */
     g->head = g->tail = (-(uint64_t)COUNT) & ID_MASK;
     for (i = 0; i < COUNT; i++) {
         put(g, DESCS + i * DESC_SIZE, 3ull << 62 | g->head);
@@ -91,7 +94,7 @@ static void init(Guest *g)
     g->head_lpos = g->tail_lpos = (-(uint64_t)SIZE) & ~7ull;
 }
 
-/* Drop the oldest record to make room. */
+/* Drop the oldest record to make room for a new one. */
 static void drop_tail(Guest *g)
 {
     uint64_t at = desc_at(g->tail), next = ht_get_le64(g->mem + at + 16);
@@ -113,7 +116,9 @@ static void make_text(uint64_t seq, char *text, unsigned len)
     }
 }
 
-/* printk() of @len bytes; @cut leaves the record unfinished */
+/*
+ * Write a record of @len bytes as printk() does; if @cut, leave it unfinished.
+ */
 static void print(Guest *g, unsigned len, bool cut)
 {
     uint64_t id = (g->head + 1) & ID_MASK, at = desc_at(id), begin, next, pos;
@@ -241,7 +246,7 @@ static void test_follow(gconstpointer data)
         drain(&r, false);
         drain(&r, false);
         g_assert_cmpuint(r.next, ==, 3000);
-        /* A reader that polls often enough misses nothing. */
+        /* a reader that polls after every few steps misses no record */
         if (odds <= 10) {
             g_assert_cmpuint(r.missing, ==, 0);
         } else {
@@ -251,7 +256,9 @@ static void test_follow(gconstpointer data)
     }
 }
 
-/* A record that was never completed holds back those after it until the end. */
+/*
+ * A record that was never finished delays those after it until the last read.
+ */
 static void test_cut(void)
 {
     Reader r;
@@ -268,7 +275,10 @@ static void test_cut(void)
     finish(&r);
 }
 
-/* Arbitrary bytes written to the recording are read back unchanged. */
+/*
+ * Records with arbitrary bytes are written to a recording and read back
+ * unchanged.
+ */
 static void test_file(void)
 {
     static const char text[] = "one\ntwo\\x20 \x01\xff;,end";
@@ -298,7 +308,7 @@ static void test_file(void)
     g_assert_cmpuint(b.facility, ==, 3);
     g_assert_cmphex(b.caller, ==, HT_LOG_CALLER_CPU | 1);
     g_assert_false(ht_log_reader_next(r, &b));
-    /* The file grows: the line that was cut off is read whole. */
+    /* the line that was cut off grows: it is read when it is complete */
     f = fopen(path, "a");
     fputs("nd", f);
     fflush(f);

@@ -110,7 +110,10 @@ static void event(Test *t, uint32_t cpu)
                                                                12));
 }
 
-/* One in so many events is followed by such an action of the guest */
+/*
+ * For each kind of action of the guest: it follows one of so many events; 0:
+ * never
+ */
 typedef struct Row {
     const char *name;
     uint32_t nodes;
@@ -174,7 +177,7 @@ static void test_row(gconstpointer data)
             const Seen *s = &t.seen[cpu];
             HtFtStats stats = ht_ft_follow_stats(t.f, cpu);
 
-            /* Each event is delivered once, or lost and counted. */
+            /* each event was delivered once, or lost and counted */
             g_assert_cmpuint(s->events, ==, stats.events);
             g_assert_cmpuint(s->events + stats.lost, ==,
                              t.g.cpu[cpu].entries);
@@ -191,7 +194,10 @@ static void test_row(gconstpointer data)
     }
 }
 
-/* A follower that starts late reads the ring and reports no loss. */
+/*
+ * A follower that starts after the ring has wrapped reads all that the ring
+ * holds, and reports that it was late.  Nothing counts as lost.
+ */
 static void test_late(void)
 {
     HtFtStats stats;
@@ -218,7 +224,7 @@ static void test_late(void)
     finish(&t);
 }
 
-/* "echo >trace": later events are delivered from the first on. */
+/* After "echo >trace", all later events are delivered. */
 static void test_reset(void)
 {
     uint32_t seed;
@@ -254,7 +260,8 @@ static void test_reset(void)
 }
 
 /*
- * An idle ring costs one read per processor; reads of a busy one are bounded.
+ * A poll makes a bounded number of reads of a busy ring, and one read per
+ * processor of an idle one.
  */
 static void test_bounded(void)
 {

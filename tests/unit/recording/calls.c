@@ -35,7 +35,7 @@ void make_pairs(const char *dir)
     Make *m = make_new(dir);
     unsigned i;
 
-    /* woken on one CPU, run on the other 1 ms later; then 2, 3 ... ms */
+    /* tasks woken on CPU 0 that run on CPU 1 after 1, 2, 3 and 4 ms */
     for (i = 1; i <= 4; i++) {
         wakes(m, 0, i * 20 * MS, 0, 10 + i);
         make_switch(m, 1, i * 21 * MS, 0, "swapper/1", 0, 10 + i, "worker");
@@ -46,19 +46,19 @@ void make_pairs(const char *dir)
     wakes(m, 0, 100 * MS, 0, 20);
     wakes(m, 0, 101 * MS, 0, 20);
     make_switch(m, 1, 103 * MS, 0, "swapper/1", 0, 20, "twice");
-    /* woken while running, then switched out and in: no latency */
+    /* a task woken while it runs, then preempted and run again: no latency */
     wakes(m, 0, 104 * MS, 0, 20);
     make_switch(m, 1, 105 * MS, 20, "twice", 0, 0, "swapper/1");
     make_switch(m, 1, 106 * MS, 0, "swapper/1", 0, 20, "twice");
     make_switch(m, 1, 107 * MS, 20, "twice", 1, 0, "swapper/1");
-    /* one interrupt within another, and two CPUs at the same time */
+    /* on CPU 0 an interrupt within another, on CPU 1 one at the same time */
     irq(m, 0, 110 * MS, 5, true);
     irq(m, 1, 110 * MS + 1 * US, 5, true);
     irq(m, 0, 110 * MS + 2 * US, 6, true);
     irq(m, 0, 110 * MS + 4 * US, 6, false);
     irq(m, 1, 110 * MS + 8 * US, 5, false);
     irq(m, 0, 110 * MS + 10 * US, 5, false);
-    /* CPU 1 may lack a switch; intervals on CPU 0 alone are complete */
+    /* a gap on CPU 1 may hide a switch; an interrupt on CPU 0 is complete */
     wakes(m, 0, 120 * MS, 0, 30);
     irq(m, 0, 121 * MS, 5, true);
     irq(m, 1, 121 * MS, 5, true);
@@ -67,20 +67,20 @@ void make_pairs(const char *dir)
     make_switch(m, 0, 122 * MS, 0, "swapper/0", 0, 30, "gap");
     irq(m, 1, 123 * MS, 5, false);
     make_switch(m, 1, 124 * MS, 40, "?", 0, 0, "swapper/1");
-    /* woken in one boot; the same number runs in the next */
+    /* a task is woken in one boot; in the next one another task has its PID */
     wakes(m, 0, 130 * MS, 0, 50);
     make_boot(m);
     make_switch(m, 0, 10 * MS, 0, "swapper/0", 0, 50, "other");
     wakes(m, 0, 20 * MS, 50, 51);
     make_switch(m, 0, 70 * MS, 50, "other", 0, 51, "second");
-    /* the same across a segment of the clock */
+    /* a task is woken before the clock goes back, and runs after that */
     wakes(m, 0, 80 * MS, 51, 52);
     make_step(m);
     make_switch(m, 0, 81 * MS, 51, "second", 0, 52, "third");
     make_end(m);
 }
 
-/* A task sleeps, once until an interrupt wakes it, once for a disk. */
+/* A task sleeps twice: first until an interrupt wakes it, then for a disk. */
 void make_naps(const char *dir)
 {
     Make *m = make_new(dir);
@@ -103,7 +103,7 @@ void make_naps(const char *dir)
     make_end(m);
 }
 
-/* Address of the kernel's text in the first and in the second boot */
+/* Address of the kernel's text in the first boot and in the second */
 #define TEXT    0xffffffff91000000u
 #define TEXT2   0xffffffffa1000000u
 
@@ -148,7 +148,7 @@ void make_functions(const char *dir)
     Make *m = make_new(dir);
     uint64_t t = 10 * MS;
 
-    /* recursion on CPU 0, with a call on CPU 1 meanwhile */
+    /* a function on CPU 0 calls itself, while CPU 1 runs another call */
     make_switch(m, 0, 1 * MS, 0, "swapper/0", 0, 7, "reader");
     enters(m, 0, t, 7, TEXT + READ, 0);
     enters(m, 0, t + 1 * US, 7, TEXT + WALK, 1);
@@ -162,7 +162,7 @@ void make_functions(const char *dir)
     leaves(m, 1, t + 9 * US, 0, TEXT + IDLE, 0, t + 2 * US);
     leaves(m, 0, t + 10 * US, 7, TEXT + WALK, 1, t + 1 * US);
     leaves(m, 0, t + 20 * US, 7, TEXT + READ, 0, t);
-    /* the ends of walk and leaf are lost before a switch */
+    /* a gap hides a switch and the ends of the calls of WALK and LEAF */
     t = 20 * MS;
     enters(m, 0, t, 7, TEXT + READ, 0);
     enters(m, 0, t + 1 * US, 7, TEXT + WALK, 1);
@@ -170,7 +170,10 @@ void make_functions(const char *dir)
     make_switch(m, 0, t + 3 * US, 7, "reader", 0, 7, "reader");
     make_gap(m, 0, 4);
     leaves(m, 0, t + 9 * US, 7, TEXT + READ, 0, t);
-    /* begins are lost: only ends, as with tracing_thresh */
+    /*
+     * a gap hides the begins of calls: only ends follow, as with
+     * tracing_thresh
+     */
     t = 30 * MS;
     make_gap(m, 0, 0);
     leaves(m, 0, t + 4 * US, 7, TEXT + LEAF, 2, t + 2 * US);
@@ -182,7 +185,7 @@ void make_functions(const char *dir)
     calls(m, t + 1 * US, TEXT + WALK + 4, TEXT + READ + 0x20);
     calls(m, t + 2 * US, TEXT + LEAF + 4, TEXT + WALK + 0x30);
     calls(m, t + 3 * US, TEXT + LEAF + 4, TEXT + READ + 0x40);
-    /* another boot at another address; one call never ends */
+    /* a second boot, with its kernel at another address; one call has no end */
     make_boot(m);
     enters(m, 0, 5 * MS, 7, TEXT2 + READ, 0);
     leaves(m, 0, 5 * MS + 2 * US, 7, TEXT2 + READ, 0, 5 * MS);
@@ -192,7 +195,7 @@ void make_functions(const char *dir)
     make_end(m);
 }
 
-/* A guest that hangs in a softirq, in an interrupt, and in a call */
+/* A recording that ends in a softirq, within an interrupt, within a call */
 void make_hang(const char *dir)
 {
     Make *m = make_new(dir);
@@ -220,8 +223,9 @@ static void initcall(Make *m, uint64_t ns, int32_t pid, uint16_t type,
 }
 
 /*
- * An initcall with calls on two processors, and a call of another task
- * meanwhile; then one whose functions have no ends, and one without functions.
+ * Three initcalls: during the first, its task calls functions on two
+ * processors, and another task makes a call. The functions of the second have
+ * no ends. The third calls none.
  */
 void make_inside(const char *dir)
 {
@@ -234,7 +238,7 @@ void make_inside(const char *dir)
     leaves(m, 0, t + 4 * MS, 1, TEXT + WALK, 1, t + 2 * MS);
     enters(m, 0, t + 5 * MS, 1, TEXT + READ, 1);
     enters(m, 1, t + 5 * MS, 7, TEXT + IDLE, 0);
-    /* the task goes on at another processor */
+    /* the initcall's task continues on CPU 1 */
     enters(m, 1, t + 6 * MS, 1, TEXT + WALK, 2);
     leaves(m, 1, t + 9 * MS, 1, TEXT + WALK, 2, t + 6 * MS);
     leaves(m, 1, t + 10 * MS, 7, TEXT + IDLE, 0, t + 5 * MS);

@@ -20,7 +20,7 @@ static void write_file(const char *dir, const char *name, const void *data,
     g_assert_true(g_file_set_contents(path, data, size, NULL));
 }
 
-/* Fill a stream with the numbers below @n, one per microsecond. */
+/* Fill a stream with the numbers from 0 to @n - 1, one per microsecond. */
 static void fill(uint8_t *ram, GByteArray *index, uint32_t stream,
                  const char *name, uint64_t n)
 {
@@ -49,7 +49,10 @@ static void fill(uint8_t *ram, GByteArray *index, uint32_t stream,
     memcpy(index->data + HT_DEAD_STREAMS + stream * sizeof(s), &s, sizeof(s));
 }
 
-/* A stream that was overwritten, a short one, and one that was never open */
+/*
+ * Write three streams: one that has overwritten events, a short one, and one
+ * that was never open.
+ */
 void make_dead(const char *dir)
 {
     HtDeadHead h = {

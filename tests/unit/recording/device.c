@@ -100,7 +100,10 @@ Device *device_new(const char *dir, uint64_t ns)
 
 void device_think(Device *d, uint64_t host, uint32_t n)
 {
-    /* each date is wrong by up to the bound; dates never decrease */
+    /*
+     * date each event wrongly by up to BOUND, but never before the previous
+     * one
+     */
     uint64_t ns = MAX(host + n * 997 % (2 * BOUND) - BOUND, d->end_ns);
     uint64_t truth = GUINT64_TO_LE(host);
 
@@ -113,7 +116,10 @@ void device_think(Device *d, uint64_t host, uint32_t n)
     }
 }
 
-/* A text with terminal controls, one that is too long, and @some */
+/*
+ * Put an event with terminal controls in a text, a text of maximum length, and
+ * the text @some.
+ */
 static void put_odd(Device *d, uint64_t ns, const char *some)
 {
     static const char what[] = "\033[2J</script>\"'&\001\377x";

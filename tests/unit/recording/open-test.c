@@ -49,7 +49,10 @@ static void refused(const char *message)
     g_assert_nonnull(strstr(error->message, message));
 }
 
-/* The FIFO has no writer: open() without O_NONBLOCK would wait for ever. */
+/*
+ * Refuse a FIFO, a device and a folder in place of a file. The FIFO has no
+ * writer: open() without O_NONBLOCK would wait for ever.
+ */
 static void test_no_file(gconstpointer name)
 {
     g_autofree char *path = NULL;
@@ -68,7 +71,10 @@ static void test_no_file(gconstpointer name)
     teardown();
 }
 
-/* The file is sparse: it uses no disk here, and must use no memory. */
+/*
+ * Refuse a file of 1 TiB without reading it. The file is sparse, so it uses no
+ * disk.
+ */
 static void test_large(gconstpointer name)
 {
     g_autofree char *path = NULL;
@@ -90,7 +96,10 @@ static void limit_files(rlim_t n)
     g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
 }
 
-/* A record of 16 bytes: type 5, with its number after the common fields */
+/*
+ * Make a piece with one record of 16 bytes: type 5, with @cpu after the common
+ * fields.
+ */
 static void make_piece(HtFtPiece *p, uint32_t *data, uint32_t cpu)
 {
     data[0] = ht_le32(3);
@@ -100,7 +109,10 @@ static void make_piece(HtFtPiece *p, uint32_t *data, uint32_t cpu)
     *p = (HtFtPiece) { .cpu = cpu, .size = 16, .data = (uint8_t *)data };
 }
 
-/* A recording of more processors than a process may open files */
+/*
+ * A recording of more processors than the files that a process may open is
+ * read.
+ */
 static void test_processors(void)
 {
     g_autoptr(GError) error = NULL;
@@ -136,7 +148,7 @@ static void test_processors(void)
     }
     g_assert_cmpuint(events, ==, 2 * CPUS);
     ht_rec_close(r);
-    /* a file that cannot be opened is an error, not an idle processor */
+    /* if a processor's file cannot be opened, this is an error */
     limit_files(20);
     refused("Too many open files");
     limit_files(CPUS - 50);

@@ -45,7 +45,10 @@ static bool check_piece(void *opaque, const HtFtPiece *p)
     }
     first = !(c->seen & 1u << p->cpu);
     c->seen |= 1u << p->cpu;
-    /* of a processor's first piece the reader must not expect an earlier one */
+    /*
+     * if pieces were removed, a processor's first one is "late": the reader
+     * must not expect an earlier piece
+     */
     if (first && c->cut) {
         g_assert_cmpuint(p->flags, ==, HT_FT_PIECE_LATE);
         g_assert_cmpuint(p->lost_estimate, ==, 0);
@@ -62,7 +65,7 @@ static bool check_piece(void *opaque, const HtFtPiece *p)
 static void check_queue(const HtRecQueue *q, uint64_t size, uint64_t last,
                         uint32_t largest)
 {
-    /* with so many pieces each processor has lost some */
+    /* there are so many pieces that some of each processor were removed */
     Check c = { .cut = true };
     uint64_t pieces;
 
@@ -72,7 +75,7 @@ static void check_queue(const HtRecQueue *q, uint64_t size, uint64_t last,
     g_assert_cmpuint(c.events, ==, ht_rec_queue_events(q));
     pieces = c.next - c.first;
     if (c.first > 1) {
-        /* It is full: less than two more pieces fit. */
+        /* the queue is full: it has room for less than two more pieces */
         g_assert_cmpuint(c.bytes + pieces * OVERHEAD + 2 * largest +
                          2 * OVERHEAD, >=, size);
     }
@@ -113,7 +116,7 @@ static void test_newest(void)
     }
 }
 
-/* Nothing is removed, and no flag is changed, before the queue is full. */
+/* Until the queue is full, no piece is removed and no flag is changed. */
 static void test_all(void)
 {
     g_autoptr(HtRecQueue) q = ht_rec_queue_new(HT_REC_QUEUE_MIN, NULL);
@@ -130,7 +133,7 @@ static void test_all(void)
     g_assert_cmpuint(c.next, ==, 101);
 }
 
-/* A piece that is larger than the queue does not harm it. */
+/* A piece that is larger than the queue is dropped; the others stay. */
 static void test_too_large(void)
 {
     g_autoptr(HtRecQueue) q = ht_rec_queue_new(HT_REC_QUEUE_MIN, NULL);
@@ -163,7 +166,9 @@ static void write_info(HtRecWriter *w, const char *end, GError **error)
     g_assert_true(ht_rec_writer_file(w, "info", text, -1, error));
 }
 
-/* One event of a page: a record of type_len 3 and 12 bytes */
+/*
+ * Push a piece with one event: a record with type_len 3 and 12 bytes of data.
+ */
 static void push_event(HtRecWriter *w, uint32_t n)
 {
     uint8_t data[16] = { 3 };
@@ -176,7 +181,10 @@ static void push_event(HtRecWriter *w, uint32_t n)
     g_assert_true(ht_rec_writer_piece(w, &p, NULL));
 }
 
-/* Both of two copies have all pieces; the second one has the later text. */
+/*
+ * Save a queue twice: each copy has all pieces so far, and the text of its
+ * time.
+ */
 static void test_save(void)
 {
     g_autoptr(HtRecWriter) w = ht_rec_writer_new_memory(HT_REC_QUEUE_MIN,
@@ -215,7 +223,7 @@ static void test_save(void)
     g_assert_cmpint(g_rmdir(dir), ==, 0);
 }
 
-/* Of a long log the end is kept, in whole lines. */
+/* The end of a long log is kept, beginning with a whole line. */
 static void test_log(void)
 {
     g_autoptr(HtRecWriter) w = ht_rec_writer_new_memory(HT_REC_QUEUE_MIN,

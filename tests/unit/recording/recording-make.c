@@ -12,7 +12,8 @@
 
 typedef struct Field {
     const char *type;
-    const char *name;           /* followed by [N] if it is an array */
+    /* name of the field; for an array, followed by [N] */
+    const char *name;
     unsigned size;
     bool is_signed;
 } Field;
@@ -107,7 +108,7 @@ static const Format formats[] = {
       " ((unsigned long)(REC->buf))" },
     { "syscalls", "sys_exit_read", MAKE_EXIT_READ,
       { S32("__syscall_nr"), S64("ret") }, "\"0x%lx\", REC->ret" },
-    /* names that collide with what CTF adds, or with its keywords */
+    /* names that are keywords of CTF, or that CTF readers add themselves */
     { "odd", "odd_names", MAKE_ODD,
       { TEXT("event"), { "int", "_event_length", 4, true },
         { "unsigned char", "int", 1, false },
@@ -132,7 +133,8 @@ struct Make {
     Cpu cpus[CPUS];
     uint32_t epoch, segment;
     uint8_t flags;              /* common_flags of later events */
-    uint64_t before, after;     /* bounds of the current poll; 0: no polls */
+    /* current poll, ns by the host's clock; 0: none */
+    uint64_t before, after;
 };
 
 static void must(bool ok, GError *error)

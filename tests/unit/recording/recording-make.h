@@ -10,7 +10,7 @@
 
 #include "hypertrace/recording.h"
 
-/* Types of the events below; the formats have the same ids */
+/* Event types, which are the ids of their formats */
 enum {
     MAKE_SWITCH = 300, MAKE_NEWTASK, MAKE_RENAME, MAKE_EXEC, MAKE_EXIT,
     MAKE_LEVEL, MAKE_START, MAKE_FINISH, MAKE_CONSOLE, MAKE_IRQ_ENTRY,
@@ -46,10 +46,10 @@ void make_event(Make *m, unsigned cpu, uint64_t ns, int32_t pid, uint16_t type,
                 const void *payload, size_t size);
 
 /**
- * make_gap: begin a gap
+ * make_gap: record a gap before a processor's next event
  * @m: the recording
- * @cpu: CPU whose events are missing
- * @lost: estimate of the missing events
+ * @cpu: processor whose events are missing
+ * @lost: estimated number of missing events
  */
 void make_gap(Make *m, unsigned cpu, unsigned lost);
 
@@ -61,24 +61,24 @@ void make_gap(Make *m, unsigned cpu, unsigned lost);
 void make_flags(Make *m, uint8_t flags);
 
 /**
- * make_boot: let the guest boot again
+ * make_boot: begin the guest's next boot
  * @m: the recording
  */
 void make_boot(Make *m);
 
 /**
- * make_step: let the guest's clock go back
+ * make_step: begin a new segment, in which the guest's clock may be earlier
  * @m: the recording
  */
 void make_step(Make *m);
 
 /**
- * make_look: begin another poll, which finds the later events
+ * make_look: begin another poll, which finds the events that are added next
  * @m: the recording
  * @before: host's clock at the start of the previous poll, ns
  * @after: host's clock at the end of this poll, ns
  *
- * Without a call, the recording is dated as if the guest were polled all the
+ * Without a call, the events have the bounds of a guest that is polled all the
  * time.
  */
 void make_look(Make *m, uint64_t before, uint64_t after);
@@ -89,7 +89,10 @@ void make_look(Make *m, uint64_t before, uint64_t after);
  */
 void make_end(Make *m);
 
-/* Add an event by its fields; texts are arbitrary bytes of @len, at most 16 */
+/*
+ * Add an event of a given type by its fields. A text is @len arbitrary bytes;
+ * a task's name has at most 16.
+ */
 void make_switch(Make *m, unsigned cpu, uint64_t ns, int32_t prev,
                  const char *prev_comm, uint64_t state, int32_t next,
                  const char *next_comm);
@@ -109,7 +112,7 @@ void make_hang(const char *dir);
 void make_naps(const char *dir);
 void make_functions(const char *dir);
 void make_inside(const char *dir);
-/* Write DIR/index and DIR/ram of a device: see dead.c */
+/* Write DIR/index and DIR/ram as a killed QEMU leaves them (see dead.c). */
 void make_dead(const char *dir);
 /**
  * Device: a guest's device that writes a trace
@@ -117,29 +120,31 @@ void make_dead(const char *dir);
 typedef struct Device Device;
 
 /**
- * device_new: begin a trace
+ * device_new: begin the trace of a device
  * @dir: directory to create; the trace is DIR/ht0
- * @ns: time by the host's clock
+ * @ns: date of the begin by the host's clock, ns
  */
 Device *device_new(const char *dir, uint64_t ns);
 
 /**
  * device_think: add an event
  * @d: the device
- * @host: true time, ns; the event's date is wrong by up to the trace's bound
- * @n: the event's number
+ * @host: true date of the event, ns; its recorded date is wrong by up to the
+ *         bound in the trace
+ * @n: number of the event
  */
 void device_think(Device *d, uint64_t host, uint32_t n);
 
 /**
- * device_end: write the remaining events, and an odd event in another stream
+ * device_end: write the remaining events, and an event with hostile texts to
+ * another stream
  * @d: the device; freed
  */
 void device_end(Device *d);
 
 /*
- * Two guests that exchange messages: DIR/ping and DIR/pong; DIR/device is the
- * trace of pong's device
+ * Write recordings of two guests that exchange messages, DIR/ping and
+ * DIR/pong, and DIR/device, the trace of pong's device.
  */
 void make_talk(const char *dir);
 

@@ -92,7 +92,7 @@ static void service(Make *m)
     make_exec(m, 0, 102 * MS, 7, "/usr/bin/" HOSTILE);
     renames(m, 0, 102 * MS + US, 7, "init", "\033[2J</script>");
     make_newtask(m, 0, 103 * MS, 7, 8, "\033[2J</script>", CLONE_THREAD);
-    /* one of its threads runs 2 ms on the other CPU */
+    /* a thread of task 7 runs for 2 ms on CPU 1 */
     make_switch(m, 1, 110 * MS, 0, "swapper/1", 0, 8, "worker");
     make_switch(m, 1, 112 * MS, 8, "worker", 2, 0, "swapper/1");
     ends(m, 0, 150 * MS, 7, "\033[2J</script>");
@@ -136,7 +136,7 @@ static void story(const char *dir)
     make_console(m, 0, 300 * MS, 1, "two\nlines\twith" HOSTILE "\0tail\n",
                  19 + strlen(HOSTILE));
     make_gap(m, 1, 123);
-    /* the running task had no recorded sched_switch */
+    /* a task runs whose sched_switch is lost in the gap */
     memcpy(b, "swapper/1", 9);
     make_event(m, 1, 400 * MS, 99, MAKE_WAKING, b, sizeof(b));
     make_switch(m, 1, 401 * MS, 99, "late", 0, 0, "swapper/1");
@@ -156,7 +156,8 @@ static void slower(const char *dir)
 }
 
 /*
- * The third boot has too few events, the fifth has addresses that fit nowhere
+ * Five boots without a known kernel address. The third has too few events to
+ * find the address, and the fifth has addresses that fit no kernel.
  */
 static void kept(const char *dir)
 {
@@ -178,8 +179,8 @@ static void kept(const char *dir)
 }
 
 /*
- * The clock goes back by 7 ms within an initcall of 4 ms; later a gap hides the
- * end of one initcall and the begin of the next, and the last has no end.
+ * Within the first initcall the clock goes back by 7 ms. A gap hides the end
+ * of the second initcall and the begin of the third. The last has no end.
  */
 static void steps(const char *dir)
 {
@@ -237,7 +238,7 @@ static void reuse_one(Make *m, uint64_t ns, const char *comm, unsigned run)
     make_newtask(m, 0, ns, 1, 50, "init", 0);
     make_switch(m, 0, ns + MS, 1, "init", 1, 50, comm);
     ends(m, 0, end, 50, comm);
-    /* An exiting task that is preempted is the same task. */
+    /* An exiting task is preempted and runs again: it is the same task. */
     make_switch(m, 0, end, 50, comm, 0, 1, "init");
     make_switch(m, 0, end, 1, "init", 0, 50, comm);
     make_switch(m, 0, end, 50, comm, 0x10, 1, "init");
@@ -254,7 +255,7 @@ static void reuse(const char *dir)
     make_end(m);
 }
 
-/* Random events in an order that only keeps their times increasing */
+/* Write random events; only their times are in order. */
 static void anything(const char *dir, uint32_t seed)
 {
     static const uint16_t types[] = {

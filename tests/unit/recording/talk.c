@@ -18,7 +18,8 @@
 
 typedef struct Guest {
     Make *m;
-    uint64_t zero;              /* host's clock when the guest's was 0, ns */
+    /* host's clock when the guest's clock was 0, ns */
+    uint64_t zero;
     double rate;
     uint64_t next;              /* host's clock at the next poll, ns */
 } Guest;
@@ -35,7 +36,7 @@ static Guest begin(const char *dir, const char *name, uint64_t zero,
     };
 }
 
-/* Poll every millisecond, except when the host is busy */
+/* Poll the guest. The next poll is 1 ms later, or 25 ms if the host is busy. */
 static void look(Guest *g)
 {
     uint64_t now = g->next;

@@ -75,7 +75,9 @@ static void test_private(void)
     umask(mask);
 }
 
-/* A link planted in the folder is not followed. */
+/*
+ * The writer does not follow a symbolic link that someone put into the folder.
+ */
 static void test_links(void)
 {
     g_autofree char *rec = path_of(""), *victim = path_of("victim");
@@ -101,7 +103,7 @@ static void test_links(void)
     clear();
 }
 
-/* Each text that a recorder writes, then all of it is removed again. */
+/* Write each text of a recording, then discard the recording. */
 static void write_and_discard(HtRecWriter *w)
 {
     g_autoptr(GError) error = NULL;
@@ -116,8 +118,8 @@ static void write_and_discard(HtRecWriter *w)
 }
 
 /*
- * A recorder removes and replaces only its own files in a folder.  Only this
- * test proves it for each name that a recorder uses.
+ * A recorder removes and replaces only its own files in a folder. Only this
+ * test proves this, for each file name that a recorder uses.
  */
 static void test_foreign_files(void)
 {
@@ -141,12 +143,15 @@ static void test_foreign_files(void)
         g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
         g_assert_cmpstr(text, ==, "mine");
         g_assert_cmpint(unlink(path), ==, 0);
-        /* nothing else is left, and the folder is the user's */
+        /*
+         * nothing else is left in the folder, and the user's folder still
+         * exists
+         */
         g_assert_cmpint(rmdir(rec), ==, 0);
     }
 }
 
-/* A folder that was created for the recording is removed with it. */
+/* If the recorder created the folder, discarding the recording removes it. */
 static void test_discard(void)
 {
     g_autofree char *rec = path_of("");

@@ -164,7 +164,7 @@ static unsigned count(const Test *t)
     return all->len;
 }
 
-/* The events of a recording; checks that they are the newest ones. */
+/* Return the number of events in a recording; assert that none is missing. */
 static unsigned recorded(const Test *t, const char *name)
 {
     g_autofree char *path = g_build_filename(t->dir, name, NULL);
@@ -200,7 +200,9 @@ static pid_t writer_of(const Test *t)
     return 0;
 }
 
-/* Messages of QEMU, and the cause that each is; NULL: none */
+/*
+ * Messages of QEMU, and the cause of a recording that each is; NULL: no cause
+ */
 static const struct {
     const char *text;
     const char *cause;
@@ -266,7 +268,7 @@ static void test_causes(void)
     teardown(&t);
 }
 
-/* A message that is too long is skipped; the next one counts. */
+/* A message of 3 MiB is skipped; the message after it is read. */
 static void test_long_message(void)
 {
     g_autofree char *text = g_strnfill(3 << 20, 'x');
@@ -287,7 +289,10 @@ static void test_long_message(void)
     teardown(&t);
 }
 
-/* The shutdown after a panic makes a recording only if there are new events. */
+/*
+ * A shutdown after a panic causes a second recording only if there are new
+ * events.
+ */
 static void test_same_end(void)
 {
     Test t;
@@ -317,7 +322,10 @@ static void test_same_end(void)
     teardown(&t);
 }
 
-/* The oldest recordings go, but none that the user renamed or put there. */
+/*
+ * If there are too many recordings, the oldest are removed, but not those that
+ * the user renamed or added.
+ */
 static void test_keep(void)
 {
     static const char * const expect[] = {
@@ -376,7 +384,10 @@ static void test_private(void)
     umask(mask);
 }
 
-/* One recorder uses a folder; a killed one's half recording goes. */
+/*
+ * Two recorders cannot use one folder. A recorder that starts removes the
+ * half-written recording of one that was killed.
+ */
 static void test_folder(void)
 {
     const HtFlightOptions options = { .size = HT_REC_QUEUE_MIN };
@@ -406,7 +417,7 @@ static void test_folder(void)
     teardown(&t);
 }
 
-/* Once for each silence; a machine that is paused is not silent. */
+/* Each silence causes one recording; a paused machine is not silent. */
 static void test_silence(void)
 {
     Test t;
@@ -435,8 +446,8 @@ static void in_child(void)
 }
 
 /*
- * While the writer does not get on, the guest is followed; a cause that comes
- * meanwhile is written afterwards, with the events up to then.
+ * While the writer's process is stopped, the guest is still followed. A cause
+ * that comes meanwhile is recorded afterwards, with all events up to its time.
  */
 static void test_disk_hangs(void)
 {
@@ -476,7 +487,7 @@ static char *reply(int fd)
     return g_strdup(buf);
 }
 
-/* Requests that wait together get one recording. */
+/* Requests that wait at the same time get one recording together. */
 static void test_requests(void)
 {
     g_autofree char *none = NULL, *one = NULL, *two = NULL;
@@ -505,7 +516,7 @@ static void test_requests(void)
     g_assert_nonnull(error);
 }
 
-/* A recording that cannot be written is told, and the next one is tried. */
+/* If a recording cannot be written, the client gets an error. */
 static void test_fails(void)
 {
     g_autofree char *text = NULL;
@@ -517,7 +528,7 @@ static void test_fails(void)
     find_ring(&t);
     fd = ht_flight_control_connect(t.dir, &error);
     g_assert_no_error(error);
-    /* a folder that was removed takes no files */
+    /* the recording cannot be written because its folder was removed */
     remove_tree(t.dir);
     while (!writer_of(&t)) {
         poll_once(&t);

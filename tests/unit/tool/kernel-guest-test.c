@@ -29,7 +29,10 @@ static void remove_file(const char *name)
     unlink(path);
 }
 
-/* Ask a guest about a kernel of the bytes "kernel"; @script runs as QEMU */
+/*
+ * Start a helper guest with the kernel "kernel"; @script runs in QEMU's place.
+ * Return its answer.
+ */
 static char *ask(const char *script, unsigned seconds, GError **error)
 {
     g_autofree char *busybox = g_build_filename(dir, "busybox", NULL);
@@ -52,13 +55,13 @@ static void refused(const char *script, unsigned seconds, const char *message)
     g_assert_nonnull(strstr(error->message, message));
 }
 
-/* A guest that prints nothing and does not end is stopped. */
+/* A guest that prints nothing and does not end is stopped after 1 s. */
 static void test_silent(void)
 {
     refused("#!/bin/sh\nexec sleep 1000\n", 1, "takes too long");
 }
 
-/* A guest that printed only a part is stopped, too. */
+/* A guest that prints only a part of its answer is stopped after 1 s. */
 static void test_half(void)
 {
     refused("#!/bin/sh\necho hypertrace-data 100\nexec sleep 1000\n", 1,
@@ -71,7 +74,7 @@ static void test_ends(void)
             "it printed: no such cpu");
 }
 
-/* QEMU can open kernel and file system by the names that it is given. */
+/* QEMU can open the kernel and the initrd by the names on its command line. */
 static void test_answer(void)
 {
     static const char script[] =

@@ -78,7 +78,7 @@ static const struct {
     { "\"%s\", __get_str(name)[0] ? \"some\" : \"none\"", "some" },
     { "\"%lu\", ((unsigned long *)REC->args)[2]", "30" },
     { "\"%d\", *(int *)REC->args", "10" },
-    /* names without a known value, and lists that end with NULL */
+    /* names whose values are unknown, and lists that end with a NULL name */
     { "\"%s\", __print_symbolic(REC->args[0], { NO_SUCH, \"NONE\" },"
       " { 10, \"TEN\" }, { -1, ((void *)0) })", "TEN" },
     { "\"%s\", __print_symbolic(REC->u, { NO_SUCH, \"NONE\" })",
@@ -126,7 +126,7 @@ static void test_prints(void)
     }
 }
 
-/* Records of every size and of random bytes; the sanitizers check each read. */
+/* Print records of every size with random bytes. Sanitizers check each read. */
 static void test_hostile(void)
 {
     unsigned i, k, n;
@@ -149,7 +149,7 @@ static void test_hostile(void)
     }
 }
 
-/* An expression nested too deep is refused without further harm. */
+/* An expression that is nested too deeply is refused. */
 static void test_deep(void)
 {
     g_autoptr(GString) s = g_string_new("\"%d\", ");
@@ -169,7 +169,9 @@ static void test_deep(void)
     g_assert_null(p);
 }
 
-/* A variable whose value is parsed at each use costs no more than the limit. */
+/*
+ * Variables whose values double at each use exceed the limit of work: refused.
+ */
 static void test_expansion(void)
 {
     g_autoptr(GString) s = g_string_new("\"%d\", ({ int a0 = (REC->n);");

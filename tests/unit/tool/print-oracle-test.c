@@ -44,7 +44,7 @@ static const struct {
     { "nvme:nvme_setup_cmd", "functions decode commands" },
 };
 
-/* A format of each kind; see test_own() for how they become events. */
+/* A format of each kind; test_own() makes an event of each. */
 static const char * const own[] = {
     "\"%d %i %u %x %X %o\", REC->s32, REC->s32, REC->u32, REC->u32, REC->u32,"
         " REC->u32",
@@ -117,7 +117,7 @@ static uint64_t random64(void)
     return (uint64_t)g_test_rand_int() << 32 | (uint32_t)g_test_rand_int();
 }
 
-/* Numbers in a format's text, among them the values of its names */
+/* Return the numbers in a format's text, such as the values of its names. */
 static GArray *numbers_of(const HtFtEvent *e)
 {
     GArray *all = g_array_new(false, false, sizeof(uint64_t));
@@ -134,7 +134,10 @@ static GArray *numbers_of(const HtFtEvent *e)
     return all;
 }
 
-/* Fields that count an array's elements must stay within the array. */
+/*
+ * Return whether the format prints arrays whose length is a field: random
+ * values of its fields must be small, to stay within the array.
+ */
 static bool is_counted(const HtFtEvent *e)
 {
     const char *p = g_strstr_len(e->text, e->text_size, "print fmt:");
@@ -152,7 +155,10 @@ static bool has_char(const HtFtEvent *e)
     return g_strstr_len(p, e->text + e->text_size - p, "%c");
 }
 
-/* @edges: also numbers that a format may print in a special way */
+/*
+ * Choose a number; if @edges_too, also one that formats may print in a special
+ * way.
+ */
 static uint64_t random_number(const GArray *pool, bool counted, bool edges_too)
 {
     static const uint64_t edges[] = {
@@ -205,7 +211,7 @@ static void random_bytes(uint8_t *p, size_t size)
     }
 }
 
-/* A record as a kernel could write it; returns its size */
+/* Make a random record as a kernel could write it; return its size. */
 static size_t random_record(const HtFtEvent *e, const GArray *pool,
                             bool counted, bool edges, uint8_t *r)
 {
@@ -266,7 +272,8 @@ typedef struct Oracle {
     unsigned events;
     unsigned unknown;           /* formats without a program */
     unsigned different;         /* formats that differ for random numbers */
-    unsigned edges;             /* formats that differ for edge values only */
+    /* formats that differ only for the numbers in edges[] */
+    unsigned edges;
     unsigned failed;
 } Oracle;
 

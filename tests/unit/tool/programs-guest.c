@@ -110,6 +110,6 @@ int main(int argc, char **argv)
         printf("%" PRIu64 "\n", n[0]);
         fflush(stdout);
     }
-    /* As a guest that is reset: nothing is closed. */
+    /* End without closing the streams, as a guest that is reset. */
     return 0;
 }

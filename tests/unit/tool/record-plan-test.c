@@ -42,7 +42,7 @@ static const struct {
     const char *after;          /* NULL: refused; "": unchanged */
     HtRecordMemory memory;
     HtRecordWords given;
-    const char *message;        /* part of the error or of a reason */
+    const char *message;        /* part of the expected error, or of a reason */
 } rows[] = {
     { "the usual", Q "|-m|512|-kernel|KERNEL|-append|quiet",
       Q "|-m|512|-kernel|KERNEL|-append|quiet " WORDS NODES(394, "0"),
@@ -307,7 +307,10 @@ static void write_config(const Files *f)
     g_free(write_file(f, "config", text, -1));
 }
 
-/* Write a PE program just complete enough: a section .linux with some bytes */
+/*
+ * Write the least that counts as a unified kernel image: a PE file with a
+ * section .linux.
+ */
 static char *write_uki(const Files *f)
 {
     uint8_t image[0x400] = "MZ";
@@ -411,8 +414,8 @@ static void test_rows(void)
 }
 
 /*
- * Pieces of command lines that QEMU accepts together, in each order. "%" is a
- * number that makes ids differ.
+ * Pieces of command lines that QEMU accepts in any combination and order. "%"
+ * stands for a number that makes ids differ.
  */
 static const char * const pieces[] = {
     "-m|1G", "-m|size=1G", "-m|1024", "-m|1048576K", "-m|1024M,slots=2",
@@ -451,7 +454,10 @@ static char *generate(GRand *rand)
     return g_string_free(line, false);
 }
 
-/* Split the command line as the kernel does; the last word is for init. */
+/*
+ * Split a kernel command line as the kernel does; what follows "--" is one
+ * word.
+ */
 static GPtrArray *split(const char *text)
 {
     GPtrArray *words = g_ptr_array_new_with_free_func(g_free);
@@ -477,7 +483,10 @@ static GPtrArray *split(const char *text)
     }
 }
 
-/* @after has all words of @before in order, and @added at the end or between */
+/*
+ * Assert that @after consists of the words of @before in their order, and
+ * those of @added in theirs.
+ */
 static void check_words(const char *before, const char *after,
                         const char *added)
 {
@@ -507,7 +516,9 @@ static uint64_t size_of(const HtQemu *q)
     return bytes;
 }
 
-/* The backend of the machine's memory has the size given by -m. */
+/*
+ * Assert that the backends of the machine's memory have the size given by -m.
+ */
 static void check_memory(const HtRecordPlan *p, const HtQemu *after)
 {
     const char *backend = ht_opts_get(after->machine, "memory-backend");
@@ -530,7 +541,7 @@ static void check_memory(const HtRecordPlan *p, const HtQemu *after)
     g_assert_true(!sum || sum == size_of(after));
 }
 
-/* Apart from the kernel's words and memory, the machine is the same. */
+/* Assert that the machine differs only in the kernel's words and its memory. */
 static void check_machine(const HtQemu *before, const HtQemu *after)
 {
     static const char * const names[] = {
@@ -549,7 +560,7 @@ static void check_machine(const HtQemu *before, const HtQemu *after)
 
         g_assert_cmpstr(a, ==, b);
     }
-    /* two objects with one id are allowed only if the user wrote them */
+    /* an object that was added must not have the id of another object */
     for (i = before->objects->len; i < after->objects->len; i++) {
         const HtOpts *o = after->objects->pdata[i];
 
@@ -557,7 +568,10 @@ static void check_machine(const HtQemu *before, const HtQemu *after)
     }
 }
 
-/* Words of the command line stay, except those that hold the kernel's words. */
+/*
+ * Assert that arguments of QEMU are unchanged, except those that contain the
+ * kernel's words.
+ */
 static void check_argv(const HtQemu *before, const HtQemu *after)
 {
     unsigned i;
@@ -611,7 +625,10 @@ static void test_generated(void)
     remove_files(&f);
 }
 
-/* The kernel's rules for its command line (lib/cmdline.c) */
+/*
+ * Promise: words are added to a kernel command line by the kernel's rules
+ * (lib/cmdline.c).
+ */
 static void test_kernel_words(void)
 {
     static const struct {
@@ -786,8 +803,9 @@ static const struct {
 };
 
 /*
- * Functions become the kernel's own words, after those of the main buffer, and
- * no value can add a word of its own.  Only this test proves it for each form.
+ * Options for functions become words of the kernel's command line, after those
+ * of the main buffer. No value of an option can add a word of its own. Only
+ * this test proves this for each form of an option.
  */
 static void test_functions(void)
 {

@@ -15,7 +15,7 @@
 #define RINGS   40
 #define NR      8
 
-/* A guest's memory with rings, each in a part of its own */
+/* A guest's memory, which holds each ring in a part of its own */
 typedef struct Test {
     FtGuest g[RINGS];
     HtFtMem mem;
@@ -46,7 +46,10 @@ static int read_mem(void *opaque, uint64_t offset, void *buf, size_t len)
             memcpy(buf, g->mem + offset, len);
         }
     }
-    /* a read past the part before: that part was found without this one */
+    /*
+     * The session has read the end of the first part without this part: let
+     * this part appear.
+     */
     if (offset == t->appears && len > 8) {
         fg_put32(&t->g[0], t->appears, FG_MAGIC);
         t->appears = 0;
@@ -116,7 +119,7 @@ static void events(Test *t, unsigned ring, unsigned n)
     }
 }
 
-/* Count the recorded events of each boot */
+/* Count a recording's events by boot; return the number of all events. */
 static unsigned recorded(const Test *t, unsigned *boots, unsigned max)
 {
     g_autoptr(GError) error = NULL;
@@ -137,7 +140,7 @@ static unsigned recorded(const Test *t, unsigned *boots, unsigned max)
     return all;
 }
 
-/* Poll until the ring is in the recording. */
+/* Write an event before each poll until the session records the ring. */
 static void find(Test *t, unsigned ring, unsigned *written)
 {
     unsigned i;
@@ -154,7 +157,7 @@ static void find(Test *t, unsigned ring, unsigned *written)
     g_assert_not_reached();
 }
 
-/* The ring's memory is reused: any content is tolerated. */
+/* If a ring's memory is used for other data, the session drops the ring. */
 static void test_gone(void)
 {
     unsigned boots[4], first = 0, second = 0;
@@ -176,7 +179,9 @@ static void test_gone(void)
     g_assert_cmpuint(recorded(&t, boots, 4), ==, first + second);
     g_assert_cmpuint(boots[0], ==, first);
     g_assert_cmpuint(boots[1], ==, second);
-    /* a boot that makes another ring at the first one's place */
+    /*
+     * the next boot makes a ring of another size at the place of the first one
+     */
     fg_clear(&t.g[0]);
     make_ring(&t, 0, 2 * MIB, NR / 2);
     t.ns = 1000;
@@ -187,7 +192,7 @@ static void test_gone(void)
     teardown(&t);
 }
 
-/* Each boot puts its ring elsewhere and leaves the old one in memory. */
+/* Each boot makes its ring at a new place and leaves the old ring in memory. */
 static void test_many(void)
 {
     unsigned boots[RINGS + 1], written[RINGS] = { 0 }, i;
@@ -212,7 +217,10 @@ static void test_many(void)
     teardown(&t);
 }
 
-/* A ring of two processors, whose parts are at multiples of 2 MiB */
+/*
+ * Make a ring of two processors; each one's part begins at a multiple of 2
+ * MiB.
+ */
 static FtGuest *make_parts(Test *t)
 {
     FtGuest *g = &t->g[0];
@@ -224,7 +232,7 @@ static FtGuest *make_parts(Test *t)
     return g;
 }
 
-/* Both processors write: the events belong to one ring and one boot. */
+/* Assert that events of both processors belong to one ring and one boot. */
 static void follow_parts(Test *t)
 {
     unsigned boots[2], i;
@@ -241,7 +249,10 @@ static void follow_parts(Test *t)
     g_assert_cmpuint(recorded(t, boots, 2), ==, 20);
 }
 
-/* A ring under construction: only the part at @part is visible. */
+/*
+ * The first poll finds a ring under construction: one of its two parts is
+ * missing.
+ */
 static void test_half_made(gconstpointer part)
 {
     uint64_t hidden = 6 * MIB - GPOINTER_TO_SIZE(part);
@@ -257,9 +268,9 @@ static void test_half_made(gconstpointer part)
 }
 
 /*
- * The second part appears just after the first was found, and a search of all
- * places finds it at once.  The moment of its creation decides whether it is
- * found together with the first.
+ * The second part of a ring appears just after the search has found the first.
+ * A search of all places may find the second part alone: it must still join
+ * the first.
  */
 static void test_made_meanwhile(void)
 {
@@ -282,7 +293,10 @@ static void test_made_meanwhile(void)
     }
 }
 
-/* A ring is recorded although copies in a page cache first fill all slots */
+/*
+ * A ring is recorded even if copies of rings, as in a page cache, fill all
+ * slots first.
+ */
 static void test_copies(void)
 {
     unsigned written = 0, i;
@@ -310,7 +324,8 @@ static char *info_text(const Test *t)
 }
 
 /*
- * A new boot at each poll: info neither grows forever nor is written each time
+ * If each poll finds a new boot, info has a bounded size and is written
+ * rarely.
  */
 static void test_boots(void)
 {
@@ -326,7 +341,7 @@ static void test_boots(void)
     for (i = 0; i < 6000; i++) {
         fg_boot(&t.g[0], 0, false, UINT64_C(0xffff900000000000) + i * 4096);
         t.ns = (1 + i % 2) * SECOND + (i + 1) * 10007;
-        /* a lower count than before proves another boot */
+        /* two events: the lower count proves another boot */
         events(&t, 0, 1);
         if (i == 500) {
             g_free(text);
@@ -337,7 +352,7 @@ static void test_boots(void)
         look(&t);
         if (i == 520) {
             later = info_text(&t);
-            /* at most once in 100 polls of 10 ms */
+            /* info is written at most once in 100 polls of 10 ms */
             g_assert_true(!strcmp(text, later) ||
                           !strstr(later, "text-521="));
         }
@@ -354,7 +369,9 @@ static void test_boots(void)
     teardown(&t);
 }
 
-/* A poll is bounded although more events wait; the final one takes all. */
+/*
+ * A poll is bounded even if more events wait; the last poll takes all of them.
+ */
 static void test_more(void)
 {
     unsigned i, n = HT_FT_LOOK_MAX / 4016 * 5 / 4;
@@ -382,7 +399,7 @@ static void test_more(void)
     teardown(&t);
 }
 
-/* A recording stops at its maximum size and reports it. */
+/* A recording stops at the size of --max-size and reports it. */
 static void test_max(void)
 {
     g_autoptr(GError) error = NULL;
@@ -409,7 +426,7 @@ static void test_max(void)
     teardown(&t);
 }
 
-/* A ring that is not at a multiple of 2 MiB is found, too: ... */
+/* A ring that is not at a multiple of 2 MiB is found by a slower search. */
 static void test_anywhere(void)
 {
     unsigned written = 0;
@@ -423,7 +440,7 @@ static void test_anywhere(void)
     teardown(&t);
 }
 
-/* ... at the end, if not before, ... */
+/* If no earlier poll finds such a ring, the last one does. */
 static void test_anywhere_last(void)
 {
     Test t;
@@ -439,7 +456,10 @@ static void test_anywhere_last(void)
     teardown(&t);
 }
 
-/* ... and at once if the user gave its address. */
+/*
+ * A ring at any address is found at once if the user gave its physical
+ * address. The offset may be less by @less GiB.
+ */
 static void test_where_said(gconstpointer less)
 {
     Test t;

@@ -23,7 +23,10 @@ static int make_file(uint64_t size)
     return fd;
 }
 
-/* Reserve room that ends in a hole, so that no neighbor is joined */
+/*
+ * Reserve address space before a hole, so that no neighbouring mapping is
+ * joined.
+ */
 static uint8_t *make_room(void)
 {
     uint8_t *p = mmap(NULL, SIZE + 4 * MIB, PROT_NONE,
@@ -61,7 +64,10 @@ static const HtSourceRange *range_at(const HtSource *s, const void *p)
     return found;
 }
 
-/* In a file, multiples of 2 MiB are offsets of the file. */
+/*
+ * A range that is mapped from a file has its place (@at) by the offset in the
+ * file.
+ */
 static void test_file_place(void)
 {
     uint8_t *room = make_room(), *p = room + 4096;
@@ -100,8 +106,8 @@ static void test_anonymous_place(void)
 }
 
 /*
- * Two sources of a process are the same only if their memory is the same; then
- * a recorder continues its searches.  Only this test proves it.
+ * Two sources of one process are the same only if their memory is the same. If
+ * so, a recorder continues its searches. Only this test proves it.
  */
 static void test_same(void)
 {
@@ -124,7 +130,10 @@ static void test_same(void)
     munmap(other, SIZE);
 }
 
-/* Check that a part of a range is a piece of the memory, too */
+/*
+ * Return whether a piece of the source begins at @at and ends with the range
+ * @r.
+ */
 static bool is_begin(const HtSource *s, const HtSourceRange *r, uint64_t at)
 {
     uint64_t offset, size, phys;
@@ -141,8 +150,8 @@ static bool is_begin(const HtSource *s, const HtSourceRange *r, uint64_t at)
 }
 
 /*
- * Mappings that madvise() split are still one piece of memory.  If the memory
- * is anonymous, a guest's RAM may also begin with the second line.
+ * Mappings that madvise() split are joined to one range. In anonymous memory,
+ * a guest's RAM may also begin where the second mapping does.
  */
 static void test_joined(void)
 {
@@ -164,7 +173,10 @@ static void test_joined(void)
         g_assert_cmpuint(r->from, ==, (uintptr_t)p);
         g_assert_cmpuint(r->size, ==, SIZE);
         g_assert_cmpint(is_begin(s, r, r->at + 4 * MIB), ==, !shared);
-        /* other pages of the file are separate memory */
+        /*
+         * other pages of the file next to it in memory are a range of their
+         * own
+         */
         if (shared) {
             g_assert_true(mmap(p, 2 * MIB, PROT_READ | PROT_WRITE,
                                MAP_FIXED | MAP_SHARED, fd, 8 * MIB) == p);
@@ -182,8 +194,8 @@ static void test_joined(void)
 
 /*
  * Two nodes of a guest's RAM are one piece, which is read across their border,
- * also if other memory lies directly before the first node.  While the file is
- * mapped in part only, there is no RAM.
+ * even if other memory lies directly before the first node. While the file of
+ * the second node is only partly mapped, there is no RAM.
  */
 static void test_nodes(void)
 {
@@ -220,7 +232,7 @@ static void test_nodes(void)
     munmap(q, SIZE);
 }
 
-/* Memory read through its file is not read again through the process. */
+/* Memory that is read through its file is left out of the process's memory. */
 static void test_others(void)
 {
     uint8_t *p = make_room();

@@ -49,7 +49,7 @@ static void test_escape(void)
     check_escape(HT_ESCAPE_JSON, "</script>", 9, "\\u003c/script\\u003e");
 }
 
-/* Any bytes are escaped to UTF-8 without control characters. */
+/* Promise: any bytes are escaped to valid UTF-8 without control characters. */
 static void test_escape_random(void)
 {
     unsigned i, k, how;
@@ -123,7 +123,7 @@ static void test_protobuf(void)
     ht_pb_end(b, outer);
     check_bytes(b, "\x1a\x06\x0a\x04\x12\x02" "ab", 8);
 
-    /* sizes that need a second byte, in both messages */
+    /* both messages are so long that their sizes need two bytes */
     g_byte_array_set_size(b, 0);
     outer = ht_pb_begin(b, 3);
     inner = ht_pb_begin(b, 1);
@@ -192,7 +192,9 @@ static void test_output_file(void)
     check_content(path, "New");
     g_assert_cmpuint(entries(dir), ==, 1);
 
-    /* an existing path that is not a file is left alone */
+    /*
+     * if the path is a folder, the output is refused and the folder unchanged
+     */
     g_assert_false(ht_output_file(&o, dir, &error));
     g_assert_nonnull(strstr(error->message, "not a regular file"));
     g_clear_error(&error);
@@ -203,7 +205,7 @@ static void test_output_file(void)
     g_rmdir(dir);
 }
 
-/* A signal that ends the process leaves no file behind. */
+/* If a signal ends the process, its unfinished output file is removed. */
 static void test_output_signal(void)
 {
     g_autofree char *dir = new_dir();
