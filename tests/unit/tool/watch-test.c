@@ -212,6 +212,33 @@ static void test_no_more(void)
     remove_tree(top);
 }
 
+/* A recording that was made before the clock was set back is the oldest. */
+static void test_clock(void)
+{
+    g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
+    g_autofree char *a = g_build_filename(top, "u", "a", NULL);
+    g_autofree char *b = g_build_filename(top, "u", "b", NULL);
+    int64_t now = g_get_real_time() / G_USEC_PER_SEC;
+    g_autoptr(GError) error = NULL;
+    uint64_t bytes = 0;
+    int dir;
+
+    g_assert_cmpint(g_mkdir_with_parents(a, 0700), ==, 0);
+    g_assert_cmpint(g_mkdir_with_parents(b, 0700), ==, 0);
+    make_recording(a, 1, 40, now + 1000000);
+    make_recording(a, 2, 40, now + 2000000);
+    make_recording(b, 1, 40, now - 1000000);
+    make_recording(b, 2, 40, now);
+    dir = ht_watch_disk_open(top, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(ht_watch_disk_trim(dir, 90 * KIB, 10 * KIB), ==,
+                     80 * KIB);
+    g_assert_cmphex(numbers(a, &bytes), ==, 0);
+    g_assert_cmphex(numbers(b, &bytes), ==, 1 << 1 | 1 << 2);
+    close(dir);
+    remove_tree(top);
+}
+
 /* A user may replace a folder by a link to one of another user. */
 static void test_links(void)
 {
@@ -246,6 +273,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watch/names", test_names);
     g_test_add_func("/watch/trim", test_trim);
     g_test_add_func("/watch/no-more", test_no_more);
+    g_test_add_func("/watch/clock", test_clock);
     g_test_add_func("/watch/links", test_links);
     return g_test_run();
 }

@@ -26,6 +26,8 @@
 /* Number of events in a poll from which on the next pauses are shorter */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
+/* Number of events in a poll below which a guest is idle */
+#define IDLE_EVENTS     50
 /* Multiple of --wait for which an unfinished search may go on */
 #define LONG            20
 /*
@@ -476,12 +478,17 @@ static bool gives_up(Run *run, uint64_t t)
     return run->gave_up || run->r->again;
 }
 
-/* Wait until the next poll, which comes sooner while there are many events. */
+/*
+ * Wait until the next poll, which comes sooner while there are many events. A
+ * flight recorder of a process that is idle polls half as often.
+ */
 static void wait_for_poll(Run *run)
 {
     uint64_t events = ht_session_stats(run->session).events;
-    uint32_t us = events - run->events < BUSY_EVENTS ? run->r->poll_us :
-                  MAX(run->r->poll_us / BUSY_PART, 1);
+    uint64_t n = events - run->events;
+    uint32_t us = n >= BUSY_EVENTS ? MAX(run->r->poll_us / BUSY_PART, 1) :
+                  n < IDLE_EVENTS && run->flight && !run->child ?
+                  2 * run->r->poll_us : run->r->poll_us;
     const struct timespec pause = { us / 1000000, us % 1000000 * 1000 };
 
     run->events = events;

@@ -17,6 +17,11 @@
 #include "record/flight-dir.h"
 #include "watch/disk.h"
 
+/*
+ * A recording of the future was made before the host's clock was set back: it
+ * is older than all others. In seconds
+ */
+#define FUTURE      (INT64_C(1) << 40)
 /* Limit for entries of a folder, which its user can create */
 #define ENTRIES_MAX 100000
 
@@ -141,6 +146,7 @@ typedef struct Listing {
 static void add_recording(int fd, const char *name, void *opaque)
 {
     Listing *l = opaque;
+    int64_t now = g_get_real_time() / G_USEC_PER_SEC;
     int sub = ht_flight_dir_number(name) ? open_folder(fd, name) : -1;
     struct stat st;
 
@@ -150,7 +156,7 @@ static void add_recording(int fd, const char *name, void *opaque)
         r->vm = g_strdup(l->prefix);
         r->name = g_strdup(name);
         r->number = ht_flight_dir_number(name);
-        r->time = st.st_mtim.tv_sec;
+        r->time = st.st_mtim.tv_sec - (st.st_mtim.tv_sec > now ? FUTURE : 0);
         for_each(sub, add_size, &r->bytes);
         g_ptr_array_add(l->all, r);
     }
