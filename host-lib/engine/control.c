@@ -7,6 +7,35 @@
 #include "hypertrace/control.h"
 #include "hypertrace/thread.h"
 
+void ht_caps_swap(struct ht_caps *to, const struct ht_caps *from)
+{
+    *to = (struct ht_caps) {
+        .magic = ht_le32(from->magic),
+        .version = ht_le32(from->version),
+        .channel = ht_le32(from->channel),
+        .mode = ht_le32(from->mode),
+        .ring_offset = ht_le64(from->ring_offset),
+        .streams = ht_le32(from->streams),
+        .packet_size = ht_le32(from->packet_size),
+        .packets = ht_le32(from->packets),
+        .batch = ht_le32(from->batch),
+        .flush_ms = ht_le32(from->flush_ms),
+        .max_gap = ht_le32(from->max_gap),
+        .clock_hz = ht_le64(from->clock_hz),
+        .epoch = ht_le64(from->epoch),
+        .ring_stride = ht_le64(from->ring_stride),
+        .doorbell_offset = ht_le32(from->doorbell_offset),
+        .doorbell_stride = ht_le32(from->doorbell_stride),
+        .mailbox_offset = ht_le32(from->mailbox_offset),
+        .mailbox_size = ht_le32(from->mailbox_size),
+        .max_classes = ht_le32(from->max_classes),
+        .max_message = ht_le32(from->max_message),
+        .enable_offset = ht_le64(from->enable_offset),
+        .enable_seq = ht_le32(from->enable_seq),
+        .counter = ht_le32(from->counter),
+    };
+}
+
 static void G_GNUC_PRINTF(2, 3) guest_error(HtControl *c, const char *fmt, ...)
 {
     va_list ap;

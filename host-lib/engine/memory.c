@@ -7,6 +7,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
+#include "hypertrace/control.h"
 #include "hypertrace/memory.h"
 #include "hypertrace/streams.h"
 #include "hypertrace/thread.h"
@@ -137,36 +138,6 @@ static uint32_t layout(struct ht_caps *c, uint64_t size)
     room = size - c->ring_offset;
     streams = room / c->ring_stride;
     return MIN(streams, HT_STREAMS_MAX);
-}
-
-/* Convert between the host's byte order and the memory's */
-static void swap_caps(struct ht_caps *to, const struct ht_caps *from)
-{
-    *to = (struct ht_caps) {
-        .magic = ht_le32(from->magic),
-        .version = ht_le32(from->version),
-        .channel = ht_le32(from->channel),
-        .mode = ht_le32(from->mode),
-        .ring_offset = ht_le64(from->ring_offset),
-        .streams = ht_le32(from->streams),
-        .packet_size = ht_le32(from->packet_size),
-        .packets = ht_le32(from->packets),
-        .batch = ht_le32(from->batch),
-        .flush_ms = ht_le32(from->flush_ms),
-        .max_gap = ht_le32(from->max_gap),
-        .clock_hz = ht_le64(from->clock_hz),
-        .epoch = ht_le64(from->epoch),
-        .ring_stride = ht_le64(from->ring_stride),
-        .doorbell_offset = ht_le32(from->doorbell_offset),
-        .doorbell_stride = ht_le32(from->doorbell_stride),
-        .mailbox_offset = ht_le32(from->mailbox_offset),
-        .mailbox_size = ht_le32(from->mailbox_size),
-        .max_classes = ht_le32(from->max_classes),
-        .max_message = ht_le32(from->max_message),
-        .enable_offset = ht_le64(from->enable_offset),
-        .enable_seq = ht_le32(from->enable_seq),
-        .counter = ht_le32(from->counter),
-    };
 }
 
 /* Files -------------------------------------------------------------------- */
@@ -494,7 +465,7 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
         ht_memory_free(m);
         return NULL;
     }
-    swap_caps(&le, &m->caps);
+    ht_caps_swap(&le, &m->caps);
     memcpy(&m->page->caps, &le, sizeof(le));
     if (!begin(m, hz, error)) {
         ht_memory_free(m);
@@ -524,7 +495,7 @@ HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error)
         return NULL;
     }
     memcpy(&le, &m->page->caps, sizeof(le));
-    swap_caps(&m->caps, &le);
+    ht_caps_swap(&m->caps, &le);
     if (!caps_valid(&m->caps, m->size)) {
         set_error(error, m->caps.magic != HT_MAGIC ?
                   "the memory was not made by hypertrace" :

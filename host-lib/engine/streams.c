@@ -457,6 +457,25 @@ static bool work(HtStream *s, bool force)
     return progress;
 }
 
+/* Start a new clock when all streams that a reset closed are dated.  Worker */
+static void resample(HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        HtStream *s = &a->stream[i];
+
+        if (ht_stream_phase(s) == HT_PHASE_OPEN &&
+            ht_atomic_read(&s->want_close)) {
+            return;
+        }
+    }
+    if (a->cfg.resampled) {
+        a->cfg.resampled(a->cfg.opaque);
+    }
+    ht_atomic_set(&a->resample, false);
+}
+
 /* Report device-wide discards by any open stream.  Context: worker */
 static void tell_discarded(HtStreams *a)
 {
@@ -494,22 +513,52 @@ bool ht_streams_work(HtStreams *a, bool force)
         }
         progress |= did;
     }
+    if (ht_atomic_read(&a->resample)) {
+        resample(a);
+    }
     return progress;
 }
 
-bool ht_streams_resample(HtStreams *a)
+bool ht_streams_turn(HtStreams *a, bool *again)
 {
-    uint32_t i;
+    /* Pairs with the store-release in ht_streams_flush(). */
+    uint64_t flush = ht_atomic_load_acquire(&a->flush_wanted);
+    bool flushing, progress = false;
+    unsigned rounds = 0;
 
-    for (i = 0; i < a->cfg.count; i++) {
-        HtStream *s = &a->stream[i];
-
-        if (ht_stream_phase(s) == HT_PHASE_OPEN &&
-            ht_atomic_read(&s->want_close)) {
-            return false;
+    if (a->flush_next == a->flush_done) {
+        a->flush_next = flush;
+        a->flush_polled = a->polled;
+    }
+    flushing = a->flush_next != a->flush_done;
+    a->more = false;
+    /* Bounded: the owner's other handlers must run as well. */
+    while (ht_streams_work(a, flushing) && ++rounds < HT_STREAMS_ROUNDS) {
+        progress = true;
+        /*
+         * A producer that runs has committed again by now.  Following it
+         * through its packet would cost it a cache miss every few events.  The
+         * end of the packet, polling or a timer will start another turn.
+         */
+        if (a->more || (a->cfg.arms && !flushing && !ht_streams_behind(a))) {
+            break;
         }
     }
-    return true;
+    *again = rounds == HT_STREAMS_ROUNDS || a->more;
+    if (!*again) {
+        a->flush_next = flush;
+    }
+    /*
+     * Producers that never pause must not delay a flush: the events committed
+     * before it fit a ring or a queue, so a bounded number of passes suffices.
+     */
+    if (a->flush_next != a->flush_done &&
+        (!*again || a->polled - a->flush_polled >
+                    (uint64_t)a->cfg.passes * a->cfg.count)) {
+        /* Pairs with the load-acquire in ht_streams_flush(). */
+        ht_atomic_store_release(&a->flush_done, a->flush_next);
+    }
+    return progress;
 }
 
 bool ht_streams_any_open(const HtStreams *a)
@@ -582,7 +631,7 @@ static enum ht_status open_again(HtStream *s, uint64_t instance)
 /*
  * Find a free stream.  A stream that is being closed is free soon.
  *
- * Returns: NULL with @status set if there is none
+ * Returns: the stream; NULL with @status set if no stream is free
  */
 static HtStream *find_free(HtStreams *a, uint32_t index, enum ht_status *status)
 {
@@ -761,12 +810,12 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
             a->flush_given++;
         }
         ht_put_le32(&m->ticket, (uint32_t)a->flush_given);
-        /* Pairs with the load-acquire in the worker. */
+        /* Pairs with the load-acquire in ht_streams_turn(). */
         ht_atomic_store_release(&a->flush_wanted, a->flush_given);
         a->cfg.kick(a->cfg.opaque);
         return HT_STATUS_BUSY;
     }
-    /* Pairs with the store-release in the worker. */
+    /* Pairs with the store-release in ht_streams_turn(). */
     done = ht_atomic_load_acquire(&a->flush_done);
     return (int32_t)((uint32_t)done - ticket) >= 0 ? HT_STATUS_OK :
                                                      HT_STATUS_BUSY;

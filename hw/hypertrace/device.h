@@ -126,8 +126,6 @@ void ht_control_takeover(HypertraceDevice *dev);
 
 /* regs.c: BAR0 */
 extern const MemoryRegionOps ht_regs_ops;
-/* Also used for the virtio config space */
-void ht_caps_to_le(const struct ht_caps *host, struct ht_caps *le);
 #define HT_REGS_DOORBELL    HT_MAP_ALIGN
 uint64_t ht_regs_size(const HypertraceDevice *dev);
 

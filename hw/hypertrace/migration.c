@@ -176,7 +176,7 @@ static int state_post_load(void *opaque, int version_id)
     /* Tickets given after the snapshot was taken are complete by now. */
     if (m->flush_wanted > dev->streams.flush_given) {
         dev->streams.flush_given = m->flush_wanted;
-        /* Pairs with the load-acquire in worker_work(). */
+        /* Pairs with the load-acquire in ht_streams_turn(). */
         qatomic_store_release(&dev->streams.flush_wanted, m->flush_wanted);
     }
     state_free(m);

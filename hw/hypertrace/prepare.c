@@ -226,35 +226,6 @@ static void fill_caps(HypertraceDevice *dev)
     }
 }
 
-void ht_caps_to_le(const struct ht_caps *h, struct ht_caps *le)
-{
-    *le = (struct ht_caps) {
-        .magic = cpu_to_le32(h->magic),
-        .version = cpu_to_le32(h->version),
-        .channel = cpu_to_le32(h->channel),
-        .mode = cpu_to_le32(h->mode),
-        .ring_offset = cpu_to_le64(h->ring_offset),
-        .streams = cpu_to_le32(h->streams),
-        .packet_size = cpu_to_le32(h->packet_size),
-        .packets = cpu_to_le32(h->packets),
-        .batch = cpu_to_le32(h->batch),
-        .flush_ms = cpu_to_le32(h->flush_ms),
-        .max_gap = cpu_to_le32(h->max_gap),
-        .clock_hz = cpu_to_le64(h->clock_hz),
-        .epoch = cpu_to_le64(h->epoch),
-        .ring_stride = cpu_to_le64(h->ring_stride),
-        .doorbell_offset = cpu_to_le32(h->doorbell_offset),
-        .doorbell_stride = cpu_to_le32(h->doorbell_stride),
-        .mailbox_offset = cpu_to_le32(h->mailbox_offset),
-        .mailbox_size = cpu_to_le32(h->mailbox_size),
-        .max_classes = cpu_to_le32(h->max_classes),
-        .max_message = cpu_to_le32(h->max_message),
-        .enable_offset = cpu_to_le64(h->enable_offset),
-        .enable_seq = cpu_to_le32(h->enable_seq),
-        .counter = cpu_to_le32(h->counter),
-    };
-}
-
 static uint64_t clock_bound(void *opaque)
 {
     return ht_clock_bound_ns(opaque);

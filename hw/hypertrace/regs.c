@@ -28,7 +28,7 @@ static uint64_t ht_regs_read(void *opaque, hwaddr addr, unsigned size)
 
     BQL_LOCK_GUARD();
     if (addr + size <= sizeof(caps)) {
-        ht_caps_to_le(&dev->caps, &caps);
+        ht_caps_swap(&caps, &dev->caps);
         return ldn_le_p((uint8_t *)&caps + addr, size);
     }
     return 0;

@@ -85,6 +85,14 @@ static void stream_closed(HtStream *s)
     ht_dispatch_release(dev->dispatch, &s->fill);
 }
 
+/* A reset has ended: the guest's counter may have started again. */
+static void resampled(void *opaque)
+{
+    HypertraceDevice *dev = opaque;
+
+    ht_guest_clock_sample(&dev->clock.guest, true);
+}
+
 /*
  * Read RAM only, so that no device is accessed.  (The functions for single
  * words access devices whatever the attributes are.)
@@ -120,6 +128,8 @@ void ht_device_streams_init(HypertraceDevice *dev)
         },
         .opening_ns = HT_OPENING_NS,
         .instances = &dev->trace->instances,
+        .arms = channel->arms,
+        .passes = channel->uses_ring ? dev->conf.packets : VIRTQUEUE_MAX_SIZE,
         .consume = channel->consume,
         .room = has_room,
         .clock = update_clock,
@@ -131,6 +141,7 @@ void ht_device_streams_init(HypertraceDevice *dev)
         .opened = stream_opened,
         .stopped = stream_stopped,
         .closed = stream_closed,
+        .resampled = resampled,
         .read = read_ram,
         .memory_bad = memory_bad,
         .opaque = dev,

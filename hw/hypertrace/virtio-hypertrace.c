@@ -53,7 +53,7 @@ static void hypertrace_get_config(VirtIODevice *vdev, uint8_t *config)
 {
     struct ht_caps caps;
 
-    ht_caps_to_le(&HYPERTRACE_DEVICE(vdev)->caps, &caps);
+    ht_caps_swap(&caps, &HYPERTRACE_DEVICE(vdev)->caps);
     memcpy(config, &caps, sizeof(caps));
 }
 

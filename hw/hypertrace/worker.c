@@ -23,9 +23,6 @@
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
-/* Maximum number of passes in one turn, so that other handlers run */
-#define ROUNDS_MAX 16
-
 /*
  * Begin a turn in the IOThread.  The device may have been stopped or unplugged
  * since the event loop chose to call the handler.
@@ -104,70 +101,14 @@ static void worker_start_timer(HypertraceDevice *dev)
     }
 }
 
-/* Maximum passes over all streams until a flush is complete */
-static unsigned flush_passes_max(HypertraceDevice *dev)
-{
-    /* A pass takes a packet of each stream; a ring or queue holds this many. */
-    return dev->channel->uses_ring ? dev->conf.packets : VIRTQUEUE_MAX_SIZE;
-}
-
-/* Work once on each stream, then change the clock if that is due */
-static bool worker_pass(HypertraceDevice *dev, bool force)
-{
-    HtStreams *a = &dev->streams;
-    bool progress = ht_streams_work(a, force);
-
-    if (qatomic_read(&a->resample) && ht_streams_resample(a)) {
-        ht_guest_clock_sample(&dev->clock.guest, true);
-        qatomic_set(&a->resample, false);
-    }
-    return progress;
-}
-
 /* Context: worker */
 static void worker_work(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
-    HtStreams *a = &dev->streams;
-    /* Pairs with the store-release in ht_streams_flush(). */
-    uint64_t flush = qatomic_load_acquire(&a->flush_wanted);
-    unsigned rounds = 0;
-    bool flushing;
 
-    if (w->flush_next == a->flush_done) {
-        w->flush_next = flush;
-        w->flush_polled = a->polled;
-    }
-    flushing = w->flush_next != a->flush_done;
-    a->more = false;
-    /* Bounded: the timer and other handlers must run as well. */
-    while (worker_pass(dev, flushing) && ++rounds < ROUNDS_MAX) {
-        w->progress = true;
-        /*
-         * A producer that runs has committed again by now.  Following it
-         * through its packet would cost it a cache miss every few events.  The
-         * end of the packet, polling or the timer will run this again.
-         */
-        if (a->more ||
-            (dev->channel->arms && !flushing && !ht_streams_behind(a))) {
-            break;
-        }
-    }
-    w->again = rounds == ROUNDS_MAX || a->more;
+    w->progress |= ht_streams_turn(&dev->streams, &w->again);
     if (w->again) {
         ht_worker_kick(dev);
-    } else {
-        w->flush_next = flush;
-    }
-    /*
-     * Producers that never pause must not delay a flush: the events committed
-     * before it fit a ring or a queue, so a bounded number of passes suffices.
-     */
-    if (w->flush_next != a->flush_done &&
-        (!w->again || a->polled - w->flush_polled >
-                      flush_passes_max(dev) * dev->conf.streams)) {
-        /* Pairs with the load-acquire in ht_streams_flush(). */
-        qatomic_store_release(&a->flush_done, w->flush_next);
     }
     qatomic_set(&w->starved, !ht_dispatch_room(dev->dispatch));
     if (!dev->channel->uses_ring) {
@@ -434,7 +375,7 @@ static void worker_settle(HypertraceDevice *dev)
 
     dev->worker.settling = true;
     worker_allow(dev, true);
-    for (i = 0; i <= flush_passes_max(dev) / ROUNDS_MAX + 1; i++) {
+    for (i = 0; i <= dev->streams.cfg.passes / HT_STREAMS_ROUNDS + 1; i++) {
         dev->worker.progress = false;
         worker_work(dev);
         if (!dev->worker.progress) {

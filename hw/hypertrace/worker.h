@@ -33,8 +33,6 @@ typedef struct HtWorker {
     bool starved;               /* no sink has room; see sinks_have_room() */
 
     /* worker, with @lock */
-    uint64_t flush_next;        /* ticket of the flush under way */
-    uint64_t flush_polled;      /* HtStreams.polled when it began */
     bool polling;
     bool progress;              /* since the last tick of the timer */
     unsigned quiet;             /* ticks without progress */

@@ -4,8 +4,7 @@
  * committed before are delivered, and the final count of losses is reported
  *
  * The vCPU emits and executes control messages (host-lib/engine/streams.c, with
- * the BQL); the IOThread is worker_work() of hw/hypertrace/worker.c, with work()
- * of streams.c.
+ * the BQL); the IOThread is ht_streams_turn() of streams.c, with work().
  * -DVIRTIO: there is no ring from which to read the final count.  The
  * IOThread's words for the vCPU are plain variables here; mutants swap their
  * order. -DM_... are mutants; run.sh ensures that none passes.

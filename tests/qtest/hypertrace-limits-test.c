@@ -12,10 +12,10 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* Copied from hw/hypertrace/device.h */
+/* Copied from hw/hypertrace/virtio-hypertrace.c */
 #define LOG_LINES       10
 
-/* Copied from hw/hypertrace/device.h: values for up to 64 streams */
+/* Copied from hypertrace/streams.h: values for up to 64 streams */
 #define OPENINGS_BURST      256
 #define OPENING_INTERVAL_US 10000
 

@@ -17,6 +17,12 @@
 #define HT_CONTROL_TURN_NS  INT64_C(50000)
 
 /**
+ * ht_caps_swap: convert capabilities between the host's and the guest's byte
+ * order
+ */
+void ht_caps_swap(struct ht_caps *to, const struct ht_caps *from);
+
+/**
  * HtControlOps: the part of the messages that the owner executes
  * @added: a class was registered for the first time; may be NULL
  * @open: HT_MSG_STREAM_OPEN, if the owner has more to check than

@@ -52,6 +52,9 @@
 #define HT_OPENING_NS               INT64_C(10000000)
 #define HT_OPENINGS_BURST(streams)  MAX(4 * (int64_t)(streams), 256)
 
+/* Maximum number of passes over all streams in one turn */
+#define HT_STREAMS_ROUNDS           16
+
 typedef struct HtStreams HtStreams;
 
 typedef enum HtStreamPhase {
@@ -115,6 +118,9 @@ typedef struct HtStream {
  * @opening_ns: interval of openings, as HT_OPENING_NS; 0: no limit
  * @instances: number of the last instance of the trace; control
  * @inline_work: see above
+ * @arms: producers kick only after ht_streams_arm()
+ * @passes: passes after which everything is consumed that was committed or
+ *          handed over before: packets of a ring, or buffers of a queue
  * @consume: consume up to a packet of a stream; unless @force, only if a sink
  *           has room.  Returns the number of bytes or buffers.  Worker; takes
  *           the stream's lock
@@ -134,6 +140,8 @@ typedef struct HtStream {
  * @stopped: an instance was stopped: consumer.why says why; may be NULL.
  *           HtStream.lock
  * @closed: the instance has ended; may be NULL.  HtStream.lock
+ * @resampled: all streams are dated after HtStreams.resample was set; may be
+ *             NULL.  Worker
  * @read: read the guest's RAM; returns false if there is no RAM; only for
  *        ht_stream_fetch(), as the next
  * @memory_bad: the memory of a stream is not as the guest said
@@ -145,6 +153,8 @@ typedef struct HtStreamsConfig {
     int64_t opening_ns;
     uint64_t *instances;
     bool inline_work;
+    bool arms;
+    unsigned passes;
     size_t (*consume)(HtStream *s, bool force);
     bool (*room)(void *opaque);
     void (*clock)(HtStream *s);
@@ -157,6 +167,7 @@ typedef struct HtStreamsConfig {
     void (*opened)(HtStream *s);
     void (*stopped)(HtStream *s);
     void (*closed)(HtStream *s);
+    void (*resampled)(void *opaque);
     bool (*read)(void *opaque, uint64_t addr, void *to, size_t size);
     void (*memory_bad)(HtStream *s);
     void *opaque;
@@ -173,6 +184,8 @@ typedef struct HtStreamsConfig {
  * @flush_given: last ticket given; control
  * @flush_wanted: the same, for the worker; store-release
  * @flush_done: last ticket that is complete; worker, store-release
+ * @flush_next: ticket of the flush under way; worker
+ * @flush_polled: @polled when it began; worker
  * @polled: number of streams that had their turn; worker
  * @more: a turn left something because of a limit; worker
  * @first: stream that the next turn begins with; worker
@@ -187,6 +200,8 @@ struct HtStreams {
     uint64_t flush_given;
     uint64_t flush_wanted;
     uint64_t flush_done;
+    uint64_t flush_next;
+    uint64_t flush_polled;
     uint64_t polled;
     bool more;
     uint32_t first;
@@ -265,14 +280,17 @@ uint64_t ht_streams_close_one(HtStream *s);
 bool ht_streams_work(HtStreams *a, bool force);
 
 /**
- * ht_streams_resample: test whether the clock can change now
- * @a: the streams; the caller has set HtStreams.resample
+ * ht_streams_turn: work in passes, until nothing is left or a limit is reached
+ * @a: the streams
+ * @again: set to whether the owner must call this again soon
  *
- * Returns: false while a stream that wants to close has events to be dated
+ * Completes flushes.
+ *
+ * Returns: true if there was anything to do
  *
  * Context: worker
  */
-bool ht_streams_resample(HtStreams *a);
+bool ht_streams_turn(HtStreams *a, bool *again);
 
 /* ht_streams_any_open: test whether a stream is not free.  Any thread */
 bool ht_streams_any_open(const HtStreams *a);
@@ -324,7 +342,7 @@ bool ht_streams_arm(HtStreams *a, bool eager);
 void ht_streams_disarm(HtStreams *a);
 /* ht_streams_pending: test whether a ring has something to consume.  Worker */
 bool ht_streams_pending(const HtStreams *a);
-/* ht_streams_behind: likewise with ht_consumer_behind().  Worker */
+/* ht_streams_behind: test all rings with ht_consumer_behind().  Worker */
 bool ht_streams_behind(const HtStreams *a);
 
 /**
@@ -385,7 +403,7 @@ bool ht_streams_load(HtStreams *a, const uint8_t *from, uint64_t instances,
 /**
  * ht_streams_loaded: put the streams into the phase LOADED, if they were open
  * @a: the streams
- * @from: what ht_streams_load() accepted
+ * @from: the state that ht_streams_load() accepted
  */
 void ht_streams_loaded(HtStreams *a, const uint8_t *from);
 

@@ -68,6 +68,7 @@ static Host *host_new(int64_t opening_ns)
         },
         .opening_ns = opening_ns,
         .instances = &h->instances,
+        .passes = PACKETS,
         .consume = consume,
         .clock = set_clock,
         .kick = kick,
@@ -96,10 +97,11 @@ static void host_free(Host *h)
 
 static void work(Host *h)
 {
-    while (ht_streams_work(&h->streams, true)) {
-        /* Until there is nothing to do. */
-    }
-    h->streams.flush_done = h->streams.flush_wanted;
+    bool again;
+
+    do {
+        ht_streams_turn(&h->streams, &again);
+    } while (again);
 }
 
 static enum ht_status send_open(Host *h, struct ht_msg_open *m)
