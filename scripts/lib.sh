@@ -14,10 +14,10 @@ if [ -z "${HT_TOP-}" ]; then
 fi
 export HT_TOP
 
-# An alternative python first in PATH would lack Debian's modules.
+# Do not take the first python in PATH: another one may lack Debian's modules.
 HT_PYTHON=/usr/bin/python3
 [ -x "$HT_PYTHON" ] || HT_PYTHON=python3
-# Messages of the tools are matched below.
+# The scripts search the tools' messages for English words.
 export LC_ALL=C.UTF-8 HT_PYTHON
 
 die() {
@@ -85,13 +85,14 @@ ht_paths() {
     HT_GUEST=$HT_CACHE/guest
     HT_KERNEL=$HT_GUEST/vmlinuz
     HT_VMLINUX=$HT_GUEST/vmlinux
-    # On a busy host the timer may be late when the kernel tests it.  With
-    # stopped ticks, another processor handles an idle one's timers, and some
-    # were forgotten.  A wrongly measured clock makes a slow boot look stalled.
+    # no_timer_check: on a busy host the timer may be late when the kernel
+    # tests it. nohz=off: if ticks stop, another processor handles the timers of
+    # an idle one, and some were forgotten. rcupdate...: if the kernel measures
+    # its clock wrongly, a slow boot looks stalled.
     HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_timeout=300"
-    # A processor that a busy host does not run looks stuck.
+    # If a busy host does not run a vCPU, the kernel reports it as stuck.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS watchdog_thresh=60"
     # A third of a boot's processor time is for features that no test uses, as
     # "hypertrace boot" shows.
@@ -243,7 +244,7 @@ module_farm() {
 
 # For a QEMU with sanitizers. qemu/lsan.supp names functions of QEMU whose memory
 # leaks. They allocate it through GLib, which has no frame pointers: only the slow
-# unwinder finds them.
+# unwinder gets past GLib's frames to these functions.
 ht_sanitizer_env() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-fast_unwind_on_malloc=0}
     LSAN_OPTIONS=suppressions=$HT_TOP/qemu/lsan.supp:print_suppressions=0

@@ -23,15 +23,15 @@ SCHEMA = 1
 NATIVE_PEERS = ["lttng-ust", "usdt"]
 
 PROFILES = {
-    # rounds, ms per case, native events per row, ms per overload step,
-    # events of a latency case, events of a source in a Linux guest
+    # Columns: rounds, ms per case, native events per row, ms per overload
+    # step, events of a latency case, events of a source in a Linux guest
     "smoke": (1, 1, 100000, 5, 20, 320),
     "quick": (3, 8, 900000, 40, 250, 8000),
     "full": (11, 40, 3600000, 100, 1000, 40000),
 }
 
-# Number of guest starts: its place in memory matters, too, and so becomes a part
-# of the spread of the rounds.
+# How often the guest is started.  Figures also depend on the guest's place in
+# memory, which several starts make a part of the spread of the rounds.
 LAUNCHES = 3
 
 
@@ -244,7 +244,8 @@ class Bench:
             self.take(natives.cases)
 
     def linux_accel(self, environment):
-        """Where KVM emulates ring 0, a kernel takes hours to boot."""
+        """The accelerator for Linux guests: a kernel takes hours to boot with a
+        KVM that emulates ring 0, so use TCG there."""
         from vm.payload import kvm_problem
         return "kvm" if not kvm_problem() and \
             "emulated" not in environment["KVM"] and \
@@ -390,7 +391,7 @@ class Bench:
 
 
 def as_text(result):
-    """JSON with one case per line, for people who search it."""
+    """Format the result as JSON with one case per line, for grep."""
     whole = json.dumps(dict(result, cases=[]), indent=1)
     cases = ",\n  ".join(json.dumps(c) for c in result["cases"])
     return whole.replace('"cases": []', f'"cases": [\n  {cases}\n ]',

@@ -24,7 +24,7 @@ case " $*" in
     if have dpkg; then
         "$HT_TOP/scripts/build/build.sh" --qemu="$qemu_arg" --only guest
     fi
-    # Takes a minute or two; a host that has these programs compares them, too.
+    # --full also compares LTTng's kernel tracer; its build takes minutes.
     case " $* " in
     *" --full "*)
         "$HT_TOP/scripts/build/lttng-modules.sh" ||

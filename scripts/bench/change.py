@@ -3,7 +3,7 @@
 
 Two consecutive runs are compared by their ratio, with its median and quartiles
 over all such pairs.  An emit's cost is first divided by the limit loop's of the
-same round, as in bench_compare.
+same round, as compare.py does.
 """
 
 import json
@@ -72,8 +72,8 @@ def show(before, after):
           f"{len(before)} pairs of runs")
     for (case, figure), s in sorted(found.items(),
                                     key=lambda i: -i[1]["median"]):
-        # a figure that is better as often as worse is not worse; infinities
-        # have no quartiles
+        # If a quarter of the pairs shows no increase, the figure is not worse.
+        # Infinities have no quartiles, so q1 <= 1 is false for them.
         bad = s["median"] > WORSE and not s["q1"] <= 1
         worse += bad
         print(f"{'!' if bad else ' '} {s['median']:6.3f} [{s['q1']:.3f} - "

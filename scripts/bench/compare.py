@@ -15,13 +15,15 @@ from bench.targets import Figures, evaluate
 
 SAME = ("processor", "processors", "kernel", "QEMU", "KVM")
 
-# Measured outside the base's rounds, or times that the processor does not cause
+# Tables whose figures are not divided by the limit loop's: they are measured
+# outside its rounds, or do not depend on the processor's speed
 BASELESS = ("base", "latency", "linux", "macro", "one event", "overload",
             "producers", "ways")
 
 
 class _Base:
-    """The limit at a point of a round: between two measured values."""
+    """The cost of the limit loop at a point of a round: the mean of the
+    measurements before and after it"""
 
     def __init__(self, before, after):
         self.rows = [{"p50_ns": (a["p50_ns"] + b["p50_ns"]) / 2}

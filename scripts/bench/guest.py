@@ -152,10 +152,11 @@ class Study(Payload):
 
     def poll(self, device, ns):
         """Let a device's consumer poll for @ns before it sleeps."""
-        # virtio's consumer is the main loop, which has no such setting
+        # virtio's consumer is the main loop, whose polling cannot be set
         if not self._virtio(device) and self._polling.get(device, 0) != ns:
             path = f"/objects/io-{device}"
-            # From 0 it grows in one step; sleeping does not shrink it.
+            # The polling time grows from 0 to poll-max-ns in one step, and does
+            # not shrink when the consumer sleeps.
             for name, value in (("poll-grow", 1 << 30 if ns else 0),
                                 ("poll-shrink", 0), ("poll-max-ns", ns)):
                 self.qmp.command("qom-set", path=path, property=name,
@@ -163,12 +164,15 @@ class Study(Payload):
             self._polling[device] = ns
 
     def stats(self, device):
-        """Sums over the device's streams, past ones included."""
+        """The device's counters: sums over all open and closed streams"""
         s = self.qmp.stats(device)
         return {k: v for k, v in s.items() if isinstance(v, int)}
 
     def run(self, device, consumer="asleep", **options):
-        """Measure; the row also shows the host's part."""
+        """Run a command of the payload with the consumer in a given state.
+
+        The row also has the host's counters and its time.
+        """
         self.poll(device, 10**9 if consumer == "paced" else 0)
         options = dict(options, device=self.index[device])
         if consumer != "stopped" or not self._virtio(device):
@@ -177,7 +181,7 @@ class Study(Payload):
             try:
                 return self._run(device, consumer, dict(options, delay=delay))
             except TooLate:
-                # it emits although it was not stopped in time
+                # the consumer was not stopped in time: let the payload finish
                 self.answer(10)
                 self.tell("go")
         raise Failure(f"{device}: cannot be stopped within a second")
@@ -236,8 +240,8 @@ class Study(Payload):
     def _emit_alone(self, device, delay):
         """Stop the main loop, too, because it empties virtqueues.
 
-        It also reads commands, so the payload waits before it begins.  The
-        wait must have been long enough.
+        The main loop also passes commands to the payload, so the payload waits
+        for @delay before it begins.  If @delay was too short, raise TooLate.
         """
         began = time.monotonic()
         self._expect("ready", "go")

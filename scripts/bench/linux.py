@@ -132,7 +132,7 @@ class Linux(VM):
             devices=devices, accel=accel, memory=1024, workdir=workdir,
             files=files, job=JOB, kernel_args=kernel_args,
             args=[*args, "-device", "virtio-serial-pci",
-                  # not chardev null, which never becomes open
+                  # with chardev null the port would never be open
                   "-chardev", "file,id=port,path=/dev/null", "-device",
                   "virtserialport,chardev=port,name=stock",
                   "-chardev", f"file,id=trace,path={workdir}/trace.tar",
@@ -172,10 +172,11 @@ class Linux(VM):
         return text
 
     def start_lttng(self):
-        """A session like the native peer's, but recorded: to the tmpfs."""
+        """Start a session like the native peer's, whose trace is written to the
+        guest's tmpfs."""
         kernel = "--no-kernel"
         if self.lttng_modules:
-            # the driver is loaded by its path
+            # lttng-sessiond loads LTTng's modules from /lib/modules
             self.tell("mkdir -p /lib/modules && ln -s /ht/sys/lib/modules/* "
                       "/lib/modules/")
             kernel = "--kmod-probes=sched"

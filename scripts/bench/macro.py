@@ -35,7 +35,7 @@ PROGRAMS = sorted({program for program, *_ in BENCHMARKS.values()})
 
 
 def problem():
-    """The reason why this cannot run; None if it can."""
+    """The reason why the benchmarks cannot run; None if they can."""
     lacking = [p for p in PROGRAMS if not shutil.which(p)]
     if lacking:
         return f"{', '.join(lacking)} not installed " \
@@ -77,7 +77,7 @@ def measure(accel, channels, rounds, seconds, workdir, step):
                     ).rows.append({"function": "macro", "round": r,
                                    "value": value})
                 if source:
-                    # the source must have emitted all the time
+                    # the source must still run, so that it emitted all the time
                     guest.tell("kill -0 $pid || { cat /tmp/source; false; }")
                     guest.run("kill $pid; wait $pid 2>/dev/null")
         guest.quit()

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.plan import SIZES, Case
 from vm.machine import Failure
 
-# emit-bench's rows: their places in the comparison
+# Names of emit-bench's rows: (table, series, x) in the comparison
 ROWS = {
     "clock": ("native", "the clock alone", 0),
     "limit": ("native", "limit", 32),
@@ -23,7 +23,7 @@ ROWS = {
     "emit-32-live": ("native", "paced live consumer", 32),
     "emit-32-asleep": ("native", "sleeping consumer", 32),
     "emit-32-spun": ("native", "spinning consumer", 32),
-    # lower bounds for these: docs/comparison/limits.md
+    # lower bounds of rows above: docs/comparison/limits.md
     "stores-8-noclock": ("native", "its stores alone, without a clock", 8),
     "limit-live": ("native", "limit, copied every 20 µs", 32),
     "limit-live-ahead": ("native", "limit, copied, lines fetched ahead", 32),
@@ -73,7 +73,7 @@ class Native:
         return [c for c in self.by_name.values() if c.rows]
 
     def measure(self):
-        # use the median of its short rounds: interrupted ones do not count
+        # the median of short rounds ignores those that were interrupted
         bench = program("emit-bench")
         result = _json([*([USDT, bench] if "usdt" in self.peers else []),
                         bench, "--json", "--rounds", str(SHORT_ROUNDS),

@@ -59,7 +59,7 @@ def device(name, channel, packet_kib, backend="null", **properties):
 
 
 def devices(channels):
-    """Those of the guest that measures costs."""
+    """The devices of the guest that measures costs"""
     result = []
     for c in channels:
         sizes = PACKETS if c != "hypercall" else [64]
@@ -132,7 +132,10 @@ def packet_cases(accel, channels, ms):
 
 
 def consumer_cases(accel, channels, ms):
-    """The device refuses to spin; a spinning consumer is a native row."""
+    """Cost of an emit for each state of the consumer.
+
+    The device's consumer cannot spin: only emit-bench has such a row.
+    """
     flat = {"shm": run_options(32, 64, ms),
             "virtio": burst_options(32, 64, ms)}
     for state in ["stopped", "paced", "asleep"]:
@@ -144,7 +147,7 @@ def consumer_cases(accel, channels, ms):
                            accel, name, state, flat[c] if state == "stopped"
                            else run_options(32, 64, ms))
     for state in ["paced", "asleep"] if "shm" in channels else []:
-        # a load that the host can handle
+        # a rate that the host can consume
         yield Case("consumer", "shm, 1 million events/s", state, accel,
                    "shm-64k", state,
                    {"event": 32, "group": 1, "mode": "rate", "rate": 1000000,
@@ -152,9 +155,10 @@ def consumer_cases(accel, channels, ms):
 
 
 def quiet_cases(accel, channels):
-    """One event for a consumer that sleeps."""
+    """Cost of one event while the consumer sleeps"""
     for c in channels:
-        # an event of virtio stays in its packet until the stream closes
+        # hold would end no wait with virtio: its event stays in the open packet
+        # until the stream closes
         hold = {"hold": 1} if c != "virtio" else {}
         yield Case("one event", c, 1, accel, f"{c}-64k", "asleep",
                    {"event": 32, "events": 1, **hold})

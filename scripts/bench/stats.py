@@ -43,7 +43,7 @@ def derived(row):
         if row["consumer"] != "stopped":
             took += row["drain_ns"]
             host = row["host"]
-            # The rest in the ring at the end is negligible.
+            # Events still in the ring at the end are negligible.
             result["delivered_per_s"] = (host["events"] * 1e9 /
                                          row["duration_ns"])
             result["delivered_share"] = host["events"] / (
@@ -76,7 +76,8 @@ def summarise(rows):
 
 
 def ratio(above, below, name="p50_ns"):
-    """Spread of the ratio within each round; None without values."""
+    """Spread of the ratio of two cases, computed for each round; None if a case
+    has no values"""
     if not above or not below:
         return None
     pairs = [(derived(a).get(name), derived(b).get(name))
@@ -86,7 +87,7 @@ def ratio(above, below, name="p50_ns"):
 
 
 def overhead(case, baseline):
-    """Mean and deviation of a case's extra cost over a base, in per cent."""
+    """Mean and deviation, in per cent, of a case's extra cost over @baseline"""
     each = []
     for row, base in zip(case.rows, baseline.rows):
         if row["value"] and base["value"]:

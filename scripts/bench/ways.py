@@ -28,12 +28,12 @@ BEGIN, END = 1, 2   # insn-marks.h
 T = "/sys/kernel/tracing"
 KERNEL_EVENT = "sched_switch"
 RUNS = 8
-# task switches for each event of ht-marker: to the other thread and back
+# task switches for each event of ht-marker: to the other thread, and back
 SWITCHES = 2
 # the kernel function that each event of ht-marker calls once
 FUNCTION = "vfs_write"
 ENTRY, CALL = "function entry", "function entry and exit"
-# a case's events for each event of ht-marker
+# number of recorded events for each event of ht-marker, by kind of event
 KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
 MODULES = ["hypertrace.ko", "hypertrace-sources.ko"]
 
@@ -91,7 +91,7 @@ def user_ways(guest, channels):
 
 
 def recorded(ring, each):
-    """A command that checks that each * {n} events were written to a ring"""
+    """A command that checks that @ring got at least @each * {n} events"""
     return (f"cat {ring}/per_cpu/cpu1/stats | awk '/^(entries|overrun)/ "
             f"{{{{ n += $2 }}}} END {{{{ exit n < {each} * {{n}} }}}}'")
 
@@ -209,7 +209,8 @@ def run_all(channels, rounds, events, workdir, step, args):
                 if way.after:
                     guest.tell(way.after.format(n=events))
         guest.tell("rmmod hypertrace")      # closes its streams
-        # events of programs; task switches; entries; entries and exits
+        # for each event of ht-marker: RUNS events of programs, SWITCHES task
+        # switches, 1 function entry, and 2 events for an entry with its exit
         emitted = rounds * events * (RUNS + SWITCHES + 1 + 2)
         for channel in channels:
             arrived(guest, f"{channel}-linux", emitted)
@@ -218,7 +219,7 @@ def run_all(channels, rounds, events, workdir, step, args):
 
 
 def arrived(guest, device, emitted):
-    """Check that no event was discarded: discarding is cheaper than emitting."""
+    """Check that no event was discarded, because a discard costs less."""
     guest.settle(device)
     stats = guest.qmp.stats(device)
     if stats["events"] < emitted or stats["lost"] or stats["dropped"]:
@@ -247,7 +248,7 @@ def cases_of(ways, rounds, events, lines):
 
 
 def against(none, case, row):
-    """A row's extra cost over the same without tracing, which comes first."""
+    """A row's extra cost over the row without tracing, which comes first"""
     if case.series == "none":
         none[case.x] = row
     base = none.get(case.x)

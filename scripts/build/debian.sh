@@ -24,10 +24,11 @@ debian_mirrors() {
 
 ht_offline="see that the network and the mirror answer, then run it again"
 
-# Folder of the lists; empty: apt in the cache, which the cache's lock protects
+# Folder of the package lists; empty: $HT_CACHE/apt, which needs the cache's lock
 ht_apt=
 
-# Architecture of the packages; empty: this system's.  They are not executed.
+# Architecture of the packages; empty: this system's.  Packages of another
+# architecture are only unpacked.
 ht_arch=
 
 # private_apt SUITE COMMAND...: apt on the lists of one suite
@@ -51,7 +52,7 @@ private_apt() {
     )
 }
 
-# Fetch the lists of SUITE unless this run has done it.
+# debian_lists SUITE WHAT: fetch package lists, once in each run of a script
 debian_lists() {
     root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
     [ -f "$root/fresh.$$" ] && return 0

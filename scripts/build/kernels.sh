@@ -22,7 +22,7 @@ kernel_names() {
 # kernel_row NAME: sets suite, package and arch of a kernel of the list
 kernel_row() {
     # shellcheck disable=SC2034 # read by private_apt
-    ht_apt=$HT_CACHE/kernels/apt    # so that a build of QEMU need not wait
+    ht_apt=$HT_CACHE/kernels/apt    # not the lists that a build of QEMU locks
     # shellcheck disable=SC2046
     set -- $(printf '%s' "$ht_kernels" | grep "^$1 ")
     suite=$2
@@ -68,7 +68,7 @@ kernel_headers() {
     kbuild=$(debian_depends "$suite" "$headers" '^linux-kbuild-')
     if [ -n "$ht_arch" ]; then
         debian_debs "$suite" "$debs" "$headers"
-        ht_arch=                # other packages run here, or are for all
+        ht_arch=                # the others are for this system or for all
         debian_lists "$suite" "kernels"
         set -- "$common" "$kbuild"
     else

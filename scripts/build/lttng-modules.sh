@@ -6,7 +6,7 @@
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
 
-# Programs for modules are in folders that a user's PATH may lack.
+# depmod and modinfo are in folders that a user's PATH may lack.
 PATH=$PATH:/usr/sbin:/sbin
 
 suite=trixie
@@ -31,7 +31,8 @@ rm -rf "$work"
 debian_debs "$suite" "$work/debs" "$package"
 dpkg -x "$work/debs/"*.deb "$work/all" || die "cannot unpack $package"
 source=$(find "$work/all/usr/src" -mindepth 1 -maxdepth 1)
-# A stable kernel changed these tracepoints after that version of LTTng.
+# Leave out the probes of timers: the guest's stable kernel has changed these
+# tracepoints since this version of LTTng.
 sed -i '/lttng-probe-timer\.o/d' "$source/src/probes/Kbuild"
 logged lttng-modules "building LTTng's modules: $(basename "$source")" \
     make -j "$(nproc 2>/dev/null || echo 1)" -C "$HT_KHEADERS" M="$source" \

@@ -42,7 +42,7 @@ kernels) needed="$needed bc bison flex libelf-dev" ;;
 modules) wanted="$wanted bc gcc-aarch64-linux-gnu dkms" ;;
 arm64) needed="$needed bc gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
 package)
-    # debian/control lists what the packages are built with.
+    # debian/control lists the packages that the build needs.
     needed="$needed $(cd "$HT_TOP" && dpkg-checkbuilddeps 2>&1 |
         sed -n 's/.*Unmet build dependencies: //p' | sed 's/([^)]*)//g')"
     wanted="lintian mmdebstrap autopkgtest"
@@ -59,9 +59,9 @@ missing_packages() {
 }
 
 install_packages() {
-    # Update once; if that fails, old lists may suffice.
+    # Update the package lists once. If that fails, try with the old lists.
     [ -n "$updated" ] || $as_root apt-get -q update || :
-    # a machine that has just started may be installing something itself
+    # wait for apt's lock: a machine that has just started may update itself
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
         -o DPkg::Lock::Timeout=600 \
         --no-install-recommends install "$@"
@@ -99,7 +99,7 @@ missing=$(missing_packages $needed)
 optional=$(missing_packages $wanted)
 tried=$HT_CACHE/optional-packages${purpose:+-$purpose}
 [ -z "$missing$optional" ] && exit 0
-# Ask only once for optional packages that cannot be installed.
+# If these optional packages were already tried, do not try again.
 [ -z "$missing" ] && stamped "$tried" "$optional" && exit 0
 
 as_root=

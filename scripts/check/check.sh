@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --unit|--fuzz|--qtest|--e2e) kinds="$kinds ${1#--}"; shift ;;
     --flavour) flavour=${2:?--flavour needs a name}; shift 2 ;;
-    # For CI, which counts lint as one more test.
+    # For CI: number of failures of lint, which is counted as one more test
     --count-lint) lint_failed=${2:?}; shift 2 ;;
     -h|--help) usage; exit 0 ;;
     *) die "./run check: unknown argument '$1'; see --help" ;;
@@ -92,8 +92,8 @@ export HT_SCRATCH HT_TOTALS PYTHONDONTWRITEBYTECODE=1
 # files afterwards, run pytest itself.
 in_memory() {
     available=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
-    trap : INT                  # Ctrl-C is the command's: wait for its end
-    # a short name: those of sockets have 107 bytes
+    trap : INT                  # on Ctrl-C, wait until the command ends
+    # a short path, because a socket's path has at most 107 bytes
     if [ "${available:-0}" -lt $((8 << 20)) ] ||
         ! unshare -m true 2>/dev/null || ! memory=$(mktemp -d); then
         "$@"
@@ -122,8 +122,8 @@ cd "$HT_TOP"
 if [ $# -eq 0 ]; then
     echo 0 0 0 >"$HT_TOTALS"
 else
-    # One limit of jobs for all kinds: a guest waits for its host half of the
-    # time.
+    # Run one test more at a time than there are processors, because a guest
+    # waits for its host half of the time.
     ! "$HT_PYTHON" -c 'import xdist' 2>/dev/null ||
         set -- -n "$(($(nproc) + 1))" --dist loadgroup "$@"
     PYTHONPATH=$HT_TOP/tests/lib in_memory "$HT_PYTHON" -B -m pytest \

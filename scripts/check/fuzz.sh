@@ -4,7 +4,8 @@
 
 . "$(dirname -- "$0")/../lib.sh"
 
-# host-lib, except code that writes files, which is counted separately
+# Files of host-lib whose coverage is the core's. Code that writes files has a
+# count of its own.
 core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  engine/consumer-state.c engine/dead-streams.c engine/run.c
  ftrace/ftrace-class.c ftrace/ftrace-copy.c ftrace/ftrace-cpu.c
@@ -59,7 +60,7 @@ while [ $# -gt 0 ]; do
     --target) targets="$targets ${2:?--target needs a name}"; shift 2 ;;
     --coverage) mode=coverage; shift ;;
     --show) show=yes; shift ;;
-    # Used by check: build only; status 77 and a reason if it cannot.
+    # For ./run check: only build; if impossible, print why and exit with 77.
     --build) mode=build; shift ;;
     -h|--help) usage; exit 0 ;;
     *) die "./run fuzz: unknown argument '$1'; see --help" ;;
@@ -159,7 +160,7 @@ run_device() {
     }
 }
 
-# run_target NAME SECONDS: run it; the result is written to NAME.result
+# run_target NAME SECONDS: fuzz a target; write the result to NAME.result
 run_target() {
     status=ok
     runner=run_pure
@@ -179,7 +180,8 @@ run_target() {
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' \
             "$logs/$1.log")
     fi
-    # The second line is the children's time: "1m2.3s 0m4.5s"
+    # The second line of "times" is the children's user and system time, such as
+    # "1m2.3s 0m4.5s".
     cpu=$(tail -n 1 "$logs/$1.times" | tr 'ms' '  ' |
         awk '{ printf "%.0f", $1 * 60 + $2 + $3 * 60 + $4 }')
     echo "${runs:-0} $status $((end - begin)) $cpu" >"$logs/$1.result"
@@ -231,7 +233,7 @@ measure_coverage() {
         for dir in "$found/$target" "$HT_TOP/tests/fuzz/corpus/$target"; do
             [ ! -d "$dir" ] || set -- "$@" "$dir"
         done
-        # The fuzz run reports crashes; here they are only left out.
+        # Ignore a target that crashes: the fuzz run has reported the crash.
         LLVM_PROFILE_FILE=$logs/profile/$target.raw \
             "$build/tests/fuzz/cover-$target" -runs=0 "$@" \
             >"$logs/profile/$target.log" 2>&1 || :

@@ -12,7 +12,8 @@ source_suite=bookworm-backports # the suite of the guest's own kernel
 built="lockdep kcsan rt"
 debians="6.1 6.1-rt newest newest-rt"
 
-# Tests of code in the guest's kernel, which no tool outside it can check
+# Tests that run the modules in the guest's kernel, which only the checkers of
+# that kernel can check
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
  test_linux_functions.py test_enable.py test_trace.py test_hotplug.py"
 
@@ -66,7 +67,7 @@ fetch_source() {
     [ -n "$package" ] || die "Debian $source_suite has no linux-source"
     debian_debs "$source_suite" "$debs" "$package"
     step "unpacking $package"
-    # One package contains the other; neither is needed alone.
+    # The package contains an archive of the sources: unpack both in one step.
     dpkg --fsys-tarfile "$debs"/*.deb | tar -xO --wildcards '*.tar.xz' |
         tar -xJ -C "$source.new" --strip-components=1
     [ -f "$source.new/Makefile" ] ||
@@ -147,7 +148,7 @@ prepare() {
         make_initrd "$1"
         return 0 ;;
     esac
-    # A process that finds its kernel need not wait for another's build.
+    # If the kernel is built, do not wait for another process's build.
     if ! is_built "$1"; then
         shared_lock "$kernels"
         fetch_source
@@ -162,7 +163,7 @@ use_built() {
     HT_KHEADERS=$kernels/$1
     HT_KERNEL=$HT_KHEADERS/arch/x86/boot/bzImage
     HT_MODULE=$HT_TREE/module-debug-$1/guest-linux/hypertrace.ko
-    # Checking kernels are large and slow.
+    # Kernels with checkers need more memory and time.
     HT_GUEST_MEMORY=1024
     HT_PATIENCE=8
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS printk.time=1"
@@ -172,12 +173,13 @@ use_built() {
     if [ "$1" = kcsan ]; then
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.early_enable=1"
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.skip_watch=300"
-        # This kernel resets when it resumes, with and without the modules.
+        # With and without the modules, the kernel kcsan resets when it resumes
+        # from suspend.
         not=suspend
     fi
 }
 
-# use_debians NAME: one of Debian's
+# use_debians NAME: set the tests' environment for one of Debian's kernels
 use_debians() {
     HT_KHEADERS=$HT_CACHE/kernels/$1/kheaders
     HT_KERNEL=$HT_CACHE/kernels/$1.image/kernel

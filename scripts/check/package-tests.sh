@@ -19,7 +19,7 @@ ht_tree_init
 have mmdebstrap && have autopkgtest ||
     die "mmdebstrap and autopkgtest are not installed"
 need_space 4000 "$HT_TREE"
-# Use lists of packages in the tree, because the shared ones need a lock.
+# Keep package lists in the build tree: the shared ones need a lock.
 ht_apt=$HT_TREE/package-apt
 debian_lists "$suite" "packages"
 root=$HT_TREE/package-root

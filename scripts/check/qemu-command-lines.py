@@ -60,7 +60,7 @@ CHANGES = [
 
 
 def fake_kernels(tmp):
-    """Files that QEMU loads as kernels; none of them runs"""
+    """Create files that QEMU accepts as kernels, but that cannot run"""
     x86 = bytearray(8192)
     x86[0x1f1] = 4
     x86[0x1fe:0x200] = b"\x55\xaa"
@@ -75,7 +75,8 @@ def fake_kernels(tmp):
     (tmp / "vmlinuz").write_bytes(x86)
     (tmp / "Image").write_bytes(arm64)
     (tmp / "initrd").write_bytes(bytes(4096))
-    # Answers that record would otherwise get by booting these kernels
+    # Fill record's cache of facts about a kernel, which it otherwise gets by
+    # booting the kernel
     for name, machine in ("vmlinuz", "x86_64"), ("Image", "aarch64"):
         digest = hashlib.sha256((tmp / name).read_bytes()).hexdigest()
         cache = tmp / "cache/hypertrace/kernels" / digest
@@ -286,7 +287,7 @@ def flatten(opts):
 
 
 def adapt(argv, tmp, arch):
-    """Remove parts that only the line's original host has."""
+    """Remove parts of a command line that only its original host has."""
     kernel = tmp / ("vmlinuz" if arch == "x86_64" else "Image")
     out = []
     for name, value in options(argv):
@@ -308,7 +309,7 @@ def adapt(argv, tmp, arch):
                    r"\1tcg" if "accel=" in v else "tcg", v) \
             if name in ("-machine", "-M") else v
         if name in ("-machine", "-M"):
-            # A version newer than this QEMU; missing firmware
+            # Drop versions newer than this QEMU, and firmware that is missing
             v = re.sub(r"\b(?:pc-)?(q35|i440fx|virt)-(8|9|1\d)\.\d\b",
                        lambda m: m[1].replace("i440fx", "pc"), v)
             v = re.sub(r",pflash\d=[^,]*", "", v)
@@ -326,7 +327,8 @@ def adapt(argv, tmp, arch):
 
 
 def alone(argv, program, tmp, arch):
-    """The line without options that fail here, and its machine; or (None, why)"""
+    """Drop options that fail on this host; returns the rest and its machine, or
+    (None, reason)."""
     opts = options(argv)
     why = ""
     for _ in range(ATTEMPTS):
@@ -356,7 +358,7 @@ def read_corpus(folder):
             yield path.stem, arch, argv[1:]
 
 
-# Choices that work in any combination, one of each group
+# A generated line has one choice of each group; all combinations work
 GROUPS = [
     [["-M", "q35"], ["-M", "pc"], ["-machine", "type=q35"], [],
      ["-machine", "pc-q35-7.2"], ["-M", "q35,usb=off"], ["-M", "microvm"],

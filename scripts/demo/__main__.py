@@ -69,7 +69,7 @@ class Demo:
     def devices(self, accel):
         found = [{"id": c, "channel": c} for c in self.args.channels]
         if accel == "kvm" and "hypercall" in self.args.channels:
-            # where exits are expensive, a row shows the effect of batches
+            # exits are expensive with KVM, so a row shows the effect of batches
             found.insert(1, {"id": f"hypercall-x{BATCH}", "batch": BATCH,
                              "channel": "hypercall"})
         return found
@@ -249,7 +249,7 @@ def parse_args():
                    help="keep traces and logs in DIR, which must be new")
     p.add_argument("--quiet", action="store_true",
                    help="print no progress lines")
-    # passed by ./run demo; users need only the environment
+    # only ./run demo passes these options
     p.add_argument("--qemu-bin", help=argparse.SUPPRESS)
     p.add_argument("--build", help=argparse.SUPPRESS)
     args = p.parse_args()

@@ -32,7 +32,7 @@ class Lttng:
     def __init__(self):
         self.directory = None
         self._name = None
-        # it makes a session of its own, which records nothing
+        # PrivateSession creates a session of its own; let it record nothing
         self._daemon = PrivateSession(events=(), start=False,
                                       name="unused")
 
@@ -44,7 +44,7 @@ class Lttng:
 
     def __enter__(self):
         self._daemon.__enter__()
-        # another user's daemon could not enter our folders
+        # root's private daemon runs as another user, who needs access
         self.directory = Path(tempfile.mkdtemp(prefix="ht-demo-", dir="/tmp"))
         self.directory.chmod(0o755)
         if os.geteuid() == 0:

@@ -11,11 +11,11 @@ import json
 from vm.machine import VM, Failure
 from vm.payload import Payload
 
-# A burst fits the ring, so that its cost is that of events, not of waits or of
-# discards.
+# The ring has room for a whole burst, so that the cost of a burst includes
+# neither waits nor discards.
 RING = {"packet_size": "64k", "packets": 256, "streams": 1}
 
-# READY: a serial port drops bytes sent before it is opened.
+# Send a command only after READY: a serial port drops bytes while it is closed.
 JOB = """
 echo READY >&3
 while read -r line <&3; do
@@ -35,7 +35,7 @@ class Run:
     """One workload over one device: the results of each side.
 
     bench: ht-bench's JSON.  before, after: the device's statistics.
-    trace: ht-verify's input object that holds it, or None (not recorded).
+    trace: ht-verify's input object with the run's streams; None: not recorded.
     """
 
     def __init__(self, device, accel, guest, payload, phase, bench, before,

@@ -24,17 +24,19 @@ from vm.machine import Failure
 from vm.payload import Payload, kvm_problem
 
 CHANNELS = ("hypercall", "shm", "virtio")
-# each stream of a recorded hypercall device has a spool of a MiB
+# Number of streams of a device: few for hypercall, where each stream of a
+# recorded device has a spool of 1 MiB
 STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
-RING = 128 << 10        # bytes of a stream: properties vary, memory does not
+RING = 128 << 10        # bytes of a stream, for any packet size
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-# a twentieth of the goal, but at most
-ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}    # on average
-INSTANCES_MAX = 400     # of a recorded device: each is a file
-# Growth of QEMU's memory that counts as none: rings and spools of new devices are
-# touched gradually.  A short run has little time after its warm-up.
+# Mean number of events of a round: a twentieth of the goal, but at most these
+ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}
+INSTANCES_MAX = 400     # instances of a recorded device: each is a file
+# Growth of QEMU's memory, in KiB, that is no leak: QEMU touches rings and spools
+# of new devices gradually.  Runs below SHORT_MINUTES have the larger tolerance,
+# because little time is left after their warm-up.
 TOLERANCE_KB, SHORT_TOLERANCE_KB, SHORT_MINUTES = 8192, 24576, 2
-WARM_UP = 0.25          # part of the run: memory is touched for the first time
+WARM_UP = 0.25          # part of the run that growth() ignores
 
 
 class Rss:
@@ -59,7 +61,8 @@ class Rss:
         return [s for s in self.samples if s[0] >= last * WARM_UP]
 
     def growth(self):
-        """KiB by which a line through the warm samples rises."""
+        """Growth in KiB: the rise of a regression line through the samples
+        after the warm-up"""
         points = [(s[0], s[2]) for s in self.warm]
         mean_x = sum(x for x, _ in points) / len(points)
         mean_y = sum(y for _, y in points) / len(points)
@@ -98,12 +101,12 @@ class Soak(Payload):
         return whole_rows(self.out.text)
 
     def command(self, initrd, fds):
-        # code translated again after each reset must not look like a leak
+        # limit translated code, which would grow after each reset like a leak
         return ["tcg,tb-size=8" if a == "tcg" else a
                 for a in super().command(initrd, fds)]
 
     def start(self):
-        # each new thread would get a new malloc arena: growth, but no leak
+        # one malloc arena: one for each new thread would look like a leak
         os.environ["MALLOC_ARENA_MAX"] = "1"
         super().start()
         self.rss = Rss(self.process.pid)
@@ -214,7 +217,7 @@ class Soak(Payload):
             if book.sound:
                 return book
             self.qmp.command("cont")
-            # increasing times: a change may take a while
+            # wait for longer each time, because a change of the book takes time
             time.sleep(tries * self.rng.random() / 1000)
         raise Failure("the guest's book was inconsistent at each of 200 stops")
 
@@ -235,9 +238,9 @@ class Soak(Payload):
         self.judge()
 
     def checkpoint(self, ending=False):
-        """Compare both sides; leaves the VM stopped.
+        """Compare the guest's book with the devices; leave the VM stopped.
 
-        ending: open streams will not be closed.
+        ending: streams that are open now will not be closed.
         """
         book = self.read_book()
         for i in book.closed():
@@ -267,7 +270,7 @@ class Soak(Payload):
                 raise Failure(f"the guest says {row}")
 
     def booted(self):
-        # a round meant to be cut may have ended just before
+        # skip the row of a round that ended just before it was to be cut
         self.hello = self.answer("soak", 120, skip=("round",))
         self.rounds = 0
         if self.hello["devices"] != len(self.names):
@@ -290,7 +293,7 @@ class Soak(Payload):
         if change:
             for name in change:
                 self.qmp.command("device_del", id=name)
-            # completes the unplugging in place of the guest
+            # a reset completes the unplugging, as a guest would
             self.system_reset()
             for name in change:
                 self.unplugged(name)
@@ -299,8 +302,8 @@ class Soak(Payload):
         self.booted()
 
     def round(self, events, end):
-        """Run a round, with comparisons meanwhile; end "cut": not to its end,
-        and the VM is stopped after it."""
+        """Run a round, and compare during it.  If end is "cut", do not wait
+        for the round's end; leave the VM stopped."""
         rng = self.rng
         self.console.send(f"round seed={rng.getrandbits(48)} events={events} "
                           f"few={self.few} "
@@ -308,7 +311,7 @@ class Soak(Payload):
         self.rounds += 1
         deadline = time.monotonic() + 60
         while self.book().rounds != self.rounds:
-            # a reset must come after the guest has read the command
+            # wait until the guest has read the command, before any reset
             if time.monotonic() > deadline:
                 raise Failure("the guest does not begin a round")
         for _ in range(rng.choice([0, 0, 1, 3])):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 PACKET_HEADER = 64
 EVENT_HEADER, EVENT_HEADER_EXT, ID_EXTENDED = 4, 13, 255
-# in the order in which soak.c registers the classes of tools/ht-bench-core.c
+# Payload sizes by class id: soak.c registers its classes in this order
 PAYLOADS = {1: 8, 2: 32, 3: 64, 4: 256}
 CONTENT_OFFSET = 56             # offset in struct ht_packet
 # The last object of a line: a reset may cut a row short, and the next boot's row
@@ -21,7 +21,7 @@ ROW = r'.*(\{"(?:function|error)": .*\})\n'
 
 
 def whole_rows(text):
-    """The rows that no reset cut short"""
+    """The complete rows of the text; a reset can cut a row short"""
     return [json.loads(m[1]) for m in re.finditer(ROW, text)]
 
 
@@ -143,7 +143,7 @@ class Accounts:
         self.name = name
         self.virtio = virtio
         self.ended = {}
-        self.untold = {}        # instances that ended before the guest's query
+        self.untold = {}        # ended before the guest asked for counters
         self.unaccounted = 0
         self.problems = []
 
@@ -152,10 +152,10 @@ class Accounts:
         self.problems.append(f"{self.name}: {what}")
 
     def _compare(self, i, host, final):
-        """Check an instance's figures; final: it was closed in some way.
+        """Compare an instance's figures with the host's.
 
-        The host knows the last discards only after the stream is closed, and
-        on virtio only if its producer closed it.
+        final: the instance is closed.  Only then the host knows the last
+        discards; with virtio only if the producer itself closed it.
         """
         what = f"stream {i.stream}, instance {i.instance}"
         got = host["events"] + host["dropped"]

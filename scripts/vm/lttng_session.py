@@ -43,7 +43,7 @@ def private_run(function):
     result = []
 
     def thread():
-        # only this thread enters the namespace
+        # a new thread enters the namespace; the other threads stay outside
         if libc.unshare(0x00020000):                    # CLONE_NEWNS
             return
         for command in (["mount", "--make-rprivate", "/"],
@@ -197,7 +197,7 @@ class PrivateSession:
         if self._root:
             os.chown(self.output, UNPRIVILEGED, UNPRIVILEGED)
             if self._run(["test", "-w", self.output]).returncode:
-                # the output is in a folder closed to the daemon's user
+                # the daemon's user cannot enter the folder of the output
                 self._written = os.path.join(self._home, "trace")
         self.lttng("create", self.name, f"--output={self._written}",
                    *(["--snapshot"] if self._snapshot else []))
@@ -215,7 +215,7 @@ class PrivateSession:
                 self._daemon.wait(DEADLINE)
             except subprocess.TimeoutExpired:
                 pass
-            # they are all in the daemon's process group
+            # the daemon's consumers are in its process group
             try:
                 os.killpg(self._daemon.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):

@@ -31,7 +31,7 @@ TOP = Path(__file__).resolve().parents[2]
 # the time, and more memory.
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
-QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 for a hung backend
+QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 s for a backend
 BACKENDS = ("ctf", "log", "lttng", "null")
 
 
@@ -80,7 +80,7 @@ class Stream:
     def find(self, pattern, timeout):
         """Wait for a match after the previous one; None without a match."""
         if pattern.endswith("$"):
-            # match a real end of line, not the end of the bytes so far
+            # $ must match the end of a line, not the end of the received bytes
             pattern = pattern[:-1] + "\n"
         regex = re.compile(pattern.encode(), re.M)
         deadline = time.monotonic() + timeout * PATIENCE
@@ -195,7 +195,7 @@ class Qmp:
         self.ours.close()
 
 
-# First words of a kernel's reports, also of kernels that check themselves (KASAN,
+# Words in a kernel's reports of faults, including those of its checkers (KASAN,
 # lockdep: BUG, WARNING)
 COMPLAINT = re.compile(
     r"\bOops\b|\bBUG\b|\bWARNING:|general protection|Call Trace|Kernel panic|"
@@ -284,7 +284,7 @@ class VM:
             shutil.copy(module, ht / "hypertrace.ko")
             (ht / "module.args").write_text(self.module_args)
         if self.job is not None:
-            # Kept open: a closed serial port drops its input.
+            # Keep the port open: a closed serial port drops its input.
             (ht / "job.sh").write_text(f"exec 3<>$JOB_OUT\n{self.job}")
         for name, path in self.files.items():
             (ht / name).parent.mkdir(parents=True, exist_ok=True)

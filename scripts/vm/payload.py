@@ -55,12 +55,12 @@ class Payload(VM):
         return None
 
     def _tasks(self):
-        """No tasks: the payload has none, and knows no SysRq."""
+        """Return no stacks: the payload has no tasks and no SysRq."""
         return []
 
     def command(self, initrd, fds):
         accel = {
-            # a KVM that emulates ring 0 lacks the MSR behind this feature
+            # a KVM that emulates ring 0 lacks the MSR of arch-capabilities
             "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
             "tcg": ["-accel", "tcg"],
         }[self.accel]
@@ -76,7 +76,7 @@ class Payload(VM):
         argv += ["-serial", "chardev:console",
                  "-device", "isa-debugcon,iobase=0xe9,chardev=out",
                  "-mon", "chardev=qmp,mode=control"]
-        # args first: they may be bridges for the devices
+        # self.args first: the devices may be behind a bridge among them
         argv += self.args
         for d in self.devices:
             argv += self.device_args(d)

@@ -59,7 +59,7 @@ make_kernel() {
     debian_lists "$from" "kernels"
     image=$(debian_depends "$from" "$meta" '^linux-image-[0-9]')
     [ -n "$image" ] || die "Debian $from has no $meta"
-    # Newer kernels consist of several packages.
+    # If there is a package linux-binary-*, as for newer kernels, it has the image.
     binary=$(debian_depends "$from" "$image" '^linux-binary-' || :)
     debian_debs "$from" "$debs" "${binary:-$image}" "$@"
     unpack
@@ -70,8 +70,9 @@ make_kernel() {
     end "$name"
 }
 
-# The kernel gets its extra words by SMBIOS, as from systemd's stub. An emulated
-# guest on a busy host is slower than systemd's default timeouts.
+# GRUB adds words from SMBIOS to the kernel's command line, as systemd's stub
+# does.
+# The longer timeouts are for an emulated guest on a busy host.
 # shellcheck disable=SC2016
 grub_cfg='serial
 terminal_output serial
@@ -87,7 +88,7 @@ menuentry Debian {
 }'
 grub_modules="biosdisk part_msdos ext2 normal linux serial terminal smbios regexp"
 
-# Completes the root file system in the folder $1
+# Script: complete the root file system in the folder $1
 # shellcheck disable=SC2016
 set_up='set -eu
 echo "/dev/vda1 / ext4 defaults 0 1" >"$1/etc/fstab"
@@ -133,8 +134,7 @@ make_disk() {
     # shellcheck disable=SC2086
     logged stock-ext4 "making the disk" \
         $in_guest mke2fs -q -t ext4 -d "$root" -E offset=1048576 "$image" 1536M
-    # The first sector loads the next ones, whose list of blocks follows this
-    # layout.
+    # boot.img, in the first sector, loads core.img from the following sectors.
     dd if="$root/usr/lib/grub/i386-pc/boot.img" of="$image" bs=440 count=1 \
         conv=notrunc status=none
     dd if="$root/boot/grub/core.img" of="$image" bs=512 seek=1 \
