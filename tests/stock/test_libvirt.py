@@ -36,7 +36,7 @@ DOMAIN = """<domain type='qemu'>
     <model>qemu64</model><feature policy='disable' name='cx16'/>
   </cpu>
   <devices>
-    <emulator>{top}/qemu-system-x86_64</emulator>
+    <emulator>{emulator}</emulator>
     <serial type='file'><source path='{top}/console'/></serial>
   </devices>
 </domain>
@@ -78,13 +78,27 @@ class Session:
                 ["libvirtd", "--timeout", "600"], env=self.env, cwd=top,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.user)
 
-    def virsh(self, *args, check=True):
-        done = subprocess.run(["virsh", "-q", *args], env=self.env,
-                              cwd=self.top, text=True, capture_output=True,
-                              timeout=stock.DEADLINE, check=False, **self.user)
+    def run(self, *args, check=True):
+        done = subprocess.run(args, env=self.env, cwd=self.top, text=True,
+                              capture_output=True, timeout=stock.DEADLINE,
+                              check=False, **self.user)
         assert not check or done.returncode == 0, (
             done.stderr, (self.top / "libvirtd.log").read_text()[-2000:])
         return done.stdout
+
+    def virsh(self, *args, **more):
+        return self.run("virsh", "-q", *args, **more)
+
+    def domain(self, *args, **more):
+        return self.run("./hypertrace", "domain", *args, "guest", **more)
+
+    def define(self, emulator=shutil.which("qemu-system-x86_64")):
+        (self.top / "domain.xml").write_text(DOMAIN.format(
+            top=self.top, words=os.environ["HT_KERNEL_ARGS"],
+            emulator=emulator))
+        wait_until((self.top / "run/libvirt/libvirt-sock").exists,
+                   (self.top / "libvirtd.log").read_text)
+        self.virsh("define", "domain.xml")
 
     def processes(self):
         """Command lines with the test's folder, but not the daemon's"""
@@ -132,13 +146,18 @@ def recordings(session):
     return sorted((session.top / "recordings").glob("guest-*"))
 
 
-def run_domain(session, console="the guest is up"):
-    """Start the domain, wait for a line of its kernel, destroy it."""
+def start_domain(session, console="the guest is up"):
+    """Start the domain, and wait for a line of its kernel."""
     (session.top / "console").unlink(missing_ok=True)
     session.virsh("start", "guest")
     wait_until(lambda: console in stock.console(session.top),
                lambda: stock.console(session.top)[-2000:])
     assert session.virsh("domstate", "guest").strip() == "running"
+
+
+def run_domain(session, *console):
+    """Start the domain, and destroy it."""
+    start_domain(session, *console)
     session.virsh("destroy", "guest")
     wait_until(lambda: not session.processes(), session.processes)
 
@@ -147,11 +166,7 @@ def test_domain(session):
     """libvirt probes, starts and ends a QEMU that is a link to hypertrace; the
     recording has the whole boot.  Many domains leave the recordings that are to
     be kept, and neither processes nor other files."""
-    (session.top / "domain.xml").write_text(DOMAIN.format(
-        top=session.top, words=os.environ["HT_KERNEL_ARGS"]))
-    wait_until((session.top / "run/libvirt/libvirt-sock").exists,
-               (session.top / "libvirtd.log").read_text)
-    session.virsh("define", "domain.xml")
+    session.define(session.top / "qemu-system-x86_64")
     run_domain(session)
     (rec,) = recordings(session)
     names = {e["event"] for e in stock.reported(rec)}
@@ -165,3 +180,34 @@ def test_domain(session):
                 p.name for p in recordings(session)}
     session.virsh("undefine", "guest")
     assert not session.virsh("list", "--all", "--name").strip()
+
+
+def test_prepared(session):
+    """A domain that 'hypertrace domain' has prepared is recorded by its PID,
+    whatever its emulator is, and becomes what it was."""
+    session.define()
+    before = session.virsh("dumpxml", "guest")
+    shown = session.domain("--programs=8M")
+    assert "trace_instance=boot_map@" in shown and "<shmem " in shown
+    assert session.virsh("dumpxml", "guest") == before
+    session.domain("--apply")
+    assert "changed before" in subprocess.run(
+        ["./hypertrace", "domain", "--apply", "guest"], cwd=session.top,
+        env=session.env, text=True, stderr=subprocess.PIPE, check=False,
+        **session.user).stderr
+    start_domain(session)
+    pid = (session.top / "run/libvirt/qemu/run/guest.pid").read_text().strip()
+    recorder = subprocess.Popen(
+        [stock.TOOL, "record", "-q", "-o", session.top / "rec", "--pid", pid,
+         "--kernel", session.top / "vmlinuz"], env=stock.ENV)
+    wait_until(lambda: sum(p.stat().st_size for p in
+                           (session.top / "rec").glob("cpu*")) > 100000,
+               session.processes)
+    session.virsh("destroy", "guest")
+    assert recorder.wait(stock.DEADLINE) == 0
+    assert {"initcall_start", "sched_switch"} <= {
+        e["event"] for e in stock.reported(session.top / "rec")}
+    session.domain("--remove")
+    assert session.virsh("dumpxml", "guest") == before
+    assert "not changed" in session.run(
+        "sh", "-c", "./hypertrace domain --remove guest 2>&1 || :")

@@ -61,7 +61,7 @@ _hypertrace() {
     --from|--to|--event|--where|--grep|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
     --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--poll-us|\
     --max-size|--net|--for|--cpu-hz|--functions|--graph|--flight|--silence|--keep|\
-    --wait|--name|--user|--max-memory|--max-disk)
+    --wait|--name|--user|--max-memory|--max-disk|--connect|-c)
         return
         ;;
     esac
@@ -76,6 +76,10 @@ _hypertrace() {
         case ${COMP_WORDS[1]} in
         attach|events|formats|recover|status|list|enable|disable|set|vcpus)
             what=-f ;;
+        domain)
+            mapfile -t COMPREPLY < <(compgen -W "$(
+                virsh list --all --name 2>/dev/null)" -- "$cur")
+            return ;;
         esac
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen "$what" -- "$cur")

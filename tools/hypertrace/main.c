@@ -25,6 +25,7 @@ static const HtCommand commands[] = {
     { "snapshot", ht_snapshot, "have a flight recorder make a recording" },
     { "watch", ht_watch, "follow all virtual machines with flight recorders" },
     { "attach", ht_attach, "record programs of a machine started elsewhere" },
+    { "domain", ht_domain, "prepare a domain of libvirt for recordings" },
     { "recover", ht_recover, "make a recording from a dead guest's memory" },
     { "events", ht_events, "list the events of a kernel or a recording" },
     { "See what happened", NULL, NULL },

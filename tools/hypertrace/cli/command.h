@@ -74,6 +74,7 @@ void ht_last_brief(const char *dir, GString *out);
 int ht_boot(int argc, char **argv);
 int ht_callgraph(int argc, char **argv);
 int ht_disable(int argc, char **argv);
+int ht_domain(int argc, char **argv);
 int ht_enable(int argc, char **argv);
 int ht_events(int argc, char **argv);
 int ht_export(int argc, char **argv);
