@@ -215,7 +215,6 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 				owner->open++;
 				h->claims[i].instance = m->instance;
 				h->claims[i].phase = HTK_OPENING;
-				h->claims[i].lost = 0;
 				htk_open_reply(h, m);
 				return 0;
 			}
@@ -454,20 +453,6 @@ static int htk_send_close(struct htk *h, u32 stream)
 }
 
 /*
- * Count the events that the producer discarded after the host last read their
- * number.  The next host gets a report of them.
- *
- * Context: h->control held
- */
-static void htk_untold(struct htk *h, u32 stream)
-{
-	struct ht_ring_control *ring = h->transport->ring_addr(h, stream);
-
-	atomic64_add(READ_ONCE(ring->guest.lost) -
-		     READ_ONCE(h->claims[stream].lost), &h->untold);
-}
-
-/*
  * Report discarded events that no stream counts to the host; keep the number if
  * that fails.
  *
@@ -545,14 +530,15 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			ret = htk_send_close(h, i);
 			if (ret == -EAGAIN && !over)
 				continue;
-			/* ENODEV: no host, or a new one without the streams */
+			/*
+			 * ENODEV: there is no host, or a new one, which reads
+			 * the ring's events and discards at the takeover.
+			 */
 			if (ret && ret != -ENODEV)
 				dev_warn_ratelimited(h->dev,
 						     "stream %u: the host did not close it (%d)\n",
 						     i, ret);
 			mutex_lock(&h->control);
-			if (ret == -ENODEV)
-				htk_untold(h, i);
 			htk_disown(h, i);
 			mutex_unlock(&h->control);
 			__clear_bit(i, open);

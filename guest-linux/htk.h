@@ -129,13 +129,11 @@ enum htk_phase {
  * @owner: the owner, or NULL if the stream is closed
  * @instance: instance number, from the host's reply to STREAM_OPEN
  * @phase: valid only if there is an owner
- * @lost: memory.c: number of discarded events that the host has surely read
  */
 struct htk_claim {
 	struct htk_owner *owner;
 	u64 instance;
 	enum htk_phase phase;
-	u64 lost;
 };
 
 /**
@@ -175,7 +173,6 @@ struct htk_claim {
  * @added: htk_add() was called
  * @abandoned: the host may have opened a stream, but its reply did not arrive
  *             (@control)
- * @untold: number of discarded events not reported to any host
  * @known, @nr_known, @users, @user_classes: used by origin.c (@control)
  */
 struct htk {
@@ -230,7 +227,6 @@ struct htk {
 	bool attached;
 	bool added;
 	bool abandoned;
-	atomic64_t untold;
 
 	/* virtio.c */
 	struct htk_virtio *virtio;

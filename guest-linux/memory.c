@@ -117,25 +117,14 @@ static void htk_memory_attach(struct htk *h)
 	h->synced = jiffies - msecs_to_jiffies(HT_SYNC_MS);
 }
 
-/*
- * Save each stream's number of discarded events.  The host has read it, since
- * its beat advances.
- *
- * Return: true if any stream is in use.
- */
-static bool htk_memory_note_lost(struct htk *h)
+static bool htk_memory_used(struct htk *h)
 {
 	bool used = false;
 	u32 i;
 
 	down_read(&h->map_sem);
-	for (i = 0; i < h->core.caps.streams; i++) {
-		if (!h->claims[i].owner)
-			continue;
-		used = true;
-		WRITE_ONCE(h->claims[i].lost,
-			   READ_ONCE(htk_pci_ring_addr(h, i)->guest.lost));
-	}
+	for (i = 0; i < h->core.caps.streams && !used; i++)
+		used = h->claims[i].owner;
 	up_read(&h->map_sem);
 	return used;
 }
@@ -144,10 +133,8 @@ static bool htk_memory_note_lost(struct htk *h)
 static void htk_memory_sync(struct htk *h)
 {
 	unsigned long period = msecs_to_jiffies(HT_SYNC_MS - 5 * HTK_WATCH_MS);
-	bool used = htk_memory_note_lost(h);
 
-	htk_report_discarded(h, &h->untold);
-	if (!used || time_before(jiffies, h->synced + period))
+	if (time_before(jiffies, h->synced + period) || !htk_memory_used(h))
 		return;
 	h->synced = jiffies;
 	ht_time_sync(&h->core, HTK_SYNC_ROUNDS);

@@ -68,12 +68,12 @@ static size_t take_buffers(void *opaque, uint32_t stream, HtConsumer *c)
 }
 
 /* HtServerOps.opened.  Context: the stream locked */
-static void opened(void *opaque, uint32_t stream)
+static void opened(void *opaque, const HtStreamInfo *info)
 {
     struct ht_loopback *lb = opaque;
 
-    lb->streams[stream].queued = 0;
-    lb->streams[stream].done = 0;
+    lb->streams[info->index].queued = 0;
+    lb->streams[info->index].done = 0;
 }
 
 /* HtServerOps.wants */

@@ -85,7 +85,7 @@ int ht_link_attach(struct ht_device *dev, struct ht_link *l)
     if (!ht_link_beats(dev, l)) {
         return -ENODEV;
     }
-    /* Pairs with the host's store-release of the epoch, its last store. */
+    /* Pairs with the host's store-release of the epoch. */
     l->epoch = ht_load_acquire(&l->mem->caps.epoch);
     ht_link_caps(dev, l, &expected);
     expected.epoch = l->epoch;
@@ -116,7 +116,10 @@ static int await(struct ht_device *dev, struct ht_link *l, uint32_t go)
          */
         const bool done = ht_load_acquire32(&l->mem->done) == go;
 
-        /* A host that attaches sets `done` for requests it did not execute. */
+        /*
+         * A host that attaches sets `done` for requests it did not execute,
+         * after its epoch.  The load-acquire above orders this load after it.
+         */
         if (ht_link_renewed(l)) {
             return -ENODEV;
         }
@@ -187,6 +190,7 @@ int ht_memory_exchange(struct ht_device *dev, struct ht_link *l,
     /* A host that ends now leaves no reply to an earlier message there. */
     ht_zero(reply, size);
     ht_store_relaxed32(&l->mem->bytes, bytes);
+    ht_store_relaxed(&l->mem->to, l->epoch);
     l->go = ht_load_relaxed32(&l->mem->done) + 1;
     l->pending = true;
     /* Pairs with the host's load-acquire of `go` before it copies. */

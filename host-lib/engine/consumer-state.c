@@ -127,6 +127,8 @@ void ht_consumer_resume(HtConsumer *c)
         .begin_ns = c->walk.ns,
         .end_ns = c->walk.ns,
         .counter = c->walk.clock,
+        .total = c->expected,
+        .lost = c->lost,
     };
 
     c->cfg.deliver(c->cfg.opaque, &run);

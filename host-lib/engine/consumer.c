@@ -91,6 +91,8 @@ static void deliver(HtConsumer *c, HtRun *run)
     run->classes = ht_class_table_count(c->cfg.classes);
     c->told = discarded(c);
     run->discarded = c->told - c->base;
+    run->total = c->expected;
+    run->lost = c->lost;
     c->cfg.deliver(c->cfg.opaque, run);
 }
 
@@ -107,7 +109,7 @@ static void deliver_mark(HtConsumer *c, unsigned flag, uint64_t now_ns)
     deliver(c, &run);
 }
 
-void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info, uint64_t now_ns)
+static void begin(HtConsumer *c, const HtStreamInfo *info)
 {
     HtConsumerConfig cfg = c->cfg;
     uint8_t *buf = c->buf;
@@ -120,7 +122,25 @@ void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info, uint64_t now_ns)
     c->walk.cut = true;
     c->walk.most = cfg.piece_events;
     c->open = true;
+}
+
+void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info, uint64_t now_ns)
+{
+    begin(c, info);
     deliver_mark(c, HT_RUN_OPEN, now_ns);
+}
+
+void ht_consumer_inherit(HtConsumer *c, const HtStreamInfo *info,
+                         uint64_t tail, const HtRecorded *r, uint64_t now_ns)
+{
+    begin(c, info);
+    c->inherited = true;
+    c->cursor = tail * c->cfg.packet_size;
+    c->recorded = r->events;
+    c->expected = r->events;
+    update_lost(c, r->lost);
+    c->told = c->base = c->lost;
+    deliver_mark(c, HT_RUN_OPEN, MAX(now_ns, r->end_ns));
 }
 
 void ht_consumer_close(HtConsumer *c, uint64_t lost, uint64_t now_ns)
@@ -149,6 +169,13 @@ void ht_consumer_discarded(HtConsumer *c, uint64_t count)
     c->others += MIN(count, HT_LOST_MAX - MIN(c->others, HT_LOST_MAX));
 }
 
+/* Return how many of the next events an earlier host has recorded */
+static uint64_t recorded_ahead(const HtConsumer *c)
+{
+    return c->recorded != HT_RUN_UNKNOWN && c->recorded > c->expected ?
+           c->recorded - c->expected : 0;
+}
+
 /*
  * Walk and deliver private bytes of one packet.  @more: the packet continues
  * after them, so the last event may be incomplete.  Returns the number of bytes
@@ -157,15 +184,25 @@ void ht_consumer_discarded(HtConsumer *c, uint64_t count)
  */
 static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 {
+    const unsigned most = c->walk.most;
     size_t done = 0;
 
     while (done < size) {
+        uint64_t known = recorded_ahead(c);
         bool cut = c->walk.cut;
+        HtWalkStop why;
         HtWalkRun w;
-        HtWalkStop why = ht_walk(&c->walk, c->cfg.classes, &c->time,
-                                 data + done, size - done, &w);
 
-        if (w.events) {
+        if (known) {
+            c->walk.most = MIN(known, UINT32_MAX);
+        }
+        why = ht_walk(&c->walk, c->cfg.classes, &c->time, data + done,
+                      size - done, &w);
+        if (known) {
+            c->walk.most = most;
+            c->expected += w.events;
+            c->walk.cut = true;
+        } else if (w.events) {
             HtRun run = {
                 .flags = cut ? HT_RUN_CUT : 0,
                 .events = w.events,
@@ -183,6 +220,9 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
             deliver(c, &run);
         }
         done += w.size;
+        if (known && why == HT_WALK_MOST) {
+            continue;
+        }
         if (why == HT_WALK_MOST || (why == HT_WALK_BAD_LENGTH && more)) {
             break;
         }
@@ -193,6 +233,23 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
         }
     }
     return done;
+}
+
+/*
+ * Begin to count with the first packet of an inherited instance.  All events
+ * before it were delivered to the earlier host.
+ */
+static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
+{
+    c->inherited = false;
+    c->expected = events;
+    if (c->recorded == HT_RUN_UNKNOWN) {
+        update_lost(c, lost);
+        c->told = discarded(c);
+        c->base = c->told;
+    } else if (events > c->recorded) {
+        add_dropped(c, events - c->recorded);
+    }
 }
 
 /*
@@ -213,6 +270,9 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
         return false;
     }
     events = ht_le64(h.events);
+    if (c->inherited && events <= UINT64_MAX / 2) {
+        count_from(c, events, ht_le64(h.lost));
+    }
     missing = events - c->expected;
     most = c->cfg.packet_size / HT_EVENT_HEADER;
     most *= MIN(skipped, UINT64_MAX / 2 / most);

@@ -11,6 +11,7 @@
 #include "hypertrace/memory.h"
 #include "hypertrace/streams.h"
 #include "hypertrace/thread.h"
+#include "memory-directory.h"
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -24,9 +25,6 @@
 
 /* Report discarded events of quiet streams, and decide about classes */
 #define TELL_NS         INT64_C(20000000)
-
-/* Limit of all classes of a guest, as the device's property class-bytes */
-#define CLASS_BYTES     (1u << 20)
 
 /* Time to measure the host's counter */
 #define MEASURE_NS      INT64_C(2000000)
@@ -42,6 +40,10 @@ struct HtMemory {
     struct ht_memory *page;
     Map *map;                   /* for truncated files, or NULL */
     HtServer *server;
+    HtDirectory directory;
+    uint64_t epoch;
+    bool attached;              /* the memory had another host before */
+    bool serves;                /* the epoch is published */
     uint8_t *request;           /* private copy, HT_MAILBOX_SIZE bytes */
     uint32_t done;              /* number of the last exchange */
     uint64_t beat;
@@ -104,6 +106,11 @@ static bool power_of_two(uint64_t v, uint64_t min, uint64_t max)
     return v >= min && v <= max && (v & (v - 1)) == 0;
 }
 
+static uint64_t directory_offset(const struct ht_caps *c)
+{
+    return c->mailbox_offset + 2 * HT_MAILBOX_SIZE;
+}
+
 /*
  * Compute where everything is.  Returns the number of streams that fit, 0 if
  * the geometry is not valid; caps->streams may be less.
@@ -131,7 +138,7 @@ static uint32_t layout(struct ht_caps *c, uint64_t size)
     c->enable_offset = HT_MAP_ALIGN;
     c->mailbox_offset = c->enable_offset + HT_ENABLE_SIZE;
     c->mailbox_size = HT_MAILBOX_SIZE;
-    c->ring_offset = c->mailbox_offset + 2 * HT_MAILBOX_SIZE;
+    c->ring_offset = directory_offset(c) + HT_DIRECTORY_SIZE;
     c->ring_stride = HT_ROUND_UP(HT_PACKETS_OFFSET +
                                  (uint64_t)c->packet_size * c->packets,
                                  HT_MAP_ALIGN);
@@ -146,7 +153,7 @@ static bool size_valid(uint64_t size, GError **error)
 {
     if (!power_of_two(size, HT_MEMORY_SIZE_MIN, HT_MEMORY_SIZE_MAX)) {
         set_error(error, "%" PRIu64 " bytes are not a power of two between"
-                  " 1 MiB and 64 GiB", size);
+                  " 2 MiB and 64 GiB", size);
         return false;
     }
     return true;
@@ -332,7 +339,7 @@ static HtMemory *map(int fd, const HtMemoryConfig *cfg, GError **error)
 
 static void beat(HtMemory *m, int64_t now)
 {
-    if (now - m->beat_ns >= BEAT_NS) {
+    if (m->serves && now - m->beat_ns >= BEAT_NS) {
         m->beat_ns = now;
         ht_atomic_set(&m->page->beat, ht_le64(++m->beat));
     }
@@ -358,6 +365,30 @@ static bool wants(void *opaque, const HtClass *c)
     return !m->cfg.wants || m->cfg.wants(m->cfg.opaque, c);
 }
 
+/* HtServerOps.added: the class is in the memory before the guest has its id */
+static void added(void *opaque, const HtClass *c)
+{
+    HtMemory *m = opaque;
+
+    ht_directory_add_class(&m->directory, c);
+}
+
+/* HtServerOps.opened */
+static void opened(void *opaque, const HtStreamInfo *info)
+{
+    HtMemory *m = opaque;
+
+    ht_directory_set_stream(&m->directory, info, ht_now_ns());
+}
+
+/* HtServerOps.unreported */
+static void unreported(void *opaque, uint64_t count)
+{
+    HtMemory *m = opaque;
+
+    ht_directory_set_discarded(&m->directory, count);
+}
+
 /* HtServerOps.changed */
 static void changed(void *opaque, uint32_t seq)
 {
@@ -379,6 +410,9 @@ static void report(void *opaque, const char *text)
 static const HtServerOps server_ops = {
     .deliver = deliver,
     .wants = wants,
+    .added = added,
+    .opened = opened,
+    .unreported = unreported,
     .changed = changed,
     .log = report,
 };
@@ -396,8 +430,9 @@ static HtServer *new_server(HtMemory *m, uint64_t hz)
         .hz = hz,
         .ppm = HT_TIME_PPM_MAX,
         .opening_ns = HT_OPENING_NS,
-        .class_bytes = CLASS_BYTES,
+        .class_bytes = HT_DIRECTORY_CLASSES,
         .settings = m->cfg.settings,
+        .inherits = m->attached,
         .ops = &server_ops,
         .opaque = m,
     };
@@ -410,33 +445,107 @@ static HtServer *new_server(HtMemory *m, uint64_t hz)
     return ht_server_new(&cfg);
 }
 
-/*
- * Become the guest's host.  A guest that waits for a reply of the previous host
- * sees the new epoch and gives up; its request is not executed.
- */
-static bool begin(HtMemory *m, uint64_t hz, GError **error)
+/* Prepare to become the guest's host; writes nothing to the memory */
+static bool prepare(HtMemory *m, GError **error)
 {
-    struct ht_memory *p = m->page;
-    uint64_t epoch = 0;
-
-    while (!epoch) {
-        if (getrandom(&epoch, sizeof(epoch), 0) != sizeof(epoch)) {
+    while (!m->epoch) {
+        if (getrandom(&m->epoch, sizeof(m->epoch), 0) != sizeof(m->epoch)) {
             set_error(error, "getrandom: %s", g_strerror(errno));
             return false;
         }
     }
     m->request = g_malloc(HT_MAILBOX_SIZE);
-    /* Closes the rings: old producers count their events as discarded. */
-    m->server = new_server(m, hz);
-    m->beat = ht_le64(ht_atomic_read(&p->beat));
+    m->directory.base = m->base + directory_offset(&m->caps);
+    m->beat = ht_le64(ht_atomic_read(&m->page->beat));
     m->beat_ns = ht_now_ns() - BEAT_NS;
-    beat(m, ht_now_ns());
-    m->done = ht_le32(ht_atomic_load_acquire(&p->go));
-    ht_atomic_set(&p->done, ht_le32(m->done));
-    ht_atomic_set(&p->caps.enable_seq, 0);
-    /* Pairs with the load-acquire of caps.epoch in the guest's exchange. */
-    ht_atomic_store_release(&p->caps.epoch, ht_le64(epoch));
+    m->server = new_server(m, host_hz());
     return true;
+}
+
+/* Read the directory's entries of all rings that are open */
+static unsigned open_instances(HtMemory *m, HtInherited *in)
+{
+    unsigned n = 0;
+    uint32_t i;
+
+    for (i = 0; i < m->caps.streams; i++) {
+        const struct ht_ring_control *ring = (struct ht_ring_control *)
+            (m->base + m->caps.ring_offset + i * m->caps.ring_stride);
+
+        if (ht_le32(ht_atomic_read(&ring->host.state)) == HT_STREAM_OPENED &&
+            ht_directory_stream(&m->directory, i, &in[n])) {
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Take over the classes and the clock; returns false if they are not valid */
+static bool inherit_classes(HtMemory *m)
+{
+    g_autoptr(GByteArray) classes = ht_directory_classes(&m->directory);
+    g_autofree char *why = NULL;
+    HtTimeSegment clock;
+
+    if (!ht_server_inherit_classes(m->server, classes->data, classes->len,
+                                   &why)) {
+        g_autofree char *text =
+            g_strdup_printf("events of the previous recorder are lost: %s",
+                            why);
+
+        report(m, text);
+        return false;
+    }
+    if (ht_directory_clock(&m->directory, &clock)) {
+        ht_server_inherit_clock(m->server, &clock);
+    }
+    return true;
+}
+
+/* Continue the streams of the previous host */
+static void inherit(HtMemory *m)
+{
+    g_autofree HtInherited *in = g_new0(HtInherited, m->caps.streams);
+    uint64_t discards = ht_directory_discarded(&m->directory);
+    unsigned n = open_instances(m, in), i;
+
+    if (!n || !inherit_classes(m)) {
+        n = 0;
+        ht_directory_clear(&m->directory);
+    }
+    for (i = 0; i < n; i++) {
+        if (!m->cfg.recorded ||
+            !m->cfg.recorded(m->cfg.opaque, &in[i].info, &in[i].recorded)) {
+            in[i].recorded = (HtRecorded) { .events = HT_RUN_UNKNOWN };
+        }
+    }
+    ht_server_inherit(m->server, in, n);
+    ht_server_inherit_discarded(m->server, discards);
+}
+
+/*
+ * A guest may wait for a reply of the previous host.  It loads `done`, then
+ * the epoch.  The epoch is therefore stored first: the guest that sees the new
+ * `done` also sees the new epoch, and gives up.  A request that the guest sends
+ * meanwhile names the old epoch, and serve_mailbox() does not execute it.
+ */
+void ht_memory_start(HtMemory *m)
+{
+    struct ht_memory *p = m->page;
+
+    if (m->attached) {
+        inherit(m);
+    } else {
+        ht_directory_clear(&m->directory);
+    }
+    m->done = ht_le32(ht_atomic_load_acquire(&p->go));
+    ht_atomic_set(&p->caps.enable_seq, 0);
+    /* Pairs with the load-acquire of caps.epoch in ht_link_attach(). */
+    ht_atomic_store_release(&p->caps.epoch, ht_le64(m->epoch));
+    /* Pairs with the load-acquire of done in the guest's await(). */
+    ht_atomic_store_release(&p->done, ht_le32(m->done));
+    m->serves = true;
+    beat(m, ht_now_ns());
 }
 
 HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
@@ -467,7 +576,7 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
     }
     ht_caps_swap(&le, &m->caps);
     memcpy(&m->page->caps, &le, sizeof(le));
-    if (!begin(m, hz, error)) {
+    if (!prepare(m, error)) {
         ht_memory_free(m);
         return NULL;
     }
@@ -506,7 +615,8 @@ HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error)
         return NULL;
     }
     m->caps.epoch = 0;
-    if (!begin(m, host_hz(), error)) {
+    m->attached = true;
+    if (!prepare(m, error)) {
         ht_memory_free(m);
         return NULL;
     }
@@ -521,15 +631,21 @@ static bool serve_mailbox(HtMemory *m)
     uint8_t *box = m->base + m->caps.mailbox_offset;
     uint32_t bytes;
     size_t replied;
+    HtTimeMap map;
 
     if (go == m->done) {
         return false;
     }
-    bytes = ht_le32(ht_atomic_read(&m->page->bytes));
-    bytes = MIN(bytes, HT_MAILBOX_SIZE);
-    memcpy(m->request, box, bytes);
-    replied = ht_server_exchange(m->server, m->request, bytes);
-    memcpy(box + HT_MAILBOX_SIZE, m->request, replied);
+    /* A request to the previous host: its sender no longer waits. */
+    if (ht_le64(ht_atomic_read(&m->page->to)) == m->epoch) {
+        bytes = ht_le32(ht_atomic_read(&m->page->bytes));
+        bytes = MIN(bytes, HT_MAILBOX_SIZE);
+        memcpy(m->request, box, bytes);
+        replied = ht_server_exchange(m->server, m->request, bytes);
+        memcpy(box + HT_MAILBOX_SIZE, m->request, replied);
+        ht_server_time(m->server, &map);
+        ht_directory_set_clock(&m->directory, &map);
+    }
     m->done = go;
     /* Pairs with the guest's load-acquire of done before it reads the reply. */
     ht_atomic_store_release(&m->page->done, ht_le32(go));
@@ -583,13 +699,15 @@ int64_t ht_memory_poll(HtMemory *m)
     return busy || ht_now_ns() < m->eager_ns ? 0 : HT_MEMORY_IDLE_NS;
 }
 
-void ht_memory_free(HtMemory *m)
+unsigned ht_memory_free(HtMemory *m)
 {
+    unsigned left = 0;
+
     if (!m) {
-        return;
+        return 0;
     }
     if (m->server) {
-        ht_server_close_all(m->server);
+        left = ht_server_leave(m->server);
         ht_server_free(m->server);
     }
     unprotect(m->map);
@@ -599,6 +717,7 @@ void ht_memory_free(HtMemory *m)
     close(m->fd);
     g_free(m->request);
     g_free(m);
+    return left;
 }
 
 HtServer *ht_memory_server(HtMemory *m)

@@ -233,6 +233,8 @@ static bool merge(HtQueue *q, HtQueueStream *s, const HtRun *run, HtBuffer *b,
     item->run.events += run->events;
     item->run.end_ns = run->end_ns;
     item->run.classes = run->classes;
+    item->run.total = run->total;
+    item->run.lost = run->lost;
     return true;
 }
 

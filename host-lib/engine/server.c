@@ -130,8 +130,16 @@ static void opening(HtStream *st)
     HtServer *s = server_of(st);
 
     if (s->cfg.ops->opened) {
-        s->cfg.ops->opened(s->cfg.opaque, st->index);
+        s->cfg.ops->opened(s->cfg.opaque, &st->next);
     }
+}
+
+/* HtStreamsConfig.unreported */
+static void unreported(void *opaque, uint64_t count)
+{
+    HtServer *s = opaque;
+
+    s->cfg.ops->unreported(s->cfg.opaque, count);
 }
 
 /* Consume buffers.  Those of a stopped stream are given back, too. */
@@ -197,6 +205,16 @@ void ht_server_close_all(HtServer *s)
     ht_mutex_lock(&s->messages);
     ht_streams_want_close_all(&s->streams);
     ht_mutex_unlock(&s->messages);
+}
+
+unsigned ht_server_leave(HtServer *s)
+{
+    unsigned n;
+
+    ht_mutex_lock(&s->messages);
+    n = ht_streams_leave(&s->streams);
+    ht_mutex_unlock(&s->messages);
+    return n;
 }
 
 bool ht_server_stats(HtServer *s, uint32_t stream, struct ht_stats *stats)
@@ -296,11 +314,14 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
         .consume = consume,
         .clock = update_clock,
         .opening = opening,
+        .unreported = cfg->ops->unreported ? unreported : NULL,
         .opaque = s,
     });
     for (i = 0; i < cfg->streams; i++) {
         ht_stream_set_ring(&s->streams.stream[i], cfg->rings[i]);
-        ht_stream_close_ring(&s->streams.stream[i]);
+        if (!cfg->inherits) {
+            ht_stream_close_ring(&s->streams.stream[i]);
+        }
     }
     s->cfg.rings = NULL;
     /*
@@ -308,6 +329,62 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
      * off now would not count the events that they discard.
      */
     return s;
+}
+
+/* Streams of a server that has ended --------------------------------------- */
+
+bool ht_server_inherit_classes(HtServer *s, const void *data, size_t size,
+                               char **why)
+{
+    uint32_t id;
+
+    if (!ht_class_table_load(s->classes, data, size, why)) {
+        return false;
+    }
+    ht_mutex_lock(&s->messages);
+    ht_enable_decide(&s->enable);
+    for (id = 1; id <= s->enable.count; id++) {
+        if (!s->enable.on[id]) {
+            ht_atomic_set(s->cfg.enable + id, 0);   /* may have been on */
+        }
+    }
+    ht_mutex_unlock(&s->messages);
+    return true;
+}
+
+void ht_server_inherit_discarded(HtServer *s, uint64_t count)
+{
+    ht_mutex_lock(&s->messages);
+    ht_streams_discarded(&s->streams, count);
+    ht_mutex_unlock(&s->messages);
+}
+
+void ht_server_inherit_clock(HtServer *s, const HtTimeSegment *seg)
+{
+    ht_guest_clock_load(&s->clock, seg, 1, 0, true);
+}
+
+unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n)
+{
+    unsigned done = 0, i;
+
+    ht_mutex_lock(&s->messages);
+    for (i = 0; i < n; i++) {
+        done += ht_stream_inherit(&s->streams.stream[in[i].info.index], &in[i]);
+    }
+    for (i = 0; i < s->cfg.streams; i++) {
+        HtStream *st = &s->streams.stream[i];
+        uint64_t instance = ht_le64(ht_atomic_read(&st->ring->host.instance));
+
+        if (instance <= UINT64_MAX / 2) {
+            s->instances = MAX(s->instances, instance);
+        }
+        if (ht_stream_phase(st) == HT_PHASE_FREE) {
+            ht_stream_close_ring(st);
+        }
+    }
+    ht_mutex_unlock(&s->messages);
+    return done;
 }
 
 void ht_server_free(HtServer *s)

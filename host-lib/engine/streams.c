@@ -379,7 +379,8 @@ static void resume_stream(HtStream *s)
     ht_atomic_store_release(&s->phase, HT_PHASE_OPEN);
 }
 
-static void close_stream(HtStream *s)
+/* End the instance; unless @close_ring, only in the trace */
+static void end_stream(HtStream *s, bool close_ring)
 {
     const HtStreamsConfig *cfg = &s->all->cfg;
     struct ht_stats stats;
@@ -389,7 +390,9 @@ static void close_stream(HtStream *s)
     ht_consumer_close(&s->consumer,
                       MAX(ht_atomic_read(&s->close_lost), ring_lost(s)),
                       ht_now_ns());
-    set_state(s, HT_STREAM_CLOSED);
+    if (close_ring) {
+        set_state(s, HT_STREAM_CLOSED);
+    }
     if (cfg->closed) {
         cfg->closed(s);
     }
@@ -402,13 +405,29 @@ static void close_stream(HtStream *s)
     seq_write_end(&s->sums);
 }
 
+/*
+ * Consume at most a ring: later events of a producer that continues are lost.
+ *
+ * Returns: true if anything was consumed
+ */
+static bool consume_ring(HtStream *s)
+{
+    bool progress = false;
+    uint32_t i;
+
+    for (i = 0; i <= s->all->cfg.consumer.packets &&
+                s->all->cfg.consume(s, true); i++) {
+        progress = true;
+    }
+    return progress;
+}
+
 /* Context: worker */
 static bool work(HtStream *s, bool force)
 {
     const HtStreamsConfig *cfg = &s->all->cfg;
     bool progress = false;
     bool want_close;
-    uint32_t i;
 
     switch (ht_stream_phase(s)) {
     case HT_PHASE_FREE:
@@ -446,12 +465,9 @@ static bool work(HtStream *s, bool force)
     if (!want_close) {
         return progress;
     }
-    /* At most a ring: later events of a producer that continues are lost. */
-    for (i = 0; i <= cfg->consumer.packets && cfg->consume(s, true); i++) {
-        progress = true;
-    }
+    progress |= consume_ring(s);
     if (!cfg->drained || cfg->drained(s)) {
-        close_stream(s);
+        end_stream(s, true);
         progress = true;
     }
     return progress;
@@ -490,6 +506,11 @@ static void tell_discarded(HtStreams *a)
             ht_consumer_discarded(&s->consumer,
                                   ht_atomic_exchange(&a->discarded, 0));
             seq_write_end(&a->telling);
+            if (a->cfg.unreported) {
+                /* They are in the trace before the owner forgets them. */
+                ht_consumer_tell(&s->consumer, ring_lost(s));
+                a->cfg.unreported(a->cfg.opaque, 0);
+            }
             ht_mutex_unlock(&s->lock);
         }
     }
@@ -751,6 +772,47 @@ uint64_t ht_streams_close_one(HtStream *s)
     return s->consumer.lost;
 }
 
+/* Streams of a host that has ended ---------------------------------------- */
+
+bool ht_stream_inherit(HtStream *s, const HtInherited *in)
+{
+    struct ht_host_line *host = &s->ring->host;
+    uint64_t tail = ht_le64(ht_atomic_read(&host->tail));
+
+    if (ht_stream_phase(s) != HT_PHASE_FREE ||
+        in->info.instance - 1 >= UINT64_MAX / 2 ||
+        ht_le32(ht_atomic_read(&host->state)) != HT_STREAM_OPENED ||
+        ht_le64(ht_atomic_read(&host->instance)) != in->info.instance ||
+        tail > UINT64_MAX / 2 / s->all->cfg.consumer.packet_size) {
+        return false;
+    }
+    s->next = in->info;
+    ht_mutex_lock(&s->lock);
+    s->reported = false;
+    s->time_version = 0;
+    ht_atomic_set(&host->wake, ht_le64(HT_WAKE_NEVER));
+    ht_consumer_inherit(&s->consumer, &in->info, tail, &in->recorded,
+                        MIN(in->opened_ns, (uint64_t)ht_now_ns()));
+    ht_mutex_unlock(&s->lock);
+    ht_atomic_store_release(&s->phase, HT_PHASE_OPEN);
+    return true;
+}
+
+unsigned ht_streams_leave(HtStreams *a)
+{
+    unsigned n = 0;
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        if (ht_stream_phase(&a->stream[i]) == HT_PHASE_OPEN) {
+            consume_ring(&a->stream[i]);
+            end_stream(&a->stream[i], false);
+            n++;
+        }
+    }
+    return n;
+}
+
 static bool any_loaded(const HtStreams *a)
 {
     uint32_t i;
@@ -826,6 +888,9 @@ void ht_streams_discarded(HtStreams *a, uint64_t count)
 {
     ht_atomic_add(&a->discarded,
                   MIN(count, HT_LOST_MAX - ht_atomic_read(&a->discarded)));
+    if (a->cfg.unreported) {
+        a->cfg.unreported(a->cfg.opaque, ht_atomic_read(&a->discarded));
+    }
     if (a->cfg.inline_work) {
         tell_discarded(a);
     } else {

@@ -37,6 +37,8 @@ static const char layout[] =
     "\tuint64_t guest_counter;\n"
     "\tuint64_t events_discarded;\n"
     "\tuint64_t packet_seq_num;\n"
+    "\tuint64_t guest_events;\n"
+    "\tuint64_t guest_discarded;\n"
     "\tint32_t cpu_id;\n"
     "\tuint32_t stream_index;\n"
     "\tuint64_t content_size;\n"

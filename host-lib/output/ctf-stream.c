@@ -47,8 +47,14 @@ static uint64_t next_start(const HtCtfStream *s)
 static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
 {
     while (n) {
-        ssize_t done = pwritev(fd, iov, n, pos);
+        ssize_t done;
 
+        if (!iov->iov_len) {
+            iov++;              /* a run that only reports discards */
+            n--;
+            continue;
+        }
+        done = pwritev(fd, iov, n, pos);
         if (done < 0) {
             if (errno == EINTR) {
                 continue;
@@ -105,6 +111,15 @@ static int write_packet(int fd, HtCtfHeader *h, const HtRun *run, uint64_t pos)
     return write_at(fd, iov, run ? 2 : 1, pos);
 }
 
+/* Note the producer's counts, for a recorder that continues the stream */
+static void set_counts(HtCtfHeader *h, const HtRun *run)
+{
+    if (run->total) {
+        h->total = ht_le64(run->total);
+    }
+    h->lost = ht_le64(MAX(ht_le64(h->lost), run->lost));
+}
+
 /* A packet that begins at @start, covers the rest and holds @run or nothing */
 static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
                                uint64_t size, uint64_t seq, const HtRun *run,
@@ -121,6 +136,9 @@ static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
     h.seq = ht_le64(seq);
     h.content_bits = ht_le64((HEADER + (run ? run->size : 0)) * 8);
     h.packet_bits = ht_le64((size - start) * 8);
+    if (run) {
+        set_counts(&h, run);
+    }
     return h;
 }
 
@@ -327,6 +345,7 @@ static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
         h.counter = ht_le64(run->counter);
     }
     h.content_bits = ht_le64((used + run->size) * 8);
+    set_counts(&h, run);
 
     ret = write_at(s->fd, &iov, 1, s->start + used);
     if (!ret) {
@@ -354,6 +373,8 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
             .instance = ht_le64(run->stream->instance),
             .counter = ht_le64(run->counter),
             .discarded = ht_le64(run->discarded),
+            .total = ht_le64(run->total),
+            .lost = ht_le64(run->lost),
             .cpu = ht_le32(run->stream->vcpu),
             .stream = ht_le32(run->stream->index),
         },
@@ -461,6 +482,7 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
     if (run) {
         s->last_ns = MAX(s->last_ns, run->begin_ns);
         s->upstream = run->discarded;
+        set_counts(&s->h, run);
     }
     discarded = s->upstream + s->dropped;
     if (!empty) {

@@ -40,13 +40,15 @@ typedef struct HtCtfHeader {
     uint64_t counter;
     uint64_t discarded;
     uint64_t seq;
+    uint64_t total;             /* HtRun.total of the last run */
+    uint64_t lost;              /* HtRun.lost of the last run */
     int32_t cpu;
     uint32_t stream;
     uint64_t content_bits;
     uint64_t packet_bits;
 } HtCtfHeader;
 
-G_STATIC_ASSERT(sizeof(HtCtfHeader) == 96);
+G_STATIC_ASSERT(sizeof(HtCtfHeader) == 112);
 
 /**
  * HtCtfStream: a stream instance; the caller serializes calls
@@ -110,5 +112,18 @@ int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run);
  * Returns: 0, or -errno if the count could not be written
  */
 int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run);
+
+/**
+ * ht_ctf_stream_last: find the last packet of a stream instance
+ * @dirfd: directory of the trace, which another process may have been writing
+ *         when it was killed
+ * @stream: index of the stream
+ * @instance: its instance
+ * @h: set to the header of its last packet; checked
+ *
+ * Returns: false if the trace has no packet of that instance
+ */
+bool ht_ctf_stream_last(int dirfd, uint32_t stream, uint64_t instance,
+                        HtCtfHeader *h);
 
 #endif /* HYPERTRACE_CTF_STREAM_H */

@@ -122,16 +122,25 @@ struct ht_caps {
  * only if @caps is valid, and its probe writes nothing.
  *
  * An exchange has no exit.  The request area is at mailbox_offset, the reply
- * area after it at mailbox_offset + mailbox_size.  The guest writes the request
- * and @bytes, store-releases go = done + 1, and touches neither area until
- * @done == @go or the epoch changed.  The host load-acquires @go, copies the
- * request once, writes the reply and store-releases done = go.
+ * area after it at mailbox_offset + mailbox_size.  The guest writes the
+ * request, @bytes and @to, store-releases go = done + 1, and touches neither
+ * area until @done == @go or the epoch changed.  The host load-acquires @go,
+ * copies the request once, writes the reply and store-releases done = go.  If
+ * @to is not the host's epoch, it sets done = go without executing the request.
  *
- * A host that attaches draws a new random caps.epoch, sets done = go without
- * executing the request, and publishes the epoch last.  It then advances @beat
- * at least every HT_BEAT_MS.  A guest that sees no new beat for HT_BEAT_LOST_MS
- * answers its callers with "no host".  After a new epoch the guest registers
- * its classes and opens its streams again.
+ * A host that attaches loads @go, store-releases a new random caps.epoch, then
+ * store-releases done = the loaded go.  The guest load-acquires @done, then
+ * loads the epoch: if the new host has set @done, the guest sees its epoch, and
+ * does not take the reply.
+ *
+ * The host advances @beat at least every HT_BEAT_MS.  A guest that sees no new
+ * beat for HT_BEAT_LOST_MS answers its callers with "no host".  After a new
+ * epoch the guest takes the streams away from their producers, sends TAKEOVER,
+ * registers its classes and opens its streams again.  The streams stay open
+ * until TAKEOVER.
+ *
+ * Between the mailbox and the rings is an area in which a host leaves to its
+ * successor what the rings do not tell.  The guest must not write there.
  *
  * The host cannot read the guest's counter.  While a stream is open, the guest
  * sends rounds of HT_MSG_TIME_SYNC at least every HT_SYNC_MS.
@@ -144,6 +153,7 @@ struct ht_memory {
     uint8_t  gap1[0x200 - 0x10c];
     uint32_t go;                /* 0x200 guest: number of the request */
     uint32_t bytes;             /* 0x204 guest: size of the request */
+    uint64_t to;                /* 0x208 guest: epoch of its host */
 };
 
 #define HT_BEAT_MS              20u

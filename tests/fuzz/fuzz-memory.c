@@ -2,11 +2,12 @@
 /*
  * The memory-only transport as a whole, against a guest that owns all of the
  * memory: it writes any word and sends any message, between the host's polls
- * and between any two of the host's reads
+ * and between any two of the host's reads; and hosts that are killed, whose
+ * successors take over memory that the guest has written
  *
  * Delivered runs are well-formed and never go back in time; each stream has one
- * opening and one closing run for an instance; a poll ends; the counters of the
- * server equal the sum of the runs.
+ * opening and one closing run for an instance of a host; a poll ends; the
+ * counters of the server equal the sum of the runs.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -18,9 +19,13 @@
 #define PACKET      4096
 #define PACKETS     2
 #define POLLS_MAX   64
+#define HOSTS_MAX   4
 
 typedef struct Fuzz {
     HtMemory *m;
+    HtMemoryConfig cfg;
+    int fd;
+    HtRecorded recorded;        /* of any instance */
     uint8_t *base;              /* the guest's mapping */
     const struct ht_caps *caps;
     uint64_t events;
@@ -101,6 +106,11 @@ static void scribble(Fuzz *f, FuzzInput *in)
     case 4:
         at = ring + HT_HOST_LINE_OFFSET + fuzz_u8(in) % 40;
         break;
+    case 5:
+        /* the directory: its head and first streams, or its first classes */
+        at = f->caps->mailbox_offset + 2 * HT_MAILBOX_SIZE + fuzz_u8(in) +
+             (how & 16 ? HT_MAP_ALIGN : 0);
+        break;
     default:
         at = ring + HT_PACKETS_OFFSET + fuzz_bits(in, 2) % (PACKET * PACKETS);
     }
@@ -135,6 +145,7 @@ static void send_bytes(Fuzz *f, const void *msg, uint32_t size)
 
     memcpy(f->base + f->caps->mailbox_offset, msg, size);
     ht_atomic_set(&page->bytes, ht_le32(size));
+    ht_atomic_set(&page->to, page->caps.epoch);
     ht_atomic_store_release(&page->go, page->go + 1);
 }
 
@@ -232,37 +243,20 @@ static void poll_once(Fuzz *f, FuzzInput *in)
     g_assert_cmpint(ns, <=, HT_MEMORY_IDLE_NS);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* HtMemoryConfig.recorded */
+static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
 {
-    FuzzInput in = fuzz_input(data, size);
-    int fd = ht_memory_memfd(SIZE, NULL);
-    g_autofree Fuzz *f = g_new0(Fuzz, 1);
-    const HtMemoryConfig cfg = {
-        .packet_size = PACKET,
-        .packets = PACKETS,
-        .mode = fuzz_u8(&in) & 1,
-        .deliver = deliver,
-        .opaque = f,
-    };
+    Fuzz *f = opaque;
+
+    *r = f->recorded;
+    return info->index % 2;
+}
+
+static void end_host(Fuzz *f)
+{
     struct ht_stats stats;
-    unsigned polls = 0;
     uint32_t i;
 
-    g_assert_cmpint(fd, >=, 0);
-    f->m = ht_memory_create(fd, &cfg, NULL);
-    g_assert_nonnull(f->m);
-    f->caps = ht_memory_caps(f->m);
-    f->base = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    g_assert_true(f->base != MAP_FAILED);
-    close(fd);
-    while (fuzz_more(&in) && polls < POLLS_MAX) {
-        if (fuzz_u8(&in) & 1) {
-            polls++;
-            poll_once(f, &in);
-        } else {
-            act(f, &in);
-        }
-    }
     ht_server_close_all(ht_memory_server(f->m));
     for (i = 0; i < f->caps->streams; i++) {
         g_assert_false(f->open[i]);
@@ -271,6 +265,78 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   &stats));
     g_assert_cmpuint(stats.events, ==, f->events);
     ht_memory_free(f->m);
+    f->m = NULL;
+}
+
+/* Returns false if the memory is refused */
+static bool begin_host(Fuzz *f, bool attach)
+{
+    f->m = attach ? ht_memory_attach(f->fd, &f->cfg, NULL) :
+                    ht_memory_create(f->fd, &f->cfg, NULL);
+    if (!f->m) {
+        return false;
+    }
+    f->events = 0;
+    memset(f->instance, 0, sizeof(f->instance));
+    memset(f->last_ns, 0, sizeof(f->last_ns));
+    f->caps = ht_memory_caps(f->m);
+    ht_memory_start(f->m);
+    return true;
+}
+
+/* Kill the host: its end changes nothing in the memory */
+static bool next_host(Fuzz *f, FuzzInput *in)
+{
+    g_autofree void *copy = g_memdup2(f->base, SIZE);
+
+    end_host(f);
+    memcpy(f->base, copy, SIZE);
+    f->recorded = (HtRecorded) {
+        .events = fuzz_number(in),
+        .lost = fuzz_number(in),
+        .end_ns = fuzz_number(in) % HT_TIME_MAX_NS,
+    };
+    return begin_host(f, true);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    FuzzInput in = fuzz_input(data, size);
+    g_autofree Fuzz *f = g_new0(Fuzz, 1);
+    unsigned polls = 0, hosts = 0;
+    uint8_t what;
+
+    f->fd = ht_memory_memfd(SIZE, NULL);
+    g_assert_cmpint(f->fd, >=, 0);
+    f->cfg = (HtMemoryConfig) {
+        .packet_size = PACKET,
+        .packets = PACKETS,
+        .mode = fuzz_u8(&in) & 1,
+        .deliver = deliver,
+        .recorded = recorded,
+        .opaque = f,
+    };
+    f->base = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+    g_assert_true(f->base != MAP_FAILED);
+    g_assert_true(begin_host(f, false));
+    while (fuzz_more(&in) && polls < POLLS_MAX) {
+        what = fuzz_u8(&in);
+        if (what & 1) {
+            polls++;
+            poll_once(f, &in);
+        } else if (what >= 0xf8 && hosts < HOSTS_MAX) {
+            hosts++;
+            if (!next_host(f, &in)) {
+                break;
+            }
+        } else {
+            act(f, &in);
+        }
+    }
+    if (f->m) {
+        end_host(f);
+    }
     munmap(f->base, SIZE);
+    close(f->fd);
     return 0;
 }

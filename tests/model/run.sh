@@ -30,6 +30,7 @@ variants() {
              echo "-DHANG -DRUNS=4 -DCLASSES=1"
              echo "-DTURNS -DRUNS=4 -DCLASSES=1"
              echo "-DTURNS -DHANG -DRUNS=4 -DCLASSES=1" ;;
+    mailbox) echo "-DREQUESTS=3" ;;
     esac
 }
 
@@ -74,7 +75,7 @@ report() {
     fi
 }
 
-model=${1:?usage: run.sh ring|wake|control|sink}
+model=${1:?usage: run.sh ring|wake|control|sink|mailbox}
 variants "$model" >"$scratch/variants"
 while read -r options; do
     # shellcheck disable=SC2086 # several options

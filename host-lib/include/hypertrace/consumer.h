@@ -68,6 +68,7 @@ typedef struct HtConsumer {
     uint64_t fed;               /* position of the next byte to feed (virtio) */
     uint64_t events;            /* events accepted since the opening */
     uint64_t expected;          /* @events plus events overwritten */
+    uint64_t recorded;          /* events that an earlier host has recorded */
     uint64_t skipped;           /* packets overwritten, not in @expected yet */
     uint64_t lost;              /* the producer's count; never decreases */
     uint64_t others;            /* events lost by producers without a stream */
@@ -80,8 +81,22 @@ typedef struct HtConsumer {
     uint64_t errors;
     bool open;
     bool stopped;               /* malformed input: nothing more is read */
+    bool inherited;             /* no packet was read since the opening */
     char why[80];               /* reason of the stop, for the log */
 } HtConsumer;
+
+/**
+ * HtRecorded: end of a stream's instance in the recording of an earlier host
+ * @events: number of events, as HtRun.total; HT_RUN_UNKNOWN if that host's
+ *          recording was not found
+ * @lost: as HtRun.lost
+ * @end_ns: time of the last recorded event; 0: unknown
+ */
+typedef struct HtRecorded {
+    uint64_t events;
+    uint64_t lost;
+    uint64_t end_ns;
+} HtRecorded;
 
 /**
  * HtConsumerState: state of a consumer, to continue it on another host
@@ -128,6 +143,23 @@ void ht_consumer_destroy(HtConsumer *c);
  */
 void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info,
                       uint64_t now_ns);
+
+/**
+ * ht_consumer_inherit: continue an instance of a host that has ended; delivers
+ * an HT_RUN_OPEN run
+ * @c: closed consumer
+ * @info: description of the stream; copied
+ * @tail: number of the ring's first packet that is not released, at most
+ *        UINT64_MAX / 2 / packet_size
+ * @r: the end of that host's recording: events and discards before it are not
+ *     delivered again
+ * @now_ns: host time of the instance's opening, or later
+ *
+ * If that host has released packets that it did not record, their events count
+ * as dropped.
+ */
+void ht_consumer_inherit(HtConsumer *c, const HtStreamInfo *info,
+                         uint64_t tail, const HtRecorded *r, uint64_t now_ns);
 
 /**
  * ht_consumer_close: end a stream instance; delivers an HT_RUN_CLOSE run

@@ -5,8 +5,7 @@
 #ifndef HYPERTRACE_CTF_WRITER_H
 #define HYPERTRACE_CTF_WRITER_H
 
-#include "hypertrace/class.h"
-#include "hypertrace/run.h"
+#include "hypertrace/consumer.h"
 
 /**
  * HtCtfInfo: properties of a trace
@@ -133,6 +132,18 @@ int ht_ctf_writer_run(HtCtfWriter *w, const HtRun *run);
  * Context: any thread
  */
 uint64_t ht_ctf_writer_dropped(const HtCtfWriter *w);
+
+/**
+ * ht_ctf_recorded: find out what a writer that has ended has recorded
+ * @dir: path of its trace
+ * @stream: index of a stream
+ * @instance: its instance
+ * @r: filled in; @r->events is 0 if the trace has nothing of the instance
+ *
+ * Returns: false if the trace cannot be opened
+ */
+bool ht_ctf_recorded(const char *dir, uint32_t stream, uint64_t instance,
+                     HtRecorded *r);
 
 /**
  * ht_host_boot: get the id of the host's present boot

@@ -6,14 +6,18 @@
  * No register, no exit and no interrupt exists: the host polls.  abi.h defines
  * page 0 and the mailbox; the memory has
  *
- *   page 0, the enable page, the mailbox's request area, its reply area, and
- *   the ring of each stream
+ *   page 0, the enable page, the mailbox's request area, its reply area, the
+ *   hosts' directory, and the ring of each stream
  *
  * each at a multiple of HT_MAP_ALIGN.  The guest may write all of it at any
  * time: the host computes the layout from a checked private copy of page 0.
  *
  * After a host has ended or was killed, a successor can attach to its memory.
- * The guest then registers and opens everything again.
+ * It continues the streams that are open, with the classes, names and clock of
+ * the directory, and draws a new epoch.  The guest notices the epoch, takes the
+ * streams away from their producers, and registers and opens everything again.
+ * Its first message is TAKEOVER, which closes the old streams: by then they
+ * have their last events.
  */
 #ifndef HYPERTRACE_MEMORY_H
 #define HYPERTRACE_MEMORY_H
@@ -22,7 +26,7 @@
 
 /* Default geometry: rings of 4 MiB */
 #define HT_MEMORY_SIZE          (UINT64_C(256) << 20)
-#define HT_MEMORY_SIZE_MIN      (UINT64_C(1) << 20)
+#define HT_MEMORY_SIZE_MIN      (UINT64_C(2) << 20)
 #define HT_MEMORY_SIZE_MAX      (UINT64_C(1) << 36)
 #define HT_MEMORY_PACKET_SIZE   65536u
 #define HT_MEMORY_PACKETS       64u
@@ -47,10 +51,13 @@ typedef struct HtMemory HtMemory;
  * @deliver: take a run.  When it returns, the events are safe: their packet is
  *           given back to the guest after that
  * @wants: return whether to switch a class on; NULL: all classes are on
+ * @recorded: find out what the previous host has recorded of an open instance.
+ *            Returns false if its recording is not known; may be NULL
  * @log: report misbehaviour of the guest, at a limited rate; may be NULL
- * @opaque: first argument of the three
+ * @opaque: first argument of the four
  *
- * Context of the callbacks: ht_memory_poll() and ht_memory_free()
+ * Context of the callbacks: ht_memory_start(), ht_memory_poll() and
+ * ht_memory_free()
  */
 typedef struct HtMemoryConfig {
     uint32_t packet_size;
@@ -59,6 +66,7 @@ typedef struct HtMemoryConfig {
     const char *settings;
     HtDeliver *deliver;
     bool (*wants)(void *opaque, const HtClass *c);
+    bool (*recorded)(void *opaque, const HtStreamInfo *info, HtRecorded *r);
     void (*log)(void *opaque, const char *text);
     void *opaque;
 } HtMemoryConfig;
@@ -85,7 +93,7 @@ int ht_memory_memfd(uint64_t size, GError **error);
 int ht_memory_make_file(const char *path, uint64_t size, GError **error);
 
 /**
- * ht_memory_create: lay out memory, and serve it
+ * ht_memory_create: lay out memory, to serve it
  * @fd: from one of the functions above; may be closed after the call
  * @cfg: copied
  * @error: set on failure
@@ -98,16 +106,24 @@ int ht_memory_make_file(const char *path, uint64_t size, GError **error);
 HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error);
 
 /**
- * ht_memory_attach: serve memory that another host has laid out
+ * ht_memory_attach: lock memory that another host has laid out, to serve it
  * @fd: the memory; may be closed after the call
  * @cfg: copied; the geometry is that of the memory
  * @error: set if page 0 is not valid, or if another host serves the memory
  *
- * A request that the guest has begun is not executed.
- *
  * Returns: the host, or NULL
  */
 HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error);
+
+/**
+ * ht_memory_start: become the guest's host
+ * @m: from one of the two functions above; once, before the first poll
+ *
+ * After ht_memory_attach(), this delivers an HT_RUN_OPEN run of each stream
+ * that the previous host has left open, and no event.  A request that the guest
+ * has sent to that host is not executed.
+ */
+void ht_memory_start(HtMemory *m);
 
 /**
  * ht_memory_poll: advance the beat, and serve the mailbox and the streams once
@@ -130,10 +146,12 @@ int64_t ht_memory_poll(HtMemory *m);
 void ht_memory_decide(HtMemory *m);
 
 /**
- * ht_memory_free: consume what is committed, close the streams, stop serving
+ * ht_memory_free: consume what is committed, and stop serving
  * @m: the host or NULL
+ *
+ * Returns: the number of streams that are left open, for a successor
  */
-void ht_memory_free(HtMemory *m);
+unsigned ht_memory_free(HtMemory *m);
 
 /**
  * ht_memory_truncated: test whether the file has lost a page that was accessed

@@ -49,6 +49,10 @@ enum {
  * @counter: raw guest counter of the first event
  * @discarded: number of events of the stream that were discarded since it was
  *             opened, before this run (the host's count, never decreasing)
+ * @total: number of the stream's events up to the end of this run, by the
+ *         producer's count; HT_RUN_UNKNOWN; 0: as in the previous run
+ * @lost: part of the producer's count of discarded events that @discarded
+ *        includes, or that an earlier host has reported
  * @classes: length of the class table when the run was made; the ids in @data
  *           are at most this
  *
@@ -65,8 +69,12 @@ typedef struct HtRun {
     uint64_t end_ns;
     uint64_t counter;
     uint64_t discarded;
+    uint64_t total;
+    uint64_t lost;
     uint32_t classes;
 } HtRun;
+
+#define HT_RUN_UNKNOWN  UINT64_MAX
 
 /**
  * ht_event_header: write the header of an event, in its shortest form

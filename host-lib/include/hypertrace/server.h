@@ -16,7 +16,7 @@
 #ifndef HYPERTRACE_SERVER_H
 #define HYPERTRACE_SERVER_H
 
-#include "hypertrace/consumer.h"
+#include "hypertrace/streams.h"
 
 typedef struct HtServer HtServer;
 
@@ -34,6 +34,9 @@ typedef struct HtServer HtServer;
  *          lock, before @deliver has its HT_RUN_OPEN
  * @take: consume what was handed over, and return the number of bytes, or of
  *        buffers; NULL: consume the ring.  Context: the stream's lock
+ * @unreported: @count events were discarded without a stream, and no run has
+ *              reported them so far; may be NULL.  Context: the messages' lock,
+ *              before the guest has the reply
  * @log: report misbehaviour of the guest; may be NULL.  The server limits the
  *       rate to HT_SERVER_LOG_BURST messages, then one each second
  */
@@ -43,8 +46,9 @@ typedef struct HtServerOps {
     void (*added)(void *opaque, const HtClass *c);
     void (*changed)(void *opaque, uint32_t seq);
     uint64_t (*counter)(void *opaque);
-    void (*opened)(void *opaque, uint32_t stream);
+    void (*opened)(void *opaque, const HtStreamInfo *info);
     size_t (*take)(void *opaque, uint32_t stream, HtConsumer *c);
+    void (*unreported)(void *opaque, uint64_t count);
     void (*log)(void *opaque, const char *text);
 } HtServerOps;
 
@@ -67,6 +71,8 @@ typedef struct HtServerOps {
  * @class_bytes: limit of all classes, see ht_class_table_set_limit(); 0: none
  * @settings: answer to HT_MSG_SETTINGS, at most HT_SETTINGS_MAX bytes; copied;
  *            NULL: none
+ * @inherits: the rings are those of a host that has ended: leave them alone
+ *            until ht_server_inherit()
  * @ops: the callbacks; must stay
  * @opaque: their first argument
  */
@@ -83,6 +89,7 @@ typedef struct HtServerConfig {
     int64_t opening_ns;
     size_t class_bytes;
     const char *settings;
+    bool inherits;
     const HtServerOps *ops;
     void *opaque;
 } HtServerConfig;
@@ -91,10 +98,52 @@ typedef struct HtServerConfig {
  * ht_server_new: make a server without classes; all streams are free
  * @cfg: copied
  *
- * Closes the rings: a guest may still use instances of an earlier server of the
- * same memory.  The enable bytes stay, so that its producers count discards.
+ * Closes the rings, unless @cfg->inherits is set: a guest may still use
+ * instances of an earlier server of the same memory.  The enable bytes stay, so
+ * that its producers count discards.
  */
 HtServer *ht_server_new(const HtServerConfig *cfg);
+
+/**
+ * ht_server_inherit_classes: take over the classes of a server that has ended
+ * @s: a new server, with HtServerConfig.inherits
+ * @data: as ht_class_table_save() writes it; not trusted
+ * @size: bytes at @data
+ * @why: set to the problem, to be freed
+ *
+ * The classes keep their ids.
+ *
+ * Returns: false if @data is not valid; the server then has no classes
+ */
+bool ht_server_inherit_classes(HtServer *s, const void *data, size_t size,
+                               char **why);
+
+/* ht_server_inherit_discarded: take over HtServerOps.unreported; not trusted */
+void ht_server_inherit_discarded(HtServer *s, uint64_t count);
+
+/**
+ * ht_server_inherit_clock: take over the clock of a server that has ended
+ * @s: a new server
+ * @seg: the newest segment of its map; not trusted
+ *
+ * Dates have an unknown error until the guest's next TIME_SYNC exchanges.
+ */
+void ht_server_inherit_clock(HtServer *s, const HtTimeSegment *seg);
+
+/**
+ * ht_server_inherit: continue the open streams of a server that has ended, and
+ * close all others
+ * @s: a new server, with HtServerConfig.inherits; classes and clock come first
+ * @in: the instances
+ * @n: number of instances, at most one for each stream
+ *
+ * A stream is continued if its ring is open and has this instance.  Its
+ * producer notices nothing.  New instances have numbers above all that were
+ * ever used in the rings.
+ *
+ * Returns: the number of streams that are continued
+ */
+unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n);
 
 /**
  * ht_server_free: free a server; its streams should be closed
@@ -150,6 +199,9 @@ uint64_t ht_server_close(HtServer *s, uint32_t stream);
 
 /* ht_server_close_all: close every stream, at a takeover or at the end */
 void ht_server_close_all(HtServer *s);
+
+/* ht_server_leave: end all streams in the trace; see ht_streams_leave() */
+unsigned ht_server_leave(HtServer *s);
 
 /**
  * ht_server_decide: ask HtServerOps.wants about all classes again

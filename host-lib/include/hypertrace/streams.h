@@ -21,6 +21,9 @@
  *   LOADED   want_resume                       OPEN     worker
  *   LOADED   another state is loaded           FREE     control, before the
  *                                                       first want_resume
+ *   FREE     ht_stream_inherit()               OPEN     the owner
+ *   OPEN     ht_streams_leave()                FREE     the owner; the ring
+ *                                                       stays open
  *
  * want_close is set by STREAM_CLOSE, TAKEOVER, a reset, or the owner.
  *
@@ -142,6 +145,8 @@ typedef struct HtStream {
  * @closed: the instance has ended; may be NULL.  HtStream.lock
  * @resampled: all streams are dated after HtStreams.resample was set; may be
  *             NULL.  Worker
+ * @unreported: @count events were discarded without a stream, and no run has
+ *              reported them so far; may be NULL.  Only with @inline_work
  * @read: read the guest's RAM; returns false if there is no RAM; only for
  *        ht_stream_fetch(), as the next
  * @memory_bad: the memory of a stream is not as the guest said
@@ -168,6 +173,7 @@ typedef struct HtStreamsConfig {
     void (*stopped)(HtStream *s);
     void (*closed)(HtStream *s);
     void (*resampled)(void *opaque);
+    void (*unreported)(void *opaque, uint64_t count);
     bool (*read)(void *opaque, uint64_t addr, void *to, size_t size);
     void (*memory_bad)(HtStream *s);
     void *opaque;
@@ -252,6 +258,46 @@ enum ht_status ht_streams_close(HtStreams *a, const struct ht_msg_stream *m);
 enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m);
 /* ht_streams_discarded: execute HT_MSG_DISCARDED */
 void ht_streams_discarded(HtStreams *a, uint64_t count);
+
+/**
+ * HtInherited: an instance of a stream of a host that has ended
+ * @info: as that host knew it; not trusted, except that @info.index is valid
+ * @opened_ns: time of its opening
+ * @recorded: the end of its recording; see ht_consumer_inherit()
+ */
+typedef struct HtInherited {
+    HtStreamInfo info;
+    uint64_t opened_ns;
+    HtRecorded recorded;
+} HtInherited;
+
+/**
+ * ht_stream_inherit: continue an instance of a host that has ended
+ * @s: a free stream with a ring
+ * @in: the instance
+ *
+ * Its producer notices nothing.
+ *
+ * Returns: false if the ring is not open or has another instance
+ *
+ * Context: with HtStreamsConfig.inline_work only; control
+ */
+bool ht_stream_inherit(HtStream *s, const HtInherited *in);
+
+/**
+ * ht_streams_leave: end all open streams in the trace, and leave their rings
+ * open
+ * @a: the streams
+ *
+ * For an owner that ends before its guest: a successor can continue the
+ * streams, and their producers need not be stopped.  If a ring was closed, an
+ * event that is committed at this moment would be neither read nor counted.
+ *
+ * Returns: the number of these streams
+ *
+ * Context: with HtStreamsConfig.inline_work only; control
+ */
+unsigned ht_streams_leave(HtStreams *a);
 
 /* ht_streams_want_close_all: request that all streams are closed.  Control */
 void ht_streams_want_close_all(HtStreams *a);

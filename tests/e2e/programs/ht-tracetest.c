@@ -236,6 +236,21 @@ static void lasting(void)
     said("emitted", n);
 }
 
+/* Emit bursts as thread @thread until the test creates /tmp/end */
+static void steady(unsigned thread, unsigned burst)
+{
+    unsigned n = 0, i;
+
+    while (access("/tmp/end", F_OK)) {
+        for (i = 0; i < burst; i++) {
+            ht_trace(step, thread, n, "steady");
+            n++;
+        }
+        usleep(1000);
+    }
+    said("emitted", n);
+}
+
 /*
  * The host switches an event on and off; print each change.  Arguments are
  * evaluated only while the event is on, so they count the events.
@@ -321,6 +336,8 @@ int main(int argc, char **argv)
         execs(argv, n);
     } else if (!strcmp(test, "lasting")) {
         lasting();
+    } else if (!strcmp(test, "steady") && argc > 3) {
+        steady(n, atoi(argv[3]));
     } else if (!strcmp(test, "switched")) {
         switched();
 #ifndef TRACETEST_STATIC

@@ -75,7 +75,8 @@ static void expect(GString *out, const TlRun *r, unsigned i, const char *name)
     uint64_t ns = g_array_index(r->times, uint64_t, i);
 
     g_string_append_printf(out, "[%" PRIu64 ".%09" PRIu64 "] a \"VM\" %s: "
-                           "{ guest_counter = %" PRIu64 ", cpu_id = %d, "
+                           "{ guest_counter = %" PRIu64 ", "
+                           "guest_events = 0, guest_discarded = 0, cpu_id = %d, "
                            "stream_index = %" PRIu32 " }, {%s%s }\n",
                            ns / 1000000000, ns % 1000000000, name,
                            r->run.counter,
@@ -295,6 +296,45 @@ static void remove_streams(const char *dir)
             g_assert_cmpint(unlink(file), ==, 0);
         }
     }
+}
+
+/*
+ * A run that only reports discards is written, also to an empty packet.  The
+ * counts of the last run are found in the trace of a writer that is not closed.
+ */
+static void test_recorded(void)
+{
+    static const HtStreamInfo stream = { .index = 1, .instance = 7 };
+    HtRun run = { .stream = &stream, .begin_ns = 5, .end_ns = 5 };
+    HtRecorded r;
+    unsigned i;
+    Fixture f;
+    HtClass *c;
+    TlRun events;
+
+    fixture_init(&f);
+    c = add_class(&f, "c", "u8:x");
+    tl_run_init(&events, &stream);
+    mark(&f, &stream, HT_RUN_OPEN, 5, 0);
+    for (i = 1; i <= 3; i++) {
+        run.discarded = run.lost = i;
+        run.total = 10 * i;
+        g_assert_cmpint(ht_ctf_writer_run(f.w, &run), ==, 0);
+        g_assert_true(ht_ctf_recorded(ht_ctf_writer_path(f.w), 1, 7, &r));
+        g_assert_cmpuint(r.events, ==, 10 * i);
+        g_assert_cmpuint(r.lost, ==, i);
+    }
+    for (i = 1; i <= 300; i++) {
+        g_assert_cmpint(write_event(&f, &events, c, 0, 1000 * i, 3 + i), ==, 0);
+    }
+    g_assert_true(ht_ctf_recorded(ht_ctf_writer_path(f.w), 1, 7, &r));
+    g_assert_cmpuint(r.events, ==, 30);
+    g_assert_cmpuint(r.end_ns, ==, 300000);
+    g_assert_true(ht_ctf_recorded(ht_ctf_writer_path(f.w), 1, 8, &r));
+    g_assert_cmpuint(r.events, ==, 0);
+    g_assert_false(ht_ctf_recorded("/nonexistent", 1, 7, &r));
+    tl_run_clear(&events);
+    fixture_clear(&f);
 }
 
 /*
@@ -607,6 +647,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ctf/time-0", test_time_0);
     g_test_add_func("/ctf/refused", test_refused);
     g_test_add_func("/ctf/discarded", test_discarded);
+    g_test_add_func("/ctf/recorded", test_recorded);
     g_test_add_func("/ctf/deleted", test_deleted);
     g_test_add_func("/ctf/empty-text", test_empty_text);
     g_test_add_func("/ctf/truncated", test_truncated);

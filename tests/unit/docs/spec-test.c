@@ -64,7 +64,7 @@ static Member members[] = {
     M(ht_submit, from), M(ht_submit, to), M(ht_submit, lost),
     M(ht_submit, stream),
     M(ht_memory, caps), M(ht_memory, beat), M(ht_memory, done),
-    M(ht_memory, go), M(ht_memory, bytes),
+    M(ht_memory, go), M(ht_memory, bytes), M(ht_memory, to),
 };
 
 static const struct {

@@ -13,7 +13,8 @@ TOP = Path(__file__).resolve().parents[3]
 SOURCES = ("hw/hypertrace", "host-lib")
 GUEST = re.compile(r"\bring->|(->|\.)ring\b|\bslot\b|\biov_(to|from)_buf\b|"
                    r"\bvirtqueue_pop\b|dev->mailbox\b|\bring_ram\b|"
-                   r"\bread_(ram|word|entry)\(|\bm->(page|base)\b")
+                   r"\bread_(ram|word|entry)\(|\bm->(page|base)\b|"
+                   r"\bd->base\b|\bhead\(d\)")
 FTRACE = re.compile(r"\bht_ft_mem_read\(|\bht_ft_cpu_load\(|"
                     r"mem->(map|read|next)\b")
 HEAD = re.compile(r"^(?!static const|typedef|struct \w+ \{)[A-Za-z_].*?"

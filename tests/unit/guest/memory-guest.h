@@ -24,6 +24,9 @@ void mg_new(MgGuest *g, int fd);
 
 /* mg_connect: attach to the memory's host, whose thread must be running */
 void mg_connect(MgGuest *g);
+
+/* mg_try_connect: likewise; returns false if there is no host for @ms */
+bool mg_try_connect(MgGuest *g, unsigned ms);
 void mg_free(MgGuest *g);
 
 #endif /* MEMORY_GUEST_H */

@@ -75,6 +75,7 @@ static void host_new(Host *h, int fd, bool attach)
     h->m = attach ? ht_memory_attach(fd, &cfg, &error) :
                     ht_memory_create(fd, &cfg, &error);
     g_assert_no_error(error);
+    ht_memory_start(h->m);
 }
 
 static void *host_thread(void *opaque)
@@ -249,10 +250,15 @@ static void test_successor(void)
     h.any = true;
     ht_memory_free(h.m);
     host_new(&h, fd, true);
+    h.any = true;               /* successor-test.c checks these events */
     host_start(&h);
     g_assert_cmpint(ht_stream_flush(&p.s), ==, -ENODEV);
     ht_stream_close(&p.s);
     mg_connect(&g);
+    host_stop(&h);
+    h.any = false;
+    h.quit = 0;
+    host_start(&h);
     g_assert_cmpint(ht_register(&g.dev, &ht_class_tick), ==, 1);
     g_assert_cmpint(ht_stream_open(&g.dev, &p.s, NULL), ==, 0);
     produce(&p);

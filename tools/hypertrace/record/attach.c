@@ -12,11 +12,13 @@
 #include "hypertrace/memory.h"
 #include "qemu/qemu-opts.h"
 #include "record/options.h"
+#include "record/programs-link.h"
 #include "record/programs.h"
 #include "record/record-session.h"
 
 typedef struct Attach {
     const char *file;
+    char *link;                 /* see ht_programs_link() */
     char *dir;
     bool create;
     bool quiet;
@@ -105,6 +107,7 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
     const HtProgramsOptions options = {
         .dir = a->dir,
         .max_bytes = a->max_bytes,
+        .link = a->link,
     };
     HtPrograms *p = NULL;
     int fd = a->create ? ht_memory_make_file(a->file, a->size, error) :
@@ -114,6 +117,9 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
                     "cannot open '%s': %s%s", a->file, g_strerror(errno),
                     errno == ENOENT ? "; --create makes it" : "");
+    }
+    if (fd >= 0 && a->create) {
+        ht_programs_link_remove(a->link);       /* of an earlier memory */
     }
     if (fd >= 0) {
         p = ht_programs_new(fd, a->create, &options, error);
@@ -211,6 +217,7 @@ int ht_attach(int argc, char **argv)
     int status;
 
     if (parse_options(&a, argc, argv, &status)) {
+        a.link = ht_programs_link(a.file);
         own_dir = !a.dir;
         if (own_dir) {
             a.dir = ht_record_default_dir(false);
@@ -223,6 +230,7 @@ int ht_attach(int argc, char **argv)
             rmdir(a.dir);       /* fails if something was recorded */
         }
     }
+    g_free(a.link);
     g_free(a.dir);
     return status;
 }

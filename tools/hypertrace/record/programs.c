@@ -5,9 +5,11 @@
 #include "hypertrace/base.h"
 #include <sched.h>
 
+#include "cli/command.h"
 #include "hypertrace/ctf-writer.h"
 #include "hypertrace/memory.h"
 #include "hypertrace/thread.h"
+#include "record/programs-link.h"
 #include "record/programs.h"
 
 struct HtPrograms {
@@ -15,6 +17,8 @@ struct HtPrograms {
     HtMemory *m;
     HtThread thread;
     bool started;
+    bool serves;                /* all inherited streams are in the trace */
+    char *previous;             /* trace of a recorder that was killed */
 
     /* Used by the thread; after its end by ht_programs_end() */
     HtCtfWriter *writer;
@@ -60,6 +64,21 @@ static uint64_t precision_ns(HtPrograms *p)
     return bound == UINT64_MAX ? 0 : bound;
 }
 
+/*
+ * Let a successor find the trace. While it lacks inherited streams, a successor
+ * would count their events as dropped, so the link stays at the previous trace.
+ */
+static void publish_trace(HtPrograms *p)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (p->options.link && p->writer && p->serves &&
+        !ht_programs_link_set(p->options.link, ht_ctf_writer_path(p->writer),
+                              &error)) {
+        note(p, "%s", error->message);
+    }
+}
+
 /* Create the trace. This is called late: a guest without a driver gets none. */
 static void begin_trace(HtPrograms *p)
 {
@@ -83,6 +102,7 @@ static void begin_trace(HtPrograms *p)
         note(p, "cannot make a trace in '%s': %s", p->options.dir,
              g_strerror(-ret));
     }
+    publish_trace(p);
 }
 
 static void add_classes(HtPrograms *p, uint32_t count)
@@ -163,12 +183,30 @@ static void deliver(void *opaque, const HtRun *run)
     }
 }
 
+/* HtMemoryConfig.recorded */
+static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
+{
+    HtPrograms *p = opaque;
+
+    return p->previous &&
+           ht_ctf_recorded(p->previous, info->index, info->instance, r);
+}
+
+/* HtMemoryConfig.log */
+static void log_guest(void *opaque, const char *text)
+{
+    (void)opaque;
+    ht_notice("guest: %s", text);
+}
+
 HtPrograms *ht_programs_new(int fd, bool create,
                             const HtProgramsOptions *options, GError **error)
 {
     HtPrograms *p = g_new0(HtPrograms, 1);
     const HtMemoryConfig cfg = {
         .deliver = deliver,
+        .recorded = recorded,
+        .log = log_guest,
         .opaque = p,
     };
 
@@ -216,6 +254,11 @@ static void *poll_thread(void *opaque)
 void ht_programs_start(HtPrograms *p)
 {
     p->started = true;
+    p->previous = p->options.link ? ht_programs_link_get(p->options.link) :
+                                    NULL;
+    ht_memory_start(p->m);
+    p->serves = true;
+    publish_trace(p);
     ht_thread_start(&p->thread, "ht-programs", poll_thread, p);
 }
 
@@ -264,7 +307,9 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
              "recorded");
     }
     /* This delivers the remaining events, and closes the streams. */
-    ht_memory_free(p->m);
+    if (!ht_memory_free(p->m) && p->started && p->options.link) {
+        ht_programs_link_remove(p->options.link);
+    }
     *stats = (HtProgramsStats) {
         .events = p->events,
         .lost = p->lost,
@@ -275,5 +320,6 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
     ht_ctf_writer_free(p->writer);
     ht_mutex_destroy(&p->lock);
     ht_cond_destroy(&p->wake);
+    g_free(p->previous);
     g_free(p);
 }

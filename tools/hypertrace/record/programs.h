@@ -24,11 +24,14 @@
  *       created when the guest opens its first stream
  * @guest: name of the guest, or NULL; must outlive the result
  * @max_bytes: limit of the events' size; further events are discarded
+ * @link: path of a symbolic link to the trace, which a successor finds if this
+ *        process is killed; or NULL. Must outlive the result
  */
 typedef struct HtProgramsOptions {
     const char *dir;
     const char *guest;
     uint64_t max_bytes;
+    const char *link;
 } HtProgramsOptions;
 
 /**
@@ -62,7 +65,12 @@ typedef struct HtPrograms HtPrograms;
 HtPrograms *ht_programs_new(int fd, bool create,
                             const HtProgramsOptions *options, GError **error);
 
-/** ht_programs_start() - start the thread that polls; once */
+/**
+ * ht_programs_start() - start to serve the guest; once
+ *
+ * If another recorder served the memory and was killed, the events that it did
+ * not record are recorded, and those that it recorded are not recorded again.
+ */
 void ht_programs_start(HtPrograms *p);
 
 /**

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a directory that hosts of memory alone keep for their successors
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
+#include "memory-directory.h"
+
+/* In the memory, little-endian */
+typedef struct Clock {
+    uint64_t counter;
+    uint64_t ns;
+    uint64_t mult;
+    uint64_t bound_ns;
+} Clock;
+
+typedef struct Stream {
+    uint64_t instance;
+    uint64_t opened_ns;
+    int32_t vcpu;
+    uint32_t reserved;
+    char name[HT_STREAM_NAME_MAX];
+} Stream;
+
+typedef struct Head {
+    uint64_t class_bytes;
+    uint64_t discarded;         /* events that no trace reports so far */
+    uint64_t clocks;            /* number of the newest; 0: none */
+    Clock clock[2];             /* number n is clock[n % 2] */
+    Stream streams[HT_STREAMS_MAX];
+} Head;
+
+G_STATIC_ASSERT(sizeof(Head) <= HT_DIRECTORY_HEAD);
+
+static Head *head(const HtDirectory *d)
+{
+    return (Head *)d->base;
+}
+
+/* Pairs with the load-acquire in load(). */
+static void publish(uint64_t *word, uint64_t v)
+{
+    ht_atomic_store_release(word, ht_le64(v));
+}
+
+/* Pairs with the store-release in publish(), of another process. */
+static uint64_t load(const uint64_t *word)
+{
+    return ht_le64(ht_atomic_load_acquire(word));
+}
+
+void ht_directory_clear(HtDirectory *d)
+{
+    uint32_t i;
+
+    d->class_bytes = 0;
+    d->clocks = 0;
+    memset(&d->clock, 0, sizeof(d->clock));
+    publish(&head(d)->class_bytes, 0);
+    publish(&head(d)->discarded, 0);
+    publish(&head(d)->clocks, 0);
+    for (i = 0; i < HT_STREAMS_MAX; i++) {
+        publish(&head(d)->streams[i].instance, 0);
+    }
+}
+
+void ht_directory_add_class(HtDirectory *d, const HtClass *c)
+{
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    uint32_t size = ht_class_encode(c, m);
+    uint8_t *to = d->base + HT_DIRECTORY_HEAD + d->class_bytes;
+
+    if (d->class_bytes + 4 + size > HT_DIRECTORY_CLASSES) {
+        return;
+    }
+    ht_put_le32(to, size);
+    memcpy(to + 4, m, size);
+    d->class_bytes += 4 + size;
+    publish(&head(d)->class_bytes, d->class_bytes);
+}
+
+void ht_directory_set_stream(HtDirectory *d, const HtStreamInfo *info,
+                             uint64_t opened_ns)
+{
+    Stream *s = &head(d)->streams[info->index];
+
+    s->opened_ns = ht_le64(opened_ns);
+    s->vcpu = (int32_t)ht_le32((uint32_t)info->vcpu);
+    memcpy(s->name, info->name, sizeof(s->name));
+    publish(&s->instance, info->instance);
+}
+
+void ht_directory_set_clock(HtDirectory *d, const HtTimeMap *map)
+{
+    const HtTimeSegment *s = map->count ? &map->seg[map->count - 1] : NULL;
+
+    if (!s || memcmp(s, &d->clock, sizeof(*s)) == 0) {
+        return;
+    }
+    d->clock = *s;
+    d->clocks++;
+    head(d)->clock[d->clocks % 2] = (Clock) {
+        .counter = ht_le64(s->counter),
+        .ns = ht_le64(s->ns),
+        .mult = ht_le64(s->mult),
+        .bound_ns = ht_le64(s->bound_ns),
+    };
+    publish(&head(d)->clocks, d->clocks);
+}
+
+void ht_directory_set_discarded(HtDirectory *d, uint64_t count)
+{
+    publish(&head(d)->discarded, count);
+}
+
+uint64_t ht_directory_discarded(const HtDirectory *d)
+{
+    return load(&head(d)->discarded);
+}
+
+GByteArray *ht_directory_classes(HtDirectory *d)
+{
+    uint64_t size = load(&head(d)->class_bytes);
+    GByteArray *out = g_byte_array_new();
+
+    d->class_bytes = MIN(size, HT_DIRECTORY_CLASSES);
+    g_byte_array_append(out, d->base + HT_DIRECTORY_HEAD, d->class_bytes);
+    return out;
+}
+
+bool ht_directory_clock(HtDirectory *d, HtTimeSegment *seg)
+{
+    Clock c;
+
+    d->clocks = load(&head(d)->clocks);
+    if (!d->clocks) {
+        return false;
+    }
+    memcpy(&c, &head(d)->clock[d->clocks % 2], sizeof(c));
+    *seg = (HtTimeSegment) {
+        .counter = ht_le64(c.counter),
+        .ns = ht_le64(c.ns),
+        .mult = ht_le64(c.mult),
+        .bound_ns = ht_le64(c.bound_ns),
+    };
+    return true;
+}
+
+bool ht_directory_stream(const HtDirectory *d, uint32_t stream,
+                         HtInherited *in)
+{
+    uint64_t instance = load(&head(d)->streams[stream].instance);
+    Stream s;
+    size_t i;
+
+    memcpy(&s, &head(d)->streams[stream], sizeof(s));
+    memset(in, 0, sizeof(*in));
+    in->info.index = stream;
+    in->info.instance = instance;
+    in->info.vcpu = (int32_t)ht_le32((uint32_t)s.vcpu);
+    in->opened_ns = ht_le64(s.opened_ns);
+    for (i = 0; i < sizeof(s.name) && s.name[i]; i++) {
+        if (s.name[i] < ' ' || s.name[i] > '~') {
+            return false;
+        }
+        in->info.name[i] = s.name[i];
+    }
+    return instance >= 1 && instance <= UINT64_MAX / 2 && in->info.vcpu >= -1 &&
+           in->opened_ns <= HT_TIME_MAX_NS;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a directory that hosts of memory alone keep for their successors
+ *
+ * The directory is an area of the memory that hosts write and that guests
+ * should not touch.  A host writes it and never reads it back.  Its successor
+ * copies it once and checks the copy, since the guest may have written it.
+ *
+ * Each part is published by its last store, so a host that is killed at any
+ * instant leaves a directory that is complete:
+ *
+ *   a class   by the number of bytes of all classes, before the guest gets its
+ *             id
+ *   a stream  by its instance, before the guest gets its index
+ *   a clock   by its number; two are kept in turns
+ *   discards  that no trace has, as one number
+ */
+#ifndef HYPERTRACE_MEMORY_DIRECTORY_H
+#define HYPERTRACE_MEMORY_DIRECTORY_H
+
+#include "hypertrace/server.h"
+
+/* Limit of all classes of a guest, as the device's property class-bytes */
+#define HT_DIRECTORY_CLASSES    (1u << 20)
+
+/* Offset of the classes; the streams and clocks come first */
+#define HT_DIRECTORY_HEAD       HT_MAP_ALIGN
+#define HT_DIRECTORY_SIZE       (HT_DIRECTORY_HEAD + HT_DIRECTORY_CLASSES)
+
+/**
+ * HtDirectory: the directory, as its host uses it
+ * @base: address in the memory
+ * @class_bytes: private copy of the published number
+ * @clocks: private copy of the published number
+ * @clock: the clock that was written last
+ */
+typedef struct HtDirectory {
+    uint8_t *base;
+    uint64_t class_bytes;
+    uint64_t clocks;
+    HtTimeSegment clock;
+} HtDirectory;
+
+/* ht_directory_clear: begin without classes, clock and streams */
+void ht_directory_clear(HtDirectory *d);
+
+/**
+ * ht_directory_add_class: add a class
+ * @d: the directory, which has all classes with lower ids
+ * @c: the class
+ *
+ * The class table has the limit HT_DIRECTORY_CLASSES, so the class has room.
+ */
+void ht_directory_add_class(HtDirectory *d, const HtClass *c);
+
+/* ht_directory_set_stream: note the open instance of a stream */
+void ht_directory_set_stream(HtDirectory *d, const HtStreamInfo *info,
+                             uint64_t opened_ns);
+
+/* ht_directory_set_clock: note the newest segment of @map, if it is new */
+void ht_directory_set_clock(HtDirectory *d, const HtTimeMap *map);
+
+/* ht_directory_set_discarded: note HtServerOps.unreported */
+void ht_directory_set_discarded(HtDirectory *d, uint64_t count);
+
+/* ht_directory_discarded: get the previous host's count; not checked */
+uint64_t ht_directory_discarded(const HtDirectory *d);
+
+/**
+ * ht_directory_classes: copy the classes of the previous host
+ * @d: the directory, before anything is written to it
+ *
+ * Returns: as ht_class_table_save() returns it; not checked
+ */
+GByteArray *ht_directory_classes(HtDirectory *d);
+
+/**
+ * ht_directory_clock: copy the clock of the previous host
+ * @d: the directory, before anything is written to it
+ * @seg: filled in; not checked
+ *
+ * Returns: false if that host knew no clock
+ */
+bool ht_directory_clock(HtDirectory *d, HtTimeSegment *seg);
+
+/**
+ * ht_directory_stream: copy the description of a stream's last instance
+ * @d: the directory
+ * @stream: its index
+ * @in: @in->info and @in->opened_ns are filled in
+ *
+ * Returns: false if it is not valid
+ */
+bool ht_directory_stream(const HtDirectory *d, uint32_t stream,
+                         HtInherited *in);
+
+#endif /* HYPERTRACE_MEMORY_DIRECTORY_H */

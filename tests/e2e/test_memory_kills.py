@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kill -9 of the recorder, which a successor follows, and of QEMU, at random instants
+under load, with the distribution's QEMU and a Linux guest.
+
+Only these tests prove that each event that a guest's programs have committed is then in
+one recording, or counted as discarded once.  HT_MEMORY_KILLS=60 makes it 60 kills of
+each; the seed of the instants is printed.
+"""
+
+import os
+import random
+import re
+import socket
+import struct
+import subprocess
+import time
+from collections import Counter, namedtuple
+
+import pytest
+
+from test_memory import Host, memory_image
+from test_record import DEADLINE, console, env, guest, wait_for  # noqa: F401
+
+KILLS = int(os.environ.get("HT_MEMORY_KILLS", "0"))
+SEED = int(os.environ.get("HT_MEMORY_SEED", "0")) or random.randrange(1 << 32)
+PROGRAMS = 3
+HEADER = struct.Struct("<I16sIQQQQQQQQiIQQ")
+
+pytestmark = [
+    pytest.mark.xdist_group("record"),
+    pytest.mark.skipif(not os.environ.get("HT_MODULE"),
+                       reason="the kernel module was not built")]
+
+JOB = """
+while [ ! -e /dev/hypertrace0 ]; do usleep 20000; done
+%s
+# Threads of one process would share a stream now and then, and its discards include
+# events of the library that say which thread is next.
+for thread in $(seq %d); do ht-tracetest steady $thread %d & done
+echo UNDER WAY
+read -r line <$JOB_OUT
+touch /tmp/end
+wait
+echo THE END
+sleep 1000
+"""
+
+
+class Run:
+    """A guest that emits, and its recorders"""
+
+    def __init__(self, tmp, environment, burst, first=""):
+        self.tmp = tmp
+        self.env = environment
+        self.hosts = []
+        self.attach("--create=64M")
+        while "-device" not in self.hosts[0].process.stderr.readline():
+            assert self.hosts[0].process.poll() is None
+        self.qemu = subprocess.Popen(
+            [*guest(tmp, memory_image(tmp, JOB % (first, PROGRAMS, burst))),
+             "-serial", f"unix:{tmp}/job,server=on,wait=off",
+             "-object", "memory-backend-file,id=m,share=on,size=64M,"
+             f"mem-path={tmp}/memory", "-device", "ivshmem-plain,memdev=m"],
+            stdin=subprocess.DEVNULL)
+
+    def attach(self, *options):
+        self.hosts.append(Host(self.tmp, self.env, f"rec{len(self.hosts)}", *options))
+
+    def wait(self, mark):
+        wait_for(self.tmp, mark, self.qemu)
+
+    def wait_programs(self):
+        """Wait until each program has emitted into a stream that the last recorder opened:
+        a program that finds no host when it registers its events tries again seconds
+        later, and one that ends then cannot report its discards"""
+        before = {name for host in self.hosts[:-1] for name in instances(host.dir)}
+        deadline = time.monotonic() + DEADLINE
+        while sum(name not in before and any(p.events for p in found)
+                  for name, found in instances(self.hosts[-1].dir).items()) < PROGRAMS:
+            assert self.hosts[-1].process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def kill(self):
+        self.qemu.kill()
+        self.qemu.wait()
+        for host in self.hosts:
+            host.process.kill()
+            host.process.wait()
+
+
+Packet = namedtuple("Packet", "discarded events")
+
+
+def packets(file):
+    """[Packet] of a stream's file: the counts at its end"""
+    data = file.read_bytes()
+    at = 0
+    while at < len(data):
+        fields = HEADER.unpack_from(data, at)
+        yield Packet(fields[7], fields[9])
+        at += fields[-1] // 8
+
+
+def instances(recording):
+    """{name of a stream's instance: [Packet]}"""
+    found = {}
+    for file in sorted((recording / "programs").glob("stream-*")):
+        found.setdefault(file.name.rsplit("-", 1)[0], []).extend(packets(file))
+    return found
+
+
+def discarded(recording):
+    """Number of discarded events that a recording reports"""
+    total = 0
+    for name, found in instances(recording).items():
+        counts = [p.discarded for p in found]
+        assert counts == sorted(counts), name
+        total += counts[-1] - counts[0]
+    return total
+
+
+def lines(recording):
+    """The lines of babeltrace2 for a recording, which is in order"""
+    if (recording / "programs").exists():
+        with subprocess.Popen(["babeltrace2", recording / "programs"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+            yield from p.stdout
+
+
+def steps(recording, seen):
+    """Count each event (thread, n) of a recording in seen"""
+    last = {}
+    for line in lines(recording):
+        m = re.search(r"tracetest\.step: .*thread = (\d+), n = (\d+)", line)
+        if m:
+            event = int(m[1]), int(m[2])
+            assert last.get(event[0], -1) < event[1], "out of order"
+            last[event[0]] = event[1]
+            seen[event] += 1
+
+
+def count(run):
+    """Counter of the events (thread, n) of all recordings; number of discards"""
+    seen = Counter()
+    for host in run.hosts:
+        steps(host.dir, seen)
+    twice = [e for e, n in seen.items() if n > 1]
+    assert not twice, f"{len(twice)} events twice: {sorted(twice)[:5]}; seed {SEED}"
+    return seen, sum(discarded(host.dir) for host in run.hosts)
+
+
+def switches(run):
+    """Number of switches of tasks, and of those that do not continue the processor's
+    previous one in any recording"""
+    running = {}
+    total = breaks = 0
+    for host in run.hosts:
+        for line in lines(host.dir):
+            m = re.search(r" sched_switch: .*cpu_id = (\d+).*prev_pid = (\d+),"
+                          r".*next_pid = (\d+)", line)
+            if m:
+                total += 1
+                breaks += running.get(m[1], m[2]) != m[2]
+                running[m[1]] = m[3]
+    return total, breaks
+
+
+def kill_recorders(tmp, environment, kills, burst, first=""):
+    """Kill recorders under load; returns the Run, and the number of emitted events"""
+    rng = random.Random(SEED)
+    run = Run(tmp, environment, burst, first)
+    try:
+        run.wait("UNDER WAY")
+        run.wait_programs()
+        for _ in range(kills):
+            time.sleep(rng.random())
+            # some end in order
+            run.hosts[-1].end(kill=rng.random() < 0.9)
+            time.sleep(rng.random() * rng.choice([0, 0.1, 1]))
+            run.attach()
+        run.wait_programs()
+        with socket.socket(socket.AF_UNIX) as job:
+            job.connect(f"{tmp}/job")
+            job.send(b"end\n")
+            run.wait("THE END")
+        run.hosts[-1].end()
+    finally:
+        run.kill()
+    return run, sum(map(int, re.findall(r"emitted (\d+)", console(tmp))))
+
+
+@pytest.mark.parametrize("burst", [60, 2000])
+def test_recorders(tmp_path, env, burst):  # noqa: F811
+    """Each event is found, or counted once, with room in the rings and without."""
+    kills = KILLS or 4
+    run, emitted = kill_recorders(tmp_path, env, kills, burst)
+    seen, lost = count(run)
+    print(f"{kills} kills of recorders: {emitted} events emitted, {len(seen)} found, "
+          f"{lost} counted as discarded; seed {SEED}")
+    assert len(seen) + lost == emitted, SEED

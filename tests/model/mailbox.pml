@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The mailbox of the memory-only transport: a reply that the guest takes is the
+ * whole reply to its request, and each request is executed at most once, by the
+ * host that it names
+ *
+ * The guest is guest-lib/src/memory.c, the host ht_memory_start() and
+ * serve_mailbox() of host-lib/engine/memory.c.  A host can be killed between
+ * any two of its stores; a lock lets the next host begin then.  The guest can be
+ * reset between any two of its stores.  Stores are seen in their order: those
+ * of the other side that matter are releases, and the loads acquire; mutants
+ * swap them.  -DM_... are mutants; run.sh ensures that none passes.
+ */
+#ifndef HOSTS
+#define HOSTS 3
+#endif
+#ifndef REQUESTS
+#define REQUESTS 3
+#endif
+#ifndef RESETS
+#define RESETS 1
+#endif
+
+byte go, to, request_begin, request_end;        /* words of the guest */
+byte epoch, done, reply_begin, reply_end;       /* words of the hosts */
+byte alive;                                     /* host that has the lock */
+byte beats;                                     /* host whose beat advances */
+byte sent_to[REQUESTS + 1];
+bool executed[REQUESTS + 1];
+
+/* Host --------------------------------------------------------------------- */
+
+#define MAY_DIE(me) if :: true :: (me) < HOSTS -> goto dead fi
+
+#ifdef M_ANY_EPOCH
+#define FOR_ME(me) (true)
+#else
+#define FOR_ME(me) (to == me)
+#endif
+
+proctype host(byte me)
+{
+    byte my_done, g, r;
+
+    my_done = go;
+    MAY_DIE(me);
+#ifdef M_DONE_FIRST
+    done = my_done;
+    MAY_DIE(me);
+    epoch = me;
+#else
+    epoch = me;
+    MAY_DIE(me);
+    done = my_done;
+#endif
+    MAY_DIE(me);
+    beats = me;
+end:
+    do
+    :: go != my_done ->
+        g = go;
+        if
+        :: FOR_ME(me) ->
+            r = request_begin;
+            MAY_DIE(me);
+            assert(r == request_end && sent_to[r] == me && !executed[r]);
+            executed[r] = true;
+            reply_begin = r;
+            MAY_DIE(me);
+            reply_end = r;
+            MAY_DIE(me);
+            assert(reply_begin == r && reply_end == r)
+        :: !FOR_ME(me)
+        fi;
+        my_done = g;
+        done = g;
+        MAY_DIE(me)
+    :: me < HOSTS -> goto dead
+    od;
+dead:
+    beats = 0;
+    alive = 0
+}
+
+/* A lock of the memory's file lets one host serve at a time. */
+active proctype hosts()
+{
+    byte next = 1;
+
+end:
+    do
+    :: alive == 0 && next <= HOSTS ->
+        alive = next;
+        run host(next);
+        next++
+    od
+}
+
+/* Guest -------------------------------------------------------------------- */
+
+byte my_epoch, mine, resets;
+bool pending;
+
+#define RENEWED (epoch != my_epoch)
+#define MAY_RESET if :: true :: resets < RESETS -> goto reset fi
+
+/*
+ * Wait until done == go.  The guest gives up if the epoch has changed, and also
+ * if there is no beat, or after a time: at any step.
+ */
+#ifdef M_EPOCH_FIRST
+#define AWAIT(otherwise) \
+    do \
+    :: RENEWED -> goto otherwise \
+    :: !RENEWED -> \
+        MAY_RESET; \
+        if \
+        :: done == go -> break \
+        :: done != go -> if :: true :: beats != my_epoch -> goto otherwise fi \
+        fi \
+    od
+#else
+#define AWAIT(otherwise) \
+    do \
+    :: done == go -> \
+        MAY_RESET; \
+        if \
+        :: RENEWED -> goto otherwise \
+        :: else -> break \
+        fi \
+    :: done != go && (RENEWED || beats != my_epoch) -> goto otherwise \
+    od
+#endif
+
+active proctype guest()
+{
+    byte id = 1;
+
+attach:
+    if
+    :: beats != 0 && epoch != 0 ->
+        my_epoch = epoch;
+        pending = false
+    fi;
+next:
+    MAY_RESET;
+    if
+    :: id > REQUESTS -> goto over
+    :: else
+    fi;
+#ifndef M_NOT_PENDING
+    if
+    :: pending && RENEWED -> goto attach
+    :: pending && !RENEWED && done != go -> goto absent
+    :: else
+    fi;
+    AWAIT(absent);
+#endif
+    mine = id;
+    id++;
+    request_begin = mine;
+    MAY_RESET;
+    request_end = mine;
+    reply_begin = 0;
+    reply_end = 0;
+    MAY_RESET;
+    to = my_epoch;
+    MAY_RESET;
+    pending = true;
+    sent_to[mine] = my_epoch;
+    go = done + 1;
+    MAY_RESET;
+    AWAIT(absent);
+    /* Nothing but a reset is in between: the areas are the guest's again. */
+    assert(reply_begin == mine && reply_end == mine);
+    pending = false;
+    goto next;
+
+absent:
+    if
+    :: RENEWED -> goto attach
+    :: beats == my_epoch && !RENEWED -> goto next
+    fi;
+
+reset:
+    resets++;
+    pending = false;
+    goto attach;
+over:
+    skip
+}

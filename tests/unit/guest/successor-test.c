@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Hosts of memory alone that are killed, one after the other
+ *
+ * Only this test proves that each event is delivered or counted exactly once
+ * for each instant at which a host can be killed: before and after each run
+ * that it records, while the guest emits, discards, and changes to a successor.
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
+#include "hypertrace/memory.h"
+#include "hypertrace/thread.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include "memory-guest.h"
+#include "guest-events.h"
+
+#define SIZE            (UINT64_C(2) << 20)
+#define PACKET          4096
+#define PACKETS         4
+#define EVENTS_MAX      100000
+#define INSTANCES_MAX   16
+#define HOSTS           3
+#define KILLS           40
+
+/* The recordings of all hosts, in memory that outlives them */
+typedef struct Recordings {
+    uint8_t seen[EVENTS_MAX];
+    struct {
+        HtRecorded last;        /* what the newest recording has */
+        uint64_t discarded[HOSTS];
+    } instances[INSTANCES_MAX];
+    int quit;
+    int served;                 /* number of hosts that have started */
+} Recordings;
+
+static Recordings *recordings;
+
+/* In the process of a host */
+static HtMemory *m;
+static unsigned host;           /* its number */
+static unsigned steps;          /* until it is killed; 0: never */
+
+static void step(void)
+{
+    if (steps && --steps == 0) {
+        raise(SIGKILL);
+    }
+}
+
+static void deliver(void *opaque, const HtRun *run)
+{
+    uint64_t instance = run->stream->instance;
+    HtRunIter it;
+    HtEvent ev;
+
+    (void)opaque;
+    g_assert_cmpuint(instance, <, INSTANCES_MAX);
+    step();
+    /* A recording writes these in one step. */
+    ht_run_iter_init(&it, run, ht_server_classes(ht_memory_server(m)));
+    while (run->events && ht_run_next(&it, &ev)) {
+        g_assert_cmpuint(ht_get_le64(ev.payload), <, EVENTS_MAX);
+        recordings->seen[ht_get_le64(ev.payload)]++;
+    }
+    recordings->instances[instance].last.events = run->total;
+    recordings->instances[instance].last.lost = run->lost;
+    recordings->instances[instance].discarded[host] = run->discarded;
+    step();
+}
+
+static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
+{
+    (void)opaque;
+    g_assert_cmpuint(info->instance, <, INSTANCES_MAX);
+    g_assert_cmpstr(info->name, ==, "name");
+    *r = recordings->instances[info->instance].last;
+    return true;
+}
+
+/* Run a host in a process of its own, until it is killed or must quit */
+static pid_t run_host(int fd, unsigned number, unsigned until)
+{
+    const HtMemoryConfig cfg = {
+        .packet_size = PACKET,
+        .packets = PACKETS,
+        .deliver = deliver,
+        .recorded = recorded,
+    };
+    pid_t pid = fork();
+
+    g_assert_cmpint(pid, >=, 0);
+    if (pid) {
+        return pid;
+    }
+    host = number;
+    steps = until;
+    m = number ? ht_memory_attach(fd, &cfg, NULL) :
+                 ht_memory_create(fd, &cfg, NULL);
+    if (!m) {
+        _exit(1);
+    }
+    ht_memory_start(m);
+    ht_atomic_store_release(&recordings->served, number + 1);
+    while (!ht_atomic_load_acquire(&recordings->quit)) {
+        ht_memory_poll(m);
+        g_usleep(100);
+    }
+    ht_memory_free(m);
+    _exit(0);
+}
+
+typedef struct Emitter {
+    MgGuest g;
+    struct ht_stream s;
+    uint64_t next;              /* number of the next event */
+    uint64_t discarded;
+    bool *kept;
+} Emitter;
+
+static bool running(pid_t pid)
+{
+    return waitpid(pid, NULL, WNOHANG) == 0;
+}
+
+static void emit(Emitter *e, unsigned n)
+{
+    while (n-- && e->next < EVENTS_MAX) {
+        bool open = e->s.slow;
+        bool kept = ht_emit_tick(&e->s, e->next);
+
+        /* The commit that finds the stream closed is lost, too. */
+        kept &= !open || e->s.slow;
+        e->kept[e->next++] = kept;
+        e->discarded += !kept;
+    }
+}
+
+/*
+ * Do what a guest does with a host that may be killed at any time; returns
+ * false if the host did not answer.
+ */
+static bool serve_guest(Emitter *e)
+{
+    static const struct ht_stream_params params = {
+        .stream = HT_STREAM_ANY, .vcpu = -1, .name = "name",
+    };
+
+    uint64_t untold = e->s.lost - e->s.told;
+
+    /* A driver takes the ring away before it sends TAKEOVER. */
+    e->s.slow = NULL;
+    e->s.cur = NULL;
+    e->s.end = NULL;
+    if (!mg_try_connect(&e->g, 300) ||
+        ht_register(&e->g.dev, &ht_class_tick) != 1 ||
+        ht_stream_open(&e->g.dev, &e->s, &params)) {
+        return false;
+    }
+    /* Discards that no ring has, as ht_trace() reports them */
+    e->s.lost = untold;
+    ht_publish_lost(&e->s);
+    return true;
+}
+
+/* Emit until the host is killed; sometimes faster than it can read */
+static void emit_until(Emitter *e, pid_t pid)
+{
+    int64_t end = ht_now_ns() + 10 * INT64_C(1000000000);
+
+    while (running(pid)) {
+        emit(e, 700);
+        g_usleep(e->next % 3 * 100);
+        g_assert_cmpint(ht_now_ns(), <, end);
+        if (e->next >= EVENTS_MAX / 2) {
+            kill(pid, SIGKILL);
+        }
+    }
+}
+
+static void check(const Emitter *e)
+{
+    uint64_t counted = 0, n;
+    unsigned i, k;
+
+    for (n = 0; n < e->next; n++) {
+        if (recordings->seen[n] != e->kept[n]) {
+            g_error("event %" PRIu64 " is in %u recordings, not in %u", n,
+                    recordings->seen[n], e->kept[n]);
+        }
+    }
+    for (i = 0; i < INSTANCES_MAX; i++) {
+        for (k = 0; k < HOSTS; k++) {
+            counted += recordings->instances[i].discarded[k];
+        }
+    }
+    g_assert_cmpuint(counted, ==, e->discarded);
+}
+
+/* Kill the first host after @first steps, and the second after @second */
+static void kill_hosts(unsigned first, unsigned second)
+{
+    const unsigned until[HOSTS] = { first, second, 0 };
+    int fd = ht_memory_memfd(SIZE, NULL), i;
+    g_autofree bool *kept = g_new0(bool, EVENTS_MAX);
+    Emitter e = { .kept = kept };
+    pid_t pid;
+
+    g_assert_cmpint(fd, >=, 0);
+    memset(recordings, 0, sizeof(*recordings));
+    mg_new(&e.g, fd);
+    for (i = 0; i < HOSTS; i++) {
+        pid = run_host(fd, i, until[i]);
+        while (ht_atomic_load_acquire(&recordings->served) <= i &&
+               running(pid)) {
+            g_usleep(100);
+        }
+        /* Until the guest notices, it emits to the previous stream. */
+        emit(&e, 300);
+        if (!serve_guest(&e)) {
+            g_assert_cmpint(i, <, HOSTS - 1);
+        }
+        if (i < HOSTS - 1) {
+            emit_until(&e, pid);
+            emit(&e, 100);
+        }
+    }
+    emit(&e, 1000);
+    g_assert_cmpint(ht_stream_close(&e.s), ==, 0);
+    ht_atomic_store_release(&recordings->quit, 1);
+    g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
+    check(&e);
+    mg_free(&e.g);
+    close(fd);
+}
+
+static void test_kills(void)
+{
+    unsigned i;
+
+    for (i = 0; i < KILLS; i++) {
+        kill_hosts(1 + i, 1 + i * 7 % 23);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    recordings = mmap(NULL, sizeof(*recordings), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_assert_true(recordings != MAP_FAILED);
+    g_test_add_func("/successor/kills", test_kills);
+    return g_test_run();
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace attach: let a successor find the trace of a recorder that was
+ * killed
+ *
+ * The link is beside the memory's file and not in the memory, because the guest
+ * can write the memory.
+ */
+#ifndef HYPERTRACE_RECORD_PROGRAMS_LINK_H
+#define HYPERTRACE_RECORD_PROGRAMS_LINK_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* ht_programs_link() - get the path of the link for a memory's file, to free */
+char *ht_programs_link(const char *memory);
+
+/**
+ * ht_programs_link_get() - read the link
+ * @link: its path
+ *
+ * Return: path of the trace, to be freed; NULL if there is no link, or if
+ * another user has made it.
+ */
+char *ht_programs_link_get(const char *link);
+
+/**
+ * ht_programs_link_set() - make or replace the link, in one step
+ * @link: its path
+ * @trace: path of the trace; may be relative to the working directory
+ * @error: set on failure
+ *
+ * Return: false on failure; another kind of file is not replaced.
+ */
+bool ht_programs_link_set(const char *link, const char *trace, GError **error);
+
+/* ht_programs_link_remove() - remove the link, if it is a link */
+void ht_programs_link_remove(const char *link);
+
+#endif
