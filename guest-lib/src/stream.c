@@ -201,9 +201,10 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
                (uint64_t)size + HT_EVENT_HEADER_EXT;
         packet++;
     }
-    if (!room && s->ops) {
-        room = packet - s->tail <= s->packets_mask || s->overwrite ||
-               ht_is_closed(s) || s->ops->space(s, packet);
+    if (!room) {
+        /* Waiting for a stream that is not open would never end. */
+        room = !s->ops || packet - s->tail <= s->packets_mask ||
+               s->overwrite || ht_is_closed(s) || s->ops->space(s, packet);
     }
     ht_compiler_barrier();
     s->busy = 0;

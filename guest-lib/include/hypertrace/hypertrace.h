@@ -282,8 +282,9 @@ int ht_stream_push(struct ht_stream *s);
  *
  * Context: the producer, outside of ht_get() and ht_commit().
  *
- * Return: true if ht_get() would find room.  Also true if the host has closed
- * the stream or the device was removed, because waiting is then useless.
+ * Return: true if ht_get() would find room.  Also true if the stream is not
+ * open, if the host has closed it or if the device was removed, because waiting
+ * is then useless.
  */
 bool ht_stream_room(struct ht_stream *s, uint32_t size);
 
