@@ -7,14 +7,16 @@
 
 #include <stdint.h>
 
-/* Time of this thread alone, in ns: others use the machine, too. */
+/* Processor time of the calling thread in ns, without other programs' time */
 uint64_t bench_cpu_ns(void);
 
 /*
- * bench_pin: stay on one processor, so that a consumer gets another; threads
- * made later inherit it
+ * bench_pin: keep the calling thread on processor @cpu, so that producer and
+ * consumer do not share one
  *
- * Does nothing where there is one processor.  Ends the program if it fails.
+ * Threads that the caller creates later inherit the processor.  If the machine
+ * has only one processor, the function does nothing.  A failure ends the
+ * program.
  */
 void bench_pin(unsigned cpu);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: the processor's cost of an event, without hypertrace
+ * emit-bench: lower limits of the cost of an emit
  *
- * Loops with only the stores of an emit, to the same kind of memory; measured
- * in the same run, so that an emit can be compared with each.
+ * The loops make only the stores of an emit, without hypertrace's code.
+ * emit-bench measures them in the same run as the emits, for comparison.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -11,12 +11,12 @@
 #include "hypertrace/arch.h"
 #include "emit-bench.h"
 
-/* As large as a default ring, so that the caches see the same. */
+/* As large as a default ring, so that the cache misses are as frequent */
 #define WINDOW          (1u << 20)
 #define LOOK_US         20
 #define EVENT_32        40              /* clock and four words */
 
-/* A pair of lines for each side, as in a ring's control page */
+/* Words between head and tail: 256 bytes, like HT_HOST_LINE_OFFSET */
 #define APART           32
 
 static struct {
@@ -25,7 +25,7 @@ static struct {
     bool quit;
 } shared;
 
-/* State that an emit keeps in memory between two events */
+/* The producer's state, which an emit also loads from memory and stores */
 static struct {
     uint64_t pos;
     uint64_t busy;
@@ -42,7 +42,7 @@ static void *at(uint64_t pos)
     return window + (pos & (WINDOW - 1));
 }
 
-/* A paced consumer that only copies published events. */
+/* A consumer that copies the published events every LOOK_US */
 static gpointer read_lines(gpointer opaque)
 {
     g_autofree uint8_t *copy = g_malloc0(WINDOW);
@@ -112,7 +112,10 @@ void bench_limit_live_prefetch(uint64_t n)
     live(n, true, true);
 }
 
-/* Without a clock read, the time is that of moving the cache lines. */
+/*
+ * Without clock reads, most of the time is the movement of cache lines between
+ * the processors.
+ */
 void bench_lines_live(uint64_t n)
 {
     live(n, false, false);
@@ -124,8 +127,8 @@ void bench_lines_live_prefetch(uint64_t n)
 }
 
 /*
- * The stores of an event, in the order of an emit and from memory; without the
- * comparisons that check for errors.
+ * Make the stores of an emit, in the same order, with the producer's state in
+ * memory.  Unlike an emit, check neither for a full packet nor for errors.
  */
 static inline void stores(uint64_t n, bool clock, unsigned words)
 {
@@ -157,7 +160,10 @@ void bench_stores_8(uint64_t n)
     stores(n, false, 1);
 }
 
-/* The part of emit-32's distance to the limit that no other code would save */
+/*
+ * Stores of a 32-byte event.  By as much as this row exceeds the limit, emit-32
+ * must exceed it, too: no other code could avoid these stores.
+ */
 void bench_stores_32(uint64_t n)
 {
     stores(n, true, 4);

@@ -20,21 +20,21 @@
 enum {
     PACED,                          /* sleeps for 20 us */
     ASLEEP,                         /* sleeps until the doorbell rings */
-    SPINNING,                       /* nothing; only while it is measured */
+    SPINNING,                       /* polls without pause; only in its row */
     READERS,
 };
 
 typedef struct Bench {
     uint64_t events;
     struct ht_stream overwrite;     /* has no consumer */
-    struct ht_stream full;          /* has no consumer: full at once */
+    struct ht_stream full;          /* has no consumer; filled at the start */
     struct ht_stream read[READERS];
     struct ht_loopback *spinner;
     struct ht_stream noclock;
-    struct ht_stream stamps;        /* reads the clock for each 8th event */
+    struct ht_stream stamps;        /* reads the clock for every 8th event */
     uint8_t *window;
     uint64_t head;
-    uint64_t waited;                /* ns to subtract */
+    uint64_t waited;                /* ns of the row that were no emitting */
     const uint8_t *enable;      /* the enable page */
 } Bench;
 
@@ -42,13 +42,13 @@ typedef struct Row {
     const char *name;
     const char *what;
     void (*run)(Bench *b, uint64_t n);
-    unsigned fewer;             /* divides the number of events; 0: by 1 */
-    void (*loop)(uint64_t n);   /* instead of @run: needs no stream */
+    unsigned fewer;             /* divisor of Bench.events; 0: 1 */
+    void (*loop)(uint64_t n);   /* instead of @run, if no stream is needed */
     bool skip;
     double ns[ROUNDS_MAX];
 } Row;
 
-/* As large as a default ring, so that the caches see the same. */
+/* As large as a default ring, so that the cache misses are as frequent */
 #define WINDOW (1u << 20)
 
 static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
@@ -90,7 +90,7 @@ static void run_limit(Bench *b, uint64_t n)
     }
 }
 
-/* Events of that size into a flight recorder */
+/* Emit events of a payload size into a ring in overwrite mode */
 #define RUN_EMIT(what)                                  \
     static void run_##what(Bench *b, uint64_t n)        \
     {                                                   \
@@ -105,7 +105,10 @@ RUN_EMIT(256)
 RUN_EMIT(1024)
 RUN_EMIT(4096)
 
-/* Check the enable byte of a class that is off: class 0, which never has one */
+/*
+ * ht_trace() of a class that is off: its enable byte is that of class 0, which
+ * does not exist and so is never on
+ */
 static void run_trace_host_off(Bench *b, uint64_t n)
 {
     bench_trace_at(b->enable, n);
@@ -142,8 +145,9 @@ static void run_discarded(Bench *b, uint64_t n)
 }
 
 /*
- * Emit in pieces, with a consumer that is awake and keeps up.  If the machine
- * gives it no processor, the producer waits; that time is not counted.
+ * Emit in pieces of 4000 events.  If more than half of the ring waits for the
+ * consumer after a piece, wait for the consumer; Bench.waited excludes that
+ * time from the result.
  */
 static void emit_live(Bench *b, struct ht_stream *s, uint64_t n)
 {
@@ -173,7 +177,7 @@ static void run_asleep(Bench *b, uint64_t n)
     emit_live(b, &b->read[ASLEEP], n);
 }
 
-/* The same for the loop without hypertrace */
+/* Like emit_live(), for a loop of emit-bench-limits.c */
 static void limit_live(Bench *b, void (*emit)(uint64_t n), uint64_t n)
 {
     const uint64_t piece = 4000;
@@ -225,7 +229,10 @@ static gpointer spin(gpointer lb)
     return NULL;
 }
 
-/* The thread exists only for this row: others must not share a processor. */
+/*
+ * The spinning thread exists only during this row: in other rows it would take
+ * processor 1 from their consumers.
+ */
 static void run_spun(Bench *b, uint64_t n)
 {
     uint64_t begin = bench_cpu_ns();
@@ -547,7 +554,7 @@ int main(int argc, char **argv)
     if (ht_stream_stamps(&b.stamps, 8)) {
         die("cannot do without the clock");
     }
-    bench_emit_32(&b.full, (1 << 20) / 32);     /* more than it holds */
+    bench_emit_32(&b.full, (1 << 20) / 32);     /* more than the ring holds */
     rows[ROW_OFF].skip = bench_trace_is_on();
     b.enable = ht_loopback_device(lb[0])->enable;
     rows[ROW_LTTNG_OFF].skip = !bench_lttng_is_off();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-bench: native cost of an event in the host, and its latency
+ * host-bench: native cost of an event in the host, and latency until delivery
  *
- * Each call prints one round of figures; the caller interleaves calls to
- * compare.
+ * Each run of the program prints one round of figures.  The caller interleaves
+ * runs of the programs that it compares.
  */
 #include "hypertrace/base.h"
 #include <sys/prctl.h>
@@ -77,7 +77,7 @@ static void count(void *opaque, const HtRun *run)
     *(uint64_t *)opaque += run->events;
 }
 
-/* Median time of a step */
+/* Returns the median time in ns in which the host consumes STEP_EVENTS */
 static uint64_t steps(struct ht_loopback *lb, struct ht_stream *s)
 {
     uint64_t took[STEPS];
@@ -117,7 +117,7 @@ static void copy_and_walk(void)
     ht_loopback_free(lb);
 }
 
-/* The same, and each event found again, as a backend for single events does */
+/* Copy, walk and iterate over the events, like a backend for single events */
 
 typedef struct Found {
     struct ht_loopback *lb;
@@ -161,7 +161,7 @@ static void copy_walk_and_find(void)
     ht_loopback_free(f.lb);
 }
 
-/* The same, and written as CTF --------------------------------------------- */
+/* Copy, walk and write CTF ------------------------------------------------- */
 
 static void write_ctf(void *opaque, const HtRun *run)
 {
@@ -188,7 +188,7 @@ static void ctf_backend(void)
     uint32_t id;
 
     if (!g_mkdtemp(dir)) {
-        ht_loopback_free(lb);           /* no tmpfs: left out */
+        ht_loopback_free(lb);           /* without a tmpfs the row is omitted */
         g_free(dir);
         return;
     }
@@ -214,7 +214,7 @@ static void ctf_backend(void)
     tl_rmdir(dir);
 }
 
-/* The same, into a recording LTTng session -------------------------------- */
+/* Copy, walk and record into an LTTng session ------------------------------ */
 
 static void write_lttng(void *opaque, const HtRun *run)
 {
@@ -225,7 +225,10 @@ static void write_lttng(void *opaque, const HtRun *run)
     }
 }
 
-/* A shorter time cannot be a recorded event: no session enables it. */
+/*
+ * Minimum time of a recorded LTTng event in ns.  If an event takes less, no
+ * session records it, and the rows are omitted.
+ */
 #define RECORDED_NS     20
 
 static void lttng_backend(void)
@@ -238,7 +241,7 @@ static void lttng_backend(void)
     };
     uint64_t took[STEPS], backend, bare;
     struct ht_stream s;
-    uint32_t id, bench_32 = 1;          /* the first that is registered */
+    uint32_t id, bench_32 = 1;          /* id of the first registered class */
     unsigned i;
 
     lb = start(&cfg);
@@ -283,7 +286,10 @@ static void stamp(void *opaque, const HtRun *run)
     Latency *l = opaque;
     uint64_t now = ht_clock();
 
-    /* a run's first event waited longest; at this rate it is the only one */
+    /*
+     * run->counter is the time of a run's first event, which waited longest; at
+     * one event per 50 us a run has only one
+     */
     if (run->events && l->nr < LATENCY_EVENTS) {
         l->ticks[l->nr++] = now - run->counter;
     }

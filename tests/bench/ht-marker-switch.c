@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: two switches of the processor between two threads, which the
- * kernel traces or does not
+ * ht-marker: an event is two task switches, to a second thread and back
+ *
+ * Compare a run in which the kernel traces switches with one in which it does
+ * not.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +24,10 @@ static void *other(void *opaque)
     return opaque;
 }
 
-/* Of two threads of a real-time priority, each yields to the other. */
+/*
+ * Start a second thread on the same processor with the same real-time priority,
+ * so that sched_yield() of one thread switches to the other.
+ */
 bool marker_open(const char *target)
 {
     struct sched_param param = { .sched_priority = 1 };

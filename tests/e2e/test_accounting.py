@@ -77,9 +77,9 @@ def all_of(result):
     return result["sent"] + result["discarded"]
 
 
-# As fast as the guest can: rings and buffers may overflow.
+# The guest emits as fast as it can: rings and buffers may overflow.
 def test_flat_out(tmp_path, session, channel):
-    # one LTTng channel, "main"; its count is this device's
+    # the session has one LTTng channel, so its discards are those of ht0
     s = session(events=["ht0:*"], subbuf_size="256k", num_subbuf=4)
     result, after = bench(tmp_path, {"channel": channel, "backend": "lttng"},
                           "-p mix")
@@ -140,7 +140,8 @@ def test_two(tmp_path, session, channel):
                    for d in both["differences"])
 
 
-# A backend that exceeds its budget discards, and its trace counts that.
+# If the queue of a backend exceeds its budget, the backend discards events and
+# its trace counts them.
 def test_two_budgets(tmp_path, session):
     s = session(events=["ht0:*"], blocking=True, subbuf_size="64k",
                 num_subbuf=2)
@@ -160,10 +161,11 @@ def test_two_budgets(tmp_path, session):
                 for i in both["inputs"]}
     assert {t: told[t] + recorded[t] for t in told} == dict.fromkeys(
         ("lttng", "ctf"), EVENTS)
-    assert told["ctf"] or told["lttng"]         # otherwise it tested nothing
+    assert told["ctf"] or told["lttng"]         # else both budgets sufficed
 
 
-# The same without LTTng: the CTF trace counts its missing events.
+# Emit as fast as possible into the CTF backend: its trace counts the discarded
+# events.
 def test_ctf_flat_out(tmp_path, channel):
     result, after = bench(tmp_path, {"channel": channel, "backend": "ctf",
                                      "packets": 2, "packet_size": "8k"},
@@ -179,7 +181,7 @@ def test_ctf_flat_out(tmp_path, channel):
 
 
 def default_backend(channel):
-    """Arguments for a device on which only the channel is set."""
+    """QEMU's arguments for a device with the default backend."""
     return ["-device", f"hypertrace,id=ht0,channel={channel}"]
 
 

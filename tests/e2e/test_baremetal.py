@@ -102,7 +102,7 @@ def test_exits(tmp_path, accel):
 @pytest.mark.skipif(bool(kvm_problem()),
                     reason=str(kvm_problem()))
 def test_doorbell_exits(tmp_path):
-    """Count the doorbells that KVM passes to QEMU; no timing."""
+    """Count the doorbells that reach QEMU as exits of KVM."""
     bells = {}
     for c in CHANNELS:
         workdir = tmp_path / c
@@ -115,7 +115,7 @@ def test_doorbell_exits(tmp_path):
                             r"'hypertrace-regs'|'virtio-pci-notify", log)
         bells[c] = len(writes)
         assert "memory_region_ops_write" in log
-    # five rounds; the kernel handles the other doorbells
+    # five rounds of 20 doorbells; KVM handles those of shm and virtio itself
     assert bells == {"hypercall": 5 * 20, "shm": 0, "virtio": 0}
 
 
@@ -123,7 +123,7 @@ def test_doorbell_exits(tmp_path):
 
 
 def check_sent(vm, device=0):
-    """The backend has exactly the events that the payload sent."""
+    """The backend's trace has exactly the events that the payload sent."""
     streams = only_trace(vm, device)
     sent = {row["instance"]: row for row in vm.named(device=device)
             if "sent" in row}
@@ -143,7 +143,7 @@ def check_sent(vm, device=0):
         assert by_name[name] == [("selftest.seq", {"n": 0})]
 
 
-# Another machine type only changes the PCI slot: one accelerator suffices.
+# A machine type changes only the PCI slot, so q35 is tested under TCG only.
 @pytest.mark.parametrize("accel, machine", [
     ("tcg", "pc"), ("tcg", "q35"), ("kvm", "pc")], indirect=["accel"])
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -151,7 +151,8 @@ def test_selftest(tmp_path, accel, channel, machine):
     vm = run(tmp_path, accel, "selftest", [{"channel": channel}],
              machine=machine)
     check_sent(vm)
-    # More deliberate faults than the limit on log lines
+    # The payload makes more faults than QEMU logs lines, so only this one of its
+    # faults is expected in the log.
     assert "ht0: malformed control message" in vm.guest_errors
 
 
@@ -164,12 +165,13 @@ def test_selftest(tmp_path, accel, channel, machine):
      "packet_size": "4k"},
 ], ids=lambda p: "-".join(str(v) for v in p.values()))
 def test_selftest_properties(tmp_path, properties):
-    """The payload flushes in time, so no ring loses an event."""
+    """With any properties, the payload flushes early enough that no ring
+    overflows, and no event is lost."""
     check_sent(run(tmp_path, "tcg", "selftest", [properties], memory=1024))
 
 
 def test_selftest_log(tmp_path):
-    """The log backend has the same events."""
+    """The log backend writes a line for each event that the payload sent."""
     log = tmp_path / "events.log"
     vm = run(tmp_path, "tcg", "selftest",
              [{"channel": "shm", "backend": "log",
@@ -181,7 +183,8 @@ def test_selftest_log(tmp_path):
 
 
 def test_bar_above_4g(tmp_path, accel):
-    """4 GiB of stream RAM do not fit below 4 GiB of addresses."""
+    """A BAR with 4 GiB of stream RAM does not fit below 4 GiB: the device works
+    with a BAR above."""
     vm = run(tmp_path, accel, "selftest",
              [{"channel": "shm", "streams": 32, "packets": 16,
                "packet_size": "1M"} for _ in range(4)])

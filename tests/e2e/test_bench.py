@@ -167,7 +167,8 @@ def test_qmp_goes_on_after_no_reply(guest):
 
 
 def test_exits_are_those_that_kvm_counts(study):
-    """KVM's count of exits and the producer's agree."""
+    """KVM's count of exits agrees with the number that the producer's events and
+    doorbells cause."""
     _, result, _ = study
     found = {c["series"]: c["rows"][0] for c in cases(result, table="exits")}
     if not any("kvm_exits" in row for row in found.values()):
@@ -184,7 +185,8 @@ def test_exits_are_those_that_kvm_counts(study):
 
 
 def test_consumers(study):
-    """Guest stopped, paced, or asleep; natively also spinning."""
+    """In a guest, the study measures with a stopped, a paced and a sleeping
+    consumer; natively also with a spinning one."""
     _, result, _ = study
     native = {c["series"] for c in cases(result, table="native")}
     assert {"emit", "paced live consumer", "sleeping consumer",
@@ -269,7 +271,7 @@ def test_page_is_self_contained(study):
 
 
 def test_page_in_a_browser(study, tmp_path):
-    """It opens from a file; no picture is missing, and no error appears."""
+    """A browser opens the report from a file and shows each picture."""
     page = tmp_path / "page.html"
     probe = ("<script>addEventListener('load', () => document.title = "
              "[...document.images].map(i => i.complete && i.naturalWidth > 0)"
@@ -304,7 +306,8 @@ def made_up(accel, table, series, x, values, **more):
 
 
 def test_ratios_are_taken_within_rounds():
-    """A round in which the machine is half as fast slows both equally."""
+    """Ratios are computed within each round: a round in which the machine is half
+    as fast does not change them."""
     result = {"cases": [
         made_up("native", "native", "limit", 32, [10, 20, 10]),
         made_up("native", "native", "emit", 32, [11, 22, 11])]}
@@ -315,7 +318,8 @@ def test_ratios_are_taken_within_rounds():
 
 
 def test_overhead_is_of_the_same_round():
-    """Twice the time, or half the rate, is 100 % more in every round."""
+    """The overhead is computed within each round: twice the time, or half the
+    rate, in every round is 100 % without deviation."""
     class Case:
         def __init__(self, values, more):
             self.rows = [{"value": v} for v in values]
@@ -337,13 +341,13 @@ def run_of(tmp_path, name, emit, processor="one", factor=1):
 
 
 @pytest.mark.parametrize("emit, agree", [
-    ([11, 22, 11], True),               # the same
+    ([11, 22, 11], True),               # equal figures
     ([12, 24, 12], True),               # within the spread of runs
     ([14, 28, 14], False),
-    ([14, 22, 14], False),              # a wide spread, but only in one
+    ([14, 22, 14], False),              # only one run has a wide spread
 ])
 def test_runs_agree(tmp_path, emit, agree):
-    """Each median must lie within the other run's spread."""
+    """Two runs agree if the median of each lies within the other's spread."""
     one = run_of(tmp_path, "a", [11, 22, 11])
     done = bench("--compare", one, run_of(tmp_path, "b", emit), check=False)
     assert done.returncode == (0 if agree else 1), done.stderr

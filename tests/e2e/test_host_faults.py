@@ -111,9 +111,10 @@ def test_daemon_hangs(tmp_path):
         sent = {"ht0": emit(vm, "ht0")[0], "ht1": 0, "ht2": 0}
         os.kill(s.pid, signal.SIGSTOP)
         try:
-            # known classes
+            # LTTng knows ht0's classes
             sent["ht0"] += emit(vm, "ht0")[0]
-            # new ones: the guest may give up for now, and retries later
+            # registering new classes waits for the daemon; if the guest gives
+            # up a request meanwhile, it repeats the request later
             vm.console.send("run device=1 event=32 events=1 mode=flat\n")
             assert vm.qmp.command("query-status")["running"]
         finally:
@@ -130,14 +131,14 @@ def test_daemon_hangs(tmp_path):
 
 @own_run
 def test_daemon_too_slow(tmp_path):
-    """LTTng-UST gives up a daemon that does not answer a registration; QEMU
-    reports that once."""
+    """If the daemon does not answer a registration in time, LTTng-UST gives up
+    the daemon; QEMU reports that once."""
     said = "the LTTng session daemon did not answer in time: 'ht"
     with session(tmp_path / "trace") as s, \
             study(tmp_path, "lttng", env={
                 **s.env(), "LTTNG_UST_REGISTER_TIMEOUT": "500"}) as vm:
         emit(vm, "ht0")
-        # QEMU may have gone on before the daemon added it to its session
+        # QEMU does not wait until the daemon has added it to the session
         s.wait_listed("ht0:bench_32")
         s.wait_for(lambda: any((tmp_path / "trace").rglob("main_*")),
                    "QEMU has no channel")
@@ -185,8 +186,9 @@ def stopped(pids):
 @own_run
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_blocking_consumer_hangs(tmp_path, channel):
-    """LTTng waits for space that does not come: the guest emits and discards;
-    the VM stops and continues at once."""
+    """In blocking mode QEMU's thread waits for buffer space that the stopped
+    consumer does not free.  The guest's emits still return, and the VM can be
+    stopped and continued without delay."""
     with session(tmp_path / "trace", blocking=True, subbuf_size="128k",
                  num_subbuf=4) as s, \
             study(tmp_path, "lttng", [channel], env=s.env()) as vm:
@@ -255,7 +257,8 @@ def test_quit_at_full_rate(tmp_path, channel):
 
 @pytest.mark.parametrize("channel", RINGS)
 def test_thread_does_not_run(tmp_path, channel):
-    """The IOThread is stopped: the guest emits and discards."""
+    """While the IOThread is stopped, each emit of the guest still returns: the
+    event is committed to the ring or counted as discarded."""
     with study(tmp_path, "ctf", [channel]) as vm:
         opened = vm.tell("run", device=0, events=10 * EVENTS, mode="flat",
                          hold=1)
@@ -309,7 +312,7 @@ def test_reset_before_dating(tmp_path, channel):
     dates = [round(float(line.split()[0]) * 1e9)
              for line in log.read_text().splitlines() if " bench_32 " in line]
     assert len(dates) == 200 and dates == sorted(dates)
-    # tolerance: floats of seconds, and the clock's bound
+    # 100 us of tolerance: the log rounds dates, and a date has an error bound
     assert begin - 1e5 < dates[0] and dates[99] < end + 1e5
     assert again - 1e5 < dates[100]
 
@@ -368,7 +371,8 @@ def dropped(vm, device="ht0"):
 
 @mounting
 def test_ctf_disk_full(tmp_path):
-    """Events that find no space are counted; with space, recording goes on."""
+    """Events for which the disk has no space are counted as dropped; once
+    there is space, events are recorded."""
     disk = tmp_path / "disk"
     small_disk(disk, "6m")
     for channel in CHANNELS:
@@ -400,7 +404,8 @@ def test_ctf_disk_full(tmp_path):
 
 @mounting
 def test_log_disk_full(tmp_path):
-    """Each line is complete in the file, or counted."""
+    """If the disk is full, each event is a complete line of the log file or is
+    counted as dropped."""
     disk = tmp_path / "disk"
     small_disk(disk, "1m")
     log = disk / "log"
@@ -445,8 +450,8 @@ def test_ctf_directory_deleted(tmp_path):
 
 @own_run
 def test_lttng_disk_full(tmp_path):
-    """The consumer cannot write; the guest is not affected, and events
-    emitted after space returned are recorded."""
+    """LTTng's consumer finds the disk full.  The guest is not affected, and
+    events emitted after a new session has begun are recorded."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
     disk = tmp_path / "disk"
@@ -458,7 +463,8 @@ def test_lttng_disk_full(tmp_path):
         assert {d: stats[d]["events"] for d in full} == full
         s.wait_for(lambda: shutil.disk_usage(disk).free < 65536,
                    "the disk is not full")
-        # there is space, but in a new trace: LTTng gives this one up
+        # LTTng does not continue a trace whose disk was full: begin a new trace
+        # on another disk
         s.kill()
         s.restart(tmp_path / "second")
         for d in devices(vm):

@@ -200,11 +200,13 @@ def test_killed_mid_event(channel, tmp_path):
         found = devtest_events(ctf_events.read(vm.trace("ht0")))
     assert len(said) == len(found) == KILLS
     for (emitted, discarded), (numbers, counted) in zip(said, found):
-        # it may have been killed before it counted the last event
+        # the producer may have been killed after it committed or discarded an
+        # event, but before it counted the event
         assert len(numbers) - emitted in (0, 1)
         assert counted - discarded in (0, 1)
         assert numbers == sorted(set(numbers))
-        # events that are discarded at the end leave no gap
+        # each missing number is a discarded event; events discarded after the
+        # last recorded one leave no gap
         assert numbers[-1] + 1 - len(numbers) <= counted
 
 

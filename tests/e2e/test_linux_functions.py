@@ -154,7 +154,8 @@ def run(tmp_path_factory):
 
 
 def addresses(text):
-    """{address of the call of ftrace: name} of the functions that the job traces"""
+    """{call site: name} of the functions that the job traces; a call site is the
+    address at which the function calls ftrace"""
     # without parts that the compiler split off, such as vfs_open.cold
     found = {at: name for at, name in call_sites(text) if name.isidentifier()}
     assert len(found) == 2 * 8
@@ -166,11 +167,11 @@ def test_entries_as_ftrace(run):
     contiguous part of the events of ftrace's function tracer."""
     text, _, streams = run
     names = addresses(text)
-    pieces = []         # for each stream: the CPUs that it can belong to
+    pieces = []         # for each stream: the CPUs whose ftrace has its events
     # streams of refused settings are empty
     for s in [s for s in streams.values() if s.events]:
         ours = []
-        # events before other functions were switched on
+        # only events from before the job selects other functions
         for _, f in s.events:
             if "vfs_" not in names.get(f["ip"], ""):
                 break
@@ -187,8 +188,9 @@ def test_entries_as_ftrace(run):
 
 
 def test_calls(run):
-    """Exits are recorded, and nested ones only from the configured depth; with a
-    minimum of 50 ms, one call is recorded."""
+    """The setting calls: records the exits of functions.  With most_depth=1 it
+    records only the outer of two nested functions, with least_depth=2 only the
+    inner.  With least_ns of 50 ms it records only the one longer call."""
     text, _, streams = run
     needs_fprobes(text)
     names = addresses(text)
@@ -197,11 +199,12 @@ def test_calls(run):
              if name == "function_exit"]
     assert len(exits) >= 8 and set(exits) == {"ksys_read", "__x64_sys_read"}
     all_phases = ["ksys_read", "__x64_sys_read", "ksys_read"]
-    phases = []         # the phases of each stream
+    phases = []         # for each stream: the function traced in each phase
     for s in streams.values():
         left = [names[f["ip"]] for name, f in s.events
                 if name == "function_exit"]
-        # a call that began before a change of the limit ends after it
+        # a call that began before the setting changed ends after it: ignore
+        # groups of one event
         phases.append([name for name, several in itertools.groupby(left)
                        if len(list(several)) > 1])
         assert len(phases[-1]) <= 3, phases

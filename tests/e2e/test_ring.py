@@ -165,11 +165,14 @@ def phase(ring, commands, poll_us, source=None):
 
 
 def check(seen, counted):
-    """Exact counts without loss; otherwise the estimate is roughly right."""
+    """If the follower lost nothing, it has exactly the events that the guest
+    counted.  Otherwise its events and its estimate of lost events together are
+    within a factor of two of that number."""
     if seen["lost"] == 0:
         assert seen["events"] == counted, (seen, counted)
     else:
-        # a reported gap may contain nothing: readers, or almost a lap
+        # the estimate may be too high: the follower reports a gap also where a
+        # reader in the guest took a page, or where a lap was almost complete
         assert seen["events"] <= counted, (seen, counted)
         assert counted / 2 < seen["events"] + seen["lost"] < counted * 2, (
             seen, counted)
@@ -314,13 +317,14 @@ def test_resets_and_crash(fresh):
     assert seen["epochs"] == boots and seen["disorder"] == 0, (
         str(seen) + fresh.vm.console.text)
     assert seen["mixed"] == 0 and seen["markers"] == 100 * (RESETS + 1), seen
-    # a boot's changes to the previous boot's ring are no gap
+    # when a boot changes the previous boot's ring, no gap is reported
     assert seen["gaps"] == 0, seen
-    # KASLR: a boot that kept the ring has no symbols, but never wrong ones
+    # KASLR moves the text in each boot.  For a boot that kept the ring of the
+    # previous one, the follower has the address 0, but never a wrong one.
     if boots == RESETS + 1:
         assert texts[0] == seen["texts"][0], (texts, seen)
         assert set(seen["texts"]) <= {0, *texts}, (texts, seen)
-    # events up to the panic notifier
+    # the follower has each event up to the panic, here the last marker
     fresh.vm.qmp.command("set-action", reboot="shutdown")
     fresh.vm.say(f"marks {first + 100} {first + 200}; "
                  "echo c >/proc/sysrq-trigger")

@@ -66,7 +66,7 @@ def all_but_one(found, count):
 
 
 def same_date(streams):
-    """The largest number of consecutive events with one date"""
+    """The length of the longest series of consecutive events with equal dates"""
     return max(len(list(g)) for s in streams.values()
                for _, g in itertools.groupby(s.cycles))
 
@@ -76,8 +76,8 @@ def accounted(streams):
 
 
 def test_ordinary_life(channel, tmp_path):
-    """fork(), exec(), closed descriptors, signal handlers; and a user who
-    asks for every 8th date only, to save time"""
+    """Programs that fork, exec, close all descriptors or emit in signal
+    handlers.  With HYPERTRACE_STAMPS=8 up to 8 events have the same date."""
     counts, found = run(tmp_path, channel, [
         "ht-tracetest fork 500", "HYPERTRACE_STAMPS=8 ht-tracetest exec 500",
         "ht-tracetest closed 500", "ht-tracetest signal 20000"])
@@ -98,7 +98,8 @@ def test_ordinary_life(channel, tmp_path):
 
 
 def test_64_threads(channel, tmp_path):
-    """Each thread has its own stream, and so do later threads."""
+    """Each of 62 threads has its own stream, and so has each of 62 threads that
+    start after the first ones have ended."""
     (count,), (streams,) = run(tmp_path, channel,
                                ["ht-tracetest threads 62 200"], streams=64,
                                packets=4)
@@ -115,7 +116,8 @@ def test_64_threads(channel, tmp_path):
 
 
 def test_threads_share(channel, tmp_path):
-    """More threads than streams: some share one, and name the thread."""
+    """If there are more threads than streams, threads share streams, and events
+    hypertrace.thread name the thread of the events after them."""
     (count,), (streams,) = run(tmp_path, channel,
                                ["ht-tracetest threads 32 300"], streams=4)
     assert accounted(streams) == count
@@ -245,9 +247,10 @@ mv lib/libhypertrace.so.0 lib/away
 
 @needs_glibc
 def test_shared_objects(channel, tmp_path):
-    """Preloaded into a program that closes all descriptors; loaded and
-    unloaded, with an event of the same name as one of the program's; found
-    with dlopen(); and a program without the library."""
+    """A preloaded shared object emits in a program that closes its descriptors.
+    A second program loads and unloads that object, of which an event has the
+    name of one of the program's events.  A third program finds the library
+    with dlopen().  Without the library, programs run and emit nothing."""
     with VM(devices=[{"channel": channel}], job=PRELOAD_JOB,
             files=dynamic(),
             workdir=tmp_path / "vm") as vm:

@@ -94,7 +94,8 @@ def report(guest):
 
 
 def by_cpu(lines):
-    """{cpu: lines of (cpu, ...)}: events of two CPUs at one time are unordered"""
+    """{cpu: lines} from lines of (cpu, ...).  Events of two CPUs with equal
+    times have no defined order, so each CPU is compared alone."""
     out = collections.defaultdict(list)
     for line in lines:
         out[line[0]].append(line[1:])
@@ -116,8 +117,9 @@ def alike(text):
 
 
 def test_guests_own_trace(guest, report):
-    """Equal to its `trace` file, line by line, except that the file has
-    microseconds, sizes of symbols, and hashed pointers."""
+    """`hypertrace report` equals the guest's own `trace` file, line by line.
+    Three differences are removed before: the file has microseconds instead of
+    nanoseconds, sizes of symbols, and hashed pointers."""
     line = re.compile(r" *.*-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{6}): (\w+): ?"
                       r"(.*)$")
     theirs = []
@@ -128,16 +130,17 @@ def test_guests_own_trace(guest, report):
             theirs.append((int(cpu), int(s) * 10**6 + int(us), int(pid), name,
                            alike(fields)))
     assert len(theirs) > 5000
-    # the kernel rounds
+    # the kernel rounds to microseconds
     ours = [(e["cpu"], (e["ns"] + 500) // 1000, e["pid"], e["event"],
              alike(e["text"].split("\n")[0])) for e in report[0]]
     compare(by_cpu(ours), by_cpu(theirs))
 
 
 def test_log(guest):
-    """Equal to dmesg from the ring's begin on, in order, except that continued
-    lines are separate in the log, and that a processor's ring lacks lines from
-    before the processor is up."""
+    """From the begin of the ring on, `hypertrace log` equals dmesg, in order.
+    There are two exceptions.  The log has the parts of a continued line as
+    separate lines.  It lacks lines that a processor printed before its ring
+    existed."""
     def squeeze(lines):
         return "".join("".join(lines).split())
 
@@ -156,8 +159,9 @@ def test_log(guest):
 
 
 def test_trace_cmd(guest, report, tmp_path):
-    """Equal to trace-cmd report, line by line, without its plugins, which
-    format some events themselves; it gives each thread its last name."""
+    """`hypertrace report` equals trace-cmd report, line by line.  trace-cmd runs
+    without its plugins, which format some events differently.  Names of threads
+    are not compared: trace-cmd shows only the last name of a thread."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     dat = tmp_path / "trace.dat"
@@ -197,8 +201,9 @@ int main(int argc, char **argv)
 
 
 def test_kernelshark(guest, report, tmp_path):
-    """libkshark, if its headers are installed, loads as many events."""
-    # its .pc file asks for libraries that only its own build needs
+    """libkshark loads as many events from the exported file as `hypertrace report`
+    shows; skipped without libkshark's headers."""
+    # libkshark's .pc file asks for libraries that only its build needs
     include = "/usr/include/kernelshark"
     if not (os.path.exists(f"{include}/libkshark.h") and
             os.path.exists("/usr/include/json-c/json.h")):
@@ -313,7 +318,8 @@ document.documentElement.append(out);
 
 
 def test_flame_in_a_browser(guest, tmp_path):
-    """A click zooms in, Escape zooms out, and a search shows its share."""
+    """In the picture of `hypertrace flame`, a click on a frame zooms in, Escape
+    zooms out, and a search shows the share of the time that it found."""
     svg = tmp_path / "flame.svg"
     run("flame", "--of=cpu", "--svg", svg, guest[0])
     text = svg.read_text()
@@ -324,7 +330,7 @@ def test_flame_in_a_browser(guest, tmp_path):
         re.search(r'<text id="facts">(.*?)</text>', shown)[1]))
     assert facts["frames"] == text.count('<g class="f"') > 50
     assert facts["at_first"] == facts["again"] == facts["frames"]
-    # coordinates have three digits, except those that the script sets
+    # `flame` rounds widths to three decimals; the script sets exact ones
     assert facts["wide"] == 1180 > facts["before"]
     assert facts["after"] == pytest.approx(facts["before"], abs=0.001)
     assert 1 < facts["zoomed"] == facts["expected"] < facts["frames"]
@@ -334,7 +340,7 @@ def test_flame_in_a_browser(guest, tmp_path):
 
 
 def speedscope():
-    """speedscope's page, fetched once; its data is in a file, too"""
+    """The path of speedscope's page, which npm fetches once"""
     at = Path(os.environ["HT_CACHE"]) / "speedscope"
     page = at / "package/dist/release/index.html"
     if not page.exists():
@@ -364,7 +370,8 @@ def times(profile, names):
 
 
 def test_speedscope(guest, tmp_path):
-    """It reads the file and shows the same times in its table."""
+    """speedscope reads the exported file, and its table shows the times of the
+    file."""
     file = tmp_path / "cpu.speedscope.json"
     run("flame", "--of=cpu", f"--speedscope={file}", guest[0])
     written = json.loads(file.read_text())
@@ -402,7 +409,7 @@ def test_put_together(guest, report):
     assert any(";initcall acpi_init" in stack for stack, _ in folded)
     calls = json.loads(run("latency", "--json", "initcall_start",
                            "initcall_finish", rec))
-    # a step of the clock may come between two of them
+    # where the clock steps, an end has no pair and is counted in to_alone
     finished = sum(e["event"] == "initcall_finish" for e in events)
     assert calls["pairs"] + calls["to_alone"] == finished
     assert calls["pairs"] > finished // 2 and not calls["across_gaps"]

@@ -10,9 +10,9 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/corpus"
 [ ! -d "$corpus" ] || cp -R "$corpus/." "$tmp/corpus/"
 case $2 in
-class) runs=500 ;;           # registering up to the limit takes long
+class) runs=500 ;;           # an input may register classes up to the limit
 ctf) runs=1000 ;;
-memory) runs=500 ;;          # an input makes a memory and a server
+memory) runs=500 ;;          # each input creates a guest memory and a server
 *) runs=5000 ;;
 esac
 "$1" -seed=1 -runs=$runs -timeout=30 -artifact_prefix="$tmp/" "$tmp/corpus" \

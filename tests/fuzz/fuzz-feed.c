@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Submitted buffers, as from a virtqueue: consecutive honest ones, and
- * arbitrary ones
+ * Buffers that a guest submits, as through a virtqueue: consecutive ones of an
+ * honest guest, and arbitrary ones
  *
- * As for the ring: delivered runs are well-formed and counted, a stop is final,
- * and every event of an honest guest is delivered.
+ * Delivered runs are well-formed and counted.  A stopped stream stays stopped.
+ * Every event of an honest guest is delivered.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"
 
 typedef struct Feed {
-    CtRing ring;                /* the guest's own memory */
+    CtRing ring;                /* the guest's ring */
     CtSink sink;
     HtConsumer consumer;
     uint64_t position;          /* end of the submitted bytes */
-    uint64_t tried;
-    bool honest;
+    uint64_t tried;             /* events that the guest wrote or discarded */
+    bool honest;                /* nothing arbitrary was submitted so far */
 } Feed;
 
-/* @fetch: the host reads the bytes itself */
+/*
+ * Pass a submission with @size bytes to the consumer.  @fetch: as bytes that
+ * the host read from the guest's ring without a buffer
+ */
 static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
                    size_t size, bool fetch)
 {
-    /* an exact copy, owned by the consumer */
+    /* an exact copy, because the consumer may change it */
     g_autofree uint8_t *data = fuzz_copy(bytes, size);
     HtConsumer *c = &f->consumer;
     uint64_t events = c->events, cursor = c->cursor, lost = c->lost;

@@ -115,7 +115,7 @@ static void honest(FuzzInput *in, uint64_t hz)
         uint8_t how = fuzz_u8(in);
         uint64_t before = last, at, bound, off;
 
-        /* 4 us to 4 s apart, like the device's and the guests' readings */
+        /* readings are 4 us to 2.1 s apart, as the device takes them */
         t.ns += ((uint64_t)(how & 15) + 1) << (12 + (how >> 4));
         /* a reading is never more precise than a tick */
         bound = fuzz_bits(in, 2) % 20000 + 1 + 1000000000 / hz;

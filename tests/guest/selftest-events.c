@@ -262,7 +262,8 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
     }
     ht_put64(p, 1);
     /*
-     * id 0 is invalid; after a pause of some ms the header is the extended one
+     * Class id 0 is invalid.  Its byte is the first one of each kind of header,
+     * also of the extended one that an event has after a pause of some ms.
      */
     ht_put32(bad.s->cur, 0);
     ht_commit(bad.s);

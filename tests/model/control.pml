@@ -3,17 +3,18 @@
  * STREAM_FLUSH, STREAM_CLOSE and closing by a reset or another driver: events
  * committed before are delivered, and the final count of losses is reported
  *
- * The vCPU emits and executes control messages (host-lib/engine/streams.c, with
- * the BQL); the IOThread is ht_streams_turn() of streams.c, with work().
- * -DVIRTIO: there is no ring from which to read the final count.  The
- * IOThread's words for the vCPU are plain variables here; mutants swap their
- * order. -DM_... are mutants; run.sh ensures that none passes.
+ * The vCPU emits events and executes control messages (with the BQL).  The
+ * IOThread executes ht_streams_turn() and work(); both sides' code is
+ * host-lib/engine/streams.c.  With -DVIRTIO the host cannot read the final
+ * count from a ring.  Words that the IOThread writes for the vCPU are plain variables
+ * in this model; mutants swap the order of their stores.  -DM_... selects a
+ * mutant; run.sh ensures that each mutant fails.
  */
 #define HEAD 0
 #define FLUSH_WANTED 1
 #define WANT_CLOSE 2
 #define CLOSE_LOST 3
-#define LOST 4                  /* in the ring's line of the guest */
+#define LOST 4                  /* count of losses in the ring, by the guest */
 #define WORDS 5
 #include "memory.pml"
 
@@ -36,7 +37,7 @@ byte delivered, lost_told;
 #define load_ordered(word, to) load_acquire(word, to)
 #endif
 
-/* A write to a file descriptor, and the read that returns it, are ordered */
+/* The read of an event notifier sees all stores before the write to it */
 inline kick()
 {
     d_step { doorbell = true; doorbell_tells = log_end - 1 }
@@ -93,7 +94,7 @@ active proctype vcpu()
         :: position++; store_release(HEAD, position)
         :: lost++; store(LOST, lost)
         :: flush()
-        /* events ring no doorbell here: the IOThread may poll on its own */
+        /* a turn of the IOThread without a cause: events ring no doorbell */
         :: kick()
         fi
     :: break
@@ -101,7 +102,7 @@ active proctype vcpu()
     if
     :: close(lost)
 #ifndef VIRTIO
-    :: close(0)                 /* a reset knows no count; the ring has it */
+    :: close(0)                 /* a reset passes no count; the ring has it */
 #endif
     fi
 }
@@ -170,7 +171,7 @@ end:
             stream_work();
             if
             :: !progress -> break
-            /* only the end of a packet continues the turn */
+            /* no flush is pending: the turn may end after progress */
             :: progress && flush_next == flush_done -> break
             :: progress
             fi

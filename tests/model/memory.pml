@@ -20,16 +20,16 @@
 #endif
 
 byte log_value[LOG];
-byte log_tells[LOG];            /* stores up to this one are published by it */
-byte log_next[LOG];             /* the next store to the same word; 0: none */
+byte log_tells[LOG];            /* this store publishes stores up to this index */
+byte log_next[LOG];             /* index of the next store to the word; 0: none */
 byte log_end = 1;
-byte first_store[WORDS], last_store[WORDS];     /* 0: none, the word is 0 */
-byte fenced;                    /* stores before the last release fence */
+byte first_store[WORDS], last_store[WORDS];     /* indexes; 0: no store, the word is 0 */
+byte fenced;                    /* index of the last store before the last release fence */
 
-byte seen[WORDS];               /* reader: the store it last read */
-byte told;                      /* reader: stores up to this are known */
-byte told_by_fence;             /* stores up to this are known after a fence */
-byte m;                         /* scratch */
+byte seen[WORDS];               /* index of the store that the reader last read */
+byte told;                      /* the reader must see stores up to this index */
+byte told_by_fence;             /* value of "told" after an acquire fence */
+byte m;                         /* temporary index */
 
 inline store_telling(word, value, tells)
 {
@@ -95,7 +95,7 @@ inline acquire_fence()
     d_step { told = (told_by_fence > told -> told_by_fence : told) }
 }
 
-/* The effect of a control message: an exit of the guest, a lock of the host */
+/* A control message exits the guest and takes a lock: all stores are seen. */
 inline synchronise()
 {
     d_step { told = log_end - 1 }

@@ -25,7 +25,7 @@
 byte head, head_buffered;       /* 0: nothing is buffered */
 byte wake = NEVER, wake_buffered;
 bool old;                       /* head was in the buffer when the timer started */
-/* The event notifier; it is set at first, because opening a stream is progress */
+/* Event notifier; initially set, because opening a stream counts as progress */
 bool doorbell = true;
 bool done;
 
@@ -142,9 +142,12 @@ active proctype producer()
 byte cursor;
 byte quiet;
 bool progress = true, before, eager, timer, polling;
-bool again;                     /* a turn left work for the next one */
+bool again;                     /* a turn ended with work left: the next must follow */
 
-/* A store buffered when the timer starts is visible when it fires. */
+/*
+ * Start the timer.  If head is in the store buffer now, "old" makes it visible
+ * before the timer fires.
+ */
 inline start_timer()
 {
 #ifdef TIMER
@@ -283,7 +286,7 @@ end:
 
 init {
     timeout;
-    /* All sleep and no work is pending. */
+    /* If all processes sleep, no work is pending. */
     assert(done && !doorbell && !timer && !head_buffered);
 #ifdef TIMER
     assert(cursor == head);

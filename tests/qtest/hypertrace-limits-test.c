@@ -182,9 +182,9 @@ static void test_class_bytes(const void *channel)
 
 /*
  * Open and close a stream as fast as the device allows.  Promise that only this
- * test proves: a guest cannot make instances, and with them files of a ctf
- * backend, faster than control.h says, and an opening above the rate is only
- * deferred.
+ * test proves: after a burst, a guest gets at most one new instance, and so one
+ * file of a ctf backend, per interval (HT_OPENING_NS in hypertrace/streams.h).
+ * The device answers earlier openings with BUSY, and a retry succeeds.
  */
 static void test_open_rate(const void *channel)
 {

@@ -104,7 +104,8 @@ def test_boot(crashed, tmp_path):
 
 
 def test_last_words(crashed):
-    """Complete up to the panic, with the shell that caused it"""
+    """The recording ends with the panic: the log has its message, and the last
+    exec is that of the last program started before it."""
     log = stock.run("log", crashed / "rec")
     assert "Kernel panic - not syncing: sysrq triggered crash" in log
     ends = stock.run("report", "--event", "sched_process_exec",
@@ -113,9 +114,9 @@ def test_last_words(crashed):
 
 
 def test_trace_cmd(crashed, tmp_path):
-    """Equal line by line, except that trace-cmd runs without its plugins, which
-    format some events themselves, that continued log lines have no prefix, and
-    that events of two processors at one time are unordered."""
+    """`hypertrace report` equals trace-cmd report, line by line.  trace-cmd runs
+    without its plugins, which format some events differently.  Events of two
+    processors with equal times have no defined order."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     assert stock.compare_trace_cmd(crashed, tmp_path / "trace.dat") > 50000

@@ -53,8 +53,9 @@ def test_counts(recorded):
 
 
 def test_trace_cmd(recorded, tmp_path):
-    """Differences: trace-cmd runs without its plugins, which format some events
-    themselves, and reads one segment of the clock."""
+    """`hypertrace report` equals trace-cmd report, line by line, in the largest
+    segment of the clock.  trace-cmd runs without its plugins, which format some
+    events differently."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     assert stock.compare_trace_cmd(recorded,
@@ -76,8 +77,9 @@ def guests(path):
 
 
 def test_guests_own(recorded):
-    """Differences: microseconds are rounded, symbols have sizes, and pointers
-    are hashed."""
+    """`hypertrace report` equals the guest's own `trace`, line by line.  Three
+    differences are removed before: the guest's file has rounded microseconds,
+    sizes of symbols, and hashed pointers."""
     ours = ((e["cpu"], (e["ns"] + 500) // 1000, e["pid"], e["event"],
              alike(e["text"].split("\n")[0]))
             for e in stock.reported(recorded / "rec"))
