@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: LTTng-UST's provider; this file is read several times
+ * emit-bench: LTTng-UST's provider; LTTng includes this file several times
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER emit_bench

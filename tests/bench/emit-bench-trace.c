@@ -2,9 +2,8 @@
 /*
  * emit-bench: ht_trace() as programs use it, off and on
  *
- * Without a device, events are off as in any such program.  To measure enabled
- * events, this file enables its class and takes the role of the library's
- * thread.
+ * Without a device, the library leaves all events off.  To measure enabled
+ * events, this file enables its class itself, as the library's thread would.
  */
 #include <hypertrace.h>
 #include "emit-bench.h"

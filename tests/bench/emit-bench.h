@@ -11,7 +11,10 @@
 struct ht_stream;
 struct ht_device;
 
-/* Each emits n events; in separate files, like a user's code. */
+/*
+ * Each function emits n events.  They are in separate files, so that the
+ * compiler cannot move their code into the measuring loop.
+ */
 void bench_emit_32(struct ht_stream *s, uint64_t n);
 void bench_emit_8(struct ht_stream *s, uint64_t n);
 void bench_emit_0(struct ht_stream *s, uint64_t n);
@@ -32,7 +35,7 @@ int bench_register_trace(struct ht_device *dev);
 int bench_register_sizes(struct ht_device *dev);
 int bench_register_noclock(struct ht_device *dev);
 
-/* emit-bench-limits.c; a thread reads what bench_*_live*() write */
+/* emit-bench-limits.c; its thread reads the events of bench_*_live*() */
 void bench_limits_start(void);
 void bench_limits_stop(void);
 bool bench_limits_behind(void);

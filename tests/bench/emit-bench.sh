@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# emit-bench with a recording LTTng session: it needs a private session daemon,
-# which LTTng denies root while root's own runs, so an unprivileged user has it.
+# Run emit-bench with a recording LTTng session of a private session daemon.
+# LTTng allows root only one daemon, so root runs this one as another user.
 #
 # usage: emit-bench.sh PATH-OF-EMIT-BENCH [ARGUMENTS]
 
@@ -52,7 +52,7 @@ lttng_quiet start
 # shellcheck disable=SC2086 # words
 "$(dirname "$0")/usdt.sh" "$home/emit-bench" $as "$home/emit-bench" "$@"
 
-# Without recorded events the row means nothing.
+# If LTTng recorded no events, the row lttng-ust is wrong.
 lttng_quiet snapshot record
 n=$(babeltrace2 "$home/trace" 2>/dev/null | grep -c 'emit_bench:event_32' ||
     :)

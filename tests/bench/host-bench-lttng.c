@@ -2,8 +2,9 @@
 /*
  * host-bench: the lttng backend's part, and a bare loop of its event
  *
- * The bare loop delivers the same run repeatedly: the time of LTTng-UST.  The
- * backend also copies and walks each event.
+ * The bare loop passes the same run repeatedly to LTTng-UST, so its time is
+ * that of LTTng-UST alone.  The lttng backend also copies and walks each
+ * event.
  */
 #include "hypertrace/base.h"
 #include "host-bench.h"

@@ -28,7 +28,8 @@ bool marker_open(const char *target)
 bool marker_emit(uint64_t n, uint64_t time)
 {
     /*
-     * trace_marker takes text; to format it is expensive, so it has few digits
+     * trace_marker takes text.  Formatting it takes time, so the text has only
+     * a few hexadecimal digits.
      */
     char text[] = "event 00000000 at 00000000000000";
     unsigned i;

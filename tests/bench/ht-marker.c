@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: a source of events in a Linux guest, for comparison with others
+ * ht-marker: emit events in a Linux guest by one of several methods, for
+ * comparison with ht-bench
  *
- * At a rate, it emits until it is killed; events that fell due while it slept
- * are emitted at once, as by ht-bench.  At full speed, it prints the cost of
- * an event, and marks each group for a plugin that counts instructions.
+ * With -r it emits at a rate until it is killed; it emits events that fell due
+ * while it slept at once, like ht-bench.  With -n it emits at full speed and
+ * prints the cost of an event.  It marks each group of events for
+ * insn-plugin.c, which counts instructions.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sources in a Linux guest, one event at a time.  Each is one small adapter,
+ * Methods to emit an event in a Linux guest.  Each method is one file that is
  * linked with ht-marker.c.
  */
 #ifndef HT_MARKER_H
@@ -13,7 +13,7 @@
 extern const char *const marker_target;
 
 /**
- * marker_open() - get ready
+ * marker_open() - prepare for marker_emit()
  * @target: the argument, if there is one
  *
  * Return: whether events are recorded; if not, stderr has the reason.
@@ -21,11 +21,11 @@ extern const char *const marker_target;
 bool marker_open(const char *target);
 
 /**
- * marker_emit() - one event of 32 bytes
+ * marker_emit() - emit one event of 32 bytes
  * @n: its number
  * @time: when it was due, in ns; 0 at full speed
  *
- * Return: whether the other side accepted it; if not, errno is the reason.
+ * Return: true if the event was accepted; if false, errno is the reason.
  */
 bool marker_emit(uint64_t n, uint64_t time);
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An instruction without an effect that contains a number.  When it is
- * executed, insn-plugin.c writes the number of instructions executed so far.
+ * A mark is an instruction that has no effect and contains a number.  When it
+ * is executed, insn-plugin.c writes the count of instructions executed so far.
  */
 #ifndef HT_INSN_MARKS_H
 #define HT_INSN_MARKS_H
 
-/* nopl DISP(%rax): 0f 1f 80, and the displacement, of which this is a half */
+/*
+ * nopl DISP(%rax): the bytes 0f 1f 80 and a displacement of 32 bits, whose
+ * upper half is INSN_MARK_HIGH and whose lower half is the number
+ */
 #define INSN_MARK_OPCODE        { 0x0f, 0x1f, 0x80 }
 #define INSN_MARK_HIGH          0x4854
 #define INSN_MARK_SIZE          7

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Make the kernel record emit-bench's USDT probe while a command runs, in a
-# separate ring without a reader: a flight recorder, as perf probe sets it up. If
-# that is not possible, the command runs nevertheless, and this prints the reason.
+# Make the kernel record emit-bench's USDT probe while a command runs. It
+# records into a separate ring without a reader, like a flight recorder. If
+# that is not possible, print the reason and run the command nevertheless.
 #
 # usage: usdt.sh PATH-OF-EMIT-BENCH COMMAND...
 
@@ -60,7 +60,7 @@ start() {
     echo "$line" >>"$tracefs/uprobe_events" || return 1
     instance=$tracefs/instances/$name
     mkdir "$instance"
-    # as large as emit-bench's own, for each CPU
+    # for each CPU a ring as large as that of emit-bench
     echo 1024 >"$instance/buffer_size_kb"
     echo 1 >"$instance/events/$name/enable"
 }
@@ -68,7 +68,7 @@ start() {
 end() {
     [ -z "$pid" ] || kill "$pid" 2>/dev/null || :
     if [ -n "$instance" ]; then
-        # without recorded events the row means nothing
+        # if the kernel recorded no events, the row usdt is wrong
         grep -hE '^(entries|overrun)' "$instance"/per_cpu/cpu*/stats |
             awk '{ n += $2 } END { print "usdt.sh: the kernel recorded", n + 0,
                 "events" }' >&2

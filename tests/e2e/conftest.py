@@ -9,7 +9,7 @@ from vm.lttng_session import PrivateSession, missing_programs
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    """Starts a private session when called; QEMU is then traced by it."""
+    """A function that starts a private LTTng session, which records QEMU"""
     lacking = missing_programs()
     if lacking:
         pytest.skip(f"missing: {' '.join(lacking)}")

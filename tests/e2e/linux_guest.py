@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-# refused: the shell's "set -e" ignores a failure after "!".  hold and killed:
-# start a program that holds a stream, and kill it.
+# refused: a command must fail; "set -e" would ignore the failure of "! command".
+# hold and killed: start a program that holds a stream, and kill that program.
 PRELUDE = """
 set -e
 refused() {
@@ -35,8 +35,8 @@ killed() {
 }
 """
 
-# Job of a guest whose kernel has the ring boot_map: run each line that arrives,
-# and confirm it.  The text before this one may define more commands.
+# Job of a guest whose kernel has the ring boot_map: run each line that the test
+# sends, and confirm it.  A job may define more commands before this text.
 RING_LOOP = r"""
 T=/sys/kernel/tracing/instances/boot_map
 marks() {
@@ -139,7 +139,8 @@ def stats(vm, device="ht0"):
 
 
 def wait_events(vm, count, timeout=240):
-    """Wait until the device has counted that many events in all."""
+    """Wait until the device has counted at least count events since its
+    start."""
     deadline = time.monotonic() + timeout
     while (now := stats(vm))["events"] < count:
         assert time.monotonic() < deadline, f"{now}\n{vm}\n{vm.where()}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run tests of root in private namespaces: they have a root session daemon of
-their own, and they can mount."""
+"""Run the tests of root in private namespaces.  There a test has a session
+daemon of root of its own, and it can mount file systems."""
 
 import functools
 import os

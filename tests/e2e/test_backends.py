@@ -147,8 +147,9 @@ def test_lttng_without_daemon(tmp_path, monkeypatch):
 
 
 def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
-    """QEMU makes LTTng wait ten seconds for its daemon unless the user sets
-    another time: start-up is slow, but ends."""
+    """If the session daemon does not answer, LTTng waits ten seconds for it
+    when QEMU starts, or the time of LTTNG_UST_REGISTER_TIMEOUT.  Then QEMU
+    runs."""
     needs_lttng(tmp_path)
     s = session(events=["ht0:*"])
     monkeypatch.delenv("LTTNG_UST_REGISTER_TIMEOUT", raising=False)
@@ -178,7 +179,8 @@ def lttng_events(trace):
 
 
 def ctf_trace_events(trace):
-    """The same list from the CTF backend; times are since the Epoch."""
+    """The list of lttng_events() from the CTF backend's trace, with times since
+    the Epoch."""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):

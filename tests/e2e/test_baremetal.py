@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The device as a bare-metal guest sees it, under TCG and under KVM.
 
-The payload checks its side (tests/guest/selftest*.c); the events it sent are
-looked for here in the backends' traces.
+The payload checks the guest's side (tests/guest/selftest*.c).  This file checks
+that the backends' traces have the events that the payload sent.
 """
 
 import re
@@ -220,7 +220,8 @@ def bench_word(tag, seq, k):
 
 
 def check_bench(row, streams, events):
-    """Check each byte of 32-byte events, and that gaps equal the losses."""
+    """Check each byte of the 32-byte events, and that the number of missing
+    events is the number of discarded ones."""
     stream, = row["streams"]
     got = streams[stream["instance"]]
     seqs = [fields["seq"] for _, fields in got.events]
@@ -243,7 +244,8 @@ def test_bench_lossless(tmp_path, accel, channel):
     row, = vm.named(tool="ht-bench")
     assert row["sent"] == events and row["lossless"]
     got = check_bench(row, only_trace(vm), events)
-    # Dates are by the host's clock, counter and duration by the guest's.
+    # The dates come from the host's clock, counter and duration from the
+    # guest's.
     (counter0, ns0), *_, (counter1, ns1) = got.begins
     ns = (counter1 - counter0) * 1e9 / row["clock_hz"]
     assert abs(ns1 - ns0 - ns) < 100_000 + ns * 0.01

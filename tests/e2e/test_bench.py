@@ -90,7 +90,8 @@ def test_sources_in_linux(study):
 
 
 def test_instructions(study):
-    """Each way is measured; counts do not depend on the machine."""
+    """Each way to emit is measured, in instructions, which do not depend on the
+    machine."""
     out, result, _ = study
     left_out = " ".join(s["what"] for s in result["skipped"])
     found = {c["series"]: c["summary"]["insns"]["median"]
@@ -132,7 +133,8 @@ def virtio_guest(tmp_path):
 
 
 def test_main_loop_stopped_too_late(guest, monkeypatch):
-    """If an expected row does not arrive, the case is repeated."""
+    """If the guest's row does not arrive while the main loop is stopped, the
+    case is repeated."""
     find, missed = guest.out.find, []
 
     def miss(pattern, timeout):
@@ -148,7 +150,8 @@ def test_main_loop_stopped_too_late(guest, monkeypatch):
 
 
 def give_up(guest):
-    """A QMP command whose reply is late"""
+    """Send a QMP command while QEMU is stopped, and stop waiting for the
+    reply"""
     with pytest.MonkeyPatch.context() as patch, \
             StoppedThread(guest.process.pid):
         patch.setattr("vm.machine.QMP_TIMEOUT", 0.5)
@@ -157,7 +160,8 @@ def give_up(guest):
 
 
 def test_qmp_goes_on_after_no_reply(guest):
-    """A late reply that arrives during the next command, or an event"""
+    """The late reply of an earlier command does not disturb the next command,
+    or the wait for an event."""
     qmp = guest.qmp
     give_up(guest)
     assert "major" in qmp.command("query-version")["qemu"]
@@ -375,8 +379,8 @@ def test_tcg_draws_no_conclusions():
     ([[14, 28, 14], [18, 36, 18]], False),      # worse once, better once
 ])
 def test_runs_in_turns(tmp_path, after, worse):
-    """A regression counts only if pairs of runs agree on it; the machine is
-    half as fast in the second pair."""
+    """A regression counts only if both pairs of runs have it.  In the second
+    pair the machine is half as fast, which is no regression."""
     before = [run_of(tmp_path, f"before{n}", [11, 22, 11]) for n in (1, 2)]
     after = [run_of(tmp_path, f"after{n}", emit, factor=n)
              for n, emit in enumerate(after, 1)]

@@ -28,7 +28,7 @@ ROW_KEYS = set(re.findall(r"^\| `(\w+)` \|", (
 
 
 def demo(*args, **kwargs):
-    """Run it with a private folder for temporary files."""
+    """Run ./run demo with a private folder for temporary files."""
     return subprocess.run(
         command("demo", *args), check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=TIMEOUT, **kwargs)
@@ -50,7 +50,7 @@ def left_behind(tmp_path):
 
 
 def all_left(tmp_path):
-    """Folders and processes, recognized by the demo's environment."""
+    """Temporary folders of the demo, and processes with its environment"""
     scratch = tmp_path / "scratch"
     found = [str(p) for p in scratch.iterdir()]
     for environ in Path("/proc").glob("[0-9]*/environ"):
@@ -58,7 +58,7 @@ def all_left(tmp_path):
             if os.fsencode(f"HT_SCRATCH={scratch}\0") in environ.read_bytes():
                 found.append(environ.with_name("cmdline").read_text())
         except OSError:
-            pass                        # it ended, or is another user's
+            pass            # the process ended, or is another user's
     return found
 
 

@@ -37,7 +37,7 @@ rmmod hypertrace-sources
 
 
 class Guest:
-    """A VM with that job; the device counts events."""
+    """A VM that runs JOB, and whose device counts events"""
 
     def __init__(self, vm):
         self.vm = vm
@@ -73,7 +73,8 @@ class Guest:
         self.vm.out.expect(f"^{state} ", 240)
 
     def wait_functions(self, wanted):
-        """Wait until ftrace calls back for the wanted functions only."""
+        """Wait until wanted() accepts the names of the functions that ftrace
+        traces."""
         deadline = time.monotonic() + 240
         while True:
             self.vm.say("functions")
@@ -126,8 +127,8 @@ def check_control(control, channel):
 
 
 def measure(vm, session):
-    """Measure how long after the end of LTTng's command the guest's memory
-    shows it; pytest's -s prints it"""
+    """Print the time from the end of an LTTng command until the setting is in
+    the guest's memory; pytest shows it with -s."""
     def switches():
         return len(vm.traced("hypertrace_enable"))
 
@@ -169,7 +170,7 @@ def check_settings(control, guest):
         control("set", f"functions={refused}")
         guest.wait_log(f"functions={refused} is refused")
         assert guest.wait_functions(bool) == names, refused
-    # Without a value, the parameter alone counts.
+    # An empty setting leaves only the module's parameter in force.
     control("set", "functions=")
     guest.wait_functions(lambda all_names: {"vfs_read", *names} <=
                          set(all_names))

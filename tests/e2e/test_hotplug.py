@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Devices and processors that are plugged and unplugged while events are emitted.
 
-tests/qtest/hypertrace-pci-test.c plugs without a guest, test_linux.py once under
-a program and the kernel; these tests do it repeatedly and fast.
-"""
+These tests plug and unplug repeatedly and fast.  test_linux.py unplugs once
+while a program and the kernel emit; tests/qtest/hypertrace-pci-test.c has no
+guest. """
 
 import json
 import os
@@ -36,7 +36,7 @@ def one_arena(monkeypatch):
 def held(vm):
     """QEMU's resources: KiB of memory, threads, open files."""
     proc = Path(f"/proc/{vm.process.pid}")
-    # not RssAnon, which may lack the processors' latest shares
+    # RssAnon is inexact: it lacks counts that the kernel caches per processor
     rows = dict(line.split(":", 1) for name in ("status", "smaps_rollup")
                 for line in (proc / name).read_text().splitlines())
     return (int(rows["Anonymous"].split()[0]), int(rows["Threads"]),
@@ -136,7 +136,7 @@ def test_vcpu(channel, tmp_path):
         switches = [f for name, f in streams[instance].events
                     if name == "sched_switch"]
         assert len(switches) > 100
-        # each task switched out was switched in before: none is missing
+        # each switch begins with the task with which the one before ended
         gaps = sum(one["next_pid"] != two["prev_pid"]
                    for one, two in zip(switches, switches[1:]))
         # a CPU that goes down gets a new idle task
@@ -144,8 +144,8 @@ def test_vcpu(channel, tmp_path):
 
 
 def test_vcpu_without_streams(tmp_path):
-    """Without a free stream the new processor has none; it reports that, and
-    its events are counted."""
+    """If no stream is free for the new processor, the module logs that, and the
+    trace counts the events of the processor as discarded."""
     with VM(devices=[{"channel": "shm", "streams": 6, "packets": 64}],
             job=CPU_JOB, files=sources_module(), **CPUS,
             module_args="kernel_streams=1", workdir=tmp_path / "vm") as vm:
@@ -167,8 +167,8 @@ def test_vcpu_without_streams(tmp_path):
 
 
 CYCLES = 8
-# While a program still holds the unplugged device, the next device gets another
-# number.
+# device: the node's number changes if a program still holds the unplugged
+# device.
 CYCLE_JOB = f"""
 set -e
 device() {{
@@ -202,8 +202,8 @@ def add_at_once(vm, **properties):
 
 
 def test_quick_cycles(channel, tmp_path):
-    """Unplugged while emitting, and added again at the moment when QEMU frees
-    the name; classes stay, instances go on."""
+    """The device is unplugged while a program emits, and added again as soon as
+    QEMU frees its id.  Instance numbers never repeat."""
     with VM(devices=[{"channel": channel, "backend": "null"}], job=CYCLE_JOB,
             files=sources_module(), workdir=tmp_path / "vm") as vm:
         newest = refused = 0
@@ -217,7 +217,7 @@ def test_quick_cycles(channel, tmp_path):
             refused += add_at_once(vm, id="ht0", channel=channel,
                                    backend="ht0-backend", name="ht0")
             vm.out.expect("^gone: flush No such device", 60)
-        assert refused > 0              # otherwise there was no race
+        assert refused > 0              # else no device_add came too early
         bench = json.loads(vm.out.expect(r'^(\{"tool".*\})\n', 60)[1])
         vm.wait()
         assert_sound(vm)

@@ -51,7 +51,8 @@ read answer <&3
 def check_nesting(stream):
     """Check that a CPU's interrupts, softirqs and exceptions are nested properly."""
     stack = []
-    # probes are attached and detached one by one, perhaps inside such a context
+    # the module attaches and detaches probes one by one, perhaps while a
+    # context is active: ignore what comes before all are attached
     names = [name for name, _ in stream.events]
     exits = [[n for n, name in enumerate(names) if name == exit]
              for exit in ("softirq_exit", "irq_handler_exit") if exit in names]
@@ -97,7 +98,8 @@ def between(events):
 
 
 def check_against_ftrace(text, stream):
-    """Both recorded the same events of a CPU, with the same fields."""
+    """ftrace and the module recorded the same events of a CPU, with equal
+    fields."""
     ftrace, ours = [], []
     for line in re.findall(r"\[001\].*?: (\w+: .*)", text):
         name, rest = line.split(": ", 1)
@@ -288,7 +290,7 @@ def test_suspend(channel, tmp_path):
             if s.events and s.events[0][0] == "devtest.event"] == [
         [("devtest.event", {"n": n, "note": "before"}) for n in range(1000)],
         [("devtest.event", {"n": n, "note": "after"}) for n in range(1000)]]
-    # each CPU has a stream before and one after, with events
+    # each of two CPUs has a stream before the suspend and one after it
     kernel = [s for s in streams
               if any(name == "sched_switch" for name, _ in s.events)]
     assert len(kernel) == 4

@@ -57,7 +57,7 @@ def wait_migrated(vm):
 
 
 def wait_events(vm, count=EVENTS):
-    """Wait until the device took that many more events."""
+    """Wait until the device has taken count more events."""
     begin = stats(vm, "ht0")["events"]
     wait_for(lambda: stats(vm, "ht0")["events"] >= begin + count,
              f"{count} events")
@@ -84,7 +84,8 @@ def move(here, there, by, tmp_path):
 
 
 class Journey:
-    """VMs: the first one runs; the others wait for the guest."""
+    """One VM for each host: the first one runs, the others wait for the
+    migration"""
 
     def __init__(self, make, tmp_path, hops):
         self.tmp_path = tmp_path
@@ -120,7 +121,7 @@ class Journey:
         return here
 
     def joined(self):
-        """The sums of each stream over all traces; they must be consistent."""
+        """The counts of each stream, added over the traces of all hosts"""
         sums = {}
         for vm in self.vms:
             for s in streams(vm):
@@ -138,8 +139,8 @@ class Journey:
 
 
 def streams(vm):
-    """The streams of a trace, which must be valid."""
-    # missing events are checked over all hosts
+    """The streams of a VM's trace, checked for errors within the trace"""
+    # ignore complaints about missing events: they are in other hosts' traces
     result, complaints, _ = ht_verify(vm.trace("ht0"))
     assert result["inputs"][0]["traces"] == 1, complaints
     for s in result["inputs"][0]["streams"]:
@@ -270,7 +271,8 @@ def snapshot(vm, name):
     job(vm, name, tag="before", vmstate="disk", devices=["disk"])
 
 
-# Events emitted twice are in the trace twice, in separate streams.
+# A snapshot is loaded twice: the events that the guest then emits again are in
+# the trace each time, in streams of their own.
 def test_rewind(tmp_path, channel):
     with linux(channel, "-p mix -l -r 1000")(workdir=tmp_path) as vm:
         add_disk(vm)

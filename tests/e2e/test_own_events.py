@@ -48,7 +48,8 @@ def of_qemu(trace):
 
 
 def doorbells(events):
-    """Doorbells of stream 0: the BAR is aligned, doorbells are at 64 KiB."""
+    """Times of the doorbells of stream 0, which is at 64 KiB in the aligned
+    BAR"""
     return [ns for ns, name, fields in events
             if name == "memory_region_ops_write"
             and fields["name"] == "hypertrace-regs"

@@ -153,7 +153,8 @@ def shared(tmp_path_factory):
 
 
 def phase(ring, commands, poll_us, source=None):
-    """Follow the commands; returns the follower's and the guest's counts."""
+    """Follow the ring while the guest runs the commands.  Returns the counts of
+    the follower and those of the guest."""
     ring.run("trace 0; clear")
     before = ring.total()
     assert before["all"] == 0, before
@@ -180,7 +181,8 @@ def check(seen, counted):
 
 @one_guest
 def test_boot(shared):
-    """Follow from the first event on."""
+    """A follower that starts before the boot gets all events from the first
+    on."""
     shared.run("work 100; trace 0")
     total = shared.total()
     seen = shared.boot.found().end()
@@ -205,7 +207,8 @@ def test_wraps(shared, poll_us):
 
 @one_guest
 def test_seldom(shared):
-    """Laps are detected, and the estimate of the loss is roughly right."""
+    """The ring wraps between two polls: the follower detects it, and its
+    estimate of the lost events is roughly right."""
     shared.run("trace 0; clear; trace 1; work 10")
     follower = shared.follow(600000000).found().look()
     shared.run("wrap; work 100; trace 0", 300)
@@ -217,7 +220,7 @@ def test_seldom(shared):
 
 @one_guest
 def test_toggled(shared):
-    """Recording is switched off and on meanwhile."""
+    """The guest switches recording off and on while the ring is followed."""
     seen, total = phase(
         shared, "for n in 1 2 3; do work 20; trace 0; trace 1; done", 500)
     check(seen, total["all"])
@@ -225,7 +228,8 @@ def test_toggled(shared):
 
 @one_guest
 def test_trace_pipe(shared):
-    """Readers in the guest take pages out of the ring."""
+    """A reader of trace_pipe in the guest takes pages out of the followed
+    ring."""
     seen, total = phase(shared, "reading work 60; work 10", 500)
     assert total["read"] > 0, total
     check(seen, total["all"])
@@ -255,7 +259,8 @@ def test_cleared(shared):
 
 @one_guest
 def test_process(shared):
-    """Without shared memory: read through the process."""
+    """The follower reads the memory of the QEMU process instead of a shared
+    file."""
     seen, total = phase(shared, "work 100", 500,
                         f"pid:{shared.vm.process.pid}")
     check(seen, total["all"])

@@ -75,7 +75,8 @@ def test_books_balance():
 ])
 @pytest.mark.parametrize("told", [True, False])
 def test_books_find(stats, instance, told):
-    """One event too many or too few on either side is detected."""
+    """The accounts detect one event too many or too few in any of the
+    counts."""
     assert account(stats, instance, told=told) > 0
 
 

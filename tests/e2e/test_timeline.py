@@ -128,7 +128,8 @@ def recorded(path):
 
 
 def traced(path, bound):
-    """The same for a trace by QEMU, whose dates have one bound"""
+    """{cpu: [(key, (date, bound))]} of a trace by QEMU, with the same bound
+    for all"""
     cpus = collections.defaultdict(list)
     for s in ctf_events.read(path).values():
         cpus[s.cpu].extend((key(name, fields), (ns, bound))

@@ -122,7 +122,7 @@ class Analysis:
         self.tasks.add(f["tid"])
 
     def lttng_statedump_end(self, _, __):
-        # the first state dump comes before the host's setting arrived
+        # ignore the first state dump: the guest has no setting of the host yet
         self.on = bool(self.running)
 
     def sched_switch(self, cpu, f):
@@ -141,7 +141,7 @@ class Analysis:
         # a system call that ends with a signal handler has no exit event
         assert self.call.get(thread) in (None, "rt_sigreturn"), (thread, name)
         self.call[thread] = name
-        # after this, the probes are detached one by one
+        # once the module's unload begins, its probes are detached one by one
         self.on = f.get("name_user") != "hypertrace_sources"
 
     def syscall_exit(self, thread, name, _):
@@ -165,7 +165,8 @@ def between(events, is_start):
 
 
 def check_against_ftrace(text, events, bits):
-    """Both recorded the same system calls of a processor, and their fields."""
+    """ftrace and the module recorded the same system calls, with equal fields,
+    on a processor."""
     ftrace = between(re.findall(
         r"\[001\].*?: (sys_\w+|sched_process_exec)[:(]? ?(.*?)\s*$", text,
         re.M),

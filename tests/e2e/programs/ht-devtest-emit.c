@@ -41,7 +41,7 @@ static struct ht_device *open_library(struct ht_stream *s)
 
 static struct ht_stream stream __attribute__((aligned(64)));
 
-/* Emit, then be killed: committed events still arrive. */
+/* Emit, then wait to be killed: the host must get all committed events. */
 static void hold(uint64_t events)
 {
     uint64_t n;
@@ -70,8 +70,8 @@ static int no_room(struct ht_device *dev, struct ht_stream *s, uint64_t from,
 }
 
 /*
- * Virtio: submit part of a packet, fill it and some more without submitting the
- * rest, and be killed.
+ * With channel=virtio, submit a part of a packet.  Fill its rest and the next
+ * packet without submitting them, then die by SIGKILL.
  */
 static void abandon(uint64_t events)
 {
@@ -145,8 +145,8 @@ static void kills(unsigned rounds)
 }
 
 /*
- * Emit at a steady rate and print the progress every tenth of a second: the
- * reader sees that nothing blocks the guest.
+ * Emit at a steady rate and print the progress every 0.1 s, which proves to the
+ * test that no emit blocks.
  */
 static void pace(unsigned rate)
 {
@@ -174,7 +174,7 @@ static void pace(unsigned rate)
            (unsigned long long)(n - emitted));
 }
 
-/* Emit, and end the kernel at once. */
+/* Emit, then make the kernel panic or reboot at once. */
 static void last(const char *how)
 {
     int sysrq = open("/proc/sysrq-trigger", O_WRONLY);
@@ -192,7 +192,7 @@ static void last(const char *how)
     die("the kernel goes on");
 }
 
-/* Emit until the device is gone, and then some more. */
+/* Emit until the device is unplugged, and 100000 events after that. */
 static void endless(void)
 {
     struct ht_device *dev = open_library(&stream);
@@ -216,7 +216,10 @@ static void endless(void)
     ht_close(dev);
 }
 
-/* Emit, be suspended, and find the stream closed; then open another. */
+/*
+ * Emit before and after the machine is suspended, which closes the stream; then
+ * open another stream.
+ */
 static void suspended(void)
 {
     struct ht_device *dev = open_library(&stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-devtest: actions on the node that are refused to a user who is not root
+ * ht-devtest: actions on the device node that the driver refuses without root
  */
 #define _GNU_SOURCE
 #include <errno.h>

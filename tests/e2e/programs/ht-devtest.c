@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's part of test_linux.py: wrong uses of /dev/hypertraceN.  Each prints
- * its result and exits 0, or prints the failed expectation and exits 1.
+ * The guest's part of test_linux.py: wrong uses of /dev/hypertraceN.  Each test
+ * prints its result and exits 0, or prints the failed expectation and exits 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,7 +62,10 @@ static int message(int fd, void *msg, uint32_t size)
     return ioctl(fd, HT_IOC_CONTROL, &ioc) ? errno : 0;
 }
 
-/* Repeat until the host is not busy; returns a status, or a negative errno */
+/*
+ * Send a message, and repeat it while the reply is BUSY.  Returns the status of
+ * the reply, or a negative errno.
+ */
 static int message_done(int fd, void *msg, uint32_t size)
 {
     struct ht_msg *m = msg;
@@ -322,7 +325,7 @@ static void hostile(unsigned rounds)
             ring[0] = x >> (x % 64);
             ring[HT_PAGE / 8 + 7] = x >> (x >> 59);     /* a packet's end */
             ioctl(fd, HT_IOC_SUBMIT, &submit);
-            /* plausible values: a little more each time */
+            /* a plausible head, which grows with each iteration */
             ring[0] = (uint64_t)i * (caps.packet_size / 8) + x % 64;
             ioctl(fd, HT_IOC_SUBMIT, &submit);
         }
@@ -357,7 +360,10 @@ static void *submit_all_the_time(void *opaque)
     return NULL;
 }
 
-/* A stream is closed while a thread goes on submitting, and stays intact. */
+/*
+ * Close a stream while a thread submits to it.  The close succeeds, and later
+ * submissions of the thread fail.
+ */
 static void closing(void)
 {
     struct submitter t;
@@ -409,9 +415,8 @@ static void *write_all_the_time(void *opaque)
 }
 
 /*
- * A thread goes on writing to the ring of a closed stream, of which the
- * driver's timer might submit buffers: the memory is free, and is opened
- * again.
+ * Close a stream and open it again while a thread writes to its old ring.  The
+ * driver's timer must not submit buffers of the closed stream.
  */
 static void writing(void)
 {

@@ -23,7 +23,7 @@ void expect(const char *what, int got, int wanted);
 int emit_test(const char *name, const char *arg);
 
 /**
- * trust_test: become a user who is not root, and try what is not allowed
+ * trust_test: become a user who is not root, and try forbidden actions
  *
  * Prints "holding", and ends when it is killed.
  */

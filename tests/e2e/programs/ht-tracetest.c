@@ -122,7 +122,10 @@ static void *run_thread(void *opaque)
     return NULL;
 }
 
-/* Two groups of threads in sequence: ended threads free their streams */
+/*
+ * Run two groups of threads, the second after the first.  The second group uses
+ * the streams that the ended threads have freed.
+ */
 static void threads(unsigned count, unsigned n)
 {
     pthread_t ids[256];
@@ -150,7 +153,7 @@ static void *one_thread(void *opaque)
     return NULL;
 }
 
-/* Close all descriptors, as a daemon does, or a shell that starts a program */
+/* Emit before and after all descriptors are closed, as a daemon closes them. */
 static void closed(unsigned n)
 {
     pthread_t id;
@@ -189,7 +192,7 @@ static void __attribute__((noinline)) vforks(void)
     }
 }
 
-/* A handler emits, also when it interrupts a thread's first event */
+/* A signal handler emits, also if it interrupts the thread's first emit. */
 static void signals(unsigned n)
 {
     const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
@@ -209,7 +212,7 @@ static void signals(unsigned n)
     said("emitted", 1ull + n + ticks);
 }
 
-/* Events before exec() arrive, and the new program also emits */
+/* Emit before exec(), and in the new program. */
 static void execs(char **argv, unsigned n)
 {
     char *const next[] = { argv[0], (char *)"emit", argv[2], NULL };

@@ -98,7 +98,10 @@ static void piece(void *opaque, const HtFtPiece *p)
 
 static const HtFtFollowOps ops = { .piece = piece, .now = now };
 
-/* Wait; true if it must end.  Sets @asked if a poll was requested. */
+/*
+ * Wait for a line or the timeout.  Returns true if the program must end.  Sets
+ * @asked if a poll was requested.
+ */
 static bool told_to_stop(int timeout_us, bool *asked)
 {
     struct pollfd p = { .fd = 0, .events = POLLIN };
@@ -121,7 +124,7 @@ static void answer(bool *asked)
     }
 }
 
-/* Note the kernel's address in each boot, as a recorder does */
+/* Record the kernel's text address of each boot; 0 if it is unknown */
 static void note_text(Follow *w)
 {
     while (w->texts_of <= ht_ft_follow_epoch(w->f)) {
@@ -246,7 +249,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     getrusage(RUSAGE_SELF, &before);
     do {
-        /* while a guest boots, the memory may hold something else */
+        /* while the guest boots, the ring's memory may have other content */
         if (ht_ft_ring_is_there(&s->mem, ht_ft_follow_ring(w.f)) &&
             ht_ft_follow_look(w.f) < 0) {
             break;                      /* the process has ended */
