@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# refused: a command must fail; "set -e" would ignore the failure of "! command".
+# refused: a command must fail; "set -e" would ignore the result of "! cmd".
 # hold and killed: start a program that holds a stream, and kill that program.
 PRELUDE = """
 set -e

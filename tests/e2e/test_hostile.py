@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest that breaks the protocol harms only its own streams.
+"""A guest that breaks the protocol harms neither QEMU nor its honest streams.
 
 tests/guest/hostile/ misbehaves and checks the device from the inside; honest
 streams next to it are compared with their backend's trace.

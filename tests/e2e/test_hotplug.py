@@ -3,7 +3,8 @@
 
 These tests plug and unplug repeatedly and fast.  test_linux.py unplugs once
 while a program and the kernel emit; tests/qtest/hypertrace-pci-test.c has no
-guest. """
+guest.
+"""
 
 import json
 import os

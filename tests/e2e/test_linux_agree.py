@@ -39,7 +39,8 @@ FUNCTIONS = {"FTRACE": "-p function",
              "PARAMETERS": "events= functions=entry:*",
              "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
 # Calls of umask() mark the begin and the end of the comparison.  Each CPU makes
-# MARKS calls, so that no interrupt comes between the two recordings of one of them.
+# MARKS calls: an interrupt may come between the two recordings of some calls,
+# but not of all.
 UMASK = 95                      # its number on x86-64
 MARKS = 4
 
@@ -153,8 +154,8 @@ def between_marks(theirs, ours, is_mark, same):
 
 
 def of_recorder(event, before):
-    """True if our recorder, which wakes the driver, called this function of
-    ftrace's list, directly or by one of the functions in before"""
+    """True if the event of ftrace is a function that our recorder called to
+    wake the driver, directly or through one of the functions in before"""
     fields = dict(event[1])
     return fields.get("parent_ip") in ("irq_work_queue", *before)
 
@@ -167,7 +168,7 @@ def displaced(first, second, same):
     our events have depth 0."""
     late = []           # (index in first, length of depths) of interrupted events
     depths = []         # depths of the events that both have
-    own = []            # our recorder's functions since the last event of both
+    own = []            # functions that our recorder called after that
     f = s = count = owns = 0
 
     def is_next(n):
@@ -176,7 +177,8 @@ def displaced(first, second, same):
 
     while f < len(first) or s < len(second):
         if late and is_next(late[-1][0]):
-            # the second may be at the last interrupted event, or at an equal one
+            # the second list's next event may be the last interrupted event of
+            # the first list, or a later one that is equal
             n, since = late[-1]
             level = max(first[n][1], second[s][1])
             if min(depths[since:], default=level) > level:
@@ -230,12 +232,12 @@ def test_agree(tmp_path, what, channel):
         vm.wait(120)
         assert_sound(vm)
     assert counted["errors"] == counted["dropped"] == counted["lost"] == 0
-    at = collections.defaultdict(set)   # several functions may have one name
+    at = collections.defaultdict(set)   # {name: addresses of its functions}
     for address, name in call_sites(symbols.read_text()):
         at[name].add(address)
 
     def same(theirs, ours):
-        if theirs[0] == "function":     # ours also has the parent's address
+        if theirs[0] == "function":     # compare no parents
             return ours[0] == "function_entry" and \
                 ours[1][0][1] in at[theirs[1][0][1]]
         return theirs == ours or reaped(theirs, ours)
@@ -258,12 +260,14 @@ def test_agree(tmp_path, what, channel):
             own.pop(s.cpu),
             [(comparable(*e), 0) for e in s.events
              if not e[0].startswith("lttng_statedump")], is_mark, same)
-        # tracepoints call the recorder that was attached first, functions the last
+        # a tracepoint calls the recorder first that was attached first, but a
+        # function calls the one first that was attached last
         count, owns = displaced(theirs, ours, same) if what == "events" else \
             displaced(ours, theirs, lambda a, b: same(b, a))
         print(f"{channel}, CPU {s.cpu}: {len(ours)} {what} of both, an "
               f"interrupt came into {count} of them; {owns} of the recorder's")
         assert len(ours) > 1000
-        # a packet of 4 KiB has some 500 functions
+        # with virtio, our recorder calls functions once a packet, which holds
+        # about 500 events
         assert owns == 0 or channel == "virtio" and owns < len(ours) / 50
     assert not own

@@ -52,7 +52,7 @@ def check_nesting(stream):
     """Check that a CPU's interrupts, softirqs and exceptions are nested properly."""
     stack = []
     # the module attaches and detaches probes one by one, perhaps while a
-    # context is active: ignore what comes before all are attached
+    # context is active: check only events from while all are attached
     names = [name for name, _ in stream.events]
     exits = [[n for n, name in enumerate(names) if name == exit]
              for exit in ("softirq_exit", "irq_handler_exit") if exit in names]

@@ -35,8 +35,8 @@ def memory_image(tmp, job):
 
 
 def events(trace):
-    """[line of an event], number of discarded events; none of a trace that has
-    just begun"""
+    """(lines, one for each event; number of discarded events).  A trace that
+    babeltrace2 cannot read yet, because it has just begun, has no lines."""
     p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True)
     lost = sum(map(int, re.findall(r"discarded (\d+) event", p.stderr)))
     return p.stdout.splitlines(), lost
@@ -59,9 +59,9 @@ sleep 1000
 
 
 def test_record(tmp_path, env):  # noqa: F811
-    """Each event of four threads is in the recording, once and in order, or was
-    counted; so is each switch of tasks on each processor, where one ends with the
-    task that the next begins with; the modules can be unloaded."""
+    """Each event of four threads is in the recording once and in order, or was
+    counted as discarded.  On each processor, each task switch begins with the
+    task with which the switch before ended.  The modules can be unloaded."""
     need("babeltrace2")
     command = guest(tmp_path, memory_image(tmp_path, THREADS_JOB))
     recorder = record_until(tmp_path, env, "READY", command, "--programs")
@@ -126,9 +126,9 @@ class Host:
 
 
 def test_hosts(tmp_path, env):  # noqa: F811
-    """A recorder that comes after the boot gets events; one that follows a killed
-    one gets each later event, in order and once, or the event is counted.  The
-    driver leaves another device of the same kind alone."""
+    """A recorder that starts after the guest's boot gets events.  A successor
+    of a killed recorder gets each later event once and in order, or the event
+    is counted.  The driver does not write to another ivshmem device."""
     need("babeltrace2")
     (tmp_path / "other").write_bytes(bytes(1 << 20))
     first = Host(tmp_path, env, "first", "--create=64M")
@@ -157,7 +157,7 @@ def test_hosts(tmp_path, env):  # noqa: F811
             job.connect(f"{tmp_path}/job")
             job.send(b"end\n")
             wait_for(tmp_path, r"emitted (?!500)\d+", qemu)
-            # The device goes without a host.
+            # The driver is unloaded while no recorder runs.
             b.end()
             job.send(b"end\n")
             wait_for(tmp_path, "REMOVED", qemu)

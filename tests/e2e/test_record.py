@@ -23,7 +23,7 @@ BUILD = Path(os.environ.get("HT_BUILD", ""))
 HYPERTRACE = BUILD / "tools/hypertrace/hypertrace"
 QEMU = "qemu-system-x86_64"
 DEADLINE = 300              # seconds; on an idle machine a guest takes 5
-# not a multiple of 2 MiB, the step in which rings are searched
+# 513 MiB is not a multiple of 2 MiB, in steps of which rings are searched
 MEMORY = ["-m", "513", "-smp", "2"]
 # Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel
 # patches while another processor runs it.
@@ -151,7 +151,8 @@ def killed(tmp_path_factory, env):
 
 
 def assert_log_is_dmesg(tmp, env):
-    """The recording's log has all lines of the guest's, and later ones."""
+    """`hypertrace log` begins with the lines of the guest's dmesg, and has the
+    line that the guest logged after its dmesg."""
     dmesg = (tmp / "dmesg").read_text(errors="replace").splitlines()
     log = subprocess.run([HYPERTRACE, "log", tmp / "rec"], env=env, check=True,
                          stdout=subprocess.PIPE, text=True).stdout.splitlines()
@@ -162,7 +163,7 @@ def assert_log_is_dmesg(tmp, env):
         [HYPERTRACE, "log", "--json", tmp / "rec"], env=env, check=True,
         stdout=subprocess.PIPE, text=True).stdout.splitlines()]
     assert {r["boot"] for r in records} == {1}
-    # written by a program: facility 1 (user), level 4 or what is the default
+    # a line that a program wrote has the facility 1 (user)
     end, = (r for r in records if r["text"] == "log end")
     assert end.get("facility", 1) == 1
 
@@ -187,7 +188,8 @@ def test_killed_status(killed):
 
 
 def counted(tmp):
-    """The number of events of each processor, as the guest printed it"""
+    """The number of entries in each processor's ring, as the guest printed
+    it"""
     counts = re.findall(r"COUNT(\d) (\d+) (\d+)", console(tmp))
     assert len(counts) == 2
     # the ring did not wrap
@@ -214,7 +216,7 @@ def test_killed_is_a_whole_boot(killed, env):
     names = {e["event"] for e in events}
     assert {"initcall_start", "initcall_finish", "sched_switch", "console",
             "task_newtask", "sched_process_exec"} <= names
-    # from before the first initcalls to after the last ones
+    # the recording has the initcalls of the first level to those of the last
     levels = [e["fields"]["level"] for e in events
               if e["event"] == "initcall_level"]
     assert levels[0] == "console" and levels[-1] == "late"
@@ -438,7 +440,8 @@ def test_functions_refused(env, tmp_path):
 
 
 def record_pid(tmp, env, qemu):
-    """Record a QEMU that runs until its log is read; return the messages."""
+    """Record a running QEMU until the recorder has read the guest's log.
+    Returns the recorder's messages."""
     recorder = subprocess.Popen(
         [HYPERTRACE, "record", "-o", tmp / "rec", "--pid", str(qemu.pid)],
         env=env, stderr=subprocess.PIPE, text=True)
@@ -488,7 +491,8 @@ def test_pid(tmp_path, env):
              tmp_path / name], env=env, check=True,
             stdout=subprocess.PIPE, text=True, timeout=DEADLINE).stdout
         assert f"after {len(events)} events" in page, page
-        # a guest on a busy host may print messages about its clocks at the end
+        # the last message may be one about clocks, which a guest on a busy host
+        # prints
         last = [e for e in events if e["event"] == "console"][-1]
         assert last["fields"]["msg"].strip() in page, page
         assert report(tmp_path, env) == events, (name, options)
@@ -663,8 +667,8 @@ def test_script(env, tmp_path):
 
 
 def test_no_memory_to_share(env, tmp_path):
-    """If no shared memory can be created, the guest starts, and the recorder
-    reads its process."""
+    """If no shared memory can be created, the guest starts nevertheless, and
+    the recorder reads the memory of the QEMU process."""
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 26, 1 << 26))
     image = initrd(tmp_path / "initrd", "true\n")

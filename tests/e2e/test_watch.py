@@ -20,7 +20,7 @@ from test_record import (DEADLINE, EMULATION, HYPERTRACE, MEMORY, QEMU, initrd,
 
 pytestmark = pytest.mark.xdist_group("record")
 
-# The guest's own user traces; hypertrace did not start this machine.
+# The guest's user enables these events; hypertrace did not start this machine.
 WORDS = " trace_event=sched:sched_switch,sched:sched_process_exec"
 JOB = """
 echo 0 >/proc/sys/kernel/printk

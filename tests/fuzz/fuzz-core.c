@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file that is a guest's memory, or a core dump of one: reads stay within it,
- * and each address has one place.
+ * A file that is a guest's memory, or a core dump of one: reads stay within the
+ * file, and each guest address has one place in it.
  */
 #include "hypertrace/base.h"
 #include <sys/mman.h>
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             g_assert_cmpmem(buf, 4, data + r->file + (next - r->at), 4);
         }
         s->mem.read(s, next, buf, sizeof(buf));
-        /* read up to the end of a range, and beyond */
+        /* next search: after the 4 bytes, or as far away as the file is long */
         at = next + (i & 1 ? 4 : size);
     }
     s->mem.read(s, UINT64_MAX - 7, buf, 8);

@@ -217,7 +217,10 @@ static void act(Fuzz *f, FuzzInput *in)
     }
 }
 
-/* The hook of the shim's atomic.h */
+/*
+ * Called before each load of the host (shim/hypertrace/atomic.h): the guest
+ * acts in half of the calls.
+ */
 static void run_guest(void)
 {
     Fuzz *f = racing;

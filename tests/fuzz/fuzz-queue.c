@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queues of runs: queue-check.c lists the invariants
+ * Queues of runs: tests/unit/core/queue-check.c lists the invariants
  */
 #include "hypertrace/base.h"
 #include "queue-check.h"

@@ -156,7 +156,7 @@ static void guest(Ring *f, uint8_t action, FuzzInput *in)
     }
 }
 
-/* Between most reads the guest does nothing. */
+/* Called before each load of the host: in a quarter of them the guest acts. */
 static void race(void)
 {
     Ring *f = racing;
@@ -257,7 +257,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ct_ring_init(&f.ring, HT_PACKET_SIZE_MIN, 2 << (how >> 1) % 3, how & 1);
     ct_consumer_open(&f.consumer, &f.sink, &f.ring);
     if (how & 0x80) {
-        /* the clocks are not related yet */
+        /* a map without readings, which relates no clocks yet */
         ht_time_map_init(&f.consumer.time, 1000000000);
     }
     racing = &f;

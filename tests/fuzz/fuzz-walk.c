@@ -65,7 +65,10 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
     return HT_WALK_END;
 }
 
-/* Backends read from the run what the guest wrote, except the time. */
+/*
+ * Iterate over a run as a backend does: each event must equal the one that
+ * plain_event() parses from the original bytes.
+ */
 static void check_run(const HtWalk *before, bool cut, const HtTimeMap *time,
                       const uint8_t *bytes, size_t len, const uint8_t *walked,
                       const HtWalkRun *w, HtWalkStop stop, HtWalk *after)
@@ -117,7 +120,7 @@ static void check_run(const HtWalk *before, bool cut, const HtTimeMap *time,
     g_assert_true(after->cut == (stop == HT_WALK_CUT || cut));
 }
 
-/* Go on after each cut, as a consumer does. */
+/* Walk all bytes.  After each cut continue, as a consumer does. */
 static void walk(HtWalk *w, const HtTimeMap *time, const uint8_t *bytes,
                  size_t len)
 {

@@ -49,16 +49,19 @@ uint64_t fuzz_number(FuzzInput *in);
 /* Take up to @size bytes as a separate input. */
 FuzzInput fuzz_slice(FuzzInput *in, size_t size);
 
-/* An exact copy, so that the sanitizer detects reads beyond it */
+/*
+ * Return a copy in an allocation of exactly @size bytes, so that the sanitizer
+ * detects reads beyond it.
+ */
 void *fuzz_copy(const void *bytes, size_t size);
 
 /* Classes in addition to those of ct_classes() */
 enum {
-    FUZZ_MANY = CT_FAR + 1,     /* each kind, fixed and variable in turn */
+    FUZZ_MANY = CT_FAR + 1,     /* fields of all kinds, fixed and variable */
     FUZZ_HUGE,                  /* fixed part larger than any packet */
 };
 
-/* Created once, for targets that do not change it */
+/* Returns a shared table of these classes, which a target must not change */
 HtClassTable *fuzz_classes(void);
 
 /*

@@ -105,8 +105,8 @@ bool pending;
 #define MAY_RESET if :: true :: resets < RESETS -> goto reset fi
 
 /*
- * Wait until done == go.  The guest gives up if the epoch has changed, and also
- * if there is no beat, or after a time: at any step.
+ * Wait until done == go.  The guest gives up if the epoch has changed.  It also
+ * gives up after a time without a beat or a reply, which is any step here.
  */
 #ifdef M_EPOCH_FIRST
 #define AWAIT(otherwise) \
@@ -171,7 +171,7 @@ next:
     go = done + 1;
     MAY_RESET;
     AWAIT(absent);
-    /* Nothing but a reset is in between: the areas are the guest's again. */
+    /* the host is done: the whole reply must be that to this request */
     assert(reply_begin == mine && reply_end == mine);
     pending = false;
     goto next;

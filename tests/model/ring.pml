@@ -345,8 +345,8 @@ active proctype consumer()
 {
 #ifdef OVERWRITE
     /*
-     * A producer that waits for nothing may finish first: all of its stores can
-     * still be read here, including the oldest values.
+     * In overwrite mode the producer never waits.  The model runs it to its end
+     * first: loads can still return any of its stores, also the oldest.
      */
     done;
 #endif

@@ -47,14 +47,15 @@ explore() {
     ) >"$scratch/out" 2>&1
 }
 
-# The search was complete and found no error
+# True if the search was complete and found no error
 holds() {
     grep -q 'errors: 0$' "$scratch/out" &&
         ! grep -q 'max search depth too small\|out of memory\|limit' \
             "$scratch/out"
 }
 
-# A property is violated, other than the one that the log of stores is long enough
+# A property of the protocol is violated. An overflow of the log of stores
+# (LOG in memory.pml) does not count.
 fails() {
     grep -q 'assertion violated\|invalid end state' "$scratch/out" &&
         ! grep -q 'violated (log_end' "$scratch/out"
@@ -62,7 +63,8 @@ fails() {
 
 n=0
 bad=0
-# Optimizing takes longer than finding a fault, but not than a whole search.
+# Whole searches are compiled with -O1. Mutants are compiled with -O0, because
+# finding their fault takes less time than optimizing.
 level=-O1
 report() {
     n=$((n + 1))

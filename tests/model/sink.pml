@@ -14,7 +14,7 @@
  * only runs whose classes it knows; in the end no thread with work sleeps.
  */
 #define SINKS   2
-#define BUDGET  2               /* buffers; half of it must be free for room */
+#define BUDGET  2               /* buffers; "room" needs half of them free */
 
 /* Number of published classes; each run carries the number at its posting */
 byte count;
@@ -97,7 +97,10 @@ inline wake(s)
 #define SIGNAL(s, was_empty) was_empty
 #endif
 
-/* ht_dispatch_post() for one sink; s == 0: the worker may deliver */
+/*
+ * ht_dispatch_post() for one sink.  Sets now if the worker must deliver the run
+ * itself, which it may for sink 0 only.
+ */
 inline post(s, nr, classes, now, was_empty)
 {
     if

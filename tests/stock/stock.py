@@ -98,7 +98,7 @@ def kill(recorder):
 
 
 def wait_for(what, process):
-    """Poll until what() is true; process must not end before"""
+    """Poll until what() is true; fail if process ends before that"""
     deadline = time.monotonic() + DEADLINE
     while not (found := what()):
         assert process.poll() is None, process.stderr.read()
@@ -151,8 +151,9 @@ def reported(recording):
 
 
 def compare(ours, theirs):
-    """Compare line by line, each with its processor first: events of two
-    processors at one time are unordered.  Returns the number of lines."""
+    """Compare the lines of each processor in order; a line begins with its
+    processor.  Events of two processors with equal times have no defined order.
+    Returns the number of lines."""
     waiting = collections.defaultdict(collections.deque)
     lines = 0
     ours = iter(ours)

@@ -34,7 +34,7 @@ def command(tmp, image):
 
 @pytest.fixture
 def in_memory():
-    """A folder for RAM files: those on a disk are refused."""
+    """A folder in memory for RAM files: hypertrace refuses files on a disk."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
         yield Path(path)
 

@@ -37,7 +37,8 @@ class Console:
             return False
 
     def expect(self, mark, seconds=stock.DEADLINE):
-        """Whether mark appears in time; text up to it is consumed"""
+        """Wait for mark on the console; returns False if it does not appear in
+        time.  The next call searches after mark."""
         deadline = time.monotonic() + seconds
         while not (m := re.compile(mark).search(self.all, self.seen)):
             left = deadline - time.monotonic()

@@ -57,14 +57,15 @@ def test_arm64(tmp_path):
 
 
 def test_microvm(tmp_path):
-    """Without nodes all memory is shared.  With ACPI the kernel finds no timer
-    under emulation, recorded or not; without ACPI, one processor."""
+    """A microvm has no NUMA nodes, so the recorder makes all memory shared.
+    The guest has no ACPI, and so finds only one processor: with ACPI the
+    kernel finds no timer under emulation, even without a recorder."""
     needs("qemu-system-x86_64")
     stock.record(tmp_path, [
         *stock.X86, "-M", "microvm,acpi=off", *stock.PLAIN, "-m", "512",
         "-kernel", KERNEL, "-initrd", stock.initrd(
             tmp_path, init=stock.INIT.replace("poweroff", "reboot")),
-        # without ACPI, a reboot by triple fault is how to end the machine
+        # without ACPI, the guest ends by a reboot, by a triple fault
         "-append", APPEND + " reboot=t"])
     stock.assert_counts(tmp_path, cpus=1)
     has_names(tmp_path, "6.12")
@@ -85,7 +86,8 @@ def unified(tmp):
 
 @pytest.mark.parametrize("where", ["kernel", "disk"])
 def test_unified(tmp_path, where):
-    """systemd's stub takes the words from SMBIOS, wherever it is found."""
+    """systemd's stub takes the recorder's words for the kernel from SMBIOS,
+    whether QEMU loads the stub or firmware loads it from a disk."""
     needs("qemu-system-x86_64")
     firmware = Path("/usr/share/ovmf/OVMF.fd")
     if not firmware.exists():
