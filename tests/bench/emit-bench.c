@@ -34,7 +34,7 @@ typedef struct Bench {
     struct ht_stream stamps;        /* reads the clock for every 8th event */
     uint8_t *window;
     uint64_t head;
-    uint64_t waited;                /* ns of the row that were no emitting */
+    uint64_t waited;                /* ns to subtract from a row's time */
     const uint8_t *enable;      /* the enable page */
 } Bench;
 

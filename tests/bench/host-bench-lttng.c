@@ -30,7 +30,7 @@ void host_lttng_run(const HtRun *run, const HtClassTable *classes)
     ht_ust_deliver(run, classes, events);
 }
 
-/* Events of the bare loop's run, which stays in the cache */
+/* Events in the run of the bare loop; so few that the run stays in the cache */
 #define BARE    250
 
 void host_lttng_bare(const HtClassTable *classes, uint32_t id,

@@ -22,8 +22,8 @@ bool marker_open(const char *target);
 
 /**
  * marker_emit() - emit one event of 32 bytes
- * @n: its number
- * @time: when it was due, in ns; 0 at full speed
+ * @n: number of the event
+ * @time: time at which the event was due, in ns; 0 at full speed
  *
  * Return: true if the event was accepted; if false, errno is the reason.
  */

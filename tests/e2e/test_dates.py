@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Events are dated by the host's clock, within the bound that the device reports.
-The host notes the time before it lets the guest emit, and when the guest confirms
-that.  Meanwhile VMs are stopped, which stops the guest's counter under TCG, but
-not under KVM."""
+The test notes the host's time before and after the guest emits.  In between it
+stops the VM, which stops the guest's counter under TCG, but not under KVM."""
 
 import time
 
@@ -16,7 +15,8 @@ EVENTS = 20
 
 
 def emit(vm):
-    """Let the guest emit; returns the host's times and the dates' bound."""
+    """Let the guest emit.  Returns the host's times before and after that, and
+    the bound of the dates."""
     begin = time.monotonic_ns()
     row = vm.tell("run", 60, device=vm.index["ht0"], events=EVENTS, mode="flat")
     end = time.monotonic_ns()

@@ -57,8 +57,8 @@ def doorbells(events):
 
 
 def too_early(guest, rung, bound, shift=0):
-    """How often an effect is before its cause by more than the bound, with
-    @shift added to QEMU's dates"""
+    """Events and their doorbells alternate in time: the number of dates that
+    contradict that by more than the bound, with shift added to QEMU's dates"""
     story = [date for n, ns in enumerate(guest)
              for date in (ns, rung[n] + shift)]
     return sum(b + bound < a for a, b in zip(story, story[1:]))

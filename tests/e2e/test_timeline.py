@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The dates of a guest's events agree, although they arrive on two ways with
-different clocks.
+"""A guest's events arrive in two traces, which are dated by different clocks;
+their dates agree.
 
 hypertrace-sources.ko sends the tracepoints that a stock kernel's ring records
 also through the device, which dates them by the TSC.  hypertrace record dates
@@ -167,8 +167,8 @@ def story(ring, device):
 
 
 def too_early(stories, shift=0):
-    """How often an effect is before its cause by more than the bounds, with
-    @shift added to the ring's dates"""
+    """The number of consecutive dates in a story that are in the wrong order by
+    more than their bounds, with shift added to the ring's dates"""
     found = 0
     for dates in stories:
         shifted = [(ns + (0 if n % 2 else shift), bound)
@@ -189,7 +189,8 @@ def check(stories):
 
 
 def test_recorded(run):
-    """Dates from outside polls, each event with its own bound"""
+    """The recorder's dates, each with its own bound, do not contradict the
+    order of the events."""
     tmp, bound = run
     check(story(recorded(tmp / "rec"), traced(tmp / "device", bound)))
 

@@ -189,7 +189,8 @@ def test_device_vanishes(channel, tmp_path):
                          (vm.trace("ht0"), tmp_path / "again"))
     (count,) = emitted(vm)
     assert len(events(before)) >= 10000 and len(events(after)) >= 10000
-    # events lost without a device are counted in the stream after it returned
+    # events emitted without a device are counted as discarded in the first
+    # stream after the device returned
     assert all_but_one(accounted(before) + accounted(after), count)
 
 

@@ -131,7 +131,7 @@ static HtClass *add(HtClassTable *t, const uint8_t *bytes, size_t size)
     return c;
 }
 
-/* Classes are never removed: the table can be filled. */
+/* Register classes until the table has @count; classes are never removed. */
 static void fill(HtClassTable *t, uint32_t count)
 {
     CtMessage m;
@@ -153,8 +153,8 @@ static void fill(HtClassTable *t, uint32_t count)
 }
 
 /*
- * Actions; a message is a byte 0 to 3, its length and its bytes, so that the
- * mutator finds them.
+ * Actions of the input.  A message is a byte 0 to 3, its length and its bytes,
+ * so that the mutator can find the messages.
  */
 enum {
     ADD = 0,

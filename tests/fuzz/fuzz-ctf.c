@@ -178,7 +178,7 @@ static void remove_trace(const char *dir)
     rmdir(dir);
 }
 
-/* A directory in memory if there is one, removed when the process ends */
+/* Parent of the traces: on a tmpfs if there is one; removed at exit */
 static char *base;
 
 static void remove_base(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's file in any of its wrappers, and the kernel in it
+ * A kernel file with any content: the wrappers are unpacked, the kernel is read
  */
 #include "hypertrace/kernel-functions.h"
 #include "unpack.h"

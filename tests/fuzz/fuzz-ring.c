@@ -39,7 +39,7 @@ static void emit_any(Ring *f, FuzzInput *in)
     ct_ring_put(&f->ring, event->data, event->len);
 }
 
-/* Commit bytes that need not be an event. */
+/* Append bytes that need not be an event, and commit them. */
 static void append(Ring *f, FuzzInput *in)
 {
     uint8_t bytes[16];
@@ -125,7 +125,7 @@ static void poke_line(Ring *f, FuzzInput *in)
     }
 }
 
-/* An action of the guest at any time */
+/* Execute one action of the guest */
 static void guest(Ring *f, uint8_t action, FuzzInput *in)
 {
     switch (action % 8) {

@@ -93,7 +93,7 @@ static void check_truth(const Truth *t, const HtTimeMap *m, uint64_t ns,
     g_assert_cmpuint(got + allowed + tick, >=, ns);
 }
 
-/* The bound, between readings, of the segment that contains the counter */
+/* Return bound_ns of the segment that contains @counter. */
 static uint64_t bound_between(const HtTimeMap *m, uint64_t counter)
 {
     unsigned i = m->count;

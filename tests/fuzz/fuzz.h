@@ -43,10 +43,10 @@ static inline uint8_t fuzz_u8(FuzzInput *in)
     return fuzz_more(in) ? *in->p++ : 0;
 }
 
-/* A small number, one near a power of two, or any */
+/* Return a number that is small, near a power of two, or arbitrary. */
 uint64_t fuzz_number(FuzzInput *in);
 
-/* Take up to @size bytes as a separate input. */
+/* Remove up to @size bytes from @in, and return them as a separate input. */
 FuzzInput fuzz_slice(FuzzInput *in, size_t size);
 
 /*
@@ -65,13 +65,13 @@ enum {
 HtClassTable *fuzz_classes(void);
 
 /*
- * The length of an event's payload, found from the fields alone; -1 if it
- * does not fit @avail
+ * Return the length of an event's payload, computed from the fields of its
+ * class; -1 if it exceeds @avail.
  */
 ssize_t fuzz_payload(const HtClass *c, const uint8_t *p, size_t avail);
 
 /**
- * fuzz_event: an event as an honest guest writes it
+ * fuzz_event: append an event as an honest guest writes it
  * @in: chooses class, values and the step of the clock
  * @out: array to append to
  * @clock: time of the last event; updated

@@ -6,9 +6,9 @@
  * The vCPU emits events and executes control messages (with the BQL).  The
  * IOThread executes ht_streams_turn() and work(); both sides' code is
  * host-lib/engine/streams.c.  With -DVIRTIO the host cannot read the final
- * count from a ring.  Words that the IOThread writes for the vCPU are plain variables
- * in this model; mutants swap the order of their stores.  -DM_... selects a
- * mutant; run.sh ensures that each mutant fails.
+ * count from a ring.  Words that the IOThread writes for the vCPU are plain
+ * variables in this model; mutants swap the order of their stores.  -DM_...
+ * selects a mutant; run.sh ensures that each mutant fails.
  */
 #define HEAD 0
 #define FLUSH_WANTED 1

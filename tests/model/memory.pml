@@ -23,7 +23,8 @@ byte log_value[LOG];
 byte log_tells[LOG];            /* this store publishes stores up to this index */
 byte log_next[LOG];             /* index of the next store to the word; 0: none */
 byte log_end = 1;
-byte first_store[WORDS], last_store[WORDS];     /* indexes; 0: no store, the word is 0 */
+/* indexes; 0: there is no store, and the word is 0 */
+byte first_store[WORDS], last_store[WORDS];
 byte fenced;                    /* index of the last store before the last release fence */
 
 byte seen[WORDS];               /* index of the store that the reader last read */

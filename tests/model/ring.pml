@@ -20,7 +20,7 @@
 #define CAPACITY 2
 #define SIZE (CAPACITY + 1)     /* the header counts as a word of position */
 
-/* The guest's words: its line, then the slots */
+/* Words that the guest writes: its line of the control page, then packets */
 #define HEAD 0
 #define OPENING 1
 #define LOST 2
@@ -36,7 +36,7 @@
 #define FIRST(n, size) (4 * (n) + (size))
 #define SECOND(n) (4 * (n) + 3)
 
-byte tail;                      /* the host's word; the guest may see it late */
+byte tail;                      /* of the host; the guest may see it late */
 byte emitted;                   /* committed events */
 byte lost;
 bool done;
@@ -277,7 +277,7 @@ inline deliver()
     fi;
     do
     :: from < to ->
-        /* exactly the next event, and committed */
+        /* the copy has exactly the next event, which is committed */
         assert(copy[from + 1] == FIRST(expected, 1) ||
                (copy[from + 1] == FIRST(expected, 2) && from + 2 <= to &&
                 copy[from + 2] == SECOND(expected)));
