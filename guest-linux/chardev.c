@@ -50,7 +50,8 @@ static int htk_file_open(struct inode *inode, struct file *file)
 
 /**
  * htk_orphan_work() - close the streams of files that were closed
- * @work: orphan_work of a device; each of the files holds a reference to it
+ * @work: orphan_work of a device; each of these files still holds a reference
+ *        to the device
  *
  * Context: work item; may sleep for seconds if the host does not answer
  */

@@ -275,7 +275,11 @@ static void htk_emit_push(struct ht_stream *s)
 	atomic64_add(lost - s->told, &htk_missed);
 }
 
-/* Close all streams.  Context: htk_emit_exchange held */
+/*
+ * Close the kernel's streams of all CPUs, and free htk_emit.
+ *
+ * Context: htk_emit_exchange held
+ */
 static void htk_emit_stop(void)
 {
 	struct htk_emit *e = htk_emit;

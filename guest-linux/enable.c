@@ -9,8 +9,9 @@
  * of its byte in struct ht_class, since an emitter must not access a device
  * that may go away.
  *
- * The byte is unordered.  A late reader may emit events after their class was
- * switched off, or miss the first events after it was switched on.
+ * Accesses to the bytes have no memory order.  A late reader may emit events
+ * after their class was switched off, or miss the first events after it was
+ * switched on.
  */
 #include <linux/mm.h>
 #include <linux/virtio_config.h>
@@ -127,8 +128,9 @@ int htk_enable_new(struct htk *h, work_func_t changed)
 }
 
 /**
- * htk_enable_free() - free the enable bytes of a device without mappings
- * @h: the device; it is not present
+ * htk_enable_free() - free the enable bytes of a device
+ * @h: the device.  It has no reference left, so it is not present, and no
+ *     process maps its enable bytes
  *
  * Context: may sleep
  */
@@ -151,8 +153,8 @@ static void htk_enable_all(struct htk *h)
  * htk_enable_add() - add a device that is new or came back
  * @h: the device
  *
- * Set all bytes of devices that are away.  Programs with such a device then
- * emit, find their stream closed, and open this device.
+ * Set all bytes of the devices that are away.  Programs that use one of them
+ * then emit, find their stream closed, and open this device.
  *
  * Context: may sleep
  */
@@ -193,7 +195,8 @@ void htk_enable_keep(struct htk *h, bool all)
  * htk_enable_remove() - remove a device that no longer interrupts
  * @h: the device; its @gone is set, or htk_enable_add() was not called
  *
- * If another device is present, set all bytes, so that programs open that one.
+ * If another device is present, set all bytes of @h.  Programs that use @h then
+ * emit, find their stream closed, and open the other device.
  *
  * Context: may sleep; h->life not held, since enable_work takes it
  */
@@ -210,7 +213,7 @@ void htk_enable_remove(struct htk *h)
 	mutex_unlock(&htk_enable_mutex);
 }
 
-/* Value by which a mapping recognizes that the device was away */
+/* A mapping whose stored mark differs was made before the device was away. */
 static void *htk_enable_mark(const struct htk *h)
 {
 	return (void *)(unsigned long)h->generation;

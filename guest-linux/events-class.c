@@ -70,7 +70,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 		e->dynamic[n].text = f->kind == HT_FIELD_TEXT;
 		e->dynamic[n++].shift = hte_shift(f);
 	}
-	/* A difference means that this kernel's macros have changed. */
+	/* If a sum differs, the kernel's macros do not fit this function. */
 	return at == e->size && (!dynamic || n == e->nr_dynamic) ? 0 : -EINVAL;
 }
 
@@ -80,8 +80,9 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
  *
  * Context: may sleep
  *
- * Return: 0; -ENOMEM; -E2BIG: too many fields, or names that are too similar;
- * -EINVAL: the kernel's description of the entry is inconsistent.
+ * Return: 0; -ENOMEM; -E2BIG: the entry has too many fields, or two fields
+ * whose names are too similar, such as x, _x and x_length; -EINVAL: the
+ * kernel's description of the entry is inconsistent.
  */
 int hte_class_make(struct hte_event *e)
 {

@@ -132,7 +132,8 @@ bool hte_type(const char *type, u32 *size, bool *is_signed);
  *
  * Context: the class is not registered
  *
- * Return: the field, or NULL if there are too many fields or a similar name.
+ * Return: the field; NULL: the class has too many fields, or a field whose name
+ * is too similar, such as x, _x and x_length.
  */
 const struct ht_field *hte_add_field(struct ht_class *cls,
 				     struct ht_field *fields,

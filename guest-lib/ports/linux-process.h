@@ -36,7 +36,7 @@ struct thread_stream {
 } __attribute__((aligned(64)));
 
 /**
- * struct process - the streams of one process; wiped by fork()
+ * struct process - the streams of one process; fork() zeroes it in the child
  * @alive: 1; 0 in a child that has not made its own struct process yet
  * @pid: id of the process
  * @threads_seen: number of threads that had their own stream so far
@@ -99,16 +99,17 @@ extern __thread struct self ht_self HT_TLS_MODEL;
 /**
  * ht_new_process() - make a struct process without streams
  *
- * Return: the process, or NULL.
+ * Return: the process; NULL: a system call failed.
  */
 struct process *ht_new_process(void);
 
 /**
- * ht_this_process() - get this process, and make this thread one of its threads
+ * ht_this_process() - get the struct process of the calling process
  *
- * A child of fork() makes its process at its first call.
+ * If the calling thread is new to it, initialize ht_self.  The first call in a
+ * child of fork() makes the child's struct process.
  *
- * Return: the process, or NULL.
+ * Return: the process; NULL: none was made yet, or ht_new_process() failed.
  */
 struct process *ht_this_process(void);
 

@@ -20,13 +20,16 @@
 #include <x86intrin.h>
 #endif
 
-/* Advance the beat at this interval, while polls are frequent */
+/* Minimum time between two advances of the beat in ns */
 #define BEAT_NS         INT64_C(2000000)
 
-/* Report discarded events of quiet streams, and decide about classes */
+/*
+ * Interval in ns at which ht_memory_poll() reports discarded events of quiet
+ * streams, and asks HtMemoryConfig.wants again which classes to switch on
+ */
 #define TELL_NS         INT64_C(20000000)
 
-/* Time to measure the host's counter */
+/* Duration of the measurement of the host's counter in ns */
 #define MEASURE_NS      INT64_C(2000000)
 
 typedef struct Map Map;
@@ -34,11 +37,11 @@ typedef struct Map Map;
 struct HtMemory {
     HtMemoryConfig cfg;
     struct ht_caps caps;        /* private copy; epoch 0 */
-    int fd;                     /* of our own, with the lock */
+    int fd;                     /* opened by this host; holds the lock */
     uint64_t size;
     uint8_t *base;
     struct ht_memory *page;
-    Map *map;                   /* for truncated files, or NULL */
+    Map *map;                   /* handles SIGBUS; NULL: nothing does */
     HtServer *server;
     HtDirectory directory;
     uint64_t epoch;
@@ -49,7 +52,7 @@ struct HtMemory {
     uint64_t beat;
     int64_t beat_ns;
     int64_t eager_ns;           /* poll without pauses until then */
-    int64_t told_ns;
+    int64_t told_ns;            /* time of the last poll at TELL_NS */
     uint32_t first;             /* stream that the next poll begins with */
 };
 
@@ -191,7 +194,10 @@ int ht_memory_make_file(const char *path, uint64_t size, GError **error)
         set_error(error, "cannot create '%s': %s", path, g_strerror(errno));
         return -1;
     }
-    /* A page that finds no disk space when it is written would end us. */
+    /*
+     * Allocate the disk space now.  If it were missing when a page is first
+     * written, SIGBUS would end this process.
+     */
     ret = posix_fallocate(fd, 0, size);
     if (ret) {
         set_error(error, "cannot allocate %" PRIu64 " MiB for '%s': %s",
@@ -204,8 +210,8 @@ int ht_memory_make_file(const char *path, uint64_t size, GError **error)
 }
 
 /*
- * Open the file another time: a lock belongs to an open file, which the
- * emulator may have inherited.
+ * Open the file another time for the lock.  A lock of @fd would also belong to
+ * the emulator, if it has inherited @fd.
  */
 static int open_locked(int fd, GError **error)
 {
@@ -262,11 +268,14 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
             return;
         }
     }
-    /* Not ours: the access is repeated with the action before. */
+    /*
+     * No map of @maps was replaced.  The access is repeated after this return,
+     * and the previous action handles it.
+     */
     sigaction(SIGBUS, &old_action, NULL);
 }
 
-/* Returns: the entry; NULL: there are too many, and this one is unprotected */
+/* Returns: the entry; NULL: no entry is free, so SIGBUS is not handled */
 static Map *protect(uint8_t *base, uint64_t size)
 {
     struct sigaction action = { .sa_sigaction = on_sigbus,
@@ -480,7 +489,10 @@ static unsigned open_instances(HtMemory *m, HtInherited *in)
     return n;
 }
 
-/* Take over the classes and the clock; returns false if they are not valid */
+/*
+ * Take over the previous host's classes, and its clock if there is one.
+ * Returns: false if the classes are not valid
+ */
 static bool inherit_classes(HtMemory *m)
 {
     g_autoptr(GByteArray) classes = ht_directory_classes(&m->directory);
@@ -583,7 +595,7 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
     return m;
 }
 
-/* Check a private copy of the capabilities, which the guest may have written */
+/* Check @c, a private copy: the guest may write the original in page 0 */
 static bool caps_valid(const struct ht_caps *c, uint64_t size)
 {
     struct ht_caps want = *c;
@@ -636,7 +648,7 @@ static bool serve_mailbox(HtMemory *m)
     if (go == m->done) {
         return false;
     }
-    /* A request to the previous host: its sender no longer waits. */
+    /* Skip a request to the previous host: its sender no longer waits. */
     if (ht_le64(ht_atomic_read(&m->page->to)) == m->epoch) {
         bytes = ht_le32(ht_atomic_read(&m->page->bytes));
         bytes = MIN(bytes, HT_MAILBOX_SIZE);
@@ -652,7 +664,10 @@ static bool serve_mailbox(HtMemory *m)
     return true;
 }
 
-/* Consume from each stream; returns true if a ring filled up noticeably */
+/*
+ * Consume from each stream.
+ * Returns: true if the next poll should follow at once, as much was consumed
+ */
 static bool serve_streams(HtMemory *m)
 {
     const uint32_t n = m->caps.streams;

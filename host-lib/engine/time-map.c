@@ -203,7 +203,7 @@ static void redate(HtTimeMap *m)
 
         m->seg[i].mult = ticks ?
             slope(minus(m->seg[i + 1].ns, m->seg[i].ns), ticks) : m->nominal;
-        /* Over a few ticks, rounding can give any slope. */
+        /* Over a few ticks, rounding can give any slope: limit it. */
         m->seg[i].mult = CLAMP(m->seg[i].mult, MULT_MIN, MULT_MAX);
         /* The error is largest half way between two readings. */
         m->seg[i].bound_ns = MAX(m->seg[i].bound_ns, m->seg[i + 1].bound_ns) +

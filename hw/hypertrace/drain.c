@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: requests for an event once backends have taken everything
+ * hypertrace: requests for the QMP event HYPERTRACE_DRAINED
+ *
+ * The event is sent once the backends have taken all runs that were posted
+ * before the request.
  *
  * While requests are pending, the sinks' threads call ht_drain_progress()
  * whenever a backend has taken a run.  No thread waits.
@@ -22,7 +25,7 @@ typedef struct HtDrain {
     QTAILQ_ENTRY(HtDrain) next;
 } HtDrain;
 
-/* BQL */
+/* Protected by the BQL */
 static QTAILQ_HEAD(, HtDrain) pending = QTAILQ_HEAD_INITIALIZER(pending);
 static unsigned nr_pending;
 static QEMUBH *bh;
@@ -93,7 +96,7 @@ uint64_t ht_drain_begin(HtDispatch *sinks, const char *path, Error **errp)
     }
     QTAILQ_INSERT_TAIL(&pending, d, next);
     nr_pending++;
-    /* Even if all was taken before: the event must follow the reply. */
+    /* Send the event later in any case: it must come after the reply. */
     qemu_bh_schedule(bh);
     return d->id;
 }

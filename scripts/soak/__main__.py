@@ -31,7 +31,7 @@ RING = 128 << 10        # bytes of a stream, for any packet size
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
 # Mean number of events of a round: a twentieth of the goal, but at most these
 ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}
-INSTANCES_MAX = 400     # instances of a recorded device: each is a file
+INSTANCES_MAX = 400     # maximum for a recorded device: each instance is a file
 # Growth of QEMU's memory, in KiB, that is no leak: QEMU touches rings and spools
 # of new devices gradually.  Runs below SHORT_MINUTES have the larger tolerance,
 # because little time is left after their warm-up.
@@ -270,7 +270,8 @@ class Soak(Payload):
                 raise Failure(f"the guest says {row}")
 
     def booted(self):
-        # skip the row of a round that ended just before it was to be cut
+        # The host resets the VM during a "cut" round.  If the guest ended the
+        # round before the reset, its row is still in the output: skip the row.
         self.hello = self.answer("soak", 120, skip=("round",))
         self.rounds = 0
         if self.hello["devices"] != len(self.names):
@@ -293,7 +294,7 @@ class Soak(Payload):
         if change:
             for name in change:
                 self.qmp.command("device_del", id=name)
-            # a reset completes the unplugging, as a guest would
+            # This reset completes the unplugging; the stopped guest cannot.
             self.system_reset()
             for name in change:
                 self.unplugged(name)

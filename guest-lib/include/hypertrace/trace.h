@@ -79,9 +79,11 @@ enum ht_trace_state {
  * @begin: get a stream for an event of @cls; sets @slot to it if the stream is
  *         this thread's own.  NULL: the event is discarded and counted, or the
  *         host does not want it
- * @end: must be called after an event if @begin was called, or if the event was
- *       discarded (@done is false).  Returns a stream to try again, or NULL
- * @remove: forget a module's classes; none of its events may be under way
+ * @end: called after an attempt to write an event to the stream @s.  If @s was
+ *       returned by @begin or @end, the caller must call this.  If @s was in
+ *       @slot, the caller must call this only if the event was discarded
+ *       (@done is false).  Returns another stream for the same event, or NULL
+ * @remove: forget a module's classes; no thread may be emitting its events
  * @status: ht_trace_status()
  */
 struct ht_runtime {
@@ -260,7 +262,7 @@ enum ht_trace_state ht_trace_status(const char **why);
 
 #define HT_PER_MODULE   __attribute__((weak, visibility("hidden")))
 
-/* The bounds of the section "ht_classes", which the linker defines */
+/* Start and end of the section "ht_classes"; the linker defines the symbols */
 extern struct ht_class *const __start_ht_classes[] HT_PER_MODULE;
 extern struct ht_class *const __stop_ht_classes[] HT_PER_MODULE;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's symbols: found by address and by name
+ * A kernel's symbols: found by address and by name, and the shift of a
+ * relocated kernel
  */
 #include "hypertrace/base.h"
 #include "hypertrace/symbols.h"

@@ -256,8 +256,8 @@ static void test_early(void)
 }
 
 /*
- * Promise: a search does not read pages that were never written, and it pauses
- * when its budget is used up.
+ * Promise: a search does not read pages that were never written. It also finds
+ * the kernel if each of its steps has the smallest budget.
  */
 static void test_untouched(void)
 {

@@ -18,7 +18,10 @@
 #include "export/protobuf.h"
 #include "model/traces.h"
 
-/* Maximum number of tracks below the track of a trace; it gets the rest. */
+/*
+ * Maximum number of tracks below the track of a trace. Events that would need
+ * another track are put on the track of the trace.
+ */
 #define TRACKS_MAX      4096
 
 typedef struct Stream {
@@ -26,7 +29,7 @@ typedef struct Stream {
     int64_t cpu;                /* -1: not known */
 } Stream;
 
-/* Events that were discarded before @ns */
+/* A number of events of a stream that were discarded, the last before @ns */
 typedef struct Loss {
     Stream stream;
     uint64_t ns;
@@ -38,8 +41,8 @@ typedef struct Class {
     char *system;               /* device or provider */
     const char *name;           /* without the provider */
     const bt_field_class *fields;
-    bool *skip;                 /* by index: field is the next one's length */
-    bool dated;                 /* guest's event, delivered by LTTng */
+    bool *skip;                 /* by field: it is the next field's length */
+    bool dated;                 /* LTTng's event has a guest's time as field */
     uint64_t stream_field, guest_ns_field;  /* indices, if @dated */
 } Class;
 
@@ -56,7 +59,12 @@ typedef struct Trace {
     GHashTable *streams;        /* bt_stream: Stream */
     GHashTable *classes;        /* bt_event_class: Class */
     GHashTable *tracks;         /* name: uuid */
-    GArray *losses;             /* of Loss, which may come before all events */
+    /*
+     * Array of Loss.  They are written at the end of the trace, because
+     * babeltrace may report a loss before the first event, when @s is not
+     * valid yet.
+     */
+    GArray *losses;
     GString *scratch;
     uint64_t end_ns;
     uint64_t events;
@@ -438,7 +446,7 @@ static const HtCtfReader reader = {
 
 /*
  * Write the rest of a trace: its losses and attributes. The error of its times
- * is known only for traces of devices and rings.
+ * is known for traces of devices and rings that need no @shift.
  */
 static void end_trace(Trace *t)
 {

@@ -25,15 +25,15 @@ typedef struct Tail {
 typedef struct Boot {
     uint32_t boot;              /* counted from 0 */
     bool has_log;
-    bool met;                   /* an event has the last record's text */
-    uint64_t last_ns;           /* time of the last record */
-    GString *last;              /* text of the last record */
-    GPtrArray *tail;            /* of Tail: events after the last record */
+    bool met;                   /* an event has the same text as @last */
+    uint64_t last_ns;           /* time of the last record in the log */
+    GString *last;              /* text of the last record in the log */
+    GPtrArray *tail;            /* of Tail: events to show after @last */
 } Boot;
 
 struct HtLogLines {
     HtLogReader *reader;
-    HtLogRecord record;         /* was read in advance, if @ahead */
+    HtLogRecord record;         /* the next record of the log, if @ahead */
     bool ahead;
     GHashTable *boots;          /* Boot, by number */
     GPtrArray *order;           /* of Boot, sorted by number */
@@ -88,7 +88,10 @@ static bool is_last(const Boot *b, const char *s, gsize len)
            !memcmp(s, b->last->str, len);
 }
 
-/* Keep the line of an event printk:console, unless the log has it for sure. */
+/*
+ * Append the line of an event printk:console to the boot's tail. If the log
+ * certainly has the line, drop it instead.
+ */
 static void add_event(HtLogLines *l, const HtModelEvent *ev)
 {
     Boot *b = find_boot(l, ev->rec.epoch);
