@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The backends as objects of QEMU, and LTTng with a guest's events."""
+"""Backends as QEMU objects, and the LTTng backend with the events of a
+guest."""
 
 import collections
 import os
@@ -74,7 +75,7 @@ def test_ctf_directory(machine, tmp_path):
     machine.refuses("dir.* is missing", kind="ctf", id="c")
     machine.refuses("dir.* is missing", kind="ctf", id="c", dir="")
 
-    # missing folders are created, with parents; an empty one is used
+    # the backend creates a missing folder and its parents, or uses an empty one
     machine.add("ctf", id="c", dir=str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     with pytest.raises(Failure, match="cannot change"):
@@ -202,7 +203,7 @@ def countable(events, offset):
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_lttng_and_ctf_agree(tmp_path, session, channel):
-    """Every event of a guest arrives equally in two backends."""
+    """The traces of two backends have the same events of a guest."""
     needs_lttng(tmp_path)
     s = session(events=["ht0:*"])
     args = (qmp_object("ctf", id="c", dir=tmp_path / "ctf")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# one run for all tests; its other processes run elsewhere
+# all tests use one run of the study, so one xdist process must run them
 pytestmark = pytest.mark.xdist_group("bench")
 
 import browser
@@ -32,7 +32,7 @@ def bench(*args, check=True):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """One smoke run with the available accelerator."""
+    """A short run of the study, with KVM if it can be used"""
     out = tmp_path_factory.mktemp("bench")
     done = bench("--smoke", "--json", out / "figures.json", "--report", out)
     return out, json.loads((out / "figures.json").read_text()), done.stdout
@@ -65,7 +65,7 @@ def test_json(study):
             assert c["summary"][figure]["median"] > 0, c
     sizes = {c["x"] for c in cases(result, table="payload", series="shm")}
     assert sizes == {0, 8, 32, 64, 256, 1024, 4096}
-    # these times are only meaningful under KVM
+    # the study measures these tables under KVM only
     for channel in ("hypercall", "shm", "virtio") if accel == "kvm" else ():
         assert cases(result, accel=accel, table="overload", series=channel)
     assert {c["series"] for c in cases(result, table="peers")} == {

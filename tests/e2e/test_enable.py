@@ -47,7 +47,8 @@ class Guest:
         return stats(self.vm)["events"]
 
     def grown(self):
-        """Number of events during some task switches"""
+        """The number of events that the device counts while the guest switches
+        tasks"""
         self.turn += 1
         before = self.events()
         self.vm.say(str(self.turn))

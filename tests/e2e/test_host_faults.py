@@ -77,7 +77,7 @@ def emit_on_all(vm, **kwargs):
 
 
 def records_again(s, vm, trace):
-    """A new session daemon gets every event emitted from now on."""
+    """Start a new session daemon, and check that it gets each later event."""
     s.restart(trace)
     for d in devices(vm):
         s.wait_listed(f"{d}:bench_32")
@@ -91,7 +91,8 @@ def records_again(s, vm, trace):
 
 @own_run
 def test_daemon_killed(tmp_path):
-    """The session daemon and its consumers die; a new one records."""
+    """The session daemon and its consumers are killed; a new session daemon
+    records."""
     with session(tmp_path / "first") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
         emit_on_all(vm)
@@ -158,7 +159,8 @@ def test_daemon_too_slow(tmp_path):
 
 @own_run
 def test_consumer_killed(tmp_path):
-    """LTTng's buffers are no longer emptied; the guest is not affected."""
+    """LTTng's consumers are killed, so its buffers stay full.  The guest still
+    emits, and a new session daemon records."""
     with session(tmp_path / "first") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
         emit_on_all(vm)
@@ -433,13 +435,14 @@ def test_log_disk_full(tmp_path):
 
 
 def test_ctf_directory_deleted(tmp_path):
-    """Events of a deleted trace are counted, not written to lost files."""
+    """If the directory of a trace is deleted, the backend counts the events
+    that it cannot write as dropped."""
     with study(tmp_path, "ctf") as vm:
         for d in devices(vm):
             emit(vm, d)
             assert dropped(vm, d) == 0
             shutil.rmtree(vm.trace(d))
-            # neither the next file can be created nor the one after it
+            # each instance needs a new file, which cannot be created
             for _ in range(2):
                 before = dropped(vm, d)
                 sent, _ = emit(vm, d)

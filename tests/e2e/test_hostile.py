@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest that breaks the protocol harms neither QEMU nor its honest streams.
 
-tests/guest/hostile/ misbehaves and checks the device from the inside; honest
-streams next to it are compared with their backend's trace.
-"""
+The payload tests/guest/hostile/ misbehaves and checks the device's answers.
+Its honest streams are compared with their backend's trace. """
 
 import json
 import re
@@ -63,12 +62,12 @@ def check_honest(vm, device=0, ended=True):
     return rows
 
 
-# Every register, byte by byte and eight at once
+# The guest accesses each register with 1 and with 8 bytes.
 
 
 @pytest.mark.parametrize("channel", RING)
 def test_registers(tmp_path, accel, channel):
-    # not all offsets where each access is a real exit
+    # under KVM each access is an exit: test only some of the offsets
     step = {"tcg": 1, "kvm": 29}[accel]
     vm = run(tmp_path, accel, f"what=registers step={step}",
              {"channel": channel})
@@ -105,7 +104,8 @@ def test_streams_kvm(tmp_path, channel):
 
 
 def virtqueues(workdir, accel, append, **properties):
-    """Without MSI-X, so that the interrupt is a pin."""
+    """Run the guest with corrupt virtqueues.  Without MSI-X vectors the device
+    uses an interrupt pin."""
     vm = run(workdir, accel, f"what=virtqueues {append}",
              {"channel": "virtio", "vectors": 0, **properties},
              {"channel": "shm"})
@@ -120,7 +120,8 @@ def test_virtqueues(tmp_path, seed):
 
 
 def test_virtqueues_exits(tmp_path):
-    """The vCPU that notifies serves the queues during its exit."""
+    """Without ioeventfd, the vCPU that notifies the device serves the
+    queues."""
     virtqueues(tmp_path, "tcg", "seed=4", ioeventfd="off")
 
 
@@ -130,7 +131,7 @@ def test_virtqueues_kvm(tmp_path):
     virtqueues(tmp_path, "kvm", "seed=5 rounds=1")
 
 
-# Streams that end without being closed
+# The guest opens streams that another driver has left open.
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -140,7 +141,7 @@ def test_takeovers(tmp_path, accel, channel):
                      {"channel": channel}))
 
 
-# Firmware is slow if KVM emulates real mode: one channel is enough.
+# If KVM emulates real mode, firmware is slow: test one channel under KVM.
 @pytest.mark.parametrize("accel, channel, lives", [
     *(("tcg", c, 4) for c in CHANNELS), ("kvm", "shm", 2)],
     indirect=["accel"])
@@ -151,7 +152,8 @@ def test_resets(tmp_path, accel, channel, lives):
                  accel=accel, workdir=tmp_path) as vm:
         vm.qmp.command("set-action", reboot="reset")
         for life in range(lives):
-            # streams report repeatedly: wait for a new one
+            # a stream reports repeatedly: wait for the first report of this
+            # boot
             while len(reports(vm.out.text).get(0, {})) == life:
                 vm.out.expect(r'"flushed": [1-9]\d*', 60)
             # reset at another point of the stream each time

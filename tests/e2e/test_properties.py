@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Output that a guest cannot break.
+"""No guest can break the output of the ctf and lttng backends.
 
 A stream of random classes, events and corruption runs next to an honest one
 (tests/guest/hostile/random.c).  In every case the CTF directory and the LTTng

@@ -80,15 +80,16 @@ def test_every_event(tmp_path, env):  # noqa: F811
     mine = [i for i, e in enumerate(events) if e["system"] == "programs"]
     assert len(mine) == 2 * EVENTS
     kernel = [i for i, e in enumerate(events) if e["system"] != "programs"]
-    # programs run while the kernel switches tasks
+    # the programs' events lie between those of the kernel
     assert kernel[0] < mine[0] and mine[-1] < kernel[-1]
     assert sum(mine[0] < i < mine[-1] for i in kernel) > 100
 
 
 def test_recorders_come_and_go(tmp_path, env):  # noqa: F811
-    """Promise: programs of a guest that boots without a recorder do not wait. A
-    recorder attaches later and is killed, and a second recorder attaches. Each
-    has the events that programs emitted while it ran; discards are counted."""
+    """Promise: programs of a guest that boots without a recorder do not wait.
+    Then three recorders attach, one after the other; two of them are
+    killed.  Each has the events that programs emitted while it ran; discards
+    are counted."""
     memory = tmp_path / "memory"
     made = subprocess.Popen([HYPERTRACE, "attach", "--create=16M", "-o",
                              tmp_path / "none", memory], env=env,
@@ -104,7 +105,7 @@ def test_recorders_come_and_go(tmp_path, env):  # noqa: F811
                 f"mem-path={memory}", "-device", "ivshmem-plain,memdev=ht"]
     with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL) as qemu:
         try:
-            # no recorder: programs end, with an error
+            # without a recorder, ht-bench ends with an error
             wait_for(tmp_path, r"BOOTED(?s:.*)BENCH \n(?s:.*)BENCH \n", qemu)
             for name, how in (("one", signal.SIGKILL), ("two", signal.SIGKILL),
                               ("three", signal.SIGTERM)):
