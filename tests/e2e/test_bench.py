@@ -65,7 +65,7 @@ def test_json(study):
             assert c["summary"][figure]["median"] > 0, c
     sizes = {c["x"] for c in cases(result, table="payload", series="shm")}
     assert sizes == {0, 8, 32, 64, 256, 1024, 4096}
-    # the study measures these tables under KVM only
+    # only under KVM are these times meaningful
     for channel in ("hypercall", "shm", "virtio") if accel == "kvm" else ():
         assert cases(result, accel=accel, table="overload", series=channel)
     assert {c["series"] for c in cases(result, table="peers")} == {

@@ -105,9 +105,9 @@ def add_cpu(vm):
 
 
 def test_vcpu(channel, tmp_path):
-    """Each processor that is present, even if it is offline, has a stream of the
-    kernel.  When it goes offline and online it uses the same stream, and no event
-    is lost."""
+    """Each processor that is present, even if it is offline, has a stream of
+    the kernel.  A processor that goes offline and online again uses the same
+    stream, and no event is lost."""
     with VM(devices=[{"channel": channel, "packets": 64}], job=CPU_JOB,
             files=sources_module(), **CPUS,
             workdir=tmp_path / "vm") as vm:
@@ -234,8 +234,9 @@ BAD = [
 
 
 def test_failed_adds(channel, tmp_path):
-    """Fifty invalid devices while one emits: it loses nothing, QEMU leaks
-    nothing, and a valid device then gets the same id and slot."""
+    """Add fifty invalid devices while a valid one emits.  The valid one loses
+    no event, and QEMU leaks nothing.  A valid device then gets the id and the
+    slot of the invalid ones."""
     with Payload("soak", devices=[{"channel": channel,
                                    "backend": "null"}],
                  accel="tcg", workdir=tmp_path) as vm:
@@ -284,8 +285,9 @@ def cycles(vm, channel, count):
 
 
 def test_cycles_leak_nothing(channel, tmp_path):
-    """Two hundred valid devices and fifty invalid ones.  The VM is stopped, so
-    a reset completes the unplugging in place of the guest."""
+    """Add and remove two hundred valid devices, and add fifty invalid ones.
+    QEMU must not grow.  The VM is stopped, so a reset completes the unplugging
+    in place of the guest."""
     with Payload("probe", accel="tcg", workdir=tmp_path,
                  args=["-S", "-action", "reboot=reset", "-object",
                        "hypertrace-backend-null,id=be"]) as vm:

@@ -196,8 +196,8 @@ def run_flood(tmp_path, **kwargs):
 
 
 def test_kernel_streams_suffice(tmp_path):
-    """The default number of streams gives each CPU one; they are closed at the
-    same time, not one after the other."""
+    """By default each CPU gets a stream of the kernel.  The module closes all
+    these streams at the same time, not one after the other."""
     counted, streams, messages = run_flood(
         tmp_path, devices=[{"channel": "virtio"}], cpus=8,
         args=["-trace", "hypertrace_control"])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The driver over memory alone, with the distribution's QEMU.
 
-Only these tests prove that a Linux guest takes the device, also when its recorder
-comes later, and when it is killed and a successor attaches.
+Only these tests prove that a Linux guest uses the device, also if the recorder
+starts after the guest, or if it is killed and another recorder attaches.
 """
 
 import os

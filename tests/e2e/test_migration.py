@@ -64,7 +64,8 @@ def wait_events(vm, count=EVENTS):
 
 
 def move(here, there, by, tmp_path):
-    """Move from the running VM to the waiting one, and end the first."""
+    """Migrate the guest from the running VM here to the waiting VM there, and
+    end the VM here."""
     if by == "file":
         uri = f"file:{tmp_path}/state"
         here.qmp.command("migrate", uri=uri)
@@ -111,7 +112,7 @@ class Journey:
             vm.close()
 
     def go(self, events=EVENTS):
-        """Move to the last host, which then runs the guest."""
+        """Migrate the guest from host to host.  Returns the last VM."""
         here = self.vms[0]
         for there, by in zip(self.vms[1:], self.hops):
             wait_events(here, events)

@@ -386,9 +386,8 @@ sleep 1000
 def test_functions(tmp_path, env):
     """The functions of a boot are those of the guest's own file.
 
-    Only this test proves it for the tracer function: each call, its caller, its
-    processor and its time.
-    """
+    Only this test proves it for the tracer `function`: each call, its caller,
+    its processor and its time. """
     recorder = record_until(
         tmp_path, env, "READY",
         [*guest(tmp_path, initrd(tmp_path / "initrd", FUNCTIONS_JOB)),
@@ -411,10 +410,9 @@ def test_functions(tmp_path, env):
 
 
 def test_functions_refused(env, tmp_path):
-    """Without a traceable function, a filter would trace all functions.
-
-    Only this test proves that a filter with such a name is refused, also if it
-    has other names.
+    """A filter with a name that is no traceable function is refused, also if it
+    has other names.  Without a traceable function in its filter, a kernel would
+    trace all functions.  Only this test proves that.
     """
     def record(*options, command=(QEMU, "-kernel", os.environ["HT_KERNEL"])):
         return run(env, "--print", *options, "--", *command)
