@@ -20,16 +20,19 @@ __thread struct self ht_self HT_TLS_MODEL;
 /* Opening ------------------------------------------------------------------ */
 
 /*
- * A child of fork() must not inherit a descriptor of a thread that it does not
- * have: the stream that is opened by it would stay open.  So fork() waits for
+ * Descriptors of the device.  A thread has one only in an opening section.  A
+ * child of fork() must not inherit it: the child does not have the thread that
+ * closes it, and a stream opened by it would stay open.  So fork() waits for
  * threads in an opening section, and a thread does not enter one while a fork()
  * is waiting.  If the host hangs, fork() continues after 50 ms, and the child
  * closes the descriptors.
+ *
+ * Up to THREADS_MAX threads may be in an opening section at the same time.
  */
 static struct descriptor {
     struct process *of;         /* NULL: free */
     int fd;
-} descriptors[THREADS_MAX];   /* all threads may open at the same time */
+} descriptors[THREADS_MAX];
 
 static __thread struct process *forking HT_TLS_MODEL;
 

@@ -45,17 +45,19 @@ static const uint8_t unknown = HT_ENABLE_ON;
 static const void *locked;
 static struct ht_module *modules;
 static char path[64];
-static uint32_t generation;     /* of the device with our classes, or 0 */
+static uint32_t generation;     /* of the device that has our classes, or 0 */
 
 /* Classes of the library and of ht_event_new(), in the order of creation */
 static struct ht_class *made[1024];
 static unsigned nr_made;
 
 /*
- * The enable page.  The address is the same for every device, and the page is
- * never unmapped, because threads read it.  While its device is away, the
- * driver keeps the classes on that were on, and sets all classes on if there is
- * another device to look for.
+ * The enable page, which the driver maps into this process.  Another device is
+ * mapped at the same address, and the page is never unmapped, because threads
+ * read it.  If the device is removed or suspended, the driver maps other bytes
+ * in its place: the last ones of the device, or, if another device is present,
+ * bytes that are all on.  An event that is on then finds its stream closed, and
+ * this process looks for a device.
  */
 static uint8_t *enable;
 

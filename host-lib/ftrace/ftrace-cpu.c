@@ -23,7 +23,7 @@
 
 typedef enum Walk {
     WALK_DONE,          /* nothing more in this poll */
-    WALK_BEHIND,        /* committed records are left for a later poll */
+    WALK_BEHIND,        /* committed records may be left for a later poll */
     WALK_AGAIN,         /* lost the position: restart at the head */
     WALK_ERROR,
 } Walk;
@@ -156,7 +156,8 @@ static bool witness_ok(const HtFtCpu *c)
 }
 
 /*
- * Test whether the writer is still in the page taken last: no other is new then
+ * Test whether the writer is still in the page taken last.  If so, no other
+ * page has new records.
  */
 static bool at_writer(const HtFtCpu *c)
 {
@@ -255,11 +256,16 @@ static Walk lose(HtFtCpu *c)
 }
 
 /*
- * After a poll that took something: read the order if it has changed, and
- * choose a witness for the next poll.  If that fails, the previous order and
- * witness stay valid until the writer has come around.  Check the old witness
- * after reading the new order: it shows whether the writer came around in
- * between.  If the writer is still in the last page, the check is not needed.
+ * After a poll that took something, read the order if it has changed, and
+ * choose a witness for the next poll (see the top of this file).  If the order
+ * cannot be read, or no witness is safe, keep the previous one: it is valid
+ * until the writer has come around.  If the new order does not show the place
+ * of the page taken last, the position is lost.
+ *
+ * Check the old witness after reading the new order.  If the old witness has
+ * changed, the writer came around in between: keep that witness, and if the
+ * order is new, the position is lost.  The check is not needed while the writer
+ * is still in the page taken last.
  */
 static void prepare(HtFtCpu *c)
 {
@@ -536,7 +542,9 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
         at = next_at(c, at);
     }
     /*
-     * If nothing was taken, the walk may not have passed the page taken last.
+     * If this walk took nothing, it may not have passed the page taken last.
+     * The position is then known only if that page is at the place @c->at, or
+     * if a reader in the guest has it.
      */
     c->synced = c->last != HT_FT_NO_SLOT &&
                 (c->order[c->at] == c->last || c->order[0] == c->last);

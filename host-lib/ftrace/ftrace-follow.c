@@ -221,9 +221,9 @@ static void number_steps(HtFtFollow *f, const bool *behind)
 }
 
 /*
- * Handle processors whose clock did not step back in this poll although that of
- * another did: their pieces belong after the step if their times fit those of
- * the other processor after the step.
+ * Handle processors whose clock did not step back in this poll, although that
+ * of another processor did.  If the times of a processor's last pieces fit the
+ * times after the step, these pieces were written after the step.
  */
 static void follow_steps(HtFtFollow *f)
 {
@@ -240,7 +240,11 @@ static void follow_steps(HtFtFollow *f)
             end_ns = MAX(end_ns, p->end_ns);
         }
     }
-    /* Go backwards, so that the pieces of a processor stay in order. */
+    /*
+     * Go from each processor's last piece backwards, and stop at its first
+     * piece that does not fit.  So no piece before the step follows one after
+     * the step.
+     */
     for (i = f->look.taken->len; i-- > 0; ) {
         HtFtPiece *p = &taken_at(f, i)->p;
         HtFtCpu *c = &f->cpu[p->cpu];

@@ -22,8 +22,9 @@ struct HtKernelScan {
     uint64_t next;
     uint8_t *slice;
     GPtrArray *found;           /* HtGuestKernel */
-    unsigned texts;
-    GError *why;                /* reason why the last text gave no kernel */
+    unsigned texts;             /* number of VMCOREINFO texts tried */
+    /* Error of the last image that was read where such a text says it is */
+    GError *why;
 };
 
 HtKernelScan *ht_kernel_scan_new(const HtGuestMem *mem)
@@ -123,7 +124,7 @@ static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
     return g_bytes_new_take(copy, size);
 }
 
-/* Test whether the kernel is at an offset of the memory */
+/* Test whether the kernel is at an offset of the memory; if so, keep it */
 static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
 {
     g_autoptr(HtKernelImage) image = NULL;
@@ -145,7 +146,7 @@ static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
     return k;
 }
 
-/* Test whether the kernel is at a distance from the start of a piece */
+/* As try_offset(); @at is the distance from the start of the piece @r */
 static bool try_piece(HtKernelScan *s, const Place *p, const HtGuestRange *r,
                       uint64_t at)
 {
@@ -191,7 +192,7 @@ static void try_place(HtKernelScan *s, const Place *p)
     }
 }
 
-/* Parse a page that begins as VMCOREINFO does */
+/* If a page has a valid VMCOREINFO, look for the kernel that it describes */
 static void try_page(HtKernelScan *s, const uint8_t *page)
 {
     char text[PAGE + 1];

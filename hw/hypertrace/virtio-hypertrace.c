@@ -60,7 +60,10 @@ static void hypertrace_get_config(VirtIODevice *vdev, uint8_t *config)
 static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
                                         Error **errp)
 {
-    /* Other channels have rings; behind an IOMMU addresses are not of RAM. */
+    /*
+     * Do not offer HT_F_MEMORY with a ring, which replaces it, nor with an
+     * IOMMU: the driver's addresses are then not addresses of RAM.
+     */
     if (!HYPERTRACE_DEVICE(vdev)->channel->uses_ring &&
         !virtio_has_feature(features, VIRTIO_F_IOMMU_PLATFORM)) {
         virtio_add_feature(&features, HT_F_MEMORY);
@@ -69,15 +72,17 @@ static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
 }
 
 /*
- * Only a vCPU can ask KVM for the offset of its counter; with channel=virtio,
- * this function runs in a vCPU's thread.
+ * Only a vCPU's thread can ask KVM for the offset of the guest's counter.  If
+ * the guest sets the features, this function runs in such a thread.  QEMU also
+ * calls it elsewhere, for example to load a saved state; the offset then stays
+ * as it is.
  */
 static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
 {
     ht_clock_update_offset(&HYPERTRACE_DEVICE(vdev)->clock);
 }
 
-/* The counter stops or jumps when the VM does. */
+/* If the VM stops or continues, the guest's counter may stop or jump. */
 static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
     HypertraceDevice *dev = opaque;
@@ -112,7 +117,7 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     }
     virtio_init(VIRTIO_DEVICE(dev), HT_VIRTIO_ID, sizeof(struct ht_caps));
     if (dev->channel->uses_ring) {
-        /* Its owner keeps it while a vCPU is in it. */
+        /* QEMU keeps the owner while a vCPU accesses the region. */
         memory_region_init_io(&dev->regs, OBJECT(dev)->parent, &ht_regs_ops,
                               dev, "hypertrace-regs", ht_regs_size(dev));
 #if HT_QEMU_AT_LEAST(10, 2)
@@ -157,7 +162,11 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
 
     if (dev->worker.running) {
         qatomic_set(&dev->streams.resample, true);
-        /* A rewind discards streams that were loaded and not resumed. */
+        /*
+         * virtio: if a state was loaded and the VM has not run since, resume
+         * the loaded streams, so that the reset consumes what is on the queues.
+         * If loadvm resets the device, do not: it discards these streams.
+         */
         if (!dev->channel->uses_ring && type != RESET_TYPE_SNAPSHOT_LOAD) {
             ht_migration_reset(dev);
         }
@@ -165,15 +174,16 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
         ht_device_enable_reset(dev);
         if (!dev->channel->uses_ring || dev->worker.paused) {
             /*
-             * The queues go now.  The stream RAM of a stopped VM may be loaded
-             * next, and must not be written then.
+             * Consume now.  virtio: the reset ends the queues.  Rings: if the
+             * VM is stopped, its stream RAM may be loaded next, and the worker
+             * must not write to it then.
              */
             ht_worker_settle(dev);
         }
     }
 }
 
-/* Also called when a driver resets the device: its queues go as well. */
+/* Also called when a driver resets the device, which also ends its queues */
 static void hypertrace_virtio_reset(VirtIODevice *vdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);

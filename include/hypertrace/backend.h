@@ -118,7 +118,7 @@ bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
                                   const HtClass *c, Error **errp);
 bool hypertrace_backend_wants(HypertraceBackend *b, void *session,
                               const HtClass *c);
-/* Return whether hypertrace_backend_wants() can return false */
+/* Return whether @b has wants(); if not, it wants all classes */
 bool hypertrace_backend_chooses(HypertraceBackend *b);
 void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
                                 const HtRun *run);

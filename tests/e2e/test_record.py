@@ -479,7 +479,9 @@ def test_pid(tmp_path, env):
     assert_all_events(tmp_path, env)
     assert_log_is_dmesg(tmp_path, env)
     events = report(tmp_path, env)
-    # a core dump and the memory file give the same events after QEMU has ended
+    # After QEMU has ended, recover finds the events that the recorder wrote, in
+    # a dump of the guest's memory and in the file of its RAM, with and without
+    # the kernel's image.
     kernel = ["--kernel", os.environ["HT_KERNEL"]]
     for name, options in (("core", kernel), ("core", []), ("ram", kernel),
                           ("ram", [])):

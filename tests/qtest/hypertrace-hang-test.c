@@ -11,7 +11,7 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* Limit for QEMU to continue: far more than it waits for a hanging backend */
+/* Time limit for QEMU: far more than it waits for a backend that hangs */
 #define LIMIT_US (60 * G_USEC_PER_SEC)
 
 #define PACKET 4096u
@@ -66,8 +66,8 @@ static void teardown(Hang *g)
 }
 
 /*
- * Commit seldom: each commit takes an entry of a virtqueue, which must have
- * entries for a full ring of events.
+ * Emit @n events, and commit once for 40 of them.  With virtio, each commit
+ * takes an entry of the virtqueue, and these must suffice for a full ring.
  */
 static void emit(Hang *g, unsigned n)
 {
@@ -79,11 +79,14 @@ static void emit(Hang *g, unsigned n)
     }
 }
 
-/* Emit enough events that the backend hangs; the guest is not stalled */
+/*
+ * Emit enough events to fill the FIFO, so that the backend hangs.  The ring has
+ * room for all of them, so the guest does not wait for the host.
+ */
 static void hang(Hang *g)
 {
     emit(g, (PACKETS - 1) * EVENTS_A_PACKET);
-    /* an event is about 60 bytes of text; all exceed what the FIFO holds */
+    /* an event is about 60 bytes of text: together more than the FIFO holds */
     g_assert_cmpuint(g->s.events * 60, >, 2 * 65536);
 }
 
@@ -139,7 +142,10 @@ static void test_unplug(const void *channel)
     teardown(&g);
 }
 
-/* After a hanging device is unplugged, its name and backend can be reused. */
+/*
+ * After a device is unplugged while its backend hangs, another device can have
+ * its name and its backend.
+ */
 static void test_replug(const void *channel)
 {
     unsigned i;
@@ -352,8 +358,8 @@ static void test_budget(const void *channel)
 }
 
 /*
- * QEMU ends in time although many devices hang: if it waited for one after the
- * other, it would need longer than LIMIT_US.
+ * QEMU ends in time although the backend of many devices hangs.  If QEMU waited
+ * for one device after the other, it would need longer than LIMIT_US.
  */
 static void test_quit(const void *channel)
 {

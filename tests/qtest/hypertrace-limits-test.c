@@ -124,7 +124,7 @@ static void test_classes(const void *channel)
 
     g_assert_cmpuint(qht_register_number(h, "number"), ==, 1);
     for (i = 2; i <= HT_CLASSES_MAX; i++) {
-        /* ids up to 27: name x, different fields; larger ids: new names */
+        /* ids 2 to 27 differ by the field's name, larger ids by the class's */
         uint32_t status;
 
         size = qht_class_message(m, "x");
@@ -182,9 +182,10 @@ static void test_class_bytes(const void *channel)
 
 /*
  * Open and close a stream as fast as the device allows.  Promise that only this
- * test proves: after a burst, a guest gets at most one new instance, and so one
- * file of a ctf backend, per interval (HT_OPENING_NS in hypertrace/streams.h).
- * The device answers earlier openings with BUSY, and a retry succeeds.
+ * test proves: after OPENINGS_BURST openings, a device opens at most one stream
+ * per interval (HT_OPENING_NS in hypertrace/streams.h).  So it makes at most
+ * one new instance, which is one file of a ctf backend.  If an opening comes
+ * too early, the reply is BUSY without an instance, and a later retry succeeds.
  */
 static void test_open_rate(const void *channel)
 {

@@ -78,7 +78,7 @@ static void desc_set(struct ht_bm_desc *d, uint64_t addr, uint32_t len,
     d->next = next;
 }
 
-/* A random address among a device's registers */
+/* A random address among the registers of @a->d, or of @a->other */
 static uint64_t random_register(struct attacker *a, enum attack attack)
 {
     struct ht_bm_device *d = a->d;
@@ -163,8 +163,9 @@ static void write_descs(struct attacker *a, struct ht_bm_vq *vq,
     case OWN_REGISTERS:
     case OTHER_REGISTERS:
         /*
-         * The device reads one register as the message; on the control queue
-         * it writes its reply to another.
+         * The message is in the buffer or in registers.  On the control queue,
+         * the device writes its reply to registers.  On a data queue, it reads
+         * these registers too, as the rest of the message.
          */
         desc_set(&desc[0], hostile_below(2) ? buffer :
                  random_register(a, attack), 64, DESC_F_NEXT, 1);
@@ -263,7 +264,10 @@ static void attack_queue(struct attacker *a, enum attack attack,
     honest_emit(h, 5);
     honest_flush(h);
     vq = queue == HT_VQ_CONTROL ? a->d->control : a->d->data[s.index];
-    /* An unknown message; written to the status register, its reply resets */
+    /*
+     * A message of an unknown type.  If the device writes the reply to its own
+     * status register, it may reset itself.
+     */
     memset(a->buffer, 0, HT_MESSAGE_MAX);
     msg->type = 0x100 * hostile_below(2) + hostile_below(2) * sizeof(*msg);
     msg->size = 64;

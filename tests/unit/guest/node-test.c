@@ -155,8 +155,8 @@ static void child_abandon_shared(const char *value)
 }
 
 /*
- * A signal handler that emits many events, and then lets the interrupted event
- * finish
+ * A signal handler interrupts an event and emits many events itself.  When it
+ * returns, the interrupted event continues.
  */
 static volatile sig_atomic_t late;
 
@@ -798,7 +798,10 @@ static void test_denied(void)
     }
 }
 
-/* Events of classes made at run time arrive, and wrong ones are refused. */
+/*
+ * Events whose classes are made at run time arrive.  A wrong description of a
+ * class is refused, and so is a value that does not fit its field.
+ */
 static void test_values(void)
 {
     NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };

@@ -24,8 +24,11 @@ static int make_file(uint64_t size)
 }
 
 /*
- * Reserve address space before a hole, so that no neighbouring mapping is
- * joined.
+ * Reserve address space for a test's mapping of SIZE bytes. The address space
+ * after it stays reserved and inaccessible, so that the mapping is not joined
+ * with another one that follows it.
+ *
+ * Returns: a multiple of 2 MiB
  */
 static uint8_t *make_room(void)
 {
@@ -65,8 +68,8 @@ static const HtSourceRange *range_at(const HtSource *s, const void *p)
 }
 
 /*
- * A range that is mapped from a file has its place (@at) by the offset in the
- * file.
+ * If a range is mapped from a file, its offset in the file determines its
+ * alignment in the source (@at), not its address in the process.
  */
 static void test_file_place(void)
 {
@@ -106,8 +109,9 @@ static void test_anonymous_place(void)
 }
 
 /*
- * Two sources of one process are the same only if their memory is the same. If
- * so, a recorder continues its searches. Only this test proves it.
+ * Two sources of one process are the same only if they have the same ranges of
+ * memory. A recorder continues its searches if the sources are the same. Only
+ * this test proves it.
  */
 static void test_same(void)
 {
@@ -150,8 +154,8 @@ static bool is_begin(const HtSource *s, const HtSourceRange *r, uint64_t at)
 }
 
 /*
- * Mappings that madvise() split are joined to one range. In anonymous memory,
- * a guest's RAM may also begin where the second mapping does.
+ * If madvise() splits a mapping, its parts are joined to one range. If the
+ * memory is anonymous, a guest's RAM may also begin where the second part does.
  */
 static void test_joined(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: plan the changes to QEMU's command line: kernel's words
+ * hypertrace record: plan how the kernel gets the words that start its ring
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "record/plan-words.h"
 
 #define MIB             (UINT64_C(1) << 20)
-/* Minimum size of the main trace buffer for each processor */
+/* Minimum size of each processor's part of the main trace buffer, in KiB */
 #define MAIN_KIB_MIN    64u
 /* COMMAND_LINE_SIZE of x86 and arm64, its NUL included */
 #define COMMAND_LINE    2048

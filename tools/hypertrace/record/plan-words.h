@@ -11,7 +11,7 @@
 /** ht_plan_machine() - get the machine's type; "" if QEMU has no default */
 const char *ht_plan_machine(const HtQemu *q);
 
-/** ht_plan_is_known() - whether the machine's memory may be changed */
+/** ht_plan_is_known() - whether the plan may change this type of machine */
 bool ht_plan_is_known(const HtQemu *q);
 
 /**
@@ -25,11 +25,14 @@ bool ht_plan_is_known(const HtQemu *q);
 char *ht_plan_descriptor(const HtQemu *q, int fd);
 
 /**
- * ht_plan_words() - plan how the kernel gets its words
- * @p: filled in
- * @q: the command line; changed
+ * ht_plan_words() - plan how the kernel gets the words that start its ring
+ * @p: set to the words, the way to the kernel's command line, and the image
+ * @q: QEMU's command line; the words are added to it if that is the way
  * @options: options of the user
- * @error: set if the kernel's image does not exist
+ * @error: set if the kernel's image does not exist; if another program starts
+ *         QEMU, this is no error
+ *
+ * Return: false if @error is set
  */
 bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *options,
                    GError **error);

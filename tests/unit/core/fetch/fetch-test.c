@@ -60,7 +60,7 @@ static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
 
 typedef struct Outcome {
     GByteArray *bytes;
-    /* bytes read of the line that only the host writes */
+    /* number of bytes that the host read of the line that only it writes */
     size_t host_line;
 } Outcome;
 
@@ -176,8 +176,9 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         corrupt(rand, &r);
         fetch_watch(&control->guest.lost, sizeof(control->guest.lost), false);
         /*
-         * In mode overwrite, do not watch head and opening: the host must read
-         * both again, to discard its copy if they changed.
+         * With @flip, a watched byte changes after it was read.  In mode
+         * overwrite, the host must read head and opening again after copying,
+         * and discard its copy if they changed.  So do not watch them then.
          */
         if (!r.overwrite) {
             fetch_watch(&control->guest.head, sizeof(uint64_t), false);
