@@ -103,7 +103,8 @@ def test_flat_out(tmp_path, session, channel):
     assert all(k["checked"] for k in classes)
 
 
-# If every part waits for the next one, nothing is discarded anywhere.
+# If ht-bench waits for the ring, and QEMU for LTTng's buffers, no event is
+# discarded.
 def test_lossless(tmp_path, session, channel):
     s = session(events=["ht0:*"], blocking=True, subbuf_size="256k",
                 num_subbuf=4)
@@ -225,7 +226,7 @@ def test_session_later(tmp_path, session):
             + i["lttng_discarded"]) == json.loads(m[1])["sent"] == EVENTS
 
 
-# A VM older than its user's first session daemon registers with that daemon.
+# If the first session daemon starts after the VM, QEMU registers with it.
 def test_daemon_later(tmp_path, monkeypatch):
     if os.geteuid() == 0:
         pytest.skip("LTTng wakes programs of the daemon's own user, and"

@@ -113,7 +113,7 @@ class Follower:
         return self
 
     def look(self):
-        """Poll, so that all committed events are read."""
+        """Make the follower poll now, so that it reads all committed events."""
         self.process.stdin.write("look\n")
         self.process.stdin.flush()
         assert self.process.stdout.readline() == "looked\n"
@@ -127,7 +127,7 @@ class Follower:
         return seen
 
     def close(self):
-        """End it if a failed test has not done so."""
+        """End the follower if a failed test has not ended it."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
@@ -144,7 +144,7 @@ def shared(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setenv("HT_QEMU_L", "")       # this QEMU has its own firmware
     ring = Ring(tmp_path_factory.mktemp("ring"))
-    # started before the kernel makes its ring
+    # this follower starts before the kernel makes its ring
     ring.boot = ring.follow(500)
     ring.up()
     yield ring
@@ -195,7 +195,7 @@ def test_boot(shared):
 @one_guest
 @pytest.mark.parametrize("poll_us", [500, 20000, 300000])
 def test_wraps(shared, poll_us):
-    """The ring wraps; losses are reported."""
+    """The ring wraps while it is followed: the follower reports its losses."""
     first = poll_us * 1000
     seen, total = phase(
         shared, f"marks {first} {first + 500}; wrap; "

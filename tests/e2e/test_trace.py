@@ -77,7 +77,8 @@ def accounted(streams):
 
 def test_ordinary_life(channel, tmp_path):
     """Programs that fork, exec, close all descriptors or emit in signal
-    handlers.  With HYPERTRACE_STAMPS=8 up to 8 events have the same date."""
+    handlers.  With HYPERTRACE_STAMPS=8 the library reads the clock for every
+    8th event only, so at least 8 consecutive events have equal dates."""
     counts, found = run(tmp_path, channel, [
         "ht-tracetest fork 500", "HYPERTRACE_STAMPS=8 ht-tracetest exec 500",
         "ht-tracetest closed 500", "ht-tracetest signal 20000"])
@@ -207,8 +208,8 @@ wait $!
 
 
 def test_suspend(channel, tmp_path):
-    """A program records again after a suspend.  One processor: an emulated
-    second one sometimes did not answer the first after that."""
+    """A program records again after a suspend.  The guest has one
+    processor, because an emulated second one sometimes hung after a suspend."""
     with VM(devices=[{"channel": channel}], job=SUSPEND_JOB, cpus=1,
             packed=True, workdir=tmp_path / "vm") as vm:
         vm.out.expect("^under way", 60)

@@ -203,7 +203,8 @@ def test_trace_compass(tmp_path):
                       "backend_options": {"lttng-kernel": "on"}}],
             job=JOB, files=sources_module() | kyber(tmp_path),
             args=["-uuid", UUID],
-            # code is patched while it runs: see docs/kernel-tracing.md
+            # one thread for all vCPUs, because the kernel patches running
+            # code: see docs/kernel-tracing.md
             accel="tcg-single", workdir=tmp_path / "vm") as vm:
         vm.out.expect("^done", 120)
         counted = stats(vm)

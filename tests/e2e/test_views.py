@@ -20,7 +20,7 @@ import perfetto_text
 
 TOP = Path(__file__).resolve().parents[2]
 
-# The output at the end must not be recorded while it is printed.
+# Recording ends before the output, which else would record itself.
 JOB = """
 trace=/sys/kernel/tracing/instances/boot_map
 i=0
@@ -85,7 +85,7 @@ def guest(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(guest):
-    """Each event as JSON, and whether it is in the largest segment"""
+    """(all events, the events of the clock's largest segment)"""
     out = [json.loads(line) for line in
            run("report", "--json", guest[0]).splitlines()]
     sizes = collections.Counter(e["segment"] for e in out)
@@ -399,7 +399,8 @@ def test_speedscope(guest, tmp_path):
 
 
 def test_put_together(guest, report):
-    """Commands that pair events agree with commands that list events"""
+    """The sums of top, flame, latency and last agree with the list of
+    report."""
     rec = guest[0]
     events = report[0]
     top = json.loads(run("top", "--json", rec))

@@ -35,7 +35,7 @@ sleep 1000
 
 
 class Guest(FlightGuest):
-    """QEMU, and a watch that finds it"""
+    """A QEMU, and a `hypertrace watch` that finds that QEMU"""
 
     def __init__(self, tmp, name="vm1"):
         self.tmp, self.env, self.talk = tmp, os.environ, None
