@@ -94,6 +94,32 @@ static void test_file_place(void)
     close(fd);
 }
 
+/*
+ * A page that cannot be read fails the read with EIO, and not with ESRCH, which
+ * would end the search of all memory. Only this test proves it.
+ */
+static void test_short_read(void)
+{
+    uint8_t *room = make_room(), *buf = g_malloc(2 * MIB);
+    int fd = make_file(SIZE);
+    g_autoptr(HtSource) s = NULL;
+    const HtSourceRange *r;
+
+    g_assert_true(mmap(room, SIZE, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_FIXED, fd, 0) == room);
+    g_assert_cmpint(ftruncate(fd, 9 * MIB), ==, 0);
+    s = read_self(NULL);
+    r = range_at(s, room);
+    g_assert_nonnull(r);
+    g_assert_cmpint(s->mem.read(s->mem.opaque, r->at + 8 * MIB, buf, MIB), ==,
+                    0);
+    g_assert_cmpint(s->mem.read(s->mem.opaque, r->at + 8 * MIB, buf, 2 * MIB),
+                    ==, -EIO);
+    munmap(room, SIZE);
+    close(fd);
+    g_free(buf);
+}
+
 static void test_anonymous_place(void)
 {
     uint8_t *room = make_room(), *p = room + 4096;
@@ -350,6 +376,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/source/file-place", test_file_place);
     g_test_add_func("/source/anonymous-place", test_anonymous_place);
+    g_test_add_func("/source/short-read", test_short_read);
     g_test_add_func("/source/same", test_same);
     g_test_add_func("/source/joined", test_joined);
     g_test_add_func("/source/nodes", test_nodes);

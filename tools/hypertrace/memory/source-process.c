@@ -55,12 +55,13 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
         do {
             n = pread(s->fd, to, part, r->from + offset - r->at);
         } while (n < 0 && errno == EINTR);
-        if (n != (ssize_t)part) {
+        /* A read ends early at a page that cannot be read. */
+        if (n <= 0) {
             return n < 0 ? -errno : -ESRCH;     /* the process has ended */
         }
-        to += part;
-        offset += part;
-        len -= part;
+        to += n;
+        offset += n;
+        len -= n;
     }
     return 0;
 }
