@@ -669,6 +669,7 @@ static int run(HtRecord *r, char **argv, const char *guest,
     }
     if (dir) {
         rmdir(dir);     /* fails if something was recorded */
+        r->dir = NULL;  /* a repeated run has a folder of its own */
     }
     return status;
 }
