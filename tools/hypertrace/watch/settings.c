@@ -136,21 +136,30 @@ static bool check_keys(GKeyFile *file, const char *group,
     return true;
 }
 
-static char **get_list(GKeyFile *file, const char *group, const char *key)
+/*
+ * Get a list, or NULL if it is not given. An empty list is refused: without a
+ * list, all users are meant.
+ */
+static bool get_list(GKeyFile *file, const char *group, const char *key,
+                     char ***list, GError **error)
 {
-    char **list = g_key_file_get_string_list(file, group, key, NULL, NULL);
-
-    if (list && !*list) {
-        g_clear_pointer(&list, g_strfreev);
+    *list = g_key_file_get_string_list(file, group, key, NULL, NULL);
+    if (!g_key_file_has_key(file, group, key, NULL) ||
+        (*list && **list && !g_strv_contains((const char * const *)*list,
+                                             ""))) {
+        return true;
     }
-    return list;
+    return refuse(error, group, key, "", strcmp(key, "user") ?
+                  "one or more patterns, as web*;db*" :
+                  "one or more users, as alice;bob; leave it out for all "
+                  "users");
 }
 
 /* A group "vm PATTERN" is a rule. */
 static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
                       const HtWatchRule *model, GError **error)
 {
-    g_auto(GStrv) users = get_list(file, group, "user");
+    g_auto(GStrv) users = NULL;
     HtWatchRule r = *model;
 
     if (!g_str_has_prefix(group, RULE) || !group[strlen(RULE)]) {
@@ -161,6 +170,7 @@ static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
     }
     return check_keys(file, group, rule_keys, error) &&
            get_recorder(file, group, &r, error) &&
+           get_list(file, group, "user", &users, error) &&
            add_rules(s, &r, group, group + strlen(RULE), users, error);
 }
 
@@ -168,10 +178,13 @@ static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
 static bool add_names(HtWatchSettings *s, GKeyFile *file,
                       const HtWatchRule *model, GError **error)
 {
-    g_auto(GStrv) names = get_list(file, GROUP, "name");
-    g_auto(GStrv) users = get_list(file, GROUP, "user");
+    g_auto(GStrv) names = NULL, users = NULL;
     unsigned i;
 
+    if (!get_list(file, GROUP, "name", &names, error) ||
+        !get_list(file, GROUP, "user", &users, error)) {
+        return false;
+    }
     for (i = 0; names && names[i]; i++) {
         if (!add_rules(s, model, GROUP, names[i], users, error)) {
             return false;
