@@ -25,6 +25,53 @@
 /* Maximum nesting: kernel in EFI program in unified image, and one more */
 #define DEPTH_MAX           4u
 
+bool ht_image_load(const char *path, char **data, size_t *size, GError **error)
+{
+    /* A FIFO must not block, and a terminal not become this process's own. */
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    g_autofree char *copy = NULL;
+    int code = errno;
+    struct stat st;
+    size_t len = 0;
+    ssize_t n = 1;
+
+    if (fd >= 0 && fstat(fd, &st)) {
+        code = errno;
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
+                    "cannot open %s: %s", path, g_strerror(code));
+        return false;
+    }
+    if (!S_ISREG(st.st_mode) || st.st_size > HT_IMAGE_FILE_MAX) {
+        close(fd);
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s is no kernel: "
+                    "a kernel is a regular file of at most %u MiB", path,
+                    HT_IMAGE_FILE_MAX >> 20);
+        return false;
+    }
+    copy = g_malloc(st.st_size + 1);
+    while (len < (size_t)st.st_size && n) {
+        n = read(fd, copy + len, st.st_size - len);
+        if (n < 0 && errno != EINTR) {
+            code = errno;
+            break;
+        }
+        len += n > 0 ? n : 0;
+    }
+    close(fd);
+    if (n < 0) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
+                    "cannot read %s: %s", path, g_strerror(code));
+        return false;
+    }
+    *data = g_steal_pointer(&copy);
+    *size = len;
+    return true;
+}
+
 const char *ht_machine_name(HtMachine machine)
 {
     switch (machine) {

@@ -199,7 +199,7 @@ HtKernelImage *ht_kernel_image_open(const char *path, GError **error)
     HtKernelImage *image;
     size_t size;
 
-    if (!g_file_get_contents(path, &data, &size, error)) {
+    if (!ht_image_load(path, &data, &size, error)) {
         return NULL;
     }
     image = ht_kernel_image_parse(data, size, error);

@@ -49,6 +49,20 @@ typedef struct HtImage {
 } HtImage;
 
 /**
+ * ht_image_load: copy a kernel's file
+ * @path: the file: regular, and of at most HT_IMAGE_FILE_MAX bytes
+ * @data: set to its content, for g_free()
+ * @size: set to the number of bytes
+ * @error: set on failure
+ *
+ * Another user may choose or replace the file: a FIFO or a device is refused
+ * and does not block.
+ *
+ * Returns: false with @error set
+ */
+bool ht_image_load(const char *path, char **data, size_t *size, GError **error);
+
+/**
  * ht_image_identify: identify a kernel's file
  * @data: content of the file
  * @size: size of @data in bytes

@@ -10,6 +10,9 @@
 #include "kernel-make.h"
 #include <elf.h>
 #include <glob.h>
+#include <glib/gstdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #ifdef HT_HAVE_LIBBPF
 #include <bpf/btf.h>
 #endif
@@ -154,6 +157,36 @@ static void test_refused(void)
         g_assert_null(ht_kernel_image_parse(bytes, sizeof(bytes), &error));
         g_assert_nonnull(error);
     }
+}
+
+/*
+ * Promise: another user's FIFO, device or huge file in place of a kernel is
+ * refused at once.
+ */
+static void test_files(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("ht-images-XXXXXX", NULL);
+    g_autofree char *fifo = g_build_filename(dir, "fifo", NULL);
+    g_autofree char *huge = g_build_filename(dir, "huge", NULL);
+    g_autofree char *link = g_build_filename(dir, "link", NULL);
+    const char *paths[] = { fifo, huge, link, dir, "/dev/zero" };
+    unsigned i;
+
+    g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
+    g_assert_true(g_file_set_contents(huge, "", 0, NULL));
+    g_assert_cmpint(truncate(huge, (off_t)HT_IMAGE_FILE_MAX + 1), ==, 0);
+    g_assert_cmpint(symlink("/dev/zero", link), ==, 0);
+    for (i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autoptr(GError) error = NULL;
+
+        g_assert_null(ht_kernel_image_open(paths[i], &error));
+        g_assert_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL);
+        g_assert_nonnull(strstr(error->message, "a regular file"));
+    }
+    unlink(fifo);
+    unlink(huge);
+    unlink(link);
+    rmdir(dir);
 }
 
 static const HtKernelImage *open_kernel(const char *path)
@@ -304,6 +337,7 @@ int main(int argc, char **argv)
     kernels = argc > 1 ? argv + 1 : cached_kernels();
     g_test_add_func("/images/formats", test_formats);
     g_test_add_func("/images/refused", test_refused);
+    g_test_add_func("/images/files", test_files);
     g_test_add_func("/images/kernels", test_kernels);
 #ifdef HT_HAVE_LIBBPF
     g_test_add_func("/images/oracle", test_oracle);

@@ -177,7 +177,7 @@ bool ht_image_read(const char *path, HtImage *image, GBytes **content,
     size_t size;
 
     /* Copy the file: it may be changed or replaced while it is used. */
-    if (!g_file_get_contents(path, &data, &size, error)) {
+    if (!ht_image_load(path, &data, &size, error)) {
         g_prefix_error(error, "the kernel: ");
         return false;
     }
