@@ -12,6 +12,9 @@
 #define INFO            "OSRELEASE="
 /* Maximum number of VMCOREINFO pages tried; only a hostile guest has more */
 #define FOUND_MAX       16u
+/* Maximum number of copies, each of up to HT_SCAN_KERNEL_MAX bytes */
+#define COPIES_MAX      32u
+#define ARM64_MAGIC     0x38u           /* "ARM\x64", from _text on */
 #define X86_LINK        UINT64_C(0xffffffff80000000)
 #define X86_ALIGN       (UINT64_C(2) << 20)
 #define ARM64_HEAD      (UINT64_C(64) << 10)
@@ -23,6 +26,7 @@ struct HtKernelScan {
     uint8_t *slice;
     GPtrArray *found;           /* HtGuestKernel */
     unsigned texts;             /* number of VMCOREINFO texts tried */
+    unsigned copies;            /* number of copies made */
     /* Error of the last image that was read where such a text says it is */
     GError *why;
 };
@@ -124,6 +128,28 @@ static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
     return g_bytes_new_take(copy, size);
 }
 
+/*
+ * Check the page at _text before a copy: it was written, and on arm64 it has the
+ * header of an image.
+ */
+static bool may_be_text(const HtKernelScan *s, const Place *p, uint64_t offset)
+{
+    static const uint8_t none[PAGE];
+    const HtFtMem *mem = s->mem.mem;
+    uint64_t data = offset;
+    uint8_t page[PAGE];
+
+    if (mem->size - offset < PAGE ||
+        (mem->next && (!mem->next(mem->opaque, offset, &data) ||
+                       data >= offset + PAGE)) ||
+        ht_ft_mem_copy(mem, offset, page, PAGE)) {
+        return false;
+    }
+    return p->machine == HT_MACHINE_AARCH64 ?
+           !memcmp(page + ARM64_MAGIC, "ARM\x64", 4) :
+           memcmp(page, none, PAGE) != 0;
+}
+
 /* Test whether the kernel is at an offset of the memory; if so, keep it */
 static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
 {
@@ -132,9 +158,11 @@ static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
     HtGuestKernel *k;
     uint64_t size;
 
-    if (offset >= s->mem.mem->size || offset % PAGE) {
+    if (offset >= s->mem.mem->size || offset % PAGE ||
+        s->copies >= COPIES_MAX || !may_be_text(s, p, offset)) {
         return false;
     }
+    s->copies++;
     size = MIN(HT_SCAN_KERNEL_MAX, s->mem.mem->size - offset);
     bytes = copy_kernel(s, offset, size);
     g_clear_error(&s->why);

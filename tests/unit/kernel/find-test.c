@@ -440,6 +440,29 @@ static void test_scan(void)
     km_kernel_free(&kernel);
 }
 
+/*
+ * Promise: texts that name places without a kernel cost no copy each, however
+ * many there are.
+ */
+static void test_scan_cost(void)
+{
+    g_autoptr(HtKernelScan) s = NULL;
+    unsigned i;
+    Ram ram;
+
+    ram_init(&ram, SIZE);
+    for (i = 0; i < 40; i++) {
+        g_snprintf((char *)ram.bytes + (1 + i) * PAGE, PAGE,
+                   "OSRELEASE=1\nSYMBOL(_stext)=ffffffff81000000\n"
+                   "NUMBER(phys_base)=%d\n", (int)(i * MIB) - (8 << 20));
+    }
+    ram.reads = 0;
+    s = ht_kernel_scan_new(&ram.guest);
+    g_assert_cmpint(ht_kernel_scan_step(s, 0), ==, 1);
+    g_assert_cmpuint(ram.reads, <, 2 * SIZE / MIB + 100);
+    ram_free(&ram);
+}
+
 /* Promise: a pointer that changes while it is read is never returned. */
 static void test_torn(void)
 {
@@ -501,6 +524,7 @@ int main(int argc, char **argv)
     g_test_add_func("/find/hole", test_hole);
     g_test_add_func("/find/pages", test_pages);
     g_test_add_func("/find/scan", test_scan);
+    g_test_add_func("/find/scan-cost", test_scan_cost);
     g_test_add_func("/find/torn", test_torn);
     g_test_add_func("/find/copy", test_copy);
     return g_test_run();

@@ -219,6 +219,7 @@ void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf)
     k->bytes = g_byte_array_new();
     g_byte_array_set_size(k->bytes, AT_TABLES);
     memset(k->bytes->data, 0, k->bytes->len);
+    k->bytes->data[0] = 0xfc;   /* code, as the scan expects at _text */
     memcpy(k->bytes->data + AT_BANNER, banner, sizeof(banner));
     ht_put_le64(k->bytes->data + AT_TABLE, KM_TEXT + AT_READ);
     km_kallsyms(k->bytes, symbols, KM_5_10, KM_TEXT);
