@@ -22,8 +22,7 @@ static bool fail(GError **error, const char *what, const char *path)
     return false;
 }
 
-/* Test for the name of a file of a recording. */
-static bool is_ours(const char *name)
+bool ht_flight_dir_is_file(const char *name)
 {
     static const char * const names[] = {
         "info", "formats", "kallsyms", "log", NULL
@@ -49,7 +48,7 @@ void ht_flight_dir_remove(int dir, const char *name)
         return;
     }
     while ((e = readdir(d))) {
-        if (is_ours(e->d_name)) {
+        if (ht_flight_dir_is_file(e->d_name)) {
             unlinkat(dirfd(d), e->d_name, 0);
         }
     }

@@ -76,6 +76,9 @@ char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,
  */
 uint64_t ht_flight_dir_number(const char *name);
 
+/** ht_flight_dir_is_file() - whether a file of a recording has such a name */
+bool ht_flight_dir_is_file(const char *name);
+
 /**
  * ht_flight_dir_remove() - remove a recording
  * @dir: descriptor of the folder

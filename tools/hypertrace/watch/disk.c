@@ -22,8 +22,9 @@
  * is older than all others. In seconds
  */
 #define FUTURE      (INT64_C(1) << 40)
-/* Limit for entries of a folder, which its user can create */
-#define ENTRIES_MAX 100000
+/* Maximum number of users, and of all entries of a user, who can create them */
+#define USERS_MAX   10000
+#define ENTRIES_MAX 50000
 
 typedef struct Recording {
     char *vm;                   /* as "alice/web1" */
@@ -33,6 +34,13 @@ typedef struct Recording {
     uint64_t bytes;
     bool newest;                /* the virtual machine has no newer one */
 } Recording;
+
+/* The recordings of a user, and the next one that may be removed */
+typedef struct User {
+    GPtrArray *all;             /* Recording, the oldest first */
+    uint64_t sum;
+    unsigned next;
+} User;
 
 static void free_recording(void *opaque)
 {
@@ -92,8 +100,12 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
     bool made = !mkdirat(dir, name, 0700);
     int fd = open_folder(dir, name);
     struct stat st;
-    bool ok = fd >= 0 && (!made || !fchown(fd, uid, gid)) && !fstat(fd, &st);
+    bool ok = fd >= 0 && !fstat(fd, &st);
 
+    /* A watch that was killed may have left the folder without its owner. */
+    if (ok && (made || (st.st_uid == geteuid() && uid != geteuid()))) {
+        ok = !fchown(fd, uid, gid) && !fstat(fd, &st);
+    }
     if (!ok) {
         fail(error, "make the directory", name);
     } else if (st.st_uid != uid) {
@@ -107,17 +119,21 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
     return ok ? g_steal_pointer(&name) : NULL;
 }
 
-/* Call @each for each entry of a folder. */
-static void for_each(int fd, void (*each)(int fd, const char *name, void *),
+/*
+ * Call @each for each entry of a folder, and subtract their number from @left,
+ * which is 0 if there are too many.
+ */
+static void for_each(int fd, unsigned *left,
+                     void (*each)(int fd, const char *name, void *),
                      void *opaque)
 {
     int copy = open_folder(fd, ".");
     DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
-    unsigned n = 0;
     struct dirent *e;
 
-    while (d && n++ < ENTRIES_MAX && (e = readdir(d))) {
+    while (d && *left && (e = readdir(d))) {
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) {
+            --*left;
             each(fd, e->d_name, opaque);
         }
     }
@@ -128,37 +144,50 @@ static void for_each(int fd, void (*each)(int fd, const char *name, void *),
     }
 }
 
+/* A walk through the folder of a user */
+typedef struct Walk {
+    GPtrArray *all;             /* Recording */
+    const char *prefix;         /* path of the folder */
+    uid_t uid;
+    unsigned *left;             /* number of entries that may follow */
+    uint64_t bytes;
+} Walk;
+
+/*
+ * Add the size of a recording's file. A file of another user, or one with
+ * another name elsewhere, would not be freed by its removal.
+ */
 static void add_size(int fd, const char *name, void *opaque)
 {
+    Walk *w = opaque;
     struct stat st;
 
-    if (!fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW)) {
-        *(uint64_t *)opaque += (uint64_t)st.st_blocks * 512;
+    if (ht_flight_dir_is_file(name) &&
+        !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+        st.st_uid == w->uid && st.st_nlink == 1) {
+        w->bytes += (uint64_t)st.st_blocks * 512;
     }
 }
 
-/* The list of one virtual machine's recordings, and the machine's name */
-typedef struct Listing {
-    GPtrArray *all;
-    const char *prefix;
-} Listing;
-
 static void add_recording(int fd, const char *name, void *opaque)
 {
-    Listing *l = opaque;
+    Walk *w = opaque;
     int64_t now = g_get_real_time() / G_USEC_PER_SEC;
     int sub = ht_flight_dir_number(name) ? open_folder(fd, name) : -1;
     struct stat st;
 
     if (sub >= 0 && !fstat(sub, &st)) {
+        Walk files = *w;
         Recording *r = g_new0(Recording, 1);
 
-        r->vm = g_strdup(l->prefix);
+        files.bytes = 0;
+        for_each(sub, w->left, add_size, &files);
+        r->vm = g_strdup(w->prefix);
         r->name = g_strdup(name);
         r->number = ht_flight_dir_number(name);
         r->time = st.st_mtim.tv_sec - (st.st_mtim.tv_sec > now ? FUTURE : 0);
-        for_each(sub, add_size, &r->bytes);
-        g_ptr_array_add(l->all, r);
+        r->bytes = files.bytes;
+        g_ptr_array_add(w->all, r);
     }
     if (sub >= 0) {
         close(sub);
@@ -188,17 +217,19 @@ static int by_time(const void *a, const void *b)
  */
 static void add_vm(int fd, const char *name, void *opaque)
 {
-    const Listing *l = opaque;
-    g_autofree char *path = g_build_filename(l->prefix, name, NULL);
+    const Walk *w = opaque;
+    g_autofree char *path = g_build_filename(w->prefix, name, NULL);
     g_autoptr(GPtrArray) own = g_ptr_array_new();
-    Listing of_vm = { .all = own, .prefix = path };
+    Walk of_vm = *w;
     int sub = *name == '.' ? -1 : open_folder(fd, name);
     unsigned i;
 
     if (sub < 0) {
         return;
     }
-    for_each(sub, add_recording, &of_vm);
+    of_vm.all = own;
+    of_vm.prefix = path;
+    for_each(sub, w->left, add_recording, &of_vm);
     close(sub);
     g_ptr_array_sort(own, by_number);
     for (i = 0; i < own->len; i++) {
@@ -208,19 +239,63 @@ static void add_vm(int fd, const char *name, void *opaque)
             r->time = MAX(r->time, ((Recording *)own->pdata[i - 1])->time);
         }
         r->newest = i + 1 == own->len;
-        g_ptr_array_add(l->all, r);
+        g_ptr_array_add(w->all, r);
     }
+}
+
+static void free_user(void *opaque)
+{
+    User *u = opaque;
+
+    g_ptr_array_free(u->all, true);
+    g_free(u);
+}
+
+/* Return: true the first time */
+static bool is_new_crowd(const char *user)
+{
+    static GHashTable *told;
+
+    if (!told) {
+        told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    }
+    return g_hash_table_add(told, g_strdup(user));
 }
 
 static void add_user(int fd, const char *name, void *opaque)
 {
-    Listing l = { .all = opaque, .prefix = name };
     int sub = *name == '.' ? -1 : open_folder(fd, name);
+    unsigned left = ENTRIES_MAX, i;
+    Walk w = { .prefix = name, .left = &left };
+    struct stat st;
+    User *u;
 
-    if (sub >= 0) {
-        for_each(sub, add_vm, &l);
-        close(sub);
+    if (sub < 0 || fstat(sub, &st)) {
+        if (sub >= 0) {
+            close(sub);
+        }
+        return;
     }
+    u = g_new0(User, 1);
+    u->all = g_ptr_array_new_with_free_func(free_recording);
+    w.all = u->all;
+    w.uid = st.st_uid;
+    for_each(sub, &left, add_vm, &w);
+    close(sub);
+    if (!left) {
+        if (is_new_crowd(name)) {
+            ht_error("%s: recordings of this user are neither counted nor "
+                     "removed: the directory has more than %u files", name,
+                     ENTRIES_MAX - 1);
+        }
+        free_user(u);
+        return;
+    }
+    g_ptr_array_sort(u->all, by_time);
+    for (i = 0; i < u->all->len; i++) {
+        u->sum += ((Recording *)u->all->pdata[i])->bytes;
+    }
+    g_ptr_array_add(opaque, u);
 }
 
 static uint64_t available(int dir)
@@ -236,7 +311,7 @@ bool ht_watch_disk_is_full(int dir, uint64_t reserve)
     return available(dir) < reserve;
 }
 
-static bool remove_recording(int dir, const Recording *r, const char *why)
+static void remove_recording(int dir, const Recording *r, const char *why)
 {
     g_auto(GStrv) parts = g_strsplit(r->vm, "/", 2);
     g_autoptr(GString) text = g_string_new(NULL);
@@ -262,32 +337,64 @@ static bool remove_recording(int dir, const Recording *r, const char *why)
         ht_notice("%s: removed the recording %s, %.1f MB: %s", text->str,
                   r->name, r->bytes / 1e6, why);
     }
-    return ok;
+}
+
+/*
+ * Get the next recording of a user. While there are not too many, the newest
+ * ones stay.
+ */
+static const Recording *next_of(User *u, bool many)
+{
+    while (!many && u->next < u->all->len &&
+           ((Recording *)u->all->pdata[u->next])->newest) {
+        u->next++;
+    }
+    return u->next < u->all->len ? u->all->pdata[u->next] : NULL;
+}
+
+/* Find the user with the most bytes, who is the first to make room. */
+static User *largest(const GPtrArray *users, bool many)
+{
+    User *found = NULL;
+    unsigned i;
+
+    for (i = 0; i < users->len; i++) {
+        User *u = users->pdata[i];
+
+        if (next_of(u, many) && (!found || u->sum > found->sum)) {
+            found = u;
+        }
+    }
+    return found;
 }
 
 uint64_t ht_watch_disk_trim(int dir, uint64_t max, uint64_t reserve)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_recording);
+    g_autoptr(GPtrArray) users = g_ptr_array_new_with_free_func(free_user);
     uint64_t sum = 0, room = max > reserve ? max - reserve : 0;
-    unsigned i;
+    unsigned left = USERS_MAX, i;
 
-    for_each(dir, add_user, all);
-    g_ptr_array_sort(all, by_time);
-    for (i = 0; i < all->len; i++) {
-        sum += ((Recording *)all->pdata[i])->bytes;
+    for_each(dir, &left, add_user, users);
+    for (i = 0; i < users->len; i++) {
+        sum += ((User *)users->pdata[i])->sum;
     }
-    for (i = 0; i < all->len; i++) {
-        const Recording *r = all->pdata[i];
+    while (sum > room || available(dir) < reserve) {
         bool many = sum > room;
+        User *u = largest(users, many);
+        const Recording *r;
 
-        if (!many && available(dir) >= reserve) {
+        if (!u) {
             break;
         }
-        if ((many || !r->newest) &&
-            remove_recording(dir, r, many ? "all recordings together reach "
-                             "max-disk" : "the file system is full")) {
-            sum -= r->bytes;
-        }
+        r = u->all->pdata[u->next++];
+        remove_recording(dir, r, many ? "all recordings together reach "
+                         "max-disk" : "the file system is full");
+        /*
+         * A user can prevent the removal. Those bytes must not remove the
+         * recordings of others.
+         */
+        u->sum -= r->bytes;
+        sum -= r->bytes;
     }
     return sum;
 }

@@ -42,16 +42,21 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error);
 bool ht_watch_disk_is_full(int dir, uint64_t reserve);
 
 /**
- * ht_watch_disk_trim() - remove the oldest recordings
+ * ht_watch_disk_trim() - remove the oldest recordings of the largest users
  * @dir: from ht_watch_disk_open()
  * @max: maximum sum of their sizes in bytes
  * @reserve: bytes that must be free for the next recording: of @max, and of the
  *           file system
  *
+ * The user whose recordings have the most bytes makes room first, so that no
+ * user can displace the recordings of others who have less. A user with too many
+ * files is left out, which is printed once.
+ *
  * Prints a line for each. If the file system is full but @max is not reached,
  * the newest recording of each virtual machine is kept.
  *
- * Return: the sum of the sizes of the recordings that are left
+ * Return: the sum of the sizes of the recordings that are left, without those
+ * that could not be removed
  */
 uint64_t ht_watch_disk_trim(int dir, uint64_t max, uint64_t reserve);
 
