@@ -205,7 +205,7 @@ def test_owner(tmp_path):
             status = Path(f"/proc/{pid}/status").read_text()
             assert re.search(rf"^Uid:\t{uid}\t{uid}\t{uid}\t{uid}$", status,
                              re.M)
-            caps = int(re.search(r"^CapEff:\t(\w+)", status, re.M)[1], 16)
+            caps = int(re.search(r"^CapPrm:\t(\w+)", status, re.M)[1], 16)
             assert caps & ~(1 << 19) == 0       # CAP_SYS_PTRACE
         vm.kill()
         wait_for(lambda: any(r.endswith("-end") for r in w.recordings()),

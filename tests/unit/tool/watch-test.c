@@ -4,14 +4,17 @@
  *
  * Only this test proves that the oldest recordings are removed first and no
  * more than needed, whatever the host's clock did, and that files of users are
- * not touched.
+ * not touched, and that a hostile user cannot displace the recordings of others.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "cli/command.h"
 #include "record/flight-dir.h"
 #include "watch/disk.h"
+#include "watch/recorder.h"
 #include "watch/vms.h"
 
 #define KIB     1024u
@@ -266,6 +269,170 @@ static void test_links(void)
     remove_tree(other);
 }
 
+/*
+ * The user with the most bytes makes room: the only recording of another user
+ * stays, although it is the oldest. Files that are no part of a recording, or
+ * that have another name elsewhere, do not count.
+ */
+static void test_users(void)
+{
+    g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
+    g_autofree char *a = g_build_filename(top, "greedy", "a", NULL);
+    g_autofree char *b = g_build_filename(top, "modest", "b", NULL);
+    g_autofree char *linked = g_build_filename(b, "1-panic", "cpu1", NULL);
+    g_autofree char *target = g_build_filename(b, "target", NULL);
+    g_autofree char *panic = g_build_filename(b, "1-panic", NULL);
+    g_autoptr(GError) error = NULL;
+    uint64_t bytes = 0;
+    unsigned i;
+    int dir;
+
+    g_assert_cmpint(g_mkdir_with_parents(a, 0700), ==, 0);
+    g_assert_cmpint(g_mkdir_with_parents(b, 0700), ==, 0);
+    for (i = 1; i <= 3; i++) {
+        make_recording(a, i, 80, 100 * i);
+    }
+    make_recording(b, 1, 40, 1);
+    make_file(panic, "other", 400);
+    make_file(b, "target", 400);
+    g_assert_cmpint(link(target, linked), ==, 0);
+    dir = ht_watch_disk_open(top, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(ht_watch_disk_trim(dir, 130 * KIB, 10 * KIB), ==,
+                     120 * KIB);
+    g_assert_cmphex(numbers(a, &bytes), ==, 1 << 3);
+    g_assert_cmphex(numbers(b, &bytes), ==, 1 << 1);
+    close(dir);
+    remove_tree(top);
+}
+
+/* A user with too many files costs no more than a bounded walk. */
+static void test_crowd(void)
+{
+    g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
+    g_autofree char *a = g_build_filename(top, "crowd", "a", NULL);
+    g_autofree char *b = g_build_filename(top, "other", "b", NULL);
+    g_autoptr(GError) error = NULL;
+    uint64_t bytes = 0;
+    unsigned i;
+    int dir;
+
+    g_assert_cmpint(g_mkdir_with_parents(a, 0700), ==, 0);
+    g_assert_cmpint(g_mkdir_with_parents(b, 0700), ==, 0);
+    make_recording(a, 1, 40, 1);
+    make_recording(b, 1, 40, 2);
+    for (i = 0; i < 50000; i++) {
+        g_autofree char *path = g_strdup_printf("%s/%u", a, i);
+
+        g_assert_cmpint(symlink("x", path), ==, 0);
+    }
+    dir = ht_watch_disk_open(top, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(ht_watch_disk_trim(dir, UINT64_MAX, 1), ==, 40 * KIB);
+    g_assert_cmphex(numbers(a, &bytes), ==, 1 << 1);
+    close(dir);
+    remove_tree(top);
+}
+
+/* A folder that a killed watch left to root gets its owner. */
+static void test_owner(void)
+{
+    g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(top, "12345678", NULL);
+    g_autofree char *name = NULL;
+    g_autoptr(GError) error = NULL;
+    struct stat st;
+    int dir;
+
+    if (geteuid()) {
+        g_test_skip("only root has folders of other users");
+        return;
+    }
+    g_assert_cmpint(g_mkdir(path, 0700), ==, 0);
+    dir = ht_watch_disk_open(top, &error);
+    g_assert_no_error(error);
+    name = ht_watch_disk_user(dir, 12345678, 12345679, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(name, ==, "12345678");
+    g_assert_cmpint(stat(path, &st), ==, 0);
+    g_assert_cmpuint(st.st_uid, ==, 12345678);
+    g_assert_cmpuint(st.st_gid, ==, 12345679);
+    /* A folder of a third user is refused. */
+    g_assert_cmpint(chown(path, 12345680, 0), ==, 0);
+    g_assert_null(ht_watch_disk_user(dir, 12345678, 12345679, NULL));
+    close(dir);
+    remove_tree(top);
+}
+
+/* A guest chooses a part of the messages: only their begin counts. */
+static void test_messages(void)
+{
+    static const struct {
+        const char *text;
+        bool made;
+    } rows[] = {
+        { "panic: /d/u/vm/3-panic, 9 events", true },
+        { "io-error: /d/u/vm/12-io-error, 9 events", true },
+        { "panic: /d/u/vm/panic, 9 events", false },
+        { "panic: /d/u/vm2/3-panic, 9 events", false },
+        { "panic: /x/d/u/vm/3-panic, 9 events", false },
+        { "no recording (panic): /d/u/vm/3-panic", false },
+        { "removed the recording /d/u/vm/3-panic: full", false },
+        { "the guest says panic: /d/u/vm/3-panic", false },
+        { ": /d/u/vm/3-panic", false },
+        { "panic: ", false },
+        { "", false },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_test_message("%s", rows[i].text);
+        g_assert_cmpint(ht_watch_is_recording(rows[i].text, "/d/u/vm"), ==,
+                        rows[i].made);
+    }
+}
+
+/*
+ * The arguments of a process are read up to a limit, and a process whose ids
+ * differ, or that now runs another program, has no owner.
+ */
+static void test_process(void)
+{
+    g_autofree char *huge = g_strnfill(100 * KIB, 'x');
+    const char *argv[] = { "sh", "-c", "kill -STOP $$; exec sleep 1000", huge,
+                           huge, huge, NULL };
+    g_autoptr(HtProcess) p = NULL;
+    g_autofree char **args = NULL;
+    g_autoptr(GError) error = NULL;
+    HtProcessOwner o, later;
+    GPid pid;
+    int i;
+
+    g_assert_true(g_spawn_async(NULL, (char **)argv, NULL,
+                                G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD,
+                                NULL, NULL, &pid, &error));
+    g_assert_cmpint(waitpid(pid, NULL, WUNTRACED), ==, pid);
+    p = ht_process_new(pid, &error);
+    g_assert_no_error(error);
+    args = ht_process_args(p, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(g_strv_length(args), ==, 6);
+    g_assert_cmpstr(args[0], ==, "sh");
+    g_assert_cmpuint(strlen(args[4]), ==, 100 * KIB);
+    g_assert_cmpuint(strlen(args[5]), <, 100 * KIB);
+    g_assert_true(ht_process_owner(p, &o));
+    g_assert_cmpuint(o.uid, ==, getuid());
+    g_assert_true(ht_process_is_owner(p, &o));
+    kill(pid, SIGCONT);
+    for (i = 0; ht_process_is_owner(p, &o) && i < 60000; i++) {
+        g_usleep(1000);
+    }
+    g_assert_true(ht_process_owner(p, &later));
+    g_assert_cmpuint(later.inode, !=, o.inode);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -275,5 +442,10 @@ int main(int argc, char **argv)
     g_test_add_func("/watch/no-more", test_no_more);
     g_test_add_func("/watch/clock", test_clock);
     g_test_add_func("/watch/links", test_links);
+    g_test_add_func("/watch/users", test_users);
+    g_test_add_func("/watch/crowd", test_crowd);
+    g_test_add_func("/watch/owner", test_owner);
+    g_test_add_func("/watch/messages", test_messages);
+    g_test_add_func("/watch/process", test_process);
     return g_test_run();
 }

@@ -4,6 +4,7 @@
  */
 #include "hypertrace/base.h"
 #include <dirent.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sys/syscall.h>
 
@@ -11,6 +12,9 @@
 
 /* Maximum bytes of ht_process_read(). "maps" may have 65,530 lines. */
 #define TEXT_MAX (64u << 20)
+/* Limits of ht_process_args(): a process can make its arguments any text. */
+#define ARGS_BYTES  (256u << 10)
+#define ARGS_MAX    4096u
 
 void ht_process_close_others(const int *keep, unsigned n)
 {
@@ -108,41 +112,107 @@ bool ht_process_ended(const HtProcess *p)
     return poll(&poll_fd, 1, 0) > 0;
 }
 
+/*
+ * Put CAP_SYS_PTRACE into the effective set, or take it out. A recorder of
+ * watch has it in the permitted set only, so that no other open uses it.
+ *
+ * Return: true if the set was changed
+ */
+static bool set_ptrace(bool on)
+{
+    struct __user_cap_header_struct header = {
+        .version = _LINUX_CAPABILITY_VERSION_3,
+    };
+    struct __user_cap_data_struct data[2] = { 0 };
+    uint32_t bit = 1u << CAP_SYS_PTRACE;
+
+    if (syscall(SYS_capget, &header, data) || !(data[0].permitted & bit) ||
+        !(data[0].effective & bit) != on) {
+        return false;
+    }
+    data[0].effective ^= bit;
+    return !syscall(SYS_capset, &header, data);
+}
+
+static bool stat_program(const HtProcess *p, struct stat *st)
+{
+    bool raised = set_ptrace(true);
+    bool ok = !fstatat(p->dir, "exe", st, 0);
+
+    if (raised) {
+        set_ptrace(false);
+    }
+    return ok;
+}
+
 bool ht_process_owner(const HtProcess *p, HtProcessOwner *o)
 {
     g_autofree char *status = ht_process_read(p, "status", NULL, NULL);
     const char *parent = status ? strstr(status, "\nPPid:") : NULL;
     const char *user = status ? strstr(status, "\nUid:") : NULL;
     const char *group = status ? strstr(status, "\nGid:") : NULL;
+    uid_t u[4];
+    gid_t g[4];
+    struct stat st;
 
+    *o = (HtProcessOwner) { 0 };
     /* Read "status": the owner of the folder in /proc may be root. */
-    return parent && sscanf(parent, "\nPPid: %d", &o->parent) == 1 &&
-           user && sscanf(user, "\nUid: %u %u", &o->real, &o->uid) == 2 &&
-           group && sscanf(group, "\nGid: %*u %u", &o->gid) == 1;
+    if (!parent || sscanf(parent, "\nPPid: %d", &o->parent) != 1 ||
+        !user || sscanf(user, "\nUid: %u %u %u %u", &u[0], &u[1], &u[2],
+                        &u[3]) != 4 ||
+        !group || sscanf(group, "\nGid: %u %u %u %u", &g[0], &g[1], &g[2],
+                         &g[3]) != 4 ||
+        u[0] != u[1] || u[0] != u[2] || u[0] != u[3] ||
+        g[0] != g[1] || g[0] != g[2] || g[0] != g[3]) {
+        return false;
+    }
+    o->uid = u[0];
+    o->gid = g[0];
+    if (stat_program(p, &st)) {
+        o->dev = st.st_dev;
+        o->inode = st.st_ino;
+    }
+    return true;
+}
+
+bool ht_process_is_owner(const HtProcess *p, const HtProcessOwner *expected)
+{
+    HtProcessOwner o;
+
+    return ht_process_owner(p, &o) && o.uid == expected->uid &&
+           o.gid == expected->gid && o.dev == expected->dev &&
+           o.inode == expected->inode;
 }
 
 bool ht_process_is_ours(const HtProcess *p)
 {
     HtProcessOwner o;
 
-    return ht_process_owner(p, &o) && o.real == geteuid() &&
-           o.uid == geteuid();
+    return ht_process_owner(p, &o) && o.uid == geteuid();
 }
 
 int ht_process_open(const HtProcess *p, const char *name)
 {
-    return openat(p->dir, name, O_RDONLY | O_CLOEXEC);
+    bool raised = set_ptrace(true);
+    int fd = openat(p->dir, name, O_RDONLY | O_CLOEXEC), code = errno;
+
+    if (raised) {
+        set_ptrace(false);
+    }
+    errno = code;
+    return fd;
 }
 
-char *ht_process_read(const HtProcess *p, const char *name, size_t *size,
-                      GError **error)
+/* Read at least @limit bytes, or all; set @whole if these are all. */
+static GByteArray *read_text(const HtProcess *p, const char *name, size_t limit,
+                             bool *whole, GError **error)
 {
     g_autoptr(GByteArray) text = g_byte_array_new();
     int fd = ht_process_open(p, name), code = errno;
     char buf[16384];
     ssize_t n = fd < 0 ? -1 : 1;
 
-    while (fd >= 0 && n && text->len < TEXT_MAX) {
+    while (fd >= 0 && n && text->len < limit) {
         n = read(fd, buf, sizeof(buf));
         if (n < 0 && errno != EINTR) {
             code = errno;
@@ -154,11 +224,29 @@ char *ht_process_read(const HtProcess *p, const char *name, size_t *size,
     if (fd >= 0) {
         close(fd);
     }
-    if (n) {
-        code = n > 0 ? EFBIG : code;
+    *whole = !n;
+    if (n < 0) {
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
                     "cannot read %s of process %d: %s", name, (int)p->pid,
                     g_strerror(code));
+        return NULL;
+    }
+    return g_steal_pointer(&text);
+}
+
+char *ht_process_read(const HtProcess *p, const char *name, size_t *size,
+                      GError **error)
+{
+    bool whole;
+    g_autoptr(GByteArray) text = read_text(p, name, TEXT_MAX, &whole, error);
+
+    if (!text) {
+        return NULL;
+    }
+    if (!whole) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "%s of process %d has more than %u MiB", name, (int)p->pid,
+                    TEXT_MAX >> 20);
         return NULL;
     }
     if (size) {
@@ -166,4 +254,28 @@ char *ht_process_read(const HtProcess *p, const char *name, size_t *size,
     }
     g_byte_array_append(text, (const uint8_t *)"", 1);
     return (char *)g_byte_array_free(g_steal_pointer(&text), false);
+}
+
+char **ht_process_args(const HtProcess *p, GError **error)
+{
+    bool whole;
+    g_autoptr(GByteArray) text = read_text(p, "cmdline", ARGS_BYTES, &whole,
+                                           error);
+    size_t size, at, n = 0;
+    char **args, *copy;
+
+    if (!text) {
+        return NULL;
+    }
+    size = MIN(text->len, ARGS_BYTES);
+    /* One block holds the pointers and the text after them. */
+    args = g_malloc0((ARGS_MAX + 1) * sizeof(*args) + size + 1);
+    copy = (char *)(args + ARGS_MAX + 1);
+    if (size) {
+        memcpy(copy, text->data, size);
+    }
+    for (at = 0; at < size && n < ARGS_MAX; at += strlen(copy + at) + 1) {
+        args[n++] = copy + at;
+    }
+    return args;
 }

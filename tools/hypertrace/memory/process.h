@@ -13,15 +13,34 @@
 #include <sys/types.h>
 
 /**
+ * struct HtProcessOwner - parent, user and program of a process
+ * @parent: PID of the parent
+ * @uid: the user
+ * @gid: the group
+ * @dev: device of the program's file; 0 if this may not be read
+ * @inode: inode of the program's file; 0 if this may not be read
+ */
+typedef struct HtProcessOwner {
+    pid_t parent;
+    uid_t uid;
+    gid_t gid;
+    dev_t dev;
+    ino_t inode;
+} HtProcessOwner;
+
+/**
  * struct HtProcess - a process
  * @pid: its number
  * @pidfd: becomes readable when the process ends, also before its parent waits
  * @dir: descriptor of its folder in /proc
+ * @owner: user and program without which its memory must not be read, because
+ *         it can run another program at any time; or NULL
  */
 typedef struct HtProcess {
     pid_t pid;
     int pidfd;
     int dir;
+    const HtProcessOwner *owner;
 } HtProcess;
 
 /**
@@ -46,25 +65,21 @@ GArray *ht_process_children(void);
 bool ht_process_ended(const HtProcess *p);
 
 /**
- * struct HtProcessOwner - the parent and the user of a process
- * @parent: PID of the parent
- * @real: the real user
- * @uid: the effective user
- * @gid: the effective group
- */
-typedef struct HtProcessOwner {
-    pid_t parent;
-    uid_t real;
-    uid_t uid;
-    gid_t gid;
-} HtProcessOwner;
-
-/**
- * ht_process_owner() - get the parent and the user of a process
+ * ht_process_owner() - get the parent, the user and the program of a process
  * @p: the process
  * @o: set if true is returned
+ *
+ * Return: false if it cannot be read, or if the real, effective, saved and file
+ * system ids differ: the process has rights of several users
  */
 bool ht_process_owner(const HtProcess *p, HtProcessOwner *o);
+
+/**
+ * ht_process_is_owner() - whether user and program are the same as before
+ * @p: the process
+ * @expected: from ht_process_owner(); the parent is ignored
+ */
+bool ht_process_is_owner(const HtProcess *p, const HtProcessOwner *expected);
 
 /**
  * ht_process_close_others() - close the descriptors of this process
@@ -100,5 +115,18 @@ int ht_process_open(const HtProcess *p, const char *name);
  */
 char *ht_process_read(const HtProcess *p, const char *name, size_t *size,
                       GError **error);
+
+/**
+ * ht_process_args() - get the arguments of a process
+ * @p: the process
+ * @error: set on failure
+ *
+ * A process can make its arguments any text of any length: only the first
+ * 256 KiB and the first 4,096 arguments are read.
+ *
+ * Return: newly allocated, NULL after the last; g_free() frees all; NULL on
+ * failure
+ */
+char **ht_process_args(const HtProcess *p, GError **error);
 
 #endif

@@ -280,6 +280,17 @@ static HtSource *open_process(const HtProcess *process, char **maps,
         return NULL;
     }
     s->pagemap = ht_process_open(process, "pagemap");
+    /*
+     * The descriptors stay with the memory of the program that ran when they
+     * were opened. So it is enough to check afterwards that no other program
+     * ran by then.
+     */
+    if (process->owner && !ht_process_is_owner(process, process->owner)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,
+                    "process %d has another user or runs another program now",
+                    pid);
+        return NULL;
+    }
     s->mem.read = process_read;
     s->mem.next = process_next;
     s->mem.piece = ht_source_piece;

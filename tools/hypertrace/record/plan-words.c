@@ -358,12 +358,24 @@ bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o,
     return true;
 }
 
-bool ht_record_has_ring(char **argv)
+bool ht_record_has_ring(char **argv, bool files)
 {
-    g_autoptr(HtQemu) q = ht_qemu_parse(argv);
-    const char *append = q->is_qemu ? ht_opts_get(q->machine, "append") : NULL;
+    g_autoptr(GPtrArray) args = g_ptr_array_new();
+    g_autoptr(HtQemu) q = NULL;
+    const char *append;
     uint64_t at;
+    unsigned i;
 
+    for (i = 0; argv[i]; i++) {
+        if (!files && g_str_has_suffix(argv[i], "-readconfig") && argv[i + 1]) {
+            i++;
+        } else {
+            g_ptr_array_add(args, argv[i]);
+        }
+    }
+    g_ptr_array_add(args, NULL);
+    q = ht_qemu_parse((char **)args->pdata);
+    append = q->is_qemu ? ht_opts_get(q->machine, "append") : NULL;
     return append && ht_kernel_words_ring(append, &at);
 }
 

@@ -152,8 +152,9 @@ const char *ht_record_memory_name(HtRecordMemory memory);
 /**
  * ht_record_has_ring() - whether a command line asks for a boot-mapped ring
  * @argv: QEMU and its arguments; NULL after the last
+ * @files: read files that the command line names, as "-readconfig FILE"
  */
-bool ht_record_has_ring(char **argv);
+bool ht_record_has_ring(char **argv, bool files);
 
 /**
  * ht_record_kernel() - get the path of the kernel's image from a command line

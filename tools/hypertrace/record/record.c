@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/number.h"
 #include "hypertrace/memory.h"
 #include "model/patterns.h"
@@ -415,24 +416,6 @@ char *ht_record_default_dir(bool flight)
     return dir;
 }
 
-/* Get the arguments of the process; /proc separates them by NULs. */
-static char **process_args(const HtProcess *process, GError **error)
-{
-    size_t size, at;
-    g_autofree char *text = ht_process_read(process, "cmdline", &size, error);
-    GPtrArray *args;
-
-    if (!text) {
-        return NULL;
-    }
-    args = g_ptr_array_new();
-    for (at = 0; at < size; at += strlen(text + at) + 1) {
-        g_ptr_array_add(args, g_strdup(text + at));
-    }
-    g_ptr_array_add(args, NULL);
-    return (char **)g_ptr_array_free(args, false);
-}
-
 /* Convert a path that is relative to the process's working directory. */
 static char *process_path(const HtProcess *process, const char *path)
 {
@@ -689,8 +672,12 @@ static char *process_kernel(HtRecord *r, char **argv)
     }
     path = process_path(r->process, kernel);
     if (access(path, R_OK)) {
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        ht_escape_str(text, HT_ESCAPE_TERMINAL, kernel);
         fprintf(stderr, "hypertrace record: the kernel '%s' of the process's "
-                "command line cannot be read: give --kernel FILE\n", kernel);
+                "command line cannot be read: give --kernel FILE\n",
+                text->str);
         return NULL;
     }
     return g_steal_pointer(&path);
@@ -699,7 +686,7 @@ static char *process_kernel(HtRecord *r, char **argv)
 int ht_record_process(HtRecord *r)
 {
     g_autoptr(GError) error = NULL;
-    g_auto(GStrv) argv = NULL;
+    g_autofree char **argv = NULL;
     g_autofree char *image = NULL;
     HtTraceBuffer buffer;
     int status;
@@ -707,18 +694,19 @@ int ht_record_process(HtRecord *r)
     if (!r->process) {
         r->process = ht_process_new(r->pid, &error);
     }
-    argv = r->process ? process_args(r->process, &error) : NULL;
+    argv = r->process ? ht_process_args(r->process, &error) : NULL;
     if (!argv) {
         return ht_error("--pid: %s", error->message);
     }
     image = r->kernel_path ? g_strdup(r->kernel_path) :
-            process_kernel(r, argv);
+            r->memory_only ? NULL : process_kernel(r, argv);
     buffer = r->buffer;
     do {
         r->again = false;
         r->buffer = buffer;
         g_clear_pointer(&r->kernel, ht_kernel_free);
-        if (!choose_buffer(r, image, ht_record_has_ring(argv), &error)) {
+        if (!choose_buffer(r, image, ht_record_has_ring(argv, !r->memory_only),
+                           &error)) {
             return ht_error("%s", error->message);
         }
         get_kernel(r, image, NULL);

@@ -58,6 +58,8 @@ typedef enum HtTraceBuffer {
  * @wait_ns: with @process and without @plan: time to wait for the kernel and
  *           its events, after which the recording ends; 0: no limit
  * @lacking: an image was found, but without what @image must have
+ * @memory_only: open no file that the process's command line names: the process
+ *               may be hostile
  * @again: a recording without @image ended, because the image can be read now
  * @print: only print the command that would be run
  * @quiet: print only errors on standard error
@@ -89,6 +91,7 @@ typedef struct HtRecord {
     uint64_t for_ns;
     uint64_t wait_ns;
     bool lacking;
+    bool memory_only;
     bool again;
     bool print;
     bool quiet;

@@ -33,6 +33,7 @@
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
 /* Messages: their length, how many are remembered, and how many are printed */
 #define NO_RECORDING    "no recording"
+#define REMOVED         "removed the recording "
 #define LINE_BYTES      4096
 #define TOLD_MAX        64
 #define LINE_US         (10 * G_USEC_PER_SEC)
@@ -60,6 +61,7 @@ void ht_watch_recorder_free(HtWatchRecorder *r)
         }
         ht_watch_vm_free(r->vm);
         g_free(r->where);
+        g_free(r->path);
         g_string_free(r->line, true);
         g_hash_table_destroy(r->told);
         g_free(r);
@@ -68,7 +70,8 @@ void ht_watch_recorder_free(HtWatchRecorder *r)
 
 /*
  * Become the machine's user, without any right of root except the one to read
- * processes: Yama may forbid this to users. A kernel that refuses the right
+ * processes: Yama may forbid this to users. ht_process_open() makes the right
+ * effective for as long as it opens a file. A kernel that refuses the right
  * leaves the process without it.
  */
 static bool become(const HtProcessOwner *owner)
@@ -78,13 +81,11 @@ static bool become(const HtProcessOwner *owner)
     };
     struct __user_cap_data_struct none[2] = { 0 }, data[2] = { 0 };
 
-    if (owner->uid == geteuid()) {
-        return true;
-    }
-    data[0].effective = data[0].permitted = 1u << CAP_SYS_PTRACE;
-    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) || setgroups(0, NULL) ||
-        setresgid(owner->gid, owner->gid, owner->gid) ||
-        setresuid(owner->uid, owner->uid, owner->uid)) {
+    data[0].permitted = 1u << CAP_SYS_PTRACE;
+    if (owner->uid != geteuid() &&
+        (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) || setgroups(0, NULL) ||
+         setresgid(owner->gid, owner->gid, owner->gid) ||
+         setresuid(owner->uid, owner->uid, owner->uid))) {
         ht_error("cannot become the user of the virtual machine: %s",
                  g_strerror(errno));
         return false;
@@ -119,6 +120,7 @@ static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
         .qmp_fd = -1,
         .pid = r->vm->process->pid,
         .process = r->vm->process,
+        .memory_only = true,
         .dir = dir,
         .flight = {
             .size = rule->size,
@@ -196,6 +198,9 @@ bool ht_watch_recorder_start(HtWatchRecorder *r,
     if (r->out >= 0) {
         close(r->out);
     }
+    g_free(r->path);
+    r->path = g_build_filename(settings->dir, r->where, NULL);
+    g_string_truncate(r->line, 0);
     r->out = fds[0];
     r->child = child;
     r->started = g_get_monotonic_time();
@@ -222,12 +227,24 @@ static bool has_credit(HtWatchRecorder *r)
     return true;
 }
 
+bool ht_watch_is_recording(const char *text, const char *path)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
+
+    if (!n || strncmp(text + n, ": ", 2) ||
+        !g_str_has_prefix(text + n + 2, path)) {
+        return false;
+    }
+    text += n + 2 + strlen(path);
+    n = *text == '/' ? strspn(++text, "0123456789") : 0;
+    return n && text[n] == '-';
+}
+
 /* Return: true if the message says that a recording was made */
 static bool print_line(HtWatchRecorder *r)
 {
     static const char prefix[] = "hypertrace record: ";
     const char *text = r->line->str;
-    g_autofree char *folder = g_strconcat("/", r->where, "/", NULL);
     g_autoptr(GString) safe = g_string_new(NULL);
     bool made;
 
@@ -235,11 +252,11 @@ static bool print_line(HtWatchRecorder *r)
         text += strlen(prefix);
     }
     /* A machine that lived for a moment, or its last message, is no news. */
-    if (!strstr(text, folder) && !g_str_has_prefix(text, NO_RECORDING) &&
-        ht_process_ended(r->vm->process)) {
+    made = ht_watch_is_recording(text, r->path);
+    if (!made && !g_str_has_prefix(text, NO_RECORDING) &&
+        !g_str_has_prefix(text, REMOVED) && ht_process_ended(r->vm->process)) {
         return false;
     }
-    made = strstr(text, folder) && !g_str_has_prefix(text, NO_RECORDING);
     if (!made && (g_hash_table_contains(r->told, text) ||
                   g_hash_table_size(r->told) >= TOLD_MAX)) {
         return false;
@@ -280,6 +297,7 @@ bool ht_watch_recorder_read(HtWatchRecorder *r)
     if (r->out >= 0) {
         close(r->out);
         r->out = -1;
+        g_string_truncate(r->line, 0);
     }
     return made;
 }

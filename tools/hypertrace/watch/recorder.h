@@ -29,6 +29,7 @@ typedef struct HtWatchRecorder {
     int64_t due;
 
     /* private */
+    char *path;                 /* @where in HtWatchSettings.dir */
     GString *line;
     GHashTable *told;           /* messages that were printed */
     unsigned failures;
@@ -44,6 +45,13 @@ typedef struct HtWatchRecorder {
  * @where: folder of its recordings; copied
  */
 HtWatchRecorder *ht_watch_recorder_new(HtWatchVm *vm, const char *where);
+
+/**
+ * ht_watch_is_recording() - whether a message says that a recording was made
+ * @text: the message, as "panic: PATH/3-panic, ...": a guest may cause the rest
+ * @path: folder of the recordings
+ */
+bool ht_watch_is_recording(const char *text, const char *path);
 
 /** ht_watch_recorder_free() - free it; no recorder may run */
 void ht_watch_recorder_free(HtWatchRecorder *r);

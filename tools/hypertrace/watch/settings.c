@@ -18,14 +18,16 @@
 #define SYSTEM_FOLDER   "/var/lib/hypertrace/watch"
 #define SIZE            (UINT64_C(16) << 20)
 #define KEEP            10
+#define MAX_VMS         32
+#define MAX_VMS_MOST    10000
 #define MAX_MEMORY      (UINT64_C(1) << 30)
 #define MAX_DISK        (UINT64_C(4) << 30)
 /* Size of the kernel's log, formats and symbols in a recording */
 #define KERNEL_BYTES    (UINT64_C(16) << 20)
 
 static const char * const watch_keys[] = {
-    "dir", "size", "keep", "silence", "max-memory", "max-disk", "name", "user",
-    NULL
+    "dir", "size", "keep", "silence", "max-memory", "max-disk", "max-vms",
+    "name", "user", NULL
 };
 static const char * const rule_keys[] = { "user", "size", "silence", NULL };
 
@@ -262,16 +264,16 @@ static void merge(GKeyFile *file, GKeyFile *options)
     }
 }
 
-static bool get_keep(HtWatchSettings *s, GKeyFile *file, GError **error)
+static bool get_count(GKeyFile *file, const char *key, unsigned most,
+                      unsigned *count, GError **error)
 {
-    g_autofree char *value = g_key_file_get_string(file, GROUP, "keep", NULL);
-    guint64 n = KEEP;
+    g_autofree char *value = g_key_file_get_string(file, GROUP, key, NULL);
+    guint64 n = *count;
 
-    if (value && !g_ascii_string_to_unsigned(value, 10, 1, HT_FLIGHT_KEEP_MAX,
-                                             &n, NULL)) {
-        return refuse(error, GROUP, "keep", value, "1 to 10000");
+    if (value && !g_ascii_string_to_unsigned(value, 10, 1, most, &n, NULL)) {
+        return refuse(error, GROUP, key, value, "1 to 10000");
     }
-    s->keep = n;
+    *count = n;
     return true;
 }
 
@@ -312,6 +314,8 @@ bool ht_watch_settings_read(HtWatchSettings *s, GKeyFile *options,
     g_autoptr(GKeyFile) file = g_key_file_new();
 
     *s = (HtWatchSettings) {
+        .keep = KEEP,
+        .max_vms = MAX_VMS,
         .max_memory = MAX_MEMORY,
         .max_disk = MAX_DISK,
         .rules = g_ptr_array_new_with_free_func(free_rule),
@@ -328,7 +332,8 @@ bool ht_watch_settings_read(HtWatchSettings *s, GKeyFile *options,
         return refuse(error, GROUP, "dir", s->dir, "an absolute path");
     }
     return check_keys(file, GROUP, watch_keys, error) &&
-           get_keep(s, file, error) &&
+           get_count(file, "keep", HT_FLIGHT_KEEP_MAX, &s->keep, error) &&
+           get_count(file, "max-vms", MAX_VMS_MOST, &s->max_vms, error) &&
            get_size(file, GROUP, "max-memory", 1 << 20, UINT64_MAX,
                     "1M or more", &s->max_memory, error) &&
            get_size(file, GROUP, "max-disk", 1 << 20, UINT64_MAX, "1M or more",
@@ -340,6 +345,20 @@ void ht_watch_settings_clear(HtWatchSettings *s)
 {
     g_free(s->dir);
     g_ptr_array_free(s->rules, true);
+}
+
+bool ht_watch_settings_has_user(const HtWatchSettings *s, uid_t uid)
+{
+    unsigned i;
+
+    for (i = 0; i < s->rules->len; i++) {
+        const HtWatchRule *r = s->rules->pdata[i];
+
+        if (r->any_user || r->user == uid) {
+            return true;
+        }
+    }
+    return false;
 }
 
 const HtWatchRule *ht_watch_settings_match(const HtWatchSettings *s,

@@ -33,6 +33,7 @@ typedef struct HtWatchRule {
  * struct HtWatchSettings - settings
  * @dir: folder of all recordings, an absolute path
  * @keep: maximum number of recordings of a virtual machine
+ * @max_vms: maximum number of recorders of a user
  * @max_memory: maximum sum of the sizes of all recorders
  * @max_disk: maximum sum of the sizes of all recordings
  * @rules: HtWatchRule; the first one that fits is used
@@ -40,6 +41,7 @@ typedef struct HtWatchRule {
 typedef struct HtWatchSettings {
     char *dir;
     unsigned keep;
+    unsigned max_vms;
     uint64_t max_memory;
     uint64_t max_disk;
     GPtrArray *rules;
@@ -64,6 +66,13 @@ void ht_watch_settings_clear(HtWatchSettings *s);
  * Return: bytes on the disk: the events, and the kernel's log and symbols
  */
 uint64_t ht_watch_settings_recording(const HtWatchSettings *s);
+
+/**
+ * ht_watch_settings_has_user() - whether a rule can fit machines of a user
+ * @s: settings
+ * @uid: the user
+ */
+bool ht_watch_settings_has_user(const HtWatchSettings *s, uid_t uid);
 
 /**
  * ht_watch_settings_match() - find the rule for a virtual machine

@@ -109,30 +109,14 @@ void ht_watch_vm_free(HtWatchVm *vm)
     }
 }
 
-/* Get the arguments; the first one ends at @args[0]. */
-static char **read_args(const HtProcess *p)
-{
-    size_t size, at;
-    g_autofree char *text = ht_process_read(p, "cmdline", &size, NULL);
-    GPtrArray *args = g_ptr_array_new();
-
-    for (at = 0; text && at < size; at += strlen(text + at) + 1) {
-        g_ptr_array_add(args, g_strdup(text + at));
-    }
-    g_ptr_array_add(args, NULL);
-    return (char **)g_ptr_array_free(args, false);
-}
-
 /*
  * Get the name of the program's file; of another user's process, for which this
  * is not allowed, its own word. Return: NULL for a kernel thread
  */
-static char *program_of(pid_t pid)
+static char *program_of(const HtProcess *p)
 {
-    g_autofree char *exe = g_strdup_printf("/proc/%d/exe", (int)pid);
-    g_autoptr(HtProcess) p = NULL;
     char path[PATH_MAX];
-    ssize_t n = readlink(exe, path, sizeof(path) - 1);
+    ssize_t n = readlinkat(p->dir, "exe", path, sizeof(path) - 1);
 
     if (n > 0) {
         path[n] = 0;
@@ -142,11 +126,11 @@ static char *program_of(pid_t pid)
         }
         return g_path_get_basename(path);
     }
-    p = errno == EACCES || errno == EPERM ? ht_process_new(pid, NULL) : NULL;
-    if (p) {
-        g_auto(GStrv) args = read_args(p);
+    if (errno == EACCES || errno == EPERM) {
+        g_autofree char **args = ht_process_args(p, NULL);
 
-        return args[0] && *args[0] ? g_path_get_basename(args[0]) : NULL;
+        return args && args[0] && *args[0] ? g_path_get_basename(args[0]) :
+               NULL;
     }
     return NULL;
 }
@@ -154,7 +138,8 @@ static char *program_of(pid_t pid)
 /* crosvm and others have more processes: only the first one is a machine. */
 static bool parent_is_vm(const HtProcessOwner *owner)
 {
-    g_autofree char *program = program_of(owner->parent);
+    g_autoptr(HtProcess) parent = ht_process_new(owner->parent, NULL);
+    g_autofree char *program = parent ? program_of(parent) : NULL;
 
     return program && find_program(program) >= 0;
 }
@@ -185,29 +170,37 @@ static char *safe_name(const char *program, pid_t pid, const char *name)
     return g_strdup_printf("%s%s", *text == '.' ? "_" : "", text);
 }
 
-/* Return: the machine, if the process is one that opted in; else NULL */
+/*
+ * Examine the user and the program before the arguments, which any process can
+ * make long. The process may run another program meanwhile, also one of another
+ * user: user and program must be the same after the arguments were read.
+ *
+ * Return: the machine, if the process is one that opted in; else NULL
+ */
 static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
 {
-    g_autofree char *program = program_of(pid), *name = NULL;
-    g_autoptr(HtWatchVm) vm = NULL;
-    g_auto(GStrv) args = NULL;
+    g_autofree char *program = NULL, *again = NULL, *name = NULL;
+    g_autofree char **args = NULL;
+    g_autoptr(HtWatchVm) vm = g_new0(HtWatchVm, 1);
 
-    if (!program || find_program(program) < 0) {
-        return NULL;
-    }
-    vm = g_new0(HtWatchVm, 1);
     vm->process = ht_process_new(pid, NULL);
-    if (!vm->process || !ht_process_owner(vm->process, &vm->owner)) {
+    program = vm->process ? program_of(vm->process) : NULL;
+    if (!program || find_program(program) < 0 ||
+        !ht_process_owner(vm->process, &vm->owner) ||
+        !ht_watch_settings_has_user(v->settings, vm->owner.uid)) {
         return NULL;
     }
-    args = read_args(vm->process);
-    name = ht_watch_vm_name(program, args);
+    again = program_of(vm->process);
+    args = ht_process_args(vm->process, NULL);
+    name = args ? ht_watch_vm_name(program, args) : NULL;
     vm->name = safe_name(program, pid, name);
     vm->rule = ht_watch_settings_match(v->settings, name ? name : vm->name,
                                        vm->owner.uid);
-    if (!vm->rule || parent_is_vm(&vm->owner)) {
+    if (!vm->rule || g_strcmp0(program, again) || parent_is_vm(&vm->owner) ||
+        !ht_process_is_owner(vm->process, &vm->owner)) {
         return NULL;
     }
+    vm->process->owner = &vm->owner;
     if (geteuid() && !ht_process_is_ours(vm->process)) {
         tell_root(v, vm);
         return NULL;
@@ -283,6 +276,16 @@ GPtrArray *ht_watch_vms_scan(HtWatchVms *v)
         g_hash_table_foreach_remove(v->seen, is_over, v);
     }
     return found;
+}
+
+void ht_watch_vms_again(HtWatchVms *v, pid_t pid)
+{
+    Seen *seen = g_hash_table_lookup(v->seen, GINT_TO_POINTER(pid));
+
+    if (seen) {
+        seen->taken = false;
+        seen->scans = FIRST_SCANS;
+    }
 }
 
 HtWatchVms *ht_watch_vms_new(const HtWatchSettings *settings)

@@ -51,6 +51,13 @@ void ht_watch_vms_free(HtWatchVms *v);
 GPtrArray *ht_watch_vms_scan(HtWatchVms *v);
 
 /**
+ * ht_watch_vms_again() - return a machine again from a scan a minute later
+ * @v: from ht_watch_vms_new()
+ * @pid: its process
+ */
+void ht_watch_vms_again(HtWatchVms *v, pid_t pid);
+
+/**
  * ht_watch_vm_name() - get the name of a virtual machine
  * @program: name of its program
  * @args: its arguments; NULL after the last

@@ -8,6 +8,7 @@
 #include "hypertrace/base.h"
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,6 +21,10 @@
 #define SCAN_US         (2 * G_USEC_PER_SEC)
 /* Users can change the folder: measure it also without a new recording. */
 #define TRIM_US         (60 * G_USEC_PER_SEC)
+/* Minimum pause between two measurements: a guest can cause recordings. */
+#define TRIM_MIN_US     (5 * G_USEC_PER_SEC)
+/* Maximum number of reasons that are remembered, to print each once */
+#define TOLD_MAX        1024
 /* Pause after an attempt to make room on a full file system */
 #define ROOM_US         (10 * G_USEC_PER_SEC)
 /* Time for recorders to end before they are killed */
@@ -34,7 +39,9 @@ typedef struct Watch {
     uint64_t reserve;           /* disk space for the next recording */
     int64_t next_scan;
     int64_t next_trim;
+    int64_t trimmed;            /* time of the last measurement */
     int64_t next_room;
+    GHashTable *told;           /* reasons that were printed */
     bool crowded;               /* the limit of memory has been reported */
     bool stop;
 } Watch;
@@ -89,20 +96,49 @@ static bool is_known(const Watch *w, const HtWatchVm *vm)
     return false;
 }
 
+static unsigned count_of_user(const Watch *w, uid_t uid)
+{
+    unsigned n = 0, i;
+
+    for (i = 0; i < w->recorders->len; i++) {
+        const HtWatchRecorder *r = w->recorders->pdata[i];
+
+        n += r->vm->owner.uid == uid;
+    }
+    return n;
+}
+
+/* Try again later; print the reason, but not a second time. */
+static void postpone(Watch *w, HtWatchVm *vm, const char *reason)
+{
+    if (g_hash_table_size(w->told) < TOLD_MAX &&
+        g_hash_table_add(w->told, g_strdup(reason))) {
+        ht_error("process %d is not recorded: %s", (int)vm->process->pid,
+                 reason);
+    }
+    ht_watch_vms_again(w->vms, vm->process->pid);
+    ht_watch_vm_free(vm);
+}
+
 static void add_vm(Watch *w, HtWatchVm *vm)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *user = NULL, *where = NULL;
+    g_autofree char *user = NULL, *where = NULL, *reason = NULL;
 
     if (is_known(w, vm)) {
         ht_watch_vm_free(vm);
         return;
     }
+    if (count_of_user(w, vm->owner.uid) >= w->settings->max_vms) {
+        reason = g_strdup_printf("user %u has %u recorded machines, the limit "
+                                 "of max-vms", (unsigned)vm->owner.uid,
+                                 w->settings->max_vms);
+        postpone(w, vm, reason);
+        return;
+    }
     user = ht_watch_disk_user(w->dir, vm->owner.uid, vm->owner.gid, &error);
     if (!user) {
-        ht_error("process %d is not recorded: %s", (int)vm->process->pid,
-                 error->message);
-        ht_watch_vm_free(vm);
+        postpone(w, vm, error->message);
         return;
     }
     where = choose_folder(w, user, vm->name);
@@ -194,6 +230,11 @@ static void forget_ended(Watch *w)
     }
 }
 
+static void trim_soon(Watch *w)
+{
+    w->next_trim = MIN(w->next_trim, w->trimmed + TRIM_MIN_US);
+}
+
 static void reap(Watch *w)
 {
     int status;
@@ -206,7 +247,7 @@ static void reap(Watch *w)
 
             if (r->child == pid) {
                 if (ht_watch_recorder_read(r)) {
-                    w->next_trim = 0;
+                    trim_soon(w);
                 }
                 ht_watch_recorder_ended(r, status);
             }
@@ -229,6 +270,7 @@ static void trim(Watch *w, int64_t now)
     if (now >= w->next_trim ||
         (now >= w->next_room && ht_watch_disk_is_full(w->dir, w->reserve))) {
         ht_watch_disk_trim(w->dir, w->settings->max_disk, w->reserve);
+        w->trimmed = now;
         w->next_trim = now + TRIM_US;
         w->next_room = now + ROOM_US;
     }
@@ -256,7 +298,7 @@ static void wait_until(Watch *w, int64_t until)
     for (i = 0; i < w->recorders->len; i++) {
         if (fds[2 * i + 1].revents &&
             ht_watch_recorder_read(w->recorders->pdata[i])) {
-            w->next_trim = 0;
+            trim_soon(w);
         }
     }
     reap(w);
@@ -331,6 +373,17 @@ static int make_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Each virtual machine needs three descriptors. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int ht_watch_run(const HtWatchSettings *settings)
 {
     g_autoptr(GError) error = NULL;
@@ -341,17 +394,20 @@ int ht_watch_run(const HtWatchSettings *settings)
 
     /* Users must reach their folders, which have a mode of their own. */
     umask(022);
+    raise_limit();
     w.dir = ht_watch_disk_open(settings->dir, &error);
     if (w.dir < 0) {
         return ht_error("%s", error->message);
     }
     w.signals = make_signals();
     w.vms = ht_watch_vms_new(settings);
+    w.told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     w.recorders = g_ptr_array_new_with_free_func(free_recorder);
     follow(&w);
     end(&w);
     g_ptr_array_free(w.recorders, true);
     ht_watch_vms_free(w.vms);
+    g_hash_table_destroy(w.told);
     close(w.signals);
     close(w.dir);
     return HT_EXIT_OK;
