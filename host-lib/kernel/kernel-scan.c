@@ -129,8 +129,8 @@ static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
 }
 
 /*
- * Check the page at _text before a copy: it was written, and on arm64 it has the
- * header of an image.
+ * Check the page at _text before a copy: it was written, and on arm64 it has
+ * the header of an image.
  */
 static bool may_be_text(const HtKernelScan *s, const Place *p, uint64_t offset)
 {

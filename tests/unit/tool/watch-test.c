@@ -4,7 +4,8 @@
  *
  * Only this test proves that the oldest recordings are removed first and no
  * more than needed, whatever the host's clock did, and that files of users are
- * not touched, and that a hostile user cannot displace the recordings of others.
+ * not touched, and that a hostile user cannot displace the recordings of
+ * others.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

@@ -49,8 +49,8 @@ bool ht_watch_disk_is_full(int dir, uint64_t reserve);
  *           file system
  *
  * The user whose recordings have the most bytes makes room first, so that no
- * user can displace the recordings of others who have less. A user with too many
- * files is left out, which is printed once.
+ * user can displace the recordings of others who have less. A user with too
+ * many files is left out, which is printed once.
  *
  * Prints a line for each. If the file system is full but @max is not reached,
  * the newest recording of each virtual machine is kept.
