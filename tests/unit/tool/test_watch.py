@@ -275,6 +275,8 @@ def test_full_disk(tmp_path):
             w.snapshot(f"{me}/web1")
             w.snapshot(f"{me}/web2")
             (disk / "big").write_bytes(bytes(5 << 20))
+            # The last recording must not need more room than this one has.
+            dies.process.send_signal(signal.SIGSTOP)
             w.snapshot(f"{me}/web2")
             w.wait_said("removed the recording .*: the file system is full")
             wait_for(lambda: len(w.recordings()) == 2, w.messages)
