@@ -258,6 +258,37 @@ def test_max_memory(tmp_path):
     assert w.messages().count("virtual machines wait") == 1
 
 
+def test_max_vms(tmp_path):
+    """A user has no more recorders than max-vms; the log has it once."""
+    me = user_name()
+    path = tmp_path / "watch.conf"
+    path.write_text(f"[watch]\nmax-vms=1\nuser={me}\nname=web*\n")
+    with Watch(tmp_path, "--config", path) as w, Guest(tmp_path, "web1"):
+        w.snapshot(f"{me}/web1")
+        with Guest(tmp_path, "web2"), Guest(tmp_path, "web3"):
+            w.wait_said("1 recorded machines, the limit of max-vms")
+            w.snapshot(f"{me}/web1")
+            assert len(children(w.process.pid)) == 1
+    assert w.messages().count("the limit of max-vms") == 1, w.messages()
+
+
+def test_named_files(tmp_path):
+    """A recorder opens no file that the machine's command line names: FIFOs do not
+    block it, and no program has opened them for reading."""
+    me = user_name()
+    fifos = [tmp_path / name for name in ("kernel", "config")]
+    for fifo in fifos:
+        os.mkfifo(fifo)
+    with Watch(tmp_path, "--name", "web1") as w, \
+            Guest(tmp_path, "web1", "-kernel", fifos[0], "-readconfig", fifos[1]):
+        w.snapshot(f"{me}/web1")
+        for fifo in fifos:
+            with pytest.raises(OSError, match="No such device or address"):
+                os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    # An attempt that was refused would be in the log.
+    assert str(fifos[0]) not in w.messages()
+
+
 @as_root
 def test_full_disk(tmp_path):
     """On a full file system the oldest recordings make room, which is printed, and the
@@ -305,6 +336,7 @@ SETTINGS = (
     ("[watch]\nname=\nuser=root\n", "name=: give one or more patterns"),
     ("[vm web*]\nsiez=1M\n", r"no setting 'siez'; did you mean size"),
     ("[watch]\nkeep=0\n[vm *]\n", "keep=0: give 1 to"),
+    ("[watch]\nmax-vms=0\n[vm *]\n", "max-vms=0: give 1 to"),
     ("[watch]\nsize=1K\n[vm *]\n", "size=1K: give 1M to 64G"),
     ("[watch]\ndir=here\n[vm *]\n", "dir=here: give an absolute path"),
     ("[watch]\nsilence=never\n[vm *]\n", "silence=never: give a time"),
