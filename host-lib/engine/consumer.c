@@ -65,6 +65,11 @@ static void G_GNUC_PRINTF(2, 3) stop(HtConsumer *c, const char *fmt, ...)
 static void update_lost(HtConsumer *c, uint64_t lost)
 {
     if (lost > c->lost && lost < HT_LOST_MAX) {
+        /* An earlier host may have reported these: no run reports them again */
+        if (c->inherited && c->recorded == HT_RUN_UNKNOWN) {
+            c->base += lost - c->lost;
+            c->told += lost - c->lost;
+        }
         c->lost = lost;
     }
 }
@@ -241,13 +246,10 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
  */
 static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 {
+    update_lost(c, lost);
     c->inherited = false;
     c->expected = events;
-    if (c->recorded == HT_RUN_UNKNOWN) {
-        update_lost(c, lost);
-        c->told = discarded(c);
-        c->base = c->told;
-    } else if (events > c->recorded) {
+    if (c->recorded != HT_RUN_UNKNOWN && events > c->recorded) {
         add_dropped(c, events - c->recorded);
     }
 }
@@ -270,7 +272,12 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
         return false;
     }
     events = ht_le64(h.events);
-    if (c->inherited && events <= UINT64_MAX / 2) {
+    if (c->inherited) {
+        if (events > UINT64_MAX / 2) {
+            stop(c, "packet %" PRIu64 " counts %" PRIu64 " events before it",
+                 packet, events);
+            return false;
+        }
         count_from(c, events, ht_le64(h.lost));
     }
     missing = events - c->expected;

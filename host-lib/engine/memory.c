@@ -471,20 +471,51 @@ static bool prepare(HtMemory *m, GError **error)
     return true;
 }
 
-/* Read the directory's entries of all rings that are open */
-static unsigned open_instances(HtMemory *m, HtInherited *in)
+/* Return whether @in[@n] is of another instance than the entries before it */
+static bool is_new(const HtInherited *in, unsigned n)
 {
-    unsigned n = 0;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        if (in[i].info.instance == in[n].info.instance) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Find the streams that the previous host has left open.  @lost gets the number
+ * of events that the guest discarded in rings without a valid entry of the
+ * directory, which the guest may have written to.
+ */
+static unsigned open_instances(HtMemory *m, HtInherited *in, uint64_t *lost)
+{
+    unsigned n = 0, invalid = 0;
     uint32_t i;
 
     for (i = 0; i < m->caps.streams; i++) {
         const struct ht_ring_control *ring = (struct ht_ring_control *)
             (m->base + m->caps.ring_offset + i * m->caps.ring_stride);
 
-        if (ht_le32(ht_atomic_read(&ring->host.state)) == HT_STREAM_OPENED &&
-            ht_directory_stream(&m->directory, i, &in[n])) {
-            n++;
+        if (ht_le32(ht_atomic_read(&ring->host.state)) != HT_STREAM_OPENED) {
+            continue;
         }
+        if (ht_directory_stream(&m->directory, i, &in[n]) && is_new(in, n)) {
+            n++;
+        } else {
+            *lost += MIN(ht_le64(ht_atomic_read(&ring->guest.lost)),
+                         HT_LOST_MAX / HT_STREAMS_MAX);
+            invalid++;
+        }
+    }
+    if (invalid) {
+        g_autofree char *text =
+            g_strdup_printf("%u streams of the previous recorder are not "
+                            "continued: their description is not valid",
+                            invalid);
+
+        report(m, text);
     }
     return n;
 }
@@ -519,7 +550,7 @@ static void inherit(HtMemory *m)
 {
     g_autofree HtInherited *in = g_new0(HtInherited, m->caps.streams);
     uint64_t discards = ht_directory_discarded(&m->directory);
-    unsigned n = open_instances(m, in), i;
+    unsigned n = open_instances(m, in, &discards), i;
 
     if (!n || !inherit_classes(m)) {
         n = 0;
@@ -545,13 +576,13 @@ void ht_memory_start(HtMemory *m)
 {
     struct ht_memory *p = m->page;
 
+    ht_atomic_set(&p->caps.enable_seq, 0);
     if (m->attached) {
         inherit(m);
     } else {
         ht_directory_clear(&m->directory);
     }
     m->done = ht_le32(ht_atomic_load_acquire(&p->go));
-    ht_atomic_set(&p->caps.enable_seq, 0);
     /* Pairs with the load-acquire of caps.epoch in ht_link_attach(). */
     ht_atomic_store_release(&p->caps.epoch, ht_le64(m->epoch));
     /* Pairs with the load-acquire of done in the guest's await(). */

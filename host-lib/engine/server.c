@@ -370,7 +370,11 @@ unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n)
 
     ht_mutex_lock(&s->messages);
     for (i = 0; i < n; i++) {
-        done += ht_stream_inherit(&s->streams.stream[in[i].info.index], &in[i]);
+        if (ht_stream_inherit(&s->streams.stream[in[i].info.index], &in[i])) {
+            /* The guest may change its ring: it must not get this one again */
+            s->instances = MAX(s->instances, in[i].info.instance);
+            done++;
+        }
     }
     for (i = 0; i < s->cfg.streams; i++) {
         HtStream *st = &s->streams.stream[i];

@@ -105,6 +105,9 @@ void ht_streams_save(const HtStreams *a, uint8_t *to)
         };
 
         ht_consumer_save(&s->consumer, &st.consumer);
+        /* A state that was unloaded, or refused, leaves the consumer open. */
+        st.consumer.open = ht_stream_phase(s) == HT_PHASE_OPEN ||
+                           ht_stream_phase(s) == HT_PHASE_LOADED;
         encode(&st, to + i * HT_STREAM_STATE_SIZE);
     }
 }

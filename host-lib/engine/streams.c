@@ -800,14 +800,17 @@ bool ht_stream_inherit(HtStream *s, const HtInherited *in)
 
 unsigned ht_streams_leave(HtStreams *a)
 {
+    bool stopped;
     unsigned n = 0;
     uint32_t i;
 
     for (i = 0; i < a->cfg.count; i++) {
         if (ht_stream_phase(&a->stream[i]) == HT_PHASE_OPEN) {
             consume_ring(&a->stream[i]);
-            end_stream(&a->stream[i], false);
-            n++;
+            /* A successor cannot continue a stream that was stopped. */
+            stopped = a->stream[i].consumer.stopped;
+            end_stream(&a->stream[i], stopped);
+            n += !stopped;
         }
     }
     return n;

@@ -36,7 +36,10 @@ static enum ht_status stream_open(void *opaque, struct ht_msg_open *m,
     if (memory % sizeof(uint64_t)) {
         return HT_STATUS_INVAL;
     }
-    ht_clock_update_offset(&dev->clock);
+    /* A change of the clock must not precede events that are being dated. */
+    if (!ldq_le_p(&m->instance) && !qatomic_read(&dev->streams.resample)) {
+        ht_clock_update_offset(&dev->clock);
+    }
     status = ht_streams_open(&dev->streams, m, info);
     if ((status == HT_STATUS_OK || status == HT_STATUS_BUSY) &&
         ldq_le_p(&m->instance)) {
@@ -52,6 +55,7 @@ static enum ht_status time_sync(void *opaque, struct ht_msg_time *m)
     if (qatomic_read(&dev->streams.resample)) {
         return HT_STATUS_BUSY;
     }
+    ht_clock_update_offset(&dev->clock);
     ht_guest_clock_sync(&dev->clock.guest, m);
     return HT_STATUS_OK;
 }

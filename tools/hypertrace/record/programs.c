@@ -306,7 +306,7 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
         note(p, "the file of the memory was truncated: nothing more can be "
              "recorded");
     }
-    /* This delivers the remaining events, and closes the streams. */
+    /* Deliver the remaining events. A successor can continue the streams. */
     if (!ht_memory_free(p->m) && p->started && p->options.link) {
         ht_programs_link_remove(p->options.link);
     }
