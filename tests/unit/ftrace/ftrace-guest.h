@@ -89,7 +89,8 @@ void fg_discard(FtGuest *g, uint32_t cpu, uint64_t ns);
 bool fg_check(const uint8_t *data, uint32_t size, uint64_t *seq);
 
 /*
- * A reader in the guest takes the next page of events; false if there is none.
+ * A reader in the guest takes the next page of events; false after the last
+ * page.
  */
 bool fg_read(FtGuest *g, uint32_t cpu);
 /* echo > trace */

@@ -379,7 +379,7 @@ static void test_later(void)
 }
 
 /*
- * Date events after 600,000 polls, one each 432 ms. These are more polls than
+ * Date events after 600,000 polls, one every 432 ms. These are more polls than
  * the dates keep, so neighbours are merged.
  */
 static void test_many(void)

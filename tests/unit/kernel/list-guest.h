@@ -64,7 +64,7 @@ void lg_event(ListGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
 uint64_t lg_check(const uint8_t *data, uint32_t size);
 /*
  * A reader in the guest takes the next page: as cat does, or as splice() if
- * @swap. Return false if there is none.
+ * @swap. Return false if no page is left.
  */
 bool lg_read(ListGuest *g, uint32_t cpu, bool swap);
 /* echo >trace */

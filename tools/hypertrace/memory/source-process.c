@@ -68,7 +68,7 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
 
 /*
  * Find the first page of @r from @offset on that is present or swapped. Returns
- * its offset; the end of @r if there is none
+ * its offset, or the end of @r.
  */
 static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)

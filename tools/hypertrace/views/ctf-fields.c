@@ -20,7 +20,7 @@ static bool is(const bt_field *f, bt_field_class_type type)
 
 /*
  * Get the first member of @f from index @i on that is not only the length of
- * the next member; NULL if there is none. @i is set to the index after it.
+ * the next member; NULL after the last one. @i is set to the index after it.
  */
 static const bt_field *next_member(const bt_field *f, uint64_t *i,
                                    const char **name, bool *empty)
