@@ -205,7 +205,7 @@ def test_attach_refused(tmp_path):
     """Promise: a file that is not there, exists already, or is something else, is
     refused with a reason, and no folder is left."""
     other = tmp_path / "other"
-    other.write_bytes(bytes(1 << 20))
+    other.write_bytes(bytes(2 << 20))
     for args, why in ((["missing"], "--create makes it"),
                       (["other"], "not made by hypertrace"),
                       (["--create", "other"], "File exists")):
