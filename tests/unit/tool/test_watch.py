@@ -28,6 +28,9 @@ OTHER = pwd.getpwuid(65534).pw_name
 as_root = pytest.mark.skipif(os.geteuid() != 0,
                              reason="only root can be another user")
 
+# A watch finds the machines of other tests, too: one after the other.
+pytestmark = pytest.mark.xdist_group("record")
+
 
 def wait_for(condition, what):
     deadline = time.monotonic() + DEADLINE
