@@ -550,6 +550,14 @@ def run(env, *args, **kwargs):
                           timeout=DEADLINE, **kwargs)
 
 
+def test_event_names(env):
+    """A name that no event has is refused before the guest starts."""
+    p = run(env, "--event", "sched:sched_swich", "--", QEMU, "-m", "1G",
+            "-kernel", os.environ["HT_KERNEL"])
+    assert p.returncode == 1
+    assert "sched_swich" in p.stderr and "did you mean" in p.stderr, p.stderr
+
+
 def test_print(env, tmp_path):
     kernel = os.environ["HT_KERNEL"]
     p = run(env, "--print", "--event", "sched", "--", QEMU, "-m", "1G",

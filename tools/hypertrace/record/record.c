@@ -12,7 +12,6 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
-#include "cli/number.h"
 #include "hypertrace/memory.h"
 #include "model/patterns.h"
 #include "qemu/qemu-opts.h"
@@ -488,6 +487,16 @@ static void scan_image(HtRecord *r, GError **error)
 }
 
 /*
+ * Check whether the formats of events are needed before they can be read from
+ * the guest's memory: LTTng needs them before the first event, and the names of
+ * --event are checked before the guest starts.
+ */
+static bool needs_formats(const HtRecord *r)
+{
+    return r->lttng || (!r->pid && r->plan_options.events);
+}
+
+/*
  * Choose the buffer to read, and set @r->image if the kernel's own data can be
  * read. @path is the kernel's image or NULL. @has_ring: the kernel's command
  * line has a ring.
@@ -515,11 +524,9 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     (has_boot_ring(r->image) && !r->pid) ?
                     HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
     }
-    /*
-     * The formats of events are read from the guest's memory.  LTTng needs them
-     * before the first event: get_kernel() asks the kernel.
-     */
-    if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path || !r->lttng)) {
+    /* Else get_kernel() boots the kernel for its formats. */
+    if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path ||
+                     !needs_formats(r))) {
         r->kernel = ht_kernel_of_image(r->image);
     }
     if (r->image && !r->functions.names) {
