@@ -57,7 +57,7 @@ static enum ht_status class_register(HtControl *c, struct ht_msg_class *m,
     if (status != HT_STATUS_OK) {
         return status;
     }
-    if (added && c->ops->added) {
+    if (added) {
         c->ops->added(c->opaque, class);
     }
     ht_put_le32(&m->id, class->id);
@@ -122,26 +122,12 @@ static enum ht_status read_settings(const HtEnable *e,
     return HT_STATUS_OK;
 }
 
-static bool name_copy(char *dst, const uint8_t *src)
-{
-    size_t len = strnlen((const char *)src, HT_STREAM_NAME_MAX), i;
-
-    for (i = 0; i < len; i++) {
-        if (src[i] < ' ' || src[i] > '~') {
-            return false;
-        }
-    }
-    memcpy(dst, src, len);
-    dst[len] = '\0';
-    return true;
-}
-
 static enum ht_status stream_open(HtControl *c, struct ht_msg_open *m,
                                   size_t size)
 {
     HtStreamInfo info = { };
 
-    if (size != sizeof(*m) || !name_copy(info.name, m->name)) {
+    if (size != sizeof(*m) || !ht_stream_name_copy(info.name, m->name)) {
         return HT_STATUS_INVAL;
     }
     info.vcpu = MAX((int32_t)ht_get_le32(&m->vcpu), -1);

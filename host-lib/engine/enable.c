@@ -29,7 +29,7 @@ static bool decide(HtEnable *e, uint32_t id)
         e->match[id] = ht_patterns_match(e->patterns, c->name);
         e->on[id] = false;
     }
-    on = e->match[id] && (!e->cfg.wants || e->cfg.wants(e->cfg.opaque, c));
+    on = e->match[id] && e->cfg.wants(e->cfg.opaque, c);
     if (e->on[id] == on) {
         return false;
     }
@@ -41,9 +41,7 @@ static bool decide(HtEnable *e, uint32_t id)
 void ht_enable_tell(HtEnable *e)
 {
     e->seq++;
-    if (e->cfg.changed) {
-        e->cfg.changed(e->cfg.opaque, e->seq);
-    }
+    e->cfg.changed(e->cfg.opaque, e->seq);
 }
 
 uint8_t ht_enable_register(HtEnable *e, const HtClass *c)

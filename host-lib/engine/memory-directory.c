@@ -6,14 +6,7 @@
 #include "hypertrace/atomic.h"
 #include "memory-directory.h"
 
-/* In the memory, little-endian */
-typedef struct Clock {
-    uint64_t counter;
-    uint64_t ns;
-    uint64_t mult;
-    uint64_t bound_ns;
-} Clock;
-
+/* All words in the memory are little-endian. */
 typedef struct Stream {
     uint64_t instance;
     uint64_t opened_ns;
@@ -26,11 +19,23 @@ typedef struct Head {
     uint64_t class_bytes;
     uint64_t discarded;         /* events that no trace reports so far */
     uint64_t clocks;            /* number of the newest; 0: none */
-    Clock clock[2];             /* number n is clock[n % 2] */
+    HtTimeSegment clock[2];     /* number n is clock[n % 2] */
     Stream streams[HT_STREAMS_MAX];
 } Head;
 
 G_STATIC_ASSERT(sizeof(Head) <= HT_DIRECTORY_HEAD);
+G_STATIC_ASSERT(sizeof(HtTimeSegment) == 4 * sizeof(uint64_t));
+
+/* Convert between the memory's byte order and the host's */
+static HtTimeSegment swap(HtTimeSegment s)
+{
+    return (HtTimeSegment) {
+        .counter = ht_le64(s.counter),
+        .ns = ht_le64(s.ns),
+        .mult = ht_le64(s.mult),
+        .bound_ns = ht_le64(s.bound_ns),
+    };
+}
 
 static Head *head(const HtDirectory *d)
 {
@@ -99,12 +104,7 @@ void ht_directory_set_clock(HtDirectory *d, const HtTimeMap *map)
     }
     d->clock = *s;
     d->clocks++;
-    head(d)->clock[d->clocks % 2] = (Clock) {
-        .counter = ht_le64(s->counter),
-        .ns = ht_le64(s->ns),
-        .mult = ht_le64(s->mult),
-        .bound_ns = ht_le64(s->bound_ns),
-    };
+    head(d)->clock[d->clocks % 2] = swap(*s);
     publish(&head(d)->clocks, d->clocks);
 }
 
@@ -130,19 +130,14 @@ GByteArray *ht_directory_classes(HtDirectory *d)
 
 bool ht_directory_clock(HtDirectory *d, HtTimeSegment *seg)
 {
-    Clock c;
+    HtTimeSegment s;
 
     d->clocks = load(&head(d)->clocks);
     if (!d->clocks) {
         return false;
     }
-    memcpy(&c, &head(d)->clock[d->clocks % 2], sizeof(c));
-    *seg = (HtTimeSegment) {
-        .counter = ht_le64(c.counter),
-        .ns = ht_le64(c.ns),
-        .mult = ht_le64(c.mult),
-        .bound_ns = ht_le64(c.bound_ns),
-    };
+    memcpy(&s, &head(d)->clock[d->clocks % 2], sizeof(s));
+    *seg = swap(s);
     return true;
 }
 
@@ -151,7 +146,6 @@ bool ht_directory_stream(const HtDirectory *d, uint32_t stream,
 {
     uint64_t instance = load(&head(d)->streams[stream].instance);
     Stream s;
-    size_t i;
 
     memcpy(&s, &head(d)->streams[stream], sizeof(s));
     memset(in, 0, sizeof(*in));
@@ -159,12 +153,7 @@ bool ht_directory_stream(const HtDirectory *d, uint32_t stream,
     in->info.instance = instance;
     in->info.vcpu = (int32_t)ht_le32((uint32_t)s.vcpu);
     in->opened_ns = ht_le64(s.opened_ns);
-    for (i = 0; i < sizeof(s.name) && s.name[i]; i++) {
-        if (s.name[i] < ' ' || s.name[i] > '~') {
-            return false;
-        }
-        in->info.name[i] = s.name[i];
-    }
-    return instance >= 1 && instance <= UINT64_MAX / 2 && in->info.vcpu >= -1 &&
+    return ht_stream_name_copy(in->info.name, s.name) && instance >= 1 &&
+           instance <= UINT64_MAX / 2 && in->info.vcpu >= -1 &&
            in->opened_ns <= HT_TIME_MAX_NS;
 }

@@ -426,6 +426,12 @@ static const HtServerOps server_ops = {
     .log = report,
 };
 
+static struct ht_ring_control *ring_at(const HtMemory *m, uint32_t i)
+{
+    return (struct ht_ring_control *)(m->base + m->caps.ring_offset +
+                                      i * m->caps.ring_stride);
+}
+
 static HtServer *new_server(HtMemory *m, uint64_t hz)
 {
     struct ht_ring_control *rings[HT_STREAMS_MAX];
@@ -448,8 +454,7 @@ static HtServer *new_server(HtMemory *m, uint64_t hz)
     uint32_t i;
 
     for (i = 0; i < m->caps.streams; i++) {
-        rings[i] = (struct ht_ring_control *)
-            (m->base + m->caps.ring_offset + i * m->caps.ring_stride);
+        rings[i] = ring_at(m, i);
     }
     return ht_server_new(&cfg);
 }
@@ -495,8 +500,7 @@ static unsigned open_instances(HtMemory *m, HtInherited *in, uint64_t *lost)
     uint32_t i;
 
     for (i = 0; i < m->caps.streams; i++) {
-        const struct ht_ring_control *ring = (struct ht_ring_control *)
-            (m->base + m->caps.ring_offset + i * m->caps.ring_stride);
+        const struct ht_ring_control *ring = ring_at(m, i);
 
         if (ht_le32(ht_atomic_read(&ring->host.state)) != HT_STREAM_OPENED) {
             continue;

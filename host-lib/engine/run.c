@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: write the headers of a run's events
+ * hypertrace: write the headers of a run's events, and check a stream's name
  */
 #include "hypertrace/base.h"
 #include "hypertrace/run.h"
+
+bool ht_stream_name_copy(char *dst, const void *src)
+{
+    const uint8_t *s = src;
+    size_t len = strnlen(src, HT_STREAM_NAME_MAX), i;
+
+    for (i = 0; i < len; i++) {
+        if (s[i] < ' ' || s[i] > '~') {
+            return false;
+        }
+    }
+    memcpy(dst, src, len);
+    dst[len] = '\0';
+    return true;
+}
 
 unsigned ht_event_header(uint8_t *p, uint32_t id, uint64_t clock, bool gap)
 {

@@ -246,3 +246,13 @@ void ht_streams_resume(HtStreams *a)
         a->cfg.kick(a->cfg.opaque);
     }
 }
+
+void ht_streams_load_flush(HtStreams *a, uint64_t wanted)
+{
+    /* Tickets given after the snapshot was taken are complete by now. */
+    if (wanted > a->flush_given) {
+        a->flush_given = wanted;
+        /* Pairs with the load-acquire in ht_streams_turn(). */
+        ht_atomic_store_release(&a->flush_wanted, wanted);
+    }
+}

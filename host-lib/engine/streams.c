@@ -89,7 +89,7 @@ static uint64_t ring_lost(const HtStream *s)
 
 /* Statistics --------------------------------------------------------------- */
 
-void ht_stats_add(struct ht_stats *sum, const struct ht_stats *a)
+static void stats_add(struct ht_stats *sum, const struct ht_stats *a)
 {
     sum->events += a->events;
     sum->packets += a->packets;
@@ -152,9 +152,9 @@ static HT_NO_TSAN void add_stream(const HtStream *s, struct ht_stats *sum)
         phase = ht_stream_phase(s);
         ht_stream_stats(s, &stats);
     } while (seq_read_retry(&s->sums, start));
-    ht_stats_add(sum, &closed);
+    stats_add(sum, &closed);
     if (phase == HT_PHASE_OPEN || phase == HT_PHASE_LOADED) {
-        ht_stats_add(sum, &stats);
+        stats_add(sum, &stats);
     }
 }
 
@@ -399,7 +399,7 @@ static void end_stream(HtStream *s, bool close_ring)
     ht_mutex_unlock(&s->lock);
     seq_write_begin(&s->sums);
     ht_stream_stats(s, &stats);
-    ht_stats_add(&s->closed, &stats);
+    stats_add(&s->closed, &stats);
     /* Pairs with the load-acquire in the control context. */
     ht_atomic_store_release(&s->phase, HT_PHASE_FREE);
     seq_write_end(&s->sums);
@@ -516,7 +516,12 @@ static void tell_discarded(HtStreams *a)
     }
 }
 
-bool ht_streams_work(HtStreams *a, bool force)
+/*
+ * Open, consume and close streams as requested.  Take a packet of each stream,
+ * or less if the callbacks set HtStreams.more.  Return true if there was
+ * anything to do.  Context: worker
+ */
+static bool work_all(HtStreams *a, bool force)
 {
     uint32_t n = a->cfg.count, first = a->first, i;
     bool progress = false;
@@ -554,7 +559,7 @@ bool ht_streams_turn(HtStreams *a, bool *again)
     flushing = a->flush_next != a->flush_done;
     a->more = false;
     /* Bounded: the owner's other handlers must run as well. */
-    while (ht_streams_work(a, flushing) && ++rounds < HT_STREAMS_ROUNDS) {
+    while (work_all(a, flushing) && ++rounds < HT_STREAMS_ROUNDS) {
         progress = true;
         /*
          * A producer that runs has committed again by now.  Following it
@@ -582,16 +587,22 @@ bool ht_streams_turn(HtStreams *a, bool *again)
     return progress;
 }
 
-bool ht_streams_any_open(const HtStreams *a)
+/* Test whether a stream is in one of @phases, a mask of 1 << HtStreamPhase */
+static bool any_in(const HtStreams *a, unsigned phases)
 {
     uint32_t i;
 
     for (i = 0; i < a->cfg.count; i++) {
-        if (ht_stream_phase(&a->stream[i]) != HT_PHASE_FREE) {
+        if (phases & 1u << ht_stream_phase(&a->stream[i])) {
             return true;
         }
     }
     return false;
+}
+
+bool ht_streams_any_open(const HtStreams *a)
+{
+    return any_in(a, ~(1u << HT_PHASE_FREE));
 }
 
 /* Control ------------------------------------------------------------------ */
@@ -816,18 +827,6 @@ unsigned ht_streams_leave(HtStreams *a)
     return n;
 }
 
-static bool any_loaded(const HtStreams *a)
-{
-    uint32_t i;
-
-    for (i = 0; i < a->cfg.count; i++) {
-        if (ht_stream_phase(&a->stream[i]) == HT_PHASE_LOADED) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Consume at most one ring, so that a fast producer cannot hold the caller */
 static void flush_now(HtStream *s)
 {
@@ -866,7 +865,7 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
     }
     ticket = ht_get_le32(&m->ticket);
     if (ticket == 0) {
-        if (any_loaded(a)) {
+        if (any_in(a, 1u << HT_PHASE_LOADED)) {
             return HT_STATUS_BUSY;      /* they were not resumed yet */
         }
         /* Tickets are 1 to 2^32 - 1. */

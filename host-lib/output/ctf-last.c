@@ -28,8 +28,7 @@ static unsigned part_of(const char *name, const char *prefix)
 static int open_newest(int dirfd, uint32_t stream, uint64_t instance)
 {
     g_autofree char *prefix =
-        g_strdup_printf("stream-%03" PRIu32 "-%06" PRIu64 "-", stream,
-                        instance);
+        g_strdup_printf(HT_CTF_STREAM_FILE "-", stream, instance);
     g_autofree char *newest = NULL;
     unsigned best = 0, part;
     struct dirent *entry;
@@ -56,7 +55,12 @@ static int open_newest(int dirfd, uint32_t stream, uint64_t instance)
     return fd;
 }
 
-bool ht_ctf_stream_last(int dirfd, uint32_t stream, uint64_t instance,
+/*
+ * Find the last packet of a stream instance.  Another process may have been
+ * writing the trace when it was killed: the header @h is checked.  Return false
+ * if the trace has no packet of that instance.
+ */
+static bool last_packet(int dirfd, uint32_t stream, uint64_t instance,
                         HtCtfHeader *h)
 {
     int fd = open_newest(dirfd, stream, instance);
@@ -85,13 +89,13 @@ bool ht_ctf_recorded(const char *dir, uint32_t stream, uint64_t instance,
                      HtRecorded *r)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    HtCtfHeader h;
+    HtCtfHeader h = { };
 
     memset(r, 0, sizeof(*r));
     if (fd < 0) {
         return false;
     }
-    if (ht_ctf_stream_last(fd, stream, instance, &h)) {
+    if (last_packet(fd, stream, instance, &h)) {
         *r = (HtRecorded) {
             .events = ht_le64(h.total),
             .lost = ht_le64(h.lost),

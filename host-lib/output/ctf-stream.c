@@ -165,7 +165,7 @@ static int new_file(const HtCtfStream *s, unsigned part, uint64_t size,
     g_strlcpy(name, s->info.name, sizeof(name));
     g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_-.", '_');
     snprintf(f->hidden, sizeof(f->hidden),
-             ".stream-%03" PRIu32 "-%06" PRIu64 "%s%s-%04u",
+             "." HT_CTF_STREAM_FILE "%s%s-%04u",
              s->info.index, s->info.instance, name[0] ? "-" : "", name, part);
     f->fd = openat(s->dirfd, f->hidden,
                    O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -385,7 +385,7 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
 
 /*
  * Leave a file that was deleted or truncated, so that the next run makes
- * another one.  A write to a deleted file succeeds and is lost; a write past
+ * a new file.  A write to a deleted file succeeds and is lost; a write past
  * the end of a truncated file leaves zeros that no reader accepts.
  */
 static void leave_deleted(HtCtfStream *s)

@@ -17,6 +17,9 @@
 #define HT_CTF_FILE_MIN         (1024 * 1024)
 #define HT_CTF_FILE_MAX         (64 * 1024 * 1024)
 
+/* Start of a file's name: index and instance of the stream */
+#define HT_CTF_STREAM_FILE      "stream-%03" PRIu32 "-%06" PRIu64
+
 /*
  * Number of runs after which the stream checks whether its file still exists,
  * even if the guest's time does not advance.
@@ -112,18 +115,5 @@ int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run);
  * Returns: 0, or -errno if the count could not be written
  */
 int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run);
-
-/**
- * ht_ctf_stream_last: find the last packet of a stream instance
- * @dirfd: directory of the trace, which another process may have been writing
- *         when it was killed
- * @stream: index of the stream
- * @instance: its instance
- * @h: set to the header of its last packet; checked
- *
- * Returns: false if the trace has no packet of that instance
- */
-bool ht_ctf_stream_last(int dirfd, uint32_t stream, uint64_t instance,
-                        HtCtfHeader *h);
 
 #endif /* HYPERTRACE_CTF_STREAM_H */

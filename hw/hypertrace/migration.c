@@ -173,12 +173,7 @@ static int state_post_load(void *opaque, int version_id)
     dev->enable.seq = m->enable_seq;
     qatomic_set(&dev->messages.errors, m->guest_errors);
     qatomic_set(&dev->streams.discarded, m->discarded);
-    /* Tickets given after the snapshot was taken are complete by now. */
-    if (m->flush_wanted > dev->streams.flush_given) {
-        dev->streams.flush_given = m->flush_wanted;
-        /* Pairs with the load-acquire in ht_streams_turn(). */
-        qatomic_store_release(&dev->streams.flush_wanted, m->flush_wanted);
-    }
+    ht_streams_load_flush(&dev->streams, m->flush_wanted);
     state_free(m);
     ht_dispatch_wake(dev->dispatch);
     ht_recover_classes(dev);

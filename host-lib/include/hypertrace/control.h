@@ -24,7 +24,7 @@ void ht_caps_swap(struct ht_caps *to, const struct ht_caps *from);
 
 /**
  * HtControlOps: the part of the messages that the owner executes
- * @added: a class was registered for the first time; may be NULL
+ * @added: a class was registered for the first time
  * @open: HT_MSG_STREAM_OPEN, if the owner has more to check than
  *        ht_streams_open(), which it calls; @info has the name and the vCPU,
  *        both valid.  May be NULL

@@ -207,7 +207,7 @@ void ht_dispatch_posted(HtDispatch *d, uint32_t *posted);
  * @d: the dispatcher
  * @posted: positions from ht_dispatch_posted(), less than 2^31 items ago
  *
- * Returns: the name of the sink, valid as long as @d; NULL if there is none
+ * Returns: the name of the sink, valid as long as @d; NULL if all sinks have
  *
  * Context: any thread
  */

@@ -18,10 +18,10 @@
 /**
  * HtEnableConfig: callbacks of the owner
  * @classes: the table of classes
- * @wants: return whether a sink wants a class; NULL: every class is wanted
+ * @wants: return whether a sink wants a class
  * @write: a class was switched on or off: write its enable byte
  * @changed: the guest's copy of the bytes or settings is old, and @seq is the
- *           new ht_caps.enable_seq; NULL: no guest is told
+ *           new ht_caps.enable_seq
  * @opaque: first argument of the callbacks
  */
 typedef struct HtEnableConfig {

@@ -22,6 +22,15 @@ typedef struct HtStreamInfo {
 } HtStreamInfo;
 
 /**
+ * ht_stream_name_copy: copy the name of a stream, which the guest has chosen
+ * @dst: HtStreamInfo.name
+ * @src: private copy of HT_STREAM_NAME_MAX bytes; a NUL ends it earlier
+ *
+ * Returns: false if it has other characters than printable ASCII
+ */
+bool ht_stream_name_copy(char *dst, const void *src);
+
+/**
  * HtRun.flags
  * @HT_RUN_OPEN: the stream was opened; there are no events
  * @HT_RUN_CLOSE: the stream was closed; there are no events, and @discarded is

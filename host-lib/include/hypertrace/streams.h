@@ -31,7 +31,7 @@
  * messages and the owner's requests.  The worker context does the work.  If
  * HtStreamsConfig.inline_work is set, the owner serializes both, and a request
  * is complete when its function returns.  Otherwise the owner calls
- * ht_streams_work() after each kick; the reply to a request is BUSY, and the
+ * ht_streams_turn() after each kick; the reply to a request is BUSY, and the
  * guest sends the message again until the work is done.
  *
  * tests/model/control.pml proves that a close and a flush deliver what was
@@ -130,7 +130,7 @@ typedef struct HtStream {
  * @room: return whether a sink has room; NULL: always.  HtStream.lock
  * @clock: update consumer.time, before the stream is consumed and when it is
  *         opened.  HtStream.lock
- * @kick: schedule ht_streams_work(); NULL with @inline_work.  Any thread
+ * @kick: schedule ht_streams_turn(); NULL with @inline_work.  Any thread
  * @dirty: the host wrote to guest memory; may be NULL.  Any thread
  * @closing: a close was requested: note the buffers that were handed over so
  *           far, which must be consumed first; may be NULL.  Control
@@ -313,19 +313,6 @@ void ht_streams_want_close_all(HtStreams *a);
 uint64_t ht_streams_close_one(HtStream *s);
 
 /**
- * ht_streams_work: open, consume and close streams as requested
- * @a: the streams
- * @force: consume even if no sink has room: each sink then discards
- *
- * Takes a packet of each stream, or less if the callbacks set HtStreams.more.
- *
- * Returns: true if there was anything to do
- *
- * Context: worker
- */
-bool ht_streams_work(HtStreams *a, bool force);
-
-/**
  * ht_streams_turn: work in passes, until nothing is left or a limit is reached
  * @a: the streams
  * @again: set to whether the owner must call this again soon
@@ -466,7 +453,14 @@ void ht_streams_renumber(HtStreams *a, uint64_t instances);
 /* ht_streams_resume: let the worker continue the loaded streams */
 void ht_streams_resume(HtStreams *a);
 
-/* ht_stats_add: add counters of which there is one list */
-void ht_stats_add(struct ht_stats *sum, const struct ht_stats *a);
+/**
+ * ht_streams_load_flush: complete the flushes of a saved state
+ * @a: the streams
+ * @wanted: last ticket that was given when the state was saved.  The tickets of
+ *          this guest until then are complete with the next turn.
+ *
+ * Context: control
+ */
+void ht_streams_load_flush(HtStreams *a, uint64_t wanted);
 
 #endif /* HYPERTRACE_STREAMS_H */

@@ -208,7 +208,7 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
 uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns);
 
 /**
- * ht_time_map_hz: get the counter's frequency in Hz, as far as it is known
+ * ht_time_map_hz: get the counter's frequency in Hz, as last measured
  * @m: the map
  */
 uint64_t ht_time_map_hz(const HtTimeMap *m);
