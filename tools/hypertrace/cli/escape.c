@@ -8,6 +8,7 @@
 #include "cli/escape.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
+#define FILE_NAME_BYTES 64
 
 /*
  * Check for a character that is invisible, or changes how other text is shown:
@@ -144,4 +145,12 @@ void ht_escape(GString *out, HtEscape how, const char *s, gsize len)
 void ht_escape_str(GString *out, HtEscape how, const char *s)
 {
     ht_escape(out, how, s, strlen(s));
+}
+
+char *ht_escape_file_name(const char *text)
+{
+    g_autofree char *name = g_strndup(text, FILE_NAME_BYTES);
+
+    g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-", '_');
+    return g_strconcat(*name == '.' || !*name ? "_" : "", name, NULL);
 }

@@ -46,4 +46,14 @@ void ht_escape(GString *out, HtEscape how, const char *s, gsize len);
  */
 void ht_escape_str(GString *out, HtEscape how, const char *s);
 
+/**
+ * ht_escape_file_name: make a name for a file
+ * @text: a text that is not trusted
+ *
+ * Returns: a new string: the first 64 bytes of @text, where '_' replaces all
+ * except ASCII letters, digits, '_', '.' and '-'.  It is not empty and does not
+ * begin with '.'.
+ */
+char *ht_escape_file_name(const char *text);
+
 #endif /* HYPERTRACE_TOOL_ESCAPE_H */

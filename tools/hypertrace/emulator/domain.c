@@ -19,8 +19,6 @@
 
 #define NAMESPACE       "urn:hypertrace:domain"
 #define PREFIX          "hypertrace"
-/* Key of an SMBIOS string whose value the stub or boot loader adds */
-#define EXTRA           "io.systemd.stub.kernel-cmdline-extra="
 #define MIB             (UINT64_C(1) << 20)
 
 /**
@@ -209,7 +207,7 @@ static void add_words(Domain *d, const char *words)
 /* The guest boots itself: an SMBIOS string has the words. */
 static bool add_string(Domain *d, const char *words, GError **error)
 {
-    g_autofree char *text = g_strconcat(EXTRA, words, NULL);
+    g_autofree char *text = g_strconcat(HT_RECORD_EXTRA, words, NULL);
     xmlNodePtr os = find(d->root, "os"), smbios, sysinfo, n;
     xmlChar *mode;
     bool ok;
@@ -479,7 +477,7 @@ int ht_domain(int argc, char **argv)
 
     r.plan_options.private = true;
     r.plan_options.words_only = true;
-    r.plan_options.size = 16 * MIB;
+    r.plan_options.size = HT_RECORD_SIZE;
     while ((c = getopt_long(argc, argv, "e:c:h", options, NULL)) >= 0) {
         switch (c) {
         case APPLY:

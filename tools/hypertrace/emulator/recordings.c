@@ -10,9 +10,8 @@
 #include <glib/gstdio.h>
 #include <sys/file.h>
 
+#include "cli/escape.h"
 #include "emulator/recordings.h"
-
-#define NAME_BYTES 64
 
 typedef struct Recording {
     char *name;
@@ -146,11 +145,10 @@ static char *new_name(const char *guest)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     g_autofree char *date = g_date_time_format(now, "%Y%m%d-%H%M%S");
-    g_autofree char *name = g_strndup(guest && *guest ? guest : "guest",
-                                      NAME_BYTES);
+    g_autofree char *name = ht_escape_file_name(guest && *guest ? guest :
+                                                "guest");
 
-    g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-", '_');
-    return g_strdup_printf("%s%s-%s", *name == '.' ? "_" : "", name, date);
+    return g_strdup_printf("%s-%s", name, date);
 }
 
 /* Create and lock a folder. Append a number if the name is in use. */

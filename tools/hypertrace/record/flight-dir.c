@@ -34,7 +34,7 @@ bool ht_flight_dir_is_file(const char *name)
             strspn(name + 3, "0123456789") == strlen(name + 3));
 }
 
-void ht_flight_dir_remove(int dir, const char *name)
+bool ht_flight_dir_remove(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
                     O_CLOEXEC);
@@ -42,10 +42,12 @@ void ht_flight_dir_remove(int dir, const char *name)
     struct dirent *e;
 
     if (!d) {
+        bool gone = errno == ENOENT;
+
         if (fd >= 0) {
             close(fd);
         }
-        return;
+        return gone;
     }
     while ((e = readdir(d))) {
         if (ht_flight_dir_is_file(e->d_name)) {
@@ -53,7 +55,7 @@ void ht_flight_dir_remove(int dir, const char *name)
         }
     }
     closedir(d);
-    unlinkat(dir, name, AT_REMOVEDIR);
+    return !unlinkat(dir, name, AT_REMOVEDIR) || errno == ENOENT;
 }
 
 uint64_t ht_flight_dir_number(const char *name)
@@ -210,20 +212,12 @@ char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,
 char *ht_flight_dir_remove_oldest(const HtFlightDir *d)
 {
     g_autoptr(GPtrArray) names = list(d, NULL);
-    char *path;
-    bool gone;
 
-    if (!names || !names->len) {
+    if (!names || !names->len ||
+        !ht_flight_dir_remove(d->fd, names->pdata[0])) {
         return NULL;
     }
-    ht_flight_dir_remove(d->fd, names->pdata[0]);
-    path = g_build_filename(d->path, names->pdata[0], NULL);
-    gone = faccessat(d->fd, names->pdata[0], F_OK, AT_SYMLINK_NOFOLLOW) &&
-           errno == ENOENT;
-    if (!gone) {
-        g_clear_pointer(&path, g_free);
-    }
-    return path;
+    return g_build_filename(d->path, names->pdata[0], NULL);
 }
 
 void ht_flight_dir_abort(const HtFlightDir *d)

@@ -85,8 +85,10 @@ bool ht_flight_dir_is_file(const char *name);
  * @name: the recording's name; a symbolic link is not followed
  *
  * Removes the files that a recording has, and its folder if it is empty then.
+ *
+ * Return: true if no folder of that name is left
  */
-void ht_flight_dir_remove(int dir, const char *name);
+bool ht_flight_dir_remove(int dir, const char *name);
 
 /**
  * ht_flight_dir_remove_oldest() - make room on a full disk

@@ -158,6 +158,13 @@ static Cause cause_of(const char *event, JsonObject *data)
     return strcmp(event, "RESET") ? CAUSE_NONE : CAUSE_RESET;
 }
 
+/* Begin a boot. @expected: the new kernel's events follow a known reset. */
+static void begin_boot(HtFlight *f, bool expected)
+{
+    f->expected = expected;
+    f->panicked = f->logged_panic = false;
+}
+
 /* A paused or suspended machine has no events, but that is no silence. */
 static void note_state(HtFlight *f, const char *event)
 {
@@ -190,8 +197,7 @@ static void read_monitor(HtFlight *f)
             raise_cause(f, cause);
         }
         if (!strcmp(event, "RESET")) {
-            f->expected = true;
-            f->panicked = f->logged_panic = false;
+            begin_boot(f, true);
         }
         json_object_unref(data);
         json_node_unref(node);
@@ -207,8 +213,7 @@ static void note_boots(HtFlight *f, uint32_t boots)
         if (f->boots && !f->expected) {
             raise_cause(f, CAUSE_RESET);
         }
-        f->expected = false;
-        f->panicked = f->logged_panic = false;
+        begin_boot(f, false);
         f->boots = boots;
     }
 }
@@ -245,8 +250,7 @@ static void note_kernel(HtFlight *f, const HtSessionStats *n)
         }
         f->had_kernel = false;
         f->gone = 0;
-        f->expected = true;
-        f->panicked = f->logged_panic = false;
+        begin_boot(f, true);
     }
     note_panic(f, n->panic_ns);
 }

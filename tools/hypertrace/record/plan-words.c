@@ -15,8 +15,8 @@
 #define MAIN_KIB_MIN    64u
 /* COMMAND_LINE_SIZE of x86 and arm64, its NUL included */
 #define COMMAND_LINE    2048
-#define EXTRA           "io.systemd.stub.kernel-cmdline-extra="
-#define OEM_STRINGS     11      /* the type of SMBIOS structures for EXTRA */
+/* Type of the SMBIOS structure that has strings */
+#define OEM_STRINGS     11
 
 const char *ht_plan_machine(const HtQemu *q)
 {
@@ -135,8 +135,8 @@ static bool is_oem_file(const HtOpts *opts)
 
 /*
  * Find the SMBIOS string that the stub reads: the first one with the prefix
- * EXTRA. @at is set to the index of its option in argv, @opts to the values of
- * that option, and @opt to the value with the string.
+ * HT_RECORD_EXTRA. @at is set to the index of its option in argv, @opts to the
+ * values of that option, and @opt to the value with the string.
  */
 static char *find_extra(const HtQemu *q, unsigned *at, HtOpts **opts,
                         HtOpt **opt)
@@ -154,10 +154,10 @@ static char *find_extra(const HtQemu *q, unsigned *at, HtOpts **opts,
                                     strcmp(o->name, "path") ? NULL :
                                     oem_string(o);
 
-            if (text && g_str_has_prefix(text, EXTRA)) {
+            if (text && g_str_has_prefix(text, HT_RECORD_EXTRA)) {
                 *opt = o;
                 *opts = g_steal_pointer(&list);
-                return g_strdup(text + strlen(EXTRA));
+                return g_strdup(text + strlen(HT_RECORD_EXTRA));
             }
         }
     }
@@ -211,7 +211,7 @@ static bool add_smbios(HtRecordPlan *p, HtQemu *q)
     g_free(opt->name);
     g_free(opt->value);
     opt->name = g_strdup("value");
-    opt->value = g_strconcat(EXTRA, all, NULL);
+    opt->value = g_strconcat(HT_RECORD_EXTRA, all, NULL);
     if (at) {
         set_word(q, at, ht_opts_text(opts));
     } else {

@@ -21,6 +21,9 @@
 #define HT_RECORD_SIZE_MIN  (UINT64_C(1) << 20)
 #define HT_RECORD_SIZE_MAX  (UINT64_C(1) << 30)
 
+/* Prefix of an SMBIOS string whose value a stub or boot loader adds */
+#define HT_RECORD_EXTRA     "io.systemd.stub.kernel-cmdline-extra="
+
 /* Number of the memory's descriptor in QEMU; if in use, the next free one */
 #define HT_RECORD_FD        100
 

@@ -317,12 +317,10 @@ static void remove_recording(int dir, const Recording *r, const char *why)
     g_autoptr(GString) text = g_string_new(NULL);
     int user = open_folder(dir, parts[0]);
     int vm = user >= 0 ? open_folder(user, parts[1]) : -1;
-    struct stat st;
     bool ok = false;
 
     if (vm >= 0) {
-        ht_flight_dir_remove(vm, r->name);
-        ok = fstatat(vm, r->name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
+        ok = ht_flight_dir_remove(vm, r->name);
         /* The folder of a machine that runs has a socket, and stays. */
         unlinkat(user, parts[1], AT_REMOVEDIR);
     }

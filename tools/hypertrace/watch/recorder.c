@@ -111,7 +111,6 @@ static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
 {
     const HtWatchRule *rule = r->vm->rule;
     const int keep[] = { r->vm->process->pidfd, r->vm->process->dir };
-    g_autofree char *dir = g_build_filename(settings->dir, r->where, NULL);
     g_autofree char *title = g_strdup_printf("ht-%s", r->vm->name);
     HtRecord rec = {
         .plan_options.size = HT_RECORD_SIZE,
@@ -121,7 +120,7 @@ static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
         .pid = r->vm->process->pid,
         .process = r->vm->process,
         .memory_only = true,
-        .dir = dir,
+        .dir = r->path,
         .flight = {
             .size = rule->size,
             .keep = settings->keep,
@@ -172,6 +171,9 @@ bool ht_watch_recorder_start(HtWatchRecorder *r,
     int fds[2] = { -1, -1 };
     pid_t parent = getpid(), child = -1;
 
+    if (!r->path) {
+        r->path = g_build_filename(settings->dir, r->where, NULL);
+    }
     fflush(NULL);
     if (!pipe2(fds, O_CLOEXEC | O_NONBLOCK)) {
         child = fork();
@@ -198,8 +200,6 @@ bool ht_watch_recorder_start(HtWatchRecorder *r,
     if (r->out >= 0) {
         close(r->out);
     }
-    g_free(r->path);
-    r->path = g_build_filename(settings->dir, r->where, NULL);
     g_string_truncate(r->line, 0);
     r->out = fds[0];
     r->child = child;

@@ -268,16 +268,18 @@ static bool get_count(GKeyFile *file, const char *key, unsigned most,
                       unsigned *count, GError **error)
 {
     g_autofree char *value = g_key_file_get_string(file, GROUP, key, NULL);
+    g_autofree char *accepted = g_strdup_printf("1 to %u", most);
     guint64 n = *count;
 
     if (value && !g_ascii_string_to_unsigned(value, 10, 1, most, &n, NULL)) {
-        return refuse(error, GROUP, key, value, "1 to 10000");
+        return refuse(error, GROUP, key, value, accepted);
     }
     *count = n;
     return true;
 }
 
-uint64_t ht_watch_settings_recording(const HtWatchSettings *s)
+/* Get the largest size of the rules. */
+static uint64_t largest_size(const HtWatchSettings *s)
 {
     uint64_t most = 0;
     unsigned i;
@@ -285,13 +287,19 @@ uint64_t ht_watch_settings_recording(const HtWatchSettings *s)
     for (i = 0; i < s->rules->len; i++) {
         most = MAX(most, ((HtWatchRule *)s->rules->pdata[i])->size);
     }
-    return most + KERNEL_BYTES;
+    return most;
+}
+
+uint64_t ht_watch_settings_recording(const HtWatchSettings *s)
+{
+    return largest_size(s) + KERNEL_BYTES;
 }
 
 /* A limit that no recording fits in would remove each one at once. */
 static bool check_limits(const HtWatchSettings *s, GError **error)
 {
     uint64_t recording = ht_watch_settings_recording(s);
+    uint64_t size = largest_size(s);
 
     if (s->max_disk < 2 * recording) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "max-disk is "
@@ -299,10 +307,10 @@ static bool check_limits(const HtWatchSettings *s, GError **error)
                     "M, or a smaller size", 2 * recording >> 20);
         return false;
     }
-    if (s->max_memory < recording - KERNEL_BYTES) {
+    if (s->max_memory < size) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "max-memory is "
                     "smaller than size: give at least %" PRIu64 "M, or a "
-                    "smaller size", (recording - KERNEL_BYTES) >> 20);
+                    "smaller size", size >> 20);
         return false;
     }
     return true;

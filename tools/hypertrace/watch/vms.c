@@ -21,7 +21,8 @@
 #define AGAIN_MAX       64
 /* Maximum number of processes that are remembered; others are ignored */
 #define PROCESSES_MAX   200000
-#define NAME_BYTES      64
+/* Maximum number of bytes of a program in the name of a machine without one */
+#define PROGRAM_BYTES   52
 
 /* A process that was seen; the inode shows whether its PID was reused. */
 typedef struct Seen {
@@ -162,12 +163,10 @@ static void tell_root(HtWatchVms *v, const HtWatchVm *vm)
 /* A name is chosen by the machine's user, and becomes the name of a folder. */
 static char *safe_name(const char *program, pid_t pid, const char *name)
 {
-    g_autofree char *text = name ? g_strndup(name, NAME_BYTES) :
-                            g_strdup_printf("%.*s-%d", NAME_BYTES - 12,
-                                            program, (int)pid);
+    g_autofree char *number = g_strdup_printf("%.*s-%d", PROGRAM_BYTES, program,
+                                              (int)pid);
 
-    g_strcanon(text, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-", '_');
-    return g_strdup_printf("%s%s", *text == '.' ? "_" : "", text);
+    return ht_escape_file_name(name ? name : number);
 }
 
 /*
@@ -201,7 +200,7 @@ static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
         return NULL;
     }
     vm->process->owner = &vm->owner;
-    if (geteuid() && !ht_process_is_ours(vm->process)) {
+    if (geteuid() && vm->owner.uid != geteuid()) {
         tell_root(v, vm);
         return NULL;
     }

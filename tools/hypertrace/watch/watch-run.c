@@ -40,7 +40,6 @@ typedef struct Watch {
     int64_t next_scan;
     int64_t next_trim;
     int64_t trimmed;            /* time of the last measurement */
-    int64_t next_room;
     GHashTable *told;           /* reasons that were printed */
     bool crowded;               /* the limit of memory has been reported */
     bool stop;
@@ -268,11 +267,11 @@ static void trim(Watch *w, int64_t now)
 {
     /* Other programs can fill the file system at any time. */
     if (now >= w->next_trim ||
-        (now >= w->next_room && ht_watch_disk_is_full(w->dir, w->reserve))) {
+        (now >= w->trimmed + ROOM_US &&
+         ht_watch_disk_is_full(w->dir, w->reserve))) {
         ht_watch_disk_trim(w->dir, w->settings->max_disk, w->reserve);
         w->trimmed = now;
         w->next_trim = now + TRIM_US;
-        w->next_room = now + ROOM_US;
     }
 }
 
