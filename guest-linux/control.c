@@ -53,8 +53,8 @@ static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
  * the buffer unread.  Wait for buffers that the timer submitted since
  * htk_settle().
  *
- * Context: h->control held, or the stream has no other user.  Nobody can then
- * open the stream meanwhile.
+ * Context: h->control held, or the stream has no other user.  So the stream is
+ * not opened meanwhile.
  */
 static void htk_seal(struct htk *h, u32 stream, struct htk_wait *wait)
 {

@@ -129,8 +129,8 @@ int htk_enable_new(struct htk *h, work_func_t changed)
 
 /**
  * htk_enable_free() - free the enable bytes of a device
- * @h: the device.  It has no reference left, so it is not present, and no
- *     process maps its enable bytes
+ * @h: the device, without any reference: it is not present, and no process
+ *     maps its enable bytes
  *
  * Context: may sleep
  */

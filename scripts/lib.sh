@@ -14,7 +14,7 @@ if [ -z "${HT_TOP-}" ]; then
 fi
 export HT_TOP
 
-# Do not take the first python in PATH: another one may lack Debian's modules.
+# The first python in PATH may lack Debian's modules: prefer the system's.
 HT_PYTHON=/usr/bin/python3
 [ -x "$HT_PYTHON" ] || HT_PYTHON=python3
 # The scripts search the tools' messages for English words.

@@ -3,8 +3,8 @@
  * libhypertrace, Linux user space: the device and the classes of ht_trace()
  *
  * No descriptor stays open, because programs may close all descriptors that
- * they do not know.  A stream stays open as long as it is mapped: the mapping
- * references the open file.
+ * they do not know.  The mapping of a stream references the open file, and so
+ * keeps the stream open until it is unmapped.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -74,8 +74,8 @@ static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
 /*
  * Only a vCPU's thread can ask KVM for the offset of the guest's counter.  If
  * the guest sets the features, this function runs in such a thread.  QEMU also
- * calls it elsewhere, for example to load a saved state; the offset then stays
- * as it is.
+ * calls it elsewhere, for example to load a saved state; the offset is then not
+ * updated.
  */
 static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
 {

@@ -44,7 +44,7 @@ class Lttng:
 
     def __enter__(self):
         self._daemon.__enter__()
-        # root's private daemon runs as another user, who needs access
+        # root's private daemon runs as an unprivileged user, and needs access
         self.directory = Path(tempfile.mkdtemp(prefix="ht-demo-", dir="/tmp"))
         self.directory.chmod(0o755)
         if os.geteuid() == 0:

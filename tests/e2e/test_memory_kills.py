@@ -186,8 +186,8 @@ def test_recorders(tmp_path, env, burst):  # noqa: F811
 
 
 def test_qemus(tmp_path, env):  # noqa: F811
-    """All that a killed guest has committed is recorded: a successor finds nothing more,
-    and no event is missing that is not counted."""
+    """The recorder gets each event that a killed guest has committed.  A successor
+    finds nothing more.  No more events are missing than were counted."""
     rng = random.Random(SEED)
     for kill in range(KILLS or 2):
         tmp = tmp_path / str(kill)

@@ -137,7 +137,7 @@ def test_guests_own_trace(guest, report):
 
 
 def test_log(guest):
-    """From the begin of the ring on, `hypertrace log` equals dmesg, in order.
+    """From the ring's first event on, `hypertrace log` equals dmesg, in order.
     There are two exceptions.  The log has the parts of a continued line as
     separate lines.  It lacks lines that a processor printed before its ring
     existed."""

@@ -81,7 +81,7 @@ static void emit(Hang *g, unsigned n)
 
 /*
  * Emit enough events to fill the FIFO, so that the backend hangs.  The ring has
- * room for all of them, so the guest does not wait for the host.
+ * room for these events, so the guest does not wait for the host.
  */
 static void hang(Hang *g)
 {

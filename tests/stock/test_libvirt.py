@@ -164,8 +164,8 @@ def run_domain(session, *console):
 
 def test_domain(session):
     """libvirt probes, starts and ends a QEMU that is a link to hypertrace; the
-    recording has the whole boot.  Many domains leave the recordings that are to
-    be kept, and neither processes nor other files."""
+    recording has the whole boot.  Many domains leave no process, and no file
+    except the newest recordings."""
     session.define(session.top / "qemu-system-x86_64")
     run_domain(session)
     (rec,) = recordings(session)

@@ -553,7 +553,7 @@ static void test_sizes(void)
     g_assert_cmpint(tl_count(f.dir, &err), ==, events);
     g_assert_cmpstr(err, ==, "");
 
-    /* what remained of the first file was too small for the next run */
+    /* The free space of the first file was too small for the next run. */
     path = g_strdup_printf("%s/stream-000-000001-0000",
                            ht_ctf_writer_path(f.w));
     g_assert_cmpint(stat(path, &st), ==, 0);
