@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command knows each option that the README and the pages tell a reader to
+type.  tests/stock/test_pages.py runs the commands themselves."""
+
+import re
+import shlex
+
+import pages
+import pytest
+
+from hypertrace import run
+
+COMMANDS = sorted({c for page in pages.how_to() for c in pages.commands(page)
+                   if c.startswith("hypertrace ")})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options(command):
+    """The options are read up to --help, which runs nothing."""
+    own = re.split(r" -- | \| | &$", command)[0]
+    run(*shlex.split(own)[1:], "--help")
+
+
+def test_wrong_option():
+    run("boot", "--no-such-option", "--help", status=2)
