@@ -204,11 +204,17 @@ def test_rotation(world):
 
 
 def test_hundred(world):
-    """100 starts and stops leave no process and no file."""
+    """100 starts and stops leave no process, no descriptor and no file."""
+    (world[2] / "tmp").mkdir()
+    (world[2] / "recordings").mkdir()
+    world[1].update(TMPDIR=str(world[2] / "tmp"))
+    files = set(world[2].rglob("*"))
+    fds = set(os.listdir("/proc/self/fd"))
     for _ in range(100):
         p = start(world, "-nodefaults", "wait")
         assert json.loads(p.stdout.readline())["pid"] == p.pid
         p.kill()
         p.communicate(timeout=60)
     wait_for_none(world[1])
-    assert list((world[2] / "recordings").iterdir()) == []
+    assert set(world[2].rglob("*")) == files
+    assert set(os.listdir("/proc/self/fd")) == fds
