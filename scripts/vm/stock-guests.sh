@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fetch more stock guests than scripts/build/guest-image.sh does, each from Debian's
-# archive: a system on a disk, kernels of other versions and architectures, and the
-# parts of a unified kernel image.
+# archive: a system on a disk, kernels of other versions and architectures, the
+# parts of a unified kernel image, and a program that starts guests.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -10,9 +10,10 @@
 # Programs for file systems are often in folders outside PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
-all="disk newest arm64 uki"
+all="disk newest arm64 uki mkosi"
 debian=trixie
 newest_suite=trixie-backports
+mkosi_suite=bookworm
 
 usage() {
     cat <<EOF
@@ -23,6 +24,7 @@ Makes guests in \$HT_CACHE/stock, once. NAME is one of
   newest  the newest kernel that Debian $newest_suite has
   arm64   Debian's kernel for arm64, and a static busybox
   uki     the tools that join a kernel and systemd's stub into one file
+  mkosi   mkosi 14 of Debian $mkosi_suite, which starts QEMU for its images
 EOF
 }
 
@@ -150,6 +152,13 @@ make_uki() {
     end uki
 }
 
+make_mkosi() {
+    begin mkosi "$mkosi_suite" || return 0
+    debian_debs "$mkosi_suite" "$debs" mkosi
+    unpack
+    end mkosi
+}
+
 wanted=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -179,6 +188,7 @@ for guest in ${wanted:-$all}; do
         ht_arch=
         ;;
     uki) make_uki ;;
+    mkosi) make_mkosi ;;
     esac
 done
 cache_unlock

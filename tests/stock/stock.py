@@ -97,6 +97,14 @@ def kill(recorder):
             os.kill(qemu, signal.SIGKILL)
 
 
+def wait_until(what, about):
+    """Poll until what() is true; about() describes a failure"""
+    deadline = time.monotonic() + DEADLINE
+    while not what():
+        assert time.monotonic() < deadline, about()
+        time.sleep(0.05)
+
+
 def wait_for(what, process):
     """Poll until what() is true; fail if process ends before that"""
     deadline = time.monotonic() + DEADLINE

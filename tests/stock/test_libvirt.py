@@ -10,13 +10,12 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 import stock
 
-CYCLES = 10                 # starts and ends of the domain
+CYCLES = 100                # starts and ends of the domain
 KEEP = 3                    # recordings kept
 INIT = stock.MOUNTS + """$b find /proc/self /sys/bus >/dev/null 2>&1
 echo "the guest is up" >/dev/kmsg
@@ -96,8 +95,8 @@ class Session:
         (self.top / "domain.xml").write_text(DOMAIN.format(
             top=self.top, words=os.environ["HT_KERNEL_ARGS"],
             emulator=emulator))
-        wait_until((self.top / "run/libvirt/libvirt-sock").exists,
-                   (self.top / "libvirtd.log").read_text)
+        stock.wait_until((self.top / "run/libvirt/libvirt-sock").exists,
+                         (self.top / "libvirtd.log").read_text)
         self.virsh("define", "domain.xml")
 
     def processes(self):
@@ -112,17 +111,19 @@ class Session:
                 found.append(line)
         return found
 
+    def descriptors(self):
+        """Number of the daemon's descriptors"""
+        return len(list(Path(f"/proc/{self.daemon.pid}/fd").iterdir()))
+
+    def files(self):
+        """Names of all files in the daemon's folders, but not of recordings"""
+        return {p for p in self.top.rglob("*")
+                if self.top / "recordings" not in p.parents}
+
     def close(self):
         self.virsh("destroy", "guest", check=False)
         self.daemon.terminate()
         self.daemon.wait()
-
-
-def wait_until(what, about):
-    deadline = time.monotonic() + stock.DEADLINE
-    while not what():
-        assert time.monotonic() < deadline, about()
-        time.sleep(0.05)
 
 
 @pytest.fixture(name="session")
@@ -150,8 +151,8 @@ def start_domain(session, console="the guest is up"):
     """Start the domain, and wait for a line of its kernel."""
     (session.top / "console").unlink(missing_ok=True)
     session.virsh("start", "guest")
-    wait_until(lambda: console in stock.console(session.top),
-               lambda: stock.console(session.top)[-2000:])
+    stock.wait_until(lambda: console in stock.console(session.top),
+                     lambda: stock.console(session.top)[-2000:])
     assert session.virsh("domstate", "guest").strip() == "running"
 
 
@@ -159,21 +160,25 @@ def run_domain(session, *console):
     """Start the domain, and destroy it."""
     start_domain(session, *console)
     session.virsh("destroy", "guest")
-    wait_until(lambda: not session.processes(), session.processes)
+    stock.wait_until(lambda: not session.processes(), session.processes)
 
 
 def test_domain(session):
     """libvirt probes, starts and ends a QEMU that is a link to hypertrace; the
-    recording has the whole boot.  Many domains leave no process, and no file
-    except the newest recordings."""
+    recording has the whole boot.  A hundred domains leave no process, no
+    descriptor, and no file except the newest recordings."""
     session.define(session.top / "qemu-system-x86_64")
     run_domain(session)
     (rec,) = recordings(session)
     names = {e["event"] for e in stock.reported(rec)}
     assert {"initcall_start", "sched_switch", "console"} <= names
     assert "the guest is up" in stock.run("log", rec)
+    descriptors, files = session.descriptors(), session.files()
     for _ in range(CYCLES):
         run_domain(session, "Linux version")
+    stock.wait_until(lambda: session.descriptors() <= descriptors,
+                     lambda: os.listdir(f"/proc/{session.daemon.pid}/fd"))
+    assert session.files() == files
     assert len(recordings(session)) == KEEP
     assert {p.name for p in (session.top / "recordings").iterdir()
             if not p.name.startswith(".")} == {
@@ -200,9 +205,9 @@ def test_prepared(session):
     recorder = subprocess.Popen(
         [stock.TOOL, "record", "-q", "-o", session.top / "rec", "--pid", pid,
          "--kernel", session.top / "vmlinuz"], env=stock.ENV)
-    wait_until(lambda: sum(p.stat().st_size for p in
-                           (session.top / "rec").glob("cpu*")) > 100000,
-               session.processes)
+    stock.wait_until(lambda: sum(p.stat().st_size for p in
+                                 (session.top / "rec").glob("cpu*")) > 100000,
+                     session.processes)
     session.virsh("destroy", "guest")
     assert recorder.wait(stock.DEADLINE) == 0
     assert {"initcall_start", "sched_switch"} <= {
