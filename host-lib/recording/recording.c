@@ -36,11 +36,18 @@ typedef struct Stream {
     uint8_t *page;
 } Stream;
 
+/* A processor's next event: its place in the order of all events */
+typedef struct Next {
+    uint64_t part;              /* epoch, segment */
+    uint64_t ns;                /* Stream.order_ns */
+    uint32_t cpu;
+} Next;
+
 struct HtRecording {
     char *dir;
     HtRecInfo info;
     Stream *streams;
-    uint32_t *heap;             /* heap of processors, by their next event */
+    Next *heap;                 /* heap of processors, by their next event */
     uint32_t waiting;           /* number of processors in @heap */
     bool merging;
     uint64_t damaged;
@@ -216,7 +223,7 @@ HtRecording *ht_rec_open(const char *dir, GError **error)
     if (r->info.subbuf_size < 4096 || r->info.subbuf_size > PIECE_MAX) {
         r->info.subbuf_size = 4096;
     }
-    r->heap = g_new0(uint32_t, cpus);
+    r->heap = g_new0(Next, cpus);
     r->streams = g_new0(Stream, cpus);
     for (i = 0; i < cpus; i++) {
         r->streams[i].fd = -1;
@@ -458,23 +465,27 @@ static bool stream_event(HtRecording *r, uint32_t cpu)
     return true;
 }
 
-/* Test whether the next event of processor @a is before that of @b */
-static bool before(const HtRecording *r, uint32_t a, uint32_t b)
+/* Test whether the next event of @a is before that of @b */
+static bool before(const Next *a, const Next *b)
 {
-    const Stream *s = &r->streams[a], *t = &r->streams[b];
+    return a->part != b->part ? a->part < b->part :
+           a->ns != b->ns ? a->ns < b->ns : a->cpu < b->cpu;
+}
 
-    if (s->piece.epoch != t->piece.epoch) {
-        return s->piece.epoch < t->piece.epoch;
-    }
-    if (s->piece.segment != t->piece.segment) {
-        return s->piece.segment < t->piece.segment;
-    }
-    return s->order_ns != t->order_ns ? s->order_ns < t->order_ns : a < b;
+static Next next_of(const HtRecording *r, uint32_t cpu)
+{
+    const Stream *s = &r->streams[cpu];
+
+    return (Next) {
+        .part = (uint64_t)s->piece.epoch << 32 | s->piece.segment,
+        .ns = s->order_ns,
+        .cpu = cpu,
+    };
 }
 
 static void heap_down(HtRecording *r, uint32_t i)
 {
-    uint32_t cpu = r->heap[i];
+    Next next = r->heap[i];
 
     for (;;) {
         uint32_t child = 2 * i + 1;
@@ -483,16 +494,16 @@ static void heap_down(HtRecording *r, uint32_t i)
             break;
         }
         if (child + 1 < r->waiting &&
-            before(r, r->heap[child + 1], r->heap[child])) {
+            before(&r->heap[child + 1], &r->heap[child])) {
             child++;
         }
-        if (!before(r, r->heap[child], cpu)) {
+        if (!before(&r->heap[child], &next)) {
             break;
         }
         r->heap[i] = r->heap[child];
         i = child;
     }
-    r->heap[i] = cpu;
+    r->heap[i] = next;
 }
 
 static void merge_begin(HtRecording *r)
@@ -503,7 +514,7 @@ static void merge_begin(HtRecording *r)
     for (i = 0; i < r->info.cpus; i++) {
         ht_ft_iter_init(&r->streams[i].it, NULL, 0, 0, 0);
         if (stream_event(r, i)) {
-            r->heap[r->waiting++] = i;
+            r->heap[r->waiting++] = next_of(r, i);
         }
     }
     for (i = r->waiting / 2; i-- > 0; ) {
@@ -521,7 +532,9 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
         r->merging = true;
     } else if (r->waiting) {
         /* The last event's data had to stay valid until this call. */
-        if (!stream_event(r, r->heap[0])) {
+        if (stream_event(r, r->heap[0].cpu)) {
+            r->heap[0] = next_of(r, r->heap[0].cpu);
+        } else {
             r->heap[0] = r->heap[--r->waiting];
         }
         if (r->waiting) {
@@ -531,11 +544,11 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
     if (r->waiting == 0) {
         return false;
     }
-    s = &r->streams[r->heap[0]];
+    s = &r->streams[r->heap[0].cpu];
     data = s->record.data;
     *ev = (HtRecEvent) {
         .ns = s->record.ns,
-        .cpu = r->heap[0],
+        .cpu = r->heap[0].cpu,
         .epoch = s->piece.epoch,
         .segment = s->piece.segment,
         .type = ht_ft_event_type(data),

@@ -3,6 +3,7 @@
  * Output below the commands: escapes, JSON, protocol buffers, output files
  */
 #include <glib/gstdio.h>
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,7 +13,9 @@
 
 #include "cli/escape.h"
 #include "cli/json.h"
+#include "cli/number.h"
 #include "cli/output.h"
+#include "cli/text.h"
 #include "export/protobuf.h"
 
 static void check_escape(HtEscape how, const char *s, gsize len,
@@ -73,6 +76,83 @@ static void test_escape_random(void)
     }
 }
 
+/*
+ * Promise: the escape of a byte does not depend on its place in the text. Text
+ * without escapes is handled eight bytes at a time.
+ */
+static void test_escape_places(void)
+{
+    unsigned i, k, how;
+
+    for (i = 0; i < 4096; i++) {
+        char s[24];
+
+        for (how = HT_ESCAPE_TERMINAL; how <= HT_ESCAPE_UTF8; how++) {
+            g_autoptr(GString) whole = g_string_new(NULL);
+            g_autoptr(GString) parts = g_string_new(NULL);
+
+            memset(s, 'x', sizeof(s));
+            s[i / 128 % sizeof(s)] = i % 128;
+            ht_escape(whole, how, s, sizeof(s));
+            for (k = 0; k < sizeof(s); k++) {
+                ht_escape(parts, how, s + k, 1);
+            }
+            g_assert_cmpstr(whole->str, ==, parts->str);
+        }
+    }
+}
+
+/* Promise: decimal numbers equal those of printf(). */
+static void test_decimal(void)
+{
+    static const unsigned widths[] = { 0, 1, 3, 9, 10, 25 };
+    uint64_t power = 1;
+    unsigned i, k;
+
+    for (i = 0; i < 2000; i++) {
+        uint64_t v = i < 60 ? power + i % 3 - 1 :
+                     ((uint64_t)g_test_rand_int() << 32 |
+                      (uint32_t)g_test_rand_int()) >> i % 64;
+
+        for (k = 0; k < G_N_ELEMENTS(widths); k++) {
+            g_autoptr(GString) out = g_string_new("<");
+            g_autofree char *zeros = g_strdup_printf("<%0*" PRIu64,
+                                                     (int)widths[k], v);
+            g_autofree char *spaces = g_strdup_printf("<%*" PRIu64,
+                                                      (int)widths[k], v);
+
+            ht_number_decimal(out, v, widths[k], '0');
+            g_assert_cmpstr(out->str, ==, zeros);
+            g_string_truncate(out, 1);
+            ht_number_decimal(out, v, widths[k], ' ');
+            g_assert_cmpstr(out->str, ==, spaces);
+        }
+        power *= i % 3 == 2 && i < 57 ? 10 : 1;
+    }
+}
+
+/* Promise: appending in place keeps the text and its NUL when it grows. */
+static void test_append(void)
+{
+    g_autoptr(GString) out = g_string_sized_new(1);
+    g_autoptr(GString) expected = g_string_new(NULL);
+    unsigned n;
+
+    for (n = 0; n < 300; n++) {
+        g_autofree char *piece = g_strnfill(n, 'a' + n % 26);
+
+        ht_text_append(out, piece, n);
+        ht_text_fill(out, '.', n % 5);
+        g_string_append(expected, piece);
+        g_string_append(expected, "...." + 4 - n % 5);
+        g_assert_cmpuint(out->len, <, out->allocated_len);
+        g_assert_cmpstr(out->str, ==, expected->str);
+        g_assert_cmpuint(out->len, ==, expected->len);
+    }
+    ht_text_append(out, NULL, 0);
+    g_assert_cmpuint(out->len, ==, expected->len);
+}
+
 static void test_json(void)
 {
     g_autoptr(GString) out = g_string_new(NULL);
@@ -98,14 +178,14 @@ static void test_json(void)
                     "\"d\":0.5,\"i\":null}");
 }
 
-static void check_bytes(const GByteArray *b, const char *expected, gsize len)
+static void check_bytes(const GString *b, const char *expected, gsize len)
 {
-    g_assert_cmpmem(b->data, b->len, expected, len);
+    g_assert_cmpmem(b->str, b->len, expected, len);
 }
 
 static void test_protobuf(void)
 {
-    g_autoptr(GByteArray) b = g_byte_array_new();
+    g_autoptr(GString) b = g_string_new(NULL);
     g_autofree char *text = g_strnfill(200, 'x');
     gsize outer, inner;
 
@@ -115,7 +195,7 @@ static void test_protobuf(void)
     check_bytes(b, "\x08\x96\x01\x80\x01\x00\x10\xff\xff\xff\xff\xff\xff\xff"
                 "\xff\xff\x01", 17);
 
-    g_byte_array_set_size(b, 0);
+    g_string_truncate(b, 0);
     outer = ht_pb_begin(b, 3);
     inner = ht_pb_begin(b, 1);
     ht_pb_str(b, 2, "ab");
@@ -124,7 +204,7 @@ static void test_protobuf(void)
     check_bytes(b, "\x1a\x06\x0a\x04\x12\x02" "ab", 8);
 
     /* both messages are so long that their sizes need two bytes */
-    g_byte_array_set_size(b, 0);
+    g_string_truncate(b, 0);
     outer = ht_pb_begin(b, 3);
     inner = ht_pb_begin(b, 1);
     ht_pb_str(b, 2, text);
@@ -132,11 +212,10 @@ static void test_protobuf(void)
     ht_pb_uint(b, 4, 5);
     ht_pb_end(b, outer);
     g_assert_cmpuint(b->len, ==, 3 + 3 + 3 + 200 + 2);
-    check_bytes((&(GByteArray) { b->data, 9 }),
-                "\x1a\xd0\x01\x0a\xcb\x01\x12\xc8\x01", 9);
-    g_assert_cmpint(b->data[b->len - 2], ==, 0x20);
+    g_assert_cmpmem(b->str, 9, "\x1a\xd0\x01\x0a\xcb\x01\x12\xc8\x01", 9);
+    g_assert_cmpint(b->str[b->len - 2], ==, 0x20);
 
-    g_byte_array_set_size(b, 0);
+    g_string_truncate(b, 0);
     ht_pb_guest(b, 1, "a\0\xff", 3);
     check_bytes(b, "\x0a\x07" "a\xef\xbf\xbd\xef\xbf\xbd", 9);
 }
@@ -250,6 +329,9 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tool/escape", test_escape);
     g_test_add_func("/tool/escape-random", test_escape_random);
+    g_test_add_func("/tool/escape-places", test_escape_places);
+    g_test_add_func("/tool/decimal", test_decimal);
+    g_test_add_func("/tool/append", test_append);
     g_test_add_func("/tool/json", test_json);
     g_test_add_func("/tool/protobuf", test_protobuf);
     g_test_add_func("/tool/output-file", test_output_file);

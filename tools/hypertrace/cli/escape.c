@@ -3,9 +3,11 @@
  * hypertrace: escape text of a guest for the place where it is shown
  */
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "cli/escape.h"
+#include "cli/text.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 #define FILE_NAME_BYTES 64
@@ -37,6 +39,7 @@ static void put_byte(GString *out, HtEscape how, unsigned char b)
     }
 }
 
+/* Escape a byte of ASCII that plain[] does not have for the destination. */
 static void put_ascii(GString *out, HtEscape how, unsigned char b)
 {
     switch (how) {
@@ -65,26 +68,14 @@ static void put_ascii(GString *out, HtEscape how, unsigned char b)
         if (b == '"' || b == '\\') {
             g_string_append_c(out, '\\');
             g_string_append_c(out, b);
-            return;
-        }
-        if (b < ' ' || b == 0x7f || b == '<' || b == '>' || b == '&') {
+        } else {
             g_string_append_printf(out, "\\u%04x", b);
-            return;
         }
-        break;
-    case HT_ESCAPE_UTF8:
-        if (!b) {
-            g_string_append(out, REPLACEMENT);
-            return;
-        }
-        g_string_append_c(out, b);
         return;
+    case HT_ESCAPE_UTF8:
+        break;                  /* only NUL */
     }
-    if (b < ' ' || b == 0x7f) {
-        put_byte(out, how, b);
-    } else {
-        g_string_append_c(out, b);
-    }
+    put_byte(out, how, b);
 }
 
 static void put_wide(GString *out, HtEscape how, gunichar c, const char *s,
@@ -103,23 +94,58 @@ static void put_wide(GString *out, HtEscape how, gunichar c, const char *s,
     }
 }
 
-/* Bytes that need no escape for any destination */
-static bool plain(unsigned char b)
+#define BIT(how)    (1 << HT_ESCAPE_ ## how)
+#define ALL         (BIT(TERMINAL) | BIT(XML) | BIT(JSON) | BIT(UTF8))
+
+/* The destinations that need no escape for a byte: bits of HtEscape */
+static const uint8_t plain[256] = {
+    [1 ... ' ' - 1] = BIT(UTF8),
+    [' ' ... '!'] = ALL,
+    ['"'] = BIT(TERMINAL) | BIT(UTF8),
+    ['#' ... '%'] = ALL,
+    ['&'] = BIT(TERMINAL) | BIT(UTF8),
+    ['\''] = ALL & ~BIT(XML),
+    ['(' ... ';'] = ALL,
+    ['<'] = BIT(TERMINAL) | BIT(UTF8),
+    ['='] = ALL,
+    ['>'] = BIT(TERMINAL) | BIT(UTF8),
+    ['?' ... '['] = ALL,
+    ['\\'] = ALL & ~BIT(JSON),
+    [']' ... '~'] = ALL,
+    [0x7f] = BIT(UTF8),
+};
+
+/* Check whether each of 8 bytes is a printable character of ASCII. */
+static bool is_printable(const char *s)
 {
-    return b >= ' ' && b < 0x7f && b != '<' && b != '>' && b != '&' &&
-           b != '"' && b != '\'' && b != '\\';
+    const uint64_t ones = UINT64_MAX / 255;
+    uint64_t v;
+
+    memcpy(&v, s, sizeof(v));
+    return !(((v - ones * ' ') | (v + ones) | v) & ones * 0x80);
+}
+
+/* Get the number of bytes at the start of @s that need no escape. */
+static gsize plain_length(const char *s, gsize len, HtEscape how)
+{
+    gsize n = 0;
+
+    while (how == HT_ESCAPE_TERMINAL && len - n >= 8 && is_printable(s + n)) {
+        n += 8;
+    }
+    while (n < len && plain[(unsigned char)s[n]] & 1 << how) {
+        n++;
+    }
+    return n;
 }
 
 void ht_escape(GString *out, HtEscape how, const char *s, gsize len)
 {
     while (len) {
-        gsize n = 0;
+        gsize n = plain_length(s, len, how);
         gunichar c;
 
-        while (n < len && plain(s[n])) {
-            n++;
-        }
-        g_string_append_len(out, s, n);
+        ht_text_append(out, s, n);
         s += n;
         len -= n;
         if (!len) {

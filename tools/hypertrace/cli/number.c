@@ -6,20 +6,33 @@
 #include <string.h>
 
 #include "cli/number.h"
+#include "cli/text.h"
+
+static const char digits[201] =
+    "00010203040506070809101112131415161718192021222324"
+    "25262728293031323334353637383940414243444546474849"
+    "50515253545556575859606162636465666768697071727374"
+    "75767778798081828384858687888990919293949596979899";
 
 void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad)
 {
     char buf[64], *end = buf + sizeof(buf), *p = end;
 
     width = MIN(width, sizeof(buf));
-    do {
-        *--p = '0' + v % 10;
-        v /= 10;
-    } while (v);
+    for (; v >= 100; v /= 100) {
+        p -= 2;
+        memcpy(p, digits + v % 100 * 2, 2);
+    }
+    if (v >= 10) {
+        p -= 2;
+        memcpy(p, digits + v * 2, 2);
+    } else {
+        *--p = '0' + v;
+    }
     while (end - p < (int)width) {
         *--p = pad;
     }
-    g_string_append_len(out, p, end - p);
+    ht_text_append(out, p, end - p);
 }
 
 void ht_number_seconds(GString *out, uint64_t ns, unsigned width)

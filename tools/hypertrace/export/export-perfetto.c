@@ -15,15 +15,17 @@
 #include <gio/gio.h>
 #include <string.h>
 
+#include "cli/text.h"
 #include "export/export.h"
 #include "export/perfetto.h"
 #include "export/protobuf.h"
 
 #define BUNDLE_BYTES    65536
 #define TRACKS_MAX      4096
+#define RECENT          1024
 
 typedef struct Bundle {
-    GByteArray *events;
+    GString *events;
     bool lost;
 } Bundle;
 
@@ -36,6 +38,7 @@ typedef struct File {
     Bundle cpus[PF_CPUS_MAX];
     GHashTable *tracks;         /* pids that have a track of initcalls */
     GHashTable *unknown;        /* threads whose process is not known */
+    int32_t recent_unknown[RECENT];     /* cache of @unknown */
 } File;
 
 /*
@@ -142,20 +145,20 @@ static bool flush_cpu(File *f, unsigned cpu, uint64_t ns)
     at = pf_packet_begin(&f->s, ns);
     bundle = ht_pb_begin(f->s.packet, PF_PACKET_FTRACE_EVENTS);
     ht_pb_uint(f->s.packet, PF_BUNDLE_CPU, cpu);
-    g_byte_array_append(f->s.packet, b->events->data, b->events->len);
+    ht_text_append(f->s.packet, b->events->str, b->events->len);
     if (b->lost) {
         ht_pb_uint(f->s.packet, PF_BUNDLE_LOST_EVENTS, 1);
     }
-    g_byte_array_append(f->s.packet, f->w.descriptors->data,
-                        f->w.descriptors->len);
+    ht_text_append(f->s.packet, f->w.descriptors->str,
+                   f->w.descriptors->len);
     ht_pb_end(f->s.packet, bundle);
     if (f->w.interned->len) {
-        ht_pb_bytes(f->s.packet, PF_PACKET_INTERNED_DATA, f->w.interned->data,
+        ht_pb_bytes(f->s.packet, PF_PACKET_INTERNED_DATA, f->w.interned->str,
                     f->w.interned->len);
     }
-    g_byte_array_set_size(f->w.descriptors, 0);
-    g_byte_array_set_size(f->w.interned, 0);
-    g_byte_array_set_size(b->events, 0);
+    g_string_truncate(f->w.descriptors, 0);
+    g_string_truncate(f->w.interned, 0);
+    g_string_truncate(b->events, 0);
     b->lost = false;
     return pf_packet_end(&f->s, at);
 }
@@ -217,6 +220,18 @@ static void put_initcall(File *f, const HtModelEvent *ev)
     pf_packet_end(&f->s, at);
 }
 
+/* Count a thread whose process is not known. */
+static void note_unknown(File *f, int32_t pid)
+{
+    int32_t *recent = &f->recent_unknown[(uint32_t)pid % RECENT];
+
+    if (*recent != pid &&
+        g_hash_table_size(f->unknown) < HT_EXPORT_FILES_MAX * 100) {
+        g_hash_table_add(f->unknown, GINT_TO_POINTER(pid));
+        *recent = pid;
+    }
+}
+
 static bool put_event(File *f, const HtModelEvent *ev)
 {
     Bundle *b;
@@ -224,9 +239,8 @@ static bool put_event(File *f, const HtModelEvent *ev)
     if (ev->rec.cpu >= PF_CPUS_MAX) {
         return true;
     }
-    if (ev->rec.pid > 0 && ev->task->tgid == 0 &&
-        g_hash_table_size(f->unknown) < HT_EXPORT_FILES_MAX * 100) {
-        g_hash_table_add(f->unknown, GINT_TO_POINTER(ev->rec.pid));
+    if (ev->rec.pid > 0 && ev->task->tgid == 0) {
+        note_unknown(f, ev->rec.pid);
     }
     if (ev->class->kind == HT_KIND_INITCALL_START ||
         ev->class->kind == HT_KIND_INITCALL_FINISH) {
@@ -235,7 +249,7 @@ static bool put_event(File *f, const HtModelEvent *ev)
     }
     b = &f->cpus[ev->rec.cpu];
     if (!b->events) {
-        b->events = g_byte_array_sized_new(BUNDLE_BYTES * 2);
+        b->events = g_string_sized_new(BUNDLE_BYTES * 2);
     }
     if (ev->rec.lost_before) {
         if (!flush_cpu(f, ev->rec.cpu, ev->rec.ns)) {
@@ -253,13 +267,15 @@ static void free_file(File *f)
     unsigned i;
 
     for (i = 0; i < PF_CPUS_MAX; i++) {
-        g_clear_pointer(&f->cpus[i].events, g_byte_array_unref);
+        if (f->cpus[i].events) {
+            g_string_free(f->cpus[i].events, true);
+        }
     }
     g_hash_table_destroy(f->w.symbols);
     g_hash_table_destroy(f->tracks);
     g_hash_table_destroy(f->unknown);
-    g_byte_array_unref(f->w.interned);
-    g_byte_array_unref(f->w.descriptors);
+    g_string_free(f->w.interned, true);
+    g_string_free(f->w.descriptors, true);
     pf_sequence_end(&f->s);
     g_string_free(f->w.scratch, true);
     g_free(f);
@@ -273,8 +289,8 @@ static File *new_file(HtExport *x)
     f->w.m = x->m;
     f->w.symbols = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                          NULL);
-    f->w.interned = g_byte_array_new();
-    f->w.descriptors = g_byte_array_new();
+    f->w.interned = g_string_new(NULL);
+    f->w.descriptors = g_string_new(NULL);
     f->w.scratch = g_string_new(NULL);
     f->tracks = g_hash_table_new(NULL, NULL);
     f->unknown = g_hash_table_new(NULL, NULL);

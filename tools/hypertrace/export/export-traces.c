@@ -337,7 +337,7 @@ static bool put_event(Trace *t, const Stream *s, const Class *c,
         bt_event_borrow_common_context_field_const(event),
         bt_event_borrow_specific_context_field_const(event),
     };
-    GByteArray *b = t->s.packet;
+    GString *b = t->s.packet;
     gsize packet, at;
     unsigned i;
 

@@ -107,7 +107,7 @@ uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr)
 }
 
 static void put_array(const HtModelEvent *ev, const HtFtField *f,
-                      unsigned number, GByteArray *out)
+                      unsigned number, GString *out)
 {
     size_t len = 0;
     const uint8_t *p = ht_ft_field_bytes(f, ev->rec.data, ev->rec.size, &len);
@@ -120,7 +120,7 @@ static void put_array(const HtModelEvent *ev, const HtFtField *f,
 
 /* Append the arguments of a system call: the fields of syscalls:sys_enter_*. */
 static void put_arguments(const HtModelEvent *ev, unsigned number,
-                          GByteArray *out)
+                          GString *out)
 {
     const HtFtEvent *e = ev->class->format;
     unsigned i;
@@ -135,7 +135,7 @@ static void put_arguments(const HtModelEvent *ev, unsigned number,
 }
 
 static void put_known(PfWriter *w, const HtModelEvent *ev, const Known *k,
-                      GByteArray *out)
+                      GString *out)
 {
     gsize at = ht_pb_begin(out, k->number);
     const char *s;
@@ -185,7 +185,7 @@ static unsigned field_type(const HtFtField *f)
 static void describe(PfWriter *w, const HtEventClass *c)
 {
     const HtFtEvent *e = c->format;
-    g_autoptr(GByteArray) d = g_byte_array_new();
+    g_autoptr(GString) d = g_string_new(NULL);
     unsigned i;
     gsize at;
 
@@ -201,13 +201,13 @@ static void describe(PfWriter *w, const HtEventClass *c)
     }
     at = ht_pb_begin(w->descriptors, PF_BUNDLE_GENERIC_DESCRIPTORS);
     ht_pb_uint(w->descriptors, PF_GENERIC_FIELD_ID, PF_GENERIC_BASE + c->type);
-    ht_pb_bytes(w->descriptors, PF_GENERIC_DESCRIPTOR, d->data, d->len);
+    ht_pb_bytes(w->descriptors, PF_GENERIC_DESCRIPTOR, d->str, d->len);
     ht_pb_guest(w->descriptors, PF_GENERIC_GROUP, e->system,
                 strlen(e->system));
     ht_pb_end(w->descriptors, at);
 }
 
-static void put_described(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
+static void put_described(PfWriter *w, const HtModelEvent *ev, GString *out)
 {
     const HtFtEvent *e = ev->class->format;
     uint16_t type = ev->class->type;
@@ -234,7 +234,7 @@ static void put_described(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
     ht_pb_end(out, at);
 }
 
-static void put_unknown(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
+static void put_unknown(PfWriter *w, const HtModelEvent *ev, GString *out)
 {
     gsize at = ht_pb_begin(out, PF_EVENT_GENERIC), field;
 
@@ -267,7 +267,7 @@ static bool is_second_syscall(PfWriter *w, const HtModelEvent *ev)
     return strcmp(w->syscalls, ev->class->system) != 0;
 }
 
-void pf_event(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
+void pf_event(PfWriter *w, const HtModelEvent *ev, GString *out)
 {
     const Known *k = &known[ev->class->kind];
     gsize at = ht_pb_begin(out, PF_BUNDLE_EVENT);

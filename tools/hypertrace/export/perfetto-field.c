@@ -13,7 +13,7 @@
 #define DEPTH_MAX       8       /* of nested structures and arrays */
 
 typedef struct Writer {
-    GByteArray *b;
+    GString *b;
     gsize end;
     bool cut;
 } Writer;
@@ -140,7 +140,7 @@ static void put_field(Writer *w, unsigned number, const char *name,
     ht_pb_end(w->b, at);
 }
 
-void pf_annotation(GByteArray *b, const char *name, uint64_t value)
+void pf_annotation(GString *b, const char *name, uint64_t value)
 {
     gsize at = ht_pb_begin(b, PF_TRACK_EVENT_ANNOTATIONS);
 
@@ -149,7 +149,7 @@ void pf_annotation(GByteArray *b, const char *name, uint64_t value)
     ht_pb_end(b, at);
 }
 
-void pf_fields(GByteArray *b, const bt_field *structure, const bool *skip)
+void pf_fields(GString *b, const bt_field *structure, const bool *skip)
 {
     Writer w = { b, b->len + BYTES_MAX, false };
 

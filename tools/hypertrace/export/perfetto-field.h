@@ -19,7 +19,7 @@
  * The total size is bounded. If this function leaves out or cuts members
  * because of that, it adds the annotation hypertrace.cut.
  */
-void pf_fields(GByteArray *b, const bt_field *structure, const bool *skip);
+void pf_fields(GString *b, const bt_field *structure, const bool *skip);
 
 /**
  * pf_annotation: append a number
@@ -27,6 +27,6 @@ void pf_fields(GByteArray *b, const bt_field *structure, const bool *skip);
  * @name: its name
  * @value: the number
  */
-void pf_annotation(GByteArray *b, const char *name, uint64_t value);
+void pf_annotation(GString *b, const char *name, uint64_t value);
 
 #endif /* HYPERTRACE_TOOL_PERFETTO_FIELD_H */

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "cli/text.h"
 #include "export/perfetto.h"
 #include "export/protobuf.h"
 
@@ -12,7 +13,7 @@ void pf_sequence_init(PfSequence *s, HtOutput *o, uint32_t machine,
 {
     *s = (PfSequence) {
         .o = o,
-        .packet = g_byte_array_new(),
+        .packet = g_string_new(NULL),
         .machine = machine,
         .id = id,
     };
@@ -20,14 +21,14 @@ void pf_sequence_init(PfSequence *s, HtOutput *o, uint32_t machine,
 
 void pf_sequence_end(PfSequence *s)
 {
-    g_byte_array_unref(s->packet);
+    g_string_free(s->packet, true);
 }
 
 gsize pf_packet_begin(PfSequence *s, uint64_t ns)
 {
     gsize at;
 
-    g_byte_array_set_size(s->packet, 0);
+    g_string_truncate(s->packet, 0);
     at = ht_pb_begin(s->packet, PF_TRACE_PACKET);
     ht_pb_uint(s->packet, PF_PACKET_TIMESTAMP, ns);
     ht_pb_uint(s->packet, PF_PACKET_SEQUENCE_ID, s->id);
@@ -45,12 +46,11 @@ gsize pf_packet_begin(PfSequence *s, uint64_t ns)
 bool pf_packet_end(PfSequence *s, gsize at)
 {
     ht_pb_end(s->packet, at);
-    g_string_append_len(s->o->text, (const char *)s->packet->data,
-                        s->packet->len);
+    ht_text_append(s->o->text, s->packet->str, s->packet->len);
     return ht_output_room(s->o);
 }
 
-static void put_clock(GByteArray *b, unsigned clock, uint64_t ns)
+static void put_clock(GString *b, unsigned clock, uint64_t ns)
 {
     gsize at = ht_pb_begin(b, PF_CLOCKS);
 

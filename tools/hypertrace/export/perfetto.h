@@ -137,7 +137,7 @@ enum {
  */
 typedef struct PfSequence {
     HtOutput *o;
-    GByteArray *packet;
+    GString *packet;
     uint32_t machine;
     uint32_t id;
     bool begun;
@@ -239,8 +239,8 @@ void pf_clock_attributes(PfSequence *s, const uint64_t *bound_ns);
 typedef struct PfWriter {
     HtModel *m;
     GHashTable *symbols;
-    GByteArray *interned;
-    GByteArray *descriptors;
+    GString *interned;
+    GString *descriptors;
     uint8_t described[(1 << 16) / 8];
     const char *syscalls;
     GString *scratch;
@@ -252,7 +252,7 @@ typedef struct PfWriter {
  * @ev: event
  * @out: appended to: a FtraceEventBundle's field `event`
  */
-void pf_event(PfWriter *w, const HtModelEvent *ev, GByteArray *out);
+void pf_event(PfWriter *w, const HtModelEvent *ev, GString *out);
 
 /**
  * pf_symbol: get the interning id (iid) of a kernel address

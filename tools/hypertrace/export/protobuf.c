@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/escape.h"
+#include "cli/text.h"
 #include "export/protobuf.h"
 
 #define WIRE_VARINT     0
@@ -12,55 +13,51 @@
 #define WIRE_BYTES      2
 #define VARINT_MAX      10
 
-static unsigned varint(uint8_t *p, uint64_t v)
+static char *varint(char *p, uint64_t v)
 {
-    unsigned n = 0;
-
     while (v >= 0x80) {
-        p[n++] = v | 0x80;
+        *p++ = v | 0x80;
         v >>= 7;
     }
-    p[n++] = v;
-    return n;
+    *p++ = v;
+    return p;
 }
 
-void ht_pb_uint(GByteArray *b, unsigned field, uint64_t v)
+void ht_pb_uint(GString *b, unsigned field, uint64_t v)
 {
-    uint8_t buf[2 * VARINT_MAX];
-    unsigned n = varint(buf, field << 3 | WIRE_VARINT);
+    char *p = ht_text_room(b, 2 * VARINT_MAX);
 
-    n += varint(buf + n, v);
-    g_byte_array_append(b, buf, n);
+    p = varint(p, field << 3 | WIRE_VARINT);
+    ht_text_end(b, varint(p, v));
 }
 
-void ht_pb_double(GByteArray *b, unsigned field, double v)
+void ht_pb_double(GString *b, unsigned field, double v)
 {
-    uint8_t buf[VARINT_MAX];
-    unsigned n = varint(buf, field << 3 | WIRE_64BIT);
+    char *p = ht_text_room(b, VARINT_MAX + sizeof(v));
     uint64_t bits;
 
     memcpy(&bits, &v, sizeof(bits));
     bits = GUINT64_TO_LE(bits);
-    g_byte_array_append(b, buf, n);
-    g_byte_array_append(b, (const uint8_t *)&bits, sizeof(bits));
+    p = varint(p, field << 3 | WIRE_64BIT);
+    memcpy(p, &bits, sizeof(bits));
+    ht_text_end(b, p + sizeof(bits));
 }
 
-void ht_pb_bytes(GByteArray *b, unsigned field, const void *data, gsize len)
+void ht_pb_bytes(GString *b, unsigned field, const void *data, gsize len)
 {
-    uint8_t buf[2 * VARINT_MAX];
-    unsigned n = varint(buf, field << 3 | WIRE_BYTES);
+    char *p = ht_text_room(b, 2 * VARINT_MAX);
 
-    n += varint(buf + n, len);
-    g_byte_array_append(b, buf, n);
-    g_byte_array_append(b, data, len);
+    p = varint(p, field << 3 | WIRE_BYTES);
+    ht_text_end(b, varint(p, len));
+    ht_text_append(b, data, len);
 }
 
-void ht_pb_str(GByteArray *b, unsigned field, const char *s)
+void ht_pb_str(GString *b, unsigned field, const char *s)
 {
     ht_pb_bytes(b, field, s, strlen(s));
 }
 
-void ht_pb_guest(GByteArray *b, unsigned field, const char *s, gsize len)
+void ht_pb_guest(GString *b, unsigned field, const char *s, gsize len)
 {
     if (g_utf8_validate_len(s, len, NULL)) {
         ht_pb_bytes(b, field, s, len);
@@ -72,25 +69,27 @@ void ht_pb_guest(GByteArray *b, unsigned field, const char *s, gsize len)
     }
 }
 
-gsize ht_pb_begin(GByteArray *b, unsigned field)
+gsize ht_pb_begin(GString *b, unsigned field)
 {
-    uint8_t buf[VARINT_MAX + 1];
-    unsigned n = varint(buf, field << 3 | WIRE_BYTES);
+    char *p = ht_text_room(b, VARINT_MAX + 1);
 
-    buf[n++] = 0;
-    g_byte_array_append(b, buf, n);
+    p = varint(p, field << 3 | WIRE_BYTES);
+    *p++ = 0;
+    ht_text_end(b, p);
     return b->len;
 }
 
-void ht_pb_end(GByteArray *b, gsize begin)
+void ht_pb_end(GString *b, gsize begin)
 {
     gsize len = b->len - begin;
-    uint8_t buf[VARINT_MAX];
-    unsigned n = varint(buf, len);
+    char buf[VARINT_MAX];
+    gsize n = varint(buf, len) - buf;
 
     if (n > 1) {
-        g_byte_array_set_size(b, b->len + n - 1);
-        memmove(b->data + begin + n - 1, b->data + begin, len);
+        char *p = ht_text_room(b, n - 1);
+
+        memmove(b->str + begin + n - 1, b->str + begin, len);
+        ht_text_end(b, p + n - 1);
     }
-    memcpy(b->data + begin - 1, buf, n);
+    memcpy(b->str + begin - 1, buf, n);
 }

@@ -2,7 +2,8 @@
 /*
  * hypertrace: write the wire format of protocol buffers
  *
- * A message is a GByteArray. Each function appends one field.
+ * A message is a GString, because its capacity is public: an append needs no
+ * call then. Each function appends one field.
  */
 #ifndef HYPERTRACE_TOOL_PROTOBUF_H
 #define HYPERTRACE_TOOL_PROTOBUF_H
@@ -16,7 +17,7 @@
  * @field: number of the field
  * @v: value; a negative one must be sign-extended to 64 bits
  */
-void ht_pb_uint(GByteArray *b, unsigned field, uint64_t v);
+void ht_pb_uint(GString *b, unsigned field, uint64_t v);
 
 /**
  * ht_pb_double: append a double
@@ -24,7 +25,7 @@ void ht_pb_uint(GByteArray *b, unsigned field, uint64_t v);
  * @field: number of the field
  * @v: value
  */
-void ht_pb_double(GByteArray *b, unsigned field, double v);
+void ht_pb_double(GString *b, unsigned field, double v);
 
 /**
  * ht_pb_bytes: append bytes or a string
@@ -33,7 +34,7 @@ void ht_pb_double(GByteArray *b, unsigned field, double v);
  * @data: the bytes; a string must be UTF-8
  * @len: number of bytes
  */
-void ht_pb_bytes(GByteArray *b, unsigned field, const void *data, gsize len);
+void ht_pb_bytes(GString *b, unsigned field, const void *data, gsize len);
 
 /**
  * ht_pb_str: append a constant string
@@ -41,7 +42,7 @@ void ht_pb_bytes(GByteArray *b, unsigned field, const void *data, gsize len);
  * @field: number of the field
  * @s: string, which must be UTF-8
  */
-void ht_pb_str(GByteArray *b, unsigned field, const char *s);
+void ht_pb_str(GString *b, unsigned field, const char *s);
 
 /**
  * ht_pb_guest: append a string that is not trusted
@@ -50,7 +51,7 @@ void ht_pb_str(GByteArray *b, unsigned field, const char *s);
  * @s: any bytes; bytes that are not UTF-8 are escaped
  * @len: number of bytes
  */
-void ht_pb_guest(GByteArray *b, unsigned field, const char *s, gsize len);
+void ht_pb_guest(GString *b, unsigned field, const char *s, gsize len);
 
 /**
  * ht_pb_begin: begin a nested message
@@ -59,7 +60,7 @@ void ht_pb_guest(GByteArray *b, unsigned field, const char *s, gsize len);
  *
  * Returns: position, for ht_pb_end()
  */
-gsize ht_pb_begin(GByteArray *b, unsigned field);
+gsize ht_pb_begin(GString *b, unsigned field);
 
 /**
  * ht_pb_end: end the innermost nested message
@@ -68,6 +69,6 @@ gsize ht_pb_begin(GByteArray *b, unsigned field);
  *
  * The bytes of the nested message move if its length needs more than one byte.
  */
-void ht_pb_end(GByteArray *b, gsize begin);
+void ht_pb_end(GString *b, gsize begin);
 
 #endif /* HYPERTRACE_TOOL_PROTOBUF_H */

@@ -11,6 +11,8 @@
 
 /* Maximum number of tasks of a boot: a hostile guest may invent PIDs. */
 #define TASKS_MAX       (1u << 20)
+/* Number of entries of a cache of tasks by PID: a power of two */
+#define RECENT          1024
 
 #define CLONE_PARENT    0x00008000
 #define CLONE_THREAD    0x00010000
@@ -31,6 +33,7 @@ typedef struct Known {
 
 struct HtTasks {
     GHashTable *by_pid;         /* of Known */
+    Known *recent[RECENT];      /* of @by_pid, by the lower bits of a PID */
     GHashTable *earlier;        /* @by_pid at the end of the previous boot */
     uint32_t ids;               /* last unique number in use */
     unsigned boot;
@@ -60,6 +63,7 @@ void ht_tasks_free(HtTasks *t)
 
 void ht_tasks_clear(HtTasks *t)
 {
+    memset(t->recent, 0, sizeof(t->recent));
     g_hash_table_remove_all(t->by_pid);
     g_hash_table_remove_all(t->earlier);
     t->boot = 0;
@@ -83,10 +87,10 @@ GHashTable *ht_tasks_all(const HtTasks *t, unsigned boot)
 
 static Known *known(HtTasks *t, int32_t pid)
 {
-    Known *k;
+    Known **recent = &t->recent[(uint32_t)pid % RECENT], *k = *recent;
 
-    if (!pid) {
-        return NULL;
+    if (!pid || (k && k->task.pid == pid)) {
+        return pid ? k : NULL;
     }
     k = g_hash_table_lookup(t->by_pid, GINT_TO_POINTER(pid));
     if (!k && g_hash_table_size(t->by_pid) < TASKS_MAX) {
@@ -96,6 +100,9 @@ static Known *known(HtTasks *t, int32_t pid)
             .comm = "<...>",
         } };
         g_hash_table_insert(t->by_pid, GINT_TO_POINTER(pid), k);
+    }
+    if (k) {
+        *recent = k;
     }
     return k;
 }
@@ -162,6 +169,7 @@ const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev)
     if (ev->boot != t->boot) {
         GHashTable *old = t->earlier;
 
+        memset(t->recent, 0, sizeof(t->recent));
         g_hash_table_remove_all(old);
         t->earlier = t->by_pid;
         t->earlier_boot = t->boot;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/number.h"
+#include "cli/text.h"
 #include "hypertrace/base.h"
 #include "print/print-program.h"
 
@@ -210,7 +211,7 @@ static bool put_symbolic(const HtPrintNode *n, const Run *r, GString *out)
         const HtPrintName *name = &g_array_index(n->names, HtPrintName, i);
 
         if (name->value == v) {
-            g_string_append(out, name->text);
+            ht_text_append(out, name->text, strlen(name->text));
             return true;
         }
     }
@@ -262,8 +263,8 @@ static void put_bytes(const HtPrintNode *n, const Run *r, GString *out)
     const uint8_t *p = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
     const uint8_t *nul = p ? memchr(p, 0, len) : NULL;
 
-    g_string_append_len(out, p ? (const char *)p : "",
-                        nul ? (size_t)(nul - p) : len);
+    ht_text_append(out, (const char *)p, nul ? (size_t)(nul - p) :
+                                         p ? len : 0);
 }
 
 static void put_disk(const HtPrintNode *n, const Run *r, GString *out)
@@ -365,8 +366,7 @@ static void put_number(const HtPrintPiece *p, uint64_t v, int width,
     char format[32];
 
     v = ht_print_extend(v, p->bytes, is_signed);
-    if (!p->flags[0] && width < 0 && precision < 0 &&
-        (is_signed || p->conversion == 'u')) {
+    if (p->is_bare && (is_signed || p->conversion == 'u')) {
         if (is_signed && (int64_t)v < 0) {
             g_string_append_c(out, '-');
             v = -v;
@@ -423,6 +423,21 @@ static void put_pointer(const HtPrintPiece *p, const Run *r, int width,
     ht_print_pointer(p->pointer, bytes, len, width, out);
 }
 
+/* Print a number or a text without flags, width and precision. */
+static bool put_bare(const HtPrintPiece *p, const Run *r, GString *out)
+{
+    switch (p->conversion) {
+    case 's':
+        put_text(p->arg, r, out);
+        return true;
+    case 'd':
+    case 'u':
+        put_number(p, eval(p->arg, r), -1, -1, out);
+        return true;
+    }
+    return false;
+}
+
 static void put_piece(const HtPrintPiece *p, const Run *r, GString *out)
 {
     int width = p->width_arg ? (int)eval(p->width_arg, r) : p->width;
@@ -467,8 +482,8 @@ void ht_print(const HtPrint *print, const uint8_t *data, size_t size,
     for (i = 0; i < print->pieces->len; i++) {
         const HtPrintPiece *p = &g_array_index(print->pieces, HtPrintPiece, i);
 
-        g_string_append_len(out, p->text, p->text_len);
-        if (p->conversion) {
+        ht_text_append(out, p->text, p->text_len);
+        if (p->conversion && !(p->is_bare && put_bare(p, &r, out))) {
             put_piece(p, &r, out);
         }
     }

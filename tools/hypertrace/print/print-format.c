@@ -138,6 +138,8 @@ static bool conversion(HtPrintParse *parse, const char **format,
         p->bytes = 8;
         pointer_letters(&s, p);
     }
+    p->is_bare = !p->flags[0] && p->width < 0 && p->precision < 0 &&
+                 !p->width_arg && !p->precision_arg;
     *format = s;
     p->arg = take(parse);
     return p->arg != NULL;

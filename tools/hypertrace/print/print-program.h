@@ -81,6 +81,7 @@ struct HtPrintNode {
  * @precision: precision, or -1
  * @width_arg: value of a '*' in place of @width, or NULL
  * @precision_arg: value of a '*' in place of @precision, or NULL
+ * @is_bare: there are no flags, no width and no precision
  * @arg: the argument
  */
 typedef struct HtPrintPiece {
@@ -94,6 +95,7 @@ typedef struct HtPrintPiece {
     int precision;
     HtPrintNode *width_arg;
     HtPrintNode *precision_arg;
+    bool is_bare;
     HtPrintNode *arg;
 } HtPrintPiece;
 

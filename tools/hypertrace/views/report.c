@@ -9,6 +9,7 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/number.h"
+#include "cli/text.h"
 #include "model/duration.h"
 #include "model/fields.h"
 #include "views/programs.h"
@@ -53,10 +54,10 @@ static void put_times(Report *r, uint64_t ns, uint64_t delta)
 {
     ht_number_seconds(r->o.text, ns, 6);
     ht_output_colour(&r->o, HT_COLOUR_DIM);
-    g_string_append(r->o.text, " +");
+    ht_text_append(r->o.text, " +", 2);
     ht_number_seconds(r->o.text, delta, 0);
     ht_output_colour(&r->o, HT_COLOUR_NONE);
-    g_string_append(r->o.text, " [");
+    ht_text_append(r->o.text, " [", 2);
 }
 
 /* Pad the task's column, which began at @start, and append an event's name. */
@@ -64,10 +65,7 @@ static void put_name(Report *r, gsize start, const char *name)
 {
     GString *out = r->o.text;
 
-    while (out->len - start < 22) {
-        g_string_append_c(out, ' ');
-    }
-    g_string_append_c(out, ' ');
+    ht_text_fill(out, ' ', start + 23 - MIN(start + 22, out->len));
     ht_output_colour(&r->o, HT_COLOUR_CYAN);
     ht_escape_str(out, HT_ESCAPE_TERMINAL, name);
     ht_output_colour(&r->o, HT_COLOUR_NONE);
@@ -86,7 +84,7 @@ static void put_text(Report *r, const HtModelEvent *ev)
     }
     put_times(r, ev->rec.ns, ht_elapsed(r->last_ns, ev->rec.ns));
     ht_number_decimal(out, ev->rec.cpu, 3, '0');
-    g_string_append(out, "] ");
+    ht_text_append(out, "] ", 2);
 
     start = out->len;
     ht_escape_str(out, HT_ESCAPE_TERMINAL, ev->task->comm);
@@ -96,7 +94,7 @@ static void put_text(Report *r, const HtModelEvent *ev)
     }
     ht_number_decimal(out, ABS((int64_t)ev->rec.pid), 0, ' ');
     put_name(r, start, ev->class->name);
-    g_string_append(out, ": ");
+    ht_text_append(out, ": ", 2);
 
     ht_view_text(r->m, ev, r->fields, r->raw, out);
     g_string_append_c(out, '\n');

@@ -15,6 +15,8 @@
 
 #define TASKS_MAX       65536
 #define ROWS_DEFAULT    20
+/* Number of entries of a cache of tasks by ID: a power of two */
+#define RECENT          4096
 
 typedef struct TopTask {
     uint64_t id;                /* ht_model_task_id() */
@@ -33,7 +35,7 @@ typedef struct Top {
     HtModel *m;
     HtRunning *running;
     GHashTable *tasks;          /* by @id, of TopTask */
-    TopTask **current;          /* by CPU: cache of top_task() */
+    TopTask *recent[RECENT];    /* of @tasks, by the lower bits of @id */
     unsigned nr_cpus;
     uint64_t by_type[1 << 16];
     uint64_t events;
@@ -50,9 +52,9 @@ typedef struct Top {
 
 /* Get or create the entry of a task; NULL if there are too many. */
 static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
-                         const HtTask *known, uint32_t cpu)
+                         const HtTask *known)
 {
-    TopTask *task = t->current[cpu];
+    TopTask **recent = &t->recent[id % RECENT], *task = *recent;
 
     if (!task || task->id != id) {
         task = g_hash_table_lookup(t->tasks, GSIZE_TO_POINTER(id));
@@ -69,7 +71,7 @@ static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
         memcpy(task->comm, known->comm, sizeof(task->comm));
         task->tgid = known->tgid;
     }
-    t->current[cpu] = task;
+    *recent = task;
     return task;
 }
 
@@ -79,7 +81,7 @@ static TopTask *event_task(Top *t, const HtModelEvent *ev)
     uint64_t id = ev->rec.pid ? ht_event_task_id(ev) :
                   ht_model_task_id(t->m, 0, 0);
 
-    return top_task(t, id, ev->rec.pid, ev->task, ev->rec.cpu);
+    return top_task(t, id, ev->rec.pid, ev->task);
 }
 
 static void end_segment(Top *t)
@@ -89,16 +91,19 @@ static void end_segment(Top *t)
     t->end = 0;
 }
 
-/* Add the time since the CPU's previous event to the task that ran. */
-static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu)
+/*
+ * Add the time since the CPU's previous event to the task that ran. If the
+ * CPU's task is known, it is the event's task @task (ht_running_before()).
+ */
+static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu,
+                       TopTask *task)
 {
     uint64_t ns = ht_running_time(cpu, ev);
-    /* ht_running_before() knows the CPU's task only if it is the event's. */
-    TopTask *task = cpu->known ? event_task(t, ev) : NULL;
+    TopTask *ran = cpu->known ? task : NULL;
 
     t->cpu_ns += ns;
-    t->idle_ns += task && !task->pid ? ns : 0;
-    *(task ? &task->ns : &t->unknown_ns) += ns;
+    t->idle_ns += ran && !ran->pid ? ns : 0;
+    *(ran ? &ran->ns : &t->unknown_ns) += ns;
 }
 
 static void count(Top *t, const HtModelEvent *ev)
@@ -124,8 +129,8 @@ static void count(Top *t, const HtModelEvent *ev)
         return;
     }
     t->nr_cpus = MAX(t->nr_cpus, ev->rec.cpu + 1);
-    count_time(t, ev, cpu);
     task = event_task(t, ev);
+    count_time(t, ev, cpu, task);
     if (task) {
         task->events++;
     } else {
@@ -135,7 +140,7 @@ static void count(Top *t, const HtModelEvent *ev)
         int32_t next = ht_event_uint(ev, HT_F_SWITCH_NEXT_PID);
 
         task = next ? top_task(t, ht_model_task_id(t->m, next, 0), next,
-                               ht_model_task(t->m, next), ev->rec.cpu) : NULL;
+                               ht_model_task(t->m, next)) : NULL;
         if (task) {
             task->switches++;
         }
@@ -363,7 +368,6 @@ int ht_top(int argc, char **argv)
     }
     ht_view_output(&t->v, &o);
     t->tasks = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    t->current = g_new0(TopTask *, HT_RUNNING_CPUS_MAX);
     t->begin = UINT64_MAX;
     t->m = ht_view_open(&t->v, &error);
     t->running = ht_running_new(t->m);
@@ -384,7 +388,6 @@ int ht_top(int argc, char **argv)
     ht_running_free(t->running);
     ht_model_free(t->m);
     g_hash_table_destroy(t->tasks);
-    g_free(t->current);
     ht_view_free(&t->v);
     return status;
 }
