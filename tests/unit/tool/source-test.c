@@ -371,6 +371,125 @@ static void test_process(void)
     g_assert_nonnull(error);
 }
 
+/*
+ * Promise: a search through the memory of a process that has ended stops at
+ * once, with or without its page map. The search once read each page of it.
+ */
+static void test_ended(void)
+{
+    unsigned with;
+
+    for (with = 0; with < 2; with++) {
+        g_autoptr(HtSource) s = NULL;
+        g_autoptr(HtProcess) p = NULL;
+        g_autoptr(GError) error = NULL;
+        uint64_t at = 0, next, searched = 0;
+        int ready[2];
+        pid_t pid;
+        char c;
+
+        g_assert_cmpint(pipe(ready), ==, 0);
+        pid = fork();
+        if (pid == 0) {
+            char *ram = mmap(NULL, UINT64_C(1) << 33, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                             0);
+
+            ram[0] = 1;
+            g_assert_cmpint(write(ready[1], ram, 1), ==, 1);
+            pause();
+        }
+        g_assert_cmpint(read(ready[0], &c, 1), ==, 1);
+        close(ready[0]);
+        close(ready[1]);
+        p = ht_process_new(pid, &error);
+        g_assert_no_error(error);
+        s = ht_source_process(p, NULL, &error);
+        g_assert_no_error(error);
+        if (!with) {
+            close(s->pagemap);
+            s->pagemap = -1;
+        }
+        g_assert_true(s->mem.next(s, 0, &next));
+        g_assert_cmpint(kill(pid, SIGKILL), ==, 0);
+        g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
+        while (s->mem.next(s, at, &next) && ++searched < 100) {
+            g_assert_cmpint(s->mem.read(s, next, &c, 1), ==, -ESRCH);
+            at = next + 4096;
+        }
+        g_assert_cmpuint(searched, <=, 1);
+    }
+}
+
+static void *start_child(void *pid)
+{
+    int forever[2];
+
+    g_assert_cmpint(pipe(forever), ==, 0);
+    *(pid_t *)pid = fork();
+    if (*(pid_t *)pid == 0) {
+        char c;
+
+        close(forever[1]);
+        _exit(read(forever[0], &c, 1));
+    }
+    close(forever[0]);
+    return GINT_TO_POINTER(forever[1]);
+}
+
+static void *start_child_and_stay(void *data)
+{
+    void **job = data;
+    void *fd = start_child(job[0]);
+
+    g_assert_cmpint(write(GPOINTER_TO_INT(job[1]), "", 1), ==, 1);
+    g_assert_cmpint(read(GPOINTER_TO_INT(job[2]), &(char) { 0 }, 1), ==, 0);
+    return fd;
+}
+
+static bool is_child(pid_t pid)
+{
+    g_autoptr(GArray) all = ht_process_children();
+    unsigned i;
+
+    for (i = 0; i < all->len; i++) {
+        if (g_array_index(all, pid_t, i) == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Promise: the children that any thread started are found. A program that
+ * starts QEMU, as libvirt's, does so from a thread.
+ */
+static void test_children(void)
+{
+    int ready[2], stay[2];
+    pid_t main_child, thread_child;
+    void *job[3];
+    GThread *thread;
+    char c;
+
+    g_assert_cmpint(pipe(ready), ==, 0);
+    g_assert_cmpint(pipe2(stay, O_CLOEXEC), ==, 0);
+    start_child(&main_child);
+    job[0] = &thread_child;
+    job[1] = GINT_TO_POINTER(ready[1]);
+    job[2] = GINT_TO_POINTER(stay[0]);
+    thread = g_thread_new("starter", start_child_and_stay, job);
+    g_assert_cmpint(read(ready[0], &c, 1), ==, 1);
+    g_assert_true(is_child(main_child));
+    g_assert_true(is_child(thread_child));
+    kill(main_child, SIGKILL);
+    kill(thread_child, SIGKILL);
+    g_assert_cmpint(waitpid(main_child, NULL, 0), ==, main_child);
+    g_assert_cmpint(waitpid(thread_child, NULL, 0), ==, thread_child);
+    close(stay[1]);
+    g_thread_join(thread);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -384,5 +503,7 @@ int main(int argc, char **argv)
     g_test_add_func("/source/no-memory", test_no_memory);
     g_test_add_func("/source/core", test_core);
     g_test_add_func("/source/process", test_process);
+    g_test_add_func("/source/ended", test_ended);
+    g_test_add_func("/source/children", test_children);
     return g_test_run();
 }

@@ -63,10 +63,11 @@ HtProcess *ht_process_new(pid_t pid, GError **error)
     return g_steal_pointer(&p);
 }
 
-static void add_children(GArray *all, pid_t pid)
+/* Add the processes that a thread started. */
+static void add_children_of(GArray *all, pid_t pid, const char *thread)
 {
-    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children",
-                                            (int)pid, (int)pid);
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%s/children",
+                                            (int)pid, thread);
     g_autofree char *text = NULL;
     char *p, *end;
     pid_t child;
@@ -76,6 +77,23 @@ static void add_children(GArray *all, pid_t pid)
     }
     for (p = text; (child = strtol(p, &end, 10)) > 0; p = end) {
         g_array_append_val(all, child);
+    }
+}
+
+/* Add the children of a process. Each of its threads has its own list. */
+static void add_children(GArray *all, pid_t pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/task", (int)pid);
+    DIR *dir = opendir(path);
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir))) {
+        if (e->d_name[0] != '.') {
+            add_children_of(all, pid, e->d_name);
+        }
+    }
+    if (dir) {
+        closedir(dir);
     }
 }
 

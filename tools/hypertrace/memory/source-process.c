@@ -55,10 +55,11 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
         do {
             n = pread(s->fd, to, part, r->from + offset - r->at);
         } while (n < 0 && errno == EINTR);
-        /* A read ends early at a page that cannot be read. */
         if (n <= 0) {
-            return n < 0 ? -errno : -ESRCH;     /* the process has ended */
+            s->ended |= !n;
+            return n < 0 ? -errno : -ESRCH;
         }
+        /* A read ends early at a page that cannot be read. */
         to += n;
         offset += n;
         len -= n;
@@ -75,6 +76,7 @@ static uint64_t first_present(HtSource *s, const HtSourceRange *r,
 {
     uint64_t page = getauxval(AT_PAGESZ), end = r->at + r->size;
     uint64_t entries[ENTRIES];
+    ssize_t bytes;
 
     offset -= (offset - r->at) % page;
     while (offset < end) {
@@ -86,8 +88,10 @@ static uint64_t first_present(HtSource *s, const HtSourceRange *r,
             g_get_monotonic_time() - s->hole_time < HOLE_TIME) {
             return s->hole_to;
         }
-        if (pread(s->pagemap, entries, n * 8,
-                  (r->from + offset - r->at) / page * 8) != (ssize_t)n * 8) {
+        bytes = pread(s->pagemap, entries, n * 8,
+                      (r->from + offset - r->at) / page * 8);
+        if (bytes != (ssize_t)n * 8) {
+            s->ended |= !bytes;
             return offset;
         }
         for (i = 0; i < n; i++) {
@@ -114,10 +118,13 @@ static bool process_next(void *opaque, uint64_t offset, uint64_t *out)
     HtSource *s = opaque;
     const HtSourceRange *r;
 
-    while ((r = ht_source_find(s, offset))) {
+    while (!s->ended && (r = ht_source_find(s, offset))) {
         uint64_t begin = MAX(offset, r->at);
         uint64_t next = s->pagemap < 0 ? begin : first_present(s, r, begin);
 
+        if (s->ended) {
+            break;
+        }
         if (next < r->at + r->size) {
             *out = MAX(next, begin);
             cache_hole(s, begin, next);
