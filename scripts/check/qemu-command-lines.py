@@ -8,7 +8,7 @@ files with one shell-quoted line each, and from a generator. Parts that this hos
 lacks (host devices, descriptors, KVM) are removed first.
 
     scripts/check/qemu-command-lines.py --hypertrace PROGRAM
-        [--corpus DIR] [--generate N] [--seed N] [QEMU...]
+        [--corpus DIR] [--generate N] [--seed N] [--only NAME]... [QEMU...]
 
 Each QEMU is a program; the default is the one in PATH. No guest runs: each
 machine is created, inspected and ended.
@@ -17,6 +17,7 @@ machine is created, inspected and ended.
 import argparse
 import base64
 import contextlib
+import fnmatch
 import hashlib
 import json
 import os
@@ -261,7 +262,11 @@ def start(argv, tmp, arch, before=()):
         qtest = QTest(run / "qtest", arch) if has_fw_cfg(argv, arch) else None
         result = look(qmp, qtest)
         qmp("quit")
-        process.wait(DEADLINE)
+        try:
+            process.wait(DEADLINE)
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"does not end within {DEADLINE} s of QMP's quit") \
+                from error
         return result
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -460,11 +465,15 @@ def main():
     parser.add_argument("--corpus")
     parser.add_argument("--generate", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="check this line; a pattern with * and ?")
     parser.add_argument("-v", "--verbose", action="store_true")
     parser.add_argument("qemu", nargs="*", default=["qemu-system-x86_64"])
     args = parser.parse_args()
     lines = list(read_corpus(args.corpus)) if args.corpus else []
     lines += generate(args.generate, args.seed)
+    lines = [line for line in lines if not args.only or
+             any(fnmatch.fnmatch(line[0], name) for name in args.only)]
     hypertrace = os.path.abspath(args.hypertrace)
     bad = 0
     with tempfile.TemporaryDirectory(prefix="ht-lines-") as folder:
