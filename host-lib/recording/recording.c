@@ -269,6 +269,15 @@ const HtRecInfo *ht_rec_info(HtRecording *r)
     return &r->info;
 }
 
+char *ht_rec_text(HtRecording *r, const char *name, size_t max, size_t *size,
+                  GError **error)
+{
+    char *text = NULL;
+
+    read_text(r->dir, name, max, &text, size, error);
+    return text;
+}
+
 uint64_t ht_rec_damaged(const HtRecording *r)
 {
     return r->damaged;

@@ -19,7 +19,8 @@ core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  include/hypertrace/time-map.h include/hypertrace/run.h"
 backends="output/ctf-metadata.c output/ctf-stream.c output/ctf-writer.c
  output/log-format.c"
-tool="host/xentrace.c print/print-call.c print/print-expression.c print/print-fmt.c
+tool="host/runstates.c host/threads.c host/xentrace.c print/print-call.c
+ print/print-expression.c print/print-fmt.c
  print/print-format.c print/print-pointer.c memory/source-core.c memory/source.c"
 
 pure=

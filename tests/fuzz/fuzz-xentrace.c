@@ -10,7 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     g_autofree uint8_t *copy = fuzz_copy(data, size);
-    HtXentrace *x = ht_xentrace_read(copy, size, NULL);
+    HtRunstates *x = ht_xentrace_read(copy, size, NULL);
     unsigned i;
 
     if (!x) {
@@ -20,29 +20,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_assert_cmpuint(x->records, <=, size / 4);
     g_assert_cmpuint(x->begin, <=, x->end);
     for (i = 0; i < x->vcpus->len; i++) {
-        const HtXenVcpu *v = x->vcpus->pdata[i];
+        const HtVcpuSums *v = x->vcpus->pdata[i];
         GHashTableIter iter;
         gpointer value;
         uint64_t sum = v->unknown;
         unsigned k;
 
-        for (k = 0; k < HT_XEN_STATES; k++) {
+        for (k = 0; k < HT_RUN_STATES; k++) {
             g_assert_cmpuint(v->intervals[k], <=, x->records + 1);
-            sum += v->cycles[k];
+            sum += v->ticks[k];
         }
         g_assert_cmpuint(sum, <=, x->end);
         g_assert_cmpuint(v->preempted + v->woken, <=,
-                         v->cycles[HT_XEN_RUNNABLE]);
+                         v->ticks[HT_RUN_RUNNABLE]);
         g_hash_table_iter_init(&iter, v->exits);
         while (g_hash_table_iter_next(&iter, NULL, &value)) {
-            const HtXenExit *e = value;
+            const HtExitSums *e = value;
 
-            g_assert_cmpuint(e->max, <=, e->cycles);
+            g_assert_cmpuint(e->max, <=, e->ticks);
             if (e->count) {
-                g_assert_cmpuint(ht_xentrace_percentile(e, 99), <=, e->max);
+                g_assert_cmpuint(ht_runstates_percentile(e, 99), <=, e->max);
             }
         }
     }
-    ht_xentrace_free(x);
+    ht_runstates_free(x);
     return 0;
 }

@@ -74,7 +74,7 @@ _hypertrace() {
     *)
         local what=-d
         case ${COMP_WORDS[1]} in
-        attach|events|formats|recover|status|list|enable|disable|set|vcpus)
+        attach|events|formats|recover|status|list|enable|disable|set)
             what=-f ;;
         domain)
             mapfile -t COMPREPLY < <(compgen -W "$(

@@ -35,7 +35,7 @@ static const HtCommand commands[] = {
     { "report", ht_report, "print one line for each event" },
     { "top", ht_top, "list tasks by CPU time, and events by number" },
     { "latency", ht_latency, "measure the time from one event to another" },
-    { "vcpus", ht_vcpus, "show the vCPUs of a Xen host" },
+    { "vcpus", ht_vcpus, "show what the host did with the vCPUs" },
     { "callgraph", ht_callgraph, "show calls of functions" },
     { "flame", ht_flame, "show the time of each stack of names" },
     { "export", ht_export, "write for trace-cmd, Perfetto, babeltrace2" },

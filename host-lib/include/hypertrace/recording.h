@@ -10,6 +10,7 @@
  *   kallsyms     symbols of the kernel
  *   cpuN         pieces of processor N, each a header of 64 bytes followed by
  *                records; the file is only appended to
+ *   host/        with `record --host`: a recording of the host's kernel
  *   log          the kernel's log, if its memory could be read: see
  *                recording-log.h
  */
@@ -389,6 +390,20 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecording, ht_rec_close)
  * @r: the recording
  */
 const HtRecInfo *ht_rec_info(HtRecording *r);
+
+/**
+ * ht_rec_text: read a further text file of the recording
+ * @r: the recording
+ * @name: name of the file
+ * @max: maximum size in bytes; a larger file is an error
+ * @size: set to the size of the text in bytes
+ * @error: set if the file cannot be read or is not regular
+ *
+ * Returns: the text, terminated by a NUL, for g_free(); NULL on an error or if
+ * there is no such file
+ */
+char *ht_rec_text(HtRecording *r, const char *name, size_t max, size_t *size,
+                  GError **error);
 
 /**
  * ht_rec_next: read the next event of all processors

@@ -58,6 +58,9 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
     [HT_KIND_KERNEL_STACK] = { "ftrace", "kernel_stack", {
         "caller", "size" } },
     [HT_KIND_USER_STACK] = { "ftrace", "user_stack", { "caller" } },
+    [HT_KIND_KVM_ENTRY] = { "kvm", "kvm_entry", { "vcpu_id" } },
+    [HT_KIND_KVM_EXIT] = { "kvm", "kvm_exit", { "vcpu_id", "exit_reason" } },
+    [HT_KIND_KVM_USERSPACE] = { "kvm", "kvm_userspace_exit", { } },
 };
 
 /* Arguments of syscalls:sys_enter_NAME differ by system call. */

@@ -405,6 +405,9 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
         p->kernel = ht_record_kernel(argv);
         p->why = p->words_why;
     } else if (!p->query) {
+        if (options->thread_names) {
+            ht_qemu_add(q, "-name", g_strdup("debug-threads=on"));
+        }
         plan_memory(p, q, options);
         if (!ht_plan_words(p, q, options, error)) {
             return NULL;

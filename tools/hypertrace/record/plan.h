@@ -73,6 +73,7 @@ typedef enum HtRecordWords {
  *          NULL
  * @config_fd: a descriptor with a further configuration file for QEMU, if QEMU
  *             inherits descriptors; or 0
+ * @thread_names: make QEMU name its threads, so that vCPUs can be told apart
  * @words_only: add nothing to the machine but words on the kernel's command
  *              line: no SMBIOS string for a boot loader
  */
@@ -84,6 +85,7 @@ typedef struct HtRecordOptions {
     uint64_t programs;
     const char *tracer;
     int config_fd;
+    bool thread_names;
     bool words_only;
 } HtRecordOptions;
 

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "cli/command.h"
+#include "record/host-record.h"
 #include "record/record.h"
 
 #define STATUS_NS       UINT64_C(500000000)
@@ -46,6 +47,7 @@ typedef struct Run {
     HtRecord *r;
     HtSession *session;
     HtFlight *flight;           /* or NULL */
+    HtHostRecord *host;         /* or NULL */
     HtProgramsStats programs;   /* at the end */
     bool hangs;                 /* LTTng */
     GPtrArray *sources;
@@ -522,6 +524,9 @@ static void follow(Run *run, int *status)
         if (run->flight) {
             ht_flight_poll(run->flight, run->session);
         }
+        ht_host_record_process(run->host, run->process ? run->process->pid :
+                               run->pid);
+        ht_host_record_poll(run->host);
         explain(run, t);
         if (run->tty && !run->stopped && t - shown >= STATUS_NS) {
             show_status(run, t - shown);
@@ -660,6 +665,45 @@ static void end_programs(Run *run)
     ht_programs_summary("record", run->r->dir, n);
 }
 
+/* Begin the host's part. Without it, the guest is recorded all the same. */
+static void start_host(Run *run, const HtSessionInfo *info)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!run->r->host) {
+        return;
+    }
+    run->host = ht_host_record_new(info->dir, info->command, info->max_bytes,
+                                   &error);
+    if (error) {
+        ht_error("--host: only the guest is recorded: %s", error->message);
+    }
+}
+
+static void end_host(Run *run, const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    HtHostStats n;
+
+    if (!run->host) {
+        return;
+    }
+    if (!ht_host_record_end(run->host, why, &n, &error)) {
+        ht_error("--host: %s", error->message);
+    }
+    run->host = NULL;
+    if (!run->r->quiet) {
+        fprintf(stderr, "hypertrace record: %" PRIu64 " events of the host, "
+                "%.1f MB; ", n.events, n.bytes / 1e6);
+        if (n.gaps) {
+            fprintf(stderr, "about %" PRIu64 " lost in %" PRIu64 " gap%s\n",
+                    n.lost, n.gaps, n.gaps == 1 ? "" : "s");
+        } else {
+            fputs("none lost\n", stderr);
+        }
+    }
+}
+
 static char *describe_end(const Run *run, int status)
 {
     if (!run->child) {
@@ -744,6 +788,7 @@ static int record_all(Run *run)
     follow(run, &status);
     end_programs(run);
     end = describe_end(run, status);
+    end_host(run, end);
     if (!run->stopped && !ht_session_finish(run->session, end, &error)) {
         ht_error("%s", error->message);
         ht_session_stop(run->session, error->message);
@@ -790,6 +835,9 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
     run.sources = g_ptr_array_new_with_free_func(free_source);
     run.flight = new_flight(r, info, &error);
     run.session = error ? NULL : ht_session_new(info, &error);
+    if (run.session) {
+        start_host(&run, info);
+    }
     if (run.session && r->plan && r->process) {
         catch_signals();
         status = record_all(&run);
@@ -816,6 +864,7 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
         ht_error("%s", error->message);
     }
     end_live(&run);
+    end_host(&run, "QEMU did not start");
     /* Free the session first, because it reads the sources. */
     ht_session_free(run.session);
     ht_flight_free(run.flight);

@@ -58,6 +58,7 @@ static void usage(void)
 "      --programs[=SIZE] events of the guest's programs, too: QEMU gets a device\n"
 "                      ivshmem-plain with SIZE of memory (default: 256M); the\n"
 "                      guest needs the driver of hypertrace\n"
+"      --host          what the host does with the guest's vCPUs, too; for root\n"
 "  -p, --pid PID       record a running virtual machine: the process of QEMU,\n"
 "                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
 "      --wait TIME     with --pid: end with status 3 if the guest's kernel or its\n"
@@ -176,6 +177,11 @@ static bool check_options(HtRecord *r, int *status)
                                  "give it or --programs");
         return false;
     }
+    if (r->flight.size && r->host) {
+        *status = ht_usage_error("--flight keeps events of the guest only: "
+                                 "give it or --host");
+        return false;
+    }
     if (!r->poll_us) {
         r->poll_us = r->flight.size ? POLL_US_FLIGHT : POLL_US_DEFAULT;
     }
@@ -186,7 +192,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
-        BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE, WAIT,
+        BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE, WAIT, HOST,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
@@ -202,6 +208,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         { "silence", required_argument, NULL, SILENCE },
         { "buffer", required_argument, NULL, BUFFER },
         { "programs", optional_argument, NULL, PROGRAMS },
+        { "host", no_argument, NULL, HOST },
         { "functions", required_argument, NULL, FUNCTIONS },
         { "graph", required_argument, NULL, GRAPH },
         { "kernel", required_argument, NULL, KERNEL },
@@ -317,6 +324,10 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             break;
         case BUSYBOX:
             r->busybox = optarg;
+            break;
+        case HOST:
+            r->host = true;
+            r->plan_options.thread_names = true;
             break;
         case LTTNG:
             if (optarg && !set_lttng_name(r, optarg)) {

@@ -47,6 +47,7 @@ typedef enum HtTraceBuffer {
  * @functions: functions that the kernel's tracers record
  * @tracer: words for @functions on the kernel's command line, or NULL
  * @dir: folder of the recording
+ * @host: record the host's scheduler and KVM, too
  * @lttng: deliver events to LTTng, too
  * @live_options: options of that delivery
  * @live: state of that delivery, or NULL
@@ -81,6 +82,7 @@ typedef struct HtRecord {
     HtRecordFunctions functions;
     char *tracer;
     const char *dir;
+    bool host;
     bool lttng;
     HtLiveOptions live_options;
     HtLive *live;

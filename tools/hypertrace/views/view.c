@@ -195,7 +195,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     }
     context = g_option_context_new(which & HT_VIEW_MANY ? "[DIR...]" :
                                    which & HT_VIEW_PAIR ? "A B [DIR]" :
-                                   which & HT_VIEW_TRACE ? "FILE" : "[DIR]");
+                                   "[DIR]");
     g_option_context_set_summary(context, summary);
     g_option_context_set_main_group(context, g);
     g_set_prgname(program);
@@ -217,10 +217,6 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                        g_file_test(argv[at - 1], G_FILE_TEST_IS_DIR))) {
         *status = ht_usage_error("give both events of a pair: A B"
                                  " [DIR]");
-        return false;
-    }
-    if (which & HT_VIEW_TRACE && *argc <= at) {
-        *status = ht_usage_error("give the FILE with the host's trace");
         return false;
     }
     v->dir = *argc > at ? g_strdup(argv[at]) : newest_recording();

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names of a host's threads with any content: the parser stays in the text, and
+ * each thread that it finds has a line
+ */
+#include "host/threads.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autofree uint8_t *copy = fuzz_copy(data, size);
+    g_autoptr(GHashTable) threads = ht_host_threads((const char *)copy, size);
+    GHashTableIter iter;
+    gpointer tid, pid;
+    int32_t vcpu;
+
+    g_assert_cmpuint(g_hash_table_size(threads), <=, size / 4);
+    g_hash_table_iter_init(&iter, threads);
+    while (g_hash_table_iter_next(&iter, &tid, &pid)) {
+        g_assert_cmpuint(GPOINTER_TO_UINT(tid), <=, INT32_MAX);
+        g_assert_cmpuint(GPOINTER_TO_UINT(pid), <=, INT32_MAX);
+        g_assert_true(tid && pid);
+    }
+    if (ht_host_vcpu_name((const char *)copy, size, &vcpu)) {
+        g_assert_cmpuint(size, <=, HT_HOST_COMM_MAX);
+        g_assert_true(vcpu >= -1 && vcpu <= UINT16_MAX);
+    }
+    return 0;
+}

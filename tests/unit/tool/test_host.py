@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""record --host and vcpus: the work of a host for the vCPUs of a guest."""
+
+import collections
+import contextlib
+import fcntl
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from hypertrace import ENV, TOOL, run
+
+# 0.7 s of a KVM host with a guest of two vCPUs (Debian 13 on AMD's SVM, emulated).
+# Its clock was x86-tsc, so that its nanoseconds are cycles.
+REAL = Path(__file__).parent / "kvm-host"
+DEADLINE = 120
+LOCK = "/run/hypertrace-host.lock"
+
+SWITCH, WAKING, ENTRY, EXIT, USER = range(1, 6)
+COMMON = """
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
+\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
+"""
+FORMATS = {
+    SWITCH: ("sched", "sched_switch", [
+        ("char prev_comm[16]", 16), ("pid_t prev_pid", 4), ("int prev_prio", 4),
+        ("long prev_state", 8), ("char next_comm[16]", 16), ("pid_t next_pid", 4),
+        ("int next_prio", 4)]),
+    WAKING: ("sched", "sched_waking", [
+        ("char comm[16]", 16), ("pid_t pid", 4), ("int prio", 4), ("int target_cpu", 4)]),
+    ENTRY: ("kvm", "kvm_entry", [("unsigned int vcpu_id", 4)]),
+    EXIT: ("kvm", "kvm_exit", [("unsigned int exit_reason", 4), ("unsigned int vcpu_id", 4)]),
+    USER: ("kvm", "kvm_userspace_exit", [("__u32 reason", 4)]),
+}
+PRINT = {EXIT: '"vcpu %u reason %s", REC->vcpu_id, __print_symbolic(REC->exit_reason, '
+               '{ 0x78, "hlt" }, { 0x7b, "io" })'}
+RUNS, WAITS, DIES = 0, 1, 0x10
+HLT, IO = 0x78, 0x7b
+
+
+def formats():
+    text = ""
+    for number, (system, name, fields) in FORMATS.items():
+        text += f"system: {system}\nname: {name}\nID: {number}\nformat:{COMMON}"
+        at = 8
+        for what, size in fields:
+            text += f"\tfield:{what};\toffset:{at};\tsize:{size};\tsigned:0;\n"
+            at += size
+        text += f"\nprint fmt: {PRINT.get(number, chr(34) * 2)}\n"
+    return text
+
+
+def event(number, pid, *values):
+    body = struct.pack("<HBBi", number, 0, 0, pid)
+    for (_, size), value in zip(FORMATS[number][2], values, strict=True):
+        body += value.encode().ljust(16, b"\0") if isinstance(value, str) else \
+            value.to_bytes(size, "little")
+    return body + bytes(-len(body) % 4)
+
+
+def switch(prev, state, following):
+    return event(SWITCH, prev[1], prev[0], prev[1], 120, state, following[0], following[1], 120)
+
+
+def piece(events, lost=False):
+    """A piece of a recording with events: pairs of a time and bytes"""
+    base = now = events[0][0]
+    data = b""
+    for ns, body in events:
+        data += struct.pack("<I", (ns - now) << 5 | len(body) // 4) + body
+        now = ns
+    return struct.pack("<IIIIQQIIIIQQ", 0x70667468, len(data), 0, 0, base, base, 0, 0,
+                       2 | lost, 0, 0, 0) + data
+
+
+def make(path, cpus, threads=""):
+    """A recording with a host's part; cpus: for each processor a list of pieces"""
+    part = path / "host"
+    part.mkdir(parents=True)
+    (part / "info").write_text("[recording]\nversion=1\npoll-us=1\n")
+    (part / "formats").write_text(formats())
+    (part / "threads").write_text(threads)
+    for n, pieces in enumerate(cpus):
+        (part / f"cpu{n}").write_bytes(b"".join(pieces))
+    return path
+
+
+def vcpus(path):
+    return json.loads(run("vcpus", "--json", path).stdout)
+
+
+VCPU, RIVAL, IDLE = ("CPU 0/KVM", 11), ("rival", 12), ("swapper/0", 0)
+
+# Events of a processor, and the vCPU's nanoseconds that follow from them
+STORIES = {
+    "an exit excludes the time off the processor": (
+        [(1000, switch(IDLE, RUNS, VCPU)), (1010, event(ENTRY, 11, 0)),
+         (1100, event(EXIT, 11, 0x7b, 0)), (1130, switch(VCPU, RUNS, RIVAL)),
+         (1630, switch(RIVAL, RUNS, VCPU)), (1650, event(ENTRY, 11, 0)),
+         (1700, event(EXIT, 11, 0x7b, 0)), (1710, event(ENTRY, 11, 0)),
+         (1800, switch(VCPU, RUNS, IDLE))],
+        {"guest_ns": 90 + 50 + 90, "exits_ns": 30 + 20 + 10, "qemu_ns": 10,
+         "preempted_ns": 500, "halted_ns": 0, "waiting_ns": 0, "unknown_ns": 0},
+        {"io": (2, 60, 50)}, {12: 500}),
+    "time in QEMU is a part of the exit": (
+        [(1000, event(ENTRY, 11, 0)), (1100, event(EXIT, 11, 0x7b, 0)),
+         (1120, event(USER, 11, 2)), (1170, event(ENTRY, 11, 0)),
+         (1200, event(EXIT, 11, 0x7b, 0))],
+        {"guest_ns": 130, "exits_ns": 20, "qemu_ns": 50, "preempted_ns": 0,
+         "unknown_ns": 0},
+        {"io": (1, 70, 70)}, {}),
+    "a halted vCPU is blocked until it is woken": (
+        [(1000, event(ENTRY, 11, 0)), (1100, event(EXIT, 11, 0x78, 0)),
+         (1110, switch(VCPU, WAITS, RIVAL)), (1400, event(WAKING, 12, "CPU 0/KVM", 11, 120, 0)),
+         (1500, switch(RIVAL, RUNS, VCPU)), (1520, event(ENTRY, 11, 0)),
+         (1530, switch(VCPU, WAITS, IDLE)), (1600, switch(IDLE, RUNS, VCPU)),
+         (1610, event(EXIT, 11, 0x7b, 0))],
+        {"guest_ns": 100 + 10 + 10, "exits_ns": 30, "halted_ns": 290, "woken_ns": 100,
+         "waiting_ns": 70, "preempted_ns": 0, "unknown_ns": 0},
+        {"hlt": (1, 30, 30)}, {12: 100}),
+    "a thread of TCG has no exits": (
+        [(1000, switch(IDLE, RUNS, ("CPU 0/TCG", 11))),
+         (1400, switch(("CPU 0/TCG", 11), WAITS, IDLE)),
+         (1900, switch(IDLE, RUNS, ("CPU 0/TCG", 11))),
+         (2000, switch(("CPU 0/TCG", 11), DIES, IDLE)), (9000, switch(IDLE, RUNS, RIVAL))],
+        {"guest_ns": 0, "exits_ns": 0, "qemu_ns": 500, "halted_ns": 0, "waiting_ns": 500,
+         "unknown_ns": 0},
+        {}, {}),
+    "states that contradict each other are unknown": (
+        [(1000, switch(IDLE, RUNS, VCPU)), (1010, event(ENTRY, 11, 0)),
+         (1500, switch(IDLE, RUNS, VCPU)), (1600, switch(VCPU, RUNS, IDLE))],
+        {"unknown_ns": 490, "guest_ns": 100, "qemu_ns": 10},
+        {}, {}),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_story(tmp_path, name):
+    """Only this test knows the exact sums of each kind of interval."""
+    events, sums, exits, takers = STORIES[name]
+    trace = vcpus(make(tmp_path / "rec", [[piece(events)]], "11 10 CPU 0/KVM\n"))
+    (one,) = trace["vcpus"]
+    assert (one["process"], one["vcpu"], one["thread"]) == (10, 0, 11)
+    assert {k: one[k] for k in sums} == sums
+    assert {e["name"]: (e["number"], e["ns"], e["max_ns"]) for e in one["exits"]} == exits
+    assert {t["pid"]: t["ns"] for t in one["waited_for"] if t["pid"]} == takers
+
+
+def test_lost_events_are_unknown_time(tmp_path):
+    """After a gap on any processor the state is unknown until the next change."""
+    path = make(tmp_path / "rec", [
+        [piece([(1000, switch(IDLE, RUNS, VCPU)), (1010, event(ENTRY, 11, 0))]),
+         piece([(1900, switch(VCPU, RUNS, IDLE))])],
+        [piece([(1200, switch(IDLE, RUNS, RIVAL))]),
+         piece([(1500, switch(RIVAL, RUNS, IDLE))], lost=True)]])
+    trace = vcpus(path)
+    (one,) = trace["vcpus"]
+    assert trace["gaps"] == 1
+    assert one["running"]["ns"] == 200
+    assert one["unknown_ns"] == 700
+
+
+def expected(path):
+    """Compute sums of a host's part from the text of report, in another way."""
+    sums = collections.defaultdict(collections.Counter)
+    state, mode, since, ends = {}, {}, {}, {}
+    vcpu, exits, opened = {}, collections.Counter(), {}
+    text = run("report", path).stdout.decode()
+    for line in text.splitlines():
+        m = re.match(r" *(\d+)\.(\d{9}) \S+ \[\d+\] .*-(\d+) +(\w+): (.*)", line)
+        assert m, line
+        t, tid, what, rest = int(m[1] + m[2]), int(m[3]), m[4], m[5]
+        if what in ("kvm_entry", "kvm_exit"):
+            vcpu.setdefault(tid, t)
+        changes = []
+        if what == "sched_switch":
+            s = re.search(r"prev_pid=(\d+) .* prev_state=(\S+) ==> .* next_pid=(\d+)", rest)
+            changes = [(int(s[1]), "preempted" if s[2][0] == "R" else "blocked"),
+                       (int(s[3]), "running")]
+        elif what in ("kvm_entry", "kvm_exit"):
+            changes = [(tid, "running")]
+        for pid, new in changes:
+            old = state.get(pid)
+            if pid in vcpu and old:
+                was = mode[pid] if old == "running" else old
+                sums[pid][was] += t - since[pid]
+                if pid in opened and old == "running":
+                    opened[pid][1] += t - since[pid]
+            state[pid], since[pid] = new, t
+            mode.setdefault(pid, None)
+        if what == "kvm_entry":
+            mode[tid] = "guest"
+            if tid in opened:
+                reason, ns = opened.pop(tid)
+                exits[tid, reason, "number"] += 1
+                exits[tid, reason, "ns"] += ns
+        elif what == "kvm_exit":
+            if mode[tid] is None and tid in sums:
+                sums[tid]["guest"] += sums[tid].pop(None, 0)
+            mode[tid] = "exits"
+            opened[tid] = [re.search(r"reason (\w+)", rest)[1], 0]
+        ends["all"] = t
+    for tid in vcpu:
+        was = mode[tid] if state[tid] == "running" else state[tid]
+        sums[tid][was] += ends["all"] - since[tid]
+    return sums, exits
+
+
+def test_real_kvm_host():
+    """Sums of a real trace agree with a second implementation, to the nanosecond."""
+    sums, exits = expected(REAL)
+    trace = vcpus(REAL)
+    assert [v["vcpu"] for v in trace["vcpus"]] == [0, 1]
+    assert trace["gaps"] == trace["damaged_bytes"] == trace["left_out"] == 0
+    for v in trace["vcpus"]:
+        tid = v["thread"]
+        other = sums[tid]
+        assert v["guest_ns"] == other["guest"]
+        assert v["exits_ns"] + v["qemu_ns"] == other["exits"]
+        assert v["preempted_ns"] == other["preempted"]
+        assert v["halted_ns"] + v["waiting_ns"] == other["blocked"]
+        found = {(tid, e["name"], k): e[k] for e in v["exits"] for k in ("number", "ns")}
+        assert found == {k: n for k, n in exits.items() if k[0] == tid}
+        assert sum(t["ns"] for t in v["waited_for"]) == pytest.approx(
+            v["runnable"]["ns"], rel=0.02)
+
+
+def test_text_and_its_errors(tmp_path):
+    """The table names reasons; a recording without a host's part is refused."""
+    text = run("vcpus", REAL).stdout.decode()
+    assert "hlt" in text and "hypertrace" in text
+    (tmp_path / "info").write_text("[recording]\nversion=1\n")
+    for args in ([tmp_path], [tmp_path / "none"]):
+        assert b"record --host" in run("vcpus", *args, status=1).stderr
+    assert b"--xentrace" in run("vcpus", "--cpu-hz=1G", REAL, status=2).stderr
+
+
+def test_damaged_parts_are_read(tmp_path):
+    """Any bytes in a host's files give sums or an error, and times stay consistent."""
+    rng = random.Random(36)
+    original = {n: (REAL / n).read_bytes() for n in ("cpu0", "cpu1", "formats", "info")}
+    original["threads"] = b"178 176 CPU 0/KVM\n179 176 CPU 1/KVM\n"
+    for turn in range(40):
+        part = tmp_path / str(turn) / "host"
+        part.mkdir(parents=True)
+        for name, data in original.items():
+            damaged = bytearray(data)
+            if name in ("cpu0", "cpu1", "threads") or turn % 4 == 0:
+                for _ in range(rng.randrange(30)):
+                    damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+            if name != "info" and turn % 5 == 0:
+                damaged = damaged[:rng.randrange(len(damaged))]
+            (part / name).write_bytes(data if name == "info" else damaged)
+        p = subprocess.run([TOOL, "vcpus", "--json", part.parent], env=ENV,
+                           capture_output=True, timeout=DEADLINE, check=False)
+        assert p.returncode in (0, 1), p.stderr
+        if p.returncode == 0:
+            trace = json.loads(p.stdout)
+            for v in trace["vcpus"]:
+                parts = sum(v[s]["ns"] for s in ("running", "runnable", "blocked", "offline"))
+                assert parts <= trace["ns"], turn
+                assert v["guest_ns"] + v["exits_ns"] + v["qemu_ns"] <= v["running"]["ns"]
+                assert sum(t["ns"] for t in v["waited_for"]) <= \
+                    v["runnable"]["ns"] + v["unknown_ns"]
+
+
+# ---- record --host, on this machine
+
+def can_trace():
+    if os.geteuid():
+        return False
+    if Path("/sys/kernel/tracing/instances").is_dir():
+        return True
+    with open("/proc/filesystems", encoding="ascii") as f:
+        return "nodev\ttracefs\n" in f.readlines()
+
+
+live = [pytest.mark.skipif(not can_trace(), reason="tracefs needs root and a kernel with it"),
+        pytest.mark.xdist_group("record")]
+
+
+@pytest.fixture(name="host")
+def free_host():
+    """Wait until no recorder of another test run has the host's trace."""
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        with open(LOCK, "a", encoding="ascii") as f, contextlib.suppress(BlockingIOError):
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        assert time.monotonic() < deadline, "another recorder does not end"
+        time.sleep(0.1)
+
+
+# A thread with the name of a vCPU competes with another process for one processor,
+# then sleeps. It prints its own CPU time and the sleep in nanoseconds.
+PROGRAM = """
+import ctypes, os, subprocess, sys, time
+name = lambda s: ctypes.CDLL(None).prctl(15, s, 0, 0, 0)
+cpu = min(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {cpu})
+rival = subprocess.Popen([sys.executable, "-c", "import ctypes\\n"
+    "ctypes.CDLL(None).prctl(15, b'rival', 0, 0, 0)\\nprint(flush=True)\\nwhile True: pass"],
+    stdout=subprocess.PIPE)
+rival.stdout.readline()
+name(b"CPU 0/TCG")
+begin, wall = time.thread_time_ns(), time.monotonic_ns()
+while time.thread_time_ns() - begin < 400_000_000:
+    pass
+rival.kill()
+asleep = time.monotonic_ns()
+time.sleep(0.3)
+asleep = time.monotonic_ns() - asleep
+print(time.thread_time_ns() - begin, asleep, time.monotonic_ns() - wall, rival.pid, os.getpid(),
+      flush=True)
+"""
+
+
+def record(path, *command, **kwargs):
+    return subprocess.Popen([TOOL, "record", "--host", "-o", path, "--", *command], env=ENV,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
+
+
+@pytest.mark.usefixtures("host")
+class TestLive:
+    pytestmark = live
+
+    def test_thread_that_competes(self, tmp_path):
+        """Only this test compares recorded times with those that a thread measured."""
+        p = record(tmp_path / "rec", sys.executable, "-c", PROGRAM)
+        out, err = p.communicate(timeout=DEADLINE)
+        assert "events of the host" in err
+        cpu, asleep, wall, rival, pid = map(int, out.split())
+        # Machines of other users of this host are in the recording, too.
+        (one,) = [v for v in vcpus(tmp_path / "rec")["vcpus"] if v["process"] == pid]
+        assert (one["vcpu"], one["thread"]) == (0, pid)
+        assert one["qemu_ns"] == pytest.approx(cpu, rel=0.05, abs=20_000_000)
+        # After its sleep, the thread may wait for the processor.
+        assert 290_000_000 < one["waiting_ns"] < asleep + 20_000_000
+        assert sum(one[k]["ns"] for k in ("running", "runnable", "blocked")) + \
+            one["unknown_ns"] == pytest.approx(wall, rel=0.05, abs=30_000_000)
+        takers = {t["pid"]: t for t in one["waited_for"]}
+        assert takers[rival]["ns"] > 50_000_000
+        assert takers[rival]["name"] == "rival"
+
+    def test_second_recorder_shares_and_dead_owner_is_replaced(self, tmp_path):
+        """One instance serves all recorders, and a killed one leaves it to the next."""
+        first = record(tmp_path / "a", "sleep", "1000")
+        try:
+            self.wait(tmp_path / "a/host/formats", first)
+            second = record(tmp_path / "b", "sleep", "0.1")
+            _, err = second.communicate(timeout=DEADLINE)
+            assert "another recorder" in err
+            assert os.readlink(tmp_path / "b/host") == str(tmp_path / "a/host")
+        finally:
+            children = Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
+            first.kill()
+            for pid in children:
+                os.kill(int(pid), signal.SIGKILL)
+            first.communicate()
+        third = record(tmp_path / "c", "sleep", "0.1")
+        _, err = third.communicate(timeout=DEADLINE)
+        assert "events of the host" in err, err
+        assert not (tmp_path / "c/host").is_symlink()
+        assert run("report", tmp_path / "c/host").stdout.count(b"sched_switch") > 1
+
+    @staticmethod
+    def wait(path, process):
+        deadline = time.monotonic() + DEADLINE
+        while not path.exists():
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def test_without_permission_the_guest_runs(self):
+        """One line gives the reason, and nothing else changes."""
+        with tempfile.TemporaryDirectory() as folder:
+            # The other user cannot enter the folders of the build and of the tests.
+            tool = shutil.copy(TOOL, folder)
+            os.chmod(folder, 0o777)
+            p = subprocess.run([tool, "record", "--host", "-o", f"{folder}/rec", "--", "echo",
+                                "guest"], user=65534, group=65534, extra_groups=[], cwd="/",
+                               env=ENV, capture_output=True, text=True, timeout=DEADLINE,
+                               check=False)
+            assert p.stdout == "guest\n"
+            reasons = re.findall("--host: only the guest is recorded: .*root", p.stderr)
+            assert len(reasons) == 1, p.stderr
+            assert not os.path.exists(f"{folder}/rec/host")

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: sums of the vCPUs in the host's part of a recording
+ */
+#include <string.h>
+
+#include "host/host-sums.h"
+#include "host/threads.h"
+
+#define CPUS_MAX        4096
+
+/* Bits of sched_switch's prev_state; if none is set, the task is runnable */
+#define STATE_WAITS     0xff
+#define STATE_DEAD      0x30
+
+typedef struct Sums {
+    HtModel *m;
+    HtRunstates *x;
+    GHashTable *threads;
+    unsigned runnable;          /* number of vCPUs that wait for a processor */
+} Sums;
+
+static HtVcpuSums *add_vcpu(Sums *s, uint32_t tid, int32_t vcpu)
+{
+    HtVcpuSums *v = ht_runstates_vcpu(s->x, tid);
+
+    if (v && !v->tid) {
+        v->tid = tid;
+        v->vcpu = vcpu;
+        v->machine = GPOINTER_TO_UINT(g_hash_table_lookup(s->threads,
+            GUINT_TO_POINTER(tid)));
+    }
+    return v;
+}
+
+static void change(Sums *s, HtVcpuSums *v, HtRunstate from, HtRunstate to,
+                   uint64_t t)
+{
+    s->runnable -= v->seen && v->state == HT_RUN_RUNNABLE;
+    s->runnable += to == HT_RUN_RUNNABLE;
+    ht_runstates_change(s->x, v, from, to, t);
+}
+
+/* Find the vCPU of a thread in sched_switch, also by the thread's name. */
+static HtVcpuSums *switched(Sums *s, const HtModelEvent *ev,
+                            unsigned pid_field, unsigned comm_field)
+{
+    uint32_t tid = ht_event_uint(ev, pid_field);
+    HtVcpuSums *v = tid ? ht_runstates_find(s->x, tid) : NULL;
+    const char *comm;
+    int32_t vcpu;
+    gsize len;
+
+    if (v || !tid) {
+        return v;
+    }
+    comm = ht_event_text(ev, comm_field, &len);
+    return ht_host_vcpu_name(comm, len, &vcpu) ? add_vcpu(s, tid, vcpu) : NULL;
+}
+
+/* The task @prev ran until now: add the time to vCPUs that waited for it. */
+static void add_taker(Sums *s, const HtModelEvent *ev, const HtVcpuSums *next)
+{
+    int32_t pid = ht_event_uint(ev, HT_F_SWITCH_PREV_PID);
+    const char *comm;
+    gsize len;
+    unsigned i;
+
+    comm = ht_event_text(ev, HT_F_SWITCH_PREV_COMM, &len);
+    for (i = 0; s->runnable && i < s->x->vcpus->len; i++) {
+        HtVcpuSums *v = s->x->vcpus->pdata[i];
+
+        if (v->seen && v->state == HT_RUN_RUNNABLE &&
+            (v == next || v->cpu == ev->rec.cpu)) {
+            ht_runstates_taken(s->x, v, pid, comm, len, ev->rec.ns);
+        }
+    }
+}
+
+static void sched_switch(Sums *s, const HtModelEvent *ev)
+{
+    HtVcpuSums *prev = switched(s, ev, HT_F_SWITCH_PREV_PID,
+                                HT_F_SWITCH_PREV_COMM);
+    HtVcpuSums *next = switched(s, ev, HT_F_SWITCH_NEXT_PID,
+                                HT_F_SWITCH_NEXT_COMM);
+    uint64_t state = ht_event_uint(ev, HT_F_SWITCH_PREV_STATE);
+
+    add_taker(s, ev, next);
+    if (prev) {
+        prev->cpu = ev->rec.cpu;
+        change(s, prev, HT_RUN_RUNNING,
+               state & STATE_DEAD ? HT_RUN_OFFLINE :
+               state & STATE_WAITS ? HT_RUN_BLOCKED : HT_RUN_RUNNABLE,
+               ev->rec.ns);
+    }
+    if (next) {
+        next->cpu = ev->rec.cpu;
+        change(s, next, next->seen && next->state == HT_RUN_BLOCKED ?
+               HT_RUN_BLOCKED : HT_RUN_RUNNABLE, HT_RUN_RUNNING, ev->rec.ns);
+    }
+}
+
+static void sched_waking(Sums *s, const HtModelEvent *ev)
+{
+    HtVcpuSums *v = ht_runstates_find(s->x, ht_event_uint(ev, HT_F_TASK_PID));
+
+    /* A task that is woken before it has left its processor goes on. */
+    if (v && v->seen && v->state == HT_RUN_BLOCKED) {
+        v->cpu = ht_event_uint(ev, HT_F_WAKE_CPU);
+        change(s, v, HT_RUN_BLOCKED, HT_RUN_RUNNABLE, ev->rec.ns);
+    }
+}
+
+/* Get the vCPU of an event of KVM, which its thread has caused. */
+static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
+{
+    bool known = ev->class->field[HT_F_KVM_VCPU];
+    HtVcpuSums *v = ht_runstates_find(s->x, ev->rec.pid);
+
+    if (!v && ev->rec.pid > 0) {
+        v = add_vcpu(s, ev->rec.pid,
+                     known ? ht_event_uint(ev, HT_F_KVM_VCPU) : 0);
+    }
+    if (v && (!v->seen || v->state != HT_RUN_RUNNING)) {
+        v->cpu = ev->rec.cpu;
+        change(s, v, HT_RUN_RUNNING, HT_RUN_RUNNING, ev->rec.ns);
+    }
+    return v;
+}
+
+/* Get the kernel's name of an exit's reason, which its print format has. */
+static void set_reason_name(Sums *s, const HtModelEvent *ev, HtExitSums *e)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    const char *p;
+    size_t n;
+
+    ht_model_print(s->m, ev, text);
+    p = strstr(text->str, "reason ");
+    n = p ? strspn(p + 7, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_") : 0;
+    g_snprintf(e->name, sizeof(e->name), "%.*s", (int)n, p ? p + 7 : "");
+}
+
+static void kvm_exit(Sums *s, const HtModelEvent *ev)
+{
+    HtVcpuSums *v = kvm_vcpu(s, ev);
+
+    if (!v) {
+        return;
+    }
+    ht_runstates_mode(s->x, v, HT_MODE_GUEST, HT_MODE_EXIT, ev->rec.ns);
+    ht_runstates_exit(s->x, v, ht_event_uint(ev, HT_F_KVM_REASON),
+                      ev->rec.ns);
+    if (v->exit && !*v->exit->name) {
+        set_reason_name(s, ev, v->exit);
+    }
+    v->halt = v->exit && !g_ascii_strcasecmp(v->exit->name, "hlt");
+}
+
+static void add_event(Sums *s, const HtModelEvent *ev)
+{
+    HtVcpuSums *v;
+
+    switch (ev->class->kind) {
+    case HT_KIND_SCHED_SWITCH:
+        sched_switch(s, ev);
+        break;
+    case HT_KIND_SCHED_WAKING:
+        sched_waking(s, ev);
+        break;
+    case HT_KIND_KVM_EXIT:
+        kvm_exit(s, ev);
+        break;
+    case HT_KIND_KVM_ENTRY:
+        v = kvm_vcpu(s, ev);
+        if (v) {
+            ht_runstates_mode(s->x, v, HT_MODE_VMM, HT_MODE_GUEST, ev->rec.ns);
+            ht_runstates_entry(v, ev->rec.ns);
+            v->halt = false;
+        }
+        break;
+    case HT_KIND_KVM_USERSPACE:
+        v = kvm_vcpu(s, ev);
+        if (v) {
+            ht_runstates_mode(s->x, v, HT_MODE_EXIT, HT_MODE_VMM, ev->rec.ns);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* A thread without any event of KVM runs its guest's code itself. */
+static void end_vcpu(Sums *s, HtVcpuSums *v)
+{
+    if (v->seen && v->state != HT_RUN_OFFLINE) {
+        ht_runstates_close(s->x, v, s->x->end);
+    }
+    if (!v->modes[HT_MODE_GUEST] && !g_hash_table_size(v->exits)) {
+        v->modes[HT_MODE_VMM] += v->modes[HT_MODE_UNKNOWN];
+        v->modes[HT_MODE_UNKNOWN] = 0;
+    }
+}
+
+HtRunstates *ht_host_sums(HtModel *m, GHashTable *threads)
+{
+    Sums s = { .m = m, .x = ht_runstates_new(), .threads = threads };
+    g_autofree bool *seen = g_new0(bool, CPUS_MAX);
+    HtModelEvent ev;
+    unsigned i;
+
+    while (ht_model_next(m, &ev)) {
+        uint32_t cpu = ev.rec.cpu;
+
+        s.x->records++;
+        if (cpu < CPUS_MAX && !seen[cpu]) {
+            seen[cpu] = true;
+            s.x->cpus++;
+        }
+        s.x->backward += ev.rec.ns < s.x->end;
+        ev.rec.ns = MAX(ev.rec.ns, s.x->end);
+        if (ev.rec.lost_before) {
+            ht_runstates_lost(s.x, ev.rec.lost_estimate,
+                              ev.rec.lost_from_ns ? ev.rec.lost_from_ns :
+                              ev.rec.ns);
+        }
+        s.x->begin = MIN(s.x->begin, ev.rec.ns);
+        s.x->end = ev.rec.ns;
+        add_event(&s, &ev);
+    }
+    for (i = 0; i < s.x->vcpus->len; i++) {
+        end_vcpu(&s, s.x->vcpus->pdata[i]);
+    }
+    ht_runstates_end(s.x);
+    return s.x;
+}

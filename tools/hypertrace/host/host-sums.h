@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: sums of the vCPUs in the host's part of a recording
+ *
+ * A vCPU is a thread with events of KVM, or a thread that QEMU has named: "CPU
+ * 0/KVM", "CPU 0/TCG" or "ALL CPUs/TCG". Times are nanoseconds.
+ */
+#ifndef HYPERTRACE_TOOL_HOST_SUMS_H
+#define HYPERTRACE_TOOL_HOST_SUMS_H
+
+#include "host/runstates.h"
+#include "model/model.h"
+
+/**
+ * ht_host_sums: add up the events of a host
+ * @m: model of the host's part; read to its end
+ * @threads: PIDs by TID, from ht_host_threads()
+ *
+ * Returns: the sums, for ht_runstates_free()
+ */
+HtRunstates *ht_host_sums(HtModel *m, GHashTable *threads);
+
+#endif /* HYPERTRACE_TOOL_HOST_SUMS_H */

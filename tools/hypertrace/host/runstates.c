@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: sums of the states and exits of the vCPUs of a host
+ *
+ * The events may be damaged: each table has a limit.
+ */
+#include <string.h>
+
+#include "host/runstates.h"
+#include "hypertrace/base.h"
+
+#define VCPUS_MAX       4096
+#define EXIT_ROWS_MAX   8192    /* 7.7 KB each */
+#define CALLS_MAX       256     /* different hypercalls of a vCPU */
+#define TAKERS_MAX      1024    /* tasks that a vCPU waited for */
+
+static void free_vcpu(gpointer p)
+{
+    HtVcpuSums *v = p;
+
+    g_hash_table_destroy(v->exits);
+    g_hash_table_destroy(v->hypercalls);
+    g_hash_table_destroy(v->takers);
+    g_free(v);
+}
+
+HtRunstates *ht_runstates_new(void)
+{
+    HtRunstates *x = g_new0(HtRunstates, 1);
+
+    x->vcpus = g_ptr_array_new_with_free_func(free_vcpu);
+    x->by_id = g_hash_table_new(NULL, NULL);
+    x->losses = g_array_new(false, false, sizeof(uint64_t));
+    x->begin = UINT64_MAX;
+    return x;
+}
+
+void ht_runstates_free(HtRunstates *x)
+{
+    if (x) {
+        g_hash_table_destroy(x->by_id);
+        g_array_unref(x->losses);
+        g_ptr_array_unref(x->vcpus);
+        g_free(x);
+    }
+}
+
+HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id)
+{
+    return g_hash_table_lookup(x->by_id, GUINT_TO_POINTER(id));
+}
+
+HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id)
+{
+    HtVcpuSums *v = ht_runstates_find(x, id);
+
+    if (!v && x->vcpus->len < VCPUS_MAX) {
+        v = g_new0(HtVcpuSums, 1);
+        v->exits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+        v->hypercalls = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+        v->takers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+        g_ptr_array_add(x->vcpus, v);
+        g_hash_table_insert(x->by_id, GUINT_TO_POINTER(id), v);
+    }
+    x->others += !v;
+    return v;
+}
+
+void ht_runstates_drop_exit(HtVcpuSums *v)
+{
+    v->open_exits += v->exit != NULL;
+    v->exit = NULL;
+}
+
+/* Add the time since @v->mode_since, up to @t, to a mode. */
+static void add_mode(HtVcpuSums *v, HtRunMode mode, uint64_t t)
+{
+    v->modes[mode] += t > v->mode_since ? t - v->mode_since : 0;
+    v->mode_since = MAX(t, v->mode_since);
+}
+
+static void add_state(HtVcpuSums *v, HtRunstate state, uint64_t from,
+                      uint64_t ticks)
+{
+    v->ticks[state] += ticks;
+    v->intervals[state]++;
+    switch (state) {
+    case HT_RUN_RUNNING:
+        add_mode(v, v->mode, from + ticks);
+        break;
+    case HT_RUN_RUNNABLE:
+        v->preempted += v->before == HT_RUN_RUNNING ? ticks : 0;
+        v->woken += v->before == HT_RUN_BLOCKED ? ticks : 0;
+        break;
+    case HT_RUN_BLOCKED:
+        v->halted += v->halt ? ticks : 0;
+        break;
+    default:
+        break;
+    }
+}
+
+/*
+ * Check whether any physical CPU lost records since the vCPU's last change of
+ * state. The losses of all CPUs count, because a vCPU may move to any of them.
+ * @t is set to the time of the first lost record.
+ */
+static bool lost_since(const HtRunstates *x, const HtVcpuSums *v, uint64_t *t)
+{
+    if (v->losses >= x->losses->len) {
+        return false;
+    }
+    *t = g_array_index(x->losses, uint64_t, v->losses);
+    return true;
+}
+
+/*
+ * Add the time since the vCPU's last change to the state that it had. Time from
+ * the first lost record on counts as unknown, and so does all the time if the
+ * state is not the one that the record names as the old one (@from). In both
+ * cases, events of a running vCPU prove that it ran up to @v->mode_since.
+ */
+static void end_state(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
+                      uint64_t t)
+{
+    uint64_t end = MAX(t, v->since), known = end, lost;
+    bool gap = lost_since(x, v, &lost);
+
+    if (gap || v->state != from) {
+        known = gap ? CLAMP(lost, v->since, end) : v->since;
+        if (v->state == HT_RUN_RUNNING) {
+            known = CLAMP(v->mode_since, known, end);
+        }
+        v->unknown += end - known;
+        ht_runstates_drop_exit(v);
+    }
+    if (gap || v->state == from || known > v->since) {
+        add_state(v, v->state, v->since, known - v->since);
+    }
+    if (gap) {
+        v->mode = HT_MODE_UNKNOWN;
+        v->halt = false;
+    }
+}
+
+void ht_runstates_change(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
+                         HtRunstate to, uint64_t t)
+{
+    if (v->seen) {
+        end_state(x, v, from, t);
+    }
+    if (v->exit && from == HT_RUN_RUNNING) {
+        v->exit_ticks += t > v->exit_since ? t - v->exit_since : 0;
+    }
+    v->exit_since = t;
+    v->mode_since = t;
+    v->taken_since = t;
+    v->before = from;
+    v->state = to;
+    v->seen = true;
+    v->since = t;
+    v->losses = x->losses->len;
+}
+
+void ht_runstates_close(HtRunstates *x, HtVcpuSums *v, uint64_t t)
+{
+    end_state(x, v, v->state, t);
+    v->since = t;
+}
+
+void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
+                       HtRunMode to, uint64_t t)
+{
+    uint64_t lost;
+
+    if (!v->seen || v->state != HT_RUN_RUNNING || lost_since(x, v, &lost)) {
+        /* The event shows that the vCPU runs. */
+        ht_runstates_change(x, v, HT_RUN_RUNNING, HT_RUN_RUNNING, t);
+    } else if (v->mode == HT_MODE_UNKNOWN) {
+        /* The event also tells the mode of the time before it. */
+        v->modes[from] += v->modes[HT_MODE_UNKNOWN];
+        v->modes[HT_MODE_UNKNOWN] = 0;
+        add_mode(v, from, t);
+    } else {
+        add_mode(v, v->mode, t);
+    }
+    v->mode = to;
+    v->mode_since = t;
+}
+
+void ht_runstates_taken(HtRunstates *x, HtVcpuSums *v, int32_t pid,
+                        const char *comm, gsize len, uint64_t t)
+{
+    gpointer key = GINT_TO_POINTER(pid);
+    HtTaker *taker;
+    uint64_t lost;
+
+    if (t <= v->taken_since || lost_since(x, v, &lost)) {
+        return;
+    }
+    taker = g_hash_table_lookup(v->takers, key);
+    if (!taker) {
+        if (g_hash_table_size(v->takers) >= TAKERS_MAX) {
+            x->others++;
+            return;
+        }
+        taker = g_new0(HtTaker, 1);
+        taker->pid = pid;
+        g_hash_table_insert(v->takers, key, taker);
+    }
+    len = MIN(len, sizeof(taker->comm) - 1);
+    memcpy(taker->comm, comm, len);
+    taker->comm[len] = 0;
+    taker->ticks += t - v->taken_since;
+    v->taken_since = t;
+}
+
+static unsigned bucket(uint64_t ticks)
+{
+    unsigned e;
+
+    if (ticks < 32) {
+        return ticks;
+    }
+    e = 63 - __builtin_clzll(ticks);
+    return (e - 4) * 32 + (ticks >> (e - 5) & 31);
+}
+
+/* The largest time of a bucket */
+static uint64_t bucket_end(unsigned i)
+{
+    unsigned shift = i < 64 ? 0 : i / 32 - 1;
+
+    return i < 32 ? i : ((i % 32 + 32ULL) << shift) + ((1ULL << shift) - 1);
+}
+
+uint64_t ht_runstates_percentile(const HtExitSums *e, unsigned percent)
+{
+    uint64_t need = (e->count * percent + 99) / 100, sum = 0;
+    unsigned i;
+
+    for (i = 0; i < HT_EXIT_BUCKETS; i++) {
+        sum += e->buckets[i];
+        if (sum >= need) {
+            return MIN(bucket_end(i), e->max);
+        }
+    }
+    return e->max;
+}
+
+void ht_runstates_exit(HtRunstates *x, HtVcpuSums *v, uint32_t reason,
+                       uint64_t t)
+{
+    gpointer key = GUINT_TO_POINTER(reason);
+
+    ht_runstates_drop_exit(v);
+    v->exit = g_hash_table_lookup(v->exits, key);
+    if (!v->exit) {
+        if (x->rows >= EXIT_ROWS_MAX) {
+            x->others++;
+            return;
+        }
+        x->rows++;
+        v->exit = g_new0(HtExitSums, 1);
+        v->exit->reason = reason;
+        g_hash_table_insert(v->exits, key, v->exit);
+    }
+    v->exit_since = t;
+    v->exit_ticks = 0;
+}
+
+void ht_runstates_entry(HtVcpuSums *v, uint64_t t)
+{
+    HtExitSums *e = v->exit;
+
+    if (e) {
+        uint64_t ticks = v->exit_ticks +
+                         (t > v->exit_since ? t - v->exit_since : 0);
+
+        e->count++;
+        e->ticks += ticks;
+        e->max = MAX(e->max, ticks);
+        e->buckets[bucket(ticks)]++;
+        v->exit = NULL;
+    }
+}
+
+void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number)
+{
+    gpointer key = GUINT_TO_POINTER(number);
+    uint64_t *count = g_hash_table_lookup(v->hypercalls, key);
+
+    if (!count) {
+        if (g_hash_table_size(v->hypercalls) >= CALLS_MAX) {
+            x->others++;
+            return;
+        }
+        count = g_new0(uint64_t, 1);
+        g_hash_table_insert(v->hypercalls, key, count);
+    }
+    ++*count;
+}
+
+void ht_runstates_lost(HtRunstates *x, uint64_t count, uint64_t first)
+{
+    x->lost += count;
+    x->gaps++;
+    g_array_append_val(x->losses, first);
+}
+
+static gint by_id(gconstpointer a, gconstpointer b)
+{
+    const HtVcpuSums *v = *(const HtVcpuSums * const *)a;
+    const HtVcpuSums *w = *(const HtVcpuSums * const *)b;
+
+    return v->machine != w->machine ? (v->machine < w->machine ? -1 : 1) :
+           v->vcpu != w->vcpu ? (v->vcpu < w->vcpu ? -1 : 1) :
+           v->tid < w->tid ? -1 : v->tid > w->tid;
+}
+
+void ht_runstates_end(HtRunstates *x)
+{
+    unsigned i;
+
+    x->begin = MIN(x->begin, x->end);
+    for (i = 0; i < x->vcpus->len; i++) {
+        ht_runstates_drop_exit(x->vcpus->pdata[i]);
+    }
+    g_ptr_array_sort(x->vcpus, by_id);
+}

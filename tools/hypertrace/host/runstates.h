@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: sums of the states and exits of the vCPUs of a host
+ *
+ * There are two sources: a trace of a Xen host (xentrace.h), whose times are
+ * cycles of the TSC, and the host's part of a recording (host-sums.h), whose
+ * times are nanoseconds. Both report changes in the order of their times.
+ */
+#ifndef HYPERTRACE_TOOL_RUNSTATES_H
+#define HYPERTRACE_TOOL_RUNSTATES_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* States of a vCPU, with Xen's numbers */
+typedef enum HtRunstate {
+    HT_RUN_RUNNING,             /* it has a processor */
+    HT_RUN_RUNNABLE,            /* it waits for a processor */
+    HT_RUN_BLOCKED,             /* it waits for something else */
+    HT_RUN_OFFLINE,
+    HT_RUN_STATES,
+} HtRunstate;
+
+/* Activity of a running vCPU; known for the vCPUs of QEMU only */
+typedef enum HtRunMode {
+    HT_MODE_UNKNOWN,            /* no event has told the mode yet */
+    HT_MODE_GUEST,              /* it executes the guest's code */
+    HT_MODE_EXIT,               /* the host's kernel handles an exit */
+    HT_MODE_VMM,                /* its thread is not in KVM_RUN */
+    HT_MODES,
+} HtRunMode;
+
+/* The domain that stands for idle CPUs of Xen */
+#define HT_XEN_IDLE     32767
+
+/*
+ * Buckets for durations of exits: 32 for each power of two. The upper edge of a
+ * bucket exceeds a duration in it by at most 1/32.
+ */
+#define HT_EXIT_BUCKETS 1920
+
+/**
+ * HtExitSums: exits of one vCPU for one reason
+ * @reason: number of the reason, as the processor defines it (VMX or SVM)
+ * @name: the kernel's name of the reason; "" if it is not known
+ * @count: exits with a known end
+ * @ticks: their total time, without the time in which the vCPU did not run
+ * @max: longest time of one exit
+ * @buckets: distribution of the times
+ */
+typedef struct HtExitSums {
+    uint32_t reason;
+    char name[28];
+    uint64_t count;
+    uint64_t ticks;
+    uint64_t max;
+    uint32_t buckets[HT_EXIT_BUCKETS];
+} HtExitSums;
+
+/**
+ * HtTaker: a task that ran while a vCPU waited for a processor
+ * @pid: the thread; 0 for an idle processor
+ * @comm: its name, which may have any bytes
+ * @ticks: time that the vCPU waited for it
+ */
+typedef struct HtTaker {
+    int32_t pid;
+    char comm[17];
+    uint64_t ticks;
+} HtTaker;
+
+/**
+ * HtVcpuSums: sums of one vCPU
+ * @machine: number of the domain (Xen), or PID of the machine's process; 0 if
+ *           it is not known
+ * @vcpu: its number in the machine; -1: the thread runs all vCPUs
+ * @tid: its thread; 0 with Xen
+ * @ticks: time in each state. If the end of an interval is not in the trace, it
+ *         ends at the trace's end (with Xen: only if the vCPU runs, and at its
+ *         processor's last record)
+ * @intervals: number of intervals in each state that @ticks has
+ * @preempted: runnable time after the vCPU ran
+ * @woken: runnable time after the vCPU was blocked
+ * @unknown: time after lost records, or whose two ends contradict each other
+ * @modes: parts of the running time
+ * @halted: part of the blocked time in which the guest had halted the vCPU
+ * @exits: HtExitSums by reason
+ * @open_exits: exits whose end is not in the trace
+ * @hypercalls: uint64_t counts by number of the hypercall
+ * @takers: HtTaker by PID: parts of the runnable time
+ */
+typedef struct HtVcpuSums {
+    uint32_t machine;
+    int32_t vcpu;
+    uint32_t tid;
+    uint64_t ticks[HT_RUN_STATES];
+    uint64_t intervals[HT_RUN_STATES];
+    uint64_t preempted;
+    uint64_t woken;
+    uint64_t unknown;
+    uint64_t modes[HT_MODES];
+    uint64_t halted;
+    GHashTable *exits;
+    uint64_t open_exits;
+    GHashTable *hypercalls;
+    GHashTable *takers;
+
+    /*< private >*/
+    bool seen;                  /* @state and @since are valid */
+    HtRunstate state;
+    HtRunstate before;          /* state before @state */
+    uint64_t since;
+    unsigned cpu;               /* processor it ran on or waits for */
+    unsigned losses;            /* gaps of all processors at its last change */
+    HtExitSums *exit;           /* open exit, or NULL */
+    uint64_t exit_since;
+    uint64_t exit_ticks;        /* collected before it was descheduled */
+    HtRunMode mode;
+    uint64_t mode_since;
+    bool halt;                  /* the guest asked to halt the vCPU */
+    uint64_t taken_since;       /* start of the part for a taker */
+} HtVcpuSums;
+
+/**
+ * HtRunstates: sums of all vCPUs
+ * @vcpus: of HtVcpuSums, in order of machine and vCPU after ht_runstates_end()
+ * @cpus: number of physical processors
+ * @records: events read
+ * @lost: events that were lost, as the host counted
+ * @gaps: places where events were lost
+ * @damaged: bytes that were skipped because they hold no valid event
+ * @backward: events whose time is before the previous one of their processor;
+ *            the time was raised
+ * @others: events left out because a table was full
+ * @begin: first time
+ * @end: last time
+ */
+typedef struct HtRunstates {
+    GPtrArray *vcpus;
+    unsigned cpus;
+    uint64_t records;
+    uint64_t lost;
+    uint64_t gaps;
+    uint64_t damaged;
+    uint64_t backward;
+    uint64_t others;
+    uint64_t begin;
+    uint64_t end;
+
+    /*< private >*/
+    GHashTable *by_id;
+    GArray *losses;             /* of uint64_t: first lost time of a gap */
+    unsigned rows;
+} HtRunstates;
+
+HtRunstates *ht_runstates_new(void);
+void ht_runstates_free(HtRunstates *x);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRunstates, ht_runstates_free)
+
+/**
+ * ht_runstates_vcpu: find or create a vCPU
+ * @x: the sums
+ * @id: a number that no other vCPU has
+ *
+ * Returns: the vCPU; NULL if there are too many
+ */
+HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id);
+
+/** ht_runstates_find: find a vCPU by its number, or return NULL */
+HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id);
+
+/**
+ * ht_runstates_change: a vCPU changes its state
+ * @x: the sums
+ * @v: the vCPU
+ * @from: its old state according to the event
+ * @to: its new state
+ * @t: time of the change
+ *
+ * If @from is not the state that the last event left, the time since then is
+ * unknown.
+ */
+void ht_runstates_change(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
+                         HtRunstate to, uint64_t t);
+
+/**
+ * ht_runstates_close: add the time up to the end of the trace
+ * @x: the sums
+ * @v: a vCPU whose state is known
+ * @t: end of the trace
+ */
+void ht_runstates_close(HtRunstates *x, HtVcpuSums *v, uint64_t t);
+
+/**
+ * ht_runstates_mode: a running vCPU changes its mode
+ * @x: the sums
+ * @v: the vCPU
+ * @from: the mode that the event ends
+ * @to: the new mode
+ * @t: time of the change
+ */
+void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
+                       HtRunMode to, uint64_t t);
+
+/**
+ * ht_runstates_taken: a task ran while a vCPU was runnable
+ * @x: the sums
+ * @v: the vCPU
+ * @pid: the task
+ * @comm: its name
+ * @len: length of the name
+ * @t: time at which the task's turn ends
+ */
+void ht_runstates_taken(HtRunstates *x, HtVcpuSums *v, int32_t pid,
+                        const char *comm, gsize len, uint64_t t);
+
+/** ht_runstates_exit: an exit of a vCPU begins, for a reason */
+void ht_runstates_exit(HtRunstates *x, HtVcpuSums *v, uint32_t reason,
+                       uint64_t t);
+
+/** ht_runstates_entry: the open exit of a vCPU ends */
+void ht_runstates_entry(HtVcpuSums *v, uint64_t t);
+
+/** ht_runstates_drop_exit: the end of the open exit will not be known */
+void ht_runstates_drop_exit(HtVcpuSums *v);
+
+/** ht_runstates_hypercall: count a hypercall of a vCPU */
+void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number);
+
+/**
+ * ht_runstates_lost: events were lost
+ * @x: the sums
+ * @count: their number
+ * @first: time of the first one
+ *
+ * The states of all vCPUs are unknown from then on, because a vCPU may move to
+ * any processor.
+ */
+void ht_runstates_lost(HtRunstates *x, uint64_t count, uint64_t first);
+
+/** ht_runstates_end: end the sums and sort the vCPUs */
+void ht_runstates_end(HtRunstates *x);
+
+/**
+ * ht_runstates_percentile: compute a percentile of the durations of exits
+ * @e: exits; at least one
+ * @percent: 1 to 100
+ *
+ * Returns: ticks, at most 1/32 more than the exact figure
+ */
+uint64_t ht_runstates_percentile(const HtExitSums *e, unsigned percent);
+
+#endif /* HYPERTRACE_TOOL_RUNSTATES_H */

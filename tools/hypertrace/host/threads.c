@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: names of the threads of a host
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/threads.h"
+
+#define THREADS_MAX     100000
+/* Longest line that is valid, and a NUL */
+#define LINE_LEN        64
+
+GHashTable *ht_host_threads(const char *text, size_t size)
+{
+    GHashTable *threads = g_hash_table_new(NULL, NULL);
+    const char *p = text, *end = text + size;
+
+    while (p < end && g_hash_table_size(threads) < THREADS_MAX) {
+        const char *eol = memchr(p, '\n', end - p);
+        size_t len = (eol ? eol : end) - p;
+        char line[LINE_LEN];
+        char *rest;
+        unsigned long tid, pid;
+
+        if (len < sizeof(line)) {
+            memcpy(line, p, len);
+            line[len] = 0;
+            tid = strtoul(line, &rest, 10);
+            pid = *rest == ' ' ? strtoul(rest + 1, &rest, 10) : 0;
+            if (*rest == ' ' && tid && tid <= INT32_MAX && pid &&
+                pid <= INT32_MAX) {
+                g_hash_table_insert(threads, GUINT_TO_POINTER(tid),
+                                    GUINT_TO_POINTER(pid));
+            }
+        }
+        p += len + 1;
+    }
+    return threads;
+}
+
+bool ht_host_vcpu_name(const char *comm, size_t len, int32_t *vcpu)
+{
+    char name[HT_HOST_COMM_MAX + 1];
+    char *end;
+    unsigned long n;
+
+    if (len >= sizeof(name)) {
+        return false;
+    }
+    memcpy(name, comm, len);
+    name[len] = 0;
+    if (!strcmp(name, "ALL CPUs/TCG")) {
+        *vcpu = -1;
+        return true;
+    }
+    if (strncmp(name, "CPU ", 4) || !g_ascii_isdigit(name[4])) {
+        return false;
+    }
+    n = strtoul(name + 4, &end, 10);
+    *vcpu = n;
+    return n <= UINT16_MAX && (!strcmp(end, "/KVM") || !strcmp(end, "/TCG"));
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: names of the threads of a host
+ */
+#ifndef HYPERTRACE_TOOL_THREADS_H
+#define HYPERTRACE_TOOL_THREADS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Length of a thread's name in bytes */
+#define HT_HOST_COMM_MAX        16
+
+/**
+ * ht_host_threads: parse the file "threads" of a host's part
+ * @text: its content: any bytes
+ * @size: number of bytes
+ *
+ * Lines that are not valid are left out.
+ *
+ * Returns: a table from TID to PID, at most 100,000
+ */
+GHashTable *ht_host_threads(const char *text, size_t size);
+
+/**
+ * ht_host_vcpu_name: recognize the name that QEMU gives a vCPU's thread
+ * @comm: the name; any bytes
+ * @len: its length
+ * @vcpu: set to the number of the vCPU; -1: the thread runs all vCPUs
+ *
+ * Returns: false if it is no such name
+ */
+bool ht_host_vcpu_name(const char *comm, size_t len, int32_t *vcpu);
+
+#endif /* HYPERTRACE_TOOL_THREADS_H */

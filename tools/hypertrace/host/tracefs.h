@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: an instance of the host's tracefs
+ *
+ * All recorders of a host share one instance, because each instance multiplies
+ * the cost of the events that it records. A lock names the owner. If the owner
+ * has died, the next recorder removes its instance.
+ */
+#ifndef HYPERTRACE_TOOL_TRACEFS_H
+#define HYPERTRACE_TOOL_TRACEFS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Name of the instance */
+#define HT_TRACEFS_INSTANCE     "hypertrace"
+
+typedef struct HtTracefs HtTracefs;
+
+/**
+ * ht_tracefs_new() - create the instance
+ * @note: text for other recorders, for example the name of the recording
+ * @other: set to the note of another recorder that owns the instance, for
+ *         g_free(); else to NULL
+ * @error: set on failure, also if another recorder owns the instance
+ *
+ * If tracefs is not mounted, it is mounted where only this process can reach
+ * it. The instance has no events and is removed by ht_tracefs_free().
+ *
+ * Return: the instance; NULL on failure
+ */
+HtTracefs *ht_tracefs_new(const char *note, char **other, GError **error);
+void ht_tracefs_free(HtTracefs *t);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtTracefs, ht_tracefs_free)
+
+/**
+ * ht_tracefs_read() - read a file of the instance
+ * @t: the instance
+ * @name: path of the file in the instance
+ * @error: set on failure
+ *
+ * Return: the content, at most 1 MiB, terminated by a NUL; NULL on failure
+ */
+char *ht_tracefs_read(const HtTracefs *t, const char *name, GError **error);
+
+/**
+ * ht_tracefs_write() - write a file of the instance
+ * @t: the instance
+ * @name: path of the file in the instance
+ * @text: the text, written by one system call
+ * @error: set on failure
+ *
+ * Return: true if it was written
+ */
+bool ht_tracefs_write(const HtTracefs *t, const char *name, const char *text,
+                      GError **error);
+
+/**
+ * ht_tracefs_enable() - enable an event and append its format
+ * @t: the instance
+ * @system: the event's system
+ * @name: its name
+ * @formats: the format is appended, as hypertrace/ftrace-format.h describes it
+ *
+ * Return: false if the kernel does not have the event
+ */
+bool ht_tracefs_enable(const HtTracefs *t, const char *system,
+                       const char *name, GString *formats);
+
+/**
+ * ht_tracefs_headers() - append header_page and header_event
+ * @t: the instance
+ * @formats: appended to
+ * @page_size: set to the size of a page of the ring in bytes
+ * @error: set if they cannot be read, or if the kernel's pages have a header
+ *         that hypertrace does not know (32-bit kernels)
+ *
+ * Return: true on success
+ */
+bool ht_tracefs_headers(const HtTracefs *t, GString *formats,
+                        uint32_t *page_size, GError **error);
+
+/**
+ * ht_tracefs_ring() - open the ring of a processor
+ * @t: the instance
+ * @cpu: number of the processor
+ *
+ * A read returns one page. It fails with EAGAIN if the ring has no events.
+ *
+ * Return: a descriptor; -1 if there is no such processor
+ */
+int ht_tracefs_ring(const HtTracefs *t, uint32_t cpu);
+
+/**
+ * ht_mount_private() - mount a file system where only this process reaches it
+ * @type: type of the file system, as "tracefs"
+ *
+ * Return: a descriptor of its root; -1 with errno set
+ */
+int ht_mount_private(const char *type);
+
+/**
+ * ht_mount_open() - open a mounted file system, or mount it privately
+ * @type: type of the file system, as "debugfs"
+ *
+ * Return: a descriptor of its root; -1 with errno set
+ */
+int ht_mount_open(const char *type);
+
+#endif /* HYPERTRACE_TOOL_TRACEFS_H */

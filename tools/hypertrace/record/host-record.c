@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record --host: record what the host's kernel did meanwhile
+ */
+#include <dirent.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <sys/utsname.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "cli/command.h"
+#include "host/tracefs.h"
+#include "hypertrace/base.h"
+#include "hypertrace/recording.h"
+#include "record/host-record.h"
+
+/* Period of reading the rings, which the kernel must not fill in that time */
+#define POLL_NS         UINT64_C(20000000)
+/* Period of reading the names of threads, the clocks and the offsets */
+#define NOTE_NS         UINT64_C(1000000000)
+/* Period of writing them */
+#define WRITE_NS        UINT64_C(10000000000)
+/* Size of the rings of all processors together, and of one, in KiB */
+#define RING_KB         (256u << 10)
+#define RING_CPU_KB     4096u
+#define RING_MIN_KB     256u
+/* Limits of the tables */
+#define THREADS_MAX     65536u
+#define CLOCKS_MAX      100000u
+#define OFFSETS_MAX     4096u
+/* Pages of a processor that one poll reads at most: more than its ring has */
+#define PAGES_MAX       8192u
+#define PAGE_MAX        65536u
+
+/*
+ * sched_switch and sched_waking of all tasks are needed, because a filter for
+ * the machine's threads would not show which task took their processor. kvm's
+ * events come from vCPUs only. They are not filtered either: the recorders of
+ * other machines use the same instance.
+ */
+static const struct {
+    const char *system;
+    const char *name;
+} events[] = {
+    { "sched", "sched_switch" },
+    { "sched", "sched_waking" },
+    { "irq", "irq_handler_entry" },
+    { "irq", "irq_handler_exit" },
+    { "kvm", "kvm_entry" },
+    { "kvm", "kvm_exit" },
+    { "kvm", "kvm_userspace_exit" },
+    { "kvm", "kvm_inj_virq" },
+    { "kvm", "kvm_pio" },
+    { "kvm", "kvm_mmio" },
+    { "kvm", "kvm_msr" },
+    { "kvm", "kvm_hypercall" },
+    { "kvm", "kvm_page_fault" },
+    { "kvm", "kvm_halt_poll_ns" },
+    { "kvm", "kvm_vcpu_wakeup" },
+    { "kvm", "kvm_write_tsc_offset" },
+};
+
+struct HtHostRecord {
+    HtTracefs *trace;
+    HtRecWriter *writer;
+    GKeyFile *keys;
+    GArray *rings;              /* of int, by processor; -1: none */
+    uint32_t page_size;
+    uint64_t max_bytes;
+    pid_t pid;
+    uint64_t polled;            /* CLOCK_MONOTONIC */
+    uint64_t noted;
+    uint64_t written;
+    GHashTable *threads;        /* line by TID */
+    GHashTable *offsets;        /* set of lines */
+    GString *clocks;
+    unsigned nr_clocks;
+    HtHostStats stats;
+    GError *error;              /* first error of writing */
+    bool full;
+    uint8_t page[PAGE_MAX];
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static uint32_t count_events(const HtFtPiece *p)
+{
+    HtFtRecord rec;
+    HtFtIter it;
+    uint32_t n = 0;
+
+    ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
+    while (ht_ft_iter_next(&it, &rec) == HT_FT_EVENT) {
+        n++;
+    }
+    return n;
+}
+
+static void add_page(HtHostRecord *h, uint32_t cpu, uint64_t now)
+{
+    HtFtPage page;
+    HtFtPiece p;
+
+    if (!ht_ft_page_parse(h->page, h->page_size, &page) || !page.size) {
+        return;
+    }
+    p = (HtFtPiece) {
+        .cpu = cpu,
+        .size = page.size,
+        .data = h->page + HT_FT_PAGE_HEADER,
+        .stamp = page.stamp,
+        .base_ns = page.stamp,
+        .flags = HT_FT_PIECE_BEGIN | (page.missed ? HT_FT_PIECE_LOST : 0),
+        .lost_estimate = page.missed_count,
+        .host_before = h->polled,
+        .host_after = now,
+    };
+    h->stats.events += count_events(&p);
+    h->stats.gaps += page.missed;
+    h->stats.lost += page.missed_count;
+    if (!h->error) {
+        ht_rec_writer_piece(h->writer, &p, &h->error);
+    }
+}
+
+/* Copy what the rings have. A page is copied as the kernel wrote it. */
+static void read_rings(HtHostRecord *h, uint64_t now)
+{
+    unsigned cpu, n;
+
+    for (cpu = 0; cpu < h->rings->len; cpu++) {
+        int fd = g_array_index(h->rings, int, cpu);
+
+        for (n = 0; fd >= 0 && n < PAGES_MAX; n++) {
+            ssize_t size = read(fd, h->page, h->page_size);
+
+            if (size < (ssize_t)HT_FT_PAGE_HEADER) {
+                break;
+            }
+            memset(h->page + size, 0, h->page_size - size);
+            add_page(h, cpu, now);
+        }
+    }
+    if (!h->error) {
+        ht_rec_writer_flush(h->writer, &h->error);
+    }
+    h->stats.bytes = ht_rec_writer_bytes(h->writer);
+    h->polled = now;
+}
+
+/* Read a small file of a folder without its newline, into @text. */
+static bool read_line(int dir, const char *name, char *text, size_t size)
+{
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (n < 0) {
+        return false;
+    }
+    text[n] = 0;
+    text[strcspn(text, "\n")] = 0;
+    return true;
+}
+
+/* Call a function for each entry of a folder whose name is a number. */
+static void each_number(int dir, void (*one)(HtHostRecord *h, int dir,
+                                             unsigned outer, unsigned n),
+                        HtHostRecord *h, unsigned outer)
+{
+    DIR *d = dir < 0 ? NULL : fdopendir(dir);
+    struct dirent *e;
+    guint64 n;
+
+    if (!d && dir >= 0) {
+        close(dir);
+    }
+    while (d && (e = readdir(d))) {
+        if (g_ascii_string_to_unsigned(e->d_name, 10, 1, INT32_MAX, &n,
+                                       NULL)) {
+            one(h, dirfd(d), outer, n);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+}
+
+static void note_thread(HtHostRecord *h, int dir, unsigned pid, unsigned tid)
+{
+    g_autofree char *path = g_strdup_printf("%u/comm", tid);
+    char name[64];
+
+    if (g_hash_table_size(h->threads) < THREADS_MAX &&
+        read_line(dir, path, name, sizeof(name))) {
+        g_hash_table_insert(h->threads, GUINT_TO_POINTER(tid),
+                            g_strdup_printf("%u %u %s\n", tid, pid, name));
+    }
+}
+
+static void note_process(HtHostRecord *h, int proc, unsigned outer,
+                         unsigned pid)
+{
+    g_autofree char *path = g_strdup_printf("%u/task", pid);
+
+    each_number(openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                note_thread, h, pid);
+}
+
+static void note_all_threads(HtHostRecord *h)
+{
+    each_number(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                note_process, h, 0);
+}
+
+static void note_own_threads(HtHostRecord *h)
+{
+    int proc = h->pid ? open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (proc >= 0) {
+        note_process(h, proc, 0, h->pid);
+        close(proc);
+    }
+}
+
+/* Of three readings of the TSC, keep the one with the closest bracket. */
+static void note_clock(HtHostRecord *h)
+{
+#if defined(__x86_64__)
+    uint64_t best = UINT64_MAX, tsc = 0, before = 0;
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        uint64_t a = now_ns(), t, b;
+
+        _mm_lfence();
+        t = __rdtsc();
+        _mm_lfence();
+        b = now_ns();
+        if (b - a < best) {
+            best = b - a;
+            tsc = t;
+            before = a;
+        }
+    }
+    if (h->nr_clocks++ < CLOCKS_MAX) {
+        g_string_append_printf(h->clocks, "%" PRIu64 " %" PRIu64 " %" PRIu64
+                               "\n", tsc, before, before + best);
+    }
+#endif
+}
+
+/* Note the offsets of a machine's vCPUs: @vm is the folder kvm/PID-FD. */
+static void note_vcpus(HtHostRecord *h, int vm, unsigned pid)
+{
+    DIR *d = fdopendir(vm);
+    struct dirent *e;
+
+    if (!d) {
+        close(vm);
+        return;
+    }
+    while ((e = readdir(d))) {
+        g_autofree char *path = g_strdup_printf("%s/tsc-offset", e->d_name);
+        char offset[64];
+        guint64 n;
+
+        if (g_str_has_prefix(e->d_name, "vcpu") &&
+            g_ascii_string_to_unsigned(e->d_name + 4, 10, 0, UINT16_MAX, &n,
+                                       NULL) &&
+            g_hash_table_size(h->offsets) < OFFSETS_MAX &&
+            read_line(vm, path, offset, sizeof(offset))) {
+            g_hash_table_add(h->offsets,
+                             g_strdup_printf("%u %u %s\n", pid, (unsigned)n,
+                                             offset));
+        }
+    }
+    closedir(d);
+}
+
+/* debugfs has a folder kvm/PID-FD for each machine. */
+static void note_offsets(HtHostRecord *h)
+{
+    int root = ht_mount_open("debugfs");
+    int kvm = root < 0 ? -1 : openat(root, "kvm", O_RDONLY | O_DIRECTORY |
+                                     O_CLOEXEC);
+    DIR *d = kvm < 0 ? NULL : fdopendir(kvm);
+    struct dirent *e;
+    unsigned pid;
+
+    while (d && (e = readdir(d))) {
+        int vm = sscanf(e->d_name, "%u-", &pid) != 1 ? -1 :
+                 openat(kvm, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (vm >= 0) {
+            note_vcpus(h, vm, pid);
+        }
+    }
+    if (d) {
+        closedir(d);
+    } else if (kvm >= 0) {
+        close(kvm);
+    }
+    if (root >= 0) {
+        close(root);
+    }
+}
+
+static void put_line(gpointer key, gpointer line, gpointer out)
+{
+    g_string_append(out, line);
+}
+
+static void write_table(HtHostRecord *h, const char *name, GHashTable *lines)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    g_hash_table_foreach(lines, put_line, text);
+    ht_rec_writer_file(h->writer, name, text->str, text->len,
+                       h->error ? NULL : &h->error);
+}
+
+static void write_notes(HtHostRecord *h)
+{
+    g_autofree char *info = NULL;
+    gsize size;
+
+    g_key_file_set_integer(h->keys, "host", "pid", h->pid);
+    info = g_key_file_to_data(h->keys, &size, NULL);
+    ht_rec_writer_file(h->writer, "info", info, size,
+                       h->error ? NULL : &h->error);
+    write_table(h, "threads", h->threads);
+    write_table(h, "offsets", h->offsets);
+    ht_rec_writer_file(h->writer, "clocks", h->clocks->str, h->clocks->len,
+                       h->error ? NULL : &h->error);
+}
+
+static void take_notes(HtHostRecord *h, uint64_t now, bool write)
+{
+    note_own_threads(h);
+    note_clock(h);
+    note_offsets(h);
+    h->noted = now;
+    if (write) {
+        write_notes(h);
+        h->written = now;
+    }
+}
+
+/* Open the rings and set their size, before the first event is enabled. */
+static bool open_rings(HtHostRecord *h, GError **error)
+{
+    uint32_t cpus = sysconf(_SC_NPROCESSORS_CONF), cpu, open = 0;
+    uint32_t kb = CLAMP(RING_KB / MAX(cpus, 1), RING_MIN_KB, RING_CPU_KB);
+    g_autofree char *size = g_strdup_printf("%" PRIu32, kb);
+
+    if (!ht_tracefs_write(h->trace, "trace_clock", "mono", error) ||
+        !ht_tracefs_write(h->trace, "buffer_size_kb", size, error)) {
+        return false;
+    }
+    for (cpu = 0; cpu < MIN(cpus, HT_FT_CPUS_MAX); cpu++) {
+        int fd = ht_tracefs_ring(h->trace, cpu);
+
+        open += fd >= 0;
+        g_array_append_val(h->rings, fd);
+    }
+    if (!open) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+                    "the host's tracefs has no rings");
+        return false;
+    }
+    g_key_file_set_integer(h->keys, "host", "ring-kb", kb);
+    return true;
+}
+
+static bool start(HtHostRecord *h, GError **error)
+{
+    g_autoptr(GString) formats = g_string_new(NULL);
+    struct utsname host;
+    bool sched = true;
+    unsigned i;
+
+    uname(&host);
+    g_key_file_set_string(h->keys, "guest", "release", host.release);
+    g_key_file_set_string(h->keys, "guest", "machine", host.machine);
+    g_key_file_set_string(h->keys, "host", "clock", "mono");
+    if (!ht_tracefs_headers(h->trace, formats, &h->page_size, error) ||
+        !open_rings(h, error)) {
+        return false;
+    }
+    g_key_file_set_integer(h->keys, "guest", "page-size", h->page_size);
+    h->polled = now_ns();
+    for (i = 0; i < G_N_ELEMENTS(events); i++) {
+        bool ok = ht_tracefs_enable(h->trace, events[i].system,
+                                    events[i].name, formats);
+
+        sched &= ok || strcmp(events[i].system, "sched");
+    }
+    if (!sched) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+                    "the host's kernel does not allow to enable sched_switch "
+                    "and sched_waking");
+        return false;
+    }
+    return ht_rec_writer_file(h->writer, "formats", formats->str, formats->len,
+                              error);
+}
+
+static void free_record(HtHostRecord *h)
+{
+    unsigned i;
+
+    for (i = 0; i < h->rings->len; i++) {
+        int fd = g_array_index(h->rings, int, i);
+
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    g_array_unref(h->rings);
+    /* The kernel does not remove an instance with open rings. */
+    ht_tracefs_free(h->trace);
+    ht_rec_writer_free(h->writer);
+    g_key_file_unref(h->keys);
+    g_hash_table_destroy(h->threads);
+    g_hash_table_destroy(h->offsets);
+    g_string_free(h->clocks, true);
+    g_clear_error(&h->error);
+    g_free(h);
+}
+
+/* Refer to the part of the recorder that records the host already. */
+static bool link_part(const char *path, const char *other, GError **error)
+{
+    if (!g_path_is_absolute(other) || symlink(other, path)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+                    "another recorder records the host, and %s cannot refer "
+                    "to it: %s", path, g_path_is_absolute(other) ?
+                    g_strerror(errno) : "its folder is not known");
+        return false;
+    }
+    ht_notice("another recorder records the host: %s refers to %s", path,
+              other);
+    return true;
+}
+
+HtHostRecord *ht_host_record_new(const char *dir, const char *command,
+                                 uint64_t max_bytes, GError **error)
+{
+    g_autofree char *path = g_build_filename(dir, HT_HOST_FOLDER, NULL);
+    g_autofree char *full = g_canonicalize_filename(path, NULL);
+    g_autofree char *other = NULL;
+    HtTracefs *trace = ht_tracefs_new(full, &other, error);
+    HtHostRecord *h;
+
+    if (!trace) {
+        if (other) {
+            g_clear_error(error);
+            link_part(path, other, error);
+        }
+        return NULL;
+    }
+    h = g_new0(HtHostRecord, 1);
+    h->trace = trace;
+    h->keys = g_key_file_new();
+    h->rings = g_array_new(false, false, sizeof(int));
+    h->threads = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    h->offsets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    h->clocks = g_string_new(NULL);
+    h->max_bytes = max_bytes;
+    ht_rec_info_begin(h->keys, command, "the host's tracefs",
+                      POLL_NS / 1000);
+    h->writer = ht_rec_writer_new(path, error);
+    if (!h->writer || !start(h, error)) {
+        if (h->writer) {
+            ht_rec_writer_discard(h->writer);
+        }
+        free_record(h);
+        return NULL;
+    }
+    note_all_threads(h);
+    take_notes(h, h->polled, true);
+    return h;
+}
+
+void ht_host_record_process(HtHostRecord *h, pid_t pid)
+{
+    if (h) {
+        h->pid = pid;
+    }
+}
+
+void ht_host_record_poll(HtHostRecord *h)
+{
+    uint64_t now = h ? now_ns() : 0;
+
+    if (!h || h->full || h->error || now - h->polled < POLL_NS) {
+        return;
+    }
+    read_rings(h, now);
+    if (now - h->noted >= NOTE_NS) {
+        take_notes(h, now, now - h->written >= WRITE_NS);
+    }
+    h->full = h->max_bytes && h->stats.bytes >= h->max_bytes;
+}
+
+bool ht_host_record_end(HtHostRecord *h, const char *end, HtHostStats *stats,
+                        GError **error)
+{
+    uint64_t now = now_ns();
+    bool ok;
+
+    *stats = (HtHostStats) { 0 };
+    if (!h) {
+        return true;
+    }
+    if (ht_tracefs_write(h->trace, "tracing_on", "0", NULL) && !h->full &&
+        !h->error) {
+        read_rings(h, now);
+    }
+    note_all_threads(h);
+    ht_rec_info_end(h->keys, h->full ? "the size of --max-size was reached" :
+                    end, now);
+    take_notes(h, now, true);
+    *stats = h->stats;
+    ok = !h->error;
+    if (!ok) {
+        g_propagate_error(error, g_steal_pointer(&h->error));
+    }
+    free_record(h);
+    return ok;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record --host: record what the host's kernel did meanwhile
+ *
+ * The host's part is a recording of its own in the folder "host" of the guest's
+ * recording. Its times are the host's CLOCK_MONOTONIC. Besides the files of
+ * each recording it has:
+ *
+ *   threads      a line "TID PID NAME" for each thread of the host that was
+ *                seen; NAME is the rest of the line
+ *   clocks       on x86, a line "TSC BEFORE AFTER" for moments at which the TSC
+ *                was read between two readings of CLOCK_MONOTONIC
+ *   offsets      on x86, a line "PID VCPU OFFSET" for each vCPU of KVM: the
+ *                guest's TSC less the host's
+ *
+ * If another recorder records the host already, "host" is a link to its part.
+ */
+#ifndef HYPERTRACE_RECORD_HOST_H
+#define HYPERTRACE_RECORD_HOST_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Name of the host's part in a recording */
+#define HT_HOST_FOLDER  "host"
+
+/**
+ * struct HtHostStats - counters of the host's part
+ * @events: events recorded
+ * @bytes: size of the part in bytes
+ * @lost: events that the kernel overwrote before they were read
+ * @gaps: number of times that this happened
+ */
+typedef struct HtHostStats {
+    uint64_t events;
+    uint64_t bytes;
+    uint64_t lost;
+    uint64_t gaps;
+} HtHostStats;
+
+typedef struct HtHostRecord HtHostRecord;
+
+/**
+ * ht_host_record_new() - start to record the host
+ * @dir: folder of the guest's recording
+ * @command: the recorded command, for display
+ * @max_bytes: size of the part at which it ends; 0: no limit
+ * @error: set if the host cannot be recorded, for example without permission
+ *
+ * Return: the recorder, for ht_host_record_end(); NULL on failure, and if
+ * another recorder records the host: @error is then not set
+ */
+HtHostRecord *ht_host_record_new(const char *dir, const char *command,
+                                 uint64_t max_bytes, GError **error);
+
+/**
+ * ht_host_record_process() - set the virtual machine's process
+ * @h: the recorder or NULL
+ * @pid: the process; may be set again
+ */
+void ht_host_record_process(HtHostRecord *h, pid_t pid);
+
+/**
+ * ht_host_record_poll() - copy new events, if it is time to do so
+ * @h: the recorder or NULL
+ */
+void ht_host_record_poll(HtHostRecord *h);
+
+/**
+ * ht_host_record_end() - copy the remaining events and end
+ * @h: the recorder, which is freed; or NULL
+ * @end: reason for the end, for display
+ * @stats: set to the counters
+ * @error: set if writing failed at any time; the part ends there
+ *
+ * Return: false on an error
+ */
+bool ht_host_record_end(HtHostRecord *h, const char *end, HtHostStats *stats,
+                        GError **error);
+
+#endif
