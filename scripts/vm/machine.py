@@ -26,6 +26,8 @@ import threading
 import time
 from pathlib import Path
 
+from vm import saved
+
 TOP = Path(__file__).resolve().parents[2]
 # Kernels that check themselves (scripts/check/kernel-tests.sh) need several times
 # the time, and more memory.
@@ -230,6 +232,8 @@ class VM:
     of the boot, but is required to resume from suspend; the default without the
     module.
 
+    fresh: boot, although a saved state would suit (see vm.saved).
+
     accel: kvm, tcg, or tcg-single, which emulates one processor at a time and is
     the default if there are modules that switch the kernel's events.  The kernel
     then patches its text, and with parallel processors TCG sometimes executed an
@@ -239,7 +243,7 @@ class VM:
     def __init__(self, devices=(), job=None, accel=None, module=True,
                  module_args="", kernel_args="", files=None, args=(),
                  memory=512, cpus=2, workdir=None, qemu=None,
-                 packed=None):
+                 packed=None, fresh=False):
         self.devices = [dict(d) for d in devices]
         self.job = job
         self.accel = accel or ("tcg-single" if any(
@@ -247,6 +251,7 @@ class VM:
         self.module = module
         self.module_args = module_args
         self.kernel_args = kernel_args
+        self.fresh = fresh
         self.files = dict(files or {})
         self.args = list(args)
         self.memory = max(memory, MEMORY)
@@ -271,6 +276,11 @@ class VM:
         """Directory to which the ctf backend of a device writes."""
         return self.dir / f"trace-{device}"
 
+    def job_text(self):
+        """The script that the guest runs"""
+        # Keep the port open: a closed serial port drops its input.
+        return f"exec 3<>$JOB_OUT\n{self.job}"
+
     def _initrd(self):
         root = self.dir / "root"
         ht = root / "ht"
@@ -284,8 +294,7 @@ class VM:
             shutil.copy(module, ht / "hypertrace.ko")
             (ht / "module.args").write_text(self.module_args)
         if self.job is not None:
-            # Keep the port open: a closed serial port drops its input.
-            (ht / "job.sh").write_text(f"exec 3<>$JOB_OUT\n{self.job}")
+            (ht / "job.sh").write_text(self.job_text())
         for name, path in self.files.items():
             (ht / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, ht / name)
@@ -323,7 +332,8 @@ class VM:
              *(f"{k.replace('_', '-')}={v}"
                for k, v in properties.items())])]
 
-    def command(self, initrd, fds):
+    def command(self, beginning, fds):
+        """QEMU's command line; beginning: its arguments for the guest's start"""
         accel = {
             "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
             "tcg": ["-accel", "tcg"],
@@ -333,8 +343,7 @@ class VM:
                 *accel, "-m", str(self.memory), "-smp", str(self.cpus),
                 "-nodefaults", "-no-user-config", "-no-reboot",
                 "-display", "none",
-                "-kernel", self.kernel, "-initrd", str(initrd),
-                "-append", os.environ["HT_KERNEL_ARGS"]
+                "-kernel", self.kernel, *beginning, "-append", os.environ["HT_KERNEL_ARGS"]
                 # print warnings, which oops() needs, but no more; SysRq: where()
                 + ("" if self.job is None else
                    " loglevel=5 sysrq_always_enabled")
@@ -349,19 +358,24 @@ class VM:
         return argv + self.args
 
     def start(self):
-        initrd = self._initrd()
+        self.dir.mkdir(parents=True, exist_ok=True)
+        from_saved = saved.suits(self)
+        beginning = (saved.arguments(saved.state(self)) if from_saved
+                     else ["-initrd", str(self._initrd())])
         ends = {"console": self.console.theirs, "out": self.out.theirs,
                 "qmp": self.qmp.theirs}
         fds = {name: s.fileno() for name, s in ends.items()}
         with open(self.dir / "stderr", "wb") as stderr:
             self.process = subprocess.Popen(
-                self.command(initrd, fds), stdin=subprocess.DEVNULL,
+                self.command(beginning, fds), stdin=subprocess.DEVNULL,
                 stdout=stderr, stderr=stderr, pass_fds=list(fds.values()),
                 preexec_fn=_die_with_parent)
         for s in ends.values():
             s.close()
         try:
             self.qmp.start()
+            if from_saved:
+                saved.begin(self)
         except (Failure, OSError) as e:
             self.stop()
             raise Failure(f"QEMU did not start: {self.stderr}") from e

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fixtures of several end-to-end tests."""
 
+import os
+from pathlib import Path
 
 import pytest
 
+from vm import saved
 from vm.lttng_session import PrivateSession, missing_programs
+
+if os.environ.get("HT_SCRATCH"):
+    saved.DIRECTORY = Path(os.environ["HT_SCRATCH"]) / "guests"
 
 
 @pytest.fixture

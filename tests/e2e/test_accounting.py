@@ -20,7 +20,7 @@ from demo.rows import Counted
 from vm.lttng_session import missing_programs
 from vm.machine import VM
 
-EVENTS = int(os.environ.get("HT_ACCOUNTING_EVENTS", "100000"))
+EVENTS = int(os.environ.get("HT_ACCOUNTING_EVENTS", "40000"))
 THREADS = 2
 TIMEOUT = 120 + EVENTS // 2000
 CHANNELS = ["hypercall", "shm", "virtio"]

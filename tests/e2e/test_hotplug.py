@@ -104,7 +104,7 @@ def add_cpu(vm):
     vm.say("take it")
 
 
-def test_vcpu(channel, tmp_path):
+def test_vcpu(tmp_path, channel="shm"):
     """Each processor that is present, even if it is offline, has a stream of
     the kernel.  A processor that goes offline and online again uses the same
     stream, and no event is lost."""

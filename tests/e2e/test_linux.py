@@ -384,7 +384,7 @@ echo sysfs $(cat channel mode mapping packet_size packets streams \
     streams_used kernel_events) >&3
 """
     with VM(devices=[{"channel": "shm", "backend": "null"}], job=job,
-            memory=memory, workdir=tmp_path / "vm") as vm:
+            memory=memory, fresh=True, workdir=tmp_path / "vm") as vm:
         vm.wait()
         assert_sound(vm)
         (run,) = rows(vm)

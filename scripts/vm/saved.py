@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Start a guest from the saved state of one that has booted.
+
+A boot costs as much processor time as most tests.  A guest that differs from
+others only in its devices and its job starts from a state that was saved before
+the module was loaded: the guest then finds its devices by a scan of the PCI bus,
+loads the module and runs the job.
+"""
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+# The directory of the saved states; None: each guest boots.
+DIRECTORY = None
+
+# The state is saved while this job waits for its first line.
+WAIT_JOB = """
+echo waiting >&3
+read -r now <&3
+read -r arguments <&3
+read -r job <&3
+date -s "@$now" >/dev/null
+mv /ht/saved/*.ko /ht/
+echo "$job" | base64 -d >/ht/job.sh
+echo 1 >/sys/bus/pci/rescan
+insmod /ht/hypertrace.ko $arguments ||
+    echo "guest: hypertrace.ko could not be loaded"
+exec sh /ht/job.sh
+"""
+
+# Arguments of QEMU that do not change the machine that was saved
+HARMLESS = re.compile(r"-(object|trace|qmp|pidfile) |-device hypertrace,")
+
+
+def _modules():
+    """{name: path} of the modules that each saved guest has"""
+    module = Path(os.environ["HT_MODULE"])
+    paths = [module, module.parent / "hypertrace-sources.ko"]
+    return {path.name: path for path in paths if path.exists()}
+
+
+def suits(vm):
+    """True if a guest can start from a saved state: few guests have another size."""
+    return bool(
+        DIRECTORY and vm.job is not None and vm.module and not vm.fresh
+        and os.environ.get("HT_MODULE") and vm.accel.startswith("tcg")
+        and vm.kernel == os.environ.get("HT_VMLINUX")
+        and (vm.memory, vm.cpus) == (512, 2) and not vm.kernel_args
+        and vm.files.items() <= _modules().items()
+        and all(HARMLESS.match(f"{option} {value}") for option, value
+                in zip(vm.args[::2], vm.args[1::2])))
+
+
+def state(vm):
+    """Path of the saved state for a guest; it is made for the first one."""
+    environment = {k: v for k, v in os.environ.items()
+                   if k in ("HT_QEMU_L", "HT_KERNEL_ARGS")}
+    key = json.dumps([str(vm.qemu), vm.kernel, environment], sort_keys=True)
+    name = hashlib.sha256(key.encode()).hexdigest()[:12]
+    path = Path(DIRECTORY) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{path}.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            _save(vm, path)
+    return path
+
+
+def _save(vm, path):
+    files = {f"saved/{name}": file for name, file in _modules().items()}
+    new = path.with_suffix(".new")
+    with type(vm)(job=WAIT_JOB, files=files, module=False, packed=False,
+                  accel=vm.accel, qemu=vm.qemu, fresh=True) as saved:
+        saved.out.expect("^waiting", 120)
+        saved.qmp.command("stop")
+        saved.qmp.command("migrate", uri=f"file:{new}")
+        saved.until(lambda: saved.qmp.command("query-migrate")["status"]
+                    in ("completed", "failed"), "no state was saved", 120)
+    new.rename(path)
+
+
+def arguments(path):
+    """Arguments of a QEMU that starts from a saved state"""
+    return ["-incoming", f"file:{path}"]
+
+
+def begin(vm):
+    """Give a started guest its job."""
+    # Until the state is loaded, the serial port would lose what it receives.
+    vm.until(lambda: vm.qmp.command("query-status")["status"] != "inmigrate",
+             "the saved state was not loaded")
+    vm.qmp.command("cont")
+    job = base64.b64encode(vm.job_text().encode()).decode()
+    vm.say(f"{time.time():.0f}\n{vm.module_args}\n{job}")
