@@ -11,6 +11,8 @@
 #include "malloc-pc.h"
 #include "hypertrace.h"
 #include "standard-headers/linux/virtio_config.h"
+#include "standard-headers/linux/virtio_pci.h"
+#include "standard-headers/linux/virtio_ring.h"
 
 static void map(QHt *h)
 {
@@ -54,6 +56,53 @@ static void map(QHt *h)
     g_assert_cmphex(h->caps.magic, ==, HT_MAGIC);
 }
 
+/*
+ * Set up a virtqueue.  libqos writes its descriptors one by one; for hundreds
+ * of queues that takes a minute of processor time.
+ */
+static QVirtQueue *setup_queue(QHt *h, uint16_t index)
+{
+    QVirtioPCIDevice *pci = h->pci;
+    QVirtioDevice *vdev = &pci->vdev;
+    uint64_t features = vdev->bus->get_guest_features(vdev);
+    QVirtQueuePCI *q = g_new0(QVirtQueuePCI, 1);
+    QVirtQueue *vq = &q->vq;
+    g_autofree struct vring_desc *desc = NULL;
+    uint32_t size, i;
+    uint16_t notify;
+
+    vdev->bus->queue_select(vdev, index);
+    vq->vdev = vdev;
+    vq->index = index;
+    vq->size = vq->num_free = vdev->bus->get_queue_size(vdev);
+    g_assert_cmpuint(vq->size & (vq->size - 1), ==, 0);
+    vq->align = VIRTIO_PCI_VRING_ALIGN;
+    vq->indirect = features & (1ull << VIRTIO_RING_F_INDIRECT_DESC);
+    vq->event = features & (1ull << VIRTIO_RING_F_EVENT_IDX);
+    q->msix_entry = -1;
+
+    size = qvring_size(vq->size, vq->align);
+    vq->desc = guest_alloc(h->alloc, size);
+    vq->avail = vq->desc + vq->size * sizeof(*desc);
+    vq->used = ROUND_UP(vq->avail + sizeof(uint16_t) * (3 + vq->size),
+                        vq->align);
+    desc = g_malloc0(size);
+    for (i = 0; i < vq->size - 1; i++) {
+        desc[i].next = cpu_to_le16(i + 1);
+    }
+    qtest_memwrite(h->qts, vq->desc, desc, size);
+    vdev->bus->set_queue_address(vdev, vq);
+
+    notify = qpci_io_readw(pci->pdev, pci->bar, pci->common_cfg_offset +
+                           offsetof(struct virtio_pci_common_cfg,
+                                    queue_notify_off));
+    q->notify_offset = pci->notify_cfg_offset +
+                       notify * pci->notify_off_multiplier;
+    qpci_io_writew(pci->pdev, pci->bar, pci->common_cfg_offset +
+                   offsetof(struct virtio_pci_common_cfg, queue_enable), 1);
+    return vq;
+}
+
 static void start_virtio(QHt *h)
 {
     QVirtioDevice *vdev = &h->pci->vdev;
@@ -65,9 +114,9 @@ static void start_virtio(QHt *h)
                           1ull << VIRTIO_F_IOMMU_PLATFORM |
                           1ull << VIRTIO_RING_F_EVENT_IDX |
                           1ull << HT_F_MEMORY) & ~h->declined);
-    h->control = qvirtqueue_setup(vdev, h->alloc, HT_VQ_CONTROL);
+    h->control = setup_queue(h, HT_VQ_CONTROL);
     for (i = 0; i < h->caps.streams; i++) {
-        h->data[i] = qvirtqueue_setup(vdev, h->alloc, HT_VQ_DATA(i));
+        h->data[i] = setup_queue(h, HT_VQ_DATA(i));
     }
     qvirtio_set_driver_ok(vdev);
     if (!h->control_buf) {
