@@ -128,7 +128,7 @@ else
         set -- -n "$(($(nproc) + 1))" --dist loadgroup "$@"
     PYTHONPATH=$HT_TOP/tests/lib in_memory "$HT_PYTHON" -B -m pytest \
         -c tests/pytest.ini --rootdir tests \
-        -p programs -p no:cacheprovider -q -rs --tb=short \
+        -p programs -p longest -p no:cacheprovider -q -rs --tb=short \
         --junitxml="$results/tests.junit.xml" "$@" \
         </dev/null 2>&1 7>&- | tee "$results/tests.log"
 fi
