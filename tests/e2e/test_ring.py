@@ -18,7 +18,7 @@ from vm.machine import VM
 
 QEMU = "/usr/bin/qemu-system-x86_64"
 MEMORY = 256
-RESETS = int(os.environ.get("HT_RING_RESETS", "5"))
+RESETS = int(os.environ.get("HT_RING_RESETS", "2"))
 WORDS = ("reserve_mem=1M:2M:ht trace_instance=boot_map@ht,"
          "sched,irq,initcall,task,module,printk")
 
