@@ -55,6 +55,20 @@ static const struct {
     { "\"%d pid %d\", __get_dynamic_array_len(name), REC->common_pid",
       "5 pid 77" },
     { "\"%d %d\", 5 / REC->common_flags, 5 % REC->common_flags", "0 0" },
+    /* the header of each event, places in arrays, bitmaps with their size */
+    { "\"pid %d flags %d\", REC->ent.pid, REC->ent.flags", "pid 77 flags 0" },
+    { "\"%d\", REC->ent.nothing", NULL },
+    { "\"%s %3ph\", __print_hex(&REC->args[1], 2), &REC->args[2]",
+      "14 00 1e 00 00" },
+    { "\"%s\", __print_hex(&REC->args[1000], 2)", NULL },
+    { "\"[%*pbl|%*pb]\", 24, __get_dynamic_array(blob), 24,"
+      " __get_dynamic_array(blob)", "[0,8-9,11,13,15-23|ffab01]" },
+    { "\"[%*pbl|%*pb|%9pb]\", 9, __get_dynamic_array(blob), 9,"
+      " __get_dynamic_array(blob), __get_dynamic_array(blob)",
+      "[0,8|101|101]" },
+    { "\"[%*pbl|%*pb|%*pbl]\", 0, __get_dynamic_array(blob), -4,"
+      " __get_dynamic_array(blob), 1 << 30, __get_dynamic_array(blob)",
+      "[|1|0,8-9,11,13,15-23]" },
     /* signs, precedence and associativity, as in C */
     { "\"%d %d\", 7 - 3 - 2, 100 / 7 % 5 * 2 + 1", "2 9" },
     { "\"%d\", REC->n > 5 ? 1 : REC->n < 3 ? 2 : 3", "2" },

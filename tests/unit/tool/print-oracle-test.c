@@ -25,15 +25,19 @@ static const struct {
     const char *event, *why;
 } differs[] = {
     { "fs_dax:dax_*", "a flag whose value is not known is taken for 0 there" },
+    { "hugetlbfs:hugetlbfs_setattr", "'%.*s' with a precision below 0 is not"
+      " understood there" },
     { "kmem:mm_page_alloc_extfrag", "'?:' in a comparison is misread there" },
     { "ras:aer_event", "'?:' in a '?:' is misread there" },
     { "rpm:rpm_status", "-1 has no name there" },
+    { "sched:sched_skip_cpuset_numa", "'%*pbl' is not known there" },
     { "sock:sock_*_length", "numbers below 0 are above it there" },
     { "thermal_power_allocator:*", "an array has no '{0x}' there" },
     { "timer:itimer_state", "numbers below 0 are divided as unsigned there" },
     { "timer:timer_start", "'&' with '|' in parentheses is misread there" },
     { "vmscan:mm_vmscan_throttled", "names without values are taken for 0"
       " there" },
+    { "writeback:*", "names without values are taken for 0 there" },
 };
 
 /* Formats without a program, and the reason */

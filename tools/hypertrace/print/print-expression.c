@@ -653,6 +653,13 @@ static HtPrintNode *name(HtPrintParse *p)
         /* In "(REC)->field", accept_record() has skipped only the "(". */
         ht_print_accept(p, ")");
         field = ht_print_accept(p, "->") ? pp_word(p) : NULL;
+        if (field && !strcmp(field, "ent") && ht_print_accept(p, ".")) {
+            /* The header of each event: "REC->ent.pid" is "common_pid". */
+            g_autofree char *member = pp_word(p);
+
+            g_free(field);
+            field = member ? g_strconcat("common_", member, NULL) : NULL;
+        }
         return field ? pp_field(p, HT_OP_FIELD, field) :
                pp_fail(p, NULL, "a field is missing");
     }
@@ -747,6 +754,21 @@ static HtPrintNode *postfix(HtPrintParse *p)
     return n;
 }
 
+/* Get the address of a node: a place in a field is that field's rest. */
+static HtPrintNode *address(HtPrintNode *n)
+{
+    HtFtField *f = &n->field;
+
+    if (n->op == HT_OP_ELEMENT && f->kind == HT_FT_ARRAY &&
+        pp_is_constant(n->a) && n->a->value < f->size / n->bytes) {
+        n->op = HT_OP_FIELD;
+        f->offset += n->a->value * n->bytes;
+        f->size -= n->a->value * n->bytes;
+        g_clear_pointer(&n->a, ht_print_node_free);
+    }
+    return n;
+}
+
 static HtPrintNode *operate(HtPrintParse *p, char op)
 {
     HtPrintNode *a, *n;
@@ -761,7 +783,7 @@ static HtPrintNode *operate(HtPrintParse *p, char op)
         return element(p, a, pp_constant(p, 0, (PpType) { 4, true, 0 }));
     }
     if (op == '&' || op == '+') {
-        return a;
+        return op == '&' ? address(a) : a;
     }
     t = common_type(pp_type_of(a), (PpType) { 4, true, 0 });
     a = op == '!' ? a : cast(p, a, t);

@@ -464,8 +464,10 @@ static void put_piece(const HtPrintPiece *p, const Run *r, GString *out)
         pad(out, start, width, left);
         break;
     case 'p':
-        put_pointer(p, r, width < 0 ? 1 : width, out);
-        pad(out, start, p->pointer[0] == 'h' ? -1 : width, left);
+        put_pointer(p, r, width, out);
+        /* The width of %*ph and %*pb is the size of the object. */
+        pad(out, start, p->pointer[0] && strchr("hb", p->pointer[0]) ?
+            -1 : width, left);
         break;
     default:
         put_number(p, eval(p->arg, r), width, precision, out);

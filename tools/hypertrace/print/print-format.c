@@ -74,6 +74,7 @@ static void pointer_letters(const char **s, HtPrintPiece *p)
         const char *more;       /* then any number of these */
     } known[] = {
         { "SsFfB", "R" }, { "Mm", "RF" }, { "U", "bBlL" }, { "h", "CDN" },
+        { "b", "l" },
     };
     const char *more = NULL;
     unsigned i, n = 0;

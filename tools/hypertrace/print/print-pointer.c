@@ -167,36 +167,9 @@ static void put_buffer(const char *letters, const uint8_t *p, size_t len,
     }
 }
 
-void ht_print_pointer(const char *letters, const uint8_t *p, size_t len,
-                      int width, GString *out)
+static void put_ranges(const uint8_t *p, size_t bits, GString *out)
 {
-    switch (*letters) {
-    case 'M':
-    case 'm':
-        put_mac(letters, p, len, out);
-        break;
-    case 'U':
-        put_uuid(letters, p, len, out);
-        break;
-    case 'h':
-        put_buffer(letters, p, len, width, out);
-        break;
-    default:
-        if (letters[1] == 'S') {
-            put_sockaddr(letters, p, len, out);
-        } else if (letters[1] == '4' && len == 4) {
-            put_ip4(letters, p, out);
-        } else if (letters[1] == '6' && len == 16) {
-            put_ip6(letters, p, out);
-        } else {
-            g_string_append_printf(out, "INVALIDIPv%c", letters[1]);
-        }
-    }
-}
-
-static void put_ranges(const uint8_t *p, size_t len, GString *out)
-{
-    size_t bits = len * 8, i, end;
+    size_t i, end;
     bool any = false;
 
     for (i = 0; i < bits; i = end + 1) {
@@ -214,12 +187,65 @@ static void put_ranges(const uint8_t *p, size_t len, GString *out)
     }
 }
 
+/* Print %*pb and %*pbl: the lowest @width bits of a bitmap. */
+static void put_bitmap(const char *letters, const uint8_t *p, size_t len,
+                       int width, GString *out)
+{
+    size_t bits = MIN(len * 8, (size_t)MAX(width, 0)), chunk;
+
+    if (letters[1] == 'l') {
+        put_ranges(p, bits, out);
+        return;
+    }
+    for (chunk = (bits + 31) / 32; chunk--; ) {
+        unsigned n = MIN(bits - chunk * 32, 32), i;
+        uint32_t word = 0;
+
+        for (i = 0; i < 4 && chunk * 4 + i < len; i++) {
+            word |= (uint32_t)p[chunk * 4 + i] << 8 * i;
+        }
+        word &= UINT32_MAX >> (32 - n);
+        g_string_append_printf(out, "%0*x%s", (n + 3) / 4, word,
+                               chunk ? "," : "");
+    }
+}
+
+void ht_print_pointer(const char *letters, const uint8_t *p, size_t len,
+                      int width, GString *out)
+{
+    switch (*letters) {
+    case 'M':
+    case 'm':
+        put_mac(letters, p, len, out);
+        break;
+    case 'U':
+        put_uuid(letters, p, len, out);
+        break;
+    case 'h':
+        put_buffer(letters, p, len, width < 0 ? 1 : width, out);
+        break;
+    case 'b':
+        put_bitmap(letters, p, len, width, out);
+        break;
+    default:
+        if (letters[1] == 'S') {
+            put_sockaddr(letters, p, len, out);
+        } else if (letters[1] == '4' && len == 4) {
+            put_ip4(letters, p, out);
+        } else if (letters[1] == '6' && len == 16) {
+            put_ip6(letters, p, out);
+        } else {
+            g_string_append_printf(out, "INVALIDIPv%c", letters[1]);
+        }
+    }
+}
+
 void ht_print_mask(const uint8_t *p, size_t len, bool ranges, GString *out)
 {
     size_t i;
 
     if (ranges) {
-        put_ranges(p, len, out);
+        put_ranges(p, len * 8, out);
         return;
     }
     /* Print the last byte first, with a comma between words of 32 bits. */

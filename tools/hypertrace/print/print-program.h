@@ -175,7 +175,7 @@ uint64_t ht_print_extend(uint64_t v, unsigned bytes, bool is_signed);
  * @letters: &HtPrintPiece.pointer
  * @p: bytes of the object, or NULL
  * @len: length of @p
- * @width: number of bytes to print; used for %ph only
+ * @width: number of bytes to print for %ph, of bits for %pb; -1: not given
  * @out: appended to
  */
 void ht_print_pointer(const char *letters, const uint8_t *p, size_t len,
