@@ -8,54 +8,85 @@
  */
 #include "model/gaps.h"
 
-#define GAPS_MAX        65536   /* of a processor; more are merged */
+/* Maximum number of gaps of a processor; CpuGaps tells about further ones */
+#define GAPS_MAX        65536
 
 typedef struct Gap {
     uint32_t epoch, segment;
     uint64_t from, to;
 } Gap;
 
+/*
+ * The gaps of a processor. Gaps beyond GAPS_MAX are merged with the gap before
+ * them. Gaps of different segments cannot be merged: after 2 * GAPS_MAX gaps,
+ * all the rest of the recording is one gap. So a caller may be told of a gap
+ * that is none, but never misses one.
+ */
+typedef struct CpuGaps {
+    GArray *all;                /* of Gap, in order */
+    bool cut;                   /* there is a gap from @rest on */
+    Gap rest;
+} CpuGaps;
+
 struct HtGaps {
-    GPtrArray *cpus;            /* of GArray of Gap, in order */
+    CpuGaps *cpus;
+    uint32_t nr;
 };
 
-static void find(GArray *all, HtRecording *r, uint32_t cpu)
+void ht_gaps_add(HtGaps *g, uint32_t cpu, uint32_t epoch, uint32_t segment,
+                 uint64_t from, uint64_t to)
+{
+    CpuGaps *c = &g->cpus[cpu];
+    Gap gap = { epoch, segment, from, to };
+    Gap *last = c->all->len ?
+                &g_array_index(c->all, Gap, c->all->len - 1) : NULL;
+
+    if (c->cut) {
+        return;
+    }
+    if (last && c->all->len >= GAPS_MAX && last->epoch == epoch &&
+        last->segment == segment) {
+        last->to = MAX(last->to, to);
+    } else if (c->all->len < 2 * GAPS_MAX) {
+        g_array_append_val(c->all, gap);
+    } else {
+        c->cut = true;
+        c->rest = gap;
+    }
+}
+
+static void find(HtGaps *g, HtRecording *r, uint32_t cpu)
 {
     HtFtPiece p;
 
     while (ht_rec_next_piece(r, cpu, &p)) {
-        Gap gap = {
-            .epoch = p.epoch,
-            .segment = p.segment,
-            .from = p.lost_from_ns < p.begin_ns ? p.lost_from_ns : 0,
-            .to = p.begin_ns,
-        };
-        Gap *last = all->len ? &g_array_index(all, Gap, all->len - 1) : NULL;
-
-        if (!(p.flags & HT_FT_PIECE_LOST)) {
-            continue;
-        }
-        if (last && all->len >= GAPS_MAX && last->epoch == gap.epoch &&
-            last->segment == gap.segment) {
-            last->to = gap.to;
-        } else if (all->len < 2 * GAPS_MAX) {
-            g_array_append_val(all, gap);
+        if (p.flags & HT_FT_PIECE_LOST) {
+            ht_gaps_add(g, cpu, p.epoch, p.segment,
+                        p.lost_from_ns < p.begin_ns ? p.lost_from_ns : 0,
+                        p.begin_ns);
         }
     }
+}
+
+HtGaps *ht_gaps_make(uint32_t cpus)
+{
+    HtGaps *g = g_new0(HtGaps, 1);
+
+    g->cpus = g_new0(CpuGaps, cpus);
+    for (; g->nr < cpus; g->nr++) {
+        g->cpus[g->nr].all = g_array_new(false, false, sizeof(Gap));
+    }
+    return g;
 }
 
 HtGaps *ht_gaps_new(HtModel *m)
 {
     HtRecording *r = ht_model_recording(m);
-    HtGaps *g = g_new0(HtGaps, 1);
+    HtGaps *g = ht_gaps_make(ht_rec_info(r)->cpus);
     uint32_t cpu;
 
-    g->cpus = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    for (cpu = 0; cpu < ht_rec_info(r)->cpus; cpu++) {
-        GArray *all = g_array_new(false, false, sizeof(Gap));
-
-        find(all, r, cpu);
-        g_ptr_array_add(g->cpus, all);
+    for (cpu = 0; cpu < g->nr; cpu++) {
+        find(g, r, cpu);
     }
     ht_model_rewind(m);
     return g;
@@ -63,8 +94,13 @@ HtGaps *ht_gaps_new(HtModel *m)
 
 void ht_gaps_free(HtGaps *g)
 {
+    uint32_t cpu;
+
+    for (cpu = 0; g && cpu < g->nr; cpu++) {
+        g_array_unref(g->cpus[cpu].all);
+    }
     if (g) {
-        g_ptr_array_unref(g->cpus);
+        g_free(g->cpus);
         g_free(g);
     }
 }
@@ -76,11 +112,18 @@ static bool is_before(const Gap *gap, uint32_t epoch, uint32_t segment,
            gap->segment != segment ? gap->segment < segment : gap->to <= from;
 }
 
-static bool between(const GArray *all, uint32_t epoch, uint32_t segment,
+static bool between(const CpuGaps *c, uint32_t epoch, uint32_t segment,
                     uint64_t from, uint64_t to)
 {
+    const GArray *all = c->all;
     guint low = 0, high = all->len;
     const Gap *gap;
+
+    if (c->cut && (c->rest.epoch != epoch ? c->rest.epoch < epoch :
+                   c->rest.segment != segment ? c->rest.segment < segment :
+                   c->rest.from < to)) {
+        return true;
+    }
 
     while (low < high) {
         guint mid = (low + high) / 2;
@@ -101,10 +144,9 @@ bool ht_gaps_between(const HtGaps *g, const HtModelEvent *ev, uint32_t cpu,
 {
     uint32_t i;
 
-    for (i = 0; i < g->cpus->len; i++) {
+    for (i = 0; i < g->nr; i++) {
         if ((cpu == HT_GAPS_ANY || cpu == i) &&
-            between(g->cpus->pdata[i], ev->rec.epoch, ev->rec.segment, from,
-                    to)) {
+            between(&g->cpus[i], ev->rec.epoch, ev->rec.segment, from, to)) {
             return true;
         }
     }

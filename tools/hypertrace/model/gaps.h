@@ -16,10 +16,28 @@ typedef struct HtGaps HtGaps;
  * @m: model; rewound
  *
  * Memory is bounded: if a processor has more than 65,536 gaps, adjacent gaps
- * are merged. After 131,072 gaps, those of further boots and segments are left
- * out.
+ * are merged. If it has more than 131,072 that cannot be merged, the rest of the
+ * recording is one gap.
  */
 HtGaps *ht_gaps_new(HtModel *m);
+
+/**
+ * ht_gaps_make: create an empty list of gaps
+ * @cpus: number of processors
+ */
+HtGaps *ht_gaps_make(uint32_t cpus);
+
+/**
+ * ht_gaps_add: add a gap, which is after all others of its processor
+ * @g: gaps
+ * @cpu: the processor, less than the number of processors
+ * @epoch: boot of the gap, counted from 0
+ * @segment: segment of the clock
+ * @from: begin of the gap, in nanoseconds of the guest's clock
+ * @to: its end
+ */
+void ht_gaps_add(HtGaps *g, uint32_t cpu, uint32_t epoch, uint32_t segment,
+                 uint64_t from, uint64_t to);
 
 /**
  * ht_gaps_free: free the gaps
