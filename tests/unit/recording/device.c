@@ -147,6 +147,25 @@ static void put_odd(Device *d, uint64_t ns, const char *some)
     put(d, &last, 8);
 }
 
+static void free_device(Device *d)
+{
+    ht_ctf_writer_free(d->w);
+    ht_class_table_free(d->classes);
+    g_byte_array_unref(d->data);
+    g_free(d);
+}
+
+void device_end_quiet(Device *d)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        d->discarded = i ? 5 : 0;
+        write_run(d, i, HT_RUN_CLOSE);
+    }
+    free_device(d);
+}
+
 void device_end(Device *d)
 {
     unsigned i;
@@ -161,8 +180,5 @@ void device_end(Device *d)
         d->discarded = i ? 5 : 0;
         write_run(d, i, HT_RUN_CLOSE);
     }
-    ht_ctf_writer_free(d->w);
-    ht_class_table_free(d->classes);
-    g_byte_array_unref(d->data);
-    g_free(d);
+    free_device(d);
 }

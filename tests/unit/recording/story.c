@@ -206,6 +206,37 @@ static void steps(const char *dir)
     make_end(m);
 }
 
+/* A process runs for 10 ms, the clock goes back, and it runs for 5 ms more. */
+static void steps_process(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    make_look(m, UINT64_C(5000000000), UINT64_C(5015000000));
+    print(m, 1 * MS, 0, "Linux version 6.12.1-test\n");
+    make_exec(m, 0, 10 * MS, 1, "/sbin/init");
+    make_switch(m, 0, 15 * MS, 1, "init", 1, 100, "worker");
+    make_exec(m, 0, 20 * MS, 100, "/bin/worker");
+    print(m, 30 * MS, 100, "before");
+    make_step(m);
+    make_look(m, UINT64_C(5015000000), UINT64_C(5080000000));
+    print(m, 12 * MS, 100, "after");
+    print(m, 17 * MS, 100, "later");
+    make_end(m);
+}
+
+/* A line that is printed again seconds later */
+static void repeats(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    print(m, 10 * MS, 0, "first");
+    print(m, 20 * MS, 0, "same");
+    print(m, 30 * MS, 0, "between");
+    print(m, UINT64_C(5000) * MS, 0, "same");
+    print(m, UINT64_C(5100) * MS, 0, "end");
+    make_end(m);
+}
+
 /* Stacks of 0, 1 and 14 frames, and system calls of the group syscalls */
 static void stacks(const char *dir)
 {
@@ -342,6 +373,12 @@ int main(int argc, char **argv)
         kept(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "steps")) {
         steps(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "steps-process")) {
+        steps_process(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "losses")) {
+        device_end_quiet(device_new(argv[2], UINT64_C(20000) * MS));
+    } else if (argc == 3 && !strcmp(argv[1], "repeats")) {
+        repeats(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "stacks")) {
         stacks(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "reuse")) {

@@ -241,7 +241,7 @@ class TestMerge:
     def test_trace_fields(self):
         """Text from a guest's program is escaped, and cut if it is long."""
         packets = self.with_trace()
-        odd, again, lost = [i for i in perfetto_text.instants(packets)
+        lost, odd, again = [i for i in perfetto_text.instants(packets)
                      if i[1] == "stream 1, CPU 1"]
         assert lost[3:] == ("discarded events", {"count": 5})
         assert odd[3] == "odd"
@@ -286,12 +286,21 @@ class TestMerge:
         run("export", self.device / "ht0", "--event=od?,ht1:*", "-o", out)
         packets = perfetto_text.packets(out)
         assert [i[3] for i in perfetto_text.instants(packets)] == [
-            "odd", "odd", "discarded events"]
+            "discarded events", "odd", "odd"]
         clocks = {c["clock_id"][0]: c["timestamp"][0] for c in
                   packets[0]["clock_snapshot"][0]["clocks"]}
         assert clocks[6] == clocks[3] == clocks[1] - 1_699_999_995_000_000_000
         p = run("export", self.device, "--event=none", "-o", out, status=1)
         assert "no events are selected" in p.stderr.decode(), p.stderr
+
+    def test_trace_losses_only(self):
+        """The losses of a trace are shown even if it has no event."""
+        need("protoc")
+        quiet = story("losses", self.tmp / "losses")
+        out = self.tmp / "losses.pftrace"
+        run("export", quiet / "ht0", "-o", out)
+        assert [i[3:] for i in perfetto_text.instants(
+            perfetto_text.packets(out))] == [("discarded events", {"count": 5})]
 
     def test_trace_elsewhere(self):
         """Traces of another host, of an unnamed host, with the guest's clock,

@@ -170,6 +170,16 @@ class TestViews:
             assert [e["text"].rstrip("\n") for e in last["log"]] == [
                 e["text"].rstrip("\n") for e in events[-2:]]
 
+    def test_log_repeats(self):
+        """A line that is printed again much later hides no line between.
+
+        Only this test proves it for a text that the log's last record has.
+        """
+        dir_ = story("repeats", self.tmp / "repeats")
+        (dir_ / "log").write_text("6,0,10000,0,T1;first\n6,1,20000,0,T1;same\n")
+        assert [e["text"] for e in lines("log", dir_)] == [
+            "first", "same", "between", "same", "end"]
+
     def test_log_gap(self):
         """Records that were overwritten before they were read are counted."""
         dir_ = story("story", self.tmp / "log-gap")
@@ -255,6 +265,12 @@ class TestViews:
         out = text("boot", path)
         assert [line for line in out if "went back by 7.000 ms" in line]
         assert len([line for line in out if "not known" in line]) == 2
+
+    def test_boot_steps_process(self):
+        """A process has its CPU time of before and after a step of the clock."""
+        boot = lines("boot", story("steps-process", self.tmp / "process"))[0]
+        assert [p["cpu_ns"] for p in boot["processes"]
+                if p["name"] == "/bin/worker"] == [15_000_000]
 
     def test_boot_functions(self):
         """boot looks inside initcalls by task: own times add up to a call's.

@@ -327,6 +327,7 @@ static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
     }
     if (x->v->host) {
         ht_export_perfetto_host(x, ev->rec.ns);
+        x->any = true;
     }
     f = new_file(x);
     if (x->v->host) {

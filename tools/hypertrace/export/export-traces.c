@@ -29,13 +29,6 @@ typedef struct Stream {
     int64_t cpu;                /* -1: not known */
 } Stream;
 
-/* A number of events of a stream that were discarded, the last before @ns */
-typedef struct Loss {
-    Stream stream;
-    uint64_t ns;
-    uint64_t count;
-} Loss;
-
 typedef struct Class {
     bool wanted;                /* selected by --event */
     char *system;               /* device or provider */
@@ -59,12 +52,6 @@ typedef struct Trace {
     GHashTable *streams;        /* bt_stream: Stream */
     GHashTable *classes;        /* bt_event_class: Class */
     GHashTable *tracks;         /* name: uuid */
-    /*
-     * Array of Loss.  They are written at the end of the trace, because
-     * babeltrace may report a loss before the first event, when @s is not
-     * valid yet.
-     */
-    GArray *losses;
     GString *scratch;
     uint64_t end_ns;
     uint64_t events;
@@ -134,14 +121,18 @@ static bool relate_clock(Trace *t, const bt_trace *trace)
     return true;
 }
 
-/* Begin the sequence at the first event, whose time is @ns. */
-static bool begin(Trace *t, const bt_message *msg, uint64_t ns)
+/*
+ * Begin the sequence at the first event or loss, whose time is @ns. Return true
+ * if it has begun.
+ */
+static bool begin(Trace *t, const bt_stream *stream, uint64_t ns)
 {
-    const bt_event *event = bt_message_event_borrow_event_const(msg);
-    const bt_trace *trace =
-        bt_stream_borrow_trace_const(bt_event_borrow_stream_const(event));
+    const bt_trace *trace = bt_stream_borrow_trace_const(stream);
     HtExport *x = t->x;
 
+    if (t->begun) {
+        return true;
+    }
     if (!relate_clock(t, trace)) {
         return false;
     }
@@ -329,6 +320,13 @@ static gsize begin_event(Trace *t, uint64_t ns, const char *system,
     return event;
 }
 
+/* Check that a time can be shifted without an overflow. */
+static bool check_time(Trace *t, uint64_t ns)
+{
+    return ns <= INT64_MAX / 2 ||
+           refuse(t, "'%s': the time of an event is too large", t->dir);
+}
+
 static bool put_event(Trace *t, const Stream *s, const Class *c,
                       const bt_event *event, uint64_t ns, uint64_t stamp)
 {
@@ -363,6 +361,7 @@ static bool put_event(Trace *t, const Stream *s, const Class *c,
     }
     ht_pb_end(b, at);
     t->events++;
+    t->x->any = true;
     t->end_ns = MAX(t->end_ns, ns);
     return pf_packet_end(&t->s, packet);
 }
@@ -390,50 +389,48 @@ static bool read_event(void *opaque, const bt_message *msg)
             bt_event_borrow_payload_field_const(event), c->guest_ns_field);
         ns = guest < INT64_MAX / 2 ? guest : ns;
     }
-    if (ns > INT64_MAX / 2) {
-        return refuse(t, "'%s': the time of an event is too large", t->dir);
-    }
-    if (!t->begun && !begin(t, msg, ns)) {
-        return false;
-    }
-    return put_event(t, s, c, event, MAX((int64_t)ns + t->shift, 0),
+    return check_time(t, ns) && begin(t, bs, ns) &&
+           put_event(t, s, c, event, MAX((int64_t)ns + t->shift, 0),
                      MAX((int64_t)stamp + t->shift, 0));
 }
 
+/* Write that @count events were discarded, the last of them before @ns. */
+static bool put_loss(Trace *t, const Stream *s, uint64_t ns, uint64_t count)
+{
+    gsize packet, at;
+
+    name_track(t, s, t->lttng ? "discarded" : NULL, t->lttng ? -1 : s->index);
+    at = begin_event(t, ns, "hypertrace", "discarded events", &packet);
+    pf_annotation(t->s.packet, "count", count);
+    ht_pb_end(t->s.packet, at);
+    t->end_ns = MAX(t->end_ns, ns);
+    /* If --event selects no event, losses must not hide the mistake. */
+    t->x->any |= !t->x->v->event;
+    return pf_packet_end(&t->s, packet);
+}
+
+/* A trace may have losses but no event. */
 static bool read_loss(void *opaque, const bt_message *msg)
 {
     Trace *t = opaque;
     const bt_stream *bs = bt_message_discarded_events_borrow_stream_const(msg);
     const Stream *s = stream_of(t, bs);
-    Loss loss = { .count = 1 };
+    uint64_t count = 1, ns;
 
     if (!s) {
         return false;
     }
-    bt_message_discarded_events_get_count(msg, &loss.count);
-    t->discarded += loss.count;
-    if (bt_stream_class_discarded_events_have_default_clock_snapshots(
+    bt_message_discarded_events_get_count(msg, &count);
+    t->discarded += count;
+    if (!bt_stream_class_discarded_events_have_default_clock_snapshots(
             bt_stream_borrow_class_const(bs))) {
-        loss.stream = *s;
-        loss.ns = ht_ctf_ns(
-            bt_message_discarded_events_borrow_end_default_clock_snapshot_const(
-                msg));
-        g_array_append_val(t->losses, loss);
+        return true;
     }
-    return true;
-}
-
-static void put_loss(Trace *t, const Loss *loss)
-{
-    uint64_t ns = MAX((int64_t)loss->ns + t->shift, 0);
-    gsize packet, at;
-
-    name_track(t, &loss->stream, t->lttng ? "discarded" : NULL,
-               t->lttng ? -1 : loss->stream.index);
-    at = begin_event(t, ns, "hypertrace", "discarded events", &packet);
-    pf_annotation(t->s.packet, "count", loss->count);
-    ht_pb_end(t->s.packet, at);
-    pf_packet_end(&t->s, packet);
+    ns = ht_ctf_ns(
+        bt_message_discarded_events_borrow_end_default_clock_snapshot_const(
+            msg));
+    return check_time(t, ns) && begin(t, bs, ns) &&
+           put_loss(t, s, MAX((int64_t)ns + t->shift, 0), count);
 }
 
 static const HtCtfReader reader = {
@@ -445,18 +442,14 @@ static const HtCtfReader reader = {
 /* Traces ------------------------------------------------------------------- */
 
 /*
- * Write the rest of a trace: its losses and attributes. The error of its times
- * is known for traces of devices and rings that need no @shift.
+ * Write the attributes of a trace. The error of its times is known for traces
+ * of devices and rings that need no @shift.
  */
 static void end_trace(Trace *t)
 {
     bool known = !t->lttng && !t->shift && t->precision_ns;
     gsize at, all;
-    unsigned i;
 
-    for (i = 0; i < t->losses->len; i++) {
-        put_loss(t, &g_array_index(t->losses, Loss, i));
-    }
     at = pf_packet_begin(&t->s, t->end_ns);
     all = ht_pb_begin(t->s.packet, PF_PACKET_TRACE_ATTRIBUTES);
     pf_clock_attributes(&t->s, known ? &t->precision_ns : NULL);
@@ -493,7 +486,6 @@ static bool read_trace(void *opaque, const char *dir, GError **errp)
         .classes = g_hash_table_new_full(NULL, NULL, NULL, free_class),
         .tracks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                         g_free),
-        .losses = g_array_new(false, false, sizeof(Loss)),
         .scratch = g_string_new(NULL),
     };
     bool ok;
@@ -512,7 +504,6 @@ static bool read_trace(void *opaque, const char *dir, GError **errp)
     g_hash_table_destroy(t.streams);
     g_hash_table_destroy(t.classes);
     g_hash_table_destroy(t.tracks);
-    g_array_unref(t.losses);
     g_string_free(t.scratch, true);
     return ok && !x->out.error;
 }

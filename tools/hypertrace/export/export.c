@@ -455,7 +455,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
         x->path = trace ? trace : path;
         ok = run_one(x, which, errp);
     }
-    if (ok && in_file && !x->sequences) {
+    if (ok && in_file && !x->any) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
                     "no events are selected");
         ok = false;

@@ -48,6 +48,7 @@ typedef struct HtExportPart {
  * @out: for Perfetto with the host's clock: the file for all recordings
  * @machines: number of machines in @out
  * @sequences: number of sequences in @out
+ * @any: @out has something that was selected
  * @clock_uuid: UUID of the host's clock
  * @clock_known: @host_boot, @wall_known and @wall_ns are set, from the first
  *               recording or trace
@@ -74,6 +75,7 @@ typedef struct HtExport {
     HtOutput out;
     unsigned machines;
     unsigned sequences;
+    bool any;
     uint8_t clock_uuid[16];
     bool clock_known;
     char *host_boot;

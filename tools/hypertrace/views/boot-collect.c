@@ -337,15 +337,25 @@ static void renames(Collect *c, const HtModelEvent *ev)
     }
 }
 
-/* Add the CPU time since the CPU's previous event to the task's process. */
-static void account(Collect *c, const HtModelEvent *ev, const HtRunCpu *cpu)
+/*
+ * Get the CPU time of the event's task since the CPU's previous event. If
+ * ht_running_before() knows the CPU's task, it is the event's.
+ */
+static uint64_t time_of_task(const HtRunCpu *cpu, const HtModelEvent *ev)
+{
+    return cpu && cpu->known && cpu->pid ? ht_running_time(cpu, ev) : 0;
+}
+
+/*
+ * Add CPU time to the task's process. The event's time must be monotonic, as
+ * the begin of the process is (make_monotonic()).
+ */
+static void account(Collect *c, const HtModelEvent *ev, uint64_t ns)
 {
     int32_t tgid = ev->task->tgid;
-    uint64_t ns = ht_running_time(cpu, ev);
     HtBootItem *p;
 
-    /* ht_running_before() knows the CPU's task only if it is the event's. */
-    if (!cpu->known || !cpu->pid || !ns) {
+    if (!ns) {
         return;
     }
     p = process(c, tgid && tgid != ev->rec.pid ?
@@ -383,12 +393,9 @@ static void make_monotonic(Collect *c, HtModelEvent *ev)
 
 static void add_event(Collect *c, HtModelEvent *ev)
 {
-    const HtRunCpu *cpu = ht_running_before(c->running, ev);
+    uint64_t ran = time_of_task(ht_running_before(c->running, ev), ev);
     HtBoot *b = c->b;
 
-    if (cpu) {
-        account(c, ev, cpu);
-    }
     ht_running_after(c->running, ev);
     step(c, ev);
     if (!b->events++) {
@@ -397,6 +404,7 @@ static void add_event(Collect *c, HtModelEvent *ev)
         begin_phase(b, "kernel", NULL, ev->rec.ns);
     }
     make_monotonic(c, ev);
+    account(c, ev, ran);
     b->begin = MIN(b->begin, ev->rec.ns);
     b->end = MAX(b->end, ev->rec.ns);
     b->gaps += ev->rec.lost_before;

@@ -9,8 +9,8 @@
 /* Maximum number of lines kept from events; further events are dropped */
 #define TAIL_MAX    65536u
 /*
- * Events and records of the log have different clocks. An event's time may be
- * earlier than that of its record by up to this many nanoseconds.
+ * Events and records of the log have different clocks. An event's time may
+ * differ from that of its record by up to this many nanoseconds.
  */
 #define SLACK_NS    UINT64_C(1000000000)
 
@@ -103,7 +103,9 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
         return;
     }
     s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
-    if (b->has_log && is_last(b, s, len)) {
+    /* A later event of the same text is a repetition, which the log lacks. */
+    if (b->has_log && ev->rec.ns <= b->last_ns + SLACK_NS &&
+        is_last(b, s, len)) {
         /* The log has this line and all earlier ones: drop their events. */
         l->tails -= b->tail->len;
         g_ptr_array_set_size(b->tail, 0);
