@@ -11,6 +11,7 @@
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
 
+#include "cli/number.h"
 #include "record/functions.h"
 #include "record/kernel-words.h"
 #include "record/plan.h"
@@ -512,7 +513,7 @@ static uint64_t size_of(const HtQemu *q)
     const char *size = ht_opts_get(q->memory, "size");
     uint64_t bytes = 128 << 20;
 
-    g_assert_true(!size || ht_opts_size(size, 'M', &bytes));
+    g_assert_true(!size || ht_number_size(size, 'M', &bytes));
     return bytes;
 }
 
@@ -529,13 +530,13 @@ static void check_memory(const HtRecordPlan *p, const HtQemu *after)
         const char *id = ht_opts_get(after->numa->pdata[i], "memdev");
         const HtOpts *o = ht_qemu_object(after, id);
 
-        g_assert_true(o && ht_opts_size(ht_opts_get(o, "size"), 'B', &bytes));
+        g_assert_true(o && ht_number_size(ht_opts_get(o, "size"), 'B', &bytes));
         sum += bytes;
     }
     if (backend) {
         const HtOpts *o = ht_qemu_object(after, backend);
 
-        g_assert_true(o && ht_opts_size(ht_opts_get(o, "size"), 'B', &sum));
+        g_assert_true(o && ht_number_size(ht_opts_get(o, "size"), 'B', &sum));
     }
     g_assert_cmpint(p->memory == HT_RECORD_PROCESS, ==, sum == 0);
     g_assert_true(!sum || sum == size_of(after));
@@ -777,7 +778,7 @@ static void test_values(void)
     for (i = 0; i < G_N_ELEMENTS(sizes); i++) {
         uint64_t bytes = 0;
 
-        g_assert_cmpint(ht_opts_size(sizes[i].text, 'M', &bytes), ==,
+        g_assert_cmpint(ht_number_size(sizes[i].text, 'M', &bytes), ==,
                         sizes[i].bytes != 0);
         g_assert_cmpuint(bytes, ==, sizes[i].bytes);
     }

@@ -170,6 +170,22 @@ def test_wrong_setting(world, name, value):
     assert not recorders(world[1])
 
 
+@pytest.mark.parametrize("line", [
+    "record=maybe", "kep=3", *(f"{key}=1\\q" for key in (
+        "record", "recordings", "keep", "keep-size", "max-size", "events",
+        "ring-size"))])
+def test_wrong_file(world, line):
+    """A mistake in the file does not become the default silently: a guest starts,
+    and nothing is recorded."""
+    config = world[2] / ".config/hypertrace"
+    config.mkdir(parents=True)
+    (config / "emulator.conf").write_text(f"[emulator]\n{line}\n")
+    world[1].pop("HYPERTRACE_RECORDINGS")
+    out, err = start(world, "-nodefaults", "exit=5").communicate(timeout=60)
+    assert (json.loads(out)["args"], err) == (["-nodefaults", "exit=5"], "")
+    assert not list(world[2].rglob("info"))
+
+
 def test_no_qemu(world):
     """A link that finds only itself prints an error and does not start itself."""
     del world[1]["HYPERTRACE_QEMU"]

@@ -346,6 +346,13 @@ SETTINGS = (
     ("[watch]\nmax-disk=20M\n[vm *]\n", "smaller than two recordings"),
     ("[watch]\nmax-memory=8M\n[vm *]\n", "smaller than size"),
     ("[watch\n", "file"),
+    # a value that cannot be decoded is refused, whatever its type
+    *((f"{group}{key}=1\\q\n[vm *]\n", rf"{key}=1\\q: give UTF-8 with")
+      for group, keys in (("[watch]\n", ("dir", "size", "keep", "silence",
+                                         "max-memory", "max-disk", "max-vms",
+                                         "name", "user")),
+                          ("[vm a]\n", ("user", "size", "silence")))
+      for key in keys),
 )
 
 

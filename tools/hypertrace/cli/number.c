@@ -3,6 +3,7 @@
  * hypertrace: format and parse times and durations
  */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "cli/number.h"
@@ -89,4 +90,29 @@ bool ht_number_time(const char *option, const char *s, uint64_t *ns,
                 " unit s, ms, us or ns; a '-' before it counts back from the"
                 " end: 1.5, 20ms, -300us", option, s);
     return false;
+}
+
+bool ht_number_size(const char *text, char suffix, uint64_t *bytes)
+{
+    static const char units[] = "BKMGT";
+    const char *unit;
+    char *end;
+    double n = g_ascii_strtod(text, &end);
+
+    if (end == text || !(n > 0)) {
+        return false;
+    }
+    if (*end) {
+        suffix = g_ascii_toupper(*end++);
+    }
+    unit = strchr(units, suffix);
+    if (!unit || !suffix || *end) {
+        return false;
+    }
+    n *= (double)(UINT64_C(1) << (10 * (unit - units)));
+    if (n >= (double)(UINT64_C(1) << 60) || n != floor(n)) {
+        return false;
+    }
+    *bytes = n;
+    return true;
 }

@@ -47,4 +47,14 @@ void ht_number_duration(GString *out, uint64_t ns, unsigned width);
 bool ht_number_time(const char *option, const char *s, uint64_t *ns,
                     bool *from_end, GError **errp);
 
+/**
+ * ht_number_size: parse a size with the syntax of QEMU's options
+ * @text: a number, which may have a fraction, and one of B, K, M, G, T
+ * @suffix: unit if @text has none
+ * @bytes: set to the size
+ *
+ * Returns: false if @text is not a size from 1 byte to less than 1 EiB
+ */
+bool ht_number_size(const char *text, char suffix, uint64_t *bytes);
+
 #endif /* HYPERTRACE_TOOL_NUMBER_H */

@@ -3,7 +3,6 @@
  * hypertrace: values of QEMU's options
  */
 #include <json-glib/json-glib.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -280,30 +279,5 @@ bool ht_opts_config(const char *path, HtOptsGroup *call, void *opaque)
     if (group) {
         call(group, opts, opaque);
     }
-    return true;
-}
-
-bool ht_opts_size(const char *text, char suffix, uint64_t *bytes)
-{
-    static const char units[] = "BKMGT";
-    const char *unit;
-    char *end;
-    double n = g_ascii_strtod(text, &end);
-
-    if (end == text || !(n > 0)) {
-        return false;
-    }
-    if (*end) {
-        suffix = g_ascii_toupper(*end++);
-    }
-    unit = strchr(units, suffix);
-    if (!unit || !suffix || *end) {
-        return false;
-    }
-    n *= (double)(UINT64_C(1) << (10 * (unit - units)));
-    if (n >= (double)(UINT64_C(1) << 60) || n != floor(n)) {
-        return false;
-    }
-    *bytes = n;
     return true;
 }

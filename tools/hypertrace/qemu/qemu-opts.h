@@ -85,14 +85,4 @@ typedef void HtOptsGroup(const char *group, HtOpts *opts, void *opaque);
  */
 bool ht_opts_config(const char *path, HtOptsGroup *group, void *opaque);
 
-/**
- * ht_opts_size() - parse a size with the syntax of QEMU's options
- * @text: a number, which may have a fraction, and one of B, K, M, G, T
- * @suffix: unit if @text has none
- * @bytes: set to the size
- *
- * Return: false if @text is not a size from 1 byte to less than 1 EiB
- */
-bool ht_opts_size(const char *text, char suffix, uint64_t *bytes);
-
 #endif

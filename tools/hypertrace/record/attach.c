@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "cli/command.h"
+#include "cli/number.h"
 #include "hypertrace/memory.h"
-#include "qemu/qemu-opts.h"
 #include "record/options.h"
 #include "record/programs-link.h"
 #include "record/programs.h"
@@ -71,7 +71,7 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
             }
             break;
         case MAX_SIZE:
-            if (!ht_opts_size(optarg, 'M', &a->max_bytes) || !a->max_bytes) {
+            if (!ht_number_size(optarg, 'M', &a->max_bytes) || !a->max_bytes) {
                 *status = ht_usage_error("--max-size '%s': give a size, as "
                                          "500M or 1T", optarg);
                 return false;

@@ -7,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/number.h"
 #include "hypertrace/memory.h"
-#include "qemu/qemu-opts.h"
 #include "record/options.h"
 #include "record/programs.h"
 
@@ -31,7 +30,7 @@ bool ht_record_memory(const char *option, const char *text, uint64_t *bytes,
 {
     uint64_t n = HT_MEMORY_SIZE;
 
-    if (text && (!ht_opts_size(text, 'M', &n) || n < HT_PROGRAMS_SIZE_MIN ||
+    if (text && (!ht_number_size(text, 'M', &n) || n < HT_PROGRAMS_SIZE_MIN ||
                  n > HT_MEMORY_SIZE_MAX || n & (n - 1))) {
         *status = ht_usage_error("%s='%s': give a power of two from 8M to 64G",
                                  option, text);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "hypertrace/base.h"
+#include "cli/number.h"
 #include "record/plan.h"
 #include "record/plan-words.h"
 
@@ -178,11 +179,11 @@ static bool ram_size(const HtQemu *q, uint64_t *bytes)
     const char *size = ht_opts_get(q->memory, "size");
 
     if (size) {
-        return ht_opts_size(size, 'M', bytes);
+        return ht_number_size(size, 'M', bytes);
     }
     size = ht_opts_get(q->machine, "memory.size");
     *bytes = DEFAULT_RAM;
-    return !size || ht_opts_size(size, 'B', bytes);
+    return !size || ht_number_size(size, 'B', bytes);
 }
 
 /* Get an id that no object on the command line has. */

@@ -12,9 +12,9 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/number.h"
 #include "hypertrace/memory.h"
 #include "model/patterns.h"
-#include "qemu/qemu-opts.h"
 #include "qemu/qmp-events.h"
 #include "qemu/redact.h"
 #include "hypertrace/recording.h"
@@ -124,7 +124,7 @@ static bool set_flight(HtRecord *r, const char *text, int *status)
 {
     uint64_t *size = &r->flight.size;
 
-    if (!ht_opts_size(text, 'M', size) || *size < HT_REC_QUEUE_MIN ||
+    if (!ht_number_size(text, 'M', size) || *size < HT_REC_QUEUE_MIN ||
         *size > HT_REC_QUEUE_MAX) {
         *status = ht_usage_error("--flight '%s': give 1M to 64G", text);
         return false;
@@ -233,7 +233,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->dir = optarg;
             break;
         case 's':
-            if (!ht_opts_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN ||
+            if (!ht_number_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN ||
                 n > HT_RECORD_SIZE_MAX || n % HT_RECORD_SIZE_MIN) {
                 *status = ht_usage_error("--size '%s': give whole MiB, 1M to "
                                          "1G", optarg);
@@ -260,7 +260,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->poll_us = n;
             break;
         case MAX_SIZE:
-            if (!ht_opts_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN) {
+            if (!ht_number_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN) {
                 *status = ht_usage_error("--max-size '%s': give 1M or more, "
                                          "as 500M or 1T", optarg);
                 return false;

@@ -5,17 +5,15 @@
 #include "hypertrace/base.h"
 #include <pwd.h>
 
-#include "cli/near.h"
+#include "cli/config.h"
 #include "cli/number.h"
 #include "hypertrace/recording.h"
-#include "qemu/qemu-opts.h"
 #include "record/flight-dir.h"
 #include "watch/settings.h"
 
 #define GROUP           "watch"
 #define RULE            "vm "           /* group of a rule: "vm PATTERN" */
 #define SYSTEM_FILE     "/etc/hypertrace/watch.conf"
-#define SYSTEM_FOLDER   "/var/lib/hypertrace/watch"
 #define SIZE            (UINT64_C(16) << 20)
 #define KEEP            10
 #define MAX_VMS         32
@@ -31,41 +29,23 @@ static const char * const watch_keys[] = {
 };
 static const char * const rule_keys[] = { "user", "size", "silence", NULL };
 
-static bool refuse(GError **error, const char *group, const char *key,
-                   const char *value, const char *accepted)
-{
-    g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                "[%s] %s=%s: give %s", group, key, value, accepted);
-    return false;
-}
-
-static bool get_size(GKeyFile *file, const char *group, const char *key,
-                     uint64_t least, uint64_t most, const char *accepted,
-                     uint64_t *bytes, GError **error)
-{
-    g_autofree char *value = g_key_file_get_string(file, group, key, NULL);
-
-    return !value || (ht_opts_size(value, 'M', bytes) && *bytes >= least &&
-                      *bytes <= most) ||
-           refuse(error, group, key, value, accepted);
-}
-
 /* Get "size" and "silence", which a rule inherits. */
 static bool get_recorder(GKeyFile *file, const char *group, HtWatchRule *r,
                          GError **error)
 {
-    g_autofree char *silence = g_key_file_get_string(file, group, "silence",
-                                                     NULL);
+    g_autofree char *silence = NULL;
     bool negative;
 
-    if (!get_size(file, group, "size", HT_REC_QUEUE_MIN, HT_REC_QUEUE_MAX,
-                  "1M to 64G", &r->size, error)) {
+    if (!ht_config_size(file, group, "size", HT_REC_QUEUE_MIN,
+                        HT_REC_QUEUE_MAX, "1M to 64G", &r->size, error) ||
+        !ht_config_text(file, group, "silence", &silence, error)) {
         return false;
     }
     return !silence ||
            (ht_number_time("silence", silence, &r->silence_ns, &negative,
                            NULL) && !negative) ||
-           refuse(error, group, "silence", silence, "a time, as 30s");
+           ht_config_refuse(error, group, "silence", silence,
+                            "a time, as 30s");
 }
 
 static bool get_user(const char *group, const char *name, HtWatchRule *r,
@@ -81,8 +61,8 @@ static bool get_user(const char *group, const char *name, HtWatchRule *r,
                                                   &uid, NULL)) {
         r->user = uid;
     } else if (name) {
-        return refuse(error, group, "user", name,
-                      "the name or the number of a user");
+        return ht_config_refuse(error, group, "user", name,
+                                "the name or the number of a user");
     }
     return true;
 }
@@ -114,47 +94,13 @@ static bool add_rules(HtWatchSettings *s, const HtWatchRule *model,
     return true;
 }
 
-static bool check_keys(GKeyFile *file, const char *group,
-                       const char * const *known, GError **error)
+/* An empty list is refused, because without a list all users are meant. */
+static bool get_users(GKeyFile *file, const char *group, char ***users,
+                      GError **error)
 {
-    g_auto(GStrv) keys = g_key_file_get_keys(file, group, NULL, NULL);
-    unsigned i, j;
-
-    for (i = 0; keys && keys[i]; i++) {
-        if (!g_strv_contains(known, keys[i])) {
-            g_autoptr(GString) hint = g_string_new(NULL);
-            HtNear near = { .name = keys[i] };
-
-            for (j = 0; known[j]; j++) {
-                ht_near_add(&near, known[j]);
-            }
-            ht_near_text(&near, hint);
-            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                        "[%s] has no setting '%s'%s", group, keys[i],
-                        hint->str);
-            return false;
-        }
-    }
-    return true;
-}
-
-/*
- * Get a list, or NULL if it is not given. An empty list is refused: without a
- * list, all users are meant.
- */
-static bool get_list(GKeyFile *file, const char *group, const char *key,
-                     char ***list, GError **error)
-{
-    *list = g_key_file_get_string_list(file, group, key, NULL, NULL);
-    if (!g_key_file_has_key(file, group, key, NULL) ||
-        (*list && **list && !g_strv_contains((const char * const *)*list,
-                                             ""))) {
-        return true;
-    }
-    return refuse(error, group, key, "", strcmp(key, "user") ?
-                  "one or more patterns, as web*;db*" :
-                  "one or more users, as alice;bob; leave it out for all "
-                  "users");
+    return ht_config_list(file, group, "user", "one or more users, as "
+                          "alice;bob; leave it out for all users", users,
+                          error);
 }
 
 /* A group "vm PATTERN" is a rule. */
@@ -170,9 +116,9 @@ static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
                     group);
         return false;
     }
-    return check_keys(file, group, rule_keys, error) &&
+    return ht_config_keys(file, group, rule_keys, error) &&
            get_recorder(file, group, &r, error) &&
-           get_list(file, group, "user", &users, error) &&
+           get_users(file, group, &users, error) &&
            add_rules(s, &r, group, group + strlen(RULE), users, error);
 }
 
@@ -183,8 +129,9 @@ static bool add_names(HtWatchSettings *s, GKeyFile *file,
     g_auto(GStrv) names = NULL, users = NULL;
     unsigned i;
 
-    if (!get_list(file, GROUP, "name", &names, error) ||
-        !get_list(file, GROUP, "user", &users, error)) {
+    if (!ht_config_list(file, GROUP, "name", "one or more patterns, as "
+                        "web*;db*", &names, error) ||
+        !get_users(file, GROUP, &users, error)) {
         return false;
     }
     for (i = 0; names && names[i]; i++) {
@@ -220,37 +167,6 @@ static bool get_rules(HtWatchSettings *s, GKeyFile *file, GError **error)
     return true;
 }
 
-/* The required version of GLib does not have g_get_user_state_dir(). */
-static char *default_dir(void)
-{
-    const char *state = g_getenv("XDG_STATE_HOME");
-
-    if (geteuid() == 0) {
-        return g_strdup(SYSTEM_FOLDER);
-    }
-    return state && *state ? g_build_filename(state, "hypertrace", "watch",
-                                              NULL) :
-           g_build_filename(g_get_home_dir(), ".local", "state", "hypertrace",
-                            "watch", NULL);
-}
-
-static bool read_file(GKeyFile *file, const char *path, GError **error)
-{
-    g_autofree char *own = g_build_filename(g_get_user_config_dir(),
-                                            "hypertrace", "watch.conf", NULL);
-    const char *name = path ? path :
-                       g_file_test(own, G_FILE_TEST_EXISTS) ? own :
-                       SYSTEM_FILE;
-    g_autoptr(GError) local = NULL;
-
-    if (g_key_file_load_from_file(file, name, G_KEY_FILE_NONE, &local) ||
-        (!path && g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_NOENT))) {
-        return true;
-    }
-    g_propagate_prefixed_error(error, g_steal_pointer(&local), "%s: ", name);
-    return false;
-}
-
 static void merge(GKeyFile *file, GKeyFile *options)
 {
     g_auto(GStrv) keys = g_key_file_get_keys(options, GROUP, NULL, NULL);
@@ -262,20 +178,6 @@ static void merge(GKeyFile *file, GKeyFile *options)
 
         g_key_file_set_value(file, GROUP, keys[i], value);
     }
-}
-
-static bool get_count(GKeyFile *file, const char *key, unsigned most,
-                      unsigned *count, GError **error)
-{
-    g_autofree char *value = g_key_file_get_string(file, GROUP, key, NULL);
-    g_autofree char *accepted = g_strdup_printf("1 to %u", most);
-    guint64 n = *count;
-
-    if (value && !g_ascii_string_to_unsigned(value, 10, 1, most, &n, NULL)) {
-        return refuse(error, GROUP, key, value, accepted);
-    }
-    *count = n;
-    return true;
 }
 
 /* Get the largest size of the rules. */
@@ -320,33 +222,32 @@ bool ht_watch_settings_read(HtWatchSettings *s, GKeyFile *options,
                             const char *path, GError **error)
 {
     g_autoptr(GKeyFile) file = g_key_file_new();
+    uint64_t keep = KEEP, max_vms = MAX_VMS;
+    bool ok;
 
     *s = (HtWatchSettings) {
-        .keep = KEEP,
-        .max_vms = MAX_VMS,
         .max_memory = MAX_MEMORY,
         .max_disk = MAX_DISK,
         .rules = g_ptr_array_new_with_free_func(free_rule),
     };
-    if (!read_file(file, path, error)) {
+    if (!ht_config_load(file, path, "watch.conf", error)) {
         return false;
     }
     merge(file, options);
-    s->dir = g_key_file_get_string(file, GROUP, "dir", NULL);
-    if (!s->dir) {
-        s->dir = default_dir();
-    }
-    if (!g_path_is_absolute(s->dir)) {
-        return refuse(error, GROUP, "dir", s->dir, "an absolute path");
-    }
-    return check_keys(file, GROUP, watch_keys, error) &&
-           get_count(file, "keep", HT_FLIGHT_KEEP_MAX, &s->keep, error) &&
-           get_count(file, "max-vms", MAX_VMS_MOST, &s->max_vms, error) &&
-           get_size(file, GROUP, "max-memory", 1 << 20, UINT64_MAX,
-                    "1M or more", &s->max_memory, error) &&
-           get_size(file, GROUP, "max-disk", 1 << 20, UINT64_MAX, "1M or more",
-                    &s->max_disk, error) &&
-           get_rules(s, file, error) && check_limits(s, error);
+    ok = ht_config_folder(file, GROUP, "dir", "watch", &s->dir, error) &&
+         ht_config_keys(file, GROUP, watch_keys, error) &&
+         ht_config_number(file, GROUP, "keep", HT_FLIGHT_KEEP_MAX, &keep,
+                          error) &&
+         ht_config_number(file, GROUP, "max-vms", MAX_VMS_MOST, &max_vms,
+                          error) &&
+         ht_config_size(file, GROUP, "max-memory", 1 << 20, UINT64_MAX,
+                        "1M or more", &s->max_memory, error) &&
+         ht_config_size(file, GROUP, "max-disk", 1 << 20, UINT64_MAX,
+                        "1M or more", &s->max_disk, error) &&
+         get_rules(s, file, error) && check_limits(s, error);
+    s->keep = keep;
+    s->max_vms = max_vms;
+    return ok;
 }
 
 void ht_watch_settings_clear(HtWatchSettings *s)
