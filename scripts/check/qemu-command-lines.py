@@ -323,11 +323,15 @@ def adapt(argv, tmp, arch):
         v = re.sub(r",\"(host-nodes|policy|prealloc|prealloc-context)\":"
                    r"(\[[^]]*\]|[^,}]*)", "", v)
         v = re.sub(r",(host-nodes|policy|prealloc)=[^,]*", "", v)
+        if name == "-m":
+            # TCG's processors have 40 bits of addresses
+            v = re.sub(r"maxmem=\d{9,}[kK]", "maxmem=67108864k", v)
         v = {"-kernel": str(kernel), "-initrd": str(tmp / "initrd"),
              "-overcommit": "mem-lock=off"}.get(name, v)
         out.append([name, v if value is not None else None])
-    if not any(name == "-accel" for name, _ in out):
-        out.append(["-accel", "tcg"])
+    for option, value in ("-accel", "tcg"), ("-display", "none"):
+        if not any(name == option for name, _ in out):
+            out.append([option, value])
     return flatten(out)
 
 
@@ -346,6 +350,7 @@ def alone(argv, program, tmp, arch):
         for opt in reversed(opts):
             text = " ".join(w for w in opt if w is not None)
             if f": {text}:" in why or f": {text}\n" in why or \
+                    f": {opt[0]}: invalid option" in why or \
                     (opt[0] in ("-cpu", "-sandbox") and opt[0][1:] in why):
                 found = opt
                 break
