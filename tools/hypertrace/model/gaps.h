@@ -16,8 +16,8 @@ typedef struct HtGaps HtGaps;
  * @m: model; rewound
  *
  * Memory is bounded: if a processor has more than 65,536 gaps, adjacent gaps
- * are merged. If it has more than 131,072 that cannot be merged, the rest of the
- * recording is one gap.
+ * are merged. If it has more than 131,072 that cannot be merged, the rest of
+ * the recording is one gap.
  */
 HtGaps *ht_gaps_new(HtModel *m);
 
