@@ -437,12 +437,12 @@ def test_functions_refused(env, tmp_path):
             assert p.returncode == 2 and option in p.stderr
 
 
-def record_pid(tmp, env, qemu):
+def record_running(tmp, env, qemu, *which):
     """Record a running QEMU until the recorder has read the guest's log.
     Returns the recorder's messages."""
     recorder = subprocess.Popen(
-        [HYPERTRACE, "record", "-o", tmp / "rec", "--pid", str(qemu.pid)],
-        env=env, stderr=subprocess.PIPE, text=True)
+        [HYPERTRACE, "record", "-o", tmp / "rec", *which], env=env,
+        stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + DEADLINE
     while not (tmp / "rec/log").exists():
         if time.monotonic() > deadline:
@@ -457,9 +457,10 @@ def record_pid(tmp, env, qemu):
 
 
 def test_pid(tmp_path, env):
-    """Record a QEMU that already runs, whose memory is a shared file, as with
-    vhost-user; Ctrl-C ends the recording, not QEMU."""
-    memory = ["-m", "256", "-smp", "2", "-object",
+    """Record a QEMU that already runs, found by its name, whose memory is a shared
+    file, as with vhost-user; Ctrl-C ends the recording, not QEMU."""
+    name = f"test-pid-{os.getpid()}"
+    memory = ["-name", name, "-m", "256", "-smp", "2", "-object",
               "memory-backend-file,id=m,size=256M,share=on,mem-path="
               f"{tmp_path}/ram", "-machine", "memory-backend=m",
               "-qmp", f"unix:{tmp_path}/qmp,server=on,wait=off"]
@@ -470,7 +471,7 @@ def test_pid(tmp_path, env):
     qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         wait_for(tmp_path, "READY", qemu)
-        record_pid(tmp_path, env, qemu)
+        record_running(tmp_path, env, qemu, "--domain", name)
         dump_core(tmp_path / "qmp", tmp_path / "core")
     finally:
         qemu.kill()
@@ -530,7 +531,7 @@ def test_pid_unknown_kernel(tmp_path, env):
     try:
         wait_for(tmp_path, "READY", qemu)
         kernel.unlink()
-        err = record_pid(tmp_path, env, qemu)
+        err = record_running(tmp_path, env, qemu, "--pid", str(qemu.pid))
     finally:
         qemu.kill()
         qemu.wait()
@@ -576,6 +577,7 @@ def test_print(env, tmp_path):
     (("--size", "3k", "--", QEMU), 2, "1M to 1G"),
     (("--pid", "x"), 2, "number of a process"),
     (("--pid", "1", "--", QEMU), 2, "give one of them"),
+    (("--domain", "no-such-machine"), 1, "no virtual machine"),
     (("--event", "a b", "--", QEMU), 1, "separated by commas"),
     (("--for", "soon", "--", QEMU), 2, "10s or 500ms"),
     (("--", QEMU, "-object", "sev-guest,id=s"), 1, "confidential"),

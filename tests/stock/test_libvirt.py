@@ -16,13 +16,14 @@ import pytest
 import stock
 
 CYCLES = 100                # starts and ends of the domain
+NAME = f"guest{os.getpid()}"     # other users may have a domain "guest"
 KEEP = 3                    # recordings kept
 INIT = stock.MOUNTS + """$b find /proc/self /sys/bus >/dev/null 2>&1
 echo "the guest is up" >/dev/kmsg
 $b sleep 100000
 """
 DOMAIN = """<domain type='qemu'>
-  <name>guest</name>
+  <name>{name}</name>
   <memory unit='MiB'>256</memory>
   <vcpu>2</vcpu>
   <os>
@@ -89,11 +90,11 @@ class Session:
         return self.run("virsh", "-q", *args, **more)
 
     def domain(self, *args, **more):
-        return self.run("./hypertrace", "domain", *args, "guest", **more)
+        return self.run("./hypertrace", "domain", *args, NAME, **more)
 
     def define(self, emulator=shutil.which("qemu-system-x86_64")):
         (self.top / "domain.xml").write_text(DOMAIN.format(
-            top=self.top, words=os.environ["HT_KERNEL_ARGS"],
+            top=self.top, name=NAME, words=os.environ["HT_KERNEL_ARGS"],
             emulator=emulator))
         stock.wait_until((self.top / "run/libvirt/libvirt-sock").exists,
                          (self.top / "libvirtd.log").read_text)
@@ -121,7 +122,7 @@ class Session:
                 if self.top / "recordings" not in p.parents}
 
     def close(self):
-        self.virsh("destroy", "guest", check=False)
+        self.virsh("destroy", NAME, check=False)
         self.daemon.terminate()
         self.daemon.wait()
 
@@ -144,22 +145,22 @@ def start_session():
 
 
 def recordings(session):
-    return sorted((session.top / "recordings").glob("guest-*"))
+    return sorted((session.top / "recordings").glob(f"{NAME}-*"))
 
 
 def start_domain(session, console="the guest is up"):
     """Start the domain, and wait for a line of its kernel."""
     (session.top / "console").unlink(missing_ok=True)
-    session.virsh("start", "guest")
+    session.virsh("start", NAME)
     stock.wait_until(lambda: console in stock.console(session.top),
                      lambda: stock.console(session.top)[-2000:])
-    assert session.virsh("domstate", "guest").strip() == "running"
+    assert session.virsh("domstate", NAME).strip() == "running"
 
 
 def run_domain(session, *console):
     """Start the domain, and destroy it."""
     start_domain(session, *console)
-    session.virsh("destroy", "guest")
+    session.virsh("destroy", NAME)
     stock.wait_until(lambda: not session.processes(), session.processes)
 
 
@@ -183,36 +184,35 @@ def test_domain(session):
     assert {p.name for p in (session.top / "recordings").iterdir()
             if not p.name.startswith(".")} == {
                 p.name for p in recordings(session)}
-    session.virsh("undefine", "guest")
+    session.virsh("undefine", NAME)
     assert not session.virsh("list", "--all", "--name").strip()
 
 
 def test_prepared(session):
-    """A domain that 'hypertrace domain' has prepared is recorded by its PID,
+    """A domain that 'hypertrace domain' has prepared is recorded by its name,
     whatever its emulator is, and becomes what it was."""
     session.define()
-    before = session.virsh("dumpxml", "guest")
+    before = session.virsh("dumpxml", NAME)
     shown = session.domain("--programs=8M")
     assert "trace_instance=boot_map@" in shown and "<shmem " in shown
-    assert session.virsh("dumpxml", "guest") == before
+    assert session.virsh("dumpxml", NAME) == before
     session.domain("--apply")
     assert "changed before" in subprocess.run(
-        ["./hypertrace", "domain", "--apply", "guest"], cwd=session.top,
+        ["./hypertrace", "domain", "--apply", NAME], cwd=session.top,
         env=session.env, text=True, stderr=subprocess.PIPE, check=False,
         **session.user).stderr
     start_domain(session)
-    pid = (session.top / "run/libvirt/qemu/run/guest.pid").read_text().strip()
     recorder = subprocess.Popen(
-        [stock.TOOL, "record", "-q", "-o", session.top / "rec", "--pid", pid,
-         "--kernel", session.top / "vmlinuz"], env=stock.ENV)
+        [stock.TOOL, "record", "-q", "-o", session.top / "rec",
+         "--domain", NAME, "--kernel", session.top / "vmlinuz"], env=stock.ENV)
     stock.wait_until(lambda: sum(p.stat().st_size for p in
                                  (session.top / "rec").glob("cpu*")) > 100000,
                      session.processes)
-    session.virsh("destroy", "guest")
+    session.virsh("destroy", NAME)
     assert recorder.wait(stock.DEADLINE) == 0
     assert {"initcall_start", "sched_switch"} <= {
         e["event"] for e in stock.reported(session.top / "rec")}
     session.domain("--remove")
-    assert session.virsh("dumpxml", "guest") == before
+    assert session.virsh("dumpxml", NAME) == before
     assert "not changed" in session.run(
-        "sh", "-c", "./hypertrace domain --remove guest 2>&1 || :")
+        "sh", "-c", f"./hypertrace domain --remove {NAME} 2>&1 || :")

@@ -59,7 +59,7 @@ _hypertrace() {
         return
         ;;
     --from|--to|--event|--where|--grep|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
-    --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--poll-us|\
+    --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--domain|--poll-us|\
     --max-size|--net|--for|--cpu-hz|--functions|--graph|--flight|--silence|--keep|\
     --wait|--name|--user|--max-memory|--max-disk|--connect|-c)
         return

@@ -164,6 +164,18 @@ def test_found_and_killed(tmp_path):
     assert events.count(b"\n") > 20
 
 
+def test_domain(tmp_path):
+    """'record --domain' refuses a name that two machines have, and none."""
+    name = f"d{os.getpid()}"
+    with Guest(tmp_path, name) as one, Guest(
+            tmp_path, f"guest={name},debug-threads=on") as two:
+        message = run("record", "--domain", name, status=1).stderr.decode()
+        assert {str(g.process.pid) for g in (one, two)} <= set(
+            re.findall(r"\d+", message)), message
+        message = run("record", "--domain", name + "x", status=1).stderr
+        assert b"no virtual machine" in message
+
+
 def test_restart(tmp_path):
     """A watch that is killed leaves no recorder, and the next one records each machine
     once.  A second watch of the same folder is refused."""

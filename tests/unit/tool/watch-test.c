@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "cli/command.h"
+#include "qemu/vm.h"
 #include "record/flight-dir.h"
 #include "watch/disk.h"
 #include "watch/recorder.h"
@@ -48,7 +49,7 @@ static void test_names(void)
 
     for (i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_auto(GStrv) args = g_strsplit(rows[i].args, " ", -1);
-        g_autofree char *name = ht_watch_vm_name(rows[i].program, args);
+        g_autofree char *name = ht_vm_name(rows[i].program, args);
 
         g_assert_cmpstr(name, ==, rows[i].name);
     }

@@ -17,6 +17,7 @@
 #include "model/patterns.h"
 #include "qemu/qmp-events.h"
 #include "qemu/redact.h"
+#include "qemu/vm.h"
 #include "hypertrace/recording.h"
 #include "record/flight-dir.h"
 #include "record/options.h"
@@ -36,7 +37,7 @@ static void usage(void)
 {
     printf(
 "usage: hypertrace record [OPTIONS] -- qemu-system-x86_64 ARGS...\n"
-"       hypertrace record [OPTIONS] --pid PID\n\n"
+"       hypertrace record [OPTIONS] --pid PID | --domain NAME\n\n"
 "Run a virtual machine and record what its kernel traces, from its first\n"
 "instant to its last, whatever becomes of it. Nothing is installed in the guest:\n"
 "words on the kernel's command line make it keep a ring of events in its memory,\n"
@@ -61,6 +62,8 @@ static void usage(void)
 "      --host          what the host does with the guest's vCPUs, too; for root\n"
 "  -p, --pid PID       record a running virtual machine: the process of QEMU,\n"
 "                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
+"      --domain NAME   the same for the virtual machine with this name, as\n"
+"                      libvirt calls its domains\n"
 "      --wait TIME     with --pid: end with status 3 if the guest's kernel or its\n"
 "                      events are not found after TIME, as 30s\n"
 "      --for TIME      stop after TIME, as 10s, and end the QEMU that was\n"
@@ -188,16 +191,32 @@ static bool check_options(HtRecord *r, int *status)
     return true;
 }
 
+static bool find_domain(HtRecord *r, const char *name, int *status)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_clear_pointer(&r->process, ht_process_free);
+    r->process = ht_vm_find(name, &error);
+    if (!r->process) {
+        *status = ht_error("--domain '%s': %s", name, error->message);
+        return false;
+    }
+    r->pid = r->process->pid;
+    return true;
+}
+
 static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
         BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE, WAIT, HOST,
+        DOMAIN,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
         { "output", required_argument, NULL, 'o' },
         { "pid", required_argument, NULL, 'p' },
+        { "domain", required_argument, NULL, DOMAIN },
         { "size", required_argument, NULL, 's' },
         { "poll-us", required_argument, NULL, POLL },
         { "max-size", required_argument, NULL, MAX_SIZE },
@@ -248,7 +267,13 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
                                          "process", optarg);
                 return false;
             }
+            g_clear_pointer(&r->process, ht_process_free);
             r->pid = n;
+            break;
+        case DOMAIN:
+            if (!find_domain(r, optarg, status)) {
+                return false;
+            }
             break;
         case POLL:
             if (!g_ascii_string_to_unsigned(optarg, 10, 1, POLL_US_MAX, &n,
@@ -366,8 +391,8 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
     if (r->pid ? optind < argc : optind == argc) {
         *status = ht_usage_error(r->pid ?
                                  "a command and --pid: give one of them" :
-                                 "give QEMU's command after '--', or "
-                                 "--pid PID");
+                                 "give QEMU's command after '--', "
+                                 "--pid PID, or --domain NAME");
         return false;
     }
     return true;

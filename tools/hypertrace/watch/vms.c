@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
-#include "qemu/qemu-opts.h"
+#include "qemu/vm.h"
 #include "watch/vms.h"
 
 /*
@@ -40,67 +40,6 @@ struct HtWatchVms {
     bool told;                  /* that root is needed */
 };
 
-/* Programs of virtual machines, and the option with the name */
-static const struct {
-    const char *pattern;
-    const char *option;
-} programs[] = {
-    { "qemu-system-*", "-name" },
-    { "qemu-kvm", "-name" },
-    { "kvm", "-name" },
-    { "cloud-hypervisor*", NULL },
-    { "crosvm", "--name" },
-    { "firecracker*", "--id" },
-    { "lkvm", "--name" },
-};
-
-static int find_program(const char *name)
-{
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(programs); i++) {
-        if (g_pattern_match_simple(programs[i].pattern, name)) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-/* Get the value of "-name VALUE" or "-name=VALUE", also with two hyphens. */
-static const char *option_value(const char *option, char **args)
-{
-    size_t len;
-
-    for (option += strspn(option, "-"), len = strlen(option); *args; args++) {
-        const char *arg = *args + strspn(*args, "-");
-
-        if (arg == *args || strncmp(arg, option, len)) {
-            continue;
-        }
-        if (arg[len] == '=') {
-            return arg + len + 1;
-        } else if (!arg[len] && args[1]) {
-            return args[1];
-        }
-    }
-    return NULL;
-}
-
-char *ht_watch_vm_name(const char *program, char **args)
-{
-    int i = find_program(program);
-    const char *value = i < 0 || !programs[i].option ? NULL :
-                        option_value(programs[i].option, args);
-    g_autoptr(HtOpts) opts = NULL;
-
-    if (value && !strcmp(programs[i].option, "-name")) {
-        opts = ht_opts_new();
-        value = ht_opts_parse(opts, value, "guest") ?
-                ht_opts_get(opts, "guest") : NULL;
-    }
-    return value && *value ? g_strdup(value) : NULL;
-}
-
 void ht_watch_vm_free(HtWatchVm *vm)
 {
     if (vm) {
@@ -108,41 +47,6 @@ void ht_watch_vm_free(HtWatchVm *vm)
         g_free(vm->name);
         g_free(vm);
     }
-}
-
-/*
- * Get the name of the program's file; of another user's process, for which this
- * is not allowed, its own word. Return: NULL for a kernel thread
- */
-static char *program_of(const HtProcess *p)
-{
-    char path[PATH_MAX];
-    ssize_t n = readlinkat(p->dir, "exe", path, sizeof(path) - 1);
-
-    if (n > 0) {
-        path[n] = 0;
-        /* An upgrade has replaced the file of a process that runs. */
-        if (g_str_has_suffix(path, " (deleted)")) {
-            path[n - strlen(" (deleted)")] = 0;
-        }
-        return g_path_get_basename(path);
-    }
-    if (errno == EACCES || errno == EPERM) {
-        g_autofree char **args = ht_process_args(p, NULL);
-
-        return args && args[0] && *args[0] ? g_path_get_basename(args[0]) :
-               NULL;
-    }
-    return NULL;
-}
-
-/* crosvm and others have more processes: only the first one is a machine. */
-static bool parent_is_vm(const HtProcessOwner *owner)
-{
-    g_autoptr(HtProcess) parent = ht_process_new(owner->parent, NULL);
-    g_autofree char *program = parent ? program_of(parent) : NULL;
-
-    return program && find_program(program) >= 0;
 }
 
 static void tell_root(HtWatchVms *v, const HtWatchVm *vm)
@@ -183,19 +87,20 @@ static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
     g_autoptr(HtWatchVm) vm = g_new0(HtWatchVm, 1);
 
     vm->process = ht_process_new(pid, NULL);
-    program = vm->process ? program_of(vm->process) : NULL;
-    if (!program || find_program(program) < 0 ||
+    program = vm->process ? ht_vm_program(vm->process) : NULL;
+    if (!program ||
         !ht_process_owner(vm->process, &vm->owner) ||
         !ht_watch_settings_has_user(v->settings, vm->owner.uid)) {
         return NULL;
     }
-    again = program_of(vm->process);
+    again = ht_vm_program(vm->process);
     args = ht_process_args(vm->process, NULL);
-    name = args ? ht_watch_vm_name(program, args) : NULL;
+    name = args ? ht_vm_name(program, args) : NULL;
     vm->name = safe_name(program, pid, name);
     vm->rule = ht_watch_settings_match(v->settings, name ? name : vm->name,
                                        vm->owner.uid);
-    if (!vm->rule || g_strcmp0(program, again) || parent_is_vm(&vm->owner) ||
+    if (!vm->rule || g_strcmp0(program, again) ||
+        ht_vm_is_part(&vm->owner) ||
         !ht_process_is_owner(vm->process, &vm->owner)) {
         return NULL;
     }

@@ -57,14 +57,4 @@ GPtrArray *ht_watch_vms_scan(HtWatchVms *v);
  */
 void ht_watch_vms_again(HtWatchVms *v, pid_t pid);
 
-/**
- * ht_watch_vm_name() - get the name of a virtual machine
- * @program: name of its program
- * @args: its arguments; NULL after the last
- *
- * Return: newly allocated; NULL if the program is no known one, or if the
- * arguments have no name
- */
-char *ht_watch_vm_name(const char *program, char **args);
-
 #endif

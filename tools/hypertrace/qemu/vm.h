@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: which processes are virtual machines, and their names
+ *
+ * A virtual machine is a process of a known program. Its user chooses its
+ * arguments: they are read within limits, and a name is not trusted.
+ */
+#ifndef HYPERTRACE_VM_H
+#define HYPERTRACE_VM_H
+
+#include "memory/process.h"
+
+/**
+ * ht_vm_name() - get the name of a virtual machine
+ * @program: name of its program
+ * @args: its arguments; NULL after the last
+ *
+ * Return: newly allocated; NULL if the program is no known one, or if the
+ * arguments have no name
+ */
+char *ht_vm_name(const char *program, char **args);
+
+/**
+ * ht_vm_program() - get the program of a process that is a virtual machine
+ * @p: the process
+ *
+ * Return: newly allocated; NULL if the process does not run a known program
+ */
+char *ht_vm_program(const HtProcess *p);
+
+/**
+ * ht_vm_is_part() - check whether a process is a part of a virtual machine
+ * @owner: from ht_process_owner()
+ *
+ * crosvm and others have several processes: the first one is the machine, and
+ * is the parent of the others.
+ */
+bool ht_vm_is_part(const HtProcessOwner *owner);
+
+/**
+ * ht_vm_find() - find the process of a virtual machine by its name
+ * @name: the name, as libvirt gives a domain's to QEMU
+ * @error: set on failure
+ *
+ * Return: for ht_process_free(); NULL if no machine has the name, or several
+ */
+HtProcess *ht_vm_find(const char *name, GError **error);
+
+#endif
