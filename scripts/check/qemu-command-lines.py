@@ -318,6 +318,7 @@ def adapt(argv, tmp, arch):
             v = re.sub(r"\b(?:pc-)?(q35|i440fx|virt)-(8|9|1\d)\.\d\b",
                        lambda m: m[1].replace("i440fx", "pc"), v)
             v = re.sub(r",pflash\d=[^,]*", "", v)
+            v = re.sub(r"\+pve\d+", "", v)     # versions of Proxmox
         v = re.sub(r"(mem-path\"?[:=]\"?)[^\",]+",
                    lambda m: m[1] + str(tmp / "memory"), v)
         v = re.sub(r",\"(host-nodes|policy|prealloc|prealloc-context)\":"
@@ -487,7 +488,10 @@ def main():
         make_files(tmp)
         for qemu in args.qemu:
             same = unusable = 0
-            for name, arch, argv in lines:
+            for n, (name, arch, argv) in enumerate(lines):
+                if args.verbose:
+                    print(f"line {n + 1} of {len(lines)}", file=sys.stderr,
+                          flush=True)
                 program = qemu if arch == "x86_64" else \
                     qemu.replace("x86_64", arch)
                 if not shutil.which(program):
