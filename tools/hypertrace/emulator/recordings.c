@@ -6,11 +6,11 @@
  * recording is locked by its recorder.
  */
 #include "hypertrace/base.h"
-#include <dirent.h>
 #include <glib/gstdio.h>
 #include <sys/file.h>
 
 #include "cli/escape.h"
+#include "cli/folder.h"
 #include "emulator/recordings.h"
 
 typedef struct Recording {
@@ -35,37 +35,6 @@ static int by_age(const void *a, const void *b)
     return (x->changed > y->changed) - (x->changed < y->changed);
 }
 
-static int open_folder(int at, const char *name)
-{
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static bool is_dots(const char *name)
-{
-    return !strcmp(name, ".") || !strcmp(name, "..");
-}
-
-/*
- * Call @each for each entry of the folder @fd. Return: false if a call returned
- * false, or if the folder cannot be read
- */
-static bool for_each(int fd, bool (*each)(int fd, const char *name, void *),
-                     void *opaque)
-{
-    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-    struct dirent *e;
-    bool ok = dir;
-
-    while (dir && (e = readdir(dir))) {
-        ok = (is_dots(e->d_name) || each(fd, e->d_name, opaque)) && ok;
-    }
-    if (dir) {
-        closedir(dir);
-    }
-    return ok;
-}
-
 /*
  * Add the size of a file. Returns false for a subfolder: recordings have none,
  * so the folder must not be removed as one.
@@ -84,12 +53,12 @@ static bool add_size(int fd, const char *name, void *opaque)
 /* Append a folder to the list @opaque if it is a recording: it has "info". */
 static bool add_recording(int fd, const char *name, void *opaque)
 {
-    int sub = open_folder(fd, name);
+    int sub = ht_folder_open(fd, name);
     struct stat st;
     Recording r = { 0 };
 
     if (sub >= 0 && !fstatat(sub, "info", &st, AT_SYMLINK_NOFOLLOW) &&
-        for_each(sub, add_size, &r.bytes)) {
+        ht_folder_each(sub, NULL, add_size, &r.bytes)) {
         r.name = g_strdup(name);
         r.changed = st.st_mtim.tv_sec * INT64_C(1000000000) +
                     st.st_mtim.tv_nsec;
@@ -101,17 +70,11 @@ static bool add_recording(int fd, const char *name, void *opaque)
     return true;
 }
 
-static bool remove_file(int fd, const char *name, void *opaque)
-{
-    return !unlinkat(fd, name, 0);
-}
-
 static bool remove_recording(int fd, const char *name)
 {
-    int sub = open_folder(fd, name);
+    int sub = ht_folder_open(fd, name);
     bool ok = sub >= 0 && !flock(sub, LOCK_EX | LOCK_NB) &&
-              for_each(sub, remove_file, NULL) &&
-              !unlinkat(fd, name, AT_REMOVEDIR);
+              ht_folder_remove(fd, name, NULL);
 
     if (sub >= 0) {
         close(sub);
@@ -125,7 +88,7 @@ static void remove_old(int fd, uint64_t keep, uint64_t bytes)
     uint64_t count, sum = 0;
     guint i;
 
-    for_each(fd, add_recording, all);
+    ht_folder_each(fd, NULL, add_recording, all);
     g_ptr_array_sort(all, by_age);
     count = all->len;
     for (i = 0; i < all->len; i++) {
@@ -168,7 +131,7 @@ static char *make_folder(int fd, const char *guest, int *lock)
         }
         name = g_strdup_printf("%s-%u", base, i);
     }
-    *lock = open_folder(fd, name);
+    *lock = ht_folder_open(fd, name);
     if (*lock >= 0) {
         flock(*lock, LOCK_EX | LOCK_NB);
     }

@@ -5,9 +5,9 @@
  * A recording is written under a hidden name and renamed when it is complete.
  */
 #include "hypertrace/base.h"
-#include <dirent.h>
 #include <sys/file.h>
 
+#include "cli/folder.h"
 #include "record/flight-dir.h"
 
 /* Name of a recording until it is complete */
@@ -36,26 +36,7 @@ bool ht_flight_dir_is_file(const char *name)
 
 bool ht_flight_dir_remove(int dir, const char *name)
 {
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-                    O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *e;
-
-    if (!d) {
-        bool gone = errno == ENOENT;
-
-        if (fd >= 0) {
-            close(fd);
-        }
-        return gone;
-    }
-    while ((e = readdir(d))) {
-        if (ht_flight_dir_is_file(e->d_name)) {
-            unlinkat(dirfd(d), e->d_name, 0);
-        }
-    }
-    closedir(d);
-    return !unlinkat(dir, name, AT_REMOVEDIR) || errno == ENOENT;
+    return ht_folder_remove(dir, name, ht_flight_dir_is_file);
 }
 
 uint64_t ht_flight_dir_number(const char *name)
@@ -80,30 +61,25 @@ static gint by_number(gconstpointer a, gconstpointer b)
     return x < y ? -1 : x > y;
 }
 
+static bool add_name(int fd, const char *name, void *opaque)
+{
+    if (ht_flight_dir_number(name)) {
+        g_ptr_array_add(opaque, g_strdup(name));
+    }
+    return true;
+}
+
 /* Get the names of all recordings, the oldest first; NULL on failure. */
 static GPtrArray *list(const HtFlightDir *d, GError **error)
 {
-    int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    GPtrArray *names;
-    struct dirent *e;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
 
-    if (!dir) {
+    if (!ht_folder_each(d->fd, NULL, add_name, names)) {
         fail(error, "read", d->path);
-        if (fd >= 0) {
-            close(fd);
-        }
         return NULL;
     }
-    names = g_ptr_array_new_with_free_func(g_free);
-    while ((e = readdir(dir))) {
-        if (ht_flight_dir_number(e->d_name)) {
-            g_ptr_array_add(names, g_strdup(e->d_name));
-        }
-    }
-    closedir(dir);
     g_ptr_array_sort(names, by_number);
-    return names;
+    return g_steal_pointer(&names);
 }
 
 /*
@@ -191,8 +167,7 @@ HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error)
         fail(error, "make", path);
         return NULL;
     }
-    return ht_rec_writer_new_fd(openat(d->fd, HIDDEN, O_RDONLY | O_DIRECTORY |
-                                       O_NOFOLLOW | O_CLOEXEC), path, error);
+    return ht_rec_writer_new_fd(ht_folder_open(d->fd, HIDDEN), path, error);
 }
 
 char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,

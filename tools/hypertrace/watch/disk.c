@@ -7,13 +7,13 @@
  * the names of a recording's files are removed.
  */
 #include "hypertrace/base.h"
-#include <dirent.h>
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/folder.h"
 #include "record/flight-dir.h"
 #include "watch/disk.h"
 
@@ -60,11 +60,6 @@ static bool fail(GError **error, const char *what, const char *path)
     return false;
 }
 
-static int open_folder(int at, const char *name)
-{
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 int ht_watch_disk_open(const char *path, GError **error)
 {
     struct stat st;
@@ -98,7 +93,7 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
                             g_strdup(user->pw_name) :
                             g_strdup_printf("%u", (unsigned)uid);
     bool made = !mkdirat(dir, name, 0700);
-    int fd = open_folder(dir, name);
+    int fd = ht_folder_open(dir, name);
     struct stat st;
     bool ok = fd >= 0 && !fstat(fd, &st);
 
@@ -119,31 +114,6 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
     return ok ? g_steal_pointer(&name) : NULL;
 }
 
-/*
- * Call @each for each entry of a folder, and subtract their number from @left,
- * which is 0 if there are too many.
- */
-static void for_each(int fd, unsigned *left,
-                     void (*each)(int fd, const char *name, void *),
-                     void *opaque)
-{
-    int copy = open_folder(fd, ".");
-    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
-    struct dirent *e;
-
-    while (d && *left && (e = readdir(d))) {
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) {
-            --*left;
-            each(fd, e->d_name, opaque);
-        }
-    }
-    if (d) {
-        closedir(d);
-    } else if (copy >= 0) {
-        close(copy);
-    }
-}
-
 /* A walk through the folder of a user */
 typedef struct Walk {
     GPtrArray *all;             /* Recording */
@@ -157,7 +127,7 @@ typedef struct Walk {
  * Add the size of a recording's file. A file of another user, or one with
  * another name elsewhere, would not be freed by its removal.
  */
-static void add_size(int fd, const char *name, void *opaque)
+static bool add_size(int fd, const char *name, void *opaque)
 {
     Walk *w = opaque;
     struct stat st;
@@ -167,13 +137,14 @@ static void add_size(int fd, const char *name, void *opaque)
         st.st_uid == w->uid && st.st_nlink == 1) {
         w->bytes += (uint64_t)st.st_blocks * 512;
     }
+    return true;
 }
 
-static void add_recording(int fd, const char *name, void *opaque)
+static bool add_recording(int fd, const char *name, void *opaque)
 {
     Walk *w = opaque;
     int64_t now = g_get_real_time() / G_USEC_PER_SEC;
-    int sub = ht_flight_dir_number(name) ? open_folder(fd, name) : -1;
+    int sub = ht_flight_dir_number(name) ? ht_folder_open(fd, name) : -1;
     struct stat st;
 
     if (sub >= 0 && !fstat(sub, &st)) {
@@ -181,7 +152,7 @@ static void add_recording(int fd, const char *name, void *opaque)
         Recording *r = g_new0(Recording, 1);
 
         files.bytes = 0;
-        for_each(sub, w->left, add_size, &files);
+        ht_folder_each(sub, w->left, add_size, &files);
         r->vm = g_strdup(w->prefix);
         r->name = g_strdup(name);
         r->number = ht_flight_dir_number(name);
@@ -192,6 +163,7 @@ static void add_recording(int fd, const char *name, void *opaque)
     if (sub >= 0) {
         close(sub);
     }
+    return true;
 }
 
 static int by_number(const void *a, const void *b)
@@ -215,21 +187,21 @@ static int by_time(const void *a, const void *b)
  * Add the recordings of a virtual machine. The host's clock may have been set
  * back: a recording is never older than one with a smaller number.
  */
-static void add_vm(int fd, const char *name, void *opaque)
+static bool add_vm(int fd, const char *name, void *opaque)
 {
     const Walk *w = opaque;
     g_autofree char *path = g_build_filename(w->prefix, name, NULL);
     g_autoptr(GPtrArray) own = g_ptr_array_new();
     Walk of_vm = *w;
-    int sub = *name == '.' ? -1 : open_folder(fd, name);
+    int sub = *name == '.' ? -1 : ht_folder_open(fd, name);
     unsigned i;
 
     if (sub < 0) {
-        return;
+        return true;
     }
     of_vm.all = own;
     of_vm.prefix = path;
-    for_each(sub, w->left, add_recording, &of_vm);
+    ht_folder_each(sub, w->left, add_recording, &of_vm);
     close(sub);
     g_ptr_array_sort(own, by_number);
     for (i = 0; i < own->len; i++) {
@@ -241,6 +213,7 @@ static void add_vm(int fd, const char *name, void *opaque)
         r->newest = i + 1 == own->len;
         g_ptr_array_add(w->all, r);
     }
+    return true;
 }
 
 static void free_user(void *opaque)
@@ -262,9 +235,9 @@ static bool is_new_crowd(const char *user)
     return g_hash_table_add(told, g_strdup(user));
 }
 
-static void add_user(int fd, const char *name, void *opaque)
+static bool add_user(int fd, const char *name, void *opaque)
 {
-    int sub = *name == '.' ? -1 : open_folder(fd, name);
+    int sub = *name == '.' ? -1 : ht_folder_open(fd, name);
     unsigned left = ENTRIES_MAX, i;
     Walk w = { .prefix = name, .left = &left };
     struct stat st;
@@ -274,13 +247,13 @@ static void add_user(int fd, const char *name, void *opaque)
         if (sub >= 0) {
             close(sub);
         }
-        return;
+        return true;
     }
     u = g_new0(User, 1);
     u->all = g_ptr_array_new_with_free_func(free_recording);
     w.all = u->all;
     w.uid = st.st_uid;
-    for_each(sub, &left, add_vm, &w);
+    ht_folder_each(sub, &left, add_vm, &w);
     close(sub);
     if (!left) {
         if (is_new_crowd(name)) {
@@ -289,13 +262,14 @@ static void add_user(int fd, const char *name, void *opaque)
                      ENTRIES_MAX - 1);
         }
         free_user(u);
-        return;
+        return true;
     }
     g_ptr_array_sort(u->all, by_time);
     for (i = 0; i < u->all->len; i++) {
         u->sum += ((Recording *)u->all->pdata[i])->bytes;
     }
     g_ptr_array_add(opaque, u);
+    return true;
 }
 
 static uint64_t available(int dir)
@@ -315,8 +289,8 @@ static void remove_recording(int dir, const Recording *r, const char *why)
 {
     g_auto(GStrv) parts = g_strsplit(r->vm, "/", 2);
     g_autoptr(GString) text = g_string_new(NULL);
-    int user = open_folder(dir, parts[0]);
-    int vm = user >= 0 ? open_folder(user, parts[1]) : -1;
+    int user = ht_folder_open(dir, parts[0]);
+    int vm = user >= 0 ? ht_folder_open(user, parts[1]) : -1;
     bool ok = false;
 
     if (vm >= 0) {
@@ -372,7 +346,7 @@ uint64_t ht_watch_disk_trim(int dir, uint64_t max, uint64_t reserve)
     uint64_t sum = 0, room = max > reserve ? max - reserve : 0;
     unsigned left = USERS_MAX, i;
 
-    for_each(dir, &left, add_user, users);
+    ht_folder_each(dir, &left, add_user, users);
     for (i = 0; i < users->len; i++) {
         sum += ((User *)users->pdata[i])->sum;
     }

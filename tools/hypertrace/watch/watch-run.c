@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "cli/command.h"
+#include "cli/folder.h"
 #include "watch/disk.h"
 #include "watch/recorder.h"
 #include "watch/watch.h"
@@ -204,8 +205,7 @@ static void remove_folder(const Watch *w, const HtWatchRecorder *r)
 {
     g_autofree char *user = g_path_get_dirname(r->where);
     g_autofree char *vm = g_path_get_basename(r->where);
-    int fd = openat(w->dir, user, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-                    O_CLOEXEC);
+    int fd = ht_folder_open(w->dir, user);
 
     if (fd >= 0) {
         unlinkat(fd, vm, AT_REMOVEDIR);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: folders that other users may change meanwhile
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/folder.h"
+
+int ht_folder_open(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque)
+{
+    int copy = ht_folder_open(fd, "."), code = 0;
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+    struct dirent *e;
+    bool ok = dir;
+
+    if (!dir) {
+        code = errno;
+        if (copy >= 0) {
+            close(copy);
+        }
+    }
+    while (dir && (!left || *left) && (e = readdir(dir))) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) {
+            continue;
+        }
+        if (left) {
+            --*left;
+        }
+        if (!each(fd, e->d_name, opaque)) {
+            code = errno;
+            ok = false;
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    errno = code;
+    return ok;
+}
+
+typedef bool (*IsOurs)(const char *name);
+
+static bool remove_file(int fd, const char *name, void *opaque)
+{
+    IsOurs is_ours = *(IsOurs *)opaque;
+
+    return (is_ours && !is_ours(name)) || !unlinkat(fd, name, 0);
+}
+
+bool ht_folder_remove(int at, const char *name,
+                      bool (*is_ours)(const char *name))
+{
+    int fd = ht_folder_open(at, name);
+
+    if (fd < 0) {
+        return errno == ENOENT;
+    }
+    ht_folder_each(fd, NULL, remove_file, &is_ours);
+    close(fd);
+    return !unlinkat(at, name, AT_REMOVEDIR) || errno == ENOENT;
+}
