@@ -36,8 +36,8 @@ int ht_folder_open(int at, const char *name);
  * @each: the function
  * @opaque: passed to it
  *
- * Return: false if a call failed, or if the folder cannot be read; errno is then
- * that of the failure
+ * Return: false if a call failed, or if the folder cannot be read; errno is
+ * then that of the failure
  */
 bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque);
 
