@@ -4,7 +4,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
-#include "memory-directory.h"
+#include "hypertrace/memory-directory.h"
 
 /* All words in the memory are little-endian. */
 typedef struct Stream {
@@ -20,6 +20,7 @@ typedef struct Head {
     uint64_t discarded;         /* events that no trace reports so far */
     uint64_t clocks;            /* number of the newest; 0: none */
     HtTimeSegment clock[2];     /* number n is clock[n % 2] */
+    uint64_t wall_offset;       /* CLOCK_REALTIME - CLOCK_MONOTONIC in ns */
     Stream streams[HT_STREAMS_MAX];
 } Head;
 
@@ -61,6 +62,8 @@ void ht_directory_clear(HtDirectory *d)
     d->class_bytes = 0;
     d->clocks = 0;
     memset(&d->clock, 0, sizeof(d->clock));
+    head(d)->wall_offset = ht_le64(g_get_real_time() * INT64_C(1000) -
+                                   g_get_monotonic_time() * INT64_C(1000));
     publish(&head(d)->class_bytes, 0);
     publish(&head(d)->discarded, 0);
     publish(&head(d)->clocks, 0);
@@ -95,11 +98,9 @@ void ht_directory_set_stream(HtDirectory *d, const HtStreamInfo *info,
     publish(&s->instance, info->instance);
 }
 
-void ht_directory_set_clock(HtDirectory *d, const HtTimeMap *map)
+void ht_directory_set_clock(HtDirectory *d, const HtTimeSegment *s)
 {
-    const HtTimeSegment *s = map->count ? &map->seg[map->count - 1] : NULL;
-
-    if (!s || memcmp(s, &d->clock, sizeof(*s)) == 0) {
+    if (memcmp(s, &d->clock, sizeof(*s)) == 0) {
         return;
     }
     d->clock = *s;
@@ -116,6 +117,11 @@ void ht_directory_set_discarded(HtDirectory *d, uint64_t count)
 uint64_t ht_directory_discarded(const HtDirectory *d)
 {
     return load(&head(d)->discarded);
+}
+
+int64_t ht_directory_wall_offset(const HtDirectory *d)
+{
+    return (int64_t)ht_le64(head(d)->wall_offset);
 }
 
 GByteArray *ht_directory_classes(HtDirectory *d)

@@ -9,9 +9,10 @@
 #include "hypertrace/atomic.h"
 #include "hypertrace/control.h"
 #include "hypertrace/memory.h"
+#include "hypertrace/memory-directory.h"
+#include "hypertrace/memory-layout.h"
 #include "hypertrace/streams.h"
 #include "hypertrace/thread.h"
-#include "memory-directory.h"
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -109,28 +110,16 @@ static bool power_of_two(uint64_t v, uint64_t min, uint64_t max)
     return v >= min && v <= max && (v & (v - 1)) == 0;
 }
 
-static uint64_t directory_offset(const struct ht_caps *c)
-{
-    return c->mailbox_offset + 2 * HT_MAILBOX_SIZE;
-}
-
 /*
  * Compute where everything is.  Returns the number of streams that fit, 0 if
  * the geometry is not valid; caps->streams may be less.
  */
 static uint32_t layout(struct ht_caps *c, uint64_t size)
 {
-    uint64_t room, streams;
-
     if (!power_of_two(size, HT_MEMORY_SIZE_MIN, HT_MEMORY_SIZE_MAX) ||
-        !power_of_two(c->packet_size, HT_PACKET_SIZE_MIN,
-                      HT_PACKET_SIZE_MAX) ||
-        !power_of_two(c->packets, HT_PACKETS_MIN, HT_PACKETS_MAX) ||
-        c->mode > HT_MODE_OVERWRITE) {
+        c->mode > HT_MODE_OVERWRITE || !ht_layout(c)) {
         return 0;
     }
-    c->magic = HT_MAGIC;
-    c->version = HT_VERSION;
     c->channel = HT_CHANNEL_MEMORY;
     c->batch = 1;
     c->flush_ms = HT_MEMORY_IDLE_NS / 1000000;
@@ -138,16 +127,7 @@ static uint32_t layout(struct ht_caps *c, uint64_t size)
     c->max_message = HT_MESSAGE_MAX;
     c->doorbell_offset = 0;
     c->doorbell_stride = 0;
-    c->enable_offset = HT_MAP_ALIGN;
-    c->mailbox_offset = c->enable_offset + HT_ENABLE_SIZE;
-    c->mailbox_size = HT_MAILBOX_SIZE;
-    c->ring_offset = directory_offset(c) + HT_DIRECTORY_SIZE;
-    c->ring_stride = HT_ROUND_UP(HT_PACKETS_OFFSET +
-                                 (uint64_t)c->packet_size * c->packets,
-                                 HT_MAP_ALIGN);
-    room = size - c->ring_offset;
-    streams = room / c->ring_stride;
-    return MIN(streams, HT_STREAMS_MAX);
+    return MIN((size - c->ring_offset) / c->ring_stride, HT_STREAMS_MAX);
 }
 
 /* Files -------------------------------------------------------------------- */
@@ -469,7 +449,7 @@ static bool prepare(HtMemory *m, GError **error)
         }
     }
     m->request = g_malloc(HT_MAILBOX_SIZE);
-    m->directory.base = m->base + directory_offset(&m->caps);
+    m->directory.base = m->base + ht_layout_directory(&m->caps);
     m->beat = ht_le64(ht_atomic_read(&m->page->beat));
     m->beat_ns = ht_now_ns() - BEAT_NS;
     m->server = new_server(m, host_hz());
@@ -630,34 +610,37 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
     return m;
 }
 
-/* Check @c, a private copy: the guest may write the original in page 0 */
-static bool caps_valid(const struct ht_caps *c, uint64_t size)
+/*
+ * Check @c, a private copy: the guest may write the original in page 0.
+ * Returns: NULL, or the reason why this host cannot serve the memory
+ */
+static const char *check_caps(const struct ht_caps *c, uint64_t size)
 {
+    const char *why = ht_layout_check(c, size);
     struct ht_caps want = *c;
-    uint32_t most = layout(&want, size);
 
-    return c->streams >= 1 && c->streams <= most &&
-           c->counter == COUNTER && c->max_gap >= 1 &&
-           c->max_gap <= (HT_CLOCK_MASK + 1) / 2 &&
-           memcmp(c, &want, sizeof(want)) == 0;
+    if (!why && (!layout(&want, size) || memcmp(c, &want, sizeof(want)) ||
+                 c->counter != COUNTER || c->max_gap < 1 ||
+                 c->max_gap > (HT_CLOCK_MASK + 1) / 2)) {
+        why = "page 0 of the memory is not that of a recorder";
+    }
+    return why;
 }
 
 HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error)
 {
     HtMemory *m = map(fd, cfg, error);
     struct ht_caps le;
+    const char *why;
 
     if (!m) {
         return NULL;
     }
     memcpy(&le, &m->page->caps, sizeof(le));
     ht_caps_swap(&m->caps, &le);
-    if (!caps_valid(&m->caps, m->size)) {
-        set_error(error, m->caps.magic != HT_MAGIC ?
-                  "the memory was not made by hypertrace" :
-                  m->caps.version != HT_VERSION ?
-                  "the memory is of another version of hypertrace" :
-                  "page 0 of the memory contradicts itself");
+    why = check_caps(&m->caps, m->size);
+    if (why) {
+        set_error(error, "%s", why);
         ht_memory_free(m);
         return NULL;
     }
@@ -691,7 +674,9 @@ static bool serve_mailbox(HtMemory *m)
         replied = ht_server_exchange(m->server, m->request, bytes);
         memcpy(box + HT_MAILBOX_SIZE, m->request, replied);
         ht_server_time(m->server, &map);
-        ht_directory_set_clock(&m->directory, &map);
+        if (map.count) {
+            ht_directory_set_clock(&m->directory, &map.seg[map.count - 1]);
+        }
     }
     m->done = go;
     /* Pairs with the guest's load-acquire of done before it reads the reply. */

@@ -16,7 +16,9 @@ static void class_added(void *opaque, HtClass *c)
     HypertraceDevice *dev = opaque;
 
     ht_dispatch_wake(dev->dispatch);
-    ht_recover_classes(dev);
+    if (dev->directory.base) {
+        ht_directory_add_class(&dev->directory, c);
+    }
     ht_device_enable_watch(dev);
 }
 

@@ -20,12 +20,11 @@
 #include "channel.h"
 #include "clock.h"
 #include "enable-page.h"
-#include "migration.h"
-#include "recover.h"
 #include "registry.h"
 #include "sink.h"
 #include "worker.h"
 #include "hypertrace/control.h"
+#include "hypertrace/memory-directory.h"
 
 #define TYPE_HYPERTRACE_DEVICE "hypertrace-device"
 
@@ -35,6 +34,7 @@
 #define HT_BACKLOG_AUTO UINT64_MAX
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
 
+typedef struct HtMigration HtMigration;
 typedef struct HtVirtio HtVirtio;
 
 /* Limits how often a guest can make the host log: see ht_guest_log() */
@@ -83,13 +83,13 @@ struct HypertraceDevice {
     HtControl messages;
     VMChangeStateEntry *vmstate;
     HtMigration *migration;
-    HtRecover recover;          /* its file is a property */
 
     /* rings: hypercall, shm */
     MemoryRegion regs;
     MemoryRegion ram;           /* unused with memdev */
     MemoryRegion *ring_mr;
     uint8_t *ring_ram;
+    HtDirectory directory;      /* base: NULL without stream RAM */
 
     HtVirtio *virtio;           /* channel-virtio.c */
 
@@ -109,6 +109,16 @@ struct HypertraceDevice {
  */
 bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp);
 void hypertrace_device_unprepare(HypertraceDevice *dev);
+/**
+ * ht_device_describe: write page 0 and the directory into the stream RAM
+ * @dev: the device, with its caps and classes
+ *
+ * The guest may overwrite both.  Only `hypertrace recover` reads them, after
+ * QEMU has ended.
+ *
+ * Context: BQL; the worker opens no stream
+ */
+void ht_device_describe(HypertraceDevice *dev);
 /* ht_check_unread: test a value of the property "unread".  Context: BQL */
 bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp);
 
@@ -123,6 +133,15 @@ void ht_device_streams_init(HypertraceDevice *dev);
 void ht_control_init(HypertraceDevice *dev);
 /* Close all streams, as HT_MSG_TAKEOVER */
 void ht_control_takeover(HypertraceDevice *dev);
+
+/* migration.c: migration, savevm and loadvm.  Context: BQL */
+extern const VMStateDescription ht_vmstate_state;
+void ht_migration_realize(HypertraceDevice *dev);
+void ht_migration_unrealize(HypertraceDevice *dev);
+/* Queues are reset: resume loaded streams, and consume their content */
+void ht_migration_reset(HypertraceDevice *dev);
+/* The VM runs: resume loaded streams */
+void ht_migration_vm_start(HypertraceDevice *dev);
 
 /* regs.c: BAR0 */
 extern const MemoryRegionOps ht_regs_ops;

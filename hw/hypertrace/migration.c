@@ -176,7 +176,7 @@ static int state_post_load(void *opaque, int version_id)
     ht_streams_load_flush(&dev->streams, m->flush_wanted);
     state_free(m);
     ht_dispatch_wake(dev->dispatch);
-    ht_recover_classes(dev);
+    ht_device_describe(dev);
     m->loaded = true;
     return 0;
 }

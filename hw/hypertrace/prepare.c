@@ -9,6 +9,7 @@
 #include "hw/boards.h"
 #include "system/runstate.h"
 #include "system/system.h"
+#include "hypertrace/memory-layout.h"
 #include "device.h"
 
 #define RING_RAM_MAX (1 * GiB)
@@ -22,7 +23,7 @@ QEMU_BUILD_BUG_ON(HT_CLASSES_MAX >= HT_ENABLE_SIZE);
 #define BACKLOG_MAX (16 * GiB)
 
 #define CLASS_BYTES_MIN (4 * KiB)
-#define CLASS_BYTES_MAX (16 * MiB)
+#define CLASS_BYTES_MAX HT_DIRECTORY_CLASSES
 
 static const HtChannelOps *const channels[] = {
     [HT_CHANNEL_HYPERCALL] = &ht_channel_hypercall,
@@ -43,32 +44,17 @@ static bool check_range(const char *name, uint64_t value, uint64_t min,
     return true;
 }
 
-/*
- * Rings, enable page and mailbox are aligned, so that a page of any size holds
- * nothing else.
- */
-QEMU_BUILD_BUG_ON(HT_ENABLE_SIZE % HT_MAP_ALIGN);
-
-static uint64_t ring_stride(HypertraceDevice *dev)
+/* The ranges of the properties have been checked. */
+static uint64_t ring_ram_size(const HypertraceDevice *dev)
 {
-    return ROUND_UP(HT_PACKETS_OFFSET +
-                    (uint64_t)dev->conf.packets * dev->conf.packet_size,
-                    HT_MAP_ALIGN);
-}
+    struct ht_caps c = {
+        .streams = dev->conf.streams,
+        .packet_size = dev->conf.packet_size,
+        .packets = dev->conf.packets,
+    };
 
-static uint64_t enable_offset(HypertraceDevice *dev)
-{
-    return dev->conf.streams * ring_stride(dev);
-}
-
-static uint64_t mailbox_offset(HypertraceDevice *dev)
-{
-    return enable_offset(dev) + HT_ENABLE_SIZE;
-}
-
-static uint64_t ring_ram_size(HypertraceDevice *dev)
-{
-    return pow2ceil(mailbox_offset(dev) + HT_MAILBOX_SIZE);
+    ht_layout(&c);
+    return pow2ceil(ht_layout_size(&c));
 }
 
 bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp)
@@ -159,7 +145,7 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
                        " channel=shm: a virtio buffer cannot be taken back");
             return false;
         }
-        return ht_recover_check(dev, errp);
+        return true;
     }
     if (ring_ram_size(dev) > RING_RAM_MAX) {
         error_setg(errp, "streams x packets x packet-size need %" PRIu64
@@ -183,7 +169,7 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
             return false;
         }
     }
-    return ht_recover_check(dev, errp);
+    return true;
 }
 
 /* Context: any thread */
@@ -218,11 +204,9 @@ static void fill_caps(HypertraceDevice *dev)
         .counter = dev->clock.counter,
     };
     if (dev->channel->uses_ring) {
-        dev->caps.ring_stride = ring_stride(dev);
+        ht_layout(&dev->caps);
         dev->caps.doorbell_offset = HT_REGS_DOORBELL;
         dev->caps.doorbell_stride = dev->channel->arms ? 0 : HT_MAP_ALIGN;
-        dev->caps.mailbox_offset = mailbox_offset(dev);
-        dev->caps.enable_offset = enable_offset(dev);
     }
 }
 
@@ -249,12 +233,32 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
     }
     dev->ring_ram = memory_region_get_ram_ptr(dev->ring_mr);
     for (i = 0; i < dev->conf.streams; i++) {
-        uint8_t *ring = dev->ring_ram + i * ring_stride(dev);
+        uint8_t *ring = dev->ring_ram + dev->caps.ring_offset +
+                        i * dev->caps.ring_stride;
 
         ht_stream_set_ring(&dev->streams.stream[i],
                            (struct ht_ring_control *)ring);
     }
     return true;
+}
+
+void ht_device_describe(HypertraceDevice *dev)
+{
+    const HtClassTable *classes = dev->trace->classes;
+    struct ht_caps caps;
+    uint32_t id;
+
+    if (!dev->ring_mr) {
+        return;
+    }
+    ht_caps_swap(&caps, &dev->caps);
+    memcpy(dev->ring_ram, &caps, sizeof(caps));
+    dev->directory.base = dev->ring_ram + ht_layout_directory(&dev->caps);
+    ht_directory_clear(&dev->directory);
+    for (id = 1; id <= ht_class_table_count(classes); id++) {
+        ht_directory_add_class(&dev->directory,
+                               ht_class_table_get(classes, id));
+    }
 }
 
 static void finalize_ring_ram(HypertraceDevice *dev)
@@ -267,6 +271,7 @@ static void finalize_ring_ram(HypertraceDevice *dev)
         host_memory_backend_set_mapped(dev->conf.memdev, false);
     }
     dev->ring_mr = NULL;
+    dev->directory.base = NULL;
 }
 
 bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
@@ -321,20 +326,16 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
     if (!ht_worker_prepare(dev, errp)) {
         goto fail_worker;
     }
+    fill_caps(dev);
     if (dev->channel->uses_ring && !init_ring_ram(dev, errp)) {
         goto fail_ram;
     }
-    fill_caps(dev);
     ht_device_enable_init(dev);
     ht_control_init(dev);
-    if (!ht_recover_begin(dev, errp)) {
-        goto fail_recover;
-    }
+    ht_device_describe(dev);
     dev->prepared = true;
     return true;
 
-fail_recover:
-    finalize_ring_ram(dev);
 fail_ram:
     ht_worker_unprepare(dev);
 fail_worker:
@@ -363,7 +364,6 @@ void hypertrace_device_unprepare(HypertraceDevice *dev)
     ht_worker_unprepare(dev);
     g_clear_pointer(&dev->sinks, ht_sinks_free);
     ht_backends_drop(OBJECT(dev));
-    ht_recover_end(dev);
     finalize_ring_ram(dev);
     ht_trace_release(dev->trace);
 }

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
+#include "qemu/timer.h"
 #include "system/dma.h"
 #include "device.h"
 #include "trace.h"
@@ -63,9 +64,23 @@ static void mark_dirty(void *opaque, const void *host, size_t size)
 
 static void stream_opened(HtStream *s)
 {
-    trace_hypertrace_stream_open(ht_stream_device(s)->trace->name, s->index,
+    HypertraceDevice *dev = ht_stream_device(s);
+    HtStreamInfo info = s->consumer.info;
+    HtTimeSegment seg[HT_TIME_SEGMENTS];
+    unsigned n;
+
+    trace_hypertrace_stream_open(dev->trace->name, s->index,
                                  s->consumer.info.instance);
-    ht_recover_stream(s);
+    if (!dev->directory.base) {
+        return;
+    }
+    n = ht_guest_clock_save(&dev->clock.guest, seg);
+    if (n) {
+        ht_directory_set_clock(&dev->directory, &seg[n - 1]);
+    }
+    /* After a rewind the trace has another number than the packets. */
+    info.instance = s->consumer.instance;
+    ht_directory_set_stream(&dev->directory, &info, get_clock());
 }
 
 static void stream_stopped(HtStream *s)

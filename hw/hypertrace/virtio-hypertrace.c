@@ -247,7 +247,6 @@ static const Property hypertrace_properties[] = {
     DEFINE_PROP_LINK("iothread", HypertraceDevice, conf.iothread,
                      TYPE_IOTHREAD, IOThread *),
     DEFINE_PROP_STRING("name", HypertraceDevice, conf.name),
-    DEFINE_PROP_STRING("recover", HypertraceDevice, recover.file),
 };
 
 static void hypertrace_class_init(ObjectClass *klass, HtClassData *data)

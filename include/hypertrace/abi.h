@@ -29,7 +29,7 @@
 #define HT_PCI_DEVICE_ID        (0x1040 + HT_VIRTIO_ID)
 
 #define HT_MAGIC                0x43525448u     /* "HTRC" */
-#define HT_VERSION              2u
+#define HT_VERSION              3u
 
 #define HT_PCI_BAR_REGS         0       /* hypercall, shm: registers */
 #define HT_PCI_BAR_RING         4       /* hypercall, shm: stream RAM */
@@ -82,7 +82,7 @@ enum ht_counter {
  */
 #define HT_F_MEMORY             0       /* virtio: STREAM_OPEN has memory */
 
-/* Capabilities: BAR0 offset 0; the virtio config space ------------------- */
+/* Capabilities: BAR0 offset 0; stream RAM offset 0; virtio config space --- */
 
 struct ht_caps {
     uint32_t magic;             /* 0x00 HT_MAGIC */
@@ -101,11 +101,11 @@ struct ht_caps {
     uint64_t ring_stride;       /* 0x40 stream i: ring_offset + i * stride */
     uint32_t doorbell_offset;   /* 0x48 in BAR0 */
     uint32_t doorbell_stride;   /* 0x4c stream i: offset + i * stride */
-    uint32_t mailbox_offset;    /* 0x50 in BAR4 */
+    uint32_t mailbox_offset;    /* 0x50 in stream RAM */
     uint32_t mailbox_size;      /* 0x54 most bytes of an exchange; virtio too */
     uint32_t max_classes;       /* 0x58 */
     uint32_t max_message;       /* 0x5c bytes of a message */
-    uint64_t enable_offset;     /* 0x60 in BAR4: the enable page */
+    uint64_t enable_offset;     /* 0x60 in stream RAM: enable page */
     uint32_t enable_seq;        /* 0x68 changes with enable bytes, settings */
     uint32_t counter;           /* 0x6c enum ht_counter */
 };

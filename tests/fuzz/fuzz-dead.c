@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Files left by a device whose QEMU was killed: an index and stream RAM, valid
- * except for the input's changes
+ * Stream memory whose host was killed, valid except for the input's changes
  *
- * An index is refused with a reason, or it is completely usable: events are
+ * The memory is refused with a reason, or it is completely usable: events are
  * whole, their count is right, and time does not go back.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
+#include "hypertrace/memory-layout.h"
+#include "core-memory.h"
 #include "fuzz.h"
 
 #define SIZE            HT_PACKET_SIZE_MIN
 #define PACKETS         4u
-#define STRIDE          HT_ROUND_UP(HT_PACKETS_OFFSET + PACKETS * SIZE, \
-                                    HT_MAP_ALIGN)
 #define STREAMS         3u
-#define RAM_MAX         (1u << 20)
 
 typedef struct Reading {
     const HtDead *d;
@@ -51,43 +49,25 @@ static void deliver(void *opaque, const HtRun *run)
     r->events += events;
 }
 
-static void begin_index(FuzzInput *in, GByteArray *index)
+static void describe(FuzzInput *in, CtMemory *m)
 {
-    HtDeadHead h = {
-        .magic = HT_DEAD_MAGIC,
-        .version = HT_DEAD_VERSION,
-        .streams = 1 + fuzz_u8(in) % STREAMS,
-        .packet_size = SIZE,
-        .packets = PACKETS,
-        .stride = STRIDE,
-        .mult = fuzz_u8(in) ? UINT64_C(1) << HT_TIME_MULT_SHIFT : 0,
-        .trace = "ht0",
-        .vm = "vm",
-        .channel = "shm",
-        .memory = "/none",
+    uint8_t how = fuzz_u8(in);
+    HtTimeSegment clock = {
+        .counter = how & 1 ? fuzz_number(in) : 0,
+        .ns = how & 2 ? fuzz_number(in) % (HT_TIME_MAX_NS + 1) : 5000,
+        .mult = how & 4 ? fuzz_number(in) : UINT64_C(1) << HT_TIME_MULT_SHIFT,
     };
-    g_autoptr(GByteArray) classes = ht_class_table_save(fuzz_classes());
 
-    ht_dead_head_swap(&h);
-    g_byte_array_set_size(index, HT_DEAD_CLASSES);
-    memset(index->data, 0, index->len);
-    memcpy(index->data, &h, sizeof(h));
-    g_byte_array_append(index, classes->data, classes->len);
+    ct_memory_init(m, 1 + fuzz_u8(in) % STREAMS, SIZE, PACKETS, fuzz_classes());
+    if (how & 8) {
+        ht_directory_set_clock(&m->directory, &clock);
+    }
 }
 
 /* Add a stream with the events that its producer had committed */
-static void add_stream(FuzzInput *in, GByteArray *index, uint8_t *ram,
-                       unsigned i)
+static void add_stream(FuzzInput *in, CtMemory *m, unsigned i)
 {
     uint8_t how = fuzz_u8(in);
-    HtDeadStream s = {
-        .vcpu = (int32_t)i - 1,
-        .counter = how & 1 ? fuzz_number(in) : 0,
-        .ns = how & 2 ? fuzz_number(in) % (HT_TIME_MAX_NS + 1) : 5000,
-        .mult = how & 4 ? fuzz_number(in) :
-                how & 8 ? UINT64_C(1) << HT_TIME_MULT_SHIFT : 0,
-        .name = "main",
-    };
     unsigned n, count = fuzz_u8(in);
     uint64_t clock;
     CtRing ring;
@@ -107,55 +87,47 @@ static void add_stream(FuzzInput *in, GByteArray *index, uint8_t *ram,
             ct_ring_emit(&ring, n);
         }
     }
-    s.instance = how & 64 ? fuzz_number(in) : ring.instance;
-    ht_dead_stream_swap(&s);
-    memcpy(index->data + HT_DEAD_STREAMS + i * sizeof(s), &s, sizeof(s));
-    memcpy(ram + i * STRIDE, ring.control, sizeof(*ring.control));
-    memcpy(ram + i * STRIDE + HT_PACKETS_OFFSET, ring.data, PACKETS * SIZE);
+    if (how & 64) {
+        ring.instance = fuzz_number(in);
+    }
+    ct_memory_put(m, &ring, "main", (int32_t)i - 1);
     ct_ring_destroy(&ring);
 }
 
 /* Change any byte, but mostly bytes of numbers */
-static void change(FuzzInput *in, GByteArray *index, uint8_t *ram)
+static void change(FuzzInput *in, CtMemory *m)
 {
-    uint8_t where = fuzz_u8(in), *at = index->data;
+    const struct ht_caps *c = &m->caps;
+    uint8_t where = fuzz_u8(in), *at = m->ram;
     uint64_t value, offset = fuzz_number(in);
-    size_t size = index->len;
+    uint32_t stream = (where >> 3) % c->streams;
+    size_t size = m->size;
 
     switch (where % 8) {
     case 0:
-        size = MIN(size, offsetof(HtDeadHead, trace));
+        size = sizeof(*c);
         break;
     case 1:
-        size = MIN(size, sizeof(HtDeadHead));
-        break;
     case 2:
-        if (size > HT_DEAD_STREAMS + STREAMS * sizeof(HtDeadStream)) {
-            at += HT_DEAD_STREAMS;
-            size = STREAMS * sizeof(HtDeadStream);
-        }
+        at += ht_layout_directory(c);
+        size = 2048;            /* numbers, clocks and the first streams */
         break;
     case 3:
-        if (size > HT_DEAD_CLASSES) {
-            at += HT_DEAD_CLASSES;
-            size -= HT_DEAD_CLASSES;
-        }
+        at += ht_layout_directory(c) + HT_DIRECTORY_HEAD;
+        size = m->directory.class_bytes;
         break;
     case 4:
-        g_byte_array_set_size(index, offset % (size + 1));
+        m->size = offset % (size + 1);
         return;
     case 5:
-        at = ram + (where >> 3) % STREAMS * STRIDE;
+        at = (uint8_t *)ct_memory_ring(m, stream);
         size = sizeof(struct ht_ring_control);
         break;
     case 6:
-        at = ram + (where >> 3) % STREAMS * STRIDE + HT_PACKETS_OFFSET +
+        at = (uint8_t *)ct_memory_ring(m, stream) + HT_PACKETS_OFFSET +
              (where >> 5) % PACKETS * SIZE;
         size = sizeof(struct ht_packet);
         break;
-    default:
-        at = ram;
-        size = STREAMS * STRIDE;
     }
     value = fuzz_number(in);
     if (size) {
@@ -164,24 +136,16 @@ static void change(FuzzInput *in, GByteArray *index, uint8_t *ram)
     }
 }
 
-static void read_all(const HtDead *d, const uint8_t *ram)
+static void read_all(const HtDead *d, uint8_t *ram)
 {
-    uint64_t size = ht_dead_size(d);
-    g_autofree uint8_t *own = NULL;
     HtDeadResult result;
     uint32_t i;
 
-    g_assert_cmpuint(d->head.streams, >=, 1);
-    g_assert_cmpuint(d->head.streams, <=, HT_STREAMS_MAX);
-    g_assert_null(strchr(d->head.trace, '/'));
-    if (size > RAM_MAX) {
-        return;
-    }
-    own = g_malloc0(size);
-    memcpy(own, ram, MIN(size, STREAMS * STRIDE));
-    for (i = 0; i < d->head.streams; i++) {
+    g_assert_cmpuint(d->caps.streams, >=, 1);
+    g_assert_cmpuint(d->caps.streams, <=, HT_STREAMS_MAX);
+    for (i = 0; i < d->caps.streams; i++) {
         Reading r = { .d = d };
-        bool opened = ht_dead_read(d, i, own, 0, deliver, &r, &result);
+        bool opened = ht_dead_read(d, i, ram, 0, deliver, &r, &result);
 
         g_assert_cmpint(opened, ==, d->streams[i].instance != 0);
         g_assert_cmpuint(r.opened, ==, opened);
@@ -195,26 +159,25 @@ static void read_all(const HtDead *d, const uint8_t *ram)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     FuzzInput in = fuzz_input(data, size);
-    g_autoptr(GByteArray) index = g_byte_array_new();
-    g_autofree uint8_t *ram = g_malloc0(STREAMS * STRIDE);
     g_autofree uint8_t *exact = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(HtDead) d = NULL;
     unsigned i, changes = fuzz_u8(&in) % 8;
+    CtMemory m;
 
-    begin_index(&in, index);
-    for (i = 0; i < STREAMS; i++) {
-        add_stream(&in, index, ram, i);
+    describe(&in, &m);
+    for (i = 0; i < m.caps.streams; i++) {
+        add_stream(&in, &m, i);
     }
-    for (i = 0; i < changes; i++) {
-        change(&in, index, ram);
+    for (i = 0; i < changes && m.size == ht_layout_size(&m.caps); i++) {
+        change(&in, &m);
     }
-    exact = fuzz_copy(index->data, index->len);
-    d = ht_dead_new(exact, index->len, &error);
+    exact = fuzz_copy(m.ram, m.size);
+    d = ht_dead_new(exact, m.size, &error);
     g_assert_true(!d == !!error);
-    g_assert_true(d || changes);
     if (d) {
-        read_all(d, ram);
+        read_all(d, exact);
     }
+    ct_memory_destroy(&m);
     return 0;
 }

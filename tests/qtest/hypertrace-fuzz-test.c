@@ -51,6 +51,7 @@ typedef struct Fuzz {
     char *file;
     uint8_t *mem;
     size_t mem_size;
+    uint64_t directory;         /* its offset in mem; virtio: UINT64_MAX */
     uint64_t arena;
     GThread *thread;
     uint32_t thread_seed;
@@ -105,6 +106,10 @@ static void *rewrite(void *opaque)
 
             n = n * 1664525 + 1013904223;
             at = f->race_at + (n >> 7) % f->race_size / 4 * 4;
+            /* The device never reads the directory: change rings instead. */
+            if (at >= f->directory && at < QHT_RING_OFFSET) {
+                at = QHT_RING_OFFSET + at % (f->mem_size - QHT_RING_OFFSET);
+            }
             /* flip one bit of a word, or replace the word */
             qatomic_set((uint32_t *)(f->mem + at), n & 0x40 ? n :
                         *(uint32_t *)(f->mem + at) ^ 1u << (n >> 27));
@@ -255,8 +260,9 @@ static void doorbell(Fuzz *f)
 /* Write a stream's control lines, or a packet whose header is partly valid */
 static void ring(Fuzz *f)
 {
-    uint64_t base = f->h->ring.addr + below(f, STREAMS) *
-                    f->h->caps.ring_stride;
+    uint32_t stream = below(f, STREAMS);
+    uint64_t base = f->h->ring.addr + f->h->caps.ring_offset +
+                    stream * f->h->caps.ring_stride;
     uint32_t packet = below(f, PACKETS), content = 64 + 12 * below(f, 300);
     struct ht_packet p = {
         .magic = cpu_to_le32(HT_PACKET_MAGIC),
@@ -270,7 +276,7 @@ static void ring(Fuzz *f)
     };
     uint8_t event[12] = { 1 };
 
-    switch (below(f, 6)) {
+    switch (below(f, 7)) {
     case 0:
         qtest_writeq(f->h->qts, base + QHT_GUEST(head),
                      packet * PACKET + content);
@@ -285,8 +291,7 @@ static void ring(Fuzz *f)
         /* a valid packet, with the instance that the device reports */
         p.instance = cpu_to_le64(qtest_readq(f->h->qts,
                                              base + QHT_HOST(instance)));
-        p.stream = cpu_to_le32((base - f->h->ring.addr) /
-                               f->h->caps.ring_stride);
+        p.stream = cpu_to_le32(stream);
         p.events = 0;
         base += HT_PACKETS_OFFSET;
         qtest_memwrite(f->h->qts, base, &p, sizeof(p));
@@ -297,6 +302,10 @@ static void ring(Fuzz *f)
     case 4:
         qtest_memwrite(f->h->qts, base + HT_PACKETS_OFFSET + packet * PACKET,
                        &p, sizeof(p));
+        break;
+    case 5:
+        /* page 0 and the directory, which the device must not read */
+        access_any(f, f->h->ring.addr + below(f, f->h->caps.ring_offset));
         break;
     default:
         access_any(f, base + below(f, f->h->caps.ring_stride));
@@ -564,6 +573,8 @@ static void boot(Fuzz *f, const char *channel)
     f->arena = guest_alloc(f->h->alloc, ARENA);
     f->race_at = virtio ? f->arena : 0;
     f->race_size = virtio ? ARENA : f->mem_size;
+    f->directory = virtio ? UINT64_MAX :
+                   f->h->caps.mailbox_offset + 2 * HT_MAILBOX_SIZE;
     g_assert_cmpuint(qht_register_number(f->h, "number"), ==, 1);
 }
 

@@ -8,7 +8,7 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-#define MEMDEV "-object memory-backend-ram,size=512K,id="
+#define MEMDEV "-object memory-backend-ram,size=2M,id="
 
 /* QEMU's message names the property that differs. */
 static void test_properties(void)
@@ -191,9 +191,9 @@ static void test_forged(const void *channel)
             unsigned bytes;
             uint64_t value;
         } cases[] = {
-            { "hypertrace-properties: incoming version_id 1 is too old",
+            { "hypertrace-properties: incoming version_id 2 is too old",
               s.version, 4, HT_VERSION - 1 },
-            { "unsupported version 3", s.version, 4, HT_VERSION + 1 },
+            { "unsupported version 4", s.version, 4, HT_VERSION + 1 },
             { "max_gap is 0", MAX_GAP(&s), 4, 0 },
             { "max_gap is 8388609", MAX_GAP(&s), 4, 8388609 },
             { "18446744073709551615 streams", INSTANCES(&s), 8, UINT64_MAX },

@@ -10,7 +10,7 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-#define MEMORY (512 * KiB)
+#define MEMORY (2 * MiB)
 #define PROPS "packet-size=4096,packets=4,streams=3,flush-ms=1000"
 
 static char *props(const void *channel, const char *more)

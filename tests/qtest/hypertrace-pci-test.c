@@ -60,13 +60,14 @@ static void check_layout(const char *machine, const char *channel, bool ring)
         g_assert_false(prefetch);
         g_assert_cmphex(bar_size(d, 2, &is64, &prefetch), >, 0);
         /*
-         * BAR4 has 3 rings of 4 KiB + 4 x 8 KiB, enable page and mailbox;
-         * each is aligned to 64 KiB
+         * BAR4 has page 0, enable page, mailbox and directory, then 3 rings
+         * of 4 KiB + 4 x 8 KiB; each is aligned to 64 KiB
          */
         g_assert_cmphex(h->caps.ring_stride, ==, 0x10000);
-        g_assert_cmphex(h->caps.enable_offset, ==, 0x30000);
-        g_assert_cmphex(h->caps.mailbox_offset, ==, 0x40000);
-        g_assert_cmphex(bar_size(d, 4, &is64, &prefetch), ==, 0x80000);
+        g_assert_cmphex(h->caps.enable_offset, ==, 0x10000);
+        g_assert_cmphex(h->caps.mailbox_offset, ==, 0x20000);
+        g_assert_cmphex(h->caps.ring_offset, ==, QHT_RING_OFFSET);
+        g_assert_cmphex(bar_size(d, 4, &is64, &prefetch), ==, 0x200000);
         g_assert_true(is64);
         g_assert_true(prefetch);
     } else {
@@ -93,7 +94,7 @@ static void test_caps(const void *machine)
     g_assert_cmpuint(h->caps.version, ==, HT_VERSION);
     g_assert_cmpuint(h->caps.channel, ==, HT_CHANNEL_HYPERCALL);
     g_assert_cmpuint(h->caps.mode, ==, HT_MODE_OVERWRITE);
-    g_assert_cmphex(h->caps.ring_offset, ==, 0);
+    g_assert_cmphex(h->caps.ring_offset, ==, QHT_RING_OFFSET);
     g_assert_cmpuint(h->caps.streams, ==, 5);
     g_assert_cmpuint(h->caps.packet_size, ==, 16384);
     g_assert_cmpuint(h->caps.packets, ==, 8);
@@ -247,7 +248,7 @@ static const Refused refused[] = {
 static QHt *boot_for_plugging(const char *props)
 {
     return qht_boot("pc", "null", props,
-                    "-object memory-backend-ram,id=small,size=1M "
+                    "-object memory-backend-ram,id=small,size=2M "
                     "-object iothread,id=io0");
 }
 
@@ -498,8 +499,8 @@ static void test_memdev(void)
         QHt *x;
 
         /*
-         * a ring of 4 KiB + 16 * 32 KiB, enable page and mailbox fit into the
-         * memdev of 1 MiB
+         * a ring of 4 KiB + 16 * 32 KiB and the parts before it fit into the
+         * memdev of 2 MiB
          */
         qtest_qmp_device_add(h->qts, "hypertrace", "m",
                              "{'backend': 'be', 'addr': '5',"

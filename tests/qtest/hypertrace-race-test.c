@@ -176,7 +176,8 @@ static void *produce(void *opaque)
 static void producer_start(Race *r, unsigned i, unsigned nonsense)
 {
     Producer *p = &r->p[i];
-    uint8_t *ring = r->ram + i * r->h->caps.ring_stride;
+    uint8_t *ring = r->ram + r->h->caps.ring_offset +
+                    i * r->h->caps.ring_stride;
 
     memset(p, 0, sizeof(*p));
     qht_stream_open(&p->s, r->h, i);

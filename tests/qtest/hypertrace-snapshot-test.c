@@ -211,7 +211,7 @@ static void test_memdev(const void *channel)
     g_autofree char *all = g_strdup_printf(
         "channel=%s,packet-size=4096,packets=4,streams=3,memdev=m",
         (const char *)channel);
-    const char *format = "-object memory-backend-file,id=m,share=on,size=512K,"
+    const char *format = "-object memory-backend-file,id=m,share=on,size=2M,"
                          "mem-path=%s";
     char *rings[] = { qht_temporary(), qht_temporary() };
     g_autofree char *here = g_strdup_printf(format, rings[0]);

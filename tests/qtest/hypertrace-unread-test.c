@@ -121,12 +121,10 @@ static void test_unread_refused(void)
 
 /* Recovery of events after QEMU was killed ------------------------------- */
 
-#define MEMORY  (256 * KiB)
+#define MEMORY  (2 * MiB)
 
 typedef struct Left {
-    char *memory;               /* file of the rings */
-    char *index;                /* file of the property recover */
-    char *props;
+    char *memory;               /* file of the stream memory */
     char *extra;
     HtDead *d;
     const char *name;           /* class of all events */
@@ -138,9 +136,6 @@ typedef struct Left {
 static void left_init(Left *l)
 {
     l->memory = qht_temporary();
-    l->index = qht_temporary();
-    l->props = g_strdup_printf(DEVICE ",unread=on,memdev=m,recover=%s",
-                               l->index);
     l->extra = g_strdup_printf("-object memory-backend-file,id=m,share=on,"
                                "size=%u,mem-path=%s", (unsigned)MEMORY,
                                l->memory);
@@ -149,8 +144,6 @@ static void left_init(Left *l)
 static void left_free(Left *l)
 {
     qht_unlink(l->memory);
-    qht_unlink(l->index);
-    g_free(l->props);
     g_free(l->extra);
 }
 
@@ -183,15 +176,11 @@ static void check_run(void *opaque, const HtRun *run)
 }
 
 /* Check that a stream's newest events, up to @sent - 1, are recovered */
-static void check_left(Left *l, unsigned stream, const char *name,
+static void check_left(Left *l, uint8_t *ram, unsigned stream, const char *name,
                        uint64_t sent)
 {
-    g_autofree uint8_t *ram = NULL;
     HtDeadResult r;
-    gsize size;
 
-    g_assert_true(g_file_get_contents(l->memory, (char **)&ram, &size, NULL));
-    g_assert_cmpuint(size, >=, ht_dead_size(l->d));
     l->name = name;
     l->next = 0;
     g_assert_true(ht_dead_read(l->d, stream, ram, 0, check_run, l, &r));
@@ -203,13 +192,14 @@ static void check_left(Left *l, unsigned stream, const char *name,
 }
 
 /*
- * After QEMU was killed, its two files give class, stream and date of each
- * event in the rings.
+ * After QEMU was killed, the file of the stream memory gives class, stream and
+ * date of each event in the rings.
  */
 static void kill_after(unsigned events)
 {
     Left l = { };
-    g_autofree char *data = NULL;
+    g_autoptr(GError) err = NULL;
+    g_autofree uint8_t *ram = NULL;
     QHtStream s, other;
     uint32_t id, late;
     gsize size;
@@ -217,7 +207,7 @@ static void kill_after(unsigned events)
 
     left_init(&l);
     l.begin_ns = get_clock();
-    h = qht_boot("pc", "null", l.props, l.extra);
+    h = qht_boot("pc", "null", DEVICE ",unread=on,memdev=m", l.extra);
     id = qht_register_number(h, "number");
     qht_stream_open(&s, h, 0);
     produce(&s, id, events);
@@ -228,12 +218,13 @@ static void kill_after(unsigned events)
     kill_qemu(h->qts);
     l.end_ns = get_clock();
 
-    g_assert_true(g_file_get_contents(l.index, &data, &size, NULL));
-    l.d = ht_dead_new(data, size, NULL);
-    g_assert_nonnull(l.d);
-    g_assert_cmpstr(l.d->head.memory, ==, l.memory);
-    check_left(&l, 0, "number", 2 * events);
-    check_left(&l, 1, "late", 30);
+    g_assert_true(g_file_get_contents(l.memory, (char **)&ram, &size, NULL));
+    l.d = ht_dead_new(ram, size, &err);
+    g_assert_no_error(err);
+    g_assert_cmpuint(l.d->invalid, ==, 0);
+    g_assert_cmpuint(l.d->caps.channel, ==, HT_CHANNEL_SHM);
+    check_left(&l, ram, 0, "number", 2 * events);
+    check_left(&l, ram, 1, "late", 30);
     ht_dead_free(l.d);
     qht_stream_forget(&s);
     qht_stream_forget(&other);
@@ -249,93 +240,6 @@ static void test_killed(void)
     }
 }
 
-/* Add a device with an index; returns the error's text, NULL on success */
-static char *add_with_index(QTestState *qts, const char *id,
-                            const char *memdev, const char *index)
-{
-    QDict *rsp = qtest_qmp(qts, "{'execute': 'device_add', 'arguments':"
-                           " {'driver': 'hypertrace', 'id': %s,"
-                           " 'backend': 'be', 'streams': 2,"
-                           " 'packet-size': 4096, 'packets': 4, 'memdev': %s,"
-                           " 'recover': %s}}", id, memdev, index);
-    QDict *error = qdict_get_qdict(rsp, "error");
-    char *text = error ? g_strdup(qdict_get_str(error, "desc")) : NULL;
-
-    qobject_unref(rsp);
-    return text;
-}
-
-static void check_refused(QTestState *qts, const char *memdev,
-                          const char *index, const char *reason)
-{
-    g_autofree char *text = add_with_index(qts, "ht", memdev, index);
-
-    g_assert_nonnull(text);
-    g_assert_cmpstr(text, ==, reason);
-}
-
-static void test_recover_refused(void)
-{
-    QTestState *qts = qtest_initf("-machine pc -nodefaults -object"
-                                  " memory-backend-ram,id=m,share=on,size=256K"
-                                  " -object hypertrace-backend-null,id=be");
-
-    check_refused(qts, "m", "/nowhere/index",
-                  "recover=/nowhere/index needs memdev, a memory-backend-file"
-                  " with share=on and the name of a file: other memory goes"
-                  " with QEMU");
-    qtest_quit(qts);
-}
-
-#define FILE_BACKEND " -object memory-backend-file,share=on,size=%u,"
-
-/*
- * recover= does not overwrite a file that is in use: the index of another
- * device, in this or another QEMU, or the memory itself, also by another name.
- */
-static void test_recover_in_use(void)
-{
-    char *a = qht_temporary(), *b = qht_temporary(), *index = qht_temporary();
-    char *link = g_strdup_printf("%s.link", b);
-    g_autofree char *args =
-        g_strdup_printf("-machine pc -nodefaults"
-                        FILE_BACKEND "id=a,mem-path=%s"
-                        FILE_BACKEND "id=b,mem-path=%s"
-                        " -object hypertrace-backend-null,id=be",
-                        (unsigned)MEMORY, a, (unsigned)MEMORY, b);
-    g_autofree char *locked = NULL, *own = NULL, *own_link = NULL;
-    g_autofree char *before = NULL, *after = NULL, *text = NULL;
-    QTestState *qts = qtest_init(args), *other;
-    gsize size, now;
-
-    text = add_with_index(qts, "first", "a", index);
-    g_assert_null(text);
-    g_assert_true(g_file_get_contents(index, &before, &size, NULL));
-    g_assert_cmpuint(size, >, 0);
-    locked = g_strdup_printf("recover=%s: cannot lock the file: Resource"
-                             " temporarily unavailable", index);
-    check_refused(qts, "b", index, locked);
-    other = qtest_init(args);
-    check_refused(other, "b", index, locked);
-
-    own = g_strdup_printf("recover=%s is the memory's own file '%s'; name"
-                          " another file", b, b);
-    check_refused(other, "b", b, own);
-    g_assert_cmpint(symlink(b, link), ==, 0);
-    own_link = g_strdup_printf("recover=%s is the memory's own file '%s'; name"
-                               " another file", link, b);
-    check_refused(other, "b", link, own_link);
-    qtest_quit(other);
-
-    g_assert_true(g_file_get_contents(index, &after, &now, NULL));
-    g_assert_cmpmem(after, now, before, size);
-    qtest_quit(qts);
-    qht_unlink(link);
-    qht_unlink(index);
-    qht_unlink(a);
-    qht_unlink(b);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -343,7 +247,5 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/unread/reset", test_unread_reset);
     qtest_add_func("hypertrace/unread/refused", test_unread_refused);
     qtest_add_func("hypertrace/unread/killed", test_killed);
-    qtest_add_func("hypertrace/unread/recover-refused", test_recover_refused);
-    qtest_add_func("hypertrace/unread/recover-in-use", test_recover_in_use);
     return g_test_run();
 }

@@ -1,135 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: recover the events in stream RAM after QEMU has ended
+ * hypertrace: recover the events in stream memory after its host has ended
  *
- * Stream RAM holds packets and their fill levels.  The meaning of class ids,
- * the names of streams and the rates of counters are known to QEMU only, which
- * keeps them up to date in another file, the index.  Offsets in the index:
- *
- *   0                  HtDeadHead
- *   HT_DEAD_STREAMS    HtDeadStream of each stream, written when it is opened
- *   HT_DEAD_CLASSES    classes as ht_class_table_save() has them, appended
- *
- * Neither file is trusted: the process may have been killed at any time, and
- * the guest wrote stream RAM.
+ * Stream memory describes itself, see memory-layout.h and memory-directory.h.
+ * It is not trusted: the guest could write all of it.  The host may have been
+ * killed at any time.
  */
 #ifndef HYPERTRACE_DEAD_STREAMS_H
 #define HYPERTRACE_DEAD_STREAMS_H
 
 #include "hypertrace/consumer.h"
 
-#define HT_DEAD_MAGIC           0x44525448u     /* "HTRD" */
-#define HT_DEAD_VERSION         2u
-
-#define HT_DEAD_STREAMS         4096u
-#define HT_DEAD_CLASSES         65536u
-
-/* Maximum size of an index in bytes */
-#define HT_DEAD_INDEX_MAX       (HT_DEAD_CLASSES + HT_CLASSES_SAVED_MAX)
-
 /**
- * HtDeadHead: description of a device, little-endian; texts are NUL-terminated
- * @magic: HT_DEAD_MAGIC
- * @version: HT_DEAD_VERSION
- * @streams: number of streams, as in struct ht_caps
- * @packet_size: as in struct ht_caps
- * @packets: as in struct ht_caps
- * @reserved: 0
- * @stride: ring_stride of struct ht_caps
- * @mult: approximate ns per tick of the guest's counter, times 2^32
- * @wall_offset: the host's CLOCK_REALTIME - CLOCK_MONOTONIC in ns
- * @trace: name of the device
- * @vm: name of the VM
- * @channel: "hypercall" or "shm"
- * @memory: path of the file with stream RAM
- */
-typedef struct HtDeadHead {
-    uint32_t magic;
-    uint32_t version;
-    uint32_t streams;
-    uint32_t packet_size;
-    uint32_t packets;
-    uint32_t reserved;
-    uint64_t stride;
-    uint64_t mult;
-    uint64_t wall_offset;
-    char trace[64];
-    char vm[128];
-    char channel[16];
-    char memory[2048];
-} HtDeadHead;
-
-/**
- * HtDeadStream: description of a stream, little-endian
- * @instance: as in its packets; 0 if the stream was never opened
- * @counter: a value of the guest's counter
- * @ns: host CLOCK_MONOTONIC in ns when the counter had this value
- * @mult: ns per tick after @counter, times 2^32; 0 if not known
- * @vcpu: see HtStreamInfo
- * @reserved: 0
- * @name: name of the stream, padded with 0
- */
-typedef struct HtDeadStream {
-    uint64_t instance;
-    uint64_t counter;
-    uint64_t ns;
-    uint64_t mult;
-    int32_t vcpu;
-    uint32_t reserved;
-    char name[HT_STREAM_NAME_MAX];
-} HtDeadStream;
-
-/**
- * HtDead: a parsed index
- * @head: in the host's byte order; checked
- * @streams: @head.streams elements, in the host's byte order; checked
+ * HtDead: what stream memory says of itself
+ * @caps: in the host's byte order; the layout is checked
+ * @wall_offset: the host's CLOCK_REALTIME - CLOCK_MONOTONIC in ns; not checked
+ * @clock: the clock when a stream was opened last; without segments if the host
+ *         knew none
+ * @streams: @caps.streams elements; instance 0: the stream was not open
+ * @invalid: number of open streams whose description is not valid
  * @classes: the classes that were written completely
  */
 typedef struct HtDead {
-    HtDeadHead head;
-    HtDeadStream streams[HT_STREAMS_MAX];
+    struct ht_caps caps;
+    int64_t wall_offset;
+    HtTimeMap clock;
+    HtStreamInfo streams[HT_STREAMS_MAX];
+    unsigned invalid;
     HtClassTable *classes;
 } HtDead;
 
-/*
- * Convert between the host's byte order and the file's, little-endian
- */
-static inline void ht_dead_head_swap(HtDeadHead *h)
-{
-    h->magic = ht_le32(h->magic);
-    h->version = ht_le32(h->version);
-    h->streams = ht_le32(h->streams);
-    h->packet_size = ht_le32(h->packet_size);
-    h->packets = ht_le32(h->packets);
-    h->stride = ht_le64(h->stride);
-    h->mult = ht_le64(h->mult);
-    h->wall_offset = ht_le64(h->wall_offset);
-}
-
-static inline void ht_dead_stream_swap(HtDeadStream *s)
-{
-    s->instance = ht_le64(s->instance);
-    s->counter = ht_le64(s->counter);
-    s->ns = ht_le64(s->ns);
-    s->mult = ht_le64(s->mult);
-    s->vcpu = (int32_t)ht_le32((uint32_t)s->vcpu);
-}
-
 /**
- * ht_dead_new: parse an index
- * @data: content of the index; not trusted
- * @size: size of @data in bytes
- * @error: set to the reason if it is not a valid index
+ * ht_dead_new: parse the description of stream memory
+ * @ram: stream memory; not trusted
+ * @size: size of @ram in bytes
+ * @error: set to the reason if the description is not valid
  *
- * Returns: the index, for ht_dead_free(); or NULL
+ * Returns: the description, for ht_dead_free(); or NULL
  */
-HtDead *ht_dead_new(const void *data, size_t size, GError **error);
+HtDead *ht_dead_new(const uint8_t *ram, size_t size, GError **error);
 void ht_dead_free(HtDead *d);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtDead, ht_dead_free)
-
-/* ht_dead_size: get the size of stream RAM that the rings need, in bytes */
-uint64_t ht_dead_size(const HtDead *d);
 
 /**
  * HtDeadResult: events found in a stream's ring
@@ -151,18 +63,18 @@ typedef struct HtDeadResult {
 
 /**
  * ht_dead_read: deliver the events in a stream's ring, oldest first
- * @d: the index
- * @stream: index of the stream, less than @d->head.streams
- * @ram: stream RAM, ht_dead_size() bytes; modified
+ * @d: the description of @ram
+ * @stream: index of the stream, less than @d->caps.streams
+ * @ram: private copy of the memory that ht_dead_new() has parsed; modified
  * @open_ns: time of the stream's opening run, in ns
  * @deliver: takes the runs, with an opening and a closing one
  * @opaque: passed to @deliver
  * @r: filled in
  *
- * Times are converted by the clock of the stream that was opened last.  If no
- * clock is known, they are times of the stream's own counter, from @open_ns on.
+ * Times are converted by @d->clock.  If no clock is known, they are times of
+ * the guest's counter, from @open_ns on.
  *
- * Returns: false if the stream was never opened
+ * Returns: false if the stream was not open
  */
 bool ht_dead_read(const HtDead *d, uint32_t stream, uint8_t *ram,
                   uint64_t open_ns, HtDeliver *deliver, void *opaque,

@@ -9,8 +9,7 @@
 
 size_t qht_ram_size(uint32_t streams, uint64_t ring)
 {
-    size_t used = streams * ROUND_UP(ring, HT_MAP_ALIGN) + HT_ENABLE_SIZE +
-                  HT_MAILBOX_SIZE;
+    size_t used = streams * ROUND_UP(ring, HT_MAP_ALIGN) + QHT_RING_OFFSET;
     size_t size = 1;
 
     while (size < used) {
@@ -55,7 +54,7 @@ uint32_t qht_enable_seq(QHt *h)
 static uint64_t ring_offset(QHt *h, uint32_t stream, uint64_t offset)
 {
     g_assert_cmpuint(offset, <, h->caps.ring_stride);
-    return stream * h->caps.ring_stride + offset;
+    return h->caps.ring_offset + stream * h->caps.ring_stride + offset;
 }
 
 void qht_ring_write(QHt *h, uint32_t stream, uint64_t offset,

@@ -210,6 +210,13 @@ bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
 /* Read a counter of the device's sink number @backend in its property */
 uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 
+/*
+ * Offset of the rings in stream memory: page 0, enable bytes, mailbox, reply
+ * area and directory come first
+ */
+#define QHT_RING_OFFSET (HT_MAP_ALIGN + HT_ENABLE_SIZE + 2 * HT_MAILBOX_SIZE + \
+                         HT_MAP_ALIGN + (1u << 20))
+
 /* Size that a memdev must have for @streams rings of @ring bytes each */
 size_t qht_ram_size(uint32_t streams, uint64_t ring);
 

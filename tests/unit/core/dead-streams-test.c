@@ -1,98 +1,69 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stream RAM after QEMU's end: the events in its rings are read, oldest first,
- * and every value in the files is checked
+ * Stream memory after its host's end: the events in its rings are read, oldest
+ * first, and each value in the memory is checked
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
-#include "core-testlib.h"
+#include "hypertrace/memory-layout.h"
+#include "core-memory.h"
 
 #define SIZE    HT_PACKET_SIZE_MIN
 #define PACKETS 4u
-#define STRIDE  HT_ROUND_UP(HT_PACKETS_OFFSET + PACKETS * SIZE, HT_MAP_ALIGN)
 #define STREAMS 2u
 
 typedef struct Fixture {
-    GByteArray *index;
-    uint8_t *ram;
+    CtMemory m;
     CtSink sink;
     CtRing ring;
 } Fixture;
 
-static HtDeadHead *head(Fixture *f)
-{
-    return (HtDeadHead *)f->index->data;
-}
-
-static HtDeadStream *stream(Fixture *f, unsigned i)
-{
-    return (HtDeadStream *)(f->index->data + HT_DEAD_STREAMS) + i;
-}
-
 static void setup(Fixture *f, bool overwrite)
 {
-    GByteArray *classes;
+    const HtTimeSegment clock = {
+        .counter = 1000,
+        .ns = 5000,
+        .mult = UINT64_C(2) << HT_TIME_MULT_SHIFT,
+    };
 
     memset(f, 0, sizeof(*f));
     ct_sink_init(&f->sink);
     ct_ring_init(&f->ring, SIZE, PACKETS, overwrite);
-    f->ram = g_malloc0(STREAMS * STRIDE);
-    f->index = g_byte_array_new();
-    g_byte_array_set_size(f->index, HT_DEAD_CLASSES);
-    memset(f->index->data, 0, HT_DEAD_CLASSES);
-    *head(f) = (HtDeadHead) {
-        .magic = HT_DEAD_MAGIC,
-        .version = HT_DEAD_VERSION,
-        .streams = STREAMS,
-        .packet_size = SIZE,
-        .packets = PACKETS,
-        .stride = STRIDE,
-        .mult = UINT64_C(1) << HT_TIME_MULT_SHIFT,
-        .trace = "ht0",
-        .vm = "vm",
-        .channel = "shm",
-        .memory = "/none",
-    };
-    ht_dead_head_swap(head(f));
-    *stream(f, 1) = (HtDeadStream) {
-        .instance = f->ring.instance,
-        .counter = 1000,
-        .ns = 5000,
-        .mult = UINT64_C(2) << HT_TIME_MULT_SHIFT,
-        .vcpu = 3,
-        .name = "main",
-    };
-    ht_dead_stream_swap(stream(f, 1));
-    classes = ht_class_table_save(f->sink.classes);
-    g_byte_array_append(f->index, classes->data, classes->len);
-    g_byte_array_unref(classes);
+    f->ring.stream = 1;
+    ct_memory_init(&f->m, STREAMS, SIZE, PACKETS, f->sink.classes);
+    ht_directory_set_clock(&f->m.directory, &clock);
 }
 
 static void teardown(Fixture *f)
 {
     ct_ring_destroy(&f->ring);
     ct_sink_destroy(&f->sink);
-    g_byte_array_unref(f->index);
-    g_free(f->ram);
+    ct_memory_destroy(&f->m);
 }
 
-/* Simulate QEMU's end: copy the ring to stream 1's part of the stream RAM. */
+/* Simulate the host's end: copy the ring to stream 1's part of the memory. */
 static void die(Fixture *f)
 {
-    memcpy(f->ram + STRIDE, f->ring.control, sizeof(*f->ring.control));
-    memcpy(f->ram + STRIDE + HT_PACKETS_OFFSET, f->ring.data, PACKETS * SIZE);
+    ct_memory_put(&f->m, &f->ring, "main", 3);
+}
+
+static HtDead *parse(const Fixture *f, GError **error)
+{
+    return ht_dead_new(f->m.ram, f->m.size, error);
 }
 
 static void read_dead(Fixture *f, HtDeadResult *r)
 {
     g_autoptr(GError) err = NULL;
-    g_autoptr(HtDead) d = ht_dead_new(f->index->data, f->index->len, &err);
+    g_autoptr(HtDead) d = parse(f, &err);
 
     g_assert_no_error(err);
-    g_assert_cmpuint(ht_dead_size(d), ==, STREAMS * STRIDE);
-    g_assert_false(ht_dead_read(d, 0, f->ram, 0, ct_sink_deliver, &f->sink,
+    g_assert_cmpuint(d->invalid, ==, 0);
+    g_assert_cmpstr(d->streams[1].name, ==, "main");
+    g_assert_cmpint(d->streams[1].vcpu, ==, 3);
+    g_assert_false(ht_dead_read(d, 0, f->m.ram, 0, ct_sink_deliver, &f->sink,
                                 r));
-    g_assert_true(ht_dead_read(d, 1, f->ram, 0, ct_sink_deliver, &f->sink,
+    g_assert_true(ht_dead_read(d, 1, f->m.ram, 0, ct_sink_deliver, &f->sink,
                                r));
     g_assert_cmpuint(f->sink.opened, ==, 1);
     g_assert_cmpuint(f->sink.closed, ==, 1);
@@ -105,7 +76,6 @@ static void test_all(void)
     unsigned i;
 
     setup(&f, true);
-    f.ring.stream = 1;
     f.ring.clock = 2000;
     for (i = 0; i < 10; i++) {
         g_assert_true(ct_ring_emit(&f.ring, i));
@@ -133,7 +103,6 @@ static void test_overwritten(void)
     Fixture f;
 
     setup(&f, true);
-    f.ring.stream = 1;
     for (n = 0; n < sent; n++) {
         g_assert_true(ct_ring_emit(&f.ring, n));
     }
@@ -154,7 +123,6 @@ static void test_discarding(void)
     Fixture f;
 
     setup(&f, false);
-    f.ring.stream = 1;
     for (n = 0; n < 5000; n++) {
         sent += ct_ring_emit(&f.ring, sent);
     }
@@ -166,23 +134,19 @@ static void test_discarding(void)
     teardown(&f);
 }
 
-/* From an index that is cut off, the complete classes are loaded. */
+/*
+ * If the host was killed while it added a class, the classes before it are
+ * loaded.
+ */
 static void test_cut(void)
 {
     HtDeadResult r;
     Fixture f;
-    guint len;
 
     setup(&f, true);
-    f.ring.stream = 1;
     g_assert_true(ct_ring_emit(&f.ring, 0));
+    ht_directory_clear(&f.m.directory);
     die(&f);
-    for (len = 0; len < f.index->len; len += 61) {
-        g_autoptr(HtDead) d = ht_dead_new(f.index->data, len, NULL);
-
-        g_assert_true(!d == (len < HT_DEAD_CLASSES));
-    }
-    g_byte_array_set_size(f.index, HT_DEAD_CLASSES);
     read_dead(&f, &r);
     g_assert_cmpuint(r.events, ==, 0);
     g_assert_nonnull(strstr(r.why, "unknown class"));
@@ -195,50 +159,94 @@ static void test_stale(void)
     Fixture f;
 
     setup(&f, true);
-    f.ring.stream = 1;
     g_assert_true(ct_ring_emit(&f.ring, 0));
+    f.ring.instance++;
     die(&f);
-    stream(&f, 1)->instance = ht_le64(f.ring.instance + 1);
     read_dead(&f, &r);
     g_assert_cmpuint(r.events, ==, 0);
     g_assert_nonnull(strstr(r.why, "wrong header"));
     teardown(&f);
 }
 
-static void test_refused(void)
+/* A stream that the host has closed is not read: the host has its events. */
+static void test_closed(void)
 {
     g_autoptr(HtDead) d = NULL;
+    HtDeadResult r;
+    Fixture f;
+
+    setup(&f, true);
+    g_assert_true(ct_ring_emit(&f.ring, 0));
+    die(&f);
+    ct_memory_ring(&f.m, 1)->host.state = ht_le32(HT_STREAM_CLOSED);
+    d = parse(&f, NULL);
+    g_assert_false(ht_dead_read(d, 1, f.m.ram, 0, ct_sink_deliver, &f.sink,
+                                &r));
+    teardown(&f);
+}
+
+/* Check that the memory is refused for a reason that begins with @why */
+static void refused(Fixture *f, size_t size, const char *why)
+{
+    g_autoptr(GError) err = NULL;
+    g_autoptr(HtDead) d = ht_dead_new(f->m.ram, size, &err);
+
+    g_assert_null(d);
+    g_assert_nonnull(strstr(err->message, why));
+}
+
+static void test_refused(void)
+{
+    /* Members of struct ht_caps that follow from the layout */
+    static const size_t fixed[] = {
+        offsetof(struct ht_caps, ring_offset),
+        offsetof(struct ht_caps, packet_size),
+        offsetof(struct ht_caps, packets),
+        offsetof(struct ht_caps, ring_stride),
+        offsetof(struct ht_caps, mailbox_offset),
+        offsetof(struct ht_caps, mailbox_size),
+        offsetof(struct ht_caps, enable_offset),
+    };
+    HtTimeSegment clock = { .ns = HT_TIME_MAX_NS + 1 };
+    g_autoptr(HtDead) d = NULL;
+    struct ht_caps *caps;
     Fixture f;
     guint i;
 
     setup(&f, true);
-    /*
-     * an index with a changed byte is refused, unless the byte is one that any
-     * value may have
-     */
-    for (i = 0; i < HT_DEAD_STREAMS + STREAMS * sizeof(HtDeadStream);
-         i += i < 64 ? 1 : 13) {
-        g_autoptr(HtDead) changed = NULL;
-
-        f.index->data[i] ^= 0xff;
-        changed = ht_dead_new(f.index->data, f.index->len, NULL);
-        /* 253 streams are valid, too */
-        g_assert_true(!changed || i == offsetof(HtDeadHead, streams) ||
-                      i >= offsetof(HtDeadHead, reserved));
-        f.index->data[i] ^= 0xff;
+    die(&f);
+    caps = (struct ht_caps *)f.m.ram;
+    refused(&f, 0, "not made by hypertrace");
+    refused(&f, sizeof(*caps), "contradicts itself");
+    refused(&f, f.m.size - 1, "contradicts itself");
+    for (i = 0; i < G_N_ELEMENTS(fixed); i++) {
+        f.m.ram[fixed[i]] ^= 0xff;
+        refused(&f, f.m.size, "contradicts itself");
+        f.m.ram[fixed[i]] ^= 0xff;
     }
-    memset(head(&f)->memory, 'x', sizeof(head(&f)->memory));
-    g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
-    head(&f)->memory[0] = 0;
-    memset(head(&f)->memory, 0, sizeof(head(&f)->memory));
-    /* an opening later than the maximal date is refused */
-    stream(&f, 1)->ns = ht_le64(HT_TIME_MAX_NS + 1);
-    g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
-    stream(&f, 1)->ns = ht_le64(HT_TIME_MAX_NS);
-    d = ht_dead_new(f.index->data, f.index->len, NULL);
-    g_assert_true(d != NULL);
-    strcpy(head(&f)->trace, "a/b");
-    g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
+    for (i = 0; i < 5; i++) {
+        const uint32_t streams[] = { 0, STREAMS + 1, HT_STREAMS_MAX,
+                                     HT_STREAMS_MAX + 1, UINT32_MAX };
+
+        caps->streams = ht_le32(streams[i]);
+        refused(&f, f.m.size, "contradicts itself");
+    }
+    caps->streams = ht_le32(STREAMS);
+    caps->version = ht_le32(HT_VERSION + 1);
+    refused(&f, f.m.size, "another version");
+    caps->version = ht_le32(HT_VERSION);
+
+    /* An open stream without a valid description is counted. */
+    ct_memory_ring(&f.m, 0)->host.state = ht_le32(HT_STREAM_OPENED);
+    d = parse(&f, NULL);
+    g_assert_cmpuint(d->invalid, ==, 1);
+    g_assert_cmpuint(d->streams[0].instance, ==, 0);
+    g_assert_cmpuint(d->streams[1].instance, ==, f.ring.instance);
+
+    ht_directory_set_clock(&f.m.directory, &clock);
+    refused(&f, f.m.size, "clock");
+    f.m.ram[ht_layout_directory(&f.m.caps) + HT_DIRECTORY_HEAD] ^= 0xff;
+    refused(&f, f.m.size, "classes");
     teardown(&f);
 }
 
@@ -250,6 +258,7 @@ int main(int argc, char **argv)
     g_test_add_func("/dead-streams/discarding", test_discarding);
     g_test_add_func("/dead-streams/cut", test_cut);
     g_test_add_func("/dead-streams/stale", test_stale);
+    g_test_add_func("/dead-streams/closed", test_closed);
     g_test_add_func("/dead-streams/refused", test_refused);
     return g_test_run();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace recover: events in the stream RAM of a device
+ * hypertrace recover: events in stream memory
  *
  * Each ring is read several times: to count its events, to write them, and to
  * show the last ones. The memory is mapped privately, and its device and guest
@@ -21,11 +21,11 @@
 #include "model/duration.h"
 #include "recover/recover-streams.h"
 
-/* The stream RAM of a device that has ended */
+/* Stream memory whose host has ended */
 typedef struct Dead {
     HtDead *d;
     uint8_t *ram;
-    size_t size;                /* of @ram */
+    char *name;                 /* of the trace: the file's name */
     HtDeadResult results[HT_STREAMS_MAX];
     bool opened[HT_STREAMS_MAX];
     uint64_t end_ns;            /* latest event of all streams */
@@ -39,13 +39,13 @@ static bool fail(GError **error, int code, const char *what, const char *path)
     return false;
 }
 
-bool ht_recover_is_index(const char *path)
+bool ht_recover_is_streams(const char *path)
 {
     uint32_t magic = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     bool is = fd >= 0 &&
               pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
-              ht_le32(magic) == HT_DEAD_MAGIC;
+              ht_le32(magic) == HT_MAGIC;
 
     if (fd >= 0) {
         close(fd);
@@ -82,37 +82,6 @@ static void *map_file(const char *path, size_t *size, GError **error)
     return p;
 }
 
-static HtDead *read_index(const char *path, GError **error)
-{
-    g_autoptr(GError) why = NULL;
-    size_t size;
-    void *data = map_file(path, &size, error);
-    HtDead *d;
-
-    if (!data) {
-        return NULL;
-    }
-    d = ht_dead_new(data, size, &why);
-    munmap(data, size);
-    if (!d) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: %s", path,
-                    why->message);
-    }
-    return d;
-}
-
-static bool read_memory(Dead *dead, const char *path, GError **error)
-{
-    dead->ram = map_file(path, &dead->size, error);
-    if (dead->ram && dead->size < ht_dead_size(dead->d)) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s has %zu"
-                    " bytes; the streams have %" PRIu64, path, dead->size,
-                    ht_dead_size(dead->d));
-        return false;
-    }
-    return dead->ram;
-}
-
 /* HtDeliver */
 static void ignore(void *opaque, const HtRun *run)
 {
@@ -122,7 +91,7 @@ static void measure(Dead *dead)
 {
     uint32_t i;
 
-    for (i = 0; i < dead->d->head.streams; i++) {
+    for (i = 0; i < dead->d->caps.streams; i++) {
         HtDeadResult *r = &dead->results[i];
 
         dead->opened[i] = ht_dead_read(dead->d, i, dead->ram, 0, ignore, NULL,
@@ -155,7 +124,7 @@ static int write_streams(Dead *dead, Writer *writer)
         writer->status = ht_ctf_writer_class(writer->w,
                                              ht_class_table_get(classes, i));
     }
-    for (i = 0; i < dead->d->head.streams && !writer->status; i++) {
+    for (i = 0; i < dead->d->caps.streams && !writer->status; i++) {
         if (dead->results[i].events) {
             ht_dead_read(dead->d, i, dead->ram, dead->results[i].begin_ns,
                          write_run, writer, &r);
@@ -167,11 +136,14 @@ static int write_streams(Dead *dead, Writer *writer)
 /* Write the trace and return its path; NULL on failure. */
 static char *write_trace(Dead *dead, const char *dir, GError **error)
 {
+    static const char *const channels[] = {
+        "hypercall", "shm", "virtio", "memory",
+    };
     HtCtfInfo info = {
-        .vm_name = dead->d->head.vm,
-        .device = dead->d->head.trace,
-        .channel = dead->d->head.channel,
-        .clock_offset_ns = (int64_t)dead->d->head.wall_offset,
+        .vm_name = dead->name,
+        .device = dead->name,
+        .channel = channels[MIN(dead->d->caps.channel, HT_CHANNEL_MEMORY)],
+        .clock_offset_ns = dead->d->wall_offset,
     };
     Writer writer = { 0 };
     char *path = NULL;
@@ -182,8 +154,8 @@ static char *write_trace(Dead *dead, const char *dir, GError **error)
         fail(error, errno, "create the directory", dir);
         return NULL;
     }
-    writer.status = ht_ctf_writer_new(dir, dead->d->head.trace, &info,
-                                      dead->d->head.streams, &writer.w);
+    writer.status = ht_ctf_writer_new(dir, dead->name, &info,
+                                      dead->d->caps.streams, &writer.w);
     if (writer.status || write_streams(dead, &writer)) {
         fail(error, -writer.status, "write the trace in", dir);
     } else {
@@ -217,23 +189,22 @@ static void show_run(void *opaque, const HtRun *run)
             t->skip--;
         } else {
             fputs("  ", t->to);
-            ht_log_event(t->to, t->dead->d->head.trace, run->stream, &ev);
+            ht_log_event(t->to, t->dead->name, run->stream, &ev);
         }
     }
 }
 
 static void put_stream(HtOutput *o, Dead *dead, uint32_t i, unsigned lines)
 {
-    const HtDeadStream *s = &dead->d->streams[i];
+    const HtStreamInfo *s = &dead->d->streams[i];
     const HtDeadResult *r = &dead->results[i];
-    g_autofree char *name = g_strndup(s->name, sizeof(s->name));
     Tail tail = { dead, r->events - MIN(r->events, lines), NULL };
     HtDeadResult again;
     char *text = NULL;
     size_t size;
 
     ht_output_colour(o, HT_COLOUR_BOLD);
-    g_string_append_printf(o->text, "\nstream %" PRIu32 " \"%s\"", i, name);
+    g_string_append_printf(o->text, "\nstream %" PRIu32 " \"%s\"", i, s->name);
     ht_output_colour(o, HT_COLOUR_NONE);
     if (s->vcpu >= 0) {
         g_string_append_printf(o->text, ", vCPU %" PRId32, s->vcpu);
@@ -266,13 +237,14 @@ static bool put_page(Dead *dead, const char *trace, unsigned lines,
     uint32_t i;
 
     ht_output_stdout(&o);
-    g_string_append_printf(o.text, "%" PRIu64 " events of %s of ",
-                           dead->events, dead->d->head.trace);
-    ht_escape_str(o.text, HT_ESCAPE_TERMINAL, dead->d->head.vm);
-    g_string_append(o.text, " in ");
-    ht_escape_str(o.text, HT_ESCAPE_TERMINAL, trace);
-    g_string_append_c(o.text, '\n');
-    for (i = 0; i < dead->d->head.streams && ht_output_room(&o); i++) {
+    g_string_append_printf(o.text, "%" PRIu64 " events of %s in %s\n",
+                           dead->events, dead->name, trace);
+    if (dead->d->invalid) {
+        g_string_append_printf(o.text, "%u more streams cannot be read: their"
+                               " description is not valid\n",
+                               dead->d->invalid);
+    }
+    for (i = 0; i < dead->d->caps.streams && ht_output_room(&o); i++) {
         if (dead->opened[i]) {
             put_stream(&o, dead, i, lines);
         }
@@ -280,28 +252,35 @@ static bool put_page(Dead *dead, const char *trace, unsigned lines,
     return ht_output_finish(&o, error);
 }
 
-bool ht_recover_streams(const char *index, const char *memory,
-                        const char *dir, unsigned lines, bool quiet,
-                        GError **error)
+bool ht_recover_streams(const char *path, const char *dir, unsigned lines,
+                        bool quiet, GError **error)
 {
-    g_autoptr(HtDead) d = read_index(index, error);
     g_autofree Dead *dead = g_new0(Dead, 1);
+    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *name = ht_escape_file_name(base);
     g_autofree char *trace = NULL;
+    size_t size = 0;
     bool ok = false;
 
-    dead->d = d;
-    if (d && read_memory(dead, memory ? memory : d->head.memory, error)) {
+    dead->name = name;
+    dead->ram = map_file(path, &size, error);
+    dead->d = dead->ram ? ht_dead_new(dead->ram, size, error) : NULL;
+    if (dead->ram && !dead->d) {
+        g_prefix_error(error, "%s: ", path);
+    }
+    if (dead->d) {
         measure(dead);
         if (dead->events) {
             trace = write_trace(dead, dir, error);
         } else {
             g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-                        "there are no events in the streams of %s", index);
+                        "there are no events in the streams of %s", path);
         }
         ok = trace && (quiet || put_page(dead, trace, lines, error));
     }
+    ht_dead_free(dead->d);
     if (dead->ram) {
-        munmap(dead->ram, dead->size);
+        munmap(dead->ram, size);
     }
     return ok;
 }

@@ -19,8 +19,7 @@ typedef struct Recover {
     gboolean quiet;
     gint lines;
     const char *file;
-    const char *memory;
-    bool streams;               /* @file is an index of stream RAM */
+    bool streams;               /* @file is stream memory */
 } Recover;
 
 static bool parse(Recover *r, int argc, char **argv, int *status)
@@ -41,15 +40,16 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
         { 0 }
     };
     g_autoptr(GOptionContext) context =
-        g_option_context_new("FILE [MEMORY]");
+        g_option_context_new("FILE");
     g_autoptr(GError) error = NULL;
 
     g_option_context_set_summary(context, "Make a recording from the memory of"
                                  " a guest that ended. FILE is the guest's RAM,"
                                  " or a core from QEMU's dump-guest-memory.\n"
                                  "Or make a CTF trace from the streams of a"
-                                 " hypertrace device. FILE is then the file"
-                                 " that the device's property recover named.");
+                                 " hypertrace device, or of the memory-only"
+                                 " transport. FILE is then the file of the"
+                                 " stream memory.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace recover");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
@@ -58,22 +58,21 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
     }
     if (argc < 2) {
         *status = ht_usage_error("give a FILE: the guest's RAM, a core from"
-                                 " QEMU's dump-guest-memory, or the file that"
-                                 " the device's property recover named");
+                                 " QEMU's dump-guest-memory, or the file of"
+                                 " stream memory");
         return false;
     }
     r->file = argv[1];
-    r->memory = argc > 2 ? argv[2] : NULL;
-    r->streams = ht_recover_is_index(r->file);
-    if (argc > (r->streams ? 3 : 2)) {
+    r->streams = ht_recover_is_streams(r->file);
+    if (argc > 2) {
         *status = ht_usage_error("unexpected argument '%s': the memory is"
                                  " '%s'", argv[argc - 1], argv[1]);
         return false;
     }
     if (r->streams && r->kernel_path) {
-        *status = ht_usage_error("--kernel does not apply: '%s' is the index of"
-                                 " a device, and has the formats of its"
-                                 " events", r->file);
+        *status = ht_usage_error("--kernel does not apply: '%s' is stream"
+                                 " memory, and has the formats of its events",
+                                 r->file);
         return false;
     }
     if (r->lines < 0 || r->lines > HT_LAST_LOG_MAX) {
@@ -172,8 +171,7 @@ int ht_recover(int argc, char **argv)
 
     if (parse(&r, argc, argv, &status)) {
         bool ok = r.streams ?
-            ht_recover_streams(r.file, r.memory, r.dir, r.lines, r.quiet,
-                               &error) :
+            ht_recover_streams(r.file, r.dir, r.lines, r.quiet, &error) :
             recover_ring(&r, &error);
 
         status = !ok ? ht_error("%s", error->message) :

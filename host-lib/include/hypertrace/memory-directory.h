@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a directory that hosts of memory alone keep for their successors
+ * hypertrace: a directory of stream memory, for the time after its host's end
  *
  * The directory is an area of the memory that hosts write and that guests
- * should not touch.  A host writes it and never reads it back.  Its successor
- * copies it once and checks the copy, since the guest may have written it.
+ * should not touch.  A host writes it and never reads it back.  Its successor,
+ * or `hypertrace recover`, copies it once and checks the copy, since the guest
+ * may have written it.
  *
  * Each part is published by its last store, so a host that is killed at any
  * instant leaves a directory that is complete:
@@ -18,7 +19,7 @@
 #ifndef HYPERTRACE_MEMORY_DIRECTORY_H
 #define HYPERTRACE_MEMORY_DIRECTORY_H
 
-#include "hypertrace/server.h"
+#include "hypertrace/streams.h"
 
 /* Limit of all classes of a guest, as the device's property class-bytes */
 #define HT_DIRECTORY_CLASSES    (1u << 20)
@@ -57,14 +58,20 @@ void ht_directory_add_class(HtDirectory *d, const HtClass *c);
 void ht_directory_set_stream(HtDirectory *d, const HtStreamInfo *info,
                              uint64_t opened_ns);
 
-/* ht_directory_set_clock: note the newest segment of @map, if it is new */
-void ht_directory_set_clock(HtDirectory *d, const HtTimeMap *map);
+/* ht_directory_set_clock: note the newest segment of a map, if it is new */
+void ht_directory_set_clock(HtDirectory *d, const HtTimeSegment *s);
 
 /* ht_directory_set_discarded: note HtServerOps.unreported */
 void ht_directory_set_discarded(HtDirectory *d, uint64_t count);
 
 /* ht_directory_discarded: get the previous host's count; not checked */
 uint64_t ht_directory_discarded(const HtDirectory *d);
+
+/*
+ * ht_directory_wall_offset: get the previous host's CLOCK_REALTIME -
+ * CLOCK_MONOTONIC in ns; not checked
+ */
+int64_t ht_directory_wall_offset(const HtDirectory *d);
 
 /**
  * ht_directory_classes: copy the classes of the previous host

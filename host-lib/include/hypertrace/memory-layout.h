@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the layout of stream memory, which describes itself
+ *
+ * BAR4 of the device, the memory of the memory-only transport, and a file of
+ * either have the same layout:
+ *
+ *   0               struct ht_caps, or struct ht_memory: page 0
+ *   enable_offset   enable bytes
+ *   mailbox_offset  mailbox, and the reply area of the memory-only transport
+ *   then            the host's directory (memory-directory.h)
+ *   ring_offset     the rings
+ *
+ * Each part begins at a multiple of HT_MAP_ALIGN.
+ */
+#ifndef HYPERTRACE_MEMORY_LAYOUT_H
+#define HYPERTRACE_MEMORY_LAYOUT_H
+
+#include "hypertrace/abi.h"
+
+/**
+ * ht_layout: compute where the parts are
+ * @c: packet_size and packets are set; magic, version, mailbox_size, and the
+ *     offsets and the stride in the memory are filled in
+ *
+ * Returns: false if packet_size or packets is out of its range
+ */
+bool ht_layout(struct ht_caps *c);
+
+/* ht_layout_directory: get the offset of the directory */
+uint64_t ht_layout_directory(const struct ht_caps *c);
+
+/* ht_layout_size: get the bytes that @c->streams rings and all else need */
+uint64_t ht_layout_size(const struct ht_caps *c);
+
+/**
+ * ht_layout_check: check capabilities from page 0
+ * @c: private copy in the host's byte order; not trusted
+ * @size: bytes of the memory
+ *
+ * Returns: NULL, or the reason why the memory cannot be read by @c
+ */
+const char *ht_layout_check(const struct ht_caps *c, uint64_t size);
+
+#endif /* HYPERTRACE_MEMORY_LAYOUT_H */
