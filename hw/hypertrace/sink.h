@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: deliver runs to the backends of this QEMU
+ * hypertrace: find the backends of this QEMU, and deliver runs to them
  */
 #ifndef HW_HYPERTRACE_SINK_H
 #define HW_HYPERTRACE_SINK_H

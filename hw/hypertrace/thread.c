@@ -21,23 +21,17 @@ void ht_mutex_destroy(HtMutex *m)
 
 void ht_mutex_lock(HtMutex *m)
 {
-    QemuMutex *mutex = m->impl;
-
-    qemu_mutex_lock(mutex);
+    qemu_mutex_lock((QemuMutex *)m->impl);
 }
 
 bool ht_mutex_trylock(HtMutex *m)
 {
-    QemuMutex *mutex = m->impl;
-
-    return qemu_mutex_trylock(mutex) == 0;
+    return qemu_mutex_trylock((QemuMutex *)m->impl) == 0;
 }
 
 void ht_mutex_unlock(HtMutex *m)
 {
-    QemuMutex *mutex = m->impl;
-
-    qemu_mutex_unlock(mutex);
+    qemu_mutex_unlock(m->impl);
 }
 
 void ht_cond_init(HtCond *c)
@@ -64,20 +58,15 @@ void ht_cond_broadcast(HtCond *c)
 
 void ht_cond_wait(HtCond *c, HtMutex *m)
 {
-    QemuCond *cond = c->impl;
-    QemuMutex *mutex = m->impl;
-
-    qemu_cond_wait(cond, mutex);
+    qemu_cond_wait(c->impl, (QemuMutex *)m->impl);
 }
 
 bool ht_cond_wait_until(HtCond *c, HtMutex *m, int64_t end_ns)
 {
-    QemuCond *cond = c->impl;
-    QemuMutex *mutex = m->impl;
     int64_t left = end_ns - get_clock();
 
     return left > 0 &&
-           qemu_cond_timedwait(cond, mutex,
+           qemu_cond_timedwait((QemuCond *)c->impl, (QemuMutex *)m->impl,
                                MIN(DIV_ROUND_UP(left, SCALE_MS), INT_MAX));
 }
 
