@@ -296,6 +296,18 @@ static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
     }
 }
 
+/* LTTng-UST reads the probe of an enumeration, too, when a session is active. */
+static void set_probe(HtUstEvent *e, struct lttng_ust_probe_desc *probe)
+{
+    unsigned i;
+
+    e->event.probe_desc = probe;
+    e->tp_class.probe_desc = probe;
+    for (i = 0; i < e->nr_fields; i++) {
+        e->fields[i].labels.probe_desc = probe;
+    }
+}
+
 /*
  * Register new events of one provider.  On failure, all of them are forgotten.
  *
@@ -327,8 +339,7 @@ static const char *register_events(HtUstEvent *const *events, unsigned count)
         .minor = LTTNG_UST_PROVIDER_MINOR,
     };
     for (i = 0; i < count; i++) {
-        events[i]->event.probe_desc = &b->probe;
-        events[i]->tp_class.probe_desc = &b->probe;
+        set_probe(events[i], &b->probe);
         b->event[i] = &events[i]->event;
         b->tp[i] = &events[i]->tp;
     }

@@ -34,8 +34,29 @@ static unsigned parse_kind(const char *s, unsigned *flags)
     g_assert_not_reached();
 }
 
+/* The names of some values of a field "label-KIND:..." */
+static const struct {
+    uint64_t value;
+    const char *name;
+} labels[] = { { 0, "none" }, { 7, "seven" } };
+
+static uint8_t *put_labels(uint8_t *p)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(labels); i++) {
+        ht_put_le64(p, labels[i].value);
+        p[8] = strlen(labels[i].name);
+        memcpy(p + HT_LABEL_HEADER, labels[i].name, p[8]);
+        p += HT_LABEL_HEADER + p[8];
+    }
+    return p;
+}
+
 static size_t put_field(uint8_t *p, const char *spec)
 {
+    uint8_t *end;
+
     g_auto(GStrv) parts = g_strsplit(spec, ":", 2);
     g_auto(GStrv) kind = g_strsplit(parts[0], "-", 3);
     struct ht_msg_field f = { 0 };
@@ -53,6 +74,10 @@ static size_t put_field(uint8_t *p, const char *spec)
         f.kind = HT_FIELD_ARRAY;
         f.elem = parse_kind(kind[1], &flags);
         f.count = ht_le16(atoi(kind[2]));
+    } else if (!strcmp(kind[0], "label")) {
+        f.kind = parse_kind(kind[1], &flags);
+        f.count = ht_le16(G_N_ELEMENTS(labels));
+        flags |= HT_FIELD_LABELS;
     } else {
         f.kind = parse_kind(kind[0], &flags);
     }
@@ -60,7 +85,8 @@ static size_t put_field(uint8_t *p, const char *spec)
     f.name_len = strlen(parts[1]);
     memcpy(p, &f, sizeof(f));
     memcpy(p + sizeof(f), parts[1], f.name_len);
-    return sizeof(f) + f.name_len;
+    end = p + sizeof(f) + f.name_len;
+    return (flags & HT_FIELD_LABELS ? put_labels(end) : end) - p;
 }
 
 HtClass *tl_class(HtClassTable *t, const char *name, const char *spec)
@@ -150,6 +176,25 @@ static void put_scalar(TlRun *r, GString *text, unsigned kind, bool hex,
     g_byte_array_append(r->data, le, size);
 }
 
+/* Put one of the values that have names, or 99 */
+static void put_label(TlRun *r, GString *text, const HtField *f, GRand *rand)
+{
+    unsigned i = g_rand_int_range(rand, 0, G_N_ELEMENTS(labels) + 1);
+    bool named = i < G_N_ELEMENTS(labels);
+    uint64_t v = named ? labels[i].value : 99;
+    uint8_t le[8];
+
+    if (named) {
+        g_string_append_printf(text, "( \"%s\" : container = %" PRIu64 " )",
+                               labels[i].name, v);
+    } else {
+        g_string_append_printf(text, "( <unknown> : container = %" PRIu64 " )",
+                               v);
+    }
+    ht_put_le64(le, v);
+    g_byte_array_append(r->data, le, ht_kind_size(f->kind));
+}
+
 static void put_value(TlRun *r, GString *text, const HtField *f, GRand *rand,
                       unsigned pad)
 {
@@ -189,6 +234,8 @@ static void put_value(TlRun *r, GString *text, const HtField *f, GRand *rand,
             put_scalar(r, text, f->elem, f->flags & HT_FIELD_HEX, rand);
         }
         g_string_append(text, count ? " ]" : "");
+    } else if (f->nr_labels) {
+        put_label(r, text, f, rand);
     } else {
         put_scalar(r, text, f->kind, f->flags & HT_FIELD_HEX, rand);
     }

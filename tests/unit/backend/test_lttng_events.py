@@ -26,7 +26,8 @@ pytestmark = pytest.mark.skipif(
 ALL = ("u8:int u16:event u32:string u64:struct x8:a x16:b x32:c x64:d s8:e "
        "s16:f s32:g s64:h f32:i f64:j text:k seq-u8:l seq-u16:m seq-x32:n "
        "seq-u64:o seq-s8:p seq-s64:q arr-u8-1:r arr-x16-3:s arr-u32-2:t "
-       "arr-s64-2:u arr-s16-5:_v text:w chars-16:comm")
+       "arr-s64-2:u arr-s16-5:_v text:w chars-16:comm label-u8:state "
+       "label-s64:_error")
 
 
 @pytest.fixture(name="directory")
