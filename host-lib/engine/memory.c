@@ -48,6 +48,7 @@ struct HtMemory {
     uint64_t epoch;
     bool attached;              /* the memory had another host before */
     bool serves;                /* the epoch is published */
+    bool left;                  /* ht_memory_leave() was called */
     uint8_t *request;           /* private copy, HT_MAILBOX_SIZE bytes */
     uint32_t done;              /* number of the last exchange */
     uint64_t beat;
@@ -55,6 +56,7 @@ struct HtMemory {
     int64_t eager_ns;           /* poll without pauses until then */
     int64_t told_ns;            /* time of the last poll at TELL_NS */
     uint32_t first;             /* stream that the next poll begins with */
+    bool was_off[HT_CLASSES_MAX + 1];   /* inherited, and off, by class id */
 };
 
 #define set_error(error, ...) \
@@ -351,7 +353,8 @@ static bool wants(void *opaque, const HtClass *c)
 {
     HtMemory *m = opaque;
 
-    return !m->cfg.wants || m->cfg.wants(m->cfg.opaque, c);
+    return !m->cfg.wants ||
+           m->cfg.wants(m->cfg.opaque, c, !m->was_off[c->id]);
 }
 
 /* HtServerOps.added: the class is in the memory before the guest has its id */
@@ -426,7 +429,6 @@ static HtServer *new_server(HtMemory *m, uint64_t hz)
         .ppm = HT_TIME_PPM_MAX,
         .opening_ns = HT_OPENING_NS,
         .class_bytes = HT_DIRECTORY_CLASSES,
-        .settings = m->cfg.settings,
         .inherits = m->attached,
         .ops = &server_ops,
         .opaque = m,
@@ -504,6 +506,17 @@ static unsigned open_instances(HtMemory *m, HtInherited *in, uint64_t *lost)
     return n;
 }
 
+/* Copy the previous host's enable bytes.  The guest may have written them. */
+static void read_enable(HtMemory *m)
+{
+    const uint8_t *enable = m->base + m->caps.enable_offset;
+    uint32_t id;
+
+    for (id = 1; id <= HT_CLASSES_MAX; id++) {
+        m->was_off[id] = ht_atomic_read(enable + id) != HT_ENABLE_ON;
+    }
+}
+
 /*
  * Take over the previous host's classes, and its clock if there is one.
  * Returns: false if the classes are not valid
@@ -513,9 +526,16 @@ static bool inherit_classes(HtMemory *m)
     g_autoptr(GByteArray) classes = ht_directory_classes(&m->directory);
     g_autofree char *why = NULL;
     HtTimeSegment clock;
+    uint32_t count;
+    bool valid;
 
-    if (!ht_server_inherit_classes(m->server, classes->data, classes->len,
-                                   &why)) {
+    read_enable(m);
+    valid = ht_server_inherit_classes(m->server, classes->data, classes->len,
+                                      &why);
+    count = ht_class_table_count(ht_server_classes(m->server));
+    /* Ids from here on are those of new classes. */
+    memset(m->was_off + count + 1, 0, HT_CLASSES_MAX - count);
+    if (!valid) {
         g_autofree char *text =
             g_strdup_printf("events of the previous recorder are lost: %s",
                             why);
@@ -709,11 +729,6 @@ static bool serve_streams(HtMemory *m)
     return busy || total >= HT_MEMORY_POLL_BYTES;
 }
 
-void ht_memory_decide(HtMemory *m)
-{
-    ht_server_decide(m->server);
-}
-
 int64_t ht_memory_poll(HtMemory *m)
 {
     int64_t now = ht_now_ns();
@@ -734,15 +749,21 @@ int64_t ht_memory_poll(HtMemory *m)
     return busy || ht_now_ns() < m->eager_ns ? 0 : HT_MEMORY_IDLE_NS;
 }
 
-unsigned ht_memory_free(HtMemory *m)
+unsigned ht_memory_leave(HtMemory *m)
 {
-    unsigned left = 0;
+    m->left = true;
+    return ht_server_leave(m->server);
+}
 
+void ht_memory_free(HtMemory *m)
+{
     if (!m) {
-        return 0;
+        return;
     }
     if (m->server) {
-        left = ht_server_leave(m->server);
+        if (!m->left) {
+            ht_memory_leave(m);
+        }
         ht_server_free(m->server);
     }
     unprotect(m->map);
@@ -752,7 +773,6 @@ unsigned ht_memory_free(HtMemory *m)
     close(m->fd);
     g_free(m->request);
     g_free(m);
-    return left;
 }
 
 HtServer *ht_memory_server(HtMemory *m)

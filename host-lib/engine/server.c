@@ -286,7 +286,6 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
         .changed = changed,
         .opaque = s,
     });
-    s->enable.settings = g_strdup(cfg->settings);
     s->control = (HtControl){
         .classes = s->classes,
         .enable = &s->enable,

@@ -47,25 +47,26 @@ typedef struct HtMemory HtMemory;
  * @packets: ht_memory_create(): packets in a ring, a power of two; 0: the
  *           default
  * @mode: ht_memory_create(): enum ht_mode
- * @settings: answer to HT_MSG_SETTINGS; NULL: none
  * @deliver: take a run.  When it returns, the events are safe: their packet is
  *           given back to the guest after that
- * @wants: return whether to switch a class on; NULL: all classes are on
+ * @wants: return whether to switch a class on; NULL: all classes are on.
+ *         ht_memory_poll() asks again about all classes every 20 ms.  @before
+ *         is the result of the previous host if the class is inherited from it,
+ *         else true
  * @recorded: find out what the previous host has recorded of an open instance.
  *            Returns false if its recording is not known; may be NULL
  * @log: report misbehaviour of the guest, at a limited rate; may be NULL
  * @opaque: first argument of the four
  *
  * Context of the callbacks: ht_memory_start(), ht_memory_poll() and
- * ht_memory_free()
+ * ht_memory_leave()
  */
 typedef struct HtMemoryConfig {
     uint32_t packet_size;
     uint32_t packets;
     uint32_t mode;
-    const char *settings;
     HtDeliver *deliver;
-    bool (*wants)(void *opaque, const HtClass *c);
+    bool (*wants)(void *opaque, const HtClass *c, bool before);
     bool (*recorded)(void *opaque, const HtStreamInfo *info, HtRecorded *r);
     void (*log)(void *opaque, const char *text);
     void *opaque;
@@ -140,18 +141,18 @@ void ht_memory_start(HtMemory *m);
 int64_t ht_memory_poll(HtMemory *m);
 
 /**
- * ht_memory_decide: ask HtMemoryConfig.wants about all classes again
- * @m: the host
- */
-void ht_memory_decide(HtMemory *m);
-
-/**
- * ht_memory_free: consume what is committed, and stop serving
- * @m: the host or NULL
+ * ht_memory_leave: consume what is committed, and stop serving
+ * @m: the host; no poll may follow
+ *
+ * Runs that were delivered refer to the classes of ht_memory_server(), which
+ * stay until ht_memory_free().
  *
  * Returns: the number of streams that are left open, for a successor
  */
-unsigned ht_memory_free(HtMemory *m);
+unsigned ht_memory_leave(HtMemory *m);
+
+/* ht_memory_free: leave if ht_memory_leave() was not called, and free; or NULL */
+void ht_memory_free(HtMemory *m);
 
 /**
  * ht_memory_truncated: test whether the file has lost a page that was accessed

@@ -69,8 +69,6 @@ typedef struct HtServerOps {
  *          their own
  * @opening_ns: interval of openings, as HT_OPENING_NS; 0: no limit
  * @class_bytes: limit of all classes, see ht_class_table_set_limit(); 0: none
- * @settings: answer to HT_MSG_SETTINGS, at most HT_SETTINGS_MAX bytes; copied;
- *            NULL: none
  * @inherits: the rings are those of a host that has ended: leave them alone
  *            until ht_server_inherit()
  * @ops: the callbacks; must stay
@@ -88,7 +86,6 @@ typedef struct HtServerConfig {
     bool future;
     int64_t opening_ns;
     size_t class_bytes;
-    const char *settings;
     bool inherits;
     const HtServerOps *ops;
     void *opaque;

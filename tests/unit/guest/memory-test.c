@@ -16,6 +16,7 @@
 #define PACKETS         16
 #define THREADS         3
 #define EVENTS          40000
+#define CLASSES         2
 
 /* A host whose thread polls; @next is the number of each stream's next event */
 typedef struct Host {
@@ -28,6 +29,7 @@ typedef struct Host {
     unsigned opened;
     unsigned closed;
     bool any;                   /* do not check events: the guest is hostile */
+    int decided[CLASSES + 1];   /* by class id: 1 on, -1 off, 0 unknown */
 } Host;
 
 static void deliver(void *opaque, const HtRun *run)
@@ -65,17 +67,32 @@ static const HtMemoryConfig config = {
     .deliver = deliver,
 };
 
-static void host_new(Host *h, int fd, bool attach)
+/* HtMemoryConfig.wants, as with LTTng: it decides some time later */
+static bool wants(void *opaque, const HtClass *c, bool before)
+{
+    const Host *h = opaque;
+    int decided = ht_atomic_read(&h->decided[c->id]);
+
+    return decided ? decided > 0 : before;
+}
+
+static void host_make(Host *h, int fd, bool attach, bool decides)
 {
     g_autoptr(GError) error = NULL;
     HtMemoryConfig cfg = config;
 
     memset(h, 0, sizeof(*h));
     cfg.opaque = h;
+    cfg.wants = decides ? wants : NULL;
     h->m = attach ? ht_memory_attach(fd, &cfg, &error) :
                     ht_memory_create(fd, &cfg, &error);
     g_assert_no_error(error);
     ht_memory_start(h->m);
+}
+
+static void host_new(Host *h, int fd, bool attach)
+{
+    host_make(h, fd, attach, false);
 }
 
 static void *host_thread(void *opaque)
@@ -265,6 +282,90 @@ static void test_successor(void)
     g_assert_cmpint(ht_stream_close(&p.s), ==, 0);
     g_assert_cmpuint(h.next[0], ==, p.events);
     host_stop(&h);
+    ht_memory_free(h.m);
+    mg_free(&g);
+    close(fd);
+}
+
+/* Wait until the guest sees class @id on or off; returns the ns it took */
+static int64_t wait_enable(const MgGuest *g, uint32_t id, uint8_t on)
+{
+    int64_t start = ht_now_ns();
+
+    while (ht_atomic_read(g->dev.enable + id) != on) {
+        g_assert_cmpint(ht_now_ns() - start, <, INT64_C(10000000000));
+        g_usleep(100);
+    }
+    return ht_now_ns() - start;
+}
+
+/* Register two classes, and open a stream, so that a successor has an heir */
+static void register_two(MgGuest *g, struct ht_stream *s)
+{
+    mg_connect(g);
+    g_assert_cmpint(ht_register(&g->dev, &ht_class_tick), ==, 1);
+    g_assert_cmpint(ht_register(&g->dev, &ht_class_zero), ==, 2);
+    g_assert_cmpint(ht_stream_open(&g->dev, s, NULL), ==, 0);
+}
+
+/*
+ * Promise: the guest's enable byte of a class follows the decision of its host.
+ * A class about which the host has not decided is on if it is new; if it is
+ * inherited, it stays as it was under the previous host, without a gap in which
+ * it would be on.  A host that does not decide switches all classes on.
+ */
+static void test_enable(void)
+{
+    int fd = new_memfd(), i;
+    struct ht_stream s;
+    int64_t ns, most = 0;
+    uint32_t seq;
+    MgGuest g;
+    Host h;
+
+    host_make(&h, fd, false, true);
+    mg_new(&g, fd);
+    host_start(&h);
+    register_two(&g, &s);
+    g_assert_cmpint(g.dev.enable[1], ==, HT_ENABLE_ON);
+    g_assert_cmpint(g.dev.enable[2], ==, HT_ENABLE_ON);
+    for (i = 0; i < 20; i++) {
+        seq = ht_atomic_read(&g.page->caps.enable_seq);
+        ht_atomic_set(&h.decided[2], i % 2 ? 1 : -1);
+        ns = wait_enable(&g, 2, i % 2 ? HT_ENABLE_ON : 0);
+        most = MAX(most, ns);
+        while (ht_atomic_read(&g.page->caps.enable_seq) == seq) {
+            g_usleep(100);
+        }
+        g_assert_cmpint(g.dev.enable[1], ==, HT_ENABLE_ON);
+    }
+    g_test_message("at most %" PRId64 " us from a decision to the guest's byte",
+                   most / 1000);
+    ht_atomic_set(&h.decided[2], -1);
+    wait_enable(&g, 2, 0);
+
+    /* The successor is undecided until the guest has registered again. */
+    host_stop(&h);
+    ht_memory_free(h.m);
+    g_assert_cmpint(g.dev.enable[2], ==, 0);
+    host_make(&h, fd, true, true);
+    h.any = true;
+    g_assert_cmpint(g.dev.enable[1], ==, HT_ENABLE_ON);
+    g_assert_cmpint(g.dev.enable[2], ==, 0);
+    host_start(&h);
+    register_two(&g, &s);
+    g_assert_cmpint(g.dev.enable[1], ==, HT_ENABLE_ON);
+    g_assert_cmpint(g.dev.enable[2], ==, 0);
+    ht_atomic_set(&h.decided[1], -1);
+    ht_atomic_set(&h.decided[2], 1);
+    wait_enable(&g, 1, 0);
+    wait_enable(&g, 2, HT_ENABLE_ON);
+    host_stop(&h);
+    ht_memory_free(h.m);
+
+    host_make(&h, fd, true, false);
+    g_assert_cmpint(g.dev.enable[1], ==, HT_ENABLE_ON);
+    g_assert_cmpint(g.dev.enable[2], ==, HT_ENABLE_ON);
     ht_memory_free(h.m);
     mg_free(&g);
     close(fd);
@@ -463,6 +564,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/events", test_events);
     g_test_add_func("/memory/time", test_time);
     g_test_add_func("/memory/successor", test_successor);
+    g_test_add_func("/memory/enable", test_enable);
     g_test_add_func("/memory/refused", test_refused);
     g_test_add_func("/memory/hostile", test_hostile);
     return g_test_run();
