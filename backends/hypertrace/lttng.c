@@ -9,25 +9,15 @@
 #include "qemu/osdep.h"
 #include <sys/un.h>
 #include "qapi/error.h"
-#include "qemu/atomic.h"
 #include "qemu/error-report.h"
 #include "qemu/module.h"
 #include "qemu/notify.h"
 #include "qemu/sockets.h"
 #include "system/system.h"
-#include "hypertrace/atomic.h"
 #include "hypertrace/backend.h"
 #include "hypertrace/lttng-ust-event.h"
+#include "hypertrace/lttng-ust-session.h"
 #include "hypertrace/lttng-ust-thread.h"
-
-typedef struct LttngSession {
-    char *provider;
-    const HtClassTable *classes;
-    HtUstEvent *discarded;
-    bool asked;                 /* registration of @discarded was tried */
-    uint64_t *told;             /* by stream; see ht_ust_tell_discarded() */
-    HtUstEvent *events[HT_CLASSES_MAX + 1];     /* by class id */
-} LttngSession;
 
 /* LTTng-UST waits for space in a full buffer only if this variable is set. */
 static bool lttng_may_block(HypertraceBackend *b)
@@ -121,81 +111,52 @@ static void lttng_guard_exit(void)
     }
 }
 
+/* HtUstSessionConfig.warn */
+static void lttng_warn(void *opaque, const char *text)
+{
+    warn_report("hypertrace: %s", text);
+}
+
 static void *lttng_attach(HypertraceBackend *b, const HtDeviceInfo *info,
                           Error **errp)
 {
-    LttngSession *s = g_new0(LttngSession, 1);
+    const HtUstSessionConfig cfg = {
+        .provider = info->name,
+        .classes = info->classes,
+        .streams = info->streams,
+        .warn = lttng_warn,
+    };
 
     lttng_guard_exit();
-    s->provider = g_strdup(info->name);
-    s->classes = info->classes;
-    s->told = g_new0(uint64_t, info->streams);
     if (!lttng_daemon_listens()) {
         info_report("hypertrace: no LTTng session daemon is running: events of"
                     " '%s' are recorded once there is one (lttng-sessiond)",
                     info->name);
     }
-    return s;
+    return ht_ust_session_new(&cfg);
 }
 
 static void lttng_detach(HypertraceBackend *b, void *session)
 {
-    LttngSession *s = session;
-
-    /* The events stay registered; see ht_ust_event_get(). */
-    g_free(s->provider);
-    g_free(s->told);
-    g_free(s);
-}
-
-/* Register the event "discarded" before the first class takes its name */
-static void get_discarded(LttngSession *s)
-{
-    g_autofree char *why = NULL;
-
-    s->asked = true;
-    s->discarded = ht_ust_discarded_get(s->provider, &why);
-    if (!s->discarded) {
-        warn_report("hypertrace: LTTng traces of '%s' do not say how many"
-                    " events were discarded: %s", s->provider, why);
-    }
+    ht_ust_session_free(session);
 }
 
 static void lttng_expect_classes(HypertraceBackend *b, void *session,
                                  HtClass *const *classes, unsigned count)
 {
-    LttngSession *s = session;
-
     QEMU_BUILD_BUG_ON(HYPERTRACE_EXPECT_MAX > HT_UST_BATCH);
-    if (!s->asked) {
-        get_discarded(s);
-    }
-    ht_ust_events_prepare(s->provider, classes, count);
+    ht_ust_session_expect(session, classes, count);
 }
 
 static bool lttng_add_class(HypertraceBackend *b, void *session,
                             const HtClass *c, Error **errp)
 {
-    static bool warned;
-    LttngSession *s = session;
-    g_autofree char *why = NULL;
-    HtUstEvent *e = ht_ust_event_get(s->provider, c, &why);
+    g_autofree char *why = ht_ust_session_learn(session, c);
 
-    /* The timeout may have happened in lttng_expect_classes() before. */
-    if (ht_ust_timed_out() && !qatomic_xchg(&warned, true)) {
-        warn_report("hypertrace: the LTTng session daemon did not answer in"
-                    " time: '%s:%s' and all events that are registered from"
-                    " now on cannot be enabled while QEMU runs", s->provider,
-                    c->name);
+    if (why) {
+        error_setg(errp, "%s", why);
     }
-    if (!e) {
-        error_setg(errp, "cannot register LTTng-UST event '%s:%s': %s",
-                   s->provider, c->name, why);
-        return false;
-    }
-    /* Pairs with the acquires in ht_ust_deliver() and others. */
-    ht_atomic_store_release(&s->events[c->id], e);
-    return true;
+    return !why;
 }
 
 /*
@@ -205,20 +166,13 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
  */
 static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {
-    LttngSession *s = session;
-    /* Pairs with the release in lttng_add_class(). */
-    HtUstEvent *e = ht_atomic_load_acquire(&s->events[c->id]);
-
-    return !e || ht_ust_event_enabled(e);
+    return ht_ust_session_wants(session, c, true);
 }
 
 static void lttng_deliver(HypertraceBackend *b, void *session,
                           const HtRun *run)
 {
-    LttngSession *s = session;
-
-    ht_ust_tell_discarded(s->discarded, run, &s->told[run->stream->index]);
-    ht_ust_deliver(run, s->classes, s->events);
+    ht_ust_session_deliver(session, run);
 }
 
 static void lttng_class_init(ObjectClass *oc, HtClassData *data)

@@ -7,7 +7,9 @@
  *
  * For each number N read from standard input, it emits N events of two classes
  * in each of two streams, waits while a ring is full, flushes, and confirms it.
- * It ends with its input.
+ * Events of a class that is off are left out.  For "on ID" or "off ID" it waits
+ * until the host has switched the class on or off, and prints the time.  It
+ * ends with its input.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>
@@ -46,6 +48,24 @@ static int open_memory(int argc, char **argv)
     at += strlen("mem-path=");
     path = g_strndup(at, strcspn(at, ","));
     return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static bool is_on(const MgGuest *g, const struct ht_class *c)
+{
+    return __atomic_load_n(g->dev.enable + c->id, __ATOMIC_RELAXED) ==
+           HT_ENABLE_ON;
+}
+
+/* Returns the time of CLOCK_MONOTONIC in ns, to within 50 us */
+static uint64_t wait_for(const MgGuest *g, const char *id, bool on)
+{
+    struct timespec t;
+
+    while (is_on(g, atoi(id) == 1 ? &ht_class_step : &ht_class_text) != on) {
+        g_usleep(50);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
 int main(int argc, char **argv)
@@ -88,14 +108,20 @@ int main(int argc, char **argv)
     while (fgets(line, sizeof(line), stdin)) {
         uint64_t count = g_ascii_strtoull(line, NULL, 10);
 
+        if (line[0] == 'o') {
+            printf("%" PRIu64 "\n",
+                   wait_for(&g, strchr(line, ' ') + 1, line[1] == 'n'));
+            fflush(stdout);
+            continue;
+        }
         for (; count; count--) {
             for (i = 0; i < STREAMS; i++) {
                 while (!ht_stream_room(&s[i], 64)) {
                     g_usleep(100);
                 }
-                if (n[i] % 3) {
+                if (n[i] % 3 && is_on(&g, &ht_class_step)) {
                     ht_emit_step(&s[i], n[i], i);
-                } else {
+                } else if (n[i] % 3 == 0 && is_on(&g, &ht_class_text)) {
                     ht_emit_text(&s[i], n[i], "third");
                 }
                 n[i]++;

@@ -20,6 +20,8 @@ typedef struct Attach {
     const char *file;
     char *link;                 /* see ht_programs_link() */
     char *dir;
+    bool lttng;
+    char *lttng_name;           /* name of the guest in LTTng, with @lttng */
     bool create;
     bool quiet;
     uint64_t size;
@@ -37,6 +39,9 @@ static void usage(void)
 "      --create[=SIZE] create FILE before the virtual machine starts; SIZE is\n"
 "                      a power of two (default: 256M)\n"
 "      --for TIME      stop after TIME, as 10s (default: at SIGINT or SIGTERM)\n"
+"      --lttng[=NAME]  also deliver events to LTTng, as this process's events\n"
+"                      'NAME-programs:*' (default: FILE's name), and let LTTng\n"
+"                      switch each event on and off in the guest\n"
 "      --max-size SIZE end the recording at this size (default: 16G)\n"
 "  -o, --output DIR    write to DIR (default: recording-DATE-TIME)\n"
 "  -q, --quiet         print no summary\n\n"
@@ -45,10 +50,11 @@ static void usage(void)
 
 static bool parse_options(Attach *a, int argc, char **argv, int *status)
 {
-    enum { CREATE = 256, FOR, MAX_SIZE };
+    enum { CREATE = 256, FOR, LTTNG, MAX_SIZE };
     static const struct option longs[] = {
         { "create", optional_argument, NULL, CREATE },
         { "for", required_argument, NULL, FOR },
+        { "lttng", optional_argument, NULL, LTTNG },
         { "max-size", required_argument, NULL, MAX_SIZE },
         { "output", required_argument, NULL, 'o' },
         { "quiet", no_argument, NULL, 'q' },
@@ -67,6 +73,12 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
             break;
         case FOR:
             if (!ht_record_duration("--for", optarg, &a->for_ns, status)) {
+                return false;
+            }
+            break;
+        case LTTNG:
+            a->lttng = true;
+            if (!ht_record_lttng_name(optarg, &a->lttng_name, status)) {
                 return false;
             }
             break;
@@ -108,6 +120,7 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
         .dir = a->dir,
         .max_bytes = a->max_bytes,
         .link = a->link,
+        .lttng = a->lttng_name,
     };
     HtPrograms *p = NULL;
     int fd = a->create ? ht_memory_make_file(a->file, a->size, error) :
@@ -171,6 +184,13 @@ static int summary(const Attach *a, const HtProgramsStats *n)
     return n->events && !n->why ? HT_EXIT_OK : HT_EXIT_NOTHING;
 }
 
+/* Skip LTTng-UST's destructor, which would wait for the hanging thread. */
+static void exit_hanging(int status)
+{
+    fflush(NULL);
+    _exit(status);
+}
+
 static int record(const Attach *a, GError **error)
 {
     g_autofree char *command = g_strdup_printf("attach %s", a->file);
@@ -185,6 +205,7 @@ static int record(const Attach *a, GError **error)
     HtProgramsStats stats;
     sigset_t signals;
     const char *end;
+    int status;
 
     if (!p) {
         return HT_EXIT_ERROR;
@@ -192,7 +213,7 @@ static int record(const Attach *a, GError **error)
     session = ht_session_new(&info, error);
     if (!session) {
         ht_programs_end(p, &stats);
-        g_free(stats.why);
+        ht_programs_stats_clear(&stats);
         return HT_EXIT_ERROR;
     }
     sigemptyset(&signals);
@@ -206,7 +227,12 @@ static int record(const Attach *a, GError **error)
     if (!ht_session_finish(session, end, error) || !stats.streams) {
         ht_session_discard(session);
     }
-    return summary(a, &stats);
+    status = summary(a, &stats);
+    if (stats.hangs) {
+        exit_hanging(status);
+    }
+    ht_programs_stats_clear(&stats);
+    return status;
 }
 
 int ht_attach(int argc, char **argv)
@@ -218,6 +244,11 @@ int ht_attach(int argc, char **argv)
 
     if (parse_options(&a, argc, argv, &status)) {
         a.link = ht_programs_link(a.file);
+        if (a.lttng && !a.lttng_name) {
+            g_autofree char *name = g_path_get_basename(a.file);
+
+            a.lttng_name = ht_record_lttng_default(name);
+        }
         own_dir = !a.dir;
         if (own_dir) {
             a.dir = ht_record_default_dir(false);
@@ -231,6 +262,7 @@ int ht_attach(int argc, char **argv)
         }
     }
     g_free(a.link);
+    g_free(a.lttng_name);
     g_free(a.dir);
     return status;
 }

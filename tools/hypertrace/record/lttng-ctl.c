@@ -50,7 +50,7 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     g_strlcpy(c->name, CHANNEL, sizeof(c->name));
     c->attr.subbuf_size = SUBBUF_SIZE;
     c->attr.num_subbuf = SUBBUF_COUNT;
-    /* The delivering thread may block, because it has a queue; see live.c. */
+    /* The delivering thread may block, because it has a queue; see lttng-sink.c. */
     done = ok(lttng_channel_set_blocking_timeout(c, -1), "make a channel that "
               "waits for", name, error) &&
            ok(lttng_enable_channel(handle, c), "make a channel for", name,
@@ -78,15 +78,16 @@ static bool track(const char *name, GError **error)
                       name, error);
 }
 
+/* Enable the events of the guest's kernel or, with @suffix, of its programs. */
 static bool enable_events(struct lttng_handle *handle, const char *name,
-                          GError **error)
+                          const char *suffix, GError **error)
 {
     struct lttng_event *e = lttng_event_create();
     bool done;
 
     e->type = LTTNG_EVENT_TRACEPOINT;
     e->loglevel_type = LTTNG_EVENT_LOGLEVEL_ALL;
-    snprintf(e->name, sizeof(e->name), "%s:*", name);
+    snprintf(e->name, sizeof(e->name), "%s%s:*", name, suffix);
     done = ok(lttng_enable_event(handle, e, CHANNEL), "enable events of",
               name, error);
     lttng_event_destroy(e);
@@ -99,7 +100,8 @@ static bool fill_session(const char *name, GError **error)
     g_autoptr(Handle) handle = lttng_create_handle(name, &d);
 
     return track(name, error) && enable_channel(handle, name, error) &&
-           enable_events(handle, name, error) &&
+           enable_events(handle, name, "", error) &&
+           enable_events(handle, name, HT_LTTNG_PROGRAMS, error) &&
            ok(lttng_start_tracing(name), "start the session", name, error);
 }
 

@@ -9,26 +9,27 @@
 #ifndef HYPERTRACE_LTTNG_MODULE_H
 #define HYPERTRACE_LTTNG_MODULE_H
 
-#include "hypertrace/lttng-ust-event.h"
+#include "hypertrace/lttng-ust-session.h"
+
+/* Suffix of the provider of the events of a guest's programs */
+#define HT_LTTNG_PROGRAMS       "-programs"
 
 /**
  * struct HtUstOps - hypertrace-lttng-ust.so
- * @prepare: ht_ust_events_prepare()
- * @get: ht_ust_event_get()
- * @discarded: ht_ust_discarded_get()
- * @tell: ht_ust_tell_discarded()
- * @deliver: ht_ust_deliver()
- * @timed_out: ht_ust_timed_out()
+ * @create: ht_ust_session_new()
+ * @destroy: ht_ust_session_free()
+ * @expect: ht_ust_session_expect()
+ * @learn: ht_ust_session_learn()
+ * @wants: ht_ust_session_wants()
+ * @deliver: ht_ust_session_deliver()
  */
 typedef struct HtUstOps {
-    void (*prepare)(const char *provider, HtClass *const *classes,
-                    unsigned count);
-    HtUstEvent *(*get)(const char *provider, const HtClass *c, char **why);
-    HtUstEvent *(*discarded)(const char *provider, char **why);
-    void (*tell)(const HtUstEvent *e, const HtRun *run, uint64_t *told);
-    uint64_t (*deliver)(const HtRun *run, const HtClassTable *classes,
-                        HtUstEvent *const *events);
-    bool (*timed_out)(void);
+    HtUstSession *(*create)(const HtUstSessionConfig *cfg);
+    void (*destroy)(HtUstSession *s);
+    void (*expect)(HtUstSession *s, HtClass *const *classes, unsigned count);
+    char *(*learn)(HtUstSession *s, const HtClass *c);
+    bool (*wants)(const HtUstSession *s, const HtClass *c, bool unknown);
+    uint64_t (*deliver)(HtUstSession *s, const HtRun *run);
 } HtUstOps;
 
 extern const HtUstOps ht_ust_ops;
@@ -36,7 +37,7 @@ extern const HtUstOps ht_ust_ops;
 /**
  * struct HtLttngOps - hypertrace-lttng-ctl.so
  * @begin: create and start the session @name, which records all events of the
- *         provider @name of this process and sends them to @url
+ *         providers of the guest @name of this process and sends them to @url
  * @end: stop the session, wait until all events are sent, and destroy it; @lost
  *       is set to the number of events for which LTTng had no room
  *

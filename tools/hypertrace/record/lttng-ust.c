@@ -6,10 +6,10 @@
 #include "record/lttng-module.h"
 
 const HtUstOps ht_ust_ops = {
-    .prepare = ht_ust_events_prepare,
-    .get = ht_ust_event_get,
-    .discarded = ht_ust_discarded_get,
-    .tell = ht_ust_tell_discarded,
-    .deliver = ht_ust_deliver,
-    .timed_out = ht_ust_timed_out,
+    .create = ht_ust_session_new,
+    .destroy = ht_ust_session_free,
+    .expect = ht_ust_session_expect,
+    .learn = ht_ust_session_learn,
+    .wants = ht_ust_session_wants,
+    .deliver = ht_ust_session_deliver,
 };

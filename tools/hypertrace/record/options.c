@@ -10,6 +10,10 @@
 #include "record/options.h"
 #include "record/programs.h"
 
+#define LTTNG_CHARS     G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-"
+/* Maximum for a guest's name: a provider and a class together have 255 bytes */
+#define LTTNG_NAME_MAX  64
+
 bool ht_record_duration(const char *option, const char *text, uint64_t *ns,
                         int *status)
 {
@@ -38,4 +42,26 @@ bool ht_record_memory(const char *option, const char *text, uint64_t *bytes,
     }
     *bytes = n;
     return true;
+}
+
+bool ht_record_lttng_name(const char *text, char **name, int *status)
+{
+    if (!text) {
+        return true;
+    }
+    if (!*text || strlen(text) > LTTNG_NAME_MAX ||
+        strspn(text, LTTNG_CHARS) != strlen(text)) {
+        *status = ht_usage_error("--lttng='%s': give a name of 1 to %d letters,"
+                                 " digits, '_', '.' or '-'", text,
+                                 LTTNG_NAME_MAX);
+        return false;
+    }
+    g_free(*name);
+    *name = g_strdup(text);
+    return true;
+}
+
+char *ht_record_lttng_default(const char *name)
+{
+    return g_strcanon(g_strndup(name, LTTNG_NAME_MAX), LTTNG_CHARS, '_');
 }

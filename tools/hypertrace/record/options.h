@@ -35,4 +35,22 @@ bool ht_record_duration(const char *option, const char *text, uint64_t *ns,
 bool ht_record_memory(const char *option, const char *text, uint64_t *bytes,
                       int *status);
 
+/**
+ * ht_record_lttng_name() - parse the argument of --lttng
+ * @text: the argument, or NULL
+ * @name: set to a copy of @text, to be freed; unchanged if @text is NULL
+ * @status: set to the exit status on failure
+ *
+ * Return: false after a usage error
+ */
+bool ht_record_lttng_name(const char *text, char **name, int *status);
+
+/**
+ * ht_record_lttng_default() - name the guest in LTTng, with valid characters
+ * @name: any name
+ *
+ * Return: the name, to be freed
+ */
+char *ht_record_lttng_default(const char *name);
+
 #endif

@@ -12,6 +12,9 @@
 #include "record/programs-link.h"
 #include "record/programs.h"
 
+/* Maximum time in ms that the start waits until LTTng-UST is loaded */
+#define LTTNG_LOAD_MS   1000
+
 struct HtPrograms {
     HtProgramsOptions options;
     HtMemory *m;
@@ -31,6 +34,10 @@ struct HtPrograms {
     bool full;                  /* the limit is reached */
     uint64_t skipped[HT_STREAMS_MAX];   /* since then, in the open instance */
     char *why;
+    char *provider;             /* NULL: no LTTng */
+    HtLttngSink *lttng;
+    HtBuffer *fill;             /* for @lttng; of all streams */
+    uint32_t known;             /* classes that @lttng was woken for */
 
     HtMutex lock;               /* protects @quit */
     HtCond wake;
@@ -155,7 +162,8 @@ static int write_run(HtPrograms *p, const HtRun *run)
 
 /*
  * HtMemoryConfig.deliver. The events must be in the file when this returns,
- * because the guest may then overwrite them.
+ * because the guest may then overwrite them. LTTng gets a copy, also of events
+ * that exceed the recording's limit.
  */
 static void deliver(void *opaque, const HtRun *run)
 {
@@ -181,6 +189,20 @@ static void deliver(void *opaque, const HtRun *run)
         p->events += run->events;
         p->bytes += run->size;
     }
+    if (p->lttng) {
+        ht_lttng_sink_post(p->lttng, run, &p->fill);
+    }
+}
+
+/*
+ * HtMemoryConfig.wants. The recording has the events that LTTng switches on.
+ * Until LTTng has the class, an inherited class stays as it was.
+ */
+static bool wants(void *opaque, const HtClass *c, bool before)
+{
+    HtPrograms *p = opaque;
+
+    return ht_lttng_sink_wants(p->lttng, c, before);
 }
 
 /* HtMemoryConfig.recorded */
@@ -199,23 +221,44 @@ static void log_guest(void *opaque, const char *text)
     ht_notice("guest: %s", text);
 }
 
+static void new_sink(HtPrograms *p)
+{
+    const HtLttngSinkConfig cfg = {
+        .provider = p->provider,
+        .classes = ht_server_classes(ht_memory_server(p->m)),
+        .streams = ht_memory_caps(p->m)->streams,
+        .run_max = ht_memory_caps(p->m)->packet_size,
+    };
+
+    p->lttng = ht_lttng_sink_new(&cfg);
+}
+
 HtPrograms *ht_programs_new(int fd, bool create,
                             const HtProgramsOptions *options, GError **error)
 {
-    HtPrograms *p = g_new0(HtPrograms, 1);
-    const HtMemoryConfig cfg = {
+    HtPrograms *p;
+    HtMemoryConfig cfg = {
         .deliver = deliver,
+        .wants = options->lttng ? wants : NULL,
         .recorded = recorded,
         .log = log_guest,
-        .opaque = p,
     };
 
+    if (options->lttng && !ht_lttng_module_find("ust", error)) {
+        return NULL;
+    }
+    p = g_new0(HtPrograms, 1);
     p->options = *options;
+    cfg.opaque = p;
     p->m = create ? ht_memory_create(fd, &cfg, error) :
                     ht_memory_attach(fd, &cfg, error);
     if (!p->m) {
         g_free(p);
         return NULL;
+    }
+    if (options->lttng) {
+        p->provider = g_strconcat(options->lttng, HT_LTTNG_PROGRAMS, NULL);
+        new_sink(p);
     }
     ht_mutex_init(&p->lock);
     ht_cond_init(&p->wake);
@@ -241,13 +284,27 @@ static bool pause_for(HtPrograms *p, int64_t ns)
     return !quit;
 }
 
+/* Let LTTng register new classes: their programs may not emit for a while. */
+static void offer_classes(HtPrograms *p)
+{
+    uint32_t count = ht_class_table_count(
+        ht_server_classes(ht_memory_server(p->m)));
+
+    if (p->lttng && p->known != count) {
+        p->known = count;
+        ht_lttng_sink_wake(p->lttng);
+    }
+}
+
 static void *poll_thread(void *opaque)
 {
     HtPrograms *p = opaque;
+    int64_t ns;
 
-    while (pause_for(p, ht_memory_poll(p->m))) {
-        /* Poll again. */
-    }
+    do {
+        ns = ht_memory_poll(p->m);
+        offer_classes(p);
+    } while (pause_for(p, ns));
     return NULL;
 }
 
@@ -256,6 +313,11 @@ void ht_programs_start(HtPrograms *p)
     p->started = true;
     p->previous = p->options.link ? ht_programs_link_get(p->options.link) :
                                     NULL;
+    if (p->lttng) {
+        ht_lttng_sink_start(p->lttng);
+        /* From the first class on, LTTng then decides at once. */
+        ht_lttng_sink_wait(p->lttng, LTTNG_LOAD_MS);
+    }
     ht_memory_start(p->m);
     p->serves = true;
     publish_trace(p);
@@ -270,6 +332,12 @@ bool ht_programs_failed(const HtPrograms *p)
 void ht_programs_summary(const char *command, const char *dir,
                          const HtProgramsStats *n)
 {
+    if (!n->streams && n->provider) {
+        fprintf(stderr, "hypertrace %s: no program of the guest emitted "
+                "events: did a session of LTTng enable '%s:*', and has the "
+                "guest the driver (hypertrace.ko)?\n", command, n->provider);
+        return;
+    }
     if (!n->streams) {
         fprintf(stderr, "hypertrace %s: no program of the guest emitted "
                 "events: has the guest the driver (hypertrace.ko)?\n",
@@ -287,6 +355,38 @@ void ht_programs_summary(const char *command, const char *dir,
     } else if (!n->lost) {
         fputs("none lost\n", stderr);
     }
+    if (n->provider) {
+        ht_lttng_summary(command, n->provider, &n->lttng);
+    }
+}
+
+void ht_programs_stats_clear(HtProgramsStats *stats)
+{
+    g_clear_pointer(&stats->why, g_free);
+    g_clear_pointer(&stats->provider, g_free);
+}
+
+static void stop_polling(HtPrograms *p)
+{
+    ht_mutex_lock(&p->lock);
+    p->quit = true;
+    ht_cond_signal(&p->wake);
+    ht_mutex_unlock(&p->lock);
+    ht_thread_join(&p->thread);
+}
+
+/* Deliver to LTTng what is queued. The sink refers to the memory's classes. */
+static void end_lttng(HtPrograms *p, HtProgramsStats *stats)
+{
+    if (!p->lttng) {
+        return;
+    }
+    ht_lttng_sink_release(p->lttng, &p->fill);
+    stats->hangs = !ht_lttng_sink_end(p->lttng, &stats->lttng);
+    if (stats->lttng.why) {
+        ht_error("LTTng: %s", stats->lttng.why);
+        stats->lttng.why = NULL;
+    }
 }
 
 void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
@@ -296,18 +396,14 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
         return;
     }
     if (p->started) {
-        ht_mutex_lock(&p->lock);
-        p->quit = true;
-        ht_cond_signal(&p->wake);
-        ht_mutex_unlock(&p->lock);
-        ht_thread_join(&p->thread);
+        stop_polling(p);
     }
     if (ht_memory_truncated(p->m)) {
         note(p, "the file of the memory was truncated: nothing more can be "
              "recorded");
     }
     /* Deliver the remaining events. A successor can continue the streams. */
-    if (!ht_memory_free(p->m) && p->started && p->options.link) {
+    if (!ht_memory_leave(p->m) && p->started && p->options.link) {
         ht_programs_link_remove(p->options.link);
     }
     *stats = (HtProgramsStats) {
@@ -316,8 +412,15 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
         .dropped = p->dropped,
         .streams = p->streams,
         .why = p->why,
+        .provider = p->provider,
     };
     ht_ctf_writer_free(p->writer);
+    end_lttng(p, stats);
+    if (stats->hangs) {
+        return;
+    }
+    ht_lttng_sink_free(p->lttng);
+    ht_memory_free(p->m);
     ht_mutex_destroy(&p->lock);
     ht_cond_destroy(&p->wake);
     g_free(p->previous);

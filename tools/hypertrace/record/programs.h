@@ -8,9 +8,7 @@
 #ifndef HYPERTRACE_RECORD_PROGRAMS_H
 #define HYPERTRACE_RECORD_PROGRAMS_H
 
-#include <glib.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "record/lttng-sink.h"
 
 /* Minimum size of the memory: one default ring, and the rest */
 #define HT_PROGRAMS_SIZE_MIN    (UINT64_C(8) << 20)
@@ -26,12 +24,16 @@
  * @max_bytes: limit of the events' size; further events are discarded
  * @link: path of a symbolic link to the trace, which a successor finds if this
  *        process is killed; or NULL. Must outlive the result
+ * @lttng: name of the guest in LTTng: its sessions get the events, too, and
+ *         switch each event on and off in the guest. NULL: all events are on.
+ *         Must outlive the result
  */
 typedef struct HtProgramsOptions {
     const char *dir;
     const char *guest;
     uint64_t max_bytes;
     const char *link;
+    const char *lttng;
 } HtProgramsOptions;
 
 /**
@@ -40,7 +42,10 @@ typedef struct HtProgramsOptions {
  * @lost: number of events that the guest discarded, because a ring was full
  * @dropped: number of events that could not be written, or exceeded the limit
  * @streams: number of streams that were opened
- * @why: reason of the first failure, or NULL; to be freed
+ * @why: reason of the first failure, or NULL
+ * @provider: name of the provider in LTTng; NULL without LTTng
+ * @lttng: with @provider: counts of LTTng
+ * @hangs: LTTng hangs: end the process by _exit()
  */
 typedef struct HtProgramsStats {
     uint64_t events;
@@ -48,6 +53,9 @@ typedef struct HtProgramsStats {
     uint64_t dropped;
     uint64_t streams;
     char *why;
+    char *provider;
+    HtLttngStats lttng;
+    bool hangs;
 } HtProgramsStats;
 
 typedef struct HtPrograms HtPrograms;
@@ -67,6 +75,8 @@ HtPrograms *ht_programs_new(int fd, bool create,
 
 /**
  * ht_programs_start() - start to serve the guest; once
+ *
+ * Start QEMU first; see ht_lttng_sink_start().
  *
  * If another recorder served the memory and was killed, the events that it did
  * not record are recorded, and those that it recorded are not recorded again.
@@ -93,8 +103,11 @@ void ht_programs_summary(const char *command, const char *dir,
 /**
  * ht_programs_end() - record all committed events, stop, and free
  * @p: started or not; or NULL
- * @stats: filled in
+ * @stats: filled in, for ht_programs_stats_clear()
  */
 void ht_programs_end(HtPrograms *p, HtProgramsStats *stats);
+
+/** ht_programs_stats_clear() - free the members of @stats */
+void ht_programs_stats_clear(HtProgramsStats *stats);
 
 #endif

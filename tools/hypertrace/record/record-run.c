@@ -622,27 +622,17 @@ static void summary(const Run *run, int status)
 static void end_live(Run *run)
 {
     const HtRecord *r = run->r;
-    HtLiveStats n;
+    HtLttngStats n;
 
     if (!r->live) {
         return;
     }
-    run->hangs = !ht_live_end(r->live, &n);
+    run->hangs |= !ht_live_end(r->live, &n);
     if (n.why) {
         ht_error("LTTng: %s", n.why);
     }
     if (!r->quiet) {
-        fprintf(stderr, "hypertrace record: %" PRIu64 " of them are LTTng's, "
-                "as '%s:*'; ", n.taken,
-                r->live_options.name);
-        if (n.unwanted) {
-            fprintf(stderr, "no session wanted %" PRIu64 "; ", n.unwanted);
-        }
-        if (n.lost) {
-            fprintf(stderr, "%" PRIu64 " lost\n", n.lost);
-        } else {
-            fputs("none lost\n", stderr);
-        }
+        ht_lttng_summary("record", r->live_options.name, &n);
     }
 }
 
@@ -656,6 +646,7 @@ static void end_programs(Run *run)
     }
     ht_programs_end(run->r->programs, n);
     run->r->programs = NULL;
+    run->hangs |= n->hangs;
     if (n->why) {
         ht_error("--programs: %s", n->why);
     }
@@ -871,7 +862,7 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
     g_ptr_array_free(run.sources, true);
     ht_source_free(run.rest);
     ht_source_free(run.whole);
-    g_free(run.programs.why);
+    ht_programs_stats_clear(&run.programs);
     if (run.child) {
         ht_process_free(run.process);
     }

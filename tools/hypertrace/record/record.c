@@ -27,8 +27,6 @@
 /* A flight recorder polls less often: the guest's ring still has the events. */
 #define POLL_US_FLIGHT      10000
 #define POLL_US_MAX         1000000
-/* Maximum for a provider: its name and that of a class have 255 bytes. */
-#define NAME_MAX_LTTNG      64
 /* Search for the kernel's image: minimum pause in us, and the part of --wait */
 #define SCAN_US_MIN         200000
 #define SCAN_PART           6
@@ -81,7 +79,8 @@ static void usage(void)
 "                      events for TIME, as 30s\n"
 "      --keep N        number of recordings that --flight keeps (default: %d)\n"
 "      --lttng[=NAME]  also deliver events to LTTng, as this process's events\n"
-"                      'NAME:*' (default: the guest's name)\n"
+"                      'NAME:*' (default: the guest's name); those of programs\n"
+"                      are 'NAME-programs:*', and LTTng switches them on\n"
 "      --net URL       also send events through LTTng to a relay daemon, as\n"
 "                      net://localhost\n"
 "      --live          with --net: clients can read the events live\n"
@@ -94,16 +93,6 @@ static void usage(void)
 "The exit status is that of QEMU if it is not 0; else 0, or 3 if the virtual\n"
 "machine ended well but its recording is missing or not complete.\n",
            HT_FLIGHT_KEEP_DEFAULT, POLL_US_DEFAULT, POLL_US_FLIGHT);
-}
-
-static bool set_lttng_name(HtRecord *r, const char *name)
-{
-    static const char chars[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-";
-
-    g_free(r->live_options.name);
-    r->live_options.name = g_strdup(name);
-    return *name && strlen(name) <= NAME_MAX_LTTNG &&
-           strspn(name, chars) == strlen(name);
 }
 
 static bool set_functions(HtRecord *r, const char *text, bool graph,
@@ -355,10 +344,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->plan_options.thread_names = true;
             break;
         case LTTNG:
-            if (optarg && !set_lttng_name(r, optarg)) {
-                *status = ht_usage_error("--lttng='%s': give a name of 1 to %d "
-                                         "letters, digits, '_', '.' or '-'",
-                                         optarg, NAME_MAX_LTTNG);
+            if (!ht_record_lttng_name(optarg, &r->live_options.name, status)) {
                 return false;
             }
             r->lttng = true;
@@ -609,25 +595,20 @@ static void get_kernel(HtRecord *r, const char *image, const char *qemu)
     }
 }
 
-/* Name the provider after the guest or the recording, with valid characters. */
+/* Name the guest in LTTng after itself, or after the recording. */
 static char *lttng_name(const HtRecord *r, const char *guest)
 {
-    char *name = guest ? g_strdup(guest) : g_path_get_basename(r->dir);
+    g_autofree char *dir = g_path_get_basename(r->dir);
 
-    name[MIN(strlen(name), NAME_MAX_LTTNG)] = 0;
-    return g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-",
-                      '_');
+    return ht_record_lttng_default(guest ? guest : dir);
 }
 
-static bool start_live(HtRecord *r, const char *guest, HtSessionInfo *info)
+static bool start_live(HtRecord *r, HtSessionInfo *info)
 {
     g_autoptr(GError) error = NULL;
 
     if (!r->lttng) {
         return true;
-    }
-    if (!r->live_options.name) {
-        r->live_options.name = lttng_name(r, guest);
     }
     r->live = ht_live_new(&r->live_options, r->kernel, &error);
     if (!r->live) {
@@ -645,6 +626,7 @@ static bool make_programs(HtRecord *r, GError **error)
         .dir = r->dir,
         .guest = r->plan->name,
         .max_bytes = r->max_bytes,
+        .lttng = r->lttng ? r->live_options.name : NULL,
     };
     int fd = ht_memory_memfd(r->plan_options.programs, error);
 
@@ -687,10 +669,13 @@ static int run(HtRecord *r, char **argv, const char *guest,
         r->dir = dir;
     }
     info.dir = r->dir;
+    if (r->lttng && !r->live_options.name) {
+        r->live_options.name = lttng_name(r, guest);
+    }
     if (r->plan && r->plan->programs_fd >= 0 && !make_programs(r, &error)) {
         status = ht_error("--programs: %s", error->message);
     } else {
-        status = start_live(r, guest, &info) ? ht_record_run(r, &info) :
+        status = start_live(r, &info) ? ht_record_run(r, &info) :
                  HT_EXIT_ERROR;
     }
     if (dir) {
@@ -951,7 +936,7 @@ void ht_record_clear(HtRecord *r)
     HtProgramsStats stats;
 
     ht_programs_end(r->programs, &stats);
-    g_free(stats.why);
+    ht_programs_stats_clear(&stats);
     ht_live_free(r->live);
     g_free(r->live_options.name);
     ht_process_free(r->process);

@@ -84,7 +84,7 @@ typedef struct HtRecord {
     const char *dir;
     bool host;
     bool lttng;
-    HtLiveOptions live_options;
+    HtLttngOptions live_options;
     HtLive *live;
     const char *kernel_path;
     const char *busybox;

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: a queue and a thread that deliver to LTTng-UST
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
+#include "hypertrace/dispatch.h"
+#include "hypertrace/thread.h"
+#include "record/lttng-sink.h"
+
+/* Limit for bytes queued for LTTng */
+#define BACKLOG         ((size_t)128 << 20)
+/* Time without progress after which LTTng counts as hanging */
+#define HANG_NS         (INT64_C(5) * 1000000000)
+/* Time for LTTng to send the events that it has taken */
+#define SEND_NS         (INT64_C(60) * 1000000000)
+
+struct HtLttngSink {
+    HtLttngSinkConfig cfg;
+    HtDispatch *d;
+    bool started;               /* by ht_lttng_sink_start() */
+    bool closed;                /* no more runs are posted */
+    bool drained;               /* all runs were delivered; atomic */
+    bool failed;                /* LTTng-UST cannot be loaded; atomic */
+
+    const HtUstOps *ust;        /* used by the sink's thread only */
+    HtUstSession *session;      /* set once by that thread; atomic */
+
+    HtMutex lock;               /* protects the members below */
+    HtCond loaded;              /* @ready was set */
+    bool ready;                 /* @session is set, or LTTng cannot be used */
+    uint64_t handled;           /* events delivered so far */
+    HtLttngStats stats;
+    char *why;
+};
+
+static void note(HtLttngSink *s, const char *why)
+{
+    ht_mutex_lock(&s->lock);
+    g_free(s->why);
+    s->why = g_strdup(why);
+    ht_mutex_unlock(&s->lock);
+}
+
+/* HtUstSessionConfig.warn */
+static void warn(void *opaque, const char *text)
+{
+    note(opaque, text);
+}
+
+/* HtSinkOps.expect */
+static void expect(void *opaque, HtClass *const *classes, unsigned count)
+{
+    HtLttngSink *s = opaque;
+
+    if (s->session) {
+        s->ust->expect(s->session, classes, count);
+    }
+}
+
+/* HtSinkOps.learn */
+static char *learn(void *opaque, const HtClass *c)
+{
+    HtLttngSink *s = opaque;
+    char *why;
+
+    if (!s->session) {
+        return g_strdup("LTTng-UST is not loaded");
+    }
+    why = s->ust->learn(s->session, c);
+    if (why) {
+        note(s, why);
+    }
+    return why;
+}
+
+static void load(HtLttngSink *s)
+{
+    g_autoptr(GError) error = NULL;
+    const HtUstSessionConfig cfg = {
+        .provider = s->cfg.provider,
+        .classes = s->cfg.classes,
+        .streams = s->cfg.streams,
+        .warn = warn,
+        .opaque = s,
+    };
+    HtUstSession *session;
+
+    s->ust = ht_lttng_module("ust", "ht_ust_ops", &error);
+    if (!s->ust) {
+        note(s, error->message);
+        ht_atomic_set(&s->failed, true);
+        return;
+    }
+    session = s->ust->create(&cfg);
+    /* Register an event now, so that viewers see the trace before its first. */
+    s->ust->expect(session, NULL, 0);
+    /* Pairs with the load-acquire in ht_lttng_sink_wants(). */
+    ht_atomic_store_release(&s->session, session);
+}
+
+/* HtSinkOps.begin */
+static void begin(void *opaque)
+{
+    HtLttngSink *s = opaque;
+
+    if (s->started) {           /* else nothing was recorded */
+        load(s);
+    }
+    ht_mutex_lock(&s->lock);
+    s->ready = true;
+    ht_cond_broadcast(&s->loaded);
+    ht_mutex_unlock(&s->lock);
+}
+
+/* HtSinkOps.deliver */
+static void deliver(void *opaque, const HtRun *run)
+{
+    HtLttngSink *s = opaque;
+    uint64_t taken;
+
+    if (!s->session) {
+        return;
+    }
+    taken = s->ust->deliver(s->session, run);
+    ht_mutex_lock(&s->lock);
+    s->stats.taken += taken;
+    s->stats.unwanted += run->events - taken;
+    s->handled += run->events;
+    ht_mutex_unlock(&s->lock);
+}
+
+/*
+ * HtSinkOps.end: end the session, and subtract the events for which LTTng had
+ * no room
+ */
+static void end_session(void *opaque)
+{
+    g_autoptr(GError) error = NULL;
+    HtLttngSink *s = opaque;
+    uint64_t lost = 0;
+
+    ht_atomic_set(&s->drained, true);
+    if (!s->cfg.ctl) {
+        return;
+    }
+    if (!s->cfg.ctl->end(s->cfg.session, &lost, &error)) {
+        note(s, error->message);
+    }
+    ht_mutex_lock(&s->lock);
+    s->stats.taken -= MIN(lost, s->stats.taken);
+    s->stats.lost += lost;
+    ht_mutex_unlock(&s->lock);
+}
+
+/* HtSinkOps.gone */
+static void gone(void *opaque)
+{
+    /* ht_lttng_sink_free() frees the sink. */
+}
+
+HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg)
+{
+    static const HtSinkOps ops = {
+        .begin = begin,
+        .expect = expect,
+        .learn = learn,
+        .deliver = deliver,
+        .end = end_session,
+        .gone = gone,
+    };
+    HtLttngSink *s = g_new0(HtLttngSink, 1);
+    const HtSinkConfig sink = {
+        .ops = &ops,
+        .session = s,
+        .id = "lttng",
+        .may_block = true,
+    };
+    const HtDispatchConfig dispatch = {
+        .name = cfg->provider,
+        .classes = cfg->classes,
+        .streams = cfg->streams,
+        .budget = BACKLOG,
+        .buffer = cfg->run_max,
+    };
+
+    s->cfg = *cfg;
+    ht_mutex_init(&s->lock);
+    ht_cond_init(&s->loaded);
+    s->d = ht_dispatch_new(&dispatch, &sink, 1);
+    return s;
+}
+
+void ht_lttng_sink_start(HtLttngSink *s)
+{
+    /* Only the sink's thread may block in LTTng. */
+    g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
+    /* An event that is not registered within this time cannot be enabled. */
+    g_setenv("LTTNG_UST_REGISTER_TIMEOUT", "10000", false);
+    s->started = true;
+    ht_dispatch_start(s->d);
+}
+
+void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms)
+{
+    int64_t end = ht_now_ns() + ms * INT64_C(1000000);
+
+    ht_mutex_lock(&s->lock);
+    while (!s->ready && ht_cond_wait_until(&s->loaded, &s->lock, end)) {
+        /* Wait until the time is over, or LTTng-UST is loaded. */
+    }
+    ht_mutex_unlock(&s->lock);
+}
+
+void ht_lttng_sink_post(HtLttngSink *s, const HtRun *run, HtBuffer **fill)
+{
+    HtRun copy = *run;
+
+    if (s->closed) {
+        return;
+    }
+    if (run->events) {
+        uint8_t *p = ht_dispatch_reserve(s->d, fill, run->size);
+
+        memcpy(p, run->data, run->size);
+        copy.data = p;
+    }
+    ht_dispatch_post(s->d, &copy, *fill, true);
+}
+
+void ht_lttng_sink_release(HtLttngSink *s, HtBuffer **fill)
+{
+    ht_dispatch_release(s->d, fill);
+}
+
+void ht_lttng_sink_wake(HtLttngSink *s)
+{
+    ht_dispatch_wake(s->d);
+}
+
+bool ht_lttng_sink_wants(const HtLttngSink *s, const HtClass *c, bool unknown)
+{
+    /* Pairs with the store-release in load(). */
+    const HtUstSession *session = ht_atomic_load_acquire(&s->session);
+
+    return session ? s->ust->wants(session, c, unknown) :
+           unknown || ht_atomic_read(&s->failed);
+}
+
+/* Wait for the sink's end, as long as it makes progress. False: it hangs. */
+static bool wait_gone(HtLttngSink *s)
+{
+    HtSinkStats before, after;
+    bool drained;
+
+    ht_dispatch_stats(s->d, 0, &after);
+    do {
+        before = after;
+        drained = ht_atomic_read(&s->drained);
+        if (!ht_dispatch_end(s->d, ht_now_ns() +
+                             (drained ? SEND_NS : HANG_NS))) {
+            return true;
+        }
+        ht_dispatch_stats(s->d, 0, &after);
+    } while (before.items != after.items ||
+             drained != ht_atomic_read(&s->drained));
+    return false;
+}
+
+bool ht_lttng_sink_end(HtLttngSink *s, HtLttngStats *stats)
+{
+    HtSinkStats sink;
+    bool ended;
+
+    if (!s->started) {
+        ht_dispatch_start(s->d);
+    }
+    s->closed = true;
+    ended = wait_gone(s);
+    ht_dispatch_stats(s->d, 0, &sink);
+    ht_mutex_lock(&s->lock);
+    *stats = s->stats;
+    stats->lost += sink.discarded + sink.events - s->handled;
+    stats->why = ended ? s->why : ht_atomic_read(&s->drained) ?
+                 "the session daemon does not end the session" :
+                 "LTTng does not accept events";
+    ht_mutex_unlock(&s->lock);
+    return ended;
+}
+
+void ht_lttng_sink_free(HtLttngSink *s)
+{
+    if (!s) {
+        return;
+    }
+    ht_dispatch_free(s->d);
+    if (s->session) {
+        s->ust->destroy(s->session);
+    }
+    ht_mutex_destroy(&s->lock);
+    ht_cond_destroy(&s->loaded);
+    g_free(s->why);
+    g_free(s);
+}
+
+void ht_lttng_summary(const char *command, const char *provider,
+                      const HtLttngStats *n)
+{
+    fprintf(stderr, "hypertrace %s: %" PRIu64 " of them are LTTng's, as "
+            "'%s:*'; ", command, n->taken, provider);
+    if (n->unwanted) {
+        fprintf(stderr, "no session wanted %" PRIu64 "; ", n->unwanted);
+    }
+    if (n->lost) {
+        fprintf(stderr, "%" PRIu64 " lost\n", n->lost);
+    } else {
+        fputs("none lost\n", stderr);
+    }
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: a queue and a thread that deliver to LTTng-UST
+ *
+ * Posting a run never waits. If LTTng does not take an event in time, it is
+ * lost for LTTng, but is still in the recording.
+ */
+#ifndef HYPERTRACE_LTTNG_SINK_H
+#define HYPERTRACE_LTTNG_SINK_H
+
+#include "hypertrace/queue.h"
+#include "record/lttng-module.h"
+
+/**
+ * struct HtLttngOptions - names in LTTng
+ * @name: name of the guest; characters are [A-Za-z0-9_.-]. The provider of its
+ *        kernel's events has this name, that of its programs' events has the
+ *        name with HT_LTTNG_PROGRAMS. NULL: no LTTng
+ * @url: URL of a relay daemon: a session with the name @name is created, which
+ *       sends the events there. NULL: the user's sessions record them
+ * @live: the session can be read while it is recorded
+ */
+typedef struct HtLttngOptions {
+    char *name;
+    const char *url;
+    bool live;
+} HtLttngOptions;
+
+/**
+ * struct HtLttngSinkConfig - settings
+ * @provider: name of the provider; must outlive the sink
+ * @classes: class table that the runs refer to; must outlive the sink
+ * @streams: number of streams
+ * @run_max: maximum size of a run's events, in bytes
+ * @ctl: the module that ends @session when all runs are delivered, or NULL
+ * @session: name of a session of LTTng; must outlive the sink
+ */
+typedef struct HtLttngSinkConfig {
+    const char *provider;
+    const HtClassTable *classes;
+    uint32_t streams;
+    size_t run_max;
+    const HtLttngOps *ctl;
+    const char *session;
+} HtLttngSinkConfig;
+
+/**
+ * struct HtLttngStats - counts of events
+ * @taken: events that LTTng recorded for a session
+ * @unwanted: events that no session had enabled
+ * @lost: events lost because LTTng hung, was too slow, or had no room
+ * @why: message about the last failure, or NULL; valid as long as the sink
+ */
+typedef struct HtLttngStats {
+    uint64_t taken;
+    uint64_t unwanted;
+    uint64_t lost;
+    const char *why;
+} HtLttngStats;
+
+typedef struct HtLttngSink HtLttngSink;
+
+/** ht_lttng_sink_new() - make a sink; @cfg is copied */
+HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg);
+
+/**
+ * ht_lttng_sink_start() - load LTTng-UST, and begin to deliver runs
+ * @s: not started
+ *
+ * Start QEMU first: otherwise it would inherit the descriptors and the
+ * environment variables of LTTng-UST.
+ */
+void ht_lttng_sink_start(HtLttngSink *s);
+
+/**
+ * ht_lttng_sink_wait() - wait until LTTng-UST is loaded, or cannot be loaded
+ * @s: started
+ * @ms: maximum time to wait, in ms
+ */
+void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms);
+
+/**
+ * ht_lttng_sink_post() - queue a run
+ * @s: started or not; after ht_lttng_sink_end() this does nothing
+ * @run: the run; its events are copied
+ * @fill: the buffer of the run's stream, NULL at first; updated
+ *
+ * Context: one thread at a time for each @fill
+ */
+void ht_lttng_sink_post(HtLttngSink *s, const HtRun *run, HtBuffer **fill);
+
+/** ht_lttng_sink_release() - drop the reference to a stream's buffer */
+void ht_lttng_sink_release(HtLttngSink *s, HtBuffer **fill);
+
+/** ht_lttng_sink_wake() - let the thread register new classes */
+void ht_lttng_sink_wake(HtLttngSink *s);
+
+/**
+ * ht_lttng_sink_wants() - test whether LTTng has the event of a class enabled
+ * @s: the sink
+ * @c: the class
+ * @unknown: the result if LTTng does not have the class yet
+ *
+ * Return: true also if LTTng cannot be used
+ */
+bool ht_lttng_sink_wants(const HtLttngSink *s, const HtClass *c, bool unknown);
+
+/**
+ * ht_lttng_sink_end() - deliver the remaining runs, and end the session
+ * @s: started or not; the posting thread has ended or calls this
+ * @stats: filled in
+ *
+ * Return: false if LTTng hangs. Its thread still runs then, so that @s and its
+ * classes must stay, and the process must end by _exit().
+ */
+bool ht_lttng_sink_end(HtLttngSink *s, HtLttngStats *stats);
+
+/**
+ * ht_lttng_sink_free() - free a sink
+ * @s: after ht_lttng_sink_end() has returned true; or NULL
+ */
+void ht_lttng_sink_free(HtLttngSink *s);
+
+/**
+ * ht_lttng_summary() - print the numbers of events on standard error
+ * @command: name of the command
+ * @provider: name of the provider
+ * @n: the numbers
+ */
+void ht_lttng_summary(const char *command, const char *provider,
+                      const HtLttngStats *n);
+
+#endif
