@@ -296,7 +296,7 @@ static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
     }
 }
 
-/* LTTng-UST reads the probe of an enumeration, too, when a session is active. */
+/* LTTng-UST also reads the probe of an enumeration if a session is active. */
 static void set_probe(HtUstEvent *e, struct lttng_ust_probe_desc *probe)
 {
     unsigned i;

@@ -151,7 +151,9 @@ int64_t ht_memory_poll(HtMemory *m);
  */
 unsigned ht_memory_leave(HtMemory *m);
 
-/* ht_memory_free: leave if ht_memory_leave() was not called, and free; or NULL */
+/*
+ * ht_memory_free: leave, if ht_memory_leave() was not called, and free; or NULL
+ */
 void ht_memory_free(HtMemory *m);
 
 /**

@@ -50,7 +50,7 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     g_strlcpy(c->name, CHANNEL, sizeof(c->name));
     c->attr.subbuf_size = SUBBUF_SIZE;
     c->attr.num_subbuf = SUBBUF_COUNT;
-    /* The delivering thread may block, because it has a queue; see lttng-sink.c. */
+    /* The delivering thread may block: it has a queue; see lttng-sink.c. */
     done = ok(lttng_channel_set_blocking_timeout(c, -1), "make a channel that "
               "waits for", name, error) &&
            ok(lttng_enable_channel(handle, c), "make a channel for", name,
