@@ -56,6 +56,7 @@ static void setup(Hang *g, const char *channel)
     g->h = qht_boot("pc", backend, g->props, NULL);
     g->id = qht_register_number(g->h, "number");
     qht_stream_open(&g->s, g->h, 0);
+    g->s.late = true;
 }
 
 static void teardown(Hang *g)
@@ -120,6 +121,7 @@ static void replace(Hang *g, const void *channel, const char *backend)
     g->h = qht_attach(g->first, "x", 5);
     g->id = qht_register_number(g->h, "number");
     qht_stream_open(&g->s, g->h, 0);
+    g->s.late = true;
 }
 
 static void test_unplug(const void *channel)

@@ -213,8 +213,10 @@ static uint64_t position(const QHtStream *s)
 /* Write the events, then the head that makes them visible */
 static void publish(QHtStream *s, uint32_t from)
 {
-    write_packet(s, from, s->offset);
-    write_head(s, position(s));
+    if (!s->late) {
+        write_packet(s, from, s->offset);
+        write_head(s, position(s));
+    }
 }
 
 static void submit(QHtStream *s)
@@ -249,7 +251,7 @@ void qht_close_packet(QHtStream *s)
     } else {
         stq_le_p(&p->clock_end, s->clock);
         stl_le_p(&p->content, s->offset);
-        write_packet(s, 0, sizeof(*p));
+        write_packet(s, 0, s->late ? s->offset : sizeof(*p));
     }
     if (s->h->control && !s->held) {
         submit(s);
@@ -326,6 +328,10 @@ void qht_doorbell(QHtStream *s)
 
 void qht_commit(QHtStream *s)
 {
+    if (s->late && s->offset) {
+        write_packet(s, 0, s->offset);
+        write_head(s, position(s));
+    }
     switch (s->h->caps.channel) {
     case HT_CHANNEL_HYPERCALL:
         qht_doorbell(s);

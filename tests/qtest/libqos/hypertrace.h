@@ -174,6 +174,7 @@ typedef struct QHtStream {
     uint64_t submitted;
     uint64_t memory;
     bool held;
+    bool late;                  /* write events only at a commit: fast */
     uint8_t *image;
 } QHtStream;
 
