@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # check-target.sh PROGRAM NAME: run the committed corpus of a fuzz target, then
-# a fixed number of inputs made from it by a fixed seed.
+# a fixed number of inputs made from it by a fixed seed: as many as a few seconds of
+# processor time suffice for. ./run fuzz searches for new inputs.
 
 set -eu
 corpus=$(dirname -- "$0")/corpus/$2
@@ -11,8 +12,9 @@ mkdir "$tmp/corpus"
 [ ! -d "$corpus" ] || cp -R "$corpus/." "$tmp/corpus/"
 case $2 in
 class) runs=500 ;;           # an input may register classes up to the limit
-ctf) runs=1000 ;;
-memory) runs=500 ;;          # each input creates a guest memory and a server
+ctf|dead) runs=500 ;;
+memory) runs=200 ;;          # each input creates a guest memory and a server
+image|queue|ftring|ring) runs=2000 ;;
 *) runs=5000 ;;
 esac
 "$1" -seed=1 -runs=$runs -timeout=30 -artifact_prefix="$tmp/" "$tmp/corpus" \
