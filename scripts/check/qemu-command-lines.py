@@ -34,7 +34,7 @@ import tempfile
 import time
 from pathlib import Path
 
-DEADLINE = 120              # seconds for one start on a busy machine
+DEADLINE = 300              # seconds for one start on a busy machine
 ATTEMPTS = 40               # options that may be removed from a line
 NAMES = {"qemu-system-x86_64": "x86_64", "qemu-kvm": "x86_64",
          "kvm": "x86_64", "qemu-system-aarch64": "aarch64"}
