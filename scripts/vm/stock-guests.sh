@@ -10,7 +10,7 @@
 # Programs for file systems are often in folders outside PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
-all="disk newest arm64 uki mkosi"
+all="disk newest arm64 uki mkosi kvmhost"
 debian=trixie
 newest_suite=trixie-backports
 mkosi_suite=bookworm
@@ -25,6 +25,8 @@ Makes guests in \$HT_CACHE/stock, once. NAME is one of
   arm64   Debian's kernel for arm64, and a static busybox
   uki     the tools that join a kernel and systemd's stub into one file
   mkosi   mkosi 14 of Debian $mkosi_suite, which starts QEMU for its images
+  kvmhost a Debian that runs QEMU with KVM, inside an emulated processor that
+          has AMD's SVM
 EOF
 }
 
@@ -145,6 +147,97 @@ make_disk() {
     end disk
 }
 
+# Init of the KVM host. The third disk has a tar archive with a script "run", which
+# may write a tar archive to the second disk.
+kvm_init='#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev 2>/dev/null
+mount -t tmpfs none /run
+mount -t tmpfs none /tmp
+mkdir -p /dev/shm
+mount -t tmpfs none /dev/shm
+modprobe kvm_amd
+mkdir /run/job
+tar x -C /run/job </dev/vdc
+cd /run/job && sh ./run
+sync
+echo o >/proc/sysrq-trigger
+sleep 1000'
+
+# First process of the KVM host: load the modules for the disk, and start $kvm_init
+# shellcheck disable=SC2016
+kvm_start='#!/bin/busybox sh
+b=/bin/busybox
+$b mkdir -p /dev /root
+$b mount -t devtmpfs none /dev
+while read -r module; do $b insmod "/modules/$module"; done </modules/list
+while [ ! -b /dev/vda ]; do $b sleep 0.1; done
+$b mount -t ext4 /dev/vda /root
+exec $b switch_root /root /sbin/kvm-init'
+
+# Script: make the initrd of the root file system $1 in the folder $2
+# shellcheck disable=SC2016
+kvm_initrd='set -eu
+version=$(ls "$1/lib/modules")
+mkdir -p "$2/bin" "$2/modules"
+cp "$1/bin/busybox" "$2/bin/busybox"
+for module in virtio_pci virtio_blk ext4 crc32c_generic; do
+    modprobe -d "$1" -S "$version" --show-depends "$module"
+done | while read -r what path _; do
+    [ "$what" = insmod ] || continue
+    name=$(basename "$path")
+    case $name in
+    *.xz) name=${name%.xz}; xz -dc "$path" >"$2/modules/$name" ;;
+    *.zst) name=${name%.zst}; zstd -dcq "$path" >"$2/modules/$name" ;;
+    *) cp "$path" "$2/modules/$name" ;;
+    esac
+    echo "$name"
+done | awk "!seen[\$0]++" >"$2/modules/list"
+cd "$2"
+find . | cpio -o -H newc --quiet'
+
+make_kvmhost() {
+    begin kvmhost "$(printf '%s\n' "$debian" "$kvm_init" "$kvm_start" \
+        "$kvm_initrd" | sha256sum)" || return 0
+    have mmdebstrap && have mke2fs && have modprobe && have cpio ||
+        die "a KVM host needs mmdebstrap, e2fsprogs, kmod and cpio"
+    need_space 3000 "$stock"
+    debian_mirrors "a KVM host"
+    in_guest=
+    [ "$(id -u)" -eq 0 ] || in_guest="mmdebstrap --unshare-helper"
+    root=$new/root
+    ht_hint=$ht_offline
+    # The host has an initrd of its own: the kernel's package makes none.
+    logged stock-kvmhost "making a KVM host of Debian $debian" \
+        env INITRD=No mmdebstrap --variant=minbase --keyring="$ht_keyring" \
+        --include=linux-image-cloud-amd64,kmod,busybox-static \
+        --include=qemu-system-x86,procps,iproute2 \
+        --aptopt='APT::Install-Recommends "false"' \
+        --aptopt='Acquire::Languages "none"' \
+        --dpkgopt='path-exclude=/usr/share/doc/*' \
+        --dpkgopt='path-exclude=/usr/share/man/*' \
+        --dpkgopt='path-exclude=/usr/share/locale/*' \
+        "$debian" "$root" "$ht_mirror"
+    ht_hint=
+    cp -L "$root/vmlinuz" "$new/vmlinuz" 2>/dev/null ||
+        cp "$root"/boot/vmlinuz-* "$new/vmlinuz"
+    write_file "$root/sbin/kvm-init" "$kvm_init"
+    chmod 755 "$root/sbin/kvm-init"
+    mkdir -p "$new/initrd.root"
+    write_file "$new/initrd.root/init" "$kvm_start"
+    chmod 755 "$new/initrd.root/init"
+    sh -c "$kvm_initrd" sh "$root" "$new/initrd.root" >"$new/initrd" ||
+        die "cannot make the initrd of the KVM host"
+    # shellcheck disable=SC2086
+    logged stock-kvm-ext4 "making the KVM host's disk" \
+        $in_guest mke2fs -q -t ext4 -d "$root" "$new/disk.img" 1536M
+    $in_guest rm -rf "$root"
+    rm -rf "$new/initrd.root"
+    end kvmhost
+}
+
 make_uki() {
     begin uki "$debian" || return 0
     debian_debs "$debian" "$debs" systemd-boot-efi systemd-ukify
@@ -189,6 +282,7 @@ for guest in ${wanted:-$all}; do
         ;;
     uki) make_uki ;;
     mkosi) make_mkosi ;;
+    kvmhost) make_kvmhost ;;
     esac
 done
 cache_unlock

@@ -17,8 +17,8 @@ and shows where its time went.
            boot loader; its console is this terminal: log in as root, without
            password, and end it with 'poweroff'
   --check  run the tests with other guests: this disk, Debian's newest kernel,
-           arm64, microvm, unified kernel images, a million events, and guests
-           that are killed; this takes half an hour; ./run check does not run
+           arm64, microvm, unified kernel images, a million events, guests that
+           are killed, and a KVM host with its guest; this takes half an hour; ./run check does not run
            these tests
 QEMU ARGS are added to QEMU's arguments, for example -accel kvm -cpu host.
 EOT

@@ -30,7 +30,7 @@
 /* Limits of the tables */
 #define THREADS_MAX     65536u
 #define CLOCKS_MAX      100000u
-#define OFFSETS_MAX     4096u
+#define OFFSETS_MAX     (1u << 20)      /* bytes */
 /* Pages of a processor that one poll reads at most: more than its ring has */
 #define PAGES_MAX       8192u
 #define PAGE_MAX        65536u
@@ -75,7 +75,8 @@ struct HtHostRecord {
     uint64_t noted;
     uint64_t written;
     GHashTable *threads;        /* line by TID */
-    GHashTable *offsets;        /* set of lines */
+    GHashTable *offsets;        /* last offset by "PID VCPU" */
+    GString *offset_lines;
     GString *clocks;
     unsigned nr_clocks;
     HtHostStats stats;
@@ -261,6 +262,21 @@ static void note_clock(HtHostRecord *h)
 #endif
 }
 
+/* Note an offset if it differs from the vCPU's last one. */
+static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
+                        const char *offset)
+{
+    g_autofree char *key = g_strdup_printf("%u %u", pid, vcpu);
+
+    if (h->offset_lines->len < OFFSETS_MAX &&
+        g_strcmp0(g_hash_table_lookup(h->offsets, key), offset)) {
+        g_string_append_printf(h->offset_lines, "%s %s %" PRIu64 "\n", key,
+                               offset, now_ns());
+        g_hash_table_insert(h->offsets, g_steal_pointer(&key),
+                            g_strdup(offset));
+    }
+}
+
 /* Note the offsets of a machine's vCPUs: @vm is the folder kvm/PID-FD. */
 static void note_vcpus(HtHostRecord *h, int vm, unsigned pid)
 {
@@ -279,11 +295,8 @@ static void note_vcpus(HtHostRecord *h, int vm, unsigned pid)
         if (g_str_has_prefix(e->d_name, "vcpu") &&
             g_ascii_string_to_unsigned(e->d_name + 4, 10, 0, UINT16_MAX, &n,
                                        NULL) &&
-            g_hash_table_size(h->offsets) < OFFSETS_MAX &&
             read_line(vm, path, offset, sizeof(offset))) {
-            g_hash_table_add(h->offsets,
-                             g_strdup_printf("%u %u %s\n", pid, (unsigned)n,
-                                             offset));
+            note_offset(h, pid, n, offset);
         }
     }
     closedir(d);
@@ -322,17 +335,15 @@ static void put_line(gpointer key, gpointer line, gpointer out)
     g_string_append(out, line);
 }
 
-static void write_table(HtHostRecord *h, const char *name, GHashTable *lines)
+static void write_text(HtHostRecord *h, const char *name, const GString *text)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
-
-    g_hash_table_foreach(lines, put_line, text);
     ht_rec_writer_file(h->writer, name, text->str, text->len,
                        h->error ? NULL : &h->error);
 }
 
 static void write_notes(HtHostRecord *h)
 {
+    g_autoptr(GString) threads = g_string_new(NULL);
     g_autofree char *info = NULL;
     gsize size;
 
@@ -340,10 +351,10 @@ static void write_notes(HtHostRecord *h)
     info = g_key_file_to_data(h->keys, &size, NULL);
     ht_rec_writer_file(h->writer, "info", info, size,
                        h->error ? NULL : &h->error);
-    write_table(h, "threads", h->threads);
-    write_table(h, "offsets", h->offsets);
-    ht_rec_writer_file(h->writer, "clocks", h->clocks->str, h->clocks->len,
-                       h->error ? NULL : &h->error);
+    g_hash_table_foreach(h->threads, put_line, threads);
+    write_text(h, "threads", threads);
+    write_text(h, "offsets", h->offset_lines);
+    write_text(h, "clocks", h->clocks);
 }
 
 static void take_notes(HtHostRecord *h, uint64_t now, bool write)
@@ -435,6 +446,7 @@ static void free_record(HtHostRecord *h)
     g_key_file_unref(h->keys);
     g_hash_table_destroy(h->threads);
     g_hash_table_destroy(h->offsets);
+    g_string_free(h->offset_lines, true);
     g_string_free(h->clocks, true);
     g_clear_error(&h->error);
     g_free(h);
@@ -476,7 +488,8 @@ HtHostRecord *ht_host_record_new(const char *dir, const char *command,
     h->keys = g_key_file_new();
     h->rings = g_array_new(false, false, sizeof(int));
     h->threads = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    h->offsets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    h->offsets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    h->offset_lines = g_string_new(NULL);
     h->clocks = g_string_new(NULL);
     h->max_bytes = max_bytes;
     ht_rec_info_begin(h->keys, command, "the host's tracefs",

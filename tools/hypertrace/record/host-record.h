@@ -8,10 +8,11 @@
  *
  *   threads      a line "TID PID NAME" for each thread of the host that was
  *                seen; NAME is the rest of the line
- *   clocks       on x86, a line "TSC BEFORE AFTER" for moments at which the TSC
- *                was read between two readings of CLOCK_MONOTONIC
- *   offsets      on x86, a line "PID VCPU OFFSET" for each vCPU of KVM: the
- *                guest's TSC less the host's
+ *   clocks       on x86, a line "TSC BEFORE AFTER" for moments at which the
+ *                TSC was read between two readings of CLOCK_MONOTONIC
+ *   offsets      on x86, a line "PID VCPU OFFSET TIME" for each vCPU of KVM,
+ *                and for each change: the guest's TSC less the host's, and
+ *                the CLOCK_MONOTONIC at which the recorder has read it
  *
  * If another recorder records the host already, "host" is a link to its part.
  */

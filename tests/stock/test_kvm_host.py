@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""record --host on a real KVM host, which runs on an emulated AMD processor.
+
+The guest and its host date their events by the same counter: the guest's TSC is the
+host's TSC plus an offset, which the recording has. Each event of a vCPU must
+therefore lie between an entry of this vCPU and the following exit.
+"""
+
+import bisect
+import io
+import json
+import os
+import re
+import subprocess
+import tarfile
+import time
+
+import pytest
+import stock
+
+HOST = stock.GUESTS / "kvmhost"
+QEMU = os.environ.get("HT_QEMU", "qemu-system-x86_64")
+# Largest error of the dates by which the test still passes, in nanoseconds
+BOUND = 20_000
+
+INIT = """#!/bin/busybox sh
+b=/bin/busybox
+$b mkdir -p /proc /sys /dev
+$b mount -t proc none /proc
+$b mount -t sysfs none /sys
+$b mount -t devtmpfs none /dev
+for i in 1 2 3 4; do $b find /proc/self /sys/bus >/dev/null 2>&1; done
+echo "the guest is done" >/dev/kmsg
+$b poweroff -f
+$b sleep 1000
+"""
+
+RUN = """export LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache
+mkdir /run/cache /run/out
+./hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz -e \
+    sched,irq -- qemu-system-x86_64 -accel kvm -cpu host -smp SMP -m 256 -nodefaults \
+    -display none -no-reboot -kernel /run/job/vmlinuz -initrd /run/job/initrd \
+    -serial file:/run/out/console -append "console=ttyS0 panic=-1 no_timer_check \
+mitigations=off quiet rdinit=/init trace_clock=x86-tsc" </dev/null >/run/out/log 2>&1
+echo "status $?" >>/run/out/log
+tar c -C /run/out . >/dev/vdb
+"""
+
+
+def libraries(program):
+    text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"=> (/\S+)", text)
+    # The host has a C library of its own.
+    return [p for p in found if not re.search(r"/(libc|libm|ld-linux\S*)\.so", p)]
+
+
+def job(tmp, smp):
+    """A tar archive with what the host needs, as a disk"""
+    path = tmp / "job.tar"
+    with tarfile.open(path, "w", dereference=True) as tar:
+        tar.add(stock.TOOL, "hypertrace")
+        for library in libraries(stock.TOOL):
+            tar.add(library, "lib/" + os.path.basename(library))
+        tar.add(HOST / "vmlinuz", "vmlinuz")
+        tar.add(stock.initrd(tmp, init=INIT), "initrd")
+        script = RUN.replace("SMP", str(smp)).encode()
+        info = tarfile.TarInfo("run")
+        info.size = len(script)
+        tar.addfile(info, io.BytesIO(script))
+    return path
+
+
+def host(tmp, smp):
+    """Boot the host, which records its guest, and get the recording."""
+    if not (HOST / "disk.img").exists():
+        pytest.skip("scripts/vm/stock-guests.sh kvmhost makes the host")
+    out = tmp / "out.tar"
+    with open(out, "wb") as f:
+        f.truncate(512 << 20)
+    disks = []
+    for n, (path, more) in enumerate([(HOST / "disk.img", "snapshot=on"), (out, "cache=unsafe"),
+                                      (job(tmp, smp), "readonly=on")]):
+        disks += ["-drive", f"file={path},format=raw,if=none,id=d{n},{more}",
+                  "-device", f"virtio-blk-pci,drive=d{n}"]
+    subprocess.run(
+        [QEMU, "-accel", "tcg,thread=multi", "-smp", "2", "-cpu", "qemu64,+svm,+npt,-cx16",
+         "-m", "2048", "-nodefaults", "-display", "none", "-no-reboot", "-serial",
+         f"file:{tmp}/console", "-kernel", HOST / "vmlinuz", "-initrd", HOST / "initrd",
+         "-append", "console=ttyS0 panic=-1 no_timer_check mitigations=off quiet", *disks],
+        stdin=subprocess.DEVNULL, check=True, timeout=stock.DEADLINE)
+    result = tmp / "result"
+    with tarfile.open(out) as tar:
+        tar.extractall(result)
+    log = (result / "log").read_text()
+    assert "status 0" in log, (log, stock.console(tmp)[-2000:])
+    return result / "rec"
+
+
+def events(path, *args):
+    out = subprocess.run([stock.TOOL, "report", "--json", *args, path], env=stock.ENV,
+                         capture_output=True, check=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def clock(part):
+    """Convert the host's TSC to its CLOCK_MONOTONIC: the line through all brackets"""
+    rows = [tuple(map(int, line.split())) for line in
+            (part / "clocks").read_text().splitlines()]
+    # The readings that are the closest together have the smallest error.
+    rows.sort(key=lambda r: r[2] - r[1])
+    half = sorted(rows[:max(2, len(rows) // 2)])
+    (a, a0, a1), (b, b0, b1) = half[0], half[-1]
+    rate = ((b0 + b1) - (a0 + a1)) / 2 / (b - a)
+    return lambda tsc: (a0 + a1) / 2 + (tsc - a) * rate
+
+
+def intervals(part):
+    """Entries and exits of each vCPU, in the order of time"""
+    found, entry = {}, {}
+    for e in events(part, "--event", "kvm_entry,kvm_exit"):
+        vcpu = e["fields"]["vcpu_id"]
+        if e["event"] == "kvm_entry":
+            entry[vcpu] = e["ns"]
+        elif vcpu in entry:
+            found.setdefault(vcpu, []).append((entry.pop(vcpu), e["ns"]))
+    return found
+
+
+def margins(rec):
+    """For each event of the guest: the time since the entry, and to the exit"""
+    part, written = rec / "host", {}
+    # The last offset of each vCPU: QEMU sets it twice before the guest starts.
+    offsets = {int(line[1]): int(line[2]) for line in
+               map(str.split, (part / "offsets").read_text().splitlines())}
+    for e in events(part, "--event", "kvm_write_tsc_offset"):
+        value = e["fields"]["next_tsc_offset"]
+        written[e["fields"]["vcpu_id"]] = value - (value >> 63 << 64)
+    assert offsets == written
+    to_ns, runs = clock(part), intervals(part)
+    begins = {v: [r[0] for r in rows] for v, rows in runs.items()}
+    result, outside = [], []
+    for e in events(rec):
+        vcpu = e["cpu"]
+        # The first events precede the choice of the clock.
+        if e["ns"] < 1_000_000 or vcpu not in runs:
+            continue
+        ns = to_ns(e["ns"] - offsets[vcpu])
+        n = bisect.bisect_right(begins[vcpu], ns + BOUND) - 1
+        best = max((min(ns - r[0], r[1] - ns), ns - r[0], r[1] - ns)
+                   for r in runs[vcpu][max(n - 1, 0):n + 1])
+        result.append(best)
+        if best[0] < 0:
+            outside.append((best[0], e["event"], e["ns"]))
+    return result, outside
+
+
+@pytest.mark.parametrize("smp", [1, 2])
+def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
+    """Only this test proves the dates of a guest and of its host against each other."""
+    start = time.monotonic()
+    rec = host(tmp_path, smp)
+    found, outside = margins(rec)
+    low = min(m[1] for m in found)
+    high = min(m[2] for m in found)
+    print(f"{len(found)} events in {time.monotonic() - start:.0f} s; {len(outside)} outside; "
+          f"all fit if the guest's clock is shifted by {-low:.0f} to {high:.0f} ns")
+    assert len(found) >= 2000
+    assert not outside, outside[:5]
+    # A shift to one side by more than this makes an event leave its interval.
+    assert low <= BOUND and high <= BOUND
+    text = subprocess.run([stock.TOOL, "vcpus", "--json", rec], env=stock.ENV,
+                          capture_output=True, check=True).stdout
+    trace = json.loads(text)
+    assert [v["vcpu"] for v in trace["vcpus"]] == list(range(smp))
+    assert trace["gaps"] == 0
+    for v in trace["vcpus"]:
+        assert v["guest_ns"] > 0 and v["qemu_ns"] > 0
+        assert "hlt" in {e["name"] for e in v["exits"]}
