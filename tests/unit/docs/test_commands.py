@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command knows each option that the README and the pages tell a reader to
-type.  tests/stock/test_pages.py runs the commands themselves."""
+type."""
 
 import re
 import shlex
