@@ -1,30 +1,35 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Debian packages of the checkout, from debian/.
+# Packages of the checkout: Debian's from debian/, RPM's from packaging/.
 
 . "$(dirname -- "$0")/../lib.sh"
 
 usage() {
     cat <<EOT
-usage: ./run package [-o DIR] [--check] [--test [SUITE]]
+usage: ./run package [-o DIR] [--check] [--rpm] [--test [SUITE]]
 
 Builds the Debian packages of this checkout with dpkg-buildpackage. QEMU and
 its source are not needed.
   -o DIR          write the packages to DIR instead of the cache
   --check         build twice and compare the packages byte for byte, then
                   run lintian
+  --rpm           run rpmlint on packaging/hypertrace.spec, and build RPM
+                  packages, too
   --test [SUITE]  run debian/tests with autopkgtest in a clean chroot of
-                  SUITE, bookworm if not given; needs root and some minutes
+                  SUITE, bookworm if not given, then install, upgrade and
+                  remove the packages there; needs root and some minutes
 EOT
 }
 
 out=
 check=
+rpm=
 suite=
 while [ $# -gt 0 ]; do
     case $1 in
     -o) out=${2:?-o needs a folder}; shift 2 ;;
     --check) check=yes; shift ;;
+    --rpm) rpm=yes; shift ;;
     --test)
         shift
         case ${1--} in
@@ -71,10 +76,11 @@ while_present() {
     done' sh
 }
 
-# build_packages DIR: build in DIR; the packages are written beside the sources
+# build_packages DIR: build the copied sources in DIR, where the packages are written
 build_packages() {
     rm -rf "$1"
-    copy_sources "$1/hypertrace-$version"
+    mkdir "$1"
+    cp -a "$sources" "$1/"
     cd "$1/hypertrace-$version"
     # dpkg-buildpackage must not wait for the caller's locks.
     logged package "building the packages in $1" \
@@ -83,13 +89,41 @@ build_packages() {
     cd "$HT_TOP"
 }
 
+# build_rpms DIR: build RPM packages in DIR, which a Debian cannot check for
+# missing packages, and which needs macros that only other distributions have
+build_rpms() {
+    have rpmbuild && have rpmlint || die "rpm and rpmlint are not installed"
+    rm -rf "$1"
+    mkdir -p "$1/SOURCES"
+    tar -C "$work" -cJf "$1/SOURCES/hypertrace-$version.tar.xz" \
+        "hypertrace-$version"
+    spec=$sources/packaging/hypertrace.spec
+    # The built packages are not checked: the rules for them differ from one
+    # distribution to the other.
+    step "rpmlint"
+    rpmlint --strict --config "$sources/packaging/rpmlint.toml" "$spec" >&2 ||
+        die "rpmlint reports errors or warnings"
+    logged rpm "building the RPM packages" \
+        env -u MAKEFLAGS rpmbuild -bb --nodeps --define "_topdir $1" \
+        --define "_unitdir /usr/lib/systemd/system" \
+        --define "_udevrulesdir /usr/lib/udev/rules.d" \
+        --define "_sysusersdir /usr/lib/sysusers.d" \
+        --define "python3_sitelib /usr/lib/python3/site-packages" "$spec"
+    cp "$1"/RPMS/*/*.rpm "$out/"
+}
+
 have git && git -C "$HT_TOP" rev-parse --git-dir >/dev/null 2>&1 ||
     die "./run package needs git and a git checkout;" \
         "in an unpacked source package run dpkg-buildpackage"
 CCACHE_DIR=${CCACHE_DIR:-$HT_CACHE/ccache}
 export CCACHE_DIR
+# The checkout may change while the packages are built.
+sources=$work/hypertrace-$version
+rm -rf "$work"
+copy_sources "$sources"
 build_packages "$work/first"
-find "$out" -maxdepth 1 -type f -name '*hypertrace*_*' -delete
+find "$out" -maxdepth 1 -type f \
+    '(' -name '*hypertrace*_*' -o -name '*hypertrace*.rpm' ')' -delete
 find "$work/first" -maxdepth 1 -type f -exec cp {} "$out/" \;
 
 if [ -n "$check" ]; then
@@ -108,6 +142,7 @@ if [ -n "$check" ]; then
         --allow-root "$work/first"/*.changes ||
         die "lintian reports errors or warnings"
 fi
+[ -z "$rpm" ] || build_rpms "$work/rpm"
 rm -rf "$work"
 
 if [ -n "$suite" ]; then

@@ -45,7 +45,7 @@ package)
     # debian/control lists the packages that the build needs.
     needed="$needed $(cd "$HT_TOP" && dpkg-checkbuilddeps 2>&1 |
         sed -n 's/.*Unmet build dependencies: //p' | sed 's/([^)]*)//g')"
-    wanted="lintian mmdebstrap autopkgtest"
+    wanted="lintian mmdebstrap autopkgtest rpm rpmlint"
     ;;
 fuzz) wanted="$wanted clang llvm libclang-rt-dev" ;;
 *) die "scripts/build/prerequisites.sh: --for arm64, bench, e2e, fuzz, guests, kernels, modules, package or stock, not '$purpose'" ;;
