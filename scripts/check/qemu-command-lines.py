@@ -407,7 +407,7 @@ GROUPS = [
      ["-smbios", "file=type1.bin"]],
     [[], [], ["-S"], ["-incoming", "defer"], ["-no-user-config"],
      ["-name", "guest=x,debug-threads=on"], ["-sandbox", "on,spawn=deny"],
-     ["-fw_cfg", "name=opt/x,string=-append"], ["-global", "ICH9-LPC.noreboot=1"],
+     ["-fw_cfg", "name=opt/x,string=-append"], ["-global", "ICH9-LPC.noreboot=on"],
      ["-device", "virtio-balloon-pci"], ["-device", "pvpanic"],
      ["-device", '{{"driver":"virtio-rng-pci"}}'], ["-nodefaults"],
      ["-object", "memory-backend-file,id=nv,size=16M,mem-path=nv.bin,share=on"],
