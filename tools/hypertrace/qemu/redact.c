@@ -12,8 +12,10 @@
 static const struct {
     const char *pattern, *with;
 } rules[] = {
-    { "(?:^|(?<=,))(password|passwd|data|cookie|cookie-data|user-password)="
-      VALUE, "\\1=***" },
+    /* A block device may have the name of its driver's part before: "file." */
+    { "(?:^|(?<=,))((?:[^=,.]*\\.)*"
+      "(?:password|passwd|data|cookie|cookie-data|user-password))=" VALUE,
+      "\\1=***" },
     { "([\"'](?:password|passwd|data|cookie|cookie-data|user-password)[\"']"
       "\\s*:\\s*)(?:\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*')",
       "\\1\"***\"" },
