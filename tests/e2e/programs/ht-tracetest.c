@@ -25,6 +25,15 @@ HT_EVENT_NAMED(step, "tracetest.step", (u32, thread), (u32, n), (text, what));
 HT_EVENT_NAMED(tick, "tracetest.tick", (u32, n));
 HT_EVENT(open, (u32, fd));
 
+static const struct ht_label states[] = {
+    { 0, "idle" }, { 1, "run" }, { 2, "wait" }, { 3, "gone" },
+};
+
+HT_EVENT_NAMED(all, "tracetest.all", (u32, n), (u8, a), (s8, b), (u16, c),
+               (s16, d), (s32, e), (u64, f), (s64, g), (x32, h), (f64, i),
+               (enum, u8, j, states), (text, k), (chars, l, 6), (seq, u16, m),
+               (array, s32, o, 3), (bytes, p));
+
 static void __attribute__((noreturn)) die(const char *what)
 {
     printf("ht-tracetest: %s\n", what);
@@ -254,6 +263,52 @@ static void steady(unsigned thread, unsigned burst)
     said("emitted", n);
 }
 
+static uint64_t draw(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed;
+}
+
+/*
+ * Emit @count events with random fields of most kinds, and print the same
+ * values.  The test compares them with the trace.
+ */
+static void recorded(unsigned count)
+{
+    static const char *const texts[] = { "", "one", "two words", "three" };
+    uint64_t seed = 88172645463325252ull;
+    unsigned n, i;
+
+    for (n = 0; n < count; n++) {
+        const uint64_t r = draw(&seed), s = draw(&seed);
+        const uint16_t m[4] = { (uint16_t)s, (uint16_t)(s >> 16), 0, 65535 };
+        const int32_t o[3] = { (int32_t)(r >> 32), -1, (int32_t)n };
+        const unsigned len = r % 5;     /* at most 4 */
+        const double half = (int)(s % 2000) / 2.0 - 500;
+        const char *text = texts[s % 4];
+
+        ht_trace(all, n, (uint8_t)r, (int8_t)(r >> 8), (uint16_t)(r >> 16),
+                 (int16_t)(r >> 24), (int32_t)(r >> 16), r, (int64_t)s,
+                 (uint32_t)s, half, r % 4, text, text, m, len, o, m, len);
+        printf("ALL %u %u %d %u %d %d %llu %lld 0x%x %g %u \"%s\" %u", n,
+               (uint8_t)r, (int8_t)(r >> 8), (uint16_t)(r >> 16),
+               (int16_t)(r >> 24), (int32_t)(r >> 16), (unsigned long long)r,
+               (long long)(int64_t)s, (uint32_t)s, half, (unsigned)(r % 4),
+               text, len);
+        for (i = 0; i < len; i++) {
+            printf(" %u", m[i]);
+        }
+        printf(" %d %d %d", o[0], o[1], o[2]);
+        for (i = 0; i < len; i++) {
+            printf(" %u", ((const uint8_t *)m)[i]);
+        }
+        printf("\n");
+    }
+    said("emitted", n);
+}
+
 /*
  * The host switches an event on and off; print each change.  Arguments are
  * evaluated only while the event is on, so they count the events.
@@ -341,6 +396,8 @@ int main(int argc, char **argv)
         lasting();
     } else if (!strcmp(test, "steady") && argc > 3) {
         steady(n, atoi(argv[3]));
+    } else if (!strcmp(test, "recorded")) {
+        recorded(n);
     } else if (!strcmp(test, "switched")) {
         switched();
 #ifndef TRACETEST_STATIC

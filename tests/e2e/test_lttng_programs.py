@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""attach --lttng, with the distribution's QEMU, a Linux guest with hypertrace.ko, and
+a session daemon of LTTng.
+
+The unit tests in test_programs_lttng.py do without a guest; only this test proves that
+the driver and ht_trace() obey the session.
+"""
+
+import math
+import os
+import re
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from built import need
+from test_memory import TRACETEST, Host, memory_image
+from test_record import console, env, guest, wait_for  # noqa: F401
+from vm.lttng_session import PrivateSession, missing_programs
+
+pytestmark = [
+    pytest.mark.xdist_group("record"),
+    pytest.mark.skipif(not (os.environ.get("HT_MODULE") and TRACETEST.exists()),
+                       reason="the kernel module was not built"),
+    pytest.mark.skipif(bool(missing_programs()),
+                       reason=f"missing: {' '.join(missing_programs())}")]
+
+RECORDED = 4000
+ROUNDS = 5
+TICK = "vm-programs:tracetest.tick"
+# From lttng's end to the guest's first or last event; without load, 25 ms
+# are usual.
+SWITCH_MAX = 2.0
+
+
+@pytest.fixture(name="tmp")
+def session_directory():
+    """Readable for the session daemon, which is another user's"""
+    with tempfile.TemporaryDirectory(prefix="ht-programs-") as tmp:
+        os.chmod(tmp, 0o755)
+        yield Path(tmp)
+
+
+JOB = f"""
+while [ ! -e /dev/hypertrace0 ]; do usleep 20000; done
+stty raw </dev/ttyS2
+ht-tracetest recorded {RECORDED} >/dev/ttyS2
+echo RECORDED >/dev/console
+ht-tracetest switched >/dev/console &
+read -r line <$JOB_OUT
+touch /tmp/end
+wait
+echo OVER >/dev/console
+sleep 1000
+"""
+
+# The values of an event of "tracetest.all", as ht-tracetest prints and as
+# babeltrace2 does
+STATES = ("idle", "run", "wait", "gone")
+
+
+def base_16(value):
+    return f"0x{value:X}"
+
+
+def all_fields(line):
+    """The text of babeltrace2 for the event that ht-tracetest printed"""
+    m = re.match(r'ALL (.*) "(.*)" (.*)', line)
+    n, a, b, c, d, e, f, g, h, i, j = m[1].split()
+    length, *rest = m[3].split()
+    length = int(length)
+    seq, array = rest[:length], rest[length:length + 3]
+    raw = [base_16(int(v)) for v in rest[length + 3:]]
+    text = m[2]
+
+    def items(values):
+        return "[ " + ", ".join(f"[{k}] = {v}" for k, v in
+                                enumerate(values)) + " ]" if values else "[ ]"
+
+    return (f"n = {n}, a = {a}, b = {b}, c = {c}, d = {d}, e = {e}, f = {f}, "
+            f"g = {g}, h = {base_16(int(h, 16))}, i = {i}, "
+            f'j = ( "{STATES[int(j)]}" : container = {j} ), '
+            f'_k_length = {len(text)}, ' +
+            (f'k = "{text}", l = "{text[:6]}", ' if text else "") +
+            f"_m_length = {length}, m = {items(seq)}, o = {items(array)}, "
+            f"_p_length = {length}, p = {items(raw)}")
+
+
+def lttng_lines(trace):
+    """(event, ns, fields) of each event of LTTng's trace"""
+    need("babeltrace2")
+    p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True,
+                       check=True)
+    assert "discarded" not in p.stdout + p.stderr, p.stderr
+    found = []
+    for line in p.stdout.splitlines():
+        m = re.search(r" (\S+): .*\{ stream = \d+, vcpu = -?\d+, "
+                      r"guest_ns = (\d+), (.*) \}$", line)
+        # babeltrace2 prints the text of an earlier event for an empty one.
+        found.append((m[1], int(m[2]), re.sub(
+            r'(_k_length = 0, )k = ".*?", l = ".*?", ', r"\1", m[3])))
+    return found
+
+
+def recorded_ticks(trace):
+    """(wall clock in ns, number) of each event "tick" in a recording"""
+    p = subprocess.run(["babeltrace2", "--clock-seconds", trace],
+                       capture_output=True, text=True)
+    return [(int(m[1] + m[2]), int(m[3])) for m in
+            re.finditer(r"(?m)^\[(\d+)\.(\d+)\].*tracetest\.tick:.*\{ n = (\d+)",
+                        p.stdout)]
+
+
+class Switch:
+    """Switches the event on and off, with LTTng's command"""
+
+    def __init__(self, session, tmp, qemu):
+        self.session, self.tmp, self.qemu = session, tmp, qemu
+        self.windows = []       # starts and ends of enable and disable, in ns
+
+    def wait(self, state):
+        """Wait until the state that the program printed last is this"""
+        def states():
+            return re.findall(r"(?m)^(on|off) \d+\s*$", console(self.tmp))
+        self.session.wait_for(lambda: states()[-1:] == [state],
+                              f"the program does not see '{state}'")
+        assert self.qemu.poll() is None
+
+    def on(self):
+        start = time.monotonic_ns()
+        self.session.enable(TICK)
+        self.windows.append([(start, time.monotonic_ns()), None])
+        self.wait("on")
+
+    def off(self):
+        start = time.monotonic_ns()
+        self.session.lttng("disable-event", "--userspace",
+                           f"--session={self.session.name}", "--channel=main", TICK)
+        self.windows[-1][1] = (start, time.monotonic_ns())
+        self.wait("off")
+
+
+def check_windows(windows, dates):
+    """Each window has its events, and no event is elsewhere; print the delays"""
+    starts = [on for (on, _), _ in windows]
+    assert min(dates) >= starts[0]
+    for ((on, on_end), (off, off_end)), end in zip(windows, [*starts[1:], math.inf]):
+        mine = [ns for ns in dates if on <= ns < end]
+        print(f"first event {(mine[0] - on) / 1e6:.1f} ms after the start and "
+              f"{(mine[0] - on_end) / 1e6:.1f} ms after the end of enable-event; "
+              f"last event {(mine[-1] - off) / 1e6:.1f} ms after the start and "
+              f"{(mine[-1] - off_end) / 1e6:.1f} ms after the end of disable-event")
+        assert mine[0] < on_end + SWITCH_MAX * 1e9
+        assert off - SWITCH_MAX * 1e9 < mine[-1] < off_end + SWITCH_MAX * 1e9
+
+
+def test_attach(tmp, env):  # noqa: F811
+    """Promises: each field of some thousand events is in LTTng's trace as the guest's
+    program printed it.  LTTng switches an event on and off, and the program emits it
+    only then.  After the recorder is killed, its successor leaves an event that is off
+    as it is, switches it on when the session enables it, and delivers to the session;
+    an event that was on stays on."""
+    need("babeltrace2")
+    with PrivateSession(str(tmp / "trace"), events=["vm-programs:tracetest.all"],
+                        blocking=True) as s:
+        own = {**env, **s.env()}
+        a = Host(tmp, own, "a", "--create=64M", "--lttng=vm")
+        while "-device" not in a.process.stderr.readline():
+            assert a.process.poll() is None
+        qemu = subprocess.Popen(
+            [*guest(tmp, memory_image(tmp, JOB)),
+             "-serial", f"unix:{tmp}/job,server=on,wait=off",
+             "-serial", f"file:{tmp}/values",
+             "-object", "memory-backend-file,id=m,share=on,size=64M,"
+             f"mem-path={tmp}/memory", "-device", "ivshmem-plain,memdev=m"],
+            stdin=subprocess.DEVNULL)
+        switch = Switch(s, tmp, qemu)
+        try:
+            wait_for(tmp, "RECORDED", qemu)
+            s.wait_listed(TICK)
+            switch.wait("off")
+            for _ in range(ROUNDS):
+                switch.on()
+                switch.off()
+            a.end(kill=True)
+            s.wait_for(lambda: TICK not in s.listed(), "the recorder is listed")
+            b = Host(tmp, own, "b", "--lttng=vm")
+            s.wait_listed(TICK)
+            enabled = time.time_ns()
+            switch.on()
+            b.wait_events(100)
+            b.end(kill=True)
+            s.wait_for(lambda: TICK not in s.listed(), "the recorder is listed")
+            c = Host(tmp, own, "c", "--lttng=vm")
+            c.wait_events(100)
+            with socket.socket(socket.AF_UNIX) as job:
+                job.connect(f"{tmp}/job")
+                job.send(b"end\n")
+                wait_for(tmp, "OVER", qemu)
+            c.end()
+            s.finish()
+        finally:
+            qemu.kill()
+            qemu.wait()
+    lines = lttng_lines(tmp / "trace")
+    printed = (tmp / "values").read_text().splitlines()
+    wanted = [all_fields(line) for line in printed if line.startswith("ALL ")]
+    assert len(wanted) == RECORDED
+    assert [fields for name, _, fields in lines if name != TICK] == wanted
+
+    ticks = [(ns, int(fields.removeprefix("n = "))) for name, ns, fields in lines
+             if name == TICK]
+    *windows, (restarted, _) = switch.windows
+    check_windows(windows, [ns for ns, _ in ticks if ns < restarted[0]])
+    assert min(recorded_ticks(b.dir / "programs"))[0] > enabled
+    emitted = int(re.search(r"emitted (\d+)\s+OVER", console(tmp))[1])
+    seen = [[n for _, n in recorded_ticks(h.dir / "programs")] for h in (a, b, c)]
+    assert sum(seen, []) == sorted(set(sum(seen, [])))
+    assert max(seen[2]) < emitted
+    # LTTng lacks what was emitted before it had the event, or while lttng switched
+    # it off, and what a killed recorder had queued for it.
+    mine = {n for _, n in ticks}
+    assert mine <= set(sum(seen, [])) and set(seen[2]) <= mine
