@@ -91,6 +91,7 @@ def host(tmp, smp):
     result = tmp / "result"
     with tarfile.open(out) as tar:
         tar.extractall(result)
+    assert (result / "log").exists(), ("the host ended early", stock.console(tmp)[-2000:])
     log = (result / "log").read_text()
     assert "status 0" in log, (log, stock.console(tmp)[-2000:])
     return result / "rec"
