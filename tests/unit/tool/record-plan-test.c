@@ -13,7 +13,7 @@
 
 #include "cli/number.h"
 #include "record/functions.h"
-#include "record/kernel-words.h"
+#include "kernel/kernel-words.h"
 #include "record/plan.h"
 #include "qemu/qemu-cmdline.h"
 #include "qemu/redact.h"

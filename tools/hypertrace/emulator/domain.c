@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "record/kernel-words.h"
+#include "kernel/kernel-words.h"
 #include "record/options.h"
 #include "record/record.h"
 

@@ -37,7 +37,7 @@ typedef struct HtSourceRange {
  * @hole_from: offset in @mem of the hole found last
  * @hole_to: its end; both are 0 if no hole was found
  * @hole_time: g_get_monotonic_time() when it was found
- * @ended: the process has no memory any more, so a search must not go on
+ * @ended: the process no longer has memory, so a search must not go on
  */
 struct HtSource {
     HtFtMem mem;

@@ -19,8 +19,8 @@ typedef struct Gap {
 /*
  * The gaps of a processor. Gaps beyond GAPS_MAX are merged with the gap before
  * them. Gaps of different segments cannot be merged: after 2 * GAPS_MAX gaps,
- * all the rest of the recording is one gap. So a caller may be told of a gap
- * that is none, but never misses one.
+ * all the rest of the recording is one gap. So the gaps of a caller may contain
+ * events, but they never lack a loss.
  */
 typedef struct CpuGaps {
     GArray *all;                /* of Gap, in order */

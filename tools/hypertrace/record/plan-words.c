@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "hypertrace/base.h"
-#include "record/kernel-words.h"
+#include "kernel/kernel-words.h"
 #include "record/plan-words.h"
 
 #define MIB             (UINT64_C(1) << 20)

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "cli/command.h"
-#include "record/host-record.h"
+#include "host/host-record.h"
 #include "record/record.h"
 
 #define STATUS_NS       UINT64_C(500000000)

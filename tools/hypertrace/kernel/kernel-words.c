@@ -5,7 +5,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "record/kernel-words.h"
+#include "kernel/kernel-words.h"
 
 /*
  * A word: @begin and @end are its place in the text. @name and @value have no

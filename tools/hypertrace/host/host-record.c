@@ -15,7 +15,7 @@
 #include "host/tracefs.h"
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"
-#include "record/host-record.h"
+#include "host/host-record.h"
 
 /* Period of reading the rings, which the kernel must not fill in that time */
 #define POLL_NS         UINT64_C(20000000)
