@@ -12,7 +12,6 @@ struct HtUstSession {
     char *provider;
     HtUstEvent *discarded;
     bool asked;                 /* registration of @discarded was tried */
-    bool timed_out;             /* reported by cfg.warn */
     uint64_t *told;             /* by stream; see ht_ust_tell_discarded() */
     HtUstEvent *events[HT_CLASSES_MAX + 1];     /* by class id */
 };
@@ -52,14 +51,15 @@ static void get_discarded(HtUstSession *s)
     }
 }
 
+/* All sessions of a process share the daemon: one warning is enough. */
 static void check_timeout(HtUstSession *s, const HtClass *c)
 {
+    static bool warned;
     g_autofree char *text = NULL;
 
-    if (s->timed_out || !ht_ust_timed_out()) {
+    if (!ht_ust_timed_out() || ht_atomic_exchange(&warned, true)) {
         return;
     }
-    s->timed_out = true;
     text = g_strdup_printf("the LTTng session daemon did not answer in time:"
                            " '%s:%s' and all events that are registered from"
                            " now on cannot be enabled", s->provider, c->name);
