@@ -23,6 +23,7 @@ fail() {
 }
 
 # The guests of debian/tests need these.
+apt update
 apt install busybox-static cpio linux-image-cloud-amd64 procps qemu-system-x86
 # shellcheck source=debian/tests/guest.sh
 . "$3/guest.sh"
