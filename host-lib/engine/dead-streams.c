@@ -8,9 +8,6 @@
 #include "hypertrace/memory-directory.h"
 #include "hypertrace/memory-layout.h"
 
-#define HZ_MIN          1000u
-#define HZ_MAX          UINT64_C(100000000000)
-
 static bool fail(GError **error, const char *why)
 {
     g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s", why);
@@ -35,17 +32,11 @@ static bool read_clock(HtDead *d, HtDirectory *dir, GError **error)
     uint64_t hz = d->caps.clock_hz;
     HtTimeSegment clock;
 
-    ht_time_map_init(&d->clock, hz >= HZ_MIN && hz <= HZ_MAX ? hz : 1000000000);
+    ht_time_map_init(&d->clock, hz >= HT_TIME_HZ_MIN && hz <= HT_TIME_HZ_MAX ?
+                                hz : 1000000000);
     return !ht_directory_clock(dir, &clock) ||
            ht_time_map_load(&d->clock, &clock, 1, 0, HT_TIME_MAX_NS) ||
            fail(error, "its clock is not valid");
-}
-
-static struct ht_ring_control *ring_of(const HtDead *d, const uint8_t *ram,
-                                       uint32_t stream)
-{
-    return (struct ht_ring_control *)(ram + d->caps.ring_offset +
-                                      stream * d->caps.ring_stride);
 }
 
 static void read_streams(HtDead *d, const HtDirectory *dir, const uint8_t *ram)
@@ -54,7 +45,7 @@ static void read_streams(HtDead *d, const HtDirectory *dir, const uint8_t *ram)
     uint32_t i;
 
     for (i = 0; i < d->caps.streams; i++) {
-        uint32_t state = ht_le32(ring_of(d, ram, i)->host.state);
+        uint32_t state = ht_le32(ht_layout_ring(&d->caps, ram, i)->host.state);
 
         if (state != HT_STREAM_OPENED && state != HT_STREAM_STOPPED) {
             continue;           /* the host has consumed it to its end */
@@ -124,7 +115,7 @@ bool ht_dead_read(const HtDead *d, uint32_t stream, uint8_t *ram,
                   uint64_t open_ns, HtDeliver *deliver, void *opaque,
                   HtDeadResult *r)
 {
-    struct ht_ring_control *ring = ring_of(d, ram, stream);
+    struct ht_ring_control *ring = ht_layout_ring(&d->caps, ram, stream);
     Reader reader = { deliver, opaque, r };
     const HtConsumerConfig cfg = {
         .classes = d->classes,

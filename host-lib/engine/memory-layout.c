@@ -6,11 +6,6 @@
 #include "hypertrace/memory-directory.h"
 #include "hypertrace/memory-layout.h"
 
-static bool power_of_two(uint64_t v, uint64_t min, uint64_t max)
-{
-    return v >= min && v <= max && (v & (v - 1)) == 0;
-}
-
 uint64_t ht_layout_directory(const struct ht_caps *c)
 {
     return c->mailbox_offset + 2 * HT_MAILBOX_SIZE;
@@ -18,9 +13,9 @@ uint64_t ht_layout_directory(const struct ht_caps *c)
 
 bool ht_layout(struct ht_caps *c)
 {
-    if (!power_of_two(c->packet_size, HT_PACKET_SIZE_MIN,
-                      HT_PACKET_SIZE_MAX) ||
-        !power_of_two(c->packets, HT_PACKETS_MIN, HT_PACKETS_MAX)) {
+    if (!ht_power_of_two(c->packet_size, HT_PACKET_SIZE_MIN,
+                         HT_PACKET_SIZE_MAX) ||
+        !ht_power_of_two(c->packets, HT_PACKETS_MIN, HT_PACKETS_MAX)) {
         return false;
     }
     c->magic = HT_MAGIC;

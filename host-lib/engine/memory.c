@@ -100,17 +100,12 @@ static uint64_t host_hz(void)
         ns = ht_now_ns() - ns0;
         ticks = host_counter() - c0;
     } while (ns < MEASURE_NS);
-    hz = CLAMP(ticks * 1e9 / ns, 1000, 1e11);
+    hz = CLAMP(ticks * 1e9 / ns, HT_TIME_HZ_MIN, HT_TIME_HZ_MAX);
     ht_atomic_set(&known, hz);
     return hz;
 }
 
 /* Layout ------------------------------------------------------------------- */
-
-static bool power_of_two(uint64_t v, uint64_t min, uint64_t max)
-{
-    return v >= min && v <= max && (v & (v - 1)) == 0;
-}
 
 /*
  * Compute where everything is.  Returns the number of streams that fit, 0 if
@@ -118,7 +113,7 @@ static bool power_of_two(uint64_t v, uint64_t min, uint64_t max)
  */
 static uint32_t layout(struct ht_caps *c, uint64_t size)
 {
-    if (!power_of_two(size, HT_MEMORY_SIZE_MIN, HT_MEMORY_SIZE_MAX) ||
+    if (!ht_power_of_two(size, HT_MEMORY_SIZE_MIN, HT_MEMORY_SIZE_MAX) ||
         c->mode > HT_MODE_OVERWRITE || !ht_layout(c)) {
         return 0;
     }
@@ -136,7 +131,7 @@ static uint32_t layout(struct ht_caps *c, uint64_t size)
 
 static bool size_valid(uint64_t size, GError **error)
 {
-    if (!power_of_two(size, HT_MEMORY_SIZE_MIN, HT_MEMORY_SIZE_MAX)) {
+    if (!ht_power_of_two(size, HT_MEMORY_SIZE_MIN, HT_MEMORY_SIZE_MAX)) {
         set_error(error, "%" PRIu64 " bytes are not a power of two between"
                   " 2 MiB and 64 GiB", size);
         return false;
@@ -411,8 +406,7 @@ static const HtServerOps server_ops = {
 
 static struct ht_ring_control *ring_at(const HtMemory *m, uint32_t i)
 {
-    return (struct ht_ring_control *)(m->base + m->caps.ring_offset +
-                                      i * m->caps.ring_stride);
+    return ht_layout_ring(&m->caps, m->base, i);
 }
 
 static HtServer *new_server(HtMemory *m, uint64_t hz)

@@ -233,11 +233,8 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
     }
     dev->ring_ram = memory_region_get_ram_ptr(dev->ring_mr);
     for (i = 0; i < dev->conf.streams; i++) {
-        uint8_t *ring = dev->ring_ram + dev->caps.ring_offset +
-                        i * dev->caps.ring_stride;
-
         ht_stream_set_ring(&dev->streams.stream[i],
-                           (struct ht_ring_control *)ring);
+                           ht_layout_ring(&dev->caps, dev->ring_ram, i));
     }
     return true;
 }

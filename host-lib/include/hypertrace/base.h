@@ -34,6 +34,12 @@
  */
 #define HT_ROUND_UP(n, d) (((n) + (d) - 1) / (d) * (d))
 
+/* Test whether @v is a power of two, and in [@min, @max] */
+static inline bool ht_power_of_two(uint64_t v, uint64_t min, uint64_t max)
+{
+    return v >= min && v <= max && (v & (v - 1)) == 0;
+}
+
 /* Convert between little-endian and the host's byte order */
 static inline uint16_t ht_le16(uint16_t v)
 {

@@ -12,7 +12,7 @@
 #include "hypertrace/consumer.h"
 
 /**
- * HtDead: what stream memory says of itself
+ * HtDead: description of stream memory, from the memory itself
  * @caps: in the host's byte order; the layout is checked
  * @wall_offset: the host's CLOCK_REALTIME - CLOCK_MONOTONIC in ns; not checked
  * @clock: the clock when a stream was opened last; without segments if the host

@@ -30,6 +30,15 @@ bool ht_layout(struct ht_caps *c);
 /* ht_layout_directory: get the offset of the directory */
 uint64_t ht_layout_directory(const struct ht_caps *c);
 
+/* ht_layout_ring: get the address of a stream's ring in the memory at @base */
+static inline struct ht_ring_control *ht_layout_ring(const struct ht_caps *c,
+                                                     const uint8_t *base,
+                                                     uint32_t stream)
+{
+    return (struct ht_ring_control *)(base + c->ring_offset +
+                                      stream * c->ring_stride);
+}
+
 /* ht_layout_size: get the bytes that @c->streams rings and all else need */
 uint64_t ht_layout_size(const struct ht_caps *c);
 

@@ -21,6 +21,10 @@
 #define HT_TIME_MAX_NS (UINT64_C(1) << 62)
 #define HT_TIME_MULT_SHIFT 32
 
+/* Limits of a counter's frequency, in ticks per second */
+#define HT_TIME_HZ_MIN UINT64_C(1000)
+#define HT_TIME_HZ_MAX UINT64_C(100000000000)
+
 /*
  * Maximum change of a counter's rate by the host's clock, in ppm.  Temperature
  * changes the rate, and so does NTP, which adjusts CLOCK_MONOTONIC.  All error
@@ -91,7 +95,7 @@ typedef struct HtTimeMap {
 /**
  * ht_time_map_init: initialize a map by a counter's frequency
  * @m: the map
- * @hz: ticks per second, 1 kHz to 100 GHz, with an error of at most
+ * @hz: HT_TIME_HZ_MIN to HT_TIME_HZ_MAX, with an error of at most
  *      HT_TIME_NOMINAL_PPM
  */
 void ht_time_map_init(HtTimeMap *m, uint64_t hz);

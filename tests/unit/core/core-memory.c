@@ -37,8 +37,7 @@ void ct_memory_destroy(CtMemory *m)
 
 struct ht_ring_control *ct_memory_ring(CtMemory *m, uint32_t stream)
 {
-    return (struct ht_ring_control *)(m->ram + m->caps.ring_offset +
-                                      stream * m->caps.ring_stride);
+    return ht_layout_ring(&m->caps, m->ram, stream);
 }
 
 void ct_memory_put(CtMemory *m, const CtRing *ring, const char *name,
