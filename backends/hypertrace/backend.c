@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/module.h"
-#include "qemu/timer.h"
 #include "qom/object_interfaces.h"
 #include "hypertrace/backend.h"
 
@@ -86,24 +85,6 @@ void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
                                 const HtRun *run)
 {
     HYPERTRACE_BACKEND_GET_CLASS(b)->deliver(b, session, run);
-}
-
-int64_t hypertrace_wall_offset(void)
-{
-    int64_t offset = 0, best = INT64_MAX;
-    unsigned i;
-
-    for (i = 0; i < 8; i++) {
-        int64_t before = get_clock();
-        int64_t real = get_clock_realtime();
-        int64_t after = get_clock();
-
-        if (after - before < best) {
-            best = after - before;
-            offset = real - before - best / 2;
-        }
-    }
-    return offset;
 }
 
 static void backend_complete(UserCreatable *uc, Error **errp)

@@ -14,6 +14,7 @@
 #include "system/system.h"
 #include "hypertrace/backend.h"
 #include "hypertrace/ctf-writer.h"
+#include "hypertrace/guest-clock.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceCtf, HYPERTRACE_BACKEND_CTF)
 
@@ -39,7 +40,7 @@ static int64_t clock_offset_ns(void)
     static int64_t offset;
 
     if (!known) {
-        offset = hypertrace_wall_offset();
+        offset = ht_wall_offset();
         known = true;
     }
     return offset;

@@ -77,6 +77,19 @@ HtBracket ht_bracket(HtCounter *counter, void *opaque)
     return b;
 }
 
+static uint64_t wall_clock(void *opaque)
+{
+    (void)opaque;
+    return g_get_real_time() * UINT64_C(1000);
+}
+
+int64_t ht_wall_offset(void)
+{
+    HtBracket b = ht_bracket(wall_clock, NULL);
+
+    return b.counter - b.ns;
+}
+
 /* Read both clocks, unless that was just done */
 static void sample(HtGuestClock *c, bool now)
 {
@@ -134,7 +147,7 @@ void ht_guest_clock_restart(HtGuestClock *c, uint64_t hz, uint32_t ppm)
 {
     ht_mutex_lock(&c->lock);
     c->counter = NULL;
-    begin(c, CLAMP(hz, 1000, UINT64_C(100000000000)), ppm);
+    begin(c, CLAMP(hz, HT_TIME_HZ_MIN, HT_TIME_HZ_MAX), ppm);
     ht_mutex_unlock(&c->lock);
 }
 
@@ -165,7 +178,7 @@ static void measure(HtGuestClock *c, uint64_t counter, uint64_t ns,
     c->rate_known = true;
     hz = (double)(counter - c->first_counter) * 1e9 / elapsed;
     nominal = ht_time_map_hz(&c->map);
-    if (hz < 1000 || hz > UINT64_C(100000000000) ||
+    if (hz < HT_TIME_HZ_MIN || hz > HT_TIME_HZ_MAX ||
         MAX(hz, nominal) - MIN(hz, nominal) <
         nominal / 1000000 * c->ppm) {
         return;

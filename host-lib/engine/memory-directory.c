@@ -4,6 +4,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
+#include "hypertrace/guest-clock.h"
 #include "hypertrace/memory-directory.h"
 
 /* All words in the memory are little-endian. */
@@ -62,8 +63,7 @@ void ht_directory_clear(HtDirectory *d)
     d->class_bytes = 0;
     d->clocks = 0;
     memset(&d->clock, 0, sizeof(d->clock));
-    head(d)->wall_offset = ht_le64(g_get_real_time() * INT64_C(1000) -
-                                   g_get_monotonic_time() * INT64_C(1000));
+    head(d)->wall_offset = ht_le64(ht_wall_offset());
     publish(&head(d)->class_bytes, 0);
     publish(&head(d)->discarded, 0);
     publish(&head(d)->clocks, 0);

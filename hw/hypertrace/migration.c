@@ -75,7 +75,7 @@ static int state_pre_save(void *opaque)
     m->discarded = qatomic_read(&dev->streams.discarded);
     m->instances = m->loaded ? MAX(m->instances, dev->trace->instances) :
                                dev->trace->instances;
-    m->wall_offset = hypertrace_wall_offset();
+    m->wall_offset = ht_wall_offset();
     m->nr_segments = ht_guest_clock_save(&dev->clock.guest, m->segments);
     m->classes_size = classes->len;
     m->classes = g_byte_array_free(classes, false);
@@ -145,7 +145,7 @@ static int state_post_load(void *opaque, int version_id)
     HypertraceDevice *dev = opaque;
     HtMigration *m = dev->migration;
     int64_t shift = (uint64_t)m->wall_offset -
-                    (uint64_t)hypertrace_wall_offset();
+                    (uint64_t)ht_wall_offset();
     g_autofree char *why = NULL;
 
     if (m->max_gap == 0 || m->max_gap > (HT_CLOCK_MASK + 1) / 2) {

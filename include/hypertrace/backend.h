@@ -123,16 +123,4 @@ bool hypertrace_backend_chooses(HypertraceBackend *b);
 void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
                                 const HtRun *run);
 
-/**
- * hypertrace_wall_offset: Read the offset from CLOCK_MONOTONIC to
- *                         CLOCK_REALTIME
- *
- * Of eight readings, the one that took the shortest time counts.
- *
- * Returns: CLOCK_REALTIME - CLOCK_MONOTONIC in ns
- *
- * Context: any thread
- */
-int64_t hypertrace_wall_offset(void);
-
 #endif /* HYPERTRACE_BACKEND_H */

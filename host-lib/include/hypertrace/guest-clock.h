@@ -30,6 +30,9 @@ typedef struct HtBracket {
  */
 HtBracket ht_bracket(HtCounter *counter, void *opaque);
 
+/* ht_wall_offset: read CLOCK_REALTIME - CLOCK_MONOTONIC in ns, by a bracket */
+int64_t ht_wall_offset(void);
+
 /* Accept dates later than the present, for tests with a counter of their own */
 #define HT_GUEST_CLOCK_FUTURE   1u
 /* Measure the rate of a counter that the host cannot read, by exchanges */

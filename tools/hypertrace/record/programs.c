@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "hypertrace/ctf-writer.h"
+#include "hypertrace/guest-clock.h"
 #include "hypertrace/memory.h"
 #include "hypertrace/thread.h"
 #include "record/programs-link.h"
@@ -55,11 +56,6 @@ static void G_GNUC_PRINTF(2, 3) note(HtPrograms *p, const char *fmt, ...)
     }
 }
 
-static int64_t wall_offset_ns(void)
-{
-    return g_get_real_time() * INT64_C(1000) - ht_now_ns();
-}
-
 /* Get the error bound of times that is known when the trace begins; or 0. */
 static uint64_t precision_ns(HtPrograms *p)
 {
@@ -95,7 +91,7 @@ static void begin_trace(HtPrograms *p)
         .device = HT_PROGRAMS_FOLDER,
         .channel = "memory",
         .host_boot = boot,
-        .clock_offset_ns = wall_offset_ns(),
+        .clock_offset_ns = ht_wall_offset(),
         .precision_ns = precision_ns(p),
     };
     int ret;
