@@ -6,7 +6,6 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <sys/utsname.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -14,6 +13,7 @@
 #include "cli/command.h"
 #include "host/tracefs.h"
 #include "hypertrace/base.h"
+#include "hypertrace/guest-clock.h"
 #include "hypertrace/recording.h"
 #include "host/host-record.h"
 
@@ -67,6 +67,7 @@ struct HtHostRecord {
     HtTracefs *trace;
     HtRecWriter *writer;
     GKeyFile *keys;
+    int debugfs;                /* -1: none */
     GArray *rings;              /* of int, by processor; -1: none */
     uint32_t page_size;
     uint64_t max_bytes;
@@ -84,14 +85,6 @@ struct HtHostRecord {
     bool full;
     uint8_t page[PAGE_MAX];
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static uint32_t count_events(const HtFtPiece *p)
 {
@@ -235,29 +228,28 @@ static void note_own_threads(HtHostRecord *h)
     }
 }
 
-/* Of three readings of the TSC, keep the one with the closest bracket. */
+#if defined(__x86_64__)
+/* HtCounter.  The fences keep the reading between those of the clock. */
+static uint64_t read_tsc(void *opaque)
+{
+    uint64_t tsc;
+
+    _mm_lfence();
+    tsc = __rdtsc();
+    _mm_lfence();
+    return tsc;
+}
+#endif
+
 static void note_clock(HtHostRecord *h)
 {
 #if defined(__x86_64__)
-    uint64_t best = UINT64_MAX, tsc = 0, before = 0;
-    unsigned i;
+    HtBracket b = ht_bracket(read_tsc, NULL);
+    uint64_t before = b.ns - b.width / 2;
 
-    for (i = 0; i < 3; i++) {
-        uint64_t a = now_ns(), t, b;
-
-        _mm_lfence();
-        t = __rdtsc();
-        _mm_lfence();
-        b = now_ns();
-        if (b - a < best) {
-            best = b - a;
-            tsc = t;
-            before = a;
-        }
-    }
     if (h->nr_clocks++ < CLOCKS_MAX) {
         g_string_append_printf(h->clocks, "%" PRIu64 " %" PRIu64 " %" PRIu64
-                               "\n", tsc, before, before + best);
+                               "\n", b.counter, before, before + b.width);
     }
 #endif
 }
@@ -271,7 +263,7 @@ static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
     if (h->offset_lines->len < OFFSETS_MAX &&
         g_strcmp0(g_hash_table_lookup(h->offsets, key), offset)) {
         g_string_append_printf(h->offset_lines, "%s %s %" PRIu64 "\n", key,
-                               offset, now_ns());
+                               offset, ht_now_ns());
         g_hash_table_insert(h->offsets, g_steal_pointer(&key),
                             g_strdup(offset));
     }
@@ -305,9 +297,8 @@ static void note_vcpus(HtHostRecord *h, int vm, unsigned pid)
 /* debugfs has a folder kvm/PID-FD for each machine. */
 static void note_offsets(HtHostRecord *h)
 {
-    int root = ht_mount_open("debugfs");
-    int kvm = root < 0 ? -1 : openat(root, "kvm", O_RDONLY | O_DIRECTORY |
-                                     O_CLOEXEC);
+    int kvm = h->debugfs < 0 ? -1 : openat(h->debugfs, "kvm", O_RDONLY |
+                                           O_DIRECTORY | O_CLOEXEC);
     DIR *d = kvm < 0 ? NULL : fdopendir(kvm);
     struct dirent *e;
     unsigned pid;
@@ -324,9 +315,6 @@ static void note_offsets(HtHostRecord *h)
         closedir(d);
     } else if (kvm >= 0) {
         close(kvm);
-    }
-    if (root >= 0) {
-        close(root);
     }
 }
 
@@ -411,7 +399,7 @@ static bool start(HtHostRecord *h, GError **error)
         return false;
     }
     g_key_file_set_integer(h->keys, "guest", "page-size", h->page_size);
-    h->polled = now_ns();
+    h->polled = ht_now_ns();
     for (i = 0; i < G_N_ELEMENTS(events); i++) {
         bool ok = ht_tracefs_enable(h->trace, events[i].system,
                                     events[i].name, formats);
@@ -440,6 +428,9 @@ static void free_record(HtHostRecord *h)
         }
     }
     g_array_unref(h->rings);
+    if (h->debugfs >= 0) {
+        close(h->debugfs);
+    }
     /* The kernel does not remove an instance with open rings. */
     ht_tracefs_free(h->trace);
     ht_rec_writer_free(h->writer);
@@ -485,6 +476,7 @@ HtHostRecord *ht_host_record_new(const char *dir, const char *command,
     }
     h = g_new0(HtHostRecord, 1);
     h->trace = trace;
+    h->debugfs = ht_mount_open("debugfs");
     h->keys = g_key_file_new();
     h->rings = g_array_new(false, false, sizeof(int));
     h->threads = g_hash_table_new_full(NULL, NULL, NULL, g_free);
@@ -507,18 +499,15 @@ HtHostRecord *ht_host_record_new(const char *dir, const char *command,
     return h;
 }
 
-void ht_host_record_process(HtHostRecord *h, pid_t pid)
+void ht_host_record_poll(HtHostRecord *h, pid_t pid)
 {
-    if (h) {
-        h->pid = pid;
+    uint64_t now = ht_now_ns();
+
+    if (!h) {
+        return;
     }
-}
-
-void ht_host_record_poll(HtHostRecord *h)
-{
-    uint64_t now = h ? now_ns() : 0;
-
-    if (!h || h->full || h->error || now - h->polled < POLL_NS) {
+    h->pid = pid;
+    if (h->full || h->error || now - h->polled < POLL_NS) {
         return;
     }
     read_rings(h, now);
@@ -531,7 +520,7 @@ void ht_host_record_poll(HtHostRecord *h)
 bool ht_host_record_end(HtHostRecord *h, const char *end, HtHostStats *stats,
                         GError **error)
 {
-    uint64_t now = now_ns();
+    uint64_t now = ht_now_ns();
     bool ok;
 
     *stats = (HtHostStats) { 0 };

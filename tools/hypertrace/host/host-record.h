@@ -57,17 +57,11 @@ HtHostRecord *ht_host_record_new(const char *dir, const char *command,
                                  uint64_t max_bytes, GError **error);
 
 /**
- * ht_host_record_process() - set the virtual machine's process
- * @h: the recorder or NULL
- * @pid: the process; may be set again
- */
-void ht_host_record_process(HtHostRecord *h, pid_t pid);
-
-/**
  * ht_host_record_poll() - copy new events, if it is time to do so
  * @h: the recorder or NULL
+ * @pid: the virtual machine's process
  */
-void ht_host_record_poll(HtHostRecord *h);
+void ht_host_record_poll(HtHostRecord *h, pid_t pid);
 
 /**
  * ht_host_record_end() - copy the remaining events and end

@@ -22,9 +22,9 @@
 #define CLOSE_ON_EXEC   1
 
 struct HtTracefs {
-    int dir;                    /* of the instance */
-    int instances;
-    int lock;
+    int dir;                    /* folder of the instance; or -1 */
+    int instances;              /* the folder above it; or -1 */
+    int lock;                   /* LOCK_FILE; or -1 */
 };
 
 int ht_mount_private(const char *type)

@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/json.h"
+#include "hypertrace/thread.h"
 #include "qemu/qmp-events.h"
 #include "qemu/qmp.h"
 #include "record/flight.h"
@@ -96,15 +97,10 @@ static void on_signal(int sig)
     got_signal = sig;
 }
 
-static uint64_t now_ns(void)
-{
-    return g_get_monotonic_time() * UINT64_C(1000);
-}
-
 static void raise_cause(HtFlight *f, Cause cause)
 {
     if (!f->pending) {
-        f->since = now_ns();
+        f->since = ht_now_ns();
     }
     f->pending = MAX(f->pending, cause);
 }
@@ -243,8 +239,8 @@ static void note_kernel(HtFlight *f, const HtSessionStats *n)
         f->had_kernel = true;
         f->gone = 0;
     } else if (f->had_kernel && !f->gone) {
-        f->gone = now_ns();
-    } else if (f->had_kernel && now_ns() - f->gone >= GONE_NS) {
+        f->gone = ht_now_ns();
+    } else if (f->had_kernel && ht_now_ns() - f->gone >= GONE_NS) {
         if (!f->panicked) {
             raise_cause(f, CAUSE_RESET);
         }
@@ -259,10 +255,10 @@ static void note_silence(HtFlight *f, const HtSessionStats *n)
 {
     if (n->events != f->polled_events || !n->found || f->paused ||
         f->suspended) {
-        f->heard = now_ns();
+        f->heard = ht_now_ns();
         f->silent = false;
     } else if (f->silence_ns && !f->silent &&
-               now_ns() - f->heard >= f->silence_ns) {
+               ht_now_ns() - f->heard >= f->silence_ns) {
         f->silent = true;
         raise_cause(f, CAUSE_SILENCE);
     }
@@ -489,7 +485,7 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
 static bool is_ready(const HtFlight *f, const HtSessionStats *n)
 {
     return f->pending <= CAUSE_SILENCE || n->events == f->polled_events ||
-           now_ns() - f->since >= STILL_NS;
+           ht_now_ns() - f->since >= STILL_NS;
 }
 
 void ht_flight_poll(HtFlight *f, HtSession *session)

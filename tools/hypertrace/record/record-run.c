@@ -16,6 +16,7 @@
 
 #include "cli/command.h"
 #include "host/host-record.h"
+#include "hypertrace/thread.h"
 #include "record/record.h"
 
 #define STATUS_NS       UINT64_C(500000000)
@@ -74,11 +75,6 @@ static volatile sig_atomic_t got_signal;
 static void on_signal(int sig)
 {
     got_signal = sig;
-}
-
-static uint64_t now_ns(void)
-{
-    return g_get_monotonic_time() * UINT64_C(1000);
 }
 
 /* Replace the source in @slot, and search the new one for @what. */
@@ -197,7 +193,7 @@ static void scan(Run *run, HtSource **slot, HtSource *source, unsigned what)
 /* Scan from time to time, because QEMU maps its RAM only after its start. */
 static void scan_process(Run *run, bool rest, bool whole)
 {
-    uint64_t t = now_ns();
+    uint64_t t = ht_now_ns();
 
     if ((!rest && !whole) ||
         t - run->scanned < MAX(RESCAN_NS, (t - run->started) / 4)) {
@@ -234,7 +230,7 @@ static void find_sources(Run *run)
         return;
     }
     n = ht_session_stats(run->session);
-    late = now_ns() - run->started > ELSEWHERE_NS;
+    late = ht_now_ns() - run->started > ELSEWHERE_NS;
     if (!n.found && p->memory == HT_RECORD_SHARED) {
         open_files(run);
     }
@@ -504,10 +500,10 @@ static void wait_for_poll(Run *run)
 
 static void follow(Run *run, int *status)
 {
-    uint64_t shown = now_ns();
+    uint64_t shown = ht_now_ns();
 
     while (!has_ended(run, status)) {
-        uint64_t t = now_ns();
+        uint64_t t = ht_now_ns();
 
         if ((got_signal && !run->child) || time_is_over(run, t) ||
             gives_up(run, t)) {
@@ -524,9 +520,8 @@ static void follow(Run *run, int *status)
         if (run->flight) {
             ht_flight_poll(run->flight, run->session);
         }
-        ht_host_record_process(run->host, run->process ? run->process->pid :
-                               run->pid);
-        ht_host_record_poll(run->host);
+        ht_host_record_poll(run->host, run->process ? run->process->pid :
+                            run->pid);
         explain(run, t);
         if (run->tty && !run->stopped && t - shown >= STATUS_NS) {
             show_status(run, t - shown);
@@ -819,7 +814,7 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
         .child = !r->process,
         .tty = !r->quiet && isatty(STDERR_FILENO) &&
                !(r->plan && r->plan->uses_terminal),
-        .started = now_ns(),
+        .started = ht_now_ns(),
     };
     int status = HT_EXIT_ERROR;
 

@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/number.h"
 #include "cli/output.h"
+#include "host/host-record.h"
 #include "host/host-sums.h"
 #include "host/threads.h"
 #include "host/xentrace.h"
@@ -416,7 +417,7 @@ static HtRunstates *read_xen(const char *path, GError **errp)
 /* Add up the host's part of a recording; @dir may also be that part. */
 static HtRunstates *read_host(const char *dir, GError **errp)
 {
-    g_autofree char *part = g_build_filename(dir, "host", NULL);
+    g_autofree char *part = g_build_filename(dir, HT_HOST_FOLDER, NULL);
     g_autofree char *info = g_build_filename(part, "info", NULL);
     g_autofree char *own = g_build_filename(dir, "threads", NULL);
     g_autoptr(HtModel) m = NULL;
