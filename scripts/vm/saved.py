@@ -81,7 +81,7 @@ def _save(vm, path):
         saved.qmp.command("stop")
         saved.qmp.command("migrate", uri=f"file:{new}")
         saved.until(lambda: saved.qmp.command("query-migrate")["status"]
-                    in ("completed", "failed"), "no state was saved", 120)
+                    == "completed", "no state was saved", 120)
     new.rename(path)
 
 

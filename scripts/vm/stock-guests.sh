@@ -105,31 +105,40 @@ mkdir -p "$1/boot/grub"
 chroot "$1" grub-mkimage -O i386-pc -o /boot/grub/core.img \
     -p "(hd0,msdos1)/boot/grub" '"$grub_modules"
 
-make_disk() {
-    begin disk "$(printf '%s\n' "$debian" "$grub_cfg" "$set_up" | sha256sum)" ||
-        return 0
-    have mmdebstrap && have mke2fs && have sfdisk ||
-        die "a Debian on a disk needs mmdebstrap, e2fsprogs and fdisk"
+# debian_root LOG WHAT OPTION...: make the root file system $root of a Debian;
+# mmdebstrap gets the options
+debian_root() {
+    log=$1
+    what=$2
+    shift 2
+    have mmdebstrap && have mke2fs || die "$what needs mmdebstrap and e2fsprogs"
     need_space 3000 "$stock"
-    debian_mirrors "Debian for a disk"
+    debian_mirrors "$what"
     in_guest=
     [ "$(id -u)" -eq 0 ] || in_guest="mmdebstrap --unshare-helper"
     root=$new/root
-    write_file "$new/grub.cfg" "$grub_cfg"
     ht_hint=$ht_offline
-    logged stock-disk "making a Debian $debian for a disk" \
+    logged "$log" "making $what of $debian" \
         mmdebstrap --variant=minbase --keyring="$ht_keyring" \
-        --include=linux-image-cloud-amd64,initramfs-tools,grub-pc-bin \
-        --include=systemd-sysv,udev,dbus,kmod,login,iproute2 \
-        --include=cron,openssh-server,procps \
         --aptopt='Acquire::Languages "none"' \
         --dpkgopt='path-exclude=/usr/share/doc/*' \
         --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' \
-        --customize-hook="$set_up" \
-        --customize-hook="upload '$new/grub.cfg' /boot/grub/grub.cfg" \
-        "$debian" "$root" "$ht_mirror"
+        "$@" "$debian" "$root" "$ht_mirror"
     ht_hint=
+}
+
+make_disk() {
+    begin disk "$(printf '%s\n' "$debian" "$grub_cfg" "$set_up" | sha256sum)" ||
+        return 0
+    have sfdisk || die "a Debian on a disk needs fdisk"
+    write_file "$new/grub.cfg" "$grub_cfg"
+    debian_root stock-disk "a Debian on a disk" \
+        --include=linux-image-cloud-amd64,initramfs-tools,grub-pc-bin \
+        --include=systemd-sysv,udev,dbus,kmod,login,iproute2 \
+        --include=cron,openssh-server,procps \
+        --customize-hook="$set_up" \
+        --customize-hook="upload '$new/grub.cfg' /boot/grub/grub.cfg"
     image=$new/disk.img
     cp -L "$root/vmlinuz" "$new/vmlinuz"
     truncate -s 1537M "$image"
@@ -201,26 +210,14 @@ find . | cpio -o -H newc --quiet'
 make_kvmhost() {
     begin kvmhost "$(printf '%s\n' "$debian" "$kvm_init" "$kvm_start" \
         "$kvm_initrd" | sha256sum)" || return 0
-    have mmdebstrap && have mke2fs && have modprobe && have cpio ||
-        die "a KVM host needs mmdebstrap, e2fsprogs, kmod and cpio"
-    need_space 3000 "$stock"
-    debian_mirrors "a KVM host"
-    in_guest=
-    [ "$(id -u)" -eq 0 ] || in_guest="mmdebstrap --unshare-helper"
-    root=$new/root
-    ht_hint=$ht_offline
+    have modprobe && have cpio || die "a KVM host needs kmod and cpio"
     # The host has an initrd of its own: the kernel's package makes none.
-    logged stock-kvmhost "making a KVM host of Debian $debian" \
-        env INITRD=No mmdebstrap --variant=minbase --keyring="$ht_keyring" \
+    export INITRD=No
+    debian_root stock-kvmhost "a KVM host" \
         --include=linux-image-cloud-amd64,kmod,busybox-static \
         --include=qemu-system-x86,procps,iproute2 \
-        --aptopt='APT::Install-Recommends "false"' \
-        --aptopt='Acquire::Languages "none"' \
-        --dpkgopt='path-exclude=/usr/share/doc/*' \
-        --dpkgopt='path-exclude=/usr/share/man/*' \
-        --dpkgopt='path-exclude=/usr/share/locale/*' \
-        "$debian" "$root" "$ht_mirror"
-    ht_hint=
+        --aptopt='APT::Install-Recommends "false"'
+    unset INITRD
     cp -L "$root/vmlinuz" "$new/vmlinuz" 2>/dev/null ||
         cp "$root"/boot/vmlinuz-* "$new/vmlinuz"
     write_file "$root/sbin/kvm-init" "$kvm_init"
