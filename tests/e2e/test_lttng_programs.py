@@ -161,9 +161,9 @@ def check_windows(windows, dates):
 def test_attach(tmp, env):  # noqa: F811
     """Promises: each field of some thousand events is in LTTng's trace as the guest's
     program printed it.  LTTng switches an event on and off, and the program emits it
-    only then.  After the recorder is killed, its successor leaves an event that is off
-    as it is, switches it on when the session enables it, and delivers to the session;
-    an event that was on stays on."""
+    only then.  After the recorder is killed, events stay on or off under its successor.
+    The successor switches an event on when the session enables it, and delivers it to
+    the session."""
     need("babeltrace2")
     with PrivateSession(str(tmp / "trace"), events=["vm-programs:tracetest.all"],
                         blocking=True) as s:

@@ -503,8 +503,8 @@ static void send_message(MgGuest *g, uint64_t *seed)
 }
 
 /*
- * Promise: whatever a guest writes, and when, the host accesses no other
- * memory (as the address sanitizer checks), does not end, and does bounded
+ * Promise: a guest that writes any value at any time does not make the host
+ * access other memory (the address sanitizer checks this), end, or do unbounded
  * work. When the guest keeps the rules again, a new host serves it.
  */
 static void test_hostile(void)

@@ -457,7 +457,7 @@ static char *generate(GRand *rand)
 }
 
 /*
- * Split a kernel command line as the kernel does; what follows "--" is one
+ * Split a kernel command line as the kernel does.  All text after "--" is one
  * word.
  */
 static GPtrArray *split(const char *text)

@@ -25,8 +25,8 @@ static int make_file(uint64_t size)
 
 /*
  * Reserve address space for a test's mapping of SIZE bytes. The address space
- * after it stays reserved and inaccessible, so that the mapping is not joined
- * with another one that follows it.
+ * after it stays reserved and inaccessible, so that no later mapping is joined
+ * with this one.
  *
  * Returns: a multiple of 2 MiB
  */

@@ -184,7 +184,7 @@ static void test_trim(void)
     g_rand_free(rand);
 }
 
-/* What fits is not removed, and removal ends as soon as the rest fits. */
+/* Recordings that fit are not removed. Removal ends once the rest fits. */
 static void test_no_more(void)
 {
     g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);

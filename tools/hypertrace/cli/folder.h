@@ -2,7 +2,8 @@
 /*
  * hypertrace: folders that other users may change meanwhile
  *
- * A folder is opened within another one, and symbolic links are not followed.
+ * A folder is opened by its parent's descriptor. Symbolic links are not
+ * followed.
  */
 #ifndef HYPERTRACE_TOOL_FOLDER_H
 #define HYPERTRACE_TOOL_FOLDER_H

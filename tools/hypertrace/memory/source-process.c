@@ -25,9 +25,9 @@
 #define ENTRIES 512
 #define PRESENT (UINT64_C(3) << 62)     /* or swapped */
 /*
- * Time for which a hole stays cached, in us. A host may be so busy that this
- * program pauses. If the time is shorter than a pause, a search scans the hole
- * again for each 2 MiB.
+ * Time for which a hole stays cached, in us. On a busy host this program may
+ * pause. If the time is shorter than a pause, a search scans the hole again for
+ * each 2 MiB.
  */
 #define HOLE_TIME 500000
 
@@ -289,8 +289,7 @@ static HtSource *open_process(const HtProcess *process, char **maps,
     s->pagemap = ht_process_open(process, "pagemap");
     /*
      * The descriptors stay with the memory of the program that ran when they
-     * were opened. So it is enough to check afterwards that no other program
-     * ran by then.
+     * were opened. Check afterwards that no other program ran by then.
      */
     if (process->owner && !ht_process_is_owner(process, process->owner)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,

@@ -132,7 +132,8 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
                     errno == ENOENT ? "; --create makes it" : "");
     }
     if (fd >= 0 && a->create) {
-        ht_programs_link_remove(a->link);       /* of an earlier memory */
+        /* The link is that of an earlier memory with this name. */
+        ht_programs_link_remove(a->link);
     }
     if (fd >= 0) {
         p = ht_programs_new(fd, a->create, &options, error);

@@ -25,7 +25,7 @@
 typedef struct Dead {
     HtDead *d;
     uint8_t *ram;
-    char *name;                 /* of the trace: the file's name */
+    char *name;                 /* name of the trace: that of the file */
     HtDeadResult results[HT_STREAMS_MAX];
     bool opened[HT_STREAMS_MAX];
     uint64_t end_ns;            /* latest event of all streams */

@@ -22,8 +22,9 @@
  * is older than all others. In seconds
  */
 #define FUTURE      (INT64_C(1) << 40)
-/* Maximum number of users, and of all entries of a user, who can create them */
+/* Maximum number of users */
 #define USERS_MAX   10000
+/* Maximum number of all entries of a user, because a user can create them */
 #define ENTRIES_MAX 50000
 
 typedef struct Recording {
