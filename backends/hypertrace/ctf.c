@@ -22,11 +22,13 @@ struct HypertraceCtf {
     HypertraceBackend parent_obj;
 
     char *dir;
-    int dirfd;                  /* of @dir, or -1 */
+    int dirfd;                  /* directory @dir, opened in setup; -1 before */
     bool lttng;
-    bool failed;                /* a failure was reported; atomic */
-    uint64_t dropped;           /* events dropped by detached sessions */
-    GPtrArray *writers;         /* of attached sessions; BQL */
+    /* a write failed, and the failure was reported; atomic */
+    bool failed;
+    /* events dropped by sessions that were detached since */
+    uint64_t dropped;
+    GPtrArray *writers;         /* HtCtfWriter of each attached session; BQL */
 };
 
 /*

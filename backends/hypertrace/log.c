@@ -26,13 +26,15 @@ struct HypertraceLog {
     char *path;
     int fd;
     uint64_t dropped;           /* events whose line was not written; atomic */
-    bool failed;                /* a failure was reported; atomic */
+    /* a write failed, and the failure was reported; atomic */
+    bool failed;
 
     QemuMutex lock;             /* protects all members below */
-    FILE *lines;                /* memory stream of @text */
+    FILE *lines;                /* stdio stream that writes to @text */
     char *text;
     size_t size;
-    bool cut;                   /* the last line written is not complete */
+    /* the last write() ended in the middle of a line */
+    bool cut;
 };
 
 /* Approximate maximum size of one write, in bytes */
@@ -86,7 +88,9 @@ static void log_detach(HypertraceBackend *b, void *session)
     g_free(session);
 }
 
-/* Returns the number of bytes written; less than @size with errno set */
+/*
+ * Returns the number of bytes written; if it is less than @size, errno is set
+ */
 static size_t write_text(int fd, const char *p, size_t size)
 {
     size_t done = 0;
@@ -102,7 +106,10 @@ static size_t write_text(int fd, const char *p, size_t size)
     return done;
 }
 
-/* Write the formatted lines; returns the number of lines not written */
+/*
+ * Write the formatted lines to the file; returns the number of lines not
+ * written
+ */
 static uint64_t log_write(HypertraceLog *log)
 {
     uint64_t missing = 0;

@@ -19,7 +19,10 @@
 #include "hypertrace/lttng-ust-session.h"
 #include "hypertrace/lttng-ust-thread.h"
 
-/* LTTng-UST waits for space in a full buffer only if this variable is set. */
+/*
+ * LTTng-UST waits for space in a full buffer only if LTTNG_UST_ALLOW_BLOCKING
+ * is set in the environment.
+ */
 static bool lttng_may_block(HypertraceBackend *b)
 {
     return getenv("LTTNG_UST_ALLOW_BLOCKING") != NULL;
@@ -36,7 +39,9 @@ static bool lttng_daemon_in(const char *dir)
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
         int fd;
 
-        /* The name ends in the version of LTTng-UST's protocol. */
+        /*
+         * After this prefix, the name has the version of LTTng-UST's protocol.
+         */
         if (!g_str_has_prefix(name, "lttng-ust-sock-") ||
             snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir,
                      name) >= sizeof(addr.sun_path)) {
@@ -54,7 +59,7 @@ static bool lttng_daemon_in(const char *dir)
     return found;
 }
 
-/* Look for the session daemons that LTTng-UST uses: the system's, the user's */
+/* Test whether a session daemon listens: the system's, or this user's */
 static bool lttng_daemon_listens(void)
 {
     const char *home = getenv("LTTNG_HOME") ?: getenv("HOME");
@@ -67,8 +72,9 @@ static bool lttng_daemon_listens(void)
 #define END_MS 2000
 
 /*
- * Skip LTTng-UST's destructor if a thread is still in LTTng-UST: it crashes
- * while a thread records, and hangs while one waits for a session daemon.
+ * Skip LTTng-UST's destructor if a thread is still in LTTng-UST.  The
+ * destructor crashes while a thread records an event, and hangs while a thread
+ * waits for a session daemon.
  */
 static void lttng_end(int status, void *opaque)
 {
@@ -82,7 +88,10 @@ static void lttng_end(int status, void *opaque)
 }
 
 #ifndef __GLIBC__
-/* C libraries other than glibc do not pass the status of exit(). */
+/*
+ * For C libraries without on_exit(): a function of atexit() does not get the
+ * exit status.
+ */
 static void lttng_end_atexit(void)
 {
     lttng_end(EXIT_SUCCESS, NULL);
@@ -111,7 +120,7 @@ static void lttng_guard_exit(void)
     }
 }
 
-/* HtUstSessionConfig.warn */
+/* HtUstSessionConfig.warn: print LTTng-UST's problem as a warning of QEMU */
 static void lttng_warn(void *opaque, const char *text)
 {
     warn_report("hypertrace: %s", text);
@@ -160,9 +169,8 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
 }
 
 /*
- * A class is also wanted if it has no LTTng-UST event (yet).  Its events are
- * then counted as discarded, and make the device try again to register the
- * class.
+ * A class is also wanted if it has no LTTng-UST event, or not yet.  Its events
+ * are then counted as discarded, and make the device call add_class() again.
  */
 static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {

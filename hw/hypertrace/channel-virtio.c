@@ -3,11 +3,11 @@
  * hypertrace: channel=virtio
  *
  * The main loop is the worker, because only there it is safe to pop a hostile
- * descriptor (zero length, MMIO).  A buffer is copied to the sinks' memory,
- * checked and returned at once, so no popped buffer ever waits.  While no sink
- * has room, buffers stay in their queue: the guest runs out of packets and
- * discards events, but never waits.  stream-memory.c reads what a guest that
- * no longer runs has not handed over.
+ * descriptor (zero length, MMIO).  The worker copies a popped buffer to the
+ * sinks' memory, checks the copy and returns the buffer at once.  While no sink
+ * has room, the worker leaves the buffers in their queue.  The guest then runs
+ * out of packets and discards events, but never waits.  If the guest has ended,
+ * stream-memory.c reads the events that it had committed but not submitted.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -17,36 +17,42 @@
 
 /*
  * Limits of one iteration of the main loop, for all kicks together.  The buffer
- * that reaches a limit is taken whole.
+ * that reaches a limit is still consumed as a whole.
  */
 #define TURN_BUFFERS 16
 #define TURN_BYTES (256 * KiB)
 #define TURN_EVENTS 4096
 #define TURN_DESCRIPTORS 1024
 
-/* Descriptors that a buffer may have in addition to those of its pages */
+/*
+ * Number of descriptors that a buffer may have in addition to one for each page
+ */
 #define EXTRA_DESCRIPTORS 3
 
-/* Amount taken of a stream since HtVirtio.all was set */
+/* Amount consumed of a stream since HtVirtio.all was set */
 typedef struct HtTaken {
     size_t bytes;
     size_t descriptors;
 } HtTaken;
 
 struct HtVirtio {
-    bool all;                   /* take everything, up to data_is_all() */
-    unsigned buffers;           /* buffers that may be taken, unless @all */
+    /* ignore the limits below, up to data_is_all() */
+    bool all;
+    /* buffers that may still be taken, unless @all */
+    unsigned buffers;
     size_t bytes;
     uint64_t events;
     size_t descriptors;
     VirtQueue *control;
-    QEMUBH *messages;           /* continues with the control queue */
+    /* BH that continues to serve the control queue */
+    QEMUBH *messages;
     VirtQueue **data;
-    unsigned *closing;          /* buffers to take before a stream is closed */
-    HtTaken *taken;             /* by stream */
+    /* by stream: buffers to take before the stream closes */
+    unsigned *closing;
+    HtTaken *taken;             /* by stream: amount taken since @all was set */
 };
 
-/* Context: BQL, as all below */
+/* HtChannelOps.allow.  Context: BQL, as for all functions below */
 static void virtio_allow(HypertraceDevice *dev, bool all)
 {
     HtVirtio *v = dev->virtio;
@@ -62,11 +68,13 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
 }
 
 /*
- * Test whether a stream had its share while everything is taken, which holds
- * the BQL.  A guest cannot have handed over more than its ring; the limit is
- * twice that, because the guest may continue meanwhile.  Each packet has as
- * many descriptors as pages, and each buffer of a queue a few more: a guest
- * that chains more descriptors for the same bytes would hold the BQL for long.
+ * Test whether a stream has reached its limit while HtVirtio.all is set.
+ *
+ * The BQL is held until all is consumed, so a guest must not prolong this.  A
+ * guest cannot have handed over more than its ring; the limit is twice that,
+ * because the guest may continue meanwhile.  Each packet needs one descriptor
+ * for each page, and each buffer of a queue a few more: a guest that chains
+ * more descriptors for the same bytes would hold the BQL for long.
  */
 static bool data_is_all(HtStream *s)
 {
@@ -84,7 +92,7 @@ static bool data_is_all(HtStream *s)
            t->descriptors > 2 * bytes / HT_PAGE + buffers * EXTRA_DESCRIPTORS;
 }
 
-/* Test whether there is a buffer that may be taken */
+/* Test whether the stream's queue has a buffer that the limits allow to pop */
 static bool data_available(HtStream *s)
 {
     HypertraceDevice *dev = ht_stream_device(s);
@@ -92,8 +100,8 @@ static bool data_available(HtStream *s)
     HtVirtio *v = dev->virtio;
 
     /*
-     * A reset clears the status before it takes everything: if v->all is set,
-     * the status does not count.
+     * A reset clears the status before it consumes what is left. v->all is set
+     * then, so do not check the status.
      */
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||
@@ -136,7 +144,10 @@ static void data_push(HtStream *s, VirtQueueElement *e)
     g_free(e);
 }
 
-/* Context: HtStream.lock held */
+/*
+ * Pass a buffer's bytes to the stream's consumer.  Returns the number of bytes
+ * consumed.  Context: HtStream.lock held
+ */
 static size_t data_feed(HtStream *s, VirtQueueElement *e)
 {
     size_t size = iov_size(e->out_sg, e->out_num);
@@ -145,7 +156,10 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
 
     if (e->in_num != 0 || size < sizeof(submit) ||
         size - sizeof(submit) > s->consumer.cfg.packet_size) {
-        /* An impossible position: the walk will stop the stream. */
+        /*
+         * A malformed buffer.  With this impossible position, the consumer
+         * stops the stream as corrupt.
+         */
         memset(&submit, 0xff, sizeof(submit));
         size = sizeof(submit);
     } else {
@@ -239,10 +253,10 @@ static void data_output(VirtIODevice *vdev, VirtQueue *vq)
 
     /*
      * All kicks of one iteration of the main loop share the limits of one turn,
-     * so that any number of them holds the BQL no longer than one.  The
-     * doorbell is served in another iteration and sets the limits again.  A
-     * turn serves all queues: skip it if an earlier one has emptied this queue,
-     * or if no sink has room.
+     * so many kicks hold the BQL no longer than one kick.  The event loop calls
+     * the doorbell's handler in another iteration, which sets the limits again.
+     * A turn serves all queues: skip it if an earlier turn has emptied this
+     * queue, or if no sink has room.
      */
     if (!dev->worker.again && !dev->worker.starved && !virtio_queue_empty(vq)) {
         ht_worker_turn(dev);
@@ -278,8 +292,9 @@ static void control_output(VirtIODevice *vdev, VirtQueue *vq)
 }
 
 /*
- * The VM runs: continue with messages that were left when it stopped.  Their
- * kick was consumed, and the driver does not kick again.
+ * HtChannelOps.go, when the VM runs again: continue with control messages that
+ * were pending when the VM stopped.  Their kick was consumed, and the driver
+ * does not kick again.
  */
 static void virtio_go(HypertraceDevice *dev)
 {

@@ -10,24 +10,26 @@
 
 /**
  * HtChannelOps: the host's part of a channel
- * @name: value of the property
+ * @name: value of the property "channel"
  * @uses_ring: the device has BAR0 and BAR4, and an IOThread as worker;
  *             otherwise the main loop is the worker
- * @rings: the producer kicks for each batch, and the vCPU consumes
- * @arms: the consumer sleeps, and the producer kicks if the wake word is armed
- * @realize, @unrealize: the channel's own resources; BQL.  Cannot fail
- * @consume: consume up to a packet of a stream, committed or handed over by its
- *           producer; unless @force, only if a sink has room.  Returns the
- *           number of bytes.  Worker; takes the stream's lock
- * @doorbell: the guest has written the doorbell; vCPU thread
- * @closing: a close was requested; buffers that the guest has handed over so
- *           far must be consumed first; BQL
- * @drained: test whether that was consumed.  Worker
- * @drop: drop a buffer that was handed over for a closed stream; returns true
- *        if there was one.  Worker
+ * @rings: the producer writes the doorbell for each batch of events, and the
+ *         vCPU thread that handles this write consumes them
+ * @arms: the consumer sleeps after it has armed the wake word; the producer
+ * then writes the doorbell @realize, @unrealize: allocate and free the
+ * channel's own resources; BQL.  Cannot fail
+ * @consume: consume at most one packet of a stream.  Without @force, consume
+ *           only if a sink has room.  Returns the number of bytes.  Worker;
+ *           takes the stream's lock
+ * @doorbell: called when the guest has written the doorbell; vCPU thread
+ * @closing: called when a close is requested: note how many buffers the guest
+ *           has handed over so far, which must be consumed first; BQL
+ * @drained: test whether the buffers that @closing noted were consumed.  Worker
+ * @drop: drop one buffer that was handed over for a closed stream; returns
+ *        false if there is none.  Worker
  * @allow: set how much the worker may take from now on: everything (@all), or
  *         the limit of one iteration of the main loop.  Worker
- * @go: the VM runs again; BQL
+ * @go: called when the VM runs again; BQL
  */
 typedef struct HypertraceDevice HypertraceDevice;
 
@@ -51,10 +53,16 @@ extern const HtChannelOps ht_channel_hypercall;
 extern const HtChannelOps ht_channel_shm;
 extern const HtChannelOps ht_channel_virtio;
 
-/* ring.c: mark the guest's last writes dirty.  Context: worker, VM stopped */
+/*
+ * ring.c: mark the guest's last writes to a stream's ring dirty.  Context:
+ * worker, while the VM is stopped
+ */
 void ht_ring_pause(HtStream *s);
 
-/* Maximum that a doorbell of channel=hypercall takes; the worker continues */
+/*
+ * Maximum number of bytes that the vCPU consumes in one doorbell of
+ * channel=hypercall.  The worker consumes the rest.
+ */
 #define HT_DOORBELL_BYTES   (8 * KiB)
 #define HT_DOORBELL_EVENTS  1000
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the counter of guests of this target, and its source
+ * hypertrace: which counter the guests of this target read, and its frequency
  *
  * The counter is that of the guest library's ht_clock(): the TSC on x86,
- * CNTVCT_EL0 on Arm.  Built for each target.
+ * CNTVCT_EL0 on Arm.  This file is built for each target.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -32,10 +32,16 @@ bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
         return false;
     }
 #if defined(TARGET_I386)
-    /* TCG derives the TSC from the host's; qtest has no CPU at all. */
+    /*
+     * TCG computes the guest's TSC from the host's TSC. qtest has no CPU: the
+     * test programs read the host's.
+     */
     *counter = HT_COUNTER_TSC;
     *elapsed = tcg_enabled() || qtest_enabled();
-    /* How other accelerators derive it from the host's TSC is not known. */
+    /*
+     * It is not known how other accelerators derive the guest's TSC from the
+     * host's, so assume the largest error.
+     */
     if (!*elapsed && !kvm_enabled()) {
         *ppm = HT_TIME_PPM_MAX;
     }
@@ -78,7 +84,7 @@ bool ht_clock_kvm_tsc(HtKvmTsc *tsc)
         return false;
     }
     tsc->khz = kvm_vcpu_ioctl(current_cpu, KVM_GET_TSC_KHZ);
-    /* The VM's default, which is the host's frequency */
+    /* The VM's default frequency of the TSC, which is the host's frequency */
     tsc->host_khz = kvm_vm_ioctl(kvm_state, KVM_GET_TSC_KHZ);
     return true;
 #else

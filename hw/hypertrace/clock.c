@@ -3,9 +3,9 @@
  * hypertrace: relate the guest's counter to the host's CLOCK_MONOTONIC
  *
  * If QEMU can compute the guest's counter, the host reads both clocks itself:
- * under TCG, QEMU makes the counter; under KVM it is the host's TSC plus an
- * offset that KVM reports.  Otherwise exchanges with the guest bracket the
- * host's clock.
+ * under TCG, QEMU computes the counter; under KVM it is the host's TSC plus an
+ * offset that KVM reports.  Otherwise the guest reads its counter before and
+ * after the host reads its clock (HT_MSG_TIME_SYNC).
  */
 #include "qemu/osdep.h"
 #include "qemu/module.h"
@@ -28,11 +28,14 @@ static uint64_t host_ticks(void *opaque)
 /* Minimum duration of the measurement of the host counter's frequency */
 #define MEASURE_NS (10 * SCALE_MS)
 
-/* A reading at the start of QEMU, and the time suspended until then */
+/* Both clocks at the start of QEMU, and suspended_ns() at that time */
 static HtBracket start;
 static int64_t start_suspended_ns;
 
-/* Time that the host was suspended, in which the counter may run */
+/*
+ * Time for which the host was suspended since its boot; the counter may have
+ * run meanwhile
+ */
 static int64_t suspended_ns(void)
 {
     struct timespec t;
@@ -50,12 +53,12 @@ static void start_measurement(void)
 type_init(start_measurement)
 
 /*
- * Measure the host counter's frequency, once, with its error.  The maps improve
- * it by their own readings.
+ * Measure the host counter's frequency, once, with its error.  The time maps
+ * improve this value by their own readings.
  *
  * The measurement begins at the start of QEMU.  It therefore need not sleep,
  * with the BQL held, when a device is plugged into a running VM, unless the
- * host was suspended since.  Context: BQL
+ * host was suspended since the start.  Context: BQL
  */
 static uint64_t host_hz(uint32_t *ppm)
 {
@@ -74,7 +77,10 @@ static uint64_t host_hz(uint32_t *ppm)
             elapsed = end.ns - begin.ns;
             error_ppm = MIN((double)(begin.width + end.width) / elapsed *
                             1000000 + 1, HT_TIME_PPM_MAX);
-            /* Longer than 10 ms only if the readings were interrupted. */
+            /*
+             * The loop takes longer than 10 ms only if the readings were
+             * interrupted.
+             */
             if (elapsed >= MEASURE_NS &&
                 (error_ppm <= HT_TIME_NOMINAL_PPM / 4 ||
                  elapsed >= NANOSECONDS_PER_SECOND / 2)) {
@@ -82,7 +88,10 @@ static uint64_t host_hz(uint32_t *ppm)
             }
             g_usleep(MEASURE_NS / SCALE_US);
         }
-        /* Floating point: if the host was stopped, this may be long. */
+        /*
+         * Use floating point: if QEMU was stopped, @elapsed may be so long that
+         * the product exceeds 64 bits.
+         */
         hz = (double)(end.counter - begin.counter) * NANOSECONDS_PER_SECOND /
              elapsed;
         hz = MAX(hz, 1000);
@@ -125,8 +134,10 @@ void ht_clock_vm_change(HtClock *c, bool running)
 }
 
 /*
- * KVM does not report the fraction of a scaled TSC exactly enough to keep its
- * rounding small over months of ticks; exchanges are more precise.
+ * Stop computing the counter from KVM's offset if KVM scales the TSC; only
+ * exchanges with the guest relate the clocks from then on.  KVM does not report
+ * the fraction of the scale exactly enough: over months of ticks, the rounding
+ * error would exceed that of exchanges.
  */
 static void leave_kvm(HtClock *c, const HtKvmTsc *tsc)
 {

@@ -10,9 +10,10 @@
 
 /**
  * HtClock: clock of a device
- * @guest: the relation
- * @counter: the guest's counter
- * @scaled: KVM scales the TSC: only exchanges relate the clocks; BQL
+ * @guest: map from the guest's counter to the host's clock
+ * @counter: which counter the guest reads
+ * @scaled: KVM scales the TSC, so only exchanges with the guest relate the
+ *          clocks; BQL
  */
 typedef struct HtClock {
     HtGuestClock guest;
@@ -20,21 +21,35 @@ typedef struct HtClock {
     bool scaled;
 } HtClock;
 
-/* Returns false if the guest's counter is not known.  BQL, after CPUs exist */
+/*
+ * Initialize a device's clock.  Returns false with @errp set if this target or
+ * QEMU has no counter for events.  Context: BQL; CPUs exist
+ */
 bool ht_clock_init(HtClock *c, Error **errp);
-/* ht_guest_clock_bound(), after a reading if the VM runs.  Any thread */
+/*
+ * Get ht_guest_clock_bound(); if the VM runs, read the clocks first.  Context:
+ * any thread
+ */
 uint64_t ht_clock_bound_ns(HtClock *c);
-/* Note that the VM stopped or runs again: the counter may stop.  BQL */
+/*
+ * Note that the VM stopped or continues, as the counter may stop meanwhile.
+ * Context: BQL
+ */
 void ht_clock_vm_change(HtClock *c, bool running);
-/* Ask KVM for the TSC's offset, if this is a vCPU's thread.  BQL */
+/*
+ * If this is a vCPU's thread, ask KVM for the offset of the TSC.  Context: BQL
+ */
 void ht_clock_update_offset(HtClock *c);
-/* Continue another host's map; add @shift to its times.  BQL */
+/*
+ * Continue the time map of another host, with @shift ns added to its times.
+ * Context: BQL
+ */
 bool ht_clock_load(HtClock *c, const HtTimeSegment *seg, unsigned count,
                    int64_t shift);
 
 /* clock-target.c */
 
-/* A vCPU's TSC: (the host's, scaled by khz / host_khz) + offset */
+/* How KVM derives a vCPU's TSC: host's TSC * khz / host_khz + offset */
 typedef struct HtKvmTsc {
     int64_t offset;
     int khz;
@@ -44,13 +59,16 @@ typedef struct HtKvmTsc {
 /**
  * ht_clock_target: find the counter of guests of this target
  * @counter: set to it
- * @hz: frequency of the host's counter; set to the guest's
- * @ppm: its error, likewise
- * @elapsed: set to whether QEMU makes the counter (TCG on x86, qtest)
+ * @hz: in: frequency of the host's counter; out: of the guest's, in Hz
+ * @ppm: in and out: error of @hz in parts per million
+ * @elapsed: set to true if QEMU can compute the counter (TCG on x86, qtest)
  */
 bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
                      bool *elapsed, Error **errp);
-/* Returns false if KVM does not report it, or outside of a vCPU's thread */
+/*
+ * Ask KVM how it derives this vCPU's TSC.  Returns false if KVM does not report
+ * that, or if this is not a vCPU's thread
+ */
 bool ht_clock_kvm_tsc(HtKvmTsc *tsc);
 
 #endif /* HW_HYPERTRACE_CLOCK_H */

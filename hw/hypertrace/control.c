@@ -23,14 +23,16 @@ static void class_added(void *opaque, HtClass *c)
 }
 
 /*
- * Each message that opens a stream carries the address of the stream's memory,
- * also when it is sent again: only then the driver knows the stream's index.
+ * A driver sends STREAM_OPEN again until the device has opened the stream.  The
+ * address of the stream's memory is valid only in a message sent again, which
+ * has an instance: before the first reply, the driver does not know the
+ * stream's index.
  */
 static enum ht_status stream_open(void *opaque, struct ht_msg_open *m,
                                   const HtStreamInfo *info)
 {
     HypertraceDevice *dev = opaque;
-    /* If the driver did not negotiate it, `memory` is ignored. */
+    /* Ignore `memory` if the driver did not negotiate HT_F_MEMORY. */
     uint64_t memory = virtio_vdev_has_feature(VIRTIO_DEVICE(dev), HT_F_MEMORY) ?
                       ldq_le_p(&m->memory) : 0;
     enum ht_status status;
@@ -38,7 +40,10 @@ static enum ht_status stream_open(void *opaque, struct ht_msg_open *m,
     if (memory % sizeof(uint64_t)) {
         return HT_STATUS_INVAL;
     }
-    /* A change of the clock must not precede events that are being dated. */
+    /*
+     * Update the clock for a new stream, but not while a reset is pending: the
+     * events from before the reset need the old clock.
+     */
     if (!ldq_le_p(&m->instance) && !qatomic_read(&dev->streams.resample)) {
         ht_clock_update_offset(&dev->clock);
     }
@@ -65,7 +70,10 @@ static enum ht_status time_sync(void *opaque, struct ht_msg_time *m)
 void ht_control_takeover(HypertraceDevice *dev)
 {
     dev->caps.epoch++;
-    /* This changes the generation, for a driver that is reading. */
+    /*
+     * Change the generation of the configuration, so that a driver that is
+     * reading the capabilities reads them again.
+     */
     virtio_notify_config(VIRTIO_DEVICE(dev));
     ht_streams_want_close_all(&dev->streams);
     ht_worker_kick(dev);

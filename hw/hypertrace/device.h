@@ -2,15 +2,13 @@
 /*
  * hypertrace: the device, without its bus
  *
- * Threads:
- *   BQL     control messages, resets, property access; with channel=virtio also
- *           the worker
- *   worker  opens, consumes and closes streams; never takes the BQL
- *   vCPU    with channel=hypercall only: consumes in the doorbell (in QEMU 10.0
- *           with the BQL, from 10.2 on without it)
- *   sinks   one thread for each backend, which calls it.  See sink.h
- * Lock order: BQL, HtStream.lock, then the sinks' locks or HtClock.lock.  No
- * code that may wait for a backend runs with one of these locks.
+ * Threads: BQL     control messages, resets, property access; with
+ *   channel=virtio also the worker worker  opens, consumes and closes streams;
+ *   never takes the BQL vCPU    with channel=hypercall only: consumes in the
+ *   doorbell (in QEMU 10.0 with the BQL, from 10.2 on without it) sinks   one
+ *   thread for each backend, which calls the backend.  See sink.h Lock order:
+ *   BQL, HtStream.lock, then the sinks' locks or HtClock.lock.  No code that
+ *   may wait for a backend runs with one of these locks.
  */
 #ifndef HW_HYPERTRACE_DEVICE_H
 #define HW_HYPERTRACE_DEVICE_H
@@ -28,16 +26,16 @@
 
 #define TYPE_HYPERTRACE_DEVICE "hypertrace-device"
 
-/* Property streams: as many as the machine's vCPUs need */
+/* Default of the property "streams": as many as the machine's vCPUs need */
 #define HT_STREAMS_AUTO UINT32_MAX
-/* Property backlog: sized for the events of all streams */
+/* Default of the property "backlog": enough for the events of all streams */
 #define HT_BACKLOG_AUTO UINT64_MAX
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
 
 typedef struct HtMigration HtMigration;
 typedef struct HtVirtio HtVirtio;
 
-/* Limits how often a guest can make the host log: see ht_guest_log() */
+/* State of ht_guest_log(), which limits how often a guest makes the host log */
 typedef struct HtLimit {
     int64_t second;
     unsigned times;
@@ -59,7 +57,7 @@ struct HypertraceDevice {
         IOThread *iothread;
         char *backend;          /* ids, separated by ':' */
         uint64_t backlog;
-        uint64_t class_bytes;   /* limit of all classes, as migrated */
+        uint64_t class_bytes;   /* limit of the migrated classes, bytes */
         char *name;
     } conf;
 
@@ -68,12 +66,12 @@ struct HypertraceDevice {
     HtTrace *trace;
     HtDeviceInfo info;
     HtSinks *sinks;
-    HtDispatch *dispatch;       /* of @sinks */
+    HtDispatch *dispatch;       /* dispatcher of @sinks */
     bool prepared;
 
     /* control */
-    struct ht_caps caps;        /* host byte order */
-    uint8_t mailbox[HT_MAILBOX_SIZE];   /* private copy that is executed */
+    struct ht_caps caps;        /* capabilities, in host byte order */
+    uint8_t mailbox[HT_MAILBOX_SIZE];   /* private copy of a request */
 
     HtStreams streams;
     HtWorker worker;
@@ -86,21 +84,22 @@ struct HypertraceDevice {
 
     /* rings: hypercall, shm */
     MemoryRegion regs;
-    MemoryRegion ram;           /* unused with memdev */
+    MemoryRegion ram;           /* stream RAM; unused if memdev has it */
     MemoryRegion *ring_mr;
     uint8_t *ring_ram;
-    HtDirectory directory;      /* base: NULL without stream RAM */
+    HtDirectory directory;      /* @base is NULL if there is no stream RAM */
 
     HtVirtio *virtio;           /* channel-virtio.c */
 
-    HtLimit log_control;        /* log limit for malformed control input */
-    HtLimit log_stopped;        /* log limit for reasons of stopped streams */
+    HtLimit log_control;        /* for malformed control messages */
+    HtLimit log_stopped;        /* for the reasons why streams stopped */
 };
 
 /**
- * hypertrace_device_prepare: check all properties, and acquire what they name
+ * hypertrace_device_prepare: check all properties, and acquire the objects that
+ * they name
  * @dev: the device, not yet realized
- * @errp: set to the problem and the accepted range
+ * @errp: set if a value is refused: the problem, and the accepted range
  *
  * Every step that can fail is here, before the PCI proxy is realized: QEMU
  * leaks a proxy whose realize function fails late.
@@ -111,7 +110,7 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp);
 void hypertrace_device_unprepare(HypertraceDevice *dev);
 /**
  * ht_device_describe: write page 0 and the directory into the stream RAM
- * @dev: the device, with its caps and classes
+ * @dev: the device; its caps and classes are complete
  *
  * The guest may overwrite both.  Only `hypertrace recover` reads them, after
  * QEMU has ended.
@@ -119,7 +118,10 @@ void hypertrace_device_unprepare(HypertraceDevice *dev);
  * Context: BQL; the worker opens no stream
  */
 void ht_device_describe(HypertraceDevice *dev);
-/* ht_check_unread: test a value of the property "unread".  Context: BQL */
+/*
+ * ht_check_unread: test whether the property "unread" can be set to @unread.
+ * Returns false with @errp set if not.  Context: BQL
+ */
 bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp);
 
 /* stream.c: get the device of a stream */
@@ -131,16 +133,19 @@ void ht_device_streams_init(HypertraceDevice *dev);
 
 /* control.c.  Context: BQL */
 void ht_control_init(HypertraceDevice *dev);
-/* Close all streams, as HT_MSG_TAKEOVER */
+/* Close all streams, as the message HT_MSG_TAKEOVER does */
 void ht_control_takeover(HypertraceDevice *dev);
 
 /* migration.c: migration, savevm and loadvm.  Context: BQL */
 extern const VMStateDescription ht_vmstate_state;
 void ht_migration_realize(HypertraceDevice *dev);
 void ht_migration_unrealize(HypertraceDevice *dev);
-/* Queues are reset: resume loaded streams, and consume their content */
+/*
+ * Call this in a reset: resume loaded streams, and consume the events that are
+ * left in their queues
+ */
 void ht_migration_reset(HypertraceDevice *dev);
-/* The VM runs: resume loaded streams */
+/* Call this when the VM starts: resume loaded streams */
 void ht_migration_vm_start(HypertraceDevice *dev);
 
 /* regs.c: BAR0 */
@@ -162,8 +167,9 @@ void G_GNUC_PRINTF(3, 0) ht_guest_vlog(HypertraceDevice *dev, HtLimit *limit,
                                        const char *fmt, va_list ap);
 
 /**
- * ht_guest_error: log a fault of the guest, and count it for the device; a
- * stream's consumer counts the faults of its stream
+ * ht_guest_error: log a fault of the guest, and count it in the device's
+ * statistics.  Faults in a stream's data are counted by the stream's consumer
+ * instead
  */
 #define ht_guest_error(dev, ...)                                \
     do {                                                        \

@@ -21,7 +21,8 @@ typedef struct HtDrain {
     uint64_t id;
     HtDispatch *sinks;
     char *path;
-    uint32_t posted[HT_QUEUES_MAX];     /* positions at the request */
+    /* by sink: number of runs posted before the request */
+    uint32_t posted[HT_QUEUES_MAX];
     QTAILQ_ENTRY(HtDrain) next;
 } HtDrain;
 
@@ -51,7 +52,10 @@ static bool is_watched(HtDispatch *sinks)
     return false;
 }
 
-/* Context: BH in main loop, BQL */
+/*
+ * Send the events of the requests that are complete.  Context: BH in main loop,
+ * BQL
+ */
 static void look(void *opaque)
 {
     HtDrain *d, *next;
@@ -96,7 +100,10 @@ uint64_t ht_drain_begin(HtDispatch *sinks, const char *path, Error **errp)
     }
     QTAILQ_INSERT_TAIL(&pending, d, next);
     nr_pending++;
-    /* Send the event later in any case: it must come after the reply. */
+    /*
+     * Send the event from a BH in any case, so that it comes after the reply to
+     * the QMP command.
+     */
     qemu_bh_schedule(bh);
     return d->id;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: requests for an event once backends have taken everything
+ * hypertrace: requests for a QMP event once backends have taken all earlier
+ * runs
  */
 #ifndef HW_HYPERTRACE_DRAIN_H
 #define HW_HYPERTRACE_DRAIN_H
@@ -9,7 +10,8 @@
 
 /**
  * ht_drain_begin: ask for the event HYPERTRACE_DRAINED
- * @sinks: dispatcher of a device or object; NULL: it delivers nothing
+ * @sinks: dispatcher of a device or object; NULL: the device or object has
+ *         none, and the event is sent at once
  * @path: QOM path of the device or object
  * @errp: set if too many requests are pending
  *
@@ -22,12 +24,14 @@ uint64_t ht_drain_begin(HtDispatch *sinks, const char *path, Error **errp);
 /**
  * ht_drain_progress: schedule a check of the pending requests
  *
- * Context: any thread, under a lock; while a request is pending
+ * Call this while a request is pending, when a backend has taken a run.
+ *
+ * Context: any thread; a lock may be held
  */
 void ht_drain_progress(void);
 
 /**
- * ht_drain_end: end the requests of a dispatcher that is about to go
+ * ht_drain_end: end the requests of a dispatcher before it is freed
  * @sinks: the dispatcher
  *
  * Context: BQL

@@ -11,7 +11,7 @@
 
 #define POLL_MS 20
 
-/* One timer for all devices; BQL */
+/* Devices whose backends the timer polls; BQL */
 static QTAILQ_HEAD(, HypertraceDevice) polled =
     QTAILQ_HEAD_INITIALIZER(polled);
 static QEMUTimer *timer;
@@ -23,7 +23,7 @@ static bool wants(void *opaque, const HtClass *c)
     return ht_dispatch_wants(dev->dispatch, c);
 }
 
-/* The guest can write the page: never read it back. */
+/* Do not read the page back: the guest can write to it. */
 static void page_write(void *opaque, const HtClass *c, bool on)
 {
     HypertraceDevice *dev = opaque;
@@ -49,7 +49,9 @@ static void page_write_all(HypertraceDevice *dev)
                             HT_ENABLE_SIZE);
 }
 
-/* Notify drivers that keep their own copy; others ignore this. */
+/*
+ * Notify drivers with a copy of the enable bytes (virtio).  Others ignore this.
+ */
 static void changed(void *opaque, uint32_t seq)
 {
     HypertraceDevice *dev = opaque;
@@ -123,7 +125,8 @@ void ht_device_enable_stop(HypertraceDevice *dev)
 void ht_device_enable_reset(HypertraceDevice *dev)
 {
     if (!dev->poll.running) {
-        return;                 /* stream RAM may be loaded next */
+        /* stream RAM may be loaded from a saved state next */
+        return;
     }
     if (dev->ring_mr) {
         page_write_all(dev);

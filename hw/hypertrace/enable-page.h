@@ -2,8 +2,8 @@
 /*
  * hypertrace: write the enable bytes of a device, and poll the backends
  *
- * host-lib decides (hypertrace/enable.h).  Backends that may not want a class
- * are polled every 20 ms while the VM runs.
+ * host-lib decides which classes are on (hypertrace/enable.h).  Backends that
+ * may not want a class are asked every 20 ms while the VM runs.
  *
  * Context: BQL, for all functions
  */
@@ -26,20 +26,26 @@ typedef struct HtEnablePoll {
     QTAILQ_ENTRY(HypertraceDevice) next;
 } HtEnablePoll;
 
-/* Begin with the classes of the device's trace */
+/* Initialize a device's enable state with the classes of its trace */
 void ht_device_enable_init(HypertraceDevice *dev);
 
-/* Call these when the VM starts (or a device is hot-plugged), and stops */
+/* Call these when the VM starts (or a running VM gets a device), and stops */
 void ht_device_enable_start(HypertraceDevice *dev);
 void ht_device_enable_stop(HypertraceDevice *dev);
 
-/* Write all bytes again, whatever the guest wrote there */
+/* Write all enable bytes again, in case the guest has written to them */
 void ht_device_enable_reset(HypertraceDevice *dev);
 
-/* Start or stop polling for a device, if a class was added */
+/*
+ * Start or stop the polling of a device's backends, as needed.  Call this also
+ * when a class was added
+ */
 void ht_device_enable_watch(HypertraceDevice *dev);
 
-/* Set the properties "events" and "settings", maybe before realize */
+/*
+ * Set the properties "events" and "settings", also before realize.  Return
+ * false with @errp set if the text is not valid
+ */
 bool ht_device_set_events(HypertraceDevice *dev, const char *events,
                           Error **errp);
 bool ht_device_set_settings(HypertraceDevice *dev, const char *settings,

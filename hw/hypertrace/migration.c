@@ -2,13 +2,14 @@
 /*
  * hypertrace: migration, savevm and loadvm
  *
- * When the VM stops, all committed events are posted to the sinks, which the
- * source delivers or counts as discarded, and the ring's host lines are final
- * (ht_worker_pause()).  The saved state is the position of each stream; nothing
- * changes meanwhile.  Loaded streams continue when the VM runs.  The guest sees
- * no change: it keeps its stream instances.  The trace also keeps them, unless
- * it has seen them before: after a rewind each stream is a new instance of the
- * trace, because otherwise events would appear twice.
+ * When the VM stops, ht_worker_pause() posts all committed events to the sinks.
+ * The source's QEMU delivers them or counts them as discarded.  From then on,
+ * the source does not write to the rings' host lines.  The saved state is the
+ * position of each stream.  Loaded streams continue when the VM runs.  The
+ * guest sees no change: it keeps its stream instances.  The trace also keeps
+ * them, unless it already has later events of them.  After such a rewind, each
+ * stream gets a new instance in the trace, because otherwise events would
+ * appear twice.
  *
  * The loaded state may be forged.
  *
@@ -32,7 +33,8 @@ struct HtMigration {
     uint64_t guest_errors;
     uint64_t discarded;
     uint64_t instances;
-    int64_t wall_offset;        /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+    /* CLOCK_REALTIME minus CLOCK_MONOTONIC, in ns */
+    int64_t wall_offset;
     uint32_t nr_segments;
     HtTimeSegment segments[HT_TIME_SEGMENTS];
     uint32_t classes_size;
@@ -41,9 +43,10 @@ struct HtMigration {
     uint32_t streams_size;
     uint8_t *streams;
 
-    uint32_t expected;          /* streams: as many as the device has */
-    uint32_t classes_max;       /* property class-bytes */
-    bool loaded;                /* and the VM has not run since */
+    uint32_t expected;          /* number of streams of this device */
+    uint32_t classes_max;       /* value of the property class-bytes */
+    /* a state was loaded, and the VM has not run since */
+    bool loaded;
 };
 
 /* Saving ------------------------------------------------------------------- */
@@ -96,7 +99,10 @@ static int state_pre_load(void *opaque)
     state_free(m);
     m->streams = g_malloc0(m->streams_size);
     m->loaded = false;
-    /* Streams are closed, by the reset before a loadvm or since the start. */
+    /*
+     * The streams are closed: a reset before loadvm has closed them, or none
+     * was opened since QEMU started.
+     */
     if (!ht_streams_unload(&dev->streams, &open)) {
         error_report("hypertrace %s: stream %" PRIu32 " is open",
                      dev->trace->name, open);
@@ -237,7 +243,10 @@ const VMStateDescription ht_vmstate_state = {
 
 /* Resuming ----------------------------------------------------------------- */
 
-/* Choose instances that are new to the trace; none was opened since. */
+/*
+ * Give the loaded streams instances that are new to the trace.  No stream was
+ * opened since the state was loaded.
+ */
 static void choose_instances(HypertraceDevice *dev)
 {
     uint32_t i;
@@ -255,7 +264,8 @@ static void choose_instances(HypertraceDevice *dev)
 
 typedef struct StartCall {
     HypertraceDevice *dev;
-    Object *proxy;              /* the object whose memory holds the device */
+    /* PCI proxy, whose memory contains the device */
+    Object *proxy;
 } StartCall;
 
 /* Context: vCPU thread, BQL */
@@ -291,7 +301,10 @@ void ht_migration_vm_start(HypertraceDevice *dev)
     m->loaded = false;
     choose_instances(dev);
     if (kvm_enabled()) {
-        /* The counter's offset has changed; only a vCPU can ask for it. */
+        /*
+         * KVM's offset of the counter has changed; only a vCPU's thread can ask
+         * KVM for it.
+         */
         StartCall *call = g_new(StartCall, 1);
 
         call->dev = dev;
@@ -305,10 +318,10 @@ void ht_migration_vm_start(HypertraceDevice *dev)
 }
 
 /*
- * Properties that the guest relies on must be equal, and so must the protocol:
- * saved ids and classes have no meaning in a different one.  Check this first:
- * QEMU would reject a different PCI configuration or memory without naming the
- * property.
+ * Both sides must have the same values of the properties that the guest relies
+ * on, and the same protocol version: saved ids and classes have no meaning in
+ * another version.  Load this part first: otherwise QEMU would reject a
+ * different PCI configuration or memory without naming the property.
  */
 #define MUST_BE_SAME(property) \
     "hypertrace: property '" property "' must be the same on both sides"
@@ -362,7 +375,10 @@ void ht_migration_unrealize(HypertraceDevice *dev)
             break;
         }
     }
-    /* Unregister now: the region may outlive the device for a while. */
+    /*
+     * Unregister the RAM now, because the region may exist longer than the
+     * device.
+     */
     if (dev->ring_mr) {
         vmstate_unregister_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));
     }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: check the properties, and acquire what they name
- */
+/* hypertrace: check the properties, and acquire the objects that they name */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-common.h"
@@ -15,7 +13,7 @@
 #define RING_RAM_MAX (1 * GiB)
 QEMU_BUILD_BUG_ON(HT_CLASSES_MAX >= HT_ENABLE_SIZE);
 
-/* Minimum of the automatic values; larger machines get more */
+/* Minimum of the automatic values of "streams" and "backlog" */
 #define STREAMS_AUTO_MIN 16
 #define BACKLOG_AUTO_MIN (8 * MiB)
 
@@ -44,7 +42,7 @@ static bool check_range(const char *name, uint64_t value, uint64_t min,
     return true;
 }
 
-/* The ranges of the properties have been checked. */
+/* Size of the stream RAM in bytes.  The properties must be in their ranges. */
 static uint64_t ring_ram_size(const HypertraceDevice *dev)
 {
     struct ht_caps c = {
@@ -74,8 +72,9 @@ static uint64_t memdev_size(HypertraceDevice *dev)
 }
 
 /*
- * A kernel takes three quarters of the streams: one for each of its vCPUs.  Use
- * fewer if packets or memdev leave no room for that many.
+ * Default of the property "streams".  A guest's kernel uses three quarters of
+ * the streams, one for each of its vCPUs.  If packets or memdev leave no room
+ * for that many, use fewer.
  */
 static uint32_t streams_auto(HypertraceDevice *dev)
 {
@@ -91,7 +90,10 @@ static uint32_t streams_auto(HypertraceDevice *dev)
     return dev->conf.streams;
 }
 
-/* Half of it is reserved for forced posts: a buffer for each stream. */
+/*
+ * Default of the property "backlog".  Half of the backlog is reserved for posts
+ * that cannot be refused: a buffer for each stream.
+ */
 static uint64_t backlog_auto(HypertraceDevice *dev)
 {
     uint64_t buffer = MAX(HT_DISPATCH_BUFFER, dev->conf.packet_size);
@@ -172,7 +174,7 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
     return true;
 }
 
-/* Context: any thread */
+/* HtDispatchConfig.room.  Context: any thread */
 static void sinks_have_room(void *opaque)
 {
     ht_worker_kick(opaque);
@@ -181,7 +183,10 @@ static void sinks_have_room(void *opaque)
 static void fill_caps(HypertraceDevice *dev)
 {
     uint64_t hz = ht_guest_clock_hz(&dev->clock.guest);
-    /* Neither 24 bits of ticks nor of ns may come close to wrapping. */
+    /*
+     * Limit the ticks between two events with a short header to half of what 24
+     * bits hold, so that neither ticks nor ns can wrap.
+     */
     uint64_t gap = MIN(hz, NANOSECONDS_PER_SECOND);
 
     gap = muldiv64(gap, (HT_CLOCK_MASK + 1) / 2, NANOSECONDS_PER_SECOND);
@@ -223,7 +228,10 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
         dev->ring_mr = host_memory_backend_get_memory(dev->conf.memdev);
         host_memory_backend_set_mapped(dev->conf.memdev, true);
     } else {
-        /* The proxy owns the RAM: the device is a part of its memory. */
+        /*
+         * Let the PCI proxy own the RAM, because the device is a part of the
+         * proxy's memory.
+         */
         if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev)->parent,
                                               "hypertrace-ring",
                                               ring_ram_size(dev), errp)) {
@@ -263,7 +271,7 @@ static void finalize_ring_ram(HypertraceDevice *dev)
     if (!dev->ring_mr) {
         return;
     }
-    /* dev->ram may still be mapped; it goes with its owner. */
+    /* dev->ram may still be mapped; it is freed with its owner, the proxy. */
     if (dev->conf.memdev) {
         host_memory_backend_set_mapped(dev->conf.memdev, false);
     }
@@ -349,8 +357,8 @@ fail_clock:
 }
 
 /*
- * Release the host's objects.  Streams, clock and stream RAM stay until the
- * device is finalized, since a vCPU may still be in a doorbell.
+ * Release the objects of the host.  Streams, clock and stream RAM stay until
+ * finalize, since a vCPU may still be in a doorbell.
  */
 void hypertrace_device_unprepare(HypertraceDevice *dev)
 {

@@ -19,8 +19,9 @@ extern const PropertyInfo ht_prop_unread;
  * @v: visitor of a property's getter
  * @name: name of the property
  * @classes: classes of the trace
- * @on: by id, up to @count: the class is on; NULL: all are on
- * @count: number of classes that are decided
+ * @on: array indexed by class id, up to @count: whether the class is on; NULL:
+ *      all are on
+ * @count: highest id in @on; later classes were not decided yet
  * @errp: set by the visitor
  *
  * Context: any

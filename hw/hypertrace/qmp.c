@@ -74,7 +74,7 @@ static void fill_device_stats(HypertraceDevice *dev, HypertraceStats *stats)
     stats->clock_hz = ht_guest_clock_hz(&dev->clock.guest);
     stats->clock_bound_ns = ht_clock_bound_ns(&dev->clock);
     for (i = 0; i < dev->conf.streams; i++) {
-        /* instances start at 1: the stream was used */
+        /* Instances start at 1, so this stream was opened before. */
         if (dev->streams.stream[i].next.instance) {
             QAPI_LIST_APPEND(streams, stream_stats(&dev->streams.stream[i]));
         }
@@ -94,7 +94,10 @@ static HypertraceDevice *as_device(Object *obj)
     return dev->prepared ? dev : NULL;
 }
 
-/* Path of a device: that of its PCI proxy, for g_free() */
+/*
+ * Get the QOM path of a device's PCI proxy.  The caller frees the path with
+ * g_free()
+ */
 static char *path_of(HypertraceDevice *dev)
 {
     return object_get_canonical_path(OBJECT(dev)->parent);
@@ -126,7 +129,7 @@ static void add(HypertraceDevice *dev, HypertraceInfoList **list)
     QAPI_LIST_PREPEND(*list, info);
 }
 
-/* object_child_foreach_recursive() */
+/* Callback of object_child_foreach_recursive(): add @obj if it is a device */
 static int add_any(Object *obj, void *opaque)
 {
     HypertraceDevice *dev = as_device(obj);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: traces by name, for the life of the QEMU process
+ * hypertrace: traces by name, kept as long as QEMU runs
  *
  * LTTng-UST cannot remove an event, and a trace on disk has one class for each
- * id.  The meaning of a name must therefore survive the unplug of a device.
+ * id.  A trace's classes must therefore keep their ids when its device is
+ * unplugged and another device gets the same name.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "registry.h"
 
-/* BQL; never freed */
+/* HtTrace by name; BQL; entries are never freed */
 static GHashTable *traces;
 
-/* LTTng: strlen(provider) + 1 + strlen(event) < 256 */
+/*
+ * LTTng-UST requires strlen(provider) + 1 + strlen(event) < 256; the provider
+ * has the trace's name.
+ */
 #define NAME_MAX_LEN 63
 
 static bool name_valid(const char *name)

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: traces by name, for the life of the QEMU process
- */
+/* hypertrace: traces by name, kept as long as QEMU runs */
 #ifndef HW_HYPERTRACE_REGISTRY_H
 #define HW_HYPERTRACE_REGISTRY_H
 
 #include "hypertrace/class.h"
 
 /**
- * HtTrace: state by device name, which survives unplug
+ * HtTrace: the state of a device name, kept when the device is unplugged
  * @name: the name
  * @classes: event classes; their ids never change
- * @instances: number of stream instances so far
- * @used: a device uses it
+ * @instances: number of stream instances that the trace has had
+ * @used: a device has claimed the trace
  */
 typedef struct HtTrace {
     char *name;
@@ -22,7 +20,7 @@ typedef struct HtTrace {
 } HtTrace;
 
 /**
- * ht_trace_claim: find or make the trace with a name
+ * ht_trace_claim: find or make the trace with a name, and mark it as used
  * @name: a name, or NULL for the first free one of "ht0", "ht1"...
  * @errp: set if the name is invalid or in use
  *

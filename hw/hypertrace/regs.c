@@ -45,9 +45,12 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
     uint8_t *mailbox = dev->ring_ram + dev->caps.mailbox_offset;
 
     if (!dev->ring_mr) {
-        return;                         /* unplugged */
+        return;                         /* the device is unplugged */
     }
-    /* A size beyond the mailbox is refused as malformed. */
+    /*
+     * If the size exceeds the mailbox, pass one byte more than the mailbox has,
+     * so that the request is refused as malformed.
+     */
     size = MIN(size, sizeof(dev->mailbox) + 1);
     memcpy(dev->mailbox, mailbox, MIN(size, sizeof(dev->mailbox)));
     size = ht_control_exchange(&dev->messages, dev->mailbox, size);
@@ -57,8 +60,8 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
 
 /*
  * Context: vCPU thread; from QEMU 10.2 on without the BQL.  Control messages
- * take it.  Doorbells do not need it: HypertraceDevice.streams is constant
- * until finalize, and a doorbell takes its stream's lock only.
+ * take the BQL.  Doorbells do not need the BQL: HypertraceDevice.streams is
+ * constant until finalize, and a doorbell takes its stream's lock only.
  */
 static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
                           unsigned size)
@@ -89,7 +92,8 @@ static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
         /* fall through */
     default:
         if (addr < sizeof(struct ht_caps)) {
-            break;                      /* read-only */
+            /* other registers are read-only: ignore the write */
+            break;
         }
         ht_guest_error(dev, "write of 0x%" PRIx64 " to register 0x%"
                        HWADDR_PRIx, val, addr);

@@ -2,14 +2,14 @@
 /*
  * hypertrace: channels hypercall and shm, whose rings are in the device's RAM
  *
- * hypercall: the producer rings the doorbell after each commit, or each `batch`
- * of them.  The vCPU that rings consumes before the guest continues, up to a
- * limit.  The IOThread consumes what exceeds the limit, and periodically polls
- * for the rest of an incomplete batch.
+ * hypercall: the producer rings the doorbell after every `batch` commits.  The
+ * vCPU's thread then consumes up to HT_DOORBELL_BYTES before the guest
+ * continues.  The IOThread consumes the rest, and polls periodically for the
+ * events of an incomplete batch.
  *
  * shm: the producer rings the doorbell at most once each time the consumer arms
- * it.  Under KVM, the write ends in the kernel, at the ioeventfd; the
- * handler here serves accelerators and accesses without ioeventfd.
+ * it.  Under KVM, the write ends in the kernel, at the ioeventfd; the handler
+ * in this file runs for accelerators and accesses without ioeventfd.
  *
  * Consuming is modelled in tests/model/ring.pml, arming in wake.pml.
  */
@@ -21,8 +21,9 @@
  * Mark the guest's last writes dirty, because TCG may miss them.  A TLB entry
  * that is being filled while QEMU syncs dirty pages can keep saying that its
  * page is dirty when it no longer is (tlb_set_page_full(),
- * tlb_reset_dirty_range_all() in QEMU).  If the VM stopped before that entry
- * was filled again, the migrated head was before the consumed position.
+ * tlb_reset_dirty_range_all() in QEMU).  If the VM stops before that entry is
+ * filled again, the migrated head can be older than the position up to which
+ * the host has consumed.
  */
 void ht_ring_pause(HtStream *s)
 {
@@ -34,7 +35,7 @@ void ht_ring_pause(HtStream *s)
 
     memory_region_set_dirty(dev->ring_mr, (uint8_t *)s->ring - dev->ring_ram,
                             sizeof(*s->ring));
-    /* At most the whole ring, if the guest's values are invalid. */
+    /* If the guest's values are invalid, mark at most the whole ring. */
     for (i = 0; i <= MIN(last - first, nr - 1); i++) {
         memory_region_set_dirty(dev->ring_mr, s->packets - dev->ring_ram +
                                 (first + i) % nr * size, size);
@@ -44,8 +45,8 @@ void ht_ring_pause(HtStream *s)
 /* Channel hypercall -------------------------------------------------------- */
 
 /*
- * Context: vCPU thread; does not need the BQL, and must not use the sinks after
- * the streams are closed, because unrealize frees them
+ * HtChannelOps.doorbell.  After the streams are closed, do not use the sinks,
+ * because unrealize frees them.  Context: vCPU thread; the BQL is not needed
  */
 static void hypercall_doorbell(HtStream *s)
 {
@@ -61,7 +62,10 @@ static void hypercall_doorbell(HtStream *s)
     }
 }
 
-/* Release the lock after each piece, to bound the wait of a doorbell. */
+/*
+ * Consume in pieces.  Release the stream's lock after each piece, so that a
+ * vCPU in the doorbell waits for one piece at most.
+ */
 static size_t hypercall_consume(HtStream *s, bool force)
 {
     size_t done = 0, n;
@@ -91,7 +95,10 @@ static void shm_doorbell(HtStream *s)
 
 static void shm_realize(HypertraceDevice *dev)
 {
-    /* Stride 0: one address serves all streams, and carries no data. */
+    /*
+     * The doorbells of all streams have the same address (stride 0), and the
+     * value written does not matter.
+     */
     memory_region_add_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
                               &dev->worker.doorbell);
 }

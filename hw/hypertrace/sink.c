@@ -18,13 +18,13 @@
 
 #define DEFAULT_BACKEND "default-backend"
 
-/* Maximum wait for a backend when a device or QEMU ends, in ms */
+/* Maximum wait for backends when a device is unplugged or QEMU exits, in ms */
 #define END_MS 5000
 
 /*
- * Without backend=, events go to LTTng if this QEMU can, and are only counted
- * otherwise.  object_new() of a type whose module is missing ends QEMU, so ask
- * first.
+ * Make the backend of a device without the property backend=: LTTng, or, if
+ * this QEMU has no LTTng backend, one that only counts events. object_new() of
+ * a type whose module is missing would end QEMU, so look for the module first.
  */
 static HypertraceBackend *default_backend(Object *owner, const char *name,
                                           Error **errp)
@@ -98,10 +98,10 @@ GPtrArray *ht_backends_find(Object *owner, const char *name,
     return g_steal_pointer(&found);
 }
 
-/* A session of a backend */
+/* A device's session with one backend */
 typedef struct HtBackendSession {
     HypertraceBackend *backend;
-    void *opaque;               /* session of the backend */
+    void *opaque;               /* the backend's own data of the session */
     const char *trace;          /* name of the trace; never freed */
     char *id;                   /* id of the backend's object */
 } HtBackendSession;
@@ -148,7 +148,7 @@ static void session_deliver(void *session, const HtRun *run)
     hypertrace_backend_deliver(s->backend, s->opaque, run);
 }
 
-/* Context: BQL */
+/* HtSinkOps.gone.  Context: BQL */
 static void session_gone(void *session)
 {
     HtBackendSession *s = session;
@@ -175,19 +175,22 @@ static const HtSinkOps choosing_ops = {
     .gone = session_gone,
 };
 
-/* Context: a sink's thread */
+/* HtDispatchConfig.report.  Context: a sink's thread */
 static void report(const char *name, const char *id, const char *text)
 {
     error_report("hypertrace %s: backend '%s': %s", name, id, text);
 }
 
-/* Context: a sink's thread */
+/*
+ * HtDispatchConfig.later: call a function in the main loop.  Context: a sink's
+ * thread
+ */
 static void later(void (*fn)(void *arg), void *arg)
 {
     aio_bh_schedule_oneshot(qemu_get_aio_context(), fn, arg);
 }
 
-/* Context: any thread, under a lock */
+/* HtDispatchConfig.progress.  Context: any thread; a lock may be held */
 static void progress(void *opaque)
 {
     ht_drain_progress();
@@ -199,8 +202,8 @@ static int64_t end_ns(void)
 }
 
 /*
- * QEMU does not unrealize devices when it exits.  The wait has one time limit
- * for all devices, however many backends hang.
+ * When QEMU exits, it does not unrealize devices, so deliver their events here.
+ * One time limit applies to all devices together, however many backends hang.
  */
 static void sinks_exit(Notifier *n, void *data)
 {

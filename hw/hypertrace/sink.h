@@ -13,11 +13,13 @@ typedef struct HtSinks HtSinks;
 
 /**
  * ht_backends_find: find the backends to attach to
- * @owner: parent of a new backend if @ids is NULL, see ht_backends_drop()
+ * @owner: if @ids is NULL: parent of the backend object that is made; see
+ *         ht_backends_drop()
  * @name: name of the trace
- * @ids: ids of backends, separated by ':'; NULL: LTTng, or a backend that only
- *       counts if this QEMU has no LTTng
- * @errp: set if there is no such backend, or too many
+ * @ids: ids of backends, separated by ':'; NULL: make an LTTng backend, or one
+ *       that only counts events if this QEMU has no LTTng
+ * @errp: set if a backend does not exist or is named twice, or if there are too
+ *        many
  *
  * Returns: HypertraceBackend *, 1 to HT_QUEUES_MAX of them; or NULL
  *
@@ -25,7 +27,10 @@ typedef struct HtSinks HtSinks;
  */
 GPtrArray *ht_backends_find(Object *owner, const char *name, const char *ids,
                             Error **errp);
-/* ht_backends_drop: drop a made backend, after ht_sinks_free().  BQL */
+/*
+ * ht_backends_drop: drop the backend that ht_backends_find() made, if any.
+ * Call this after ht_sinks_free().  Context: BQL
+ */
 void ht_backends_drop(Object *owner);
 
 /**
@@ -45,11 +50,11 @@ HtSinks *ht_sinks_new(const HtDeviceInfo *info, GPtrArray *backends,
                       void (*room)(void *opaque), void *opaque, Error **errp);
 
 /**
- * ht_sinks_free: deliver what was posted, and detach
+ * ht_sinks_free: deliver the posted runs, and detach from the backends
  * @k: the sinks or NULL; all streams must be closed
  *
- * Waits a few seconds at most: a backend that hangs keeps its session, and is
- * detached when it returns.
+ * Waits 5 s at most.  If a backend hangs longer, its session is freed when the
+ * backend returns.
  *
  * Context: BQL
  */

@@ -9,7 +9,7 @@
 #include "device.h"
 #include "trace.h"
 
-/* HtDeliver.  Context: HtStream.lock held */
+/* HtDeliver: post a run to the sinks.  Context: HtStream.lock held */
 static void stream_deliver(void *opaque, const HtRun *run)
 {
     HtStream *s = opaque;
@@ -17,11 +17,14 @@ static void stream_deliver(void *opaque, const HtRun *run)
 
     trace_hypertrace_run(dev->trace->name, s->index, run->events, run->size,
                          run->discarded);
-    /* In the main loop, a backend that is called directly delays the guest. */
+    /*
+     * With channel=virtio, the worker is the main loop: do not call a backend
+     * from it directly, as that would delay the guest.
+     */
     ht_dispatch_post(dev->dispatch, run, s->fill, dev->channel->uses_ring);
 }
 
-/* HtReserve.  Context: HtStream.lock held */
+/* HtReserve: get memory for a run.  Context: HtStream.lock held */
 static uint8_t *stream_reserve(void *opaque, size_t size)
 {
     HtStream *s = opaque;
@@ -40,7 +43,10 @@ static void update_clock(HtStream *s)
 {
     HypertraceDevice *dev = ht_stream_device(s);
 
-    /* Events from before a reset are dated by the old counter. */
+    /*
+     * While a reset is pending, do not sample the clock: the events from before
+     * the reset need the old counter.
+     */
     ht_guest_clock_copy(&dev->clock.guest, &s->consumer.time, &s->time_version,
                         !qatomic_read(&dev->streams.resample));
 }
@@ -78,7 +84,10 @@ static void stream_opened(HtStream *s)
     if (n) {
         ht_directory_set_clock(&dev->directory, &seg[n - 1]);
     }
-    /* After a rewind the trace has another number than the packets. */
+    /*
+     * After loadvm or a migration that rewinds the stream, its instance in the
+     * trace differs from that in the packets; the directory gets the latter.
+     */
     info.instance = s->consumer.instance;
     ht_directory_set_stream(&dev->directory, &info, get_clock());
 }
@@ -100,7 +109,9 @@ static void stream_closed(HtStream *s)
     ht_dispatch_release(dev->dispatch, &s->fill);
 }
 
-/* A reset has ended: the guest's counter may have started again. */
+/*
+ * Sample the clock after a reset: the guest's counter may have started again.
+ */
 static void resampled(void *opaque)
 {
     HypertraceDevice *dev = opaque;
@@ -109,8 +120,9 @@ static void resampled(void *opaque)
 }
 
 /*
- * Read RAM only, so that no device is accessed.  (The functions for single
- * words access devices whatever the attributes are.)
+ * Read RAM only, so that the guest cannot make the host access a device's
+ * registers. (QEMU's functions for single words access devices whatever the
+ * attributes are.)
  */
 static bool read_ram(void *opaque, uint64_t addr, void *to, size_t size)
 {

@@ -27,7 +27,10 @@ struct HypertracePCIClass {
     DeviceRealize parent_realize;
 };
 
-/* All errors are found before the PCI device is realized. */
+/*
+ * Check for all errors before the PCI device is realized, as
+ * hypertrace_device_prepare() says.
+ */
 static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
 {
     ERRP_GUARD();
@@ -45,7 +48,7 @@ static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
     }
     k->parent_realize(qdev, errp);
     if (*errp) {
-        /* PCI can fail after the device behind the proxy was realized. */
+        /* The PCI proxy can fail after the device behind it was realized. */
         if (DEVICE(&pci->vdev)->realized) {
             qdev_unrealize(DEVICE(&pci->vdev));
         } else {
@@ -65,7 +68,10 @@ static void hypertrace_pci_realize(VirtIOPCIProxy *proxy, Error **errp)
         proxy->modern_mem_bar_idx = 2;
     }
     if (proxy->nvectors == DEV_NVECTORS_UNSPECIFIED) {
-        /* One for configuration changes, one for all queues */
+        /*
+         * Vectors: one for configuration changes; for channel=virtio, one for
+         * all queues as well
+         */
         proxy->nvectors = dev->channel->uses_ring ? 1 : 2;
     }
     if (!qdev_realize(DEVICE(dev), BUS(&proxy->bus), errp)) {

@@ -16,14 +16,14 @@
 #include "system/runstate.h"
 #include "properties.h"
 
-/* Maximum log lines a second for each kind of fault of the guest */
+/* Maximum number of lines that are logged per second for each HtLimit */
 #define LOG_LINES 10
 
 static bool may_log(HtLimit *limit)
 {
     int64_t second = get_clock() / NANOSECONDS_PER_SECOND;
 
-    /* Racy: in the worst case a few lines more are logged. */
+    /* This is racy without harm: a few more lines may be logged. */
     if (qatomic_xchg(&limit->second, second) != second) {
         qatomic_set(&limit->times, 0);
     }
@@ -61,8 +61,9 @@ static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
                                         Error **errp)
 {
     /*
-     * Do not offer HT_F_MEMORY with a ring, which replaces it, nor with an
-     * IOMMU: the driver's addresses are then not addresses of RAM.
+     * Do not offer HT_F_MEMORY to channels with a ring, as the host can read
+     * the ring.  Do not offer it with an IOMMU either: the driver's addresses
+     * are then not addresses of RAM.
      */
     if (!HYPERTRACE_DEVICE(vdev)->channel->uses_ring &&
         !virtio_has_feature(features, VIRTIO_F_IOMMU_PLATFORM)) {
@@ -73,16 +74,18 @@ static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
 
 /*
  * Only a vCPU's thread can ask KVM for the offset of the guest's counter.  If
- * the guest sets the features, this function runs in such a thread.  QEMU also
- * calls it elsewhere, for example to load a saved state; the offset is then not
- * updated.
+ * the guest's driver sets the features, this function runs in a vCPU's thread.
+ * If QEMU calls it in another thread, for example to load a saved state,
+ * ht_clock_update_offset() does nothing.
  */
 static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
 {
     ht_clock_update_offset(&HYPERTRACE_DEVICE(vdev)->clock);
 }
 
-/* If the VM stops or continues, the guest's counter may stop or jump. */
+/*
+ * Called when the VM stops or continues: the guest's counter may stop or jump.
+ */
 static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
     HypertraceDevice *dev = opaque;
@@ -95,8 +98,8 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
         return;
     }
     /*
-     * Record the guest's last events: QEMU may exit now, and does not unrealize
-     * devices then.  Or the VM may stay paused for long.
+     * Deliver the guest's last events now: QEMU may exit next, and does not
+     * unrealize devices then, or the VM may stay paused for long.
      */
     if (state == RUN_STATE_SHUTDOWN) {
         ht_streams_want_close_all(&dev->streams);
@@ -110,14 +113,17 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
     if (!dev->prepared) {
-        /* "-device hypertrace-device" on another virtio bus */
+        /* Refuse "-device hypertrace-device" on another virtio bus. */
         error_setg(errp, "%s works only as part of the device 'hypertrace'",
                    TYPE_HYPERTRACE_DEVICE);
         return;
     }
     virtio_init(VIRTIO_DEVICE(dev), HT_VIRTIO_ID, sizeof(struct ht_caps));
     if (dev->channel->uses_ring) {
-        /* QEMU keeps the owner while a vCPU accesses the region. */
+        /*
+         * Make the proxy the owner of the region: QEMU keeps the owner while a
+         * vCPU accesses the region.
+         */
         memory_region_init_io(&dev->regs, OBJECT(dev)->parent, &ht_regs_ops,
                               dev, "hypertrace-regs", ht_regs_size(dev));
 #if HT_QEMU_AT_LEAST(10, 2)
@@ -132,7 +138,8 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     ht_migration_realize(dev);
     ht_worker_start(dev);
     if (runstate_is_running()) {
-        ht_device_enable_start(dev);           /* hot-plugged */
+        /* The device was plugged into a running VM. */
+        ht_device_enable_start(dev);
     }
 }
 
@@ -152,9 +159,9 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
 }
 
 /*
- * System and PCI reset, but not a driver's status = 0: consume what was
- * committed, close the streams, then start a new clock.  Stream RAM keeps its
- * content.
+ * Consume what was committed, close the streams, then start a new clock.
+ * Called for resets of the system and of PCI, but not when a driver writes
+ * status = 0.  The stream RAM keeps its content.
  */
 static void hypertrace_reset_hold(Object *obj, ResetType type)
 {
@@ -164,8 +171,9 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
         qatomic_set(&dev->streams.resample, true);
         /*
          * virtio: if a state was loaded and the VM has not run since, resume
-         * the loaded streams, so that the reset consumes what is on the queues.
-         * If loadvm resets the device, do not: it discards these streams.
+         * the loaded streams, so that the reset consumes the buffers on the
+         * queues.  If this reset is the one that precedes a loadvm, do not
+         * resume: loadvm discards these streams.
          */
         if (!dev->channel->uses_ring && type != RESET_TYPE_SNAPSHOT_LOAD) {
             ht_migration_reset(dev);
@@ -174,8 +182,8 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
         ht_device_enable_reset(dev);
         if (!dev->channel->uses_ring || dev->worker.paused) {
             /*
-             * Consume now.  virtio: the reset ends the queues.  Rings: if the
-             * VM is stopped, its stream RAM may be loaded next, and the worker
+             * Consume now. virtio: the reset ends the queues.  Rings: if the VM
+             * is stopped, the stream RAM may be loaded next, and the worker
              * must not write to it then.
              */
             ht_worker_settle(dev);
@@ -183,14 +191,19 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
     }
 }
 
-/* Also called when a driver resets the device, which also ends its queues */
+/*
+ * Called when a driver or QEMU resets the virtio device, which ends its queues
+ */
 static void hypertrace_virtio_reset(VirtIODevice *vdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
 
     if (!dev->channel->uses_ring) {
         ht_worker_settle(dev);
-        /* The driver takes its memory back. */
+        /*
+         * Do not read the streams' memory (HT_F_MEMORY) any more: after this
+         * reset, the driver uses the memory for other purposes.
+         */
         ht_streams_forget_memory(&dev->streams);
     }
 }

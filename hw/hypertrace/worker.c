@@ -2,11 +2,12 @@
 /*
  * hypertrace: the worker, which opens, consumes and closes streams
  *
- * Three things wake it: the doorbell (rung by shm's producer, or by code in
- * QEMU), its own polling, and a timer of flush-ms that bounds how long an event
- * can wait in an open packet.  After two ticks without progress it arms the
- * wake words for the next commit and stops the timer, so an idle device costs
- * nothing.  tests/model/wake.pml proves that no commit is forgotten.
+ * Three things start a turn of the worker: the doorbell (rung by shm's
+ * producer, or by code in QEMU), the polling of its IOThread, and a timer of
+ * flush-ms that bounds how long an event can wait in an open packet.  After one
+ * tick of the timer without progress, the worker arms the wake words for the
+ * next commit; after two, it stops the timer, so an idle device costs nothing.
+ * tests/model/wake.pml proves that no commit is forgotten.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -18,8 +19,9 @@
 #include "trace.h"
 
 /*
- * Minimum time between two polls.  Reading head takes the cache line from the
- * producer; at this interval it costs the producer little.
+ * Minimum time between two polls in ns.  A poll reads head, which takes the
+ * cache line from the producer's processor.  At this interval the cost is
+ * small.
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
@@ -50,13 +52,19 @@ static void worker_leave(HtWorker *w)
     }
 }
 
-/* Test whether the rings must not be read.  Context: any */
+/*
+ * Test whether the rings must not be read: the VM is stopped, or the property
+ * "unread" is set.  Context: any
+ */
 static bool worker_is_unread(HtWorker *w)
 {
     return qatomic_read(&w->paused) || qatomic_read(&w->unread);
 }
 
-/* Context: worker */
+/*
+ * Arm the wake words of all streams if the worker is about to sleep.  Context:
+ * worker
+ */
 static void worker_arm(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
@@ -66,9 +74,9 @@ static void worker_arm(HypertraceDevice *dev)
     }
     if (w->again) {
         /*
-         * The worker is scheduled to run again: do not arm.  A doorbell would
-         * cost the producer a useless exit, and a wake word that head has
-         * passed would cost it a call for each event.
+         * The worker is scheduled to run again, so do not arm.  If it armed, a
+         * doorbell would cost the producer a useless exit, and if head has
+         * passed the wake word, each event would call notify().
          */
         ht_streams_disarm(&dev->streams);
     } else if (ht_streams_arm(&dev->streams, w->eager)) {
@@ -76,15 +84,19 @@ static void worker_arm(HypertraceDevice *dev)
     }
 }
 
-/* Test whether events may wait for which no kick comes.  Context: worker */
+/*
+ * Test whether committed events may wait for which the producer does not kick.
+ * Context: worker
+ */
 static bool worker_needs_timer(HypertraceDevice *dev)
 {
     if (!ht_streams_any_open(&dev->streams) || worker_is_unread(&dev->worker)) {
         return false;
     }
     /*
-     * A commit just before the eager arming may have missed it (ht_commit()
-     * has no full fence), so run one more whole tick after it.
+     * The wake word for the next commit is armed after one quiet tick.  A
+     * commit just before may have missed that, because ht_commit() has no full
+     * fence.  So run the timer for one more whole tick.
      */
     return dev->channel->arms ? dev->worker.quiet < 2 :
            dev->channel->rings && dev->conf.batch > 1;
@@ -101,7 +113,7 @@ static void worker_start_timer(HypertraceDevice *dev)
     }
 }
 
-/* Context: worker */
+/* Consume from all streams once.  Context: worker */
 static void worker_work(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
@@ -179,7 +191,10 @@ static void worker_on_timer(void *opaque)
     if (!w->polling) {
         worker_arm(dev);
     }
-    /* After arming: the next tick finds a commit that missed the arming. */
+    /*
+     * Start the timer after arming: its next tick finds a commit that missed
+     * the arming.
+     */
     worker_start_timer(dev);
     worker_leave(w);
 }
@@ -238,7 +253,10 @@ static void worker_poll_end(EventNotifier *n)
     if (worker_enter(&dev->worker)) {
         dev->worker.polling = false;
         worker_arm(dev);
-        /* A commit may have missed this arming while the timer is off. */
+        /*
+         * A commit may have missed this arming while the timer was off: let the
+         * timer run for two ticks.
+         */
         dev->worker.quiet = 0;
         worker_start_timer(dev);
         worker_leave(&dev->worker);
@@ -256,7 +274,10 @@ bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
         return false;
     }
     if (!dev->channel->uses_ring) {
-        /* Only the main loop can pop a hostile guest's queues safely. */
+        /*
+         * Use the main loop: only there can a hostile guest's queues be popped
+         * safely.
+         */
         w->ctx = qemu_get_aio_context();
         return true;
     }
@@ -279,7 +300,8 @@ bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
 
 typedef struct LastCall {
     IOThread *iothread;
-    Object *proxy;              /* the object whose memory holds the device */
+    /* PCI proxy, whose memory contains the device */
+    Object *proxy;
 } LastCall;
 
 /* Context: BH in main loop, BQL */
@@ -299,8 +321,8 @@ static void last_call(void *opaque)
 }
 
 /*
- * The event loop of a shared IOThread may have chosen to call a handler before
- * it was removed.  Keep the device until that iteration has ended.
+ * The event loop of a shared IOThread may still call a handler that was removed
+ * in the same iteration.  Keep the device until that iteration has ended.
  */
 static void release_iothread(HypertraceDevice *dev)
 {
@@ -326,7 +348,7 @@ void ht_worker_unprepare(HypertraceDevice *dev)
     } else {
         release_iothread(dev);
     }
-    /* finalize() frees the doorbell: a vCPU may still be ringing it. */
+    /* finalize() frees the doorbell, because a vCPU may still be ringing it. */
 }
 
 void ht_worker_start(HypertraceDevice *dev)
@@ -336,7 +358,7 @@ void ht_worker_start(HypertraceDevice *dev)
     w->timer = aio_timer_new(w->ctx, QEMU_CLOCK_REALTIME, SCALE_MS,
                              worker_on_timer, dev);
     w->running = true;
-    /* If the VM runs already, no handler will be called for it. */
+    /* If the VM already runs, no state change will call ht_worker_go(). */
     w->paused = !runstate_is_live(runstate_get());
     if (dev->channel->arms) {
         aio_set_event_notifier(w->ctx, &w->doorbell, worker_on_doorbell,
@@ -351,8 +373,9 @@ void ht_worker_start(HypertraceDevice *dev)
 }
 
 /*
- * Run a function as the worker.  This waits at most for a turn of the IOThread,
- * which never waits for the BQL or for a backend.  Context: BQL
+ * Call @fn with the worker's lock.  The wait for this lock is at most one turn
+ * of the IOThread, which never waits for the BQL or for a backend.  Context:
+ * BQL
  */
 static void worker_call(HypertraceDevice *dev,
                         void (*fn)(HypertraceDevice *dev))
@@ -366,8 +389,9 @@ static void worker_call(HypertraceDevice *dev,
 }
 
 /*
- * Consume what the guest has committed or handed over.  Unless the VM runs,
- * this is at most the content of the rings or queues.  Context: worker
+ * Consume all that the guest has committed or handed over.  If the VM is
+ * stopped, this is at most the content of the rings or queues; if it runs, the
+ * number of passes is limited.  Context: worker
  */
 static void worker_settle(HypertraceDevice *dev)
 {
@@ -393,7 +417,9 @@ static void worker_end(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    /* want_close is set for every stream: this drains and closes them. */
+    /*
+     * want_close is set for every stream, so this call drains and closes them.
+     */
     worker_settle(dev);
     w->running = false;
     dev->messages.gone = true;

@@ -28,9 +28,10 @@ OBJECT_DECLARE_TYPE(HypertraceBackend, HypertraceBackendClass,
  * @vm_name: name of the VM (option -name); "vm" if it has none
  * @channel: "hypercall", "shm" or "virtio"
  * @classes: class table with all classes that a run may use
- * @streams: number of streams; HtStreamInfo.index is smaller
- * @clock_bound_ns: returns the present error bound of the time conversion, in
- *                  ns; any thread may call it
+ * @streams: number of streams; each HtStreamInfo.index is below this number
+ * @clock_bound_ns: function that returns the present error bound of the
+ *                  conversion from guest to host time, in ns; any thread may
+ *                  call it
  * @opaque: argument for @clock_bound_ns
  */
 typedef struct HtDeviceInfo {
@@ -72,9 +73,9 @@ struct HypertraceBackend {
  * @deliver: Take a run.  Called on the session's own thread; if the backend
  *           cannot block, the thread that posts the run may call it
  *
- * Only one thread at a time calls a session, except for wants().  The BQL is
- * not held where it is not mentioned.  State that sessions share needs a lock
- * of its own.
+ * Only one thread at a time calls the functions of one session, except wants().
+ * Functions are called without the BQL unless stated above.  Sessions of a
+ * backend may run at the same time, so state that they share needs a lock.
  */
 struct HypertraceBackendClass {
     ObjectClass parent_class;
@@ -93,13 +94,14 @@ struct HypertraceBackendClass {
 };
 
 /**
- * hypertrace_backend_settable: Check that a property can still be set
+ * hypertrace_backend_settable: Test whether a property can still be set
  * @b: a backend
  * @errp: set if the backend is complete
  *
  * Property setters of backends call this.
  *
- * Returns: false once the backend is complete
+ * Returns: false if the backend is complete, that is after its object was
+ * created
  */
 bool hypertrace_backend_settable(HypertraceBackend *b, Error **errp);
 
@@ -118,7 +120,7 @@ bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
                                   const HtClass *c, Error **errp);
 bool hypertrace_backend_wants(HypertraceBackend *b, void *session,
                               const HtClass *c);
-/* Return whether @b has wants(); if not, it wants all classes */
+/* Return false if @b always wants all classes, because it has no wants() */
 bool hypertrace_backend_chooses(HypertraceBackend *b);
 void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
                                 const HtRun *run);
