@@ -31,8 +31,9 @@
 #endif
 
 /*
- * Without a libc the core still returns negative errnos.  The numbers are
- * Linux's, so that a library and its caller may have different environments.
+ * Without a libc, the core returns negative errnos, too.  The numbers are
+ * Linux's, so that the library and its caller may be compiled for different
+ * environments.
  */
 #ifndef EINVAL
 #define EIO             5
@@ -57,8 +58,9 @@
 #define ht_unlikely(x)  __builtin_expect(!!(x), 0)
 
 /*
- * A function whose stores race with loads of the host.  The function's comment
- * says what the host may see, and why that is harmless.
+ * Attribute of a function whose stores race with loads of the host, so that the
+ * thread sanitizer does not report them.  The function's comment says what the
+ * host may see, and why that is harmless.
  */
 #ifdef __SANITIZE_THREAD__
 #define ht_benign_race  __attribute__((__noinline__, no_sanitize_thread))
@@ -68,10 +70,10 @@
 
 /*
  * TLS model of a thread-local variable.  With the dynamic models, glibc may
- * allocate memory at the first use, in the middle of an event.  With the
- * initial-exec model, glibc has room for a few variables of a shared object
- * that is loaded later.  musl has no such room, and allocates when it loads the
- * object.
+ * allocate memory at the first use, in the middle of an event.  The
+ * initial-exec model avoids this with glibc, which reserves room for a few
+ * variables of shared objects that are loaded later.  musl has no such room,
+ * and allocates when it loads the object.
  */
 #ifdef __GLIBC__
 #define HT_TLS_MODEL    __attribute__((tls_model("initial-exec")))
@@ -81,7 +83,10 @@
 
 /* Clock ---------------------------------------------------------------- */
 
-/* enum ht_counter: the counter that ht_clock() reads; a device must use it */
+/*
+ * The enum ht_counter that ht_clock() reads; the device's caps.counter must be
+ * the same
+ */
 #if defined(__x86_64__)
 #define HT_COUNTER      HT_COUNTER_TSC
 #elif defined(__aarch64__)
@@ -100,7 +105,7 @@ static inline uint64_t ht_clock(void)
 #if defined(HT_CLOCK)
     return HT_CLOCK;
 #elif defined(__x86_64__)
-    uint64_t lo, hi;            /* their upper halves are cleared */
+    uint64_t lo, hi;            /* rdtsc clears the upper halves of both */
 
     __asm__ volatile("rdtsc" : "=a" (lo), "=d" (hi));
     return hi << 32 | lo;
@@ -204,7 +209,7 @@ static inline void ht_store_fence(void)
 #if defined(__KERNEL__)
     virt_wmb();
 #elif defined(__x86_64__)
-    ht_compiler_barrier();      /* the processor keeps stores in order */
+    ht_compiler_barrier();      /* x86 makes stores visible in program order */
 #else
     __atomic_thread_fence(__ATOMIC_RELEASE);
 #endif
@@ -365,7 +370,8 @@ static inline size_t ht_strlen(const char *s)
         return 0;
     }
 #if defined(__KERNEL__) || __STDC_HOSTED__
-    return __builtin_strlen(s);         /* known when a literal is emitted */
+    /* the compiler computes the length of a literal */
+    return __builtin_strlen(s);
 #else
     {
         size_t n = 0;

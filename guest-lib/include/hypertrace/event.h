@@ -98,7 +98,7 @@ enum ht_level {
  * HT_EVENT_FULL() - HT_EVENT_NAMED() with a level
  * @ident: part of the names defined
  * @class_name: name of the class
- * @level: enum ht_level
+ * @level: enum ht_level @...: fields, see above
  */
 #define HT_EVENT_FULL(ident, class_name, level, ...) \
     HT_EV_DEFINE(file, ident, class_name, level, ##__VA_ARGS__)
@@ -150,7 +150,10 @@ enum ht_level {
     HT_EV_TRACE(scope, ident, ##__VA_ARGS__)                                \
     struct ht_class
 
-/* Storage class of the defined names: local to a file, or one per program */
+/*
+ * Storage class of the names that HT_EVENT() defines.  With _file, each source
+ * file has its own; with _program, all files of a program share them.
+ */
 #define HT_EV_DATA_file                                                     \
     static
 #define HT_EV_CODE_file                                                     \
@@ -191,13 +194,17 @@ enum ht_level {
 #endif
 #endif
 
-/* Enable byte of each class that is not registered: always off */
+/*
+ * Enable byte of each class that is not registered.  It is always 0, so the
+ * class is off.
+ */
 __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #endif
 
 /*
- * Kinds of fields: the form, which selects the expansions below.  An integer
- * also has its C type, its bits, and its kind and flags in the message.
+ * Kinds of fields.  Each gives the form (INT, BOOL, TEXT...) that selects the
+ * expansions below.  An integer also gives its C type, its bits, and its kind
+ * and flags in the message that registers the class.
  */
 #define HT_EV_u8        INT, uint8_t,   8, HT_FIELD_U8,  0
 #define HT_EV_u16       INT, uint16_t, 16, HT_FIELD_U16, 0
@@ -216,7 +223,8 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_f64       F64
 #endif
 #define HT_EV_bool      BOOL
-#define HT_EV__Bool     BOOL            /* where "bool" is a macro */
+/* (bool, f), where "bool" is a macro for _Bool */
+#define HT_EV__Bool     BOOL
 #define HT_EV_ptr       PTR
 #define HT_EV_enum      ENUM
 #define HT_EV_flags     FLAGS
@@ -232,9 +240,10 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_ELEM_(form, type, bits, kind, flags) kind, flags
 
 /*
- * Expansions of a field, in this order: its entry in the class, its parameters
- * of the emit function, the same as arguments, a variable for its length, its
- * size as a part of the payload's size, and the code that writes its bytes.
+ * Expansions of a field, in this order: DESC: its struct ht_field; PARAM: its
+ * parameters of the emit function; ARG: the same as arguments; then a variable
+ * for its length, its size as a term of the payload's size, and the code that
+ * writes its bytes.
  */
 #define HT_EV_DESC(kind, ...)   HT_EV_CALL(DESC, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_PARAM(kind, ...)  HT_EV_CALL(PARAM, HT_EV_##kind, __VA_ARGS__)
@@ -298,7 +307,10 @@ static const struct ht_label ht_labels_bool[] = {
 #define HT_EV_LABELLED_(n, l, more, form, type, bits, kind, flags)          \
     { #n, kind, 0, (flags) | (more), sizeof(l) / sizeof(*(l)), l },
 
-/* As HT_EV_CALL(), for use in its expansion: a macro cannot expand itself. */
+/*
+ * Copy of HT_EV_CALL() for use inside an expansion of HT_EV_CALL(): a macro
+ * cannot expand itself.
+ */
 #define HT_EV_AS(what, ...)             HT_EV_AS_(what, __VA_ARGS__)
 #define HT_EV_AS_(what, form, ...)      HT_EV_##what##_##form(__VA_ARGS__)
 
@@ -357,7 +369,10 @@ static const struct ht_label ht_labels_bool[] = {
     ht_copy(ht_p_, ht_a_##n, (c) * sizeof(*ht_a_##n));                      \
     ht_p_ += (c) * sizeof(*ht_a_##n);
 
-/* C compilers warn about a shorter text. */
+/*
+ * (chars, f, 16) declares its parameter as [static 16], so that C compilers
+ * warn about a text of fewer bytes.  C++ has no such syntax.
+ */
 #ifdef __cplusplus
 #define HT_EV_AT_LEAST
 #else

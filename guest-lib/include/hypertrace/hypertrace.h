@@ -3,8 +3,8 @@
  * libhypertrace: emit trace events from a guest to its host
  *
  * Freestanding: no libc.  Nothing is allocated, locked or copied between
- * ht_get() and ht_commit().  A port (port.h) provides a device's channel; the
- * same calls then work over hypercall, shm and virtio.
+ * ht_get() and ht_commit().  A port (port.h) connects the library to a device.
+ * The same calls work over all channels: hypercall, shm, virtio and memory.
  */
 #ifndef HYPERTRACE_H
 #define HYPERTRACE_H
@@ -60,8 +60,9 @@ struct ht_field {
  *      ht_trace() reads it.  NULL in a kernel and without an operating system
  * @nr_fields: 0 to HT_FIELDS_MAX
  * @loglevel: 0 (emergency) to 14 (debug), as in syslog and LTTng
- * @state: in a kernel: whether events are wanted, instead of @on
- * @id: set by ht_register(); 0 before, and ht_get() discards such events
+ * @state: in a kernel: holds whether events are wanted; used there instead of
+ *         @on
+ * @id: set by ht_register(); 0 before, so that ht_get() discards the events
  *
  * Usually defined by HT_EVENT() (event.h).  Ids belong to a device: to emit to
  * two devices at the same time, keep a copy of the class for each.
@@ -77,7 +78,9 @@ struct ht_class {
     uint32_t id;
 };
 
-/* Result of ht_slow.early(): read the clock and call ht_slow.get() */
+/*
+ * Result of ht_slow.early() that means: read the clock and call ht_slow.get()
+ */
 #define HT_READ_CLOCK   ((uint8_t *)1)
 
 /**
@@ -85,8 +88,8 @@ struct ht_class {
  * @early: called before the clock is read.  Returns the end of the event if it
  *         inherits the time of the previous event; NULL if the ring is full,
  *         after counting the event as discarded; else HT_READ_CLOCK
- * @get: reserve an event that starts a packet, needs a longer header or a new
- *       time stamp
+ * @get: reserve an event that starts a packet, or needs a longer header or a
+ *       new time base
  * @notify: called if head has reached the wake word
  *
  * A stream points to the functions of the library that opened it, so that a
@@ -109,41 +112,49 @@ struct ht_slow {
  * members up to @lost; @reserved leaves room for further members.
  */
 struct ht_stream {
-    /* Emit path: one cache line, and members that it rarely writes */
-    uint8_t *cur;               /* address of the next event */
-    uint8_t *end;               /* limit of the fast path; NULL: always slow */
-    uint64_t base;              /* position of cur, minus cur */
+    /* A cache line of members that each event uses, then rarely used ones */
+    uint8_t *cur;               /* address at which the next event starts */
+    /* below this the fast path may reserve; NULL: slow path only */
+    uint8_t *end;
+    uint64_t base;              /* add this to an address to get its position */
     struct ht_ring_control *ring;
-    const uint64_t *wake;       /* kick if head >= *wake: host line */
+    const uint64_t *wake;       /* host line: kick once head >= *wake */
     uint64_t clock;             /* time of the last event from ht_slow.get() */
-    uint64_t max_gap;           /* ticks after @clock that need a long header */
+    /* from this many ticks after @clock: extended header */
+    uint64_t max_gap;
     uint32_t busy;
-    uint32_t inherit;           /* number of next events whose time is @clock */
-    uint64_t events;            /* committed since the stream was opened */
-    uint8_t *next;              /* ht_get(): end of the event being written */
-    const struct ht_slow *slow; /* NULL: nothing can be emitted */
-    uint64_t lost_nested;       /* discarded events of interrupting contexts */
+    uint32_t inherit;           /* this many next events get the time @clock */
+    uint64_t events;            /* number of events committed since the open */
+    /* between ht_get() and ht_commit(): end of that event */
+    uint8_t *next;
+    const struct ht_slow *slow; /* functions; NULL: nothing can be emitted */
+    /* discarded events of contexts that interrupted the producer */
+    uint64_t lost_nested;
     uint64_t lost;
 
-    /* switching packets */
+    /* Members for opening and closing packets */
     uint8_t *packets;
-    uint8_t *packet_end;        /* end of the open packet, or NULL */
+    uint8_t *packet_end;        /* end of the open packet; NULL: none is open */
     uint64_t packet;            /* number of the open (or next) packet */
-    uint64_t tail;              /* cached: first packet not released */
-    uint64_t submitted;         /* virtio: position handed over so far */
-    uint64_t rung;              /* wake word that the last kick was for */
+    uint64_t tail;              /* cached host.tail: oldest packet in use */
+    /* virtio: position up to which bytes were submitted */
+    uint64_t submitted;
+    uint64_t rung;              /* value of the wake word at the last kick */
     uint64_t instance;
-    uint64_t batch_events;      /* hypercall: events at the last doorbell */
+    uint64_t batch_events;      /* hypercall: @events at the last doorbell */
     uint64_t doorbells;         /* number of doorbells, or of virtio kicks */
-    uint64_t told;              /* discarded events that the host knows of */
+    /* discarded events that were reported to the host */
+    uint64_t told;
     const struct ht_channel_ops *ops;
     struct ht_device *dev;
-    struct ht_stream *next_open;        /* list of the device's streams */
+    /* next in the device's list of streams */
+    struct ht_stream *next_open;
     uint32_t packet_shift;
     uint32_t packets_mask;
     uint32_t index;
     uint32_t overwrite;
-    uint32_t content;           /* virtio: bytes of a partly submitted packet */
+    /* virtio: @content for a packet that is partly submitted */
+    uint32_t content;
     uint32_t stamps;            /* read the clock for one event in this many */
     uint64_t reserved[8];
 };
@@ -184,9 +195,10 @@ int ht_register(struct ht_device *dev, struct ht_class *cls);
  * @dev: the device
  * @cls: a class registered on @dev
  *
- * If the device has memory for it, this loads the present value; otherwise the
- * value is the last one that the port was told.  ht_get() does not make this
- * test: an event emitted without it is recorded if a backend wants it.
+ * If the port has mapped the enable page, this loads the present value.
+ * Otherwise it loads the last value that the device sent to the port.  ht_get()
+ * does not make this test: an event emitted without it is recorded if a backend
+ * wants it.
  *
  * Return: true if events are wanted, or if the port cannot tell.
  */
@@ -319,8 +331,8 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
                  struct ht_stats *stats);
 
 /**
- * ht_discard() - count an event for a stream that is not open
- * @s: the stream, busy
+ * ht_discard() - discard an event because its stream is not open, and count it
+ * @s: the stream, marked as busy
  *
  * Return: NULL.
  */
@@ -338,8 +350,8 @@ static inline uint8_t *ht_discard(struct ht_stream *s)
  * @id: from ht_register()
  * @size: size of the payload in bytes
  *
- * Publish the event by ht_finish().  As for ht_get(), but the end of the event
- * stays in a register if @size is a constant.
+ * As ht_get(), but the caller passes the end of the event to ht_finish().  If
+ * @size is a constant, this end stays in a register.
  *
  * Return: the end of the @size payload bytes, or NULL.
  */
@@ -354,7 +366,8 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
         return NULL;
     }
     s->busy = 1;
-    ht_compiler_barrier();      /* an interrupting context sees busy first */
+    /* Set busy before the accesses below, for contexts that interrupt this. */
+    ht_compiler_barrier();
     cur = s->cur;
     if (ht_unlikely((uintptr_t)cur + HT_EVENT_HEADER + size >=
                     (uintptr_t)s->end)) {
@@ -401,7 +414,11 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
      * tests/model/wake.pml.
      */
     if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
-        s->slow->notify(s);     /* still busy: a doorbell is not re-entered */
+        /*
+         * @s is still busy, so an interrupting event cannot enter the doorbell
+         * again
+         */
+        s->slow->notify(s);
     }
     ht_compiler_barrier();
     s->busy = 0;

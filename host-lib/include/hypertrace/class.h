@@ -42,17 +42,17 @@ typedef struct HtField {
 /**
  * HtClass: an event class; immutable once published, never freed
  * @id: number of the class, 1 to HT_CLASSES_MAX; it never changes
- * @name: name, unique in the table: the guest's name.  ".vN" follows it if an
- *        earlier class has the same name and other fields, or if one of both is
- *        of the kernel and the other of a program
+ * @name: name, unique in the table: the guest's name.  If an earlier class has
+ *        the same name but other fields, or comes from the kernel and this one
+ *        from a program or the other way round, ".vN" is appended
  * @origin: HT_ORIGIN_KERNEL for a class of the guest's kernel; else the id of
  *          the user who registered the class first.  All programs that register
  *          an equal class share it
  * @loglevel: severity, 0 (emergency) to 14 (debug)
  * @nr_fields: number of @fields
  * @fields: the fields, in the order of the payload
- * @fixed: number of bytes after the last variable part of the payload; without
- *         a variable part, of the whole payload
+ * @fixed: number of bytes after the last variable part of the payload; if there
+ *         is no variable part, size of the whole payload
  * @nr_vars: number of variable parts: texts and sequences
  * @vars: the variable parts: @before is the number of bytes from the end of the
  *        previous part to the u16 count of this part; @elem is the size of an
@@ -107,7 +107,10 @@ static inline ssize_t ht_class_payload(const HtClass *c, const uint8_t *p,
             return -1;
         }
         pos += 2 + (size_t)(p[pos] | p[pos + 1] << 8) * c->vars[i].elem;
-        /* @pos cannot overflow: 32 fields of 65,535 elements of 8 bytes */
+        /*
+         * No overflow of @pos: an event has at most 32 fields of 65,535
+         * elements of 8 bytes.
+         */
     }
     pos += c->fixed;
     return pos <= avail ? (ssize_t)pos : -1;
@@ -115,7 +118,7 @@ static inline ssize_t ht_class_payload(const HtClass *c, const uint8_t *p,
 
 /**
  * HtClassTable: the event classes of one trace
- * @by_id: the classes by their id; NULL if no class has the id
+ * @by_id: array of the classes, indexed by id; NULL where no class has the id
  *
  * Classes are added and never removed.  A thread that adds a class holds @lock.
  * Readers need no lock: a class is published by a store-release.
@@ -125,9 +128,11 @@ struct HtClassTable {
     HtClass *by_id[HT_CLASSES_MAX + 1];
     /*< private >*/
     uint32_t count;
-    GMutex lock;                /* held to add classes; protects all below */
+    /* held while a class is added; protects the members below */
+    GMutex lock;
     GHashTable *by_name;
-    size_t size;                /* bytes that ht_class_table_save() returns */
+    /* size of the result of ht_class_table_save() */
+    size_t size;
     size_t limit;               /* maximum of @size */
 };
 
@@ -142,8 +147,8 @@ void ht_class_free(HtClass *c);
  * @c: the class
  * @name: the name, of letters, digits and '_'
  *
- * Returns: false if backends add a field of this name to each event, or if
- * readers of traces cannot tell the name from that of a field of @c
+ * Returns: false if backends add a field of this name to each event themselves,
+ * or if readers of traces confuse the name with that of a field of @c
  */
 bool ht_class_field_free(const HtClass *c, const char *name);
 

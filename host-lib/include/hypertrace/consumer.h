@@ -2,10 +2,10 @@
 /*
  * hypertrace: consume the events of one stream, of any channel
  *
- * Bytes are read from a ring (ht_consumer_ring) or handed over
- * (ht_consumer_feed); both are copied, walked and delivered by the same code.
- * QEMU's device, the server (server.h), the tests and the fuzz targets use this
- * code.
+ * The bytes of the events come from a ring (ht_consumer_ring) or from the
+ * caller (ht_consumer_feed).  Both functions copy the bytes, check the events
+ * and deliver them.  QEMU's device, the server (server.h), the tests and the
+ * fuzz targets use this code.
  *
  * Context: the caller serializes all calls for a stream.
  */
@@ -26,8 +26,9 @@ typedef void HtDeliver(void *opaque, const HtRun *run);
 /**
  * HtReserve: callback that returns memory for @size bytes, at most a packet
  *
- * The consumer owns the memory until the next call, or until ht_consumer_ring()
- * returns.  The runs delivered meanwhile refer to it.
+ * The consumer uses the memory until its next call of this callback, or until
+ * ht_consumer_ring() returns.  The runs that it delivers meanwhile refer to the
+ * memory.
  */
 typedef uint8_t *HtReserve(void *opaque, size_t size);
 
@@ -36,12 +37,12 @@ typedef uint8_t *HtReserve(void *opaque, size_t size);
  * @classes: table of the event classes
  * @packet_size: size of a packet in bytes, a power of two
  * @packets: number of packets in a ring, a power of two
- * @overwrite: the producer overwrites packets that were not read
+ * @overwrite: the producer may overwrite packets that were not consumed
  * @piece: number of bytes of a ring to take at a time; 0 for a packet.  A piece
- *         is smaller if an event would be split, and larger if a single event
- *         is larger.
+ *         ends between two events: it may be shorter, and it is longer if a
+ *         single event is longer than @piece
  * @piece_events: maximum number of events in a piece; 0 for no limit
- * @deliver: takes the runs
+ * @deliver: called for each run
  * @reserve: returns memory for a ring's bytes; NULL: the consumer has its own
  * @opaque: passed to the callbacks
  */
@@ -59,34 +60,39 @@ typedef struct HtConsumerConfig {
 
 typedef struct HtConsumer {
     HtConsumerConfig cfg;
-    HtStreamInfo info;          /* the stream in the trace */
-    uint64_t instance;          /* instance number of the producer */
-    HtTimeMap time;             /* updated by the owner before a call */
+    HtStreamInfo info;          /* description of the stream for backends */
+    uint64_t instance;          /* instance that the producer knows */
+    HtTimeMap time;             /* clock; the owner updates it before a call */
     HtWalk walk;
-    uint8_t *buf;               /* packet_size bytes; NULL with cfg.reserve */
-    uint64_t cursor;            /* position of the next byte to deliver */
-    uint64_t fed;               /* position of the next byte to feed (virtio) */
-    uint64_t events;            /* events accepted since the opening */
+    /* a packet's copy; NULL if cfg.reserve is set */
+    uint8_t *buf;
+    uint64_t cursor;            /* position of the next byte to consume */
+    /* virtio: position of the next byte to be fed */
+    uint64_t fed;
+    /* events consumed since the instance was opened */
+    uint64_t events;
     uint64_t expected;          /* @events plus events overwritten */
-    uint64_t recorded;          /* events that an earlier host has recorded */
-    uint64_t skipped;           /* packets overwritten, not in @expected yet */
-    uint64_t lost;              /* the producer's count; never decreases */
-    uint64_t others;            /* events lost by producers without a stream */
-    uint64_t dropped;           /* events dropped by the host */
-    uint64_t told;              /* @lost + @others + @dropped, last run */
-    uint64_t base;              /* part of @told that other hosts reported */
+    uint64_t recorded;          /* events that an earlier host has delivered */
+    uint64_t skipped;           /* overwritten packets, not yet in @expected */
+    /* producer's count of discards; never decreases */
+    uint64_t lost;
+    /* discarded events of producers without a stream */
+    uint64_t others;
+    uint64_t dropped;           /* events that the host discarded */
+    uint64_t told;              /* discards reported so far, in the last run */
+    uint64_t base;              /* part of @told that earlier hosts reported */
     uint64_t bytes;
     uint64_t packets;           /* runs delivered */
-    uint64_t wakeups;           /* polls, counted by the owner */
+    uint64_t wakeups;           /* number of polls; the owner counts them */
     uint64_t errors;
     bool open;
-    bool stopped;               /* malformed input: nothing more is read */
-    bool inherited;             /* no packet was read since the opening */
-    char why[80];               /* reason of the stop, for the log */
+    bool stopped;               /* input was malformed: read no more of it */
+    bool inherited;             /* inherited, and no packet was read since */
+    char why[80];               /* reason for @stopped, for the log */
 } HtConsumer;
 
 /**
- * HtRecorded: end of a stream's instance in the recording of an earlier host
+ * HtRecorded: how far an earlier host has recorded an instance of a stream
  * @events: number of events, as HtRun.total; HT_RUN_UNKNOWN if that host's
  *          recording was not found
  * @lost: as HtRun.lost
@@ -149,10 +155,10 @@ void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info,
  * an HT_RUN_OPEN run
  * @c: closed consumer
  * @info: description of the stream; copied
- * @tail: number of the ring's first packet that is not released, at most
- *        UINT64_MAX / 2 / packet_size
- * @r: the end of that host's recording: events and discards before it are not
- *     delivered again
+ * @tail: number of the oldest packet in the ring that the earlier host has not
+ *        released, at most UINT64_MAX / 2 / packet_size
+ * @r: how far that host has recorded the instance: events and discards up to
+ *     there are not delivered again
  * @now_ns: host time of the instance's opening, or later
  *
  * If that host has released packets that it did not record, their events count
@@ -203,8 +209,8 @@ void ht_consumer_resume(HtConsumer *c);
  * @c: open consumer
  * @ring: the stream's control page; the guest may write it at any time
  * @packets: the ring's packets; the guest may write them at any time
- * @max_bytes: start no further piece after this many bytes; 1: take one piece,
- *             SIZE_MAX: take everything
+ * @max_bytes: start no further piece once this many bytes were consumed; 1:
+ *             consume one piece; SIZE_MAX: consume everything
  *
  * Returns: bytes consumed; 0 if there was nothing (or the stream is stopped)
  */
@@ -216,12 +222,13 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
  * @c: open consumer
  * @lost: the producer's count; ignored if lower than before
  *
- * Delivers a run without events if the number has grown since the last run.
+ * If the number of discarded events has grown since the last run, delivers a
+ * run without events.
  */
 void ht_consumer_tell(HtConsumer *c, uint64_t lost);
 
 /**
- * ht_consumer_discarded: count lost events that had no stream
+ * ht_consumer_discarded: count discarded events that had no stream
  * @c: open consumer, of any stream
  * @count: number of events; reported by the stream's next run, or by the next
  *         ht_consumer_tell()
@@ -235,7 +242,8 @@ void ht_consumer_discarded(HtConsumer *c, uint64_t count);
  * @data: sub->to - sub->from bytes, private memory; modified
  * @size: size of @data in bytes
  *
- * Bytes that ht_consumer_fetched() consumed before are skipped.
+ * If ht_consumer_fetched() has consumed some of the bytes before, they are
+ * skipped.
  */
 void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
                       uint8_t *data, size_t size);
@@ -276,7 +284,8 @@ bool ht_consumer_pending(const HtConsumer *c,
                          const struct ht_ring_control *ring);
 
 /**
- * ht_consumer_has_closed_packet: test whether a packet ends in what is pending
+ * ht_consumer_has_closed_packet: test whether the bytes that are pending
+ * include the end of a packet
  * @c: the consumer
  * @ring: the stream's control page
  */
@@ -289,8 +298,9 @@ bool ht_consumer_has_closed_packet(const HtConsumer *c,
  * @ring: the stream's control page
  *
  * Returns: true if the end of a packet is pending, or the start of a packet of
- * which nothing was read yet.  By now the producer may have closed that packet;
- * it would kick at once if the wake word was armed.
+ * which nothing was consumed yet.  In the latter case the producer may have
+ * closed the packet meanwhile, and if the wake word was armed, it would kick at
+ * once.
  */
 bool ht_consumer_behind(const HtConsumer *c,
                         const struct ht_ring_control *ring);

@@ -2,8 +2,8 @@
 /*
  * hypertrace: execute the control messages of one guest
  *
- * The transport brings a private copy of an exchange.  This code checks each
- * message, executes it, and writes the reply over it.
+ * The caller passes a private copy of the messages.  This code checks each
+ * message, executes it, and overwrites it with the reply.
  *
  * Context: the caller serializes all calls for one HtControl.
  */
@@ -13,7 +13,10 @@
 #include "hypertrace/enable.h"
 #include "hypertrace/streams.h"
 
-/* Time after which an exchange answers further registrations with BUSY */
+/*
+ * Time in ns after the start of an exchange from which on further registrations
+ * in it are answered with BUSY
+ */
 #define HT_CONTROL_TURN_NS  INT64_C(50000)
 
 /**
@@ -23,18 +26,19 @@
 void ht_caps_swap(struct ht_caps *to, const struct ht_caps *from);
 
 /**
- * HtControlOps: the part of the messages that the owner executes
- * @added: a class was registered for the first time
- * @open: HT_MSG_STREAM_OPEN, if the owner has more to check than
- *        ht_streams_open(), which it calls; @info has the name and the vCPU,
- *        both valid.  May be NULL
- * @sync: HT_MSG_TIME_SYNC
- * @takeover: HT_MSG_TAKEOVER, if the owner has more to do than
- *            ht_streams_want_close_all(); may be NULL
+ * HtControlOps: callbacks for the part of the work that the owner does
+ * @added: called after a class was registered for the first time
+ * @open: execute HT_MSG_STREAM_OPEN: check what the owner needs to check, then
+ *        call ht_streams_open(); @info has the name and the vCPU, both valid.
+ *        NULL: only ht_streams_open() is called
+ * @sync: execute HT_MSG_TIME_SYNC
+ * @takeover: execute HT_MSG_TAKEOVER; NULL: only ht_streams_want_close_all() is
+ *            called
  * @error: log a fault of the guest
- * @done: a message was executed, for tracing; may be NULL
+ * @done: called after each message, for trace points; may be NULL
  *
- * The messages have the size of their type.  Replies are written into them.
+ * Each message passed to a callback has the size that its type requires.  The
+ * callback writes the reply into the message.
  */
 typedef struct HtControlOps {
     void (*added)(void *opaque, HtClass *c);
@@ -51,8 +55,8 @@ typedef struct HtControlOps {
 /**
  * HtControl: executor of one guest's messages
  * @classes: the table of classes
- * @enable: which of them are on, and the settings
- * @streams: the streams; this is their control context
+ * @enable: which classes are on, and the settings for the guest
+ * @streams: the streams; the executor is their control context, see streams.h
  * @gone: the device is being removed: every message fails with HT_STATUS_IO
  * @errors: number of faults of the guest, except those of its streams' data;
  *          atomic, and the owner may add its own

@@ -15,12 +15,12 @@
  * @clock: description of the clock, for viewers; NULL: the guest's counter,
  *         converted to the host's clock
  * @host_boot: id of the host's boot whose clock is used, or NULL
- * @uuid: unique id of this trace directory
+ * @uuid: unique id of the trace
  * @clock_uuid: id of the guest's clock, the same for all devices of a VM
  * @clock_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC
  * @precision_ns: error bound of the times in ns; 0 if it is not known
- * @lttng: the events are Linux's and get the names of LTTng's kernel tracer,
- *         for viewers that identify events by the tracer's name
+ * @lttng: give the events, which are Linux's, the names and the tracer name of
+ *         LTTng's kernel tracer, by which some viewers recognize them
  */
 typedef struct HtCtfInfo {
     const char *vm_name;
@@ -134,10 +134,11 @@ int ht_ctf_writer_run(HtCtfWriter *w, const HtRun *run);
 uint64_t ht_ctf_writer_dropped(const HtCtfWriter *w);
 
 /**
- * ht_ctf_recorded: find out what a writer that has ended has recorded
- * @dir: path of its trace
+ * ht_ctf_recorded: find out how much of an instance an earlier writer has
+ * recorded
+ * @dir: path of that writer's trace
  * @stream: index of a stream
- * @instance: its instance
+ * @instance: instance of the stream
  * @r: filled in; @r->events is 0 if the trace has nothing of the instance
  *
  * Returns: false if the trace cannot be opened

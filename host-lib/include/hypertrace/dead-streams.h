@@ -2,8 +2,9 @@
 /*
  * hypertrace: recover the events in stream memory after its host has ended
  *
- * Stream memory describes itself, see memory-layout.h and memory-directory.h.
- * It is not trusted: the guest could write all of it.  The host may have been
+ * The memory contains a description of its layout, classes and streams: see
+ * memory-layout.h and memory-directory.h.  The description is not trusted,
+ * because the guest could write to all of the memory.  The host may have been
  * killed at any time.
  */
 #ifndef HYPERTRACE_DEAD_STREAMS_H
@@ -15,8 +16,8 @@
  * HtDead: description of stream memory, from the memory itself
  * @caps: in the host's byte order; the layout is checked
  * @wall_offset: the host's CLOCK_REALTIME - CLOCK_MONOTONIC in ns; not checked
- * @clock: the clock when a stream was opened last; without segments if the host
- *         knew none
+ * @clock: relation of the clocks when a stream was last opened; without
+ *         segments if the host did not know it
  * @streams: @caps.streams elements; instance 0: the stream was not open
  * @invalid: number of open streams whose description is not valid
  * @classes: the classes that were written completely
@@ -66,13 +67,13 @@ typedef struct HtDeadResult {
  * @d: the description of @ram
  * @stream: index of the stream, less than @d->caps.streams
  * @ram: private copy of the memory that ht_dead_new() has parsed; modified
- * @open_ns: time of the stream's opening run, in ns
- * @deliver: takes the runs, with an opening and a closing one
+ * @open_ns: time to use for the opening run, in ns
+ * @deliver: called for an opening run, the runs with events, and a closing run
  * @opaque: passed to @deliver
  * @r: filled in
  *
- * Times are converted by @d->clock.  If no clock is known, they are times of
- * the guest's counter, from @open_ns on.
+ * Guest times are converted by @d->clock.  If it has no segments, the time of
+ * an event is @open_ns plus the ticks of the guest's counter.
  *
  * Returns: false if the stream was not open
  */

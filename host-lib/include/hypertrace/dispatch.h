@@ -28,8 +28,8 @@
 #define HT_DISPATCH_EXPECT_MAX  64
 
 /*
- * Minimum interval in ns between two attempts to register refused classes, and
- * number of refusals that end an attempt
+ * Attempts to register the refused classes again: minimum interval in ns
+ * between two attempts, and number of refusals after which an attempt ends
  */
 #define HT_DISPATCH_RETRY_NS        INT64_C(1000000000)
 #define HT_DISPATCH_RETRY_FAILURES  16
@@ -103,9 +103,9 @@ typedef struct HtSinkConfig {
  * @report: or NULL; shows the user that a sink refuses a class: one call for
  *          each sink in HT_DISPATCH_REPORT_NS at most.  Called on the sink's
  *          thread, also after ht_dispatch_free()
- * @later: or NULL; schedules @fn(@arg) in the context that ht_dispatch_free()
- *         is called from.  It is used to free a sink whose thread ended after
- *         ht_dispatch_free(); without @later such a sink is leaked
+ * @later: or NULL; schedules a call of @fn(@arg) in the thread that calls
+ *         ht_dispatch_free().  It is used to free a sink whose thread ended
+ *         after ht_dispatch_free(); without @later such a sink is leaked
  * @opaque: argument of @room and @progress
  */
 typedef struct HtDispatchConfig {
@@ -208,13 +208,15 @@ void ht_dispatch_posted(HtDispatch *d, uint32_t *posted);
  * @posted: positions from ht_dispatch_posted(), less than 2^31 items ago
  *
  * Returns: the name of the sink, valid as long as @d; NULL if all sinks have
+ * delivered these items
  *
  * Context: any thread
  */
 const char *ht_dispatch_behind(HtDispatch *d, const uint32_t *posted);
 
 /*
- * ht_dispatch_watch: set if HtDispatchConfig.progress is called (any thread)
+ * ht_dispatch_watch: switch calls of HtDispatchConfig.progress on or off.
+ * Context: any thread
  */
 void ht_dispatch_watch(HtDispatch *d, bool on);
 
@@ -240,7 +242,7 @@ bool ht_dispatch_room(HtDispatch *d);
  */
 uint8_t *ht_dispatch_reserve(HtDispatch *d, HtBuffer **fill, size_t size);
 /*
- * ht_dispatch_release: drop the reference to a stream's buffer, or NULL
+ * ht_dispatch_release: drop the reference to a stream's buffer, if it has one
  */
 void ht_dispatch_release(HtDispatch *d, HtBuffer **fill);
 
@@ -271,7 +273,8 @@ void ht_dispatch_wake(HtDispatch *d);
  * @d: the dispatcher
  * @c: the class
  *
- * Returns: true also if a sink has not passed the class to HtSinkOps.learn yet
+ * Returns: true if a backend wants events of the class, or if a sink has not
+ * passed the class to HtSinkOps.learn yet
  *
  * Context: as for ht_dispatch_free()
  */

@@ -3,9 +3,10 @@
  * hypertrace: classes that are on, and settings for emitters in the guest
  *
  * A class is on if the list of patterns selects its name, and a sink wants the
- * class.  The caller writes the guest's enable bytes, which are a hint and are
- * not ordered.  If a guest sees a change late, it emits events that no sink
- * wants, which the sinks drop, or misses events that were wanted for a moment.
+ * class.  The caller writes the guest's enable bytes.  The guest reads them
+ * without memory ordering.  If it sees a change late, it emits events that no
+ * sink wants, and the sinks drop them, or it misses some events that a sink
+ * wants.
  *
  * Context: the caller serializes all calls for one HtEnable.
  */
@@ -19,9 +20,9 @@
  * HtEnableConfig: callbacks of the owner
  * @classes: the table of classes
  * @wants: return whether a sink wants a class
- * @write: a class was switched on or off: write its enable byte
- * @changed: the guest's copy of the bytes or settings is old, and @seq is the
- *           new ht_caps.enable_seq
+ * @write: write the enable byte of a class that was switched on or off
+ * @changed: notify the guest that enable bytes or settings have changed; @seq
+ *           is the new ht_caps.enable_seq
  * @opaque: first argument of the callbacks
  */
 typedef struct HtEnableConfig {
@@ -39,9 +40,9 @@ typedef struct HtEnableConfig {
  * @settings: text for emitters in the guest; NULL: none
  * @patterns: @events, parsed
  * @seq: ht_caps.enable_seq; the owner may set it when it loads a guest
- * @count: ids up to this are decided
- * @match: for each of them: the patterns select it
- * @on: for each of them: the value that the guest sees
+ * @count: number of classes about which was decided; ids 1 to @count
+ * @match: by id: the patterns select the class
+ * @on: by id: the class is on
  */
 typedef struct HtEnable {
     HtEnableConfig cfg;
@@ -55,7 +56,7 @@ typedef struct HtEnable {
 } HtEnable;
 
 /**
- * ht_enable_init: begin with a table of classes, none of which is decided
+ * ht_enable_init: initialize the state; no class of the table is decided yet
  * @e: zeroed memory, in which patterns and settings may be set already
  * @cfg: copied
  */
@@ -65,24 +66,26 @@ void ht_enable_destroy(HtEnable *e);
 /**
  * ht_enable_register: decide about a class that the guest registers
  * @e: the state
- * @c: the class, maybe a known one
+ * @c: the class; it may have been registered before
  *
- * Other drivers are told if the class was known and its byte changes; the
- * registering driver has the reply.
+ * If the class was registered before and its byte changes, @cfg.changed
+ * notifies the guest.  The driver that registers a new class gets the value in
+ * the reply.
  *
  * Returns: the byte that the guest sees
  */
 uint8_t ht_enable_register(HtEnable *e, const HtClass *c);
 
 /**
- * ht_enable_decide: decide about all classes again, and tell about changes
+ * ht_enable_decide: decide about all classes again, and notify the guest if a
+ * byte changes
  * @e: the state
  *
  * Returns: true if a byte changed
  */
 bool ht_enable_decide(HtEnable *e);
 
-/* ht_enable_tell: let the guest read its copies again */
+/* ht_enable_tell: notify the guest that it must read its copies again */
 void ht_enable_tell(HtEnable *e);
 
 /**

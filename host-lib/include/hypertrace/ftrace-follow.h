@@ -17,10 +17,13 @@
 #include "hypertrace/ftrace-page.h"
 #include "hypertrace/ftrace-ring.h"
 
-/* Maximum number of bytes copied in one poll; the next poll continues */
+/*
+ * Maximum number of bytes copied in one poll.  If more is pending, the next
+ * poll continues.
+ */
 #define HT_FT_LOOK_MAX (64u << 20)
 
-/* A step of the clock back by more than this means that the guest rebooted */
+/* If the clock steps back by more than this many ns, the guest has rebooted. */
 #define HT_FT_EPOCH_NS (UINT64_C(500) * 1000 * 1000)
 
 /* HtFtPiece.flags */
@@ -30,9 +33,12 @@
  * boot overwrites them.
  */
 #define HT_FT_PIECE_LOST    1u
-/* Begins with a sub-buffer's first record */
+/* The piece begins with the first record of a sub-buffer. */
 #define HT_FT_PIECE_BEGIN   2u
-/* First piece; earlier events were overwritten before the first poll */
+/*
+ * This is the processor's first piece, and earlier events were overwritten
+ * before the first poll.
+ */
 #define HT_FT_PIECE_LATE    4u
 
 /**
@@ -42,7 +48,8 @@
  * @from: offset of @data in the page's records
  * @size: size of @data in bytes, a multiple of 4; at most the sub-buffer's size
  *        less HT_FT_PAGE_HEADER
- * @data: whole, valid records: an iterator over them ends with HT_FT_END
+ * @data: the records; whole and checked, so that an iterator ends with
+ *        HT_FT_END
  * @stamp: the page's time stamp
  * @base_ns: the clock at the start of @data, for ht_ft_iter_init()
  * @begin_ns: time of the first event; @base_ns if there is no event

@@ -14,15 +14,22 @@
 /* Size of the time stamp and the commit count, which precede the records */
 #define HT_FT_PAGE_HEADER 16u
 
-/* The commit count's bits, and the flags in its other bits */
+/*
+ * Bits of the commit count that hold the size of the records; the constants
+ * below are flags in its other bits
+ */
 #define HT_FT_COMMIT_MASK 0xfffffu
 #define HT_FT_MISSED_EVENTS (1u << 31)  /* events were lost before this page */
-#define HT_FT_MISSED_STORED (1u << 30)  /* their number follows the records */
+/* the number of lost events follows the records */
+#define HT_FT_MISSED_STORED (1u << 30)
 
 /* Size of the common fields of an event: type, flags, preempt count, pid */
 #define HT_FT_EVENT_HEADER 8u
 
-/* Event flags: raised in a hard interrupt, soft interrupt or NMI */
+/*
+ * Bits of an event's common_flags: set if it was raised in a hard interrupt, a
+ * soft interrupt or an NMI
+ */
 #define HT_FT_IN_INTERRUPT 0x58u
 
 /**
@@ -68,8 +75,8 @@ typedef struct HtFtRecord {
  * @it: the iterator
  * @data: the page's records; must stay unchanged while @it is used
  * @size: size of the records in bytes
- * @pos: offset to start at: 0, or the position where an earlier iterator over
- *       fewer bytes ended
+ * @pos: offset of the first record to return: 0, or the end of the records that
+ *       an earlier iterator has returned
  * @ns: the time at @pos: the page's time stamp, or the earlier iterator's @ns
  */
 static inline void ht_ft_iter_init(HtFtIter *it, const uint8_t *data,

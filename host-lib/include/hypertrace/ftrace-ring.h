@@ -17,9 +17,10 @@
 
 /* Limits of a ring; a header that exceeds them is rejected */
 #define HT_FT_CPUS_MAX 1024u
-#define HT_FT_PAGES_MAX (1u << 22)      /* sub-buffers of all processors */
+/* limit of the sub-buffers of all processors together */
+#define HT_FT_PAGES_MAX (1u << 22)
 
-/* A piece of memory whose guest-physical address is not known */
+/* HtFtMem.piece: the guest-physical address is not known */
 #define HT_FT_PHYS_UNKNOWN UINT64_MAX
 
 /**
@@ -184,9 +185,12 @@ uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
  */
 bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring);
 
-/* Alignment of rings that reserve_mem=SIZE:2M:NAME places */
+/*
+ * Alignment in bytes of rings that the kernel places by
+ * reserve_mem=SIZE:2M:NAME
+ */
 #define HT_FT_SEARCH_FAST (UINT64_C(2) << 20)
-/* Alignment of any ring */
+/* Alignment in bytes that every ring has */
 #define HT_FT_SEARCH_FULL UINT64_C(4096)
 
 /**

@@ -17,9 +17,15 @@
 #include "hypertrace/queue.h"
 #include "hypertrace/run.h"
 
-/* Maximum number of streams open at a time, of all rings of an HtFtRuns */
+/*
+ * Maximum number of streams that are open at the same time, of all rings of an
+ * HtFtRuns
+ */
 #define HT_FT_STREAMS   HT_FT_CPUS_MAX
-/* Maximum size of a run in bytes: one event of 64 KiB, after other events */
+/*
+ * Maximum size of a run in bytes: an event of up to 64 KiB may follow other
+ * events in it
+ */
 #define HT_FT_RUN_MAX   (128 * 1024)
 
 /**
@@ -53,13 +59,18 @@ typedef struct HtFtRuns {
     uint64_t *instances;
     /*< private >*/
     bool used[HT_FT_STREAMS];
-    int64_t open_us;            /* used up to this time in us: see OPEN_US */
-    uint16_t class_of[1 << 16]; /* class id by event type; 0: not seen yet */
+    /* see OPEN_US: the budget of openings is used up to this time, in us */
+    int64_t open_us;
+    /*
+     * id of the class, by the kernel's event type; 0: no event of the type yet
+     */
+    uint16_t class_of[1 << 16];
     uint16_t raw_class;
 } HtFtRuns;
 
 /**
- * ht_ft_runs_init: add the class of events without a format
+ * ht_ft_runs_init: initialize a converter, with the class of events without a
+ * format
  * @r: the converter, with its public members set and all others 0
  *
  * Returns: false if the class table is full
@@ -72,7 +83,8 @@ typedef struct HtFtStream HtFtStream;
  * HtFtFeed: the state of one ring
  * @runs: the converter
  * @number: number of the ring, used in names of streams
- * @time: the clocks of the newest segment of the ring, and of the previous one
+ * @time: relations of the guest's clock to the host's: of the newest segment,
+ *        and of the previous one
  */
 typedef struct HtFtFeed {
     HtFtRuns *runs;
@@ -81,7 +93,7 @@ typedef struct HtFtFeed {
     /*< private >*/
     uint32_t epoch;
     uint32_t segment;
-    uint32_t cpus;              /* elements of @streams in use */
+    uint32_t cpus;              /* number of elements of @streams */
     HtFtStream *streams[HT_FT_CPUS_MAX];
 } HtFtFeed;
 
@@ -89,7 +101,7 @@ typedef struct HtFtFeed {
  * ht_ft_feed_init: initialize the state of a ring
  * @f: the state
  * @r: the converter; it serves any number of rings
- * @number: see HtFtFeed
+ * @number: number of the ring, used in names of streams
  */
 void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number);
 
@@ -100,7 +112,8 @@ void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number);
 void ht_ft_feed_begin(HtFtFeed *f);
 
 /**
- * ht_ft_feed_ahead: learn the clock from a piece; called by HtFtFollowOps.ahead
+ * ht_ft_feed_ahead: use a piece's bounds on the clock; called by
+ * HtFtFollowOps.ahead
  * @f: the ring; ht_ft_feed_begin() need not have been called
  * @p: the piece
  */

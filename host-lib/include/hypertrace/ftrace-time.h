@@ -40,7 +40,7 @@
  *      that the bound is not known
  * @from: guest time from which @at and @map are valid; UINT64_MAX if nothing
  *        was added yet
- * @since: first guest time of the last poll
+ * @since: guest time of the first event of the last poll
  * @news: @at has changed since the last sample of @map
  * @stepped: the guest's clock stepped within this poll
  * @wide: with @stepped: bounds of the host time at @counter that include both

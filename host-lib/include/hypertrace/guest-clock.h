@@ -14,10 +14,15 @@
 #include "hypertrace/thread.h"
 #include "hypertrace/time-map.h"
 
-/* HtCounter: read a counter; called with the clock's lock held */
+/*
+ * HtCounter: callback that reads a counter; called with HtGuestClock.lock held
+ */
 typedef uint64_t HtCounter(void *opaque);
 
-/* HtBracket: a counter, and the host's time within half of @width of it */
+/*
+ * HtBracket: a value of the counter, and the host's time @ns of that value,
+ * with a maximum error of @width / 2
+ */
 typedef struct HtBracket {
     uint64_t counter;
     uint64_t ns;
@@ -30,32 +35,39 @@ typedef struct HtBracket {
  */
 HtBracket ht_bracket(HtCounter *counter, void *opaque);
 
-/* ht_wall_offset: read CLOCK_REALTIME - CLOCK_MONOTONIC in ns, by a bracket */
+/* ht_wall_offset: measure CLOCK_REALTIME minus CLOCK_MONOTONIC, in ns */
 int64_t ht_wall_offset(void);
 
-/* Accept dates later than the present, for tests with a counter of their own */
+/*
+ * Accept dates that are later than now; for tests that make up their own
+ * counter
+ */
 #define HT_GUEST_CLOCK_FUTURE   1u
-/* Measure the rate of a counter that the host cannot read, by exchanges */
+/*
+ * The host cannot read the counter: measure its rate from the exchanges with
+ * the guest
+ */
 #define HT_GUEST_CLOCK_MEASURE  2u
 
 /**
  * HtGuestClock: all members are private
- * @counter: reads the guest's counter; NULL: the host cannot.  With @lock
- * @offset: is added to what @counter returns
+ * @counter: function that reads the guest's counter; NULL: the host cannot read
+ *           it.  Protected by @lock
+ * @offset: value to add to the result of @counter
  * @opaque: argument of @counter
  * @flags: HT_GUEST_CLOCK_*
- * @ppm: maximum error of the configured rate
+ * @ppm: maximum error of the configured rate in ppm
  * @lock: protects the members below, and @counter
- * @map: the relation
+ * @map: map from the counter to host time
  * @version: number of changes of @map
  * @sampled_ns: time of the last reading in the map
  * @looked_ns: time of the last check
  * @exchange_ns: host time of the previous TIME_SYNC; 0: none
- * @exchange_cookie: its cookie
+ * @exchange_cookie: cookie of that TIME_SYNC
  * @rate_known: the rate was measured
  * @first_counter: reading that the rate is measured from
- * @first_ns: its host time
- * @first_width: width of its bracket in ns
+ * @first_ns: host time of that reading
+ * @first_width: width of that reading's bracket in ns
  */
 typedef struct HtGuestClock {
     HtCounter *counter;
@@ -80,50 +92,56 @@ typedef struct HtGuestClock {
  * ht_guest_clock_init: make a clock without a reading
  * @c: the clock
  * @hz: approximate frequency of the counter in Hz, 1 kHz to 100 GHz
- * @ppm: maximum error of @hz
- * @flags: HT_GUEST_CLOCK_*
+ * @ppm: maximum error of @hz in ppm
+ * @flags: HT_GUEST_CLOCK_*, or 0*
  */
 void ht_guest_clock_init(HtGuestClock *c, uint64_t hz, uint32_t ppm,
                          unsigned flags);
 void ht_guest_clock_destroy(HtGuestClock *c);
 
 /**
- * ht_guest_clock_set_counter: say how the host reads the counter
+ * ht_guest_clock_set_counter: set how the host reads the counter
  * @c: the clock
  * @counter: the function, or NULL
  * @opaque: its argument
- * @offset: is added to what it returns
+ * @offset: value to add to its result
  *
- * If this changes how the counter is read, earlier readings do not hold from
- * now on.
+ * If this is a change, later readings begin a new epoch of the map.
  */
 void ht_guest_clock_set_counter(HtGuestClock *c, HtCounter *counter,
                                 void *opaque, int64_t offset);
 
-/* ht_guest_clock_restart: begin again with exchanges, and another rate */
+/*
+ * ht_guest_clock_restart: drop all readings, and use exchanges with the guest
+ * and another rate from now on
+ */
 void ht_guest_clock_restart(HtGuestClock *c, uint64_t hz, uint32_t ppm);
 
-/* ht_guest_clock_break: the counter stopped or jumped: begin an epoch */
+/*
+ * ht_guest_clock_break: begin a new epoch, because the counter stopped or
+ * jumped
+ */
 void ht_guest_clock_break(HtGuestClock *c);
 
 /**
  * ht_guest_clock_sample: read both clocks, if the host can
  * @c: the clock
- * @now: also if the last reading is recent
+ * @now: read even if the last reading is recent
  */
 void ht_guest_clock_sample(HtGuestClock *c, bool now);
 
 /**
- * ht_guest_clock_copy: get the map if it changed
+ * ht_guest_clock_copy: copy the map, if it changed since the last copy
  * @c: the clock
- * @map: updated.  No event is dated later than the last check
- * @version: of @map, updated; 0: none yet
- * @look: check now, and read both clocks if the last reading is old
+ * @map: the caller's copy, updated; it dates no event later than the last check
+ *       of the time
+ * @version: version of the caller's copy, updated; 0: no copy yet
+ * @look: check the time now, and read both clocks if the last reading is old
  */
 void ht_guest_clock_copy(HtGuestClock *c, HtTimeMap *map, unsigned *version,
                          bool look);
 
-/* ht_guest_clock_sync: execute HT_MSG_TIME_SYNC */
+/* ht_guest_clock_sync: execute the message HT_MSG_TIME_SYNC */
 void ht_guest_clock_sync(HtGuestClock *c, struct ht_msg_time *m);
 
 /* ht_guest_clock_hz: get the counter's frequency in Hz */
@@ -132,8 +150,9 @@ uint64_t ht_guest_clock_hz(HtGuestClock *c);
 /**
  * ht_guest_clock_bound: get the maximum error of dates
  *
- * If the host reads the counter itself, this covers events of the next 10 ms,
- * else of the next second, whenever they are consumed.
+ * The result is valid for events of the next 10 ms if the host reads the
+ * counter itself, else for events of the next second, whenever these events are
+ * consumed.
  *
  * Returns: the error in ns; UINT64_MAX if it is not known
  */
@@ -153,8 +172,9 @@ unsigned ht_guest_clock_save(HtGuestClock *c, HtTimeSegment *seg);
  * @c: the clock
  * @seg: the segments; not trusted
  * @count: number of segments
- * @shift_ns: added to their times
- * @keep: the host still knows how to read the counter
+ * @shift_ns: value to add to the times of the segments
+ * @keep: keep the function that reads the counter; else the host no longer
+ *        knows how to read it
  *
  * Returns: false if the segments are not valid; nothing changes then
  */

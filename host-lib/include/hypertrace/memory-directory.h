@@ -7,8 +7,8 @@
  * or `hypertrace recover`, copies it once and checks the copy, since the guest
  * may have written it.
  *
- * Each part is published by its last store, so a host that is killed at any
- * instant leaves a directory that is complete:
+ * The last store of each change publishes it, so a host that is killed at any
+ * instant leaves a valid directory.  The following values publish changes:
  *
  *   a class   by the number of bytes of all classes, before the guest gets its
  *             id
@@ -21,18 +21,24 @@
 
 #include "hypertrace/streams.h"
 
-/* Limit of all classes of a guest, as the device's property class-bytes */
+/*
+ * Maximum size of all classes of a guest in bytes, as the device's property
+ * class-bytes
+ */
 #define HT_DIRECTORY_CLASSES    (1u << 20)
 
-/* Offset of the classes; the streams and clocks come first */
+/*
+ * Offset of the classes in the directory; the streams and clocks are before
+ * them
+ */
 #define HT_DIRECTORY_HEAD       HT_MAP_ALIGN
 #define HT_DIRECTORY_SIZE       (HT_DIRECTORY_HEAD + HT_DIRECTORY_CLASSES)
 
 /**
  * HtDirectory: the directory, as its host uses it
  * @base: address in the memory
- * @class_bytes: private copy of the published number
- * @clocks: private copy of the published number
+ * @class_bytes: private copy of the published number of bytes of all classes
+ * @clocks: private copy of the published number of the clock
  * @clock: the clock that was written last
  */
 typedef struct HtDirectory {
@@ -42,7 +48,7 @@ typedef struct HtDirectory {
     HtTimeSegment clock;
 } HtDirectory;
 
-/* ht_directory_clear: begin without classes, clock and streams */
+/* ht_directory_clear: empty the directory */
 void ht_directory_clear(HtDirectory *d);
 
 /**
@@ -54,22 +60,30 @@ void ht_directory_clear(HtDirectory *d);
  */
 void ht_directory_add_class(HtDirectory *d, const HtClass *c);
 
-/* ht_directory_set_stream: note the open instance of a stream */
+/* ht_directory_set_stream: store the open instance of a stream */
 void ht_directory_set_stream(HtDirectory *d, const HtStreamInfo *info,
                              uint64_t opened_ns);
 
-/* ht_directory_set_clock: note the newest segment of a map, if it is new */
+/*
+ * ht_directory_set_clock: store the newest segment of a time map, if it differs
+ * from the stored one
+ */
 void ht_directory_set_clock(HtDirectory *d, const HtTimeSegment *s);
 
-/* ht_directory_set_discarded: note HtServerOps.unreported */
+/*
+ * ht_directory_set_discarded: store the count that HtServerOps.unreported gave
+ */
 void ht_directory_set_discarded(HtDirectory *d, uint64_t count);
 
-/* ht_directory_discarded: get the previous host's count; not checked */
+/*
+ * ht_directory_discarded: get the count that the previous host stored; not
+ * checked
+ */
 uint64_t ht_directory_discarded(const HtDirectory *d);
 
 /*
- * ht_directory_wall_offset: get the previous host's CLOCK_REALTIME -
- * CLOCK_MONOTONIC in ns; not checked
+ * ht_directory_wall_offset: get CLOCK_REALTIME minus CLOCK_MONOTONIC of the
+ * previous host, in ns; not checked
  */
 int64_t ht_directory_wall_offset(const HtDirectory *d);
 
@@ -77,14 +91,14 @@ int64_t ht_directory_wall_offset(const HtDirectory *d);
  * ht_directory_classes: copy the classes of the previous host
  * @d: the directory, before anything is written to it
  *
- * Returns: as ht_class_table_save() returns it; not checked
+ * Returns: bytes in the form of ht_class_table_save(); not checked
  */
 GByteArray *ht_directory_classes(HtDirectory *d);
 
 /**
  * ht_directory_clock: copy the clock of the previous host
  * @d: the directory, before anything is written to it
- * @seg: filled in; not checked
+ * @seg: set to the segment; its values are not checked
  *
  * Returns: false if that host knew no clock
  */
@@ -93,10 +107,10 @@ bool ht_directory_clock(HtDirectory *d, HtTimeSegment *seg);
 /**
  * ht_directory_stream: copy the description of a stream's last instance
  * @d: the directory
- * @stream: its index
+ * @stream: index of the stream
  * @in: @in->info and @in->opened_ns are filled in
  *
- * Returns: false if it is not valid
+ * Returns: false if the description is not valid
  */
 bool ht_directory_stream(const HtDirectory *d, uint32_t stream,
                          HtInherited *in);

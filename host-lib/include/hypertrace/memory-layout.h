@@ -2,8 +2,8 @@
 /*
  * hypertrace: the layout of stream memory, which describes itself
  *
- * BAR4 of the device, the memory of the memory-only transport, and a file of
- * either have the same layout:
+ * BAR4 of the device and the memory of the memory-only transport have the same
+ * layout:
  *
  *   0               struct ht_caps, or struct ht_memory: page 0
  *   enable_offset   enable bytes
@@ -19,9 +19,9 @@
 #include "hypertrace/abi.h"
 
 /**
- * ht_layout: compute where the parts are
- * @c: packet_size and packets are set; magic, version, mailbox_size, and the
- *     offsets and the stride in the memory are filled in
+ * ht_layout: compute the offsets of the parts
+ * @c: the caller has set packet_size and packets; magic, version, mailbox_size,
+ *     the offsets and the rings' stride are filled in
  *
  * Returns: false if packet_size or packets is out of its range
  */
@@ -39,7 +39,10 @@ static inline struct ht_ring_control *ht_layout_ring(const struct ht_caps *c,
                                       stream * c->ring_stride);
 }
 
-/* ht_layout_size: get the bytes that @c->streams rings and all else need */
+/*
+ * ht_layout_size: get the size of the whole memory with @c->streams rings, in
+ * bytes
+ */
 uint64_t ht_layout_size(const struct ht_caps *c);
 
 /**
@@ -47,7 +50,7 @@ uint64_t ht_layout_size(const struct ht_caps *c);
  * @c: private copy in the host's byte order; not trusted
  * @size: bytes of the memory
  *
- * Returns: NULL, or the reason why the memory cannot be read by @c
+ * Returns: NULL if @c is valid, else the reason why it is not
  */
 const char *ht_layout_check(const struct ht_caps *c, uint64_t size);
 

@@ -14,10 +14,10 @@
  *
  * After a host has ended or was killed, a successor can attach to its memory.
  * It continues the streams that are open, with the classes, names and clock of
- * the directory, and draws a new epoch.  The guest notices the epoch, takes the
- * streams away from their producers, and registers and opens everything again.
- * Its first message is TAKEOVER, which closes the old streams: by then they
- * have their last events.
+ * the directory, and chooses a new random epoch.  The guest notices the epoch,
+ * takes the streams away from their producers, and registers and opens
+ * everything again.  Its first message is TAKEOVER, which closes the old
+ * streams.  By then, the producers have written their last events.
  */
 #ifndef HYPERTRACE_MEMORY_H
 #define HYPERTRACE_MEMORY_H
@@ -31,11 +31,14 @@
 #define HT_MEMORY_PACKET_SIZE   65536u
 #define HT_MEMORY_PACKETS       64u
 
-/* Pause between two polls of a guest that is quiet */
+/* Pause in ns between two polls while the guest is quiet */
 #define HT_MEMORY_IDLE_NS       INT64_C(10000000)
-/* Polls do not pause for so long after an exchange */
+/* Time in ns after an exchange for which the polls do not pause */
 #define HT_MEMORY_EAGER_NS      INT64_C(2000000)
-/* Work of one poll: bytes of one stream, and of all streams */
+/*
+ * Maximum number of bytes that one poll consumes: of one stream, and of all
+ * streams
+ */
 #define HT_MEMORY_STREAM_BYTES  (UINT64_C(1) << 20)
 #define HT_MEMORY_POLL_BYTES    (UINT64_C(8) << 20)
 
@@ -43,20 +46,21 @@ typedef struct HtMemory HtMemory;
 
 /**
  * HtMemoryConfig: settings of a host
- * @packet_size: ht_memory_create(): bytes, a power of two; 0: the default
- * @packets: ht_memory_create(): packets in a ring, a power of two; 0: the
+ * @packet_size: for ht_memory_create(): size of a packet in bytes, a power of
+ *               two; 0: the default
+ * @packets: for ht_memory_create(): packets in a ring, a power of two; 0: the
  *           default
- * @mode: ht_memory_create(): enum ht_mode
- * @deliver: take a run.  When it returns, the events are safe: their packet is
+ * @mode: for ht_memory_create(): enum ht_mode
+ * @deliver: take a run, and return when its events are safe.  Their packet is
  *           given back to the guest after that
  * @wants: return whether to switch a class on; NULL: all classes are on.
  *         ht_memory_poll() asks again about all classes every 20 ms.  @before
- *         is the result of the previous host if the class is inherited from it,
- *         else true
- * @recorded: find out what the previous host has recorded of an open instance.
+ *         is the previous host's decision if the class is inherited from that
+ *         host, else true
+ * @recorded: find out how far the previous host has recorded an open instance.
  *            Returns false if its recording is not known; may be NULL
  * @log: report misbehaviour of the guest, at a limited rate; may be NULL
- * @opaque: first argument of the four
+ * @opaque: first argument of these four callbacks
  *
  * Context of the callbacks: ht_memory_start(), ht_memory_poll() and
  * ht_memory_leave()
@@ -77,7 +81,8 @@ typedef struct HtMemoryConfig {
  * @size: bytes, a power of two, HT_MEMORY_SIZE_MIN to HT_MEMORY_SIZE_MAX
  * @error: set on failure
  *
- * Its size is sealed, so that no process can make us access a missing page.
+ * Its size is sealed, so no process can truncate it while this process accesses
+ * its pages.
  *
  * Returns: a descriptor, closed on exec; -1 on failure
  */
@@ -131,7 +136,7 @@ void ht_memory_start(HtMemory *m);
  * @m: the host
  *
  * A poll executes one exchange and consumes at most HT_MEMORY_POLL_BYTES, plus
- * one packet.  The beat also advances before each run is delivered.
+ * at most one packet.  The beat also advances before each run is delivered.
  *
  * Returns: ns to wait until the next poll, at most HT_MEMORY_IDLE_NS; 0: poll
  * again at once
@@ -141,27 +146,29 @@ void ht_memory_start(HtMemory *m);
 int64_t ht_memory_poll(HtMemory *m);
 
 /**
- * ht_memory_leave: consume what is committed, and stop serving
+ * ht_memory_leave: consume all committed events, and stop serving the guest
  * @m: the host; no poll may follow
  *
- * Runs that were delivered refer to the classes of ht_memory_server(), which
- * stay until ht_memory_free().
+ * Runs that were delivered may still be used: their classes stay until
+ * ht_memory_free().
  *
  * Returns: the number of streams that are left open, for a successor
  */
 unsigned ht_memory_leave(HtMemory *m);
 
 /*
- * ht_memory_free: leave, if ht_memory_leave() was not called, and free; or NULL
+ * ht_memory_free: free the host, after ht_memory_leave() if the caller has not
+ * called it; @m may be NULL
  */
 void ht_memory_free(HtMemory *m);
 
 /**
- * ht_memory_truncated: test whether the file has lost a page that was accessed
+ * ht_memory_truncated: test whether another process has truncated the file
  * @m: the host
  *
- * The process of the first host installs a handler of SIGBUS, which puts zeroed
- * memory in the place of the file.  From then on no event arrives.
+ * The first HtMemory of a process installs a handler of SIGBUS.  When this
+ * process accesses a page that is missing, the handler replaces the mapped file
+ * by zeroed memory.  No event arrives from then on.
  */
 bool ht_memory_truncated(const HtMemory *m);
 

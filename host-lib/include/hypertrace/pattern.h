@@ -36,7 +36,8 @@ void ht_patterns_free(HtPatterns *p);
  * @p: the patterns; NULL selects every name
  * @name: the name of a class
  *
- * The time is at most proportional to the product of both lengths.
+ * The time is at most proportional to the length of the list times that of the
+ * name.
  *
  * Returns: true if the name is selected
  */

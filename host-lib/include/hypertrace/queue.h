@@ -2,10 +2,10 @@
 /*
  * hypertrace: queue runs of events for one backend
  *
- * Events are stored in buffers, which the runs in all queues refer to.  A queue
- * is charged for a whole buffer while it has a run in it.  Events that exceed a
- * queue's budget are discarded for that queue only, and are counted in the next
- * run of their stream.
+ * Events are stored in buffers, which the runs in all queues refer to.  While a
+ * queue has a run in a buffer, the whole buffer counts against the queue's
+ * budget.  Events that exceed a queue's budget are discarded for that queue
+ * only, and are counted in the next run of their stream.
  *
  * Context: no locking; the caller serializes all calls for a pool's queues.
  */
@@ -17,10 +17,10 @@
 /* Maximum number of queues that share a pool */
 #define HT_QUEUES_MAX           8
 
-/* Consecutive runs in a buffer are merged up to this size, in bytes. */
+/* Maximum size in bytes up to which consecutive runs in a buffer are merged */
 #define HT_QUEUE_MERGE_MAX      (64 * 1024)
 
-/* Number of items in a queue, independent of its budget */
+/* Maximum number of items in a queue, independent of its budget */
 #define HT_QUEUE_ITEMS          4096
 
 /**
@@ -43,12 +43,12 @@ struct HtBuffer {
 /**
  * HtPool: buffers of one size
  *
- * The number of buffers is bounded by the queues' budgets, plus one for each
- * stream that is being filled.  A few unused buffers are kept.
+ * The number of buffers is bounded by the queues' budgets, plus one buffer for
+ * each stream.  A few unused buffers are kept.
  */
 typedef struct HtPool {
     size_t size;                /* size of HtBuffer.data in bytes */
-    unsigned buffers;           /* in use */
+    unsigned buffers;           /* number of buffers in use */
     unsigned nr_free;
     HtBuffer *free;
 } HtPool;
@@ -56,14 +56,14 @@ typedef struct HtPool {
 /**
  * ht_pool_reserve: reserve space in a stream's buffer, or in a new one
  * @p: the pool
- * @fill: the buffer being filled, or NULL; updated
+ * @fill: the stream's buffer, or NULL; set to the buffer with the space
  * @size: number of bytes, at most HtPool.size
  *
- * Returns: the address of @size bytes, at offset @used of the buffer
+ * Returns: the address of @size bytes, at the offset HtBuffer.used
  */
 uint8_t *ht_pool_reserve(HtPool *p, HtBuffer **fill, size_t size);
 
-/* ht_pool_unref: drop one of HtBuffer.refs; @b may be NULL */
+/* ht_pool_unref: drop a reference to a buffer; @b may be NULL */
 void ht_pool_unref(HtPool *p, HtBuffer *b);
 
 /* ht_pool_destroy: free the pool; all references must have been dropped */
@@ -87,20 +87,23 @@ typedef struct HtQueueStream HtQueueStream;
 
 typedef struct HtQueue {
     HtPool *pool;
-    unsigned index;             /* less than HT_QUEUES_MAX */
-    size_t budget;              /* bytes */
-    size_t held;                /* bytes charged to @budget */
-    uint64_t posted;            /* number of events */
-    uint64_t discarded;         /* number of events */
+    /* index of this queue, less than HT_QUEUES_MAX */
+    unsigned index;
+    size_t budget;              /* maximum of @held */
+    /* number of bytes of the buffers that have runs in the queue */
+    size_t held;
+    uint64_t posted;            /* number of events posted */
+    uint64_t discarded;         /* number of events discarded */
     unsigned delivering;        /* items taken and not given back yet */
     /*< private >*/
     HtQueued *items;
-    uint32_t head, tail;        /* number of items ever taken, and posted */
+    /* number of items ever taken (@head), and ever posted (@tail) */
+    uint32_t head, tail;
     HtQueueStream *streams;
     uint32_t nr_streams;
     /*
-     * number of streams with an opening, a closing or a count of discarded
-     * events that is not in @items yet
+     * number of streams for which an opening, a closing or a count of discarded
+     * events is pending, but is not in @items yet
      */
     uint32_t marked;
 } HtQueue;
@@ -122,8 +125,9 @@ void ht_queue_destroy(HtQueue *q);
  * ht_queue_room: test whether a buffer fits into half of the budget
  * @q: the queue
  *
- * The other half is reserved for events that cannot be left in the ring: if a
- * stream is closed or flushed, or if another queue had room.
+ * The other half is reserved for events that must be consumed even if this
+ * returns false: those of a stream that is closed or flushed, and those that
+ * are consumed because another queue has room.
  */
 bool ht_queue_room(const HtQueue *q);
 
@@ -139,12 +143,12 @@ bool ht_queue_filling(const HtQueue *q);
  */
 bool ht_queue_empty(const HtQueue *q);
 
-/* ht_queue_posted: get a position after the last item posted */
+/* ht_queue_posted: get the position after the item that was posted last */
 uint32_t ht_queue_posted(const HtQueue *q);
 /**
  * ht_queue_done_with: test whether all items before a position were delivered
  * @q: the queue
- * @posted: position from ht_queue_posted(), at most 2^31 items ago
+ * @posted: position that ht_queue_posted() returned, at most 2^31 items ago
  */
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted);
 
@@ -154,15 +158,16 @@ bool ht_queue_done_with(const HtQueue *q, uint32_t posted);
  * @run: any run of an HtConsumer
  * @b: the buffer that holds its events
  *
- * Never fails: events over budget are counted as discarded.  For openings and
- * closings over budget, the queue keeps the last pending state of the stream.
+ * Never fails: events over budget are counted as discarded.  If an opening or
+ * closing is over budget, the queue notes whether the stream is open, and
+ * appends the item later.
  */
 void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b);
 
 /**
- * ht_queue_pass: account a run that is delivered without being queued
+ * ht_queue_pass: count a run that the caller delivers without queueing it
  * @q: an empty queue; see ht_queue_empty()
- * @run: the run; adjusted for the direct delivery
+ * @run: the run; its count of discarded events is set to that of this queue
  */
 void ht_queue_pass(HtQueue *q, HtRun *run);
 

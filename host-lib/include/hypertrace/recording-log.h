@@ -19,7 +19,7 @@
 /* Maximum size of a record's text in bytes: its length is a u16 */
 #define HT_LOG_TEXT_MAX 65535u
 
-/* Set in HtLogRecord.caller if it is a processor, not a thread */
+/* Flag in HtLogRecord.caller: the caller is a processor, not a thread */
 #define HT_LOG_CALLER_CPU 0x80000000u
 
 /**

@@ -25,8 +25,8 @@
 #define HT_REC_INFO_MAX (4u << 20)
 
 /*
- * Number of processors whose files stay open; the files of further processors
- * are opened for each access
+ * Maximum number of processors whose files stay open; the files of further
+ * processors are opened for each access
  */
 #define HT_REC_OPEN_MAX 256u
 
@@ -104,13 +104,13 @@ bool ht_rec_queue_each(const HtRecQueue *q,
                        void *opaque);
 
 /**
- * ht_rec_queue_events: get the number of events in the queue
+ * ht_rec_queue_events: get the number of events in the queue's pieces
  * @q: the queue
  */
 uint64_t ht_rec_queue_events(const HtRecQueue *q);
 
 /**
- * ht_rec_queue_bytes: get the number of bytes that the pieces take
+ * ht_rec_queue_bytes: get the number of bytes that the queue's pieces take
  * @q: the queue
  *
  * Returns: at most the queue's size
@@ -132,7 +132,7 @@ typedef struct HtRecWriter HtRecWriter;
 HtRecWriter *ht_rec_writer_new(const char *dir, GError **error);
 
 /**
- * ht_rec_writer_new_fd: make a recording in a directory that is open
+ * ht_rec_writer_new_fd: create a recording in an open directory
  * @fd: the directory, or -1 with errno set if it could not be opened; the
  *      writer closes it, also on failure
  * @dir: its name, for messages
@@ -147,8 +147,8 @@ HtRecWriter *ht_rec_writer_new_fd(int fd, const char *dir, GError **error);
  * @size: maximum number of bytes of all pieces, as for ht_rec_queue_new()
  * @error: set on failure
  *
- * The oldest pieces are removed to make room for new ones, and of the kernel's
- * log the last 2 to 4 MiB are kept.  Nothing is written to a disk until
+ * The oldest pieces are removed to make room for new ones, and the last 2 to 4
+ * MiB of the kernel's log are kept.  Nothing is written to a disk until
  * ht_rec_writer_save().
  */
 HtRecWriter *ht_rec_writer_new_memory(uint64_t size, GError **error);
@@ -461,11 +461,12 @@ bool ht_rec_next_piece(HtRecording *r, uint32_t cpu, HtFtPiece *p);
 uint64_t ht_rec_damaged(const HtRecording *r);
 
 /**
- * ht_rec_unread: get the number of bytes after the last whole piece of files
+ * ht_rec_unread: get the number of bytes after the last complete piece, summed
+ * over the files
  * @r: the recording, read to its end
  *
- * A recorder that is killed leaves such bytes.  A recorder that ends leaves
- * none.
+ * A recorder that is killed can leave such bytes; a recorder that ends normally
+ * leaves none.
  */
 uint64_t ht_rec_unread(const HtRecording *r);
 

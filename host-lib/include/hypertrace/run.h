@@ -26,7 +26,7 @@ typedef struct HtStreamInfo {
  * @dst: HtStreamInfo.name
  * @src: private copy of HT_STREAM_NAME_MAX bytes; a NUL ends it earlier
  *
- * Returns: false if it has other characters than printable ASCII
+ * Returns: false if the name has other characters than printable ASCII
  */
 bool ht_stream_name_copy(char *dst, const void *src);
 
@@ -35,8 +35,9 @@ bool ht_stream_name_copy(char *dst, const void *src);
  * @HT_RUN_OPEN: the stream was opened; there are no events
  * @HT_RUN_CLOSE: the stream was closed; there are no events, and @discarded is
  *                final
- * @HT_RUN_CUT: the 24-bit clock of the first event does not continue that of
- *              the previous event: start a packet at begin_ns
+ * @HT_RUN_CUT: the 24-bit clock of the first event cannot be compared with that
+ *              of the previous event: a backend that writes packets must start
+ *              one, at begin_ns
  */
 enum {
     HT_RUN_OPEN  = 1,
@@ -59,7 +60,7 @@ enum {
  * @discarded: number of events of the stream that were discarded since it was
  *             opened, before this run (the host's count, never decreasing)
  * @total: number of the stream's events up to the end of this run, by the
- *         producer's count; HT_RUN_UNKNOWN; 0: as in the previous run
+ *         producer's count; HT_RUN_UNKNOWN; 0: the same as in the previous run
  * @lost: part of the producer's count of discarded events that @discarded
  *        includes, or that an earlier host has reported
  * @classes: length of the class table when the run was made; the ids in @data

@@ -2,16 +2,16 @@
 /*
  * hypertrace: serve the control messages and the streams of one guest
  *
- * The server knows no transport.  Its owner brings it requests as private
- * copies and tells it when to consume.  The rings and the enable bytes are
- * memory that the guest can write at any time.
+ * The server does not depend on the transport.  Its owner passes it private
+ * copies of the requests, and calls it to consume events.  The rings and the
+ * enable bytes are memory that the guest can write at any time.
  *
- * A request to a stream (hypertrace/streams.h) is complete before its reply is
- * written.  For this reason a reply is BUSY only if the budget of openings is
- * used up, or an exchange has run for longer than HT_CONTROL_TURN_NS.
+ * A request for a stream (hypertrace/streams.h) is complete before its reply is
+ * written.  A reply is therefore BUSY only if the budget of openings is used
+ * up, or if the exchange has taken longer than HT_CONTROL_TURN_NS.
  *
- * Lock order: messages, one stream, time.  All functions may be called by any
- * thread unless stated otherwise.
+ * Lock order: the lock of the messages, that of one stream, that of the clock.
+ * All functions may be called by any thread unless stated otherwise.
  */
 #ifndef HYPERTRACE_SERVER_H
 #define HYPERTRACE_SERVER_H
@@ -22,21 +22,24 @@ typedef struct HtServer HtServer;
 
 /**
  * HtServerOps: callbacks of a server's owner
- * @deliver: take a run, in order for each stream.  Context: the stream's lock
+ * @deliver: take a run; runs of one stream come in order.  Context: the
+ *           stream's lock is held
  * @wants: return whether to switch a class on; NULL: all classes are on.
- *         Context: the messages' lock, or ht_server_decide()
- * @added: a class was registered; may be NULL.  Context: the messages' lock
- * @changed: the enable bytes changed, and @seq is the new ht_caps.enable_seq;
- *           may be NULL.  Context: as @wants
+ *         Context: the messages' lock is held, or in ht_server_decide()
+ * @added: called after a class was registered; may be NULL.  Context: the
+ *         messages' lock is held
+ * @changed: called when the enable bytes have changed; @seq is the new
+ *           ht_caps.enable_seq; may be NULL.  Context: as @wants
  * @counter: read the guest's counter; NULL: the host cannot, so the guest's
  *           TIME_SYNC exchanges relate the clocks
- * @opened: an instance of a stream begins; may be NULL.  Context: the stream's
- *          lock, before @deliver has its HT_RUN_OPEN
- * @take: consume what was handed over, and return the number of bytes, or of
- *        buffers; NULL: consume the ring.  Context: the stream's lock
- * @unreported: @count events were discarded without a stream, and no run has
- *              reported them so far; may be NULL.  Context: the messages' lock,
- *              before the guest has the reply
+ * @opened: called when an instance of a stream begins, before @deliver gets its
+ *          HT_RUN_OPEN run; may be NULL.  Context: the stream's lock is held
+ * @take: consume the buffers that the guest has handed over for a stream, and
+ *        return the number of bytes or buffers; NULL: the server consumes the
+ *        ring.  Context: the stream's lock is held
+ * @unreported: note that @count events were discarded by producers without a
+ *              stream and not reported by a run so far; may be NULL.  Context:
+ *              the messages' lock is held; called before the reply to the guest
  * @log: report misbehaviour of the guest; may be NULL.  The server limits the
  *       rate to HT_SERVER_LOG_BURST messages, then one each second
  */
@@ -58,21 +61,22 @@ typedef struct HtServerOps {
  * HtServerConfig: settings of a server
  * @streams: 1 to HT_STREAMS_MAX
  * @packet_size: bytes, as in struct ht_caps; checked by the caller
- * @packets: packets in a ring, likewise
+ * @packets: packets in a ring, as in struct ht_caps; checked by the caller
  * @mode: enum ht_mode
  * @rings: array of @streams pointers, which is copied.  Each points to the
  *         control page of a stream, whose packets begin at HT_PACKETS_OFFSET
  * @enable: HT_ENABLE_SIZE bytes; written, never read
  * @hz: approximate frequency of the guest's counter in Hz, 1 kHz to 100 GHz
- * @ppm: maximum error of @hz
+ * @ppm: maximum error of @hz in ppm
  * @future: accept dates later than the present, for tests with a counter of
  *          their own
- * @opening_ns: interval of openings, as HT_OPENING_NS; 0: no limit
+ * @opening_ns: minimum mean interval between openings of streams in ns, such as
+ *              HT_OPENING_NS; 0: no limit
  * @class_bytes: limit of all classes, see ht_class_table_set_limit(); 0: none
- * @inherits: the rings are those of a host that has ended: leave them alone
+ * @inherits: the rings are those of a host that has ended: do not write to them
  *            until ht_server_inherit()
- * @ops: the callbacks; must stay
- * @opaque: their first argument
+ * @ops: the callbacks; must stay valid
+ * @opaque: first argument of the callbacks
  */
 typedef struct HtServerConfig {
     uint32_t streams;
@@ -96,8 +100,9 @@ typedef struct HtServerConfig {
  * @cfg: copied
  *
  * Closes the rings, unless @cfg->inherits is set: a guest may still use
- * instances of an earlier server of the same memory.  The enable bytes stay, so
- * that its producers count discards.
+ * instances of an earlier server of the same memory.  The enable bytes keep
+ * their values, so that the producers of such instances go on to count the
+ * events that they discard.
  */
 HtServer *ht_server_new(const HtServerConfig *cfg);
 
@@ -115,7 +120,10 @@ HtServer *ht_server_new(const HtServerConfig *cfg);
 bool ht_server_inherit_classes(HtServer *s, const void *data, size_t size,
                                char **why);
 
-/* ht_server_inherit_discarded: take over HtServerOps.unreported; not trusted */
+/*
+ * ht_server_inherit_discarded: take over the count of HtServerOps.unreported
+ * from a server that has ended; the count is not trusted
+ */
 void ht_server_inherit_discarded(HtServer *s, uint64_t count);
 
 /**
@@ -130,7 +138,8 @@ void ht_server_inherit_clock(HtServer *s, const HtTimeSegment *seg);
 /**
  * ht_server_inherit: continue the open streams of a server that has ended, and
  * close all others
- * @s: a new server, with HtServerConfig.inherits; classes and clock come first
+ * @s: a new server, with HtServerConfig.inherits; inherit its classes and clock
+ *     before this call
  * @in: the instances
  * @n: number of instances, at most one for each stream
  *
@@ -173,13 +182,13 @@ size_t ht_server_exchange(HtServer *s, void *msgs, size_t size);
 size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most);
 
 /**
- * ht_server_tell: report discarded events of quiet streams
+ * ht_server_tell: report the discarded events of all streams to the trace
  *
  * A producer whose ring is full discards events without a move of head.
  */
 void ht_server_tell(HtServer *s);
 
-/* ht_server_arm: ask all producers for a kick; see ht_streams_arm() */
+/* ht_server_arm: ask all producers to kick; see ht_streams_arm() */
 bool ht_server_arm(HtServer *s, bool eager);
 
 /* ht_server_disarm: tell all producers not to kick */
@@ -190,14 +199,18 @@ void ht_server_disarm(HtServer *s);
  * @s: the server
  * @stream: less than the number of streams
  *
- * Returns: number of events that the producer discarded; 0 if it was FREE
+ * Returns: number of events that the producer discarded; 0 if the stream was
+ * FREE
  */
 uint64_t ht_server_close(HtServer *s, uint32_t stream);
 
-/* ht_server_close_all: close every stream, at a takeover or at the end */
+/* ht_server_close_all: close every stream, for a takeover or at the end */
 void ht_server_close_all(HtServer *s);
 
-/* ht_server_leave: end all streams in the trace; see ht_streams_leave() */
+/*
+ * ht_server_leave: end all streams in the trace but leave their rings open; see
+ * ht_streams_leave()
+ */
 unsigned ht_server_leave(HtServer *s);
 
 /**
@@ -219,7 +232,10 @@ bool ht_server_decide(HtServer *s);
  */
 bool ht_server_stats(HtServer *s, uint32_t stream, struct ht_stats *stats);
 
-/* ht_server_classes: get the table of classes, which only grows */
+/*
+ * ht_server_classes: get the table of classes; classes are never removed from
+ * it
+ */
 const HtClassTable *ht_server_classes(const HtServer *s);
 
 /**

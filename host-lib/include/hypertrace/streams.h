@@ -49,8 +49,9 @@
 
 /*
  * Budget of openings: each is a new instance in the trace, and a file of a CTF
- * trace.  One opening for each interval, and a burst after a pause.  Openings
- * above it are answered with BUSY.
+ * trace.  The budget grows by one opening in each interval of HT_OPENING_NS;
+ * what is not used may be used later, up to the limit of a burst.  A request
+ * beyond the budget is answered with BUSY.
  */
 #define HT_OPENING_NS               INT64_C(10000000)
 #define HT_OPENINGS_BURST(streams)  MAX(4 * (int64_t)(streams), 256)
@@ -69,24 +70,26 @@ typedef enum HtStreamPhase {
 
 /**
  * HtStream: a stream
- * @all: the table that it is in
- * @index: its index there
+ * @all: the HtStreams that the stream belongs to
+ * @index: index of the stream in it
  * @next: the instance that the guest knows; control, read by the worker once
  *        the phase is OPENING
  * @close_lost: the guest's final count of discarded events; control
- * @memory: address of a table in the guest's memory, which tells where the
- *          stream's memory is (virtio); 0: not known.  Control
+ * @memory: virtio: address of the table that the guest gave in
+ *          ht_msg_open.memory; 0: none.  Control
  * @phase: see above; store-release, load-acquire
- * @want_close: control; cleared when the stream is opened again
- * @want_resume: control; set after a state was loaded
+ * @want_close: close the stream; control; cleared when the stream is opened
+ *              again
+ * @want_resume: resume the loaded stream; control
  * @lock: protects all members below
  * @consumer: reads the events
- * @fill: for the owner (buffer that the events are copied to)
- * @time_version: for the owner (version of the consumer's map)
- * @reported: the stop was reported
+ * @fill: for the owner: buffer that the events are copied to
+ * @time_version: for the owner: version of the consumer's time map
+ * @reported: HtStreamsConfig.stopped was called
  * @ring: control page in the guest's memory; NULL: the stream has none
  * @packets: the packets of the ring
- * @sums: sequence lock of @closed and of the end of @phase OPEN; worker
+ * @sums: sequence lock of @closed and of the change of @phase from OPEN;
+ *        written by the worker
  * @closed: sums of all closed instances
  */
 typedef struct HtStream {
@@ -118,39 +121,45 @@ typedef struct HtStream {
  * @count: 1 to HT_STREAMS_MAX
  * @consumer: settings of the consumers.  The argument of deliver() and
  *            reserve() is the HtStream; @opaque is ignored
- * @opening_ns: interval of openings, as HT_OPENING_NS; 0: no limit
- * @instances: number of the last instance of the trace; control
- * @inline_work: see above
+ * @opening_ns: minimum mean interval between openings in ns, such as
+ *              HT_OPENING_NS; 0: no limit
+ * @instances: number of the instance that was opened last in the trace; control
+ * @inline_work: requests are complete when their functions return, see above
  * @arms: producers kick only after ht_streams_arm()
- * @passes: passes after which everything is consumed that was committed or
- *          handed over before: packets of a ring, or buffers of a queue
- * @consume: consume up to a packet of a stream; unless @force, only if a sink
- *           has room.  Returns the number of bytes or buffers.  Worker; takes
- *           the stream's lock
- * @room: return whether a sink has room; NULL: always.  HtStream.lock
+ * @passes: number of passes in which everything is consumed that was committed
+ *          or handed over before them: the packets of a ring, or the buffers of
+ *          a queue
+ * @consume: consume at most one packet of a stream; without @force, only if a
+ *           sink has room.  Returns the number of bytes or buffers.  Worker;
+ *           takes the stream's lock
+ * @room: return whether a sink has room; NULL: always.  HtStream.lock held
  * @clock: update consumer.time, before the stream is consumed and when it is
- *         opened.  HtStream.lock
+ *         opened.  HtStream.lock held
  * @kick: schedule ht_streams_turn(); NULL with @inline_work.  Any thread
- * @dirty: the host wrote to guest memory; may be NULL.  Any thread
- * @closing: a close was requested: note the buffers that were handed over so
- *           far, which must be consumed first; may be NULL.  Control
- * @drained: test whether those were consumed; NULL: always.  Worker
- * @drop: drop a buffer that was handed over for a closed stream; returns true
- *        if there was one; may be NULL.  Worker
- * @opening: an instance begins, before its HT_RUN_OPEN; may be NULL.
- *           HtStream.lock
- * @opened: the instance has begun; may be NULL.  Worker
- * @stopped: an instance was stopped: consumer.why says why; may be NULL.
- *           HtStream.lock
- * @closed: the instance has ended; may be NULL.  HtStream.lock
- * @resampled: all streams are dated after HtStreams.resample was set; may be
- *             NULL.  Worker
- * @unreported: @count events were discarded without a stream, and no run has
- *              reported them so far; may be NULL.  Only with @inline_work
- * @read: read the guest's RAM; returns false if there is no RAM; only for
- *        ht_stream_fetch(), as the next
- * @memory_bad: the memory of a stream is not as the guest said
- * @opaque: for the owner, and the argument of callbacks without a stream
+ * @dirty: mark guest memory as dirty after the host wrote to it; may be NULL.
+ *         Any thread
+ * @closing: called when a close is requested: note the buffers that were handed
+ *           over so far, which must be consumed first; may be NULL.  Control
+ * @drained: test whether the buffers that @closing noted were consumed; NULL:
+ *           always true.  Worker
+ * @drop: drop one buffer that was handed over for a closed stream; returns
+ *        false if there is none; may be NULL.  Worker
+ * @opening: called when an instance begins, before its HT_RUN_OPEN run; may be
+ *           NULL.  HtStream.lock held
+ * @opened: called after an instance has begun; may be NULL.  Worker
+ * @stopped: called when an instance was stopped as corrupt: consumer.why has
+ *           the reason; may be NULL.  HtStream.lock held
+ * @closed: called after an instance has ended; may be NULL.  HtStream.lock held
+ * @resampled: called when all events from before HtStreams.resample was set are
+ *             dated, so that the clock may change; may be NULL.  Worker
+ * @unreported: note that @count events were discarded by producers without a
+ *              stream and not reported by a run so far; may be NULL.  Only with
+ *              @inline_work
+ * @read: for ht_stream_fetch(): read the guest's RAM; returns false if the
+ *        range is not RAM
+ * @memory_bad: for ht_stream_fetch(): the table or the memory of a stream is
+ *              not valid
+ * @opaque: for the owner; the argument of callbacks that have no stream
  */
 typedef struct HtStreamsConfig {
     uint32_t count;
@@ -185,15 +194,16 @@ typedef struct HtStreamsConfig {
  * @stream: @cfg.count streams
  * @resample: the clock is about to change: no stream is opened until all
  *            streams that want to close are closed.  Atomic
- * @discarded: events without a stream that are not reported yet; atomic
- * @openings_ns: start of the budget of openings; control
- * @flush_given: last ticket given; control
- * @flush_wanted: the same, for the worker; store-release
- * @flush_done: last ticket that is complete; worker, store-release
+ * @discarded: number of events that producers discarded without a stream and
+ *             that are not reported yet; atomic
+ * @openings_ns: time up to which the budget of openings is used; control
+ * @flush_given: ticket of the newest flush; control
+ * @flush_wanted: copy of @flush_given for the worker; store-release
+ * @flush_done: flushes up to this ticket are complete; worker, store-release
  * @flush_next: ticket of the flush under way; worker
- * @flush_polled: @polled when it began; worker
- * @polled: number of streams that had their turn; worker
- * @more: a turn left something because of a limit; worker
+ * @flush_polled: @polled when the flush under way began; worker
+ * @polled: number of times that a stream was consumed; worker
+ * @more: the last turn stopped at a limit and left events; worker
  * @first: stream that the next turn begins with; worker
  * @telling: sequence lock of @discarded; worker
  */
@@ -215,7 +225,7 @@ struct HtStreams {
 };
 
 /**
- * ht_streams_init: make streams, all of them free
+ * ht_streams_init: initialize the streams; all are FREE
  * @a: zeroed memory
  * @cfg: copied
  */
@@ -230,7 +240,8 @@ void ht_streams_destroy(HtStreams *a);
 void ht_stream_set_ring(HtStream *s, struct ht_ring_control *ring);
 
 /**
- * ht_stream_close_ring: tell producers of an earlier host to stop
+ * ht_stream_close_ring: mark a ring as closed, so that a producer of an earlier
+ * host stops
  * @s: a free stream with a ring
  */
 void ht_stream_close_ring(HtStream *s);
@@ -241,7 +252,8 @@ static inline HtStreamPhase ht_stream_phase(const HtStream *s)
 }
 
 /*
- * The guest's messages, and their replies.  Context: control
+ * The following functions execute the guest's messages and write the replies.
+ * Context: control
  */
 
 /**
@@ -260,10 +272,10 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m);
 void ht_streams_discarded(HtStreams *a, uint64_t count);
 
 /**
- * HtInherited: an instance of a stream of a host that has ended
+ * HtInherited: an instance of a stream that was open when its host ended
  * @info: as that host knew it; not trusted, except that @info.index is valid
- * @opened_ns: time of its opening
- * @recorded: the end of its recording; see ht_consumer_inherit()
+ * @opened_ns: time of its opening in ns
+ * @recorded: how far that host has recorded it; see ht_consumer_inherit()
  */
 typedef struct HtInherited {
     HtStreamInfo info;
@@ -289,35 +301,40 @@ bool ht_stream_inherit(HtStream *s, const HtInherited *in);
  * open
  * @a: the streams
  *
- * For an owner that ends before its guest: a successor can continue the
- * streams, and their producers need not be stopped.  If a ring was closed, an
- * event that is committed at this moment would be neither read nor counted.
+ * An owner that ends before its guest calls this.  Its successor can continue
+ * the streams, so their producers need not stop. (If a ring was closed now, an
+ * event that is committed at this moment would be neither read nor counted.)
  *
- * Returns: the number of these streams
+ * Returns: the number of streams whose rings stay open
  *
  * Context: with HtStreamsConfig.inline_work only; control
  */
 unsigned ht_streams_leave(HtStreams *a);
 
-/* ht_streams_want_close_all: request that all streams are closed.  Control */
+/*
+ * ht_streams_want_close_all: request that all streams are closed.  Context:
+ * control
+ */
 void ht_streams_want_close_all(HtStreams *a);
 
 /**
  * ht_streams_close_one: close a stream that its producer has left
  * @s: any stream
  *
- * Returns: number of events that the producer discarded; 0 if it was free
+ * Returns: number of events that the producer discarded; 0 if the stream was
+ * FREE
  *
  * Context: with HtStreamsConfig.inline_work only; control
  */
 uint64_t ht_streams_close_one(HtStream *s);
 
 /**
- * ht_streams_turn: work in passes, until nothing is left or a limit is reached
+ * ht_streams_turn: open, consume and close streams, until nothing is left to do
+ * or a limit is reached
  * @a: the streams
  * @again: set to whether the owner must call this again soon
  *
- * Completes flushes.
+ * Also completes flushes.
  *
  * Returns: true if there was anything to do
  *
@@ -325,17 +342,20 @@ uint64_t ht_streams_close_one(HtStream *s);
  */
 bool ht_streams_turn(HtStreams *a, bool *again);
 
-/* ht_streams_any_open: test whether a stream is not free.  Any thread */
+/*
+ * ht_streams_any_open: test whether any stream is not FREE.  Context: any
+ * thread
+ */
 bool ht_streams_any_open(const HtStreams *a);
 
-/* Report the discarded events of open streams to the trace.  Worker */
+/* Report the discarded events of open streams to the trace.  Context: worker */
 void ht_streams_tell(HtStreams *a);
 
 /**
- * ht_stream_consume: consume what was committed to a ring
+ * ht_stream_consume: consume the events committed to a stream's ring
  * @s: any stream with a ring
- * @most: start no further packet after this many bytes; with
- *        HtConsumerConfig.piece, take at most this many, in two pieces
+ * @most: start no further packet once this many bytes were consumed; with
+ *        HtConsumerConfig.piece, consume at most this many, in two pieces
  * @force: consume even if no sink has room
  *
  * Returns: bytes consumed; 0 if nothing was pending
@@ -344,25 +364,32 @@ void ht_streams_tell(HtStreams *a);
  */
 size_t ht_stream_consume(HtStream *s, size_t most, bool force);
 
-/* Call this before ht_consumer_feed() and the like.  HtStream.lock held */
+/*
+ * Call this before ht_consumer_feed() or ht_consumer_fetched(): it updates the
+ * consumer's clock.  Context: HtStream.lock held
+ */
 void ht_stream_begin(HtStream *s);
-/* Call this after them; reports a new stop.  HtStream.lock held */
+/*
+ * Call this after ht_consumer_feed() or ht_consumer_fetched(): it reports a new
+ * stop of the stream.  Context: HtStream.lock held
+ */
 void ht_stream_end(HtStream *s);
 
 /**
- * ht_stream_fetch: consume what was committed and not handed over (virtio)
- * @s: a stream; all that was handed over is consumed
+ * ht_stream_fetch: consume events that were committed, but not handed over
+ * (virtio)
+ * @s: a stream of which all buffers that were handed over are consumed
  *
  * Returns: number of bytes; 0 if HtStream.memory is not set
  *
- * Context: control and worker
+ * Context: control and worker at the same time
  */
 size_t ht_stream_fetch(HtStream *s);
-/* Forget the addresses of streams' memory.  Context: control */
+/* Forget HtStream.memory of all streams.  Context: control */
 void ht_streams_forget_memory(HtStreams *a);
 
 /**
- * ht_streams_arm: ask all producers for a kick; see ht_consumer_arm()
+ * ht_streams_arm: ask all producers to kick; see ht_consumer_arm()
  * @a: the streams
  * @eager: kick at the next commit, not at the end of the packet
  *
@@ -371,17 +398,24 @@ void ht_streams_forget_memory(HtStreams *a);
  * Context: worker
  */
 bool ht_streams_arm(HtStreams *a, bool eager);
-/* ht_streams_disarm: tell all producers not to kick.  Worker */
+/* ht_streams_disarm: tell all producers not to kick.  Context: worker */
 void ht_streams_disarm(HtStreams *a);
-/* ht_streams_pending: test whether a ring has something to consume.  Worker */
+/*
+ * ht_streams_pending: test whether any ring has something to consume.  Context:
+ * worker
+ */
 bool ht_streams_pending(const HtStreams *a);
-/* ht_streams_behind: test all rings with ht_consumer_behind().  Worker */
+/*
+ * ht_streams_behind: test whether ht_consumer_behind() is true for any ring.
+ * Context: worker
+ */
 bool ht_streams_behind(const HtStreams *a);
 
 /**
  * ht_stream_stats: get the counters of the open instance, or of the last one
  *
- * The numbers may be of slightly different times.  Context: any thread
+ * The counters are read one after another, while they may change.  Context: any
+ * thread
  */
 void ht_stream_stats(const HtStream *s, struct ht_stats *stats);
 
@@ -393,7 +427,8 @@ void ht_stream_stats(const HtStream *s, struct ht_stats *stats);
 void ht_streams_stats(const HtStreams *a, struct ht_stats *stats);
 
 /*
- * Saved states.  Context: control, while no work is done
+ * The following functions save and load states.  Context: control, while the
+ * worker does nothing
  */
 
 /* Size of the encoded state of a stream in bytes */
@@ -406,11 +441,13 @@ void ht_streams_stats(const HtStreams *a, struct ht_stats *stats);
  */
 void ht_streams_save(const HtStreams *a, uint8_t *to);
 
-/* ht_stream_is_suspended: test for a loaded stream that was not resumed yet */
+/*
+ * ht_stream_is_suspended: test whether a stream is loaded and not resumed yet
+ */
 bool ht_stream_is_suspended(const HtStream *s);
 
 /**
- * ht_streams_unload: prepare for a load: drop loaded streams
+ * ht_streams_unload: before a load, drop the streams of an earlier load
  * @a: the streams
  * @open: set to the index of a stream that is open
  *
@@ -421,9 +458,9 @@ bool ht_streams_unload(HtStreams *a, uint32_t *open);
 /**
  * ht_streams_load: check an encoded state, and load the consumers
  * @a: the streams, all free
- * @from: as of ht_streams_save(); not trusted
+ * @from: state in the form of ht_streams_save(); not trusted
  * @instances: number of the last instance of the saved trace; not trusted
- * @shift_ns: added to times
+ * @shift_ns: value to add to the times
  * @why: set to the reason if the state is not valid, for g_free()
  *
  * The streams stay free until ht_streams_loaded().
@@ -445,8 +482,9 @@ void ht_streams_loaded(HtStreams *a, const uint8_t *from);
  * @a: the streams; none was opened since the load
  * @instances: number of the last instance of the saved trace
  *
- * A stream keeps its instance unless the trace has seen it before: after a
- * rewind, its events would otherwise appear twice.
+ * A stream keeps its instance if the trace does not have it yet.  If the trace
+ * has it (the VM was rewound), a new instance prevents that its events appear
+ * twice.
  */
 void ht_streams_renumber(HtStreams *a, uint64_t instances);
 
@@ -456,8 +494,8 @@ void ht_streams_resume(HtStreams *a);
 /**
  * ht_streams_load_flush: complete the flushes of a saved state
  * @a: the streams
- * @wanted: last ticket that was given when the state was saved.  The tickets of
- *          this guest until then are complete with the next turn.
+ * @wanted: last ticket that was given when the state was saved.  The next turn
+ *          completes all tickets up to this one.
  *
  * Context: control
  */

@@ -50,7 +50,7 @@ HtSymbols *ht_symbols_new(void);
  * @s: a table for which ht_symbols_end() was not called yet
  * @addr: its address; a symbol in the lower half of the address space (x86's
  *        per-CPU offsets) is found by its name only
- * @type: its letter in /proc/kallsyms
+ * @type: letter of its type in /proc/kallsyms
  * @name: its name; need not be terminated
  * @len: length of @name in bytes, 1 to 511
  *
@@ -94,12 +94,12 @@ const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
 bool ht_symbols_address(const HtSymbols *s, const char *name, uint64_t *addr);
 
 /**
- * ht_symbols_get() - get a symbol by its rank in the order of addresses
+ * ht_symbols_get() - get a symbol by its position in the order of addresses
  * @s: the table
  * @index: 0 to ht_symbols_count() - 1; symbols at one address keep the order
  *         in which they were added
  * @addr: set to the address
- * @type: set to the letter
+ * @type: set to the letter of its type
  *
  * Return: the name, valid as long as the table; NULL if @index is too large
  */

@@ -2,16 +2,17 @@
 /*
  * hypertrace: threads and locks of the program that the engine is part of
  *
- * QEMU has an implementation with QemuThread and QemuMutex (hw/hypertrace), so
- * that QEMU's signal mask and lock statistics apply.  All other programs have
- * one with pthreads (engine/thread-pthread.c).  A program links one of them.
+ * QEMU implements these functions with QemuThread and QemuMutex
+ * (hw/hypertrace/thread.c), so that its signal mask and lock statistics apply.
+ * Other programs link an implementation with pthreads
+ * (engine/thread-pthread.c).
  */
 #ifndef HYPERTRACE_THREAD_H
 #define HYPERTRACE_THREAD_H
 
 #include "hypertrace/base.h"
 
-/* Only the implementation uses the member @impl of these three types. */
+/* Only the implementation uses the member @impl of the following types. */
 typedef struct HtMutex {
     void *impl;
 } HtMutex;
@@ -43,7 +44,7 @@ void ht_cond_wait(HtCond *c, HtMutex *m);
  * @m: its lock, held
  * @end_ns: time of ht_now_ns() at which the wait ends, in ns
  *
- * Returns: false if the time has come; spurious wake-ups are possible
+ * Returns: false if @end_ns was reached; true otherwise, maybe without a signal
  */
 bool ht_cond_wait_until(HtCond *c, HtMutex *m, int64_t end_ns);
 

@@ -26,27 +26,28 @@
 #define HT_TIME_HZ_MAX UINT64_C(100000000000)
 
 /*
- * Maximum change of a counter's rate by the host's clock, in ppm.  Temperature
- * changes the rate, and so does NTP, which adjusts CLOCK_MONOTONIC.  All error
- * bounds depend on this value.
+ * Maximum change of a counter's rate, measured by the host's clock, in ppm.
+ * Temperature changes the rate, and so does NTP, which adjusts CLOCK_MONOTONIC.
+ * All error bounds depend on this value.
  */
 #define HT_TIME_WANDER_PPM 50
 /*
- * Maximum error of a measured frequency in ppm, including the later change of
- * the rate
+ * Maximum error of a measured frequency in ppm, including later changes of the
+ * rate
  */
 #define HT_TIME_NOMINAL_PPM 100
-/* Maximum error of an assumed frequency in ppm */
+/* Maximum error in ppm of a frequency that was not measured */
 #define HT_TIME_PPM_MAX 20000
 
 typedef struct HtTimeSegment {
-    uint64_t counter;           /* first guest counter of the segment */
-    uint64_t ns;                /* host time of that counter */
+    uint64_t counter;           /* guest counter at the segment's start */
+    uint64_t ns;                /* host time at @counter, in ns */
     uint64_t mult;              /* ns per tick, times 2^32 */
-    uint64_t bound_ns;          /* error bound; newest segment: at @counter */
+    /* maximum error; in the newest segment: error at @counter */
+    uint64_t bound_ns;
 } HtTimeSegment;
 
-/* Earliest and latest host time of a counter, in ns */
+/* Earliest and latest possible host time of a counter value, in ns */
 typedef struct HtTimeInterval {
     uint64_t lo;
     uint64_t hi;
@@ -55,23 +56,25 @@ typedef struct HtTimeInterval {
 /**
  * HtTimeMap: a piecewise linear map from guest counter to host ns
  * @count: number of segments; 0 if there was no reading yet
- * @epoch: index of the first segment whose readings agree with the newest
- * @nominal: ns per tick, times 2^32, as assumed or measured beforehand
+ * @epoch: index of the first segment of the present epoch: all readings from
+ *         there on agree
+ * @nominal: ns per tick, times 2^32, from the configured frequency
  * @ppm: maximum error of @nominal in ppm
  * @wander: maximum difference of the present rate from the mean, in ppm
  * @step_ns: readings within this time share a segment
- * @slowest: minimum ns per tick, times 2^32, by @ppm and the readings
- * @fastest: maximum ns per tick, times 2^32
+ * @slowest: minimum of ns per tick that @ppm and the readings allow, times 2^32
+ * @fastest: maximum of ns per tick that they allow, times 2^32
  * @mean: mean ns per tick in the epoch so far, times 2^32
  * @first: counter of the first reading of the epoch
- * @first_at: bounds of the time of that reading
- * @seg: oldest first; each begins with a reading
- * @at: bounds of the times of those readings
+ * @first_at: earliest and latest host time of that reading
+ * @seg: the segments, oldest first; each begins with a reading
+ * @at: earliest and latest host times of these readings
  * @restart: the counter was interrupted: the next reading begins an epoch
  * @now: returns the host's time in ns; NULL if it is not available
  * @latest: last result of @now
  *
- * A plain value: threads that share a map must copy it under a lock.
+ * The map has no lock: threads that share it must copy it under a lock of their
+ * own.
  */
 typedef struct HtTimeMap {
     unsigned count;
@@ -122,9 +125,10 @@ void ht_time_map_set_wander(HtTimeMap *m, uint32_t ppm, uint64_t step_ns);
  * @ns: host time at which the counter had that value
  * @bound_ns: maximum error of @ns; UINT64_MAX if @ns is a guess
  *
- * All readings that agree are used, even those with wide bounds.  A reading
- * that contradicts them begins an epoch, and so does a counter below the last
- * one (reset, loadvm), which also drops older segments.
+ * All readings that agree with each other are used, even those with wide
+ * bounds.  A reading that contradicts the earlier ones begins an epoch.  So
+ * does a counter below the last one (reset, loadvm); that also drops older
+ * segments.
  */
 void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         uint64_t bound_ns);
@@ -143,11 +147,11 @@ void ht_time_map_break(HtTimeMap *m);
  * @m: the map, just initialized
  * @seg: segments, oldest first; not trusted
  * @count: number of @seg
- * @shift: value to add to their times, in ns
+ * @shift: value to add to the times of the segments, in ns
  * @now_ns: this host's time; segments that seem later are ignored
  *
- * From the next sample on the counter may have another rate; until then the
- * error is unknown.
+ * The next sample may show another rate of the counter.  Until then, the error
+ * is unknown.
  *
  * Returns: false if @seg is not valid
  */
@@ -158,7 +162,7 @@ bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
  * ht_time_shift: convert a time of another host's clock to this host's
  * @ns: the time
  * @shift: value to add, in ns
- * @now_ns: this host's time, which limits the result
+ * @now_ns: this host's present time; the result is not later
  */
 uint64_t ht_time_shift(uint64_t ns, int64_t shift, uint64_t now_ns);
 
@@ -195,7 +199,10 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
         ns = s->ns + ht_time_scale(counter - s->counter, s->mult);
         return MIN(ns, HT_TIME_MAX_NS);
     }
-    /* The counter is before the segment: extrapolate, to 0 at least. */
+    /*
+     * The counter is before the segment: extrapolate backwards, but not below
+     * 0.
+     */
     ns = ht_time_scale(s->counter - counter, s->mult);
     return s->ns - MIN(s->ns, ns);
 }
@@ -203,8 +210,8 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
 /**
  * ht_time_map_bound: get the maximum error of recent dates
  * @m: the map
- * @ns: host time up to which events after the newest reading are considered,
- *      including events that are dated after later readings
+ * @ns: host time; the result is valid for events up to this time, even if they
+ *      are dated when later readings have changed the map
  *
  * Returns: the error in ns, which grows with @ns; UINT64_MAX if there is no
  * reading of this host, or no reading since ht_time_map_break()

@@ -9,20 +9,20 @@
 #include "hypertrace/time-map.h"
 
 typedef enum HtWalkStop {
-    HT_WALK_END,                /* all bytes were walked */
-    HT_WALK_CUT,                /* the next event must start a packet */
-    HT_WALK_MOST,               /* HtWalk.most events were walked */
-    HT_WALK_BAD_ID,             /* no such class */
-    HT_WALK_BAD_LENGTH,         /* an event reaches past the end */
-    HT_WALK_BAD_HEADER,         /* an invalid extended header */
+    HT_WALK_END,                /* all bytes were checked */
+    HT_WALK_CUT,                /* next event must start a packet */
+    HT_WALK_MOST,               /* HtWalk.most events were checked */
+    HT_WALK_BAD_ID,             /* an event has an unknown class id */
+    HT_WALK_BAD_LENGTH,         /* an event exceeds the bytes */
+    HT_WALK_BAD_HEADER,         /* an extended header is not valid */
 } HtWalkStop;
 
 /**
- * HtWalk: a stream's parser state
+ * HtWalk: state of the check of a stream, from one call to the next
  * @clock: guest counter of the last event, or of the start of the packet
  * @ns: host time of @clock; never decreases
- * @cut: accept the next event even if its 24-bit clock does not continue that
- *       of the previous event; set at the start and by HT_WALK_CUT
+ * @cut: accept the next event even if its 24-bit clock cannot be compared with
+ *       that of the previous event; set at the start, and after HT_WALK_CUT
  * @most: maximum number of events in a call; 0 for no limit
  * @backward: number of events whose counter went back; they get the time of
  *            the previous event
@@ -60,9 +60,9 @@ typedef struct HtWalkRun {
  * @len: size of @buf in bytes
  * @run: filled in for the events before the stop
  *
- * A pure function of its arguments.  After HT_WALK_CUT, the next call must
- * start with the event at @run->size and mark its run HT_RUN_CUT; that event is
- * always accepted.  The walk stops before a malformed event.
+ * A pure function of its arguments.  After HT_WALK_CUT, the caller must call
+ * this again from the event at @run->size on, which is then accepted, and set
+ * HT_RUN_CUT in the run.  The walk stops before a malformed event.
  *
  * Returns: the reason for the stop
  */

@@ -113,7 +113,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtGuestKernel, ht_guest_kernel_free)
  *
  * Reads values that change during boot (the address of the direct map) again,
  * drops cached translations, and checks that the kernel is still there.  Call
- * this before each poll of the guest.
+ * this before each group of reads, such as a poll.
  *
  * Returns: 0, -ESTALE if the kernel is no longer there, or the error of the
  * reader
@@ -142,7 +142,7 @@ typedef struct HtKernelClock {
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
 
 /**
- * ht_guest_kernel_image: get the kernel's image
+ * ht_guest_kernel_image: get the parsed file of the kernel
  * @k: the kernel
  */
 HtKernelImage *ht_guest_kernel_image(const HtGuestKernel *k);

@@ -86,7 +86,8 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned events);
 bool ht_kernel_formats_changed(HtKernelFormats *f);
 
 /**
- * ht_kernel_formats_serial: get a number that changes with the text
+ * ht_kernel_formats_serial: get a number that changes whenever the result of
+ * ht_kernel_formats_text() changes
  * @f: the reader
  */
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f);

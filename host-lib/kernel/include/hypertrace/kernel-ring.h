@@ -17,7 +17,7 @@
 #include "hypertrace/kernel-space.h"
 
 /*
- * Number of reads of the guest's memory in one poll, divided among the
+ * Maximum number of reads of the guest's memory in one poll, divided among the
  * processors; each processor has at least 256 reads.  If a read of another
  * process takes 2 us, a poll of up to 16 processors takes less than 10 ms.
  */
@@ -33,7 +33,7 @@
  * @overrun: ring_buffer_per_cpu.overrun: number of events overwritten
  * @read: ring_buffer_per_cpu.read: number of events read in the guest
  * @committing: ring_buffer_per_cpu.committing: depth of commits under way
- * @node_page: buffer_page.page; its list comes first
+ * @node_page: buffer_page.page; buffer_page.list has offset 0
  * @array_buffer: trace_array.array_buffer.buffer
  * @buffers: trace_buffer.buffers
  * @cpus: trace_buffer.cpus; UINT32_MAX if nr_cpu_ids is used instead
