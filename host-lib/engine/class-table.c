@@ -54,7 +54,7 @@ static bool class_name_valid(const char *name, size_t len)
            memchr(name, 0, len) == NULL;
 }
 
-/* Names the backends put beside a class's own fields */
+/* Test whether backends add a field of this name to each event */
 static bool field_name_reserved(const char *name)
 {
     return !strcmp(name, "stream") || !strcmp(name, "vcpu") ||
@@ -121,9 +121,9 @@ static bool field_is_variable(const HtField *f)
 }
 
 /*
- * Traces have a '_' in front of each name, which readers drop.  babeltrace2
- * compares names with it to names without it, and refuses the whole trace over
- * a class with both _x and x.
+ * Traces have a '_' in front of each name, which readers drop.  If a class has
+ * fields _x and x, babeltrace2 mistakes one for the other and refuses the whole
+ * trace.
  */
 static bool names_clash(const char *a, const char *b)
 {
@@ -132,8 +132,8 @@ static bool names_clash(const char *a, const char *b)
 }
 
 /*
- * A variable field x is described to trace readers with a second field
- * _x_length in front, so that name must be free as well.
+ * For a text or sequence x, traces have another field, x_length, before x.  So
+ * no field of the class may have that name either.
  */
 static bool field_names_unique(const HtClass *c)
 {
@@ -193,7 +193,7 @@ void ht_class_free(HtClass *c)
     g_free(c);
 }
 
-/* The walk's program: how long an event's payload is */
+/* Compute how ht_class_payload() finds the size of an event's payload */
 static void class_layout(HtClass *c)
 {
     unsigned i;
@@ -214,7 +214,10 @@ static void class_layout(HtClass *c)
     }
 }
 
-/* Returns where the labels end; NULL: they are malformed */
+/*
+ * Parse the labels of a field.  Returns the address after them; NULL if they
+ * are malformed
+ */
 static const uint8_t *labels_parse(HtField *f, unsigned count,
                                    const uint8_t *p, const uint8_t *end)
 {
@@ -312,7 +315,7 @@ static bool same_labels(const HtField *a, const HtField *b)
     return a->nr_labels == b->nr_labels;
 }
 
-/* Tell whether two classes of one name are the same class. */
+/* Test whether two classes of the same name are equal */
 static bool class_same(const HtClass *a, const HtClass *b)
 {
     unsigned i;
@@ -360,7 +363,7 @@ size_t ht_class_table_size(HtClassTable *t)
     return size;
 }
 
-/* Bytes of a class in what ht_class_table_save() returns */
+/* Number of bytes that a class takes in the result of ht_class_table_save() */
 static size_t class_saved_size(const HtClass *c)
 {
     size_t size = 4 + sizeof(struct ht_msg_class) + strlen(c->name);
@@ -418,8 +421,9 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
     g_mutex_lock(&t->lock);
     name = g_strdup(c->name);
     /*
-     * The same name with other fields, or of the kernel instead of a program,
-     * is another class: name, name.v2, ...
+     * If a class of this name has other fields, or one comes from the kernel
+     * and the other from a program, this is a different class: name it name.v2,
+     * name.v3 and so on.
      */
     while ((old = g_hash_table_lookup(t->by_name, c->name)) &&
            !class_same(old, c) && version < HT_CLASS_VERSIONS_MAX) {
@@ -431,7 +435,7 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         *cls = old;
     } else if (old || t->count == HT_CLASSES_MAX ||
                strlen(c->name) > HT_CLASS_NAME_MAX ||
-               /* Its version made the name longer than in the message. */
+               /* ".vN" made the name longer than in the message. */
                class_saved_size(c) > 4 + HT_MESSAGE_MAX ||
                t->size + class_saved_size(c) > t->limit) {
         ht_class_free(c);
@@ -527,9 +531,13 @@ static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
             *why = g_strdup_printf("class %" PRIu32 " is cut off", id);
             goto bad;
         }
-        memcpy(m, p + 4, length);               /* aligned */
+        /* copy the message to an aligned buffer */
+        memcpy(m, p + 4, length);
         status = ht_class_table_add(t, m, length, &added, &c);
-        /* a second version has its name already, it does not get one */
+        /*
+         * saved classes already have ".vN" in their names, so none may be
+         * renamed here
+         */
         if (status != HT_STATUS_OK || !added ||
             strlen(c->name) != m->name_len) {
             *why = g_strdup_printf("class %" PRIu32 " is %s", id,

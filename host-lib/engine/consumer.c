@@ -12,12 +12,16 @@
 #include "hypertrace/atomic.h"
 #include "hypertrace/consumer.h"
 
-/* Number of torn copies after which a call ends, if the producer is faster */
+/*
+ * Maximum number of torn copies in one call.  A producer that is faster than
+ * the consumer would otherwise keep it busy.
+ */
 #define TORN_MAX 4
 
 static inline uint64_t packet_of(const HtConsumer *c, uint64_t position)
 {
-    return position / c->cfg.packet_size;       /* a power of two */
+    /* @packet_size is a power of two */
+    return position / c->cfg.packet_size;
 }
 
 static inline uint32_t offset_of(const HtConsumer *c, uint64_t position)
@@ -65,7 +69,10 @@ static void G_GNUC_PRINTF(2, 3) stop(HtConsumer *c, const char *fmt, ...)
 static void update_lost(HtConsumer *c, uint64_t lost)
 {
     if (lost > c->lost && lost < HT_LOST_MAX) {
-        /* An earlier host may have reported these: no run reports them again */
+        /*
+         * An earlier host may have reported these discarded events, so do not
+         * report them
+         */
         if (c->inherited && c->recorded == HT_RUN_UNKNOWN) {
             c->base += lost - c->lost;
             c->told += lost - c->lost;
@@ -92,7 +99,10 @@ static uint64_t discarded(const HtConsumer *c)
 static void deliver(HtConsumer *c, HtRun *run)
 {
     run->stream = &c->info;
-    /* Read the count after the walk: it covers every class the walk found. */
+    /*
+     * Read the count after the walk, so that it includes every class that the
+     * walk has seen.
+     */
     run->classes = ht_class_table_count(c->cfg.classes);
     c->told = discarded(c);
     run->discarded = c->told - c->base;
@@ -174,7 +184,7 @@ void ht_consumer_discarded(HtConsumer *c, uint64_t count)
     c->others += MIN(count, HT_LOST_MAX - MIN(c->others, HT_LOST_MAX));
 }
 
-/* Return how many of the next events an earlier host has recorded */
+/* Return how many of the next events an earlier host has already recorded */
 static uint64_t recorded_ahead(const HtConsumer *c)
 {
     return c->recorded != HT_RUN_UNKNOWN && c->recorded > c->expected ?
@@ -183,9 +193,9 @@ static uint64_t recorded_ahead(const HtConsumer *c)
 
 /*
  * Walk and deliver private bytes of one packet.  @more: the packet continues
- * after them, so the last event may be incomplete.  Returns the number of bytes
- * of whole events.  This is @size unless @more is set, the number of events is
- * limited, or the stream was stopped.
+ * after these bytes, so the last event in them may be incomplete.  Returns the
+ * number of bytes of whole events.  This is @size unless @more is set, the
+ * number of events is limited, or the stream was stopped.
  */
 static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 {
@@ -241,8 +251,8 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 }
 
 /*
- * Begin to count with the first packet of an inherited instance.  All events
- * before it were delivered to the earlier host.
+ * Start the counts of an inherited instance at its first packet.  The earlier
+ * host got all events before that packet.
  */
 static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 {
@@ -256,7 +266,7 @@ static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 
 /*
  * Check a packet's header, a private copy.  @skipped: number of packets that
- * were overwritten since the last one read; no events but theirs may be
+ * were overwritten since the last one read; only events of these packets may be
  * missing.
  */
 static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
@@ -294,9 +304,9 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
     c->walk.clock = ht_le64(h.clock_begin);
     if (c->time.count == 0 && c->time.nominal) {
         /*
-         * No reading relates the clocks yet.  The stream's first packet began
-         * after its opening, so this gives times that are too early, at the
-         * nominal rate.
+         * No reading relates the clocks yet: let the start of the stream's
+         * first packet have the time of the stream's opening.  The packet began
+         * later, so the resulting times are too early.
          */
         ht_time_map_sample(&c->time, c->walk.clock, c->walk.ns, UINT64_MAX);
     }
@@ -304,21 +314,26 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
 }
 
 /*
- * Return the oldest packet that is still whole in a ring in overwrite mode.
- * The producer writes packet `opening` to the slot of packet `opening -
- * packets`.
+ * Return the number of the oldest packet that is not overwritten, in overwrite
+ * mode.  The producer writes packet `opening` over packet `opening - packets`.
  */
 static uint64_t oldest(const HtConsumer *c, struct ht_ring_control *ring,
                        uint64_t head)
 {
     uint64_t opening = read64(&ring->guest.opening);
-    /* A head at the end of packet n counts as packet n: n + 1 has not begun. */
+    /*
+     * If head is at the end of packet n, packet n is the newest: n + 1 has not
+     * begun.
+     */
     uint64_t newest = MAX(packet_of(c, head - MIN(head, 1)), opening);
 
     return newest >= c->cfg.packets ? newest - c->cfg.packets + 1 : 0;
 }
 
-/* Load the producer's position; stops the stream if it is impossible */
+/*
+ * Load the producer's head.  If its value is impossible, stop the stream and
+ * return false
+ */
 static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
                       uint64_t *head)
 {
@@ -338,9 +353,9 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
 }
 
 /*
- * As load_head(), if `opening` is ahead of the head loaded before.  A reader
- * that sees packet n being taken also sees that packet n - 1 was begun: the
- * release fence of that packet's switch orders the two.
+ * Load the head again if `opening` is ahead of it.  A reader that sees that
+ * packet n is being opened must also see that packet n - 1 was begun: the
+ * release fence in the switch to packet n orders the two.
  */
 static bool load_newer_head(HtConsumer *c, struct ht_ring_control *ring,
                             uint64_t *head)
@@ -389,7 +404,10 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
             uint64_t first = oldest(c, ring, head);
 
             if (first > packet_of(c, head)) {
-                /* The producer has overwritten the whole ring since. */
+                /*
+                 * The producer has overwritten the whole ring since the head
+                 * was loaded.
+                 */
                 torn++;
                 if (!load_newer_head(c, ring, &head)) {
                     break;
@@ -404,7 +422,10 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         }
         slot = packets + (packet & (c->cfg.packets - 1)) * size;
         if (closed) {
-            /* Written before head moved on, so the acquire above covers it. */
+            /*
+             * The header was written before head moved into the packet, so the
+             * load-acquire of head covers it.
+             */
             const struct ht_packet *h = (const struct ht_packet *)slot;
 
             to = ht_le32(ht_atomic_read(&h->content));
@@ -428,7 +449,8 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
             ht_fence_acquire();
             if (packet < oldest(c, ring, head)) {
                 torn++;
-                continue;               /* the loop skips it then */
+                /* the next iteration skips the packet */
+                continue;
             }
         }
         if (to > size || to < from) {
@@ -450,7 +472,8 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         done += walked;
         if (walked < to - from) {
             c->cursor += walked;
-            most = walked ? piece : 2 * n;      /* an event larger than @n */
+            /* no event ends in the piece: try a larger one */
+            most = walked ? piece : 2 * n;
             continue;
         }
         c->cursor = closed ? (packet + 1) * size : packet * size + to;
@@ -467,7 +490,10 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
     return done;
 }
 
-/* Test whether a buffer continues position @last, or starts the next packet */
+/*
+ * Test whether a buffer's bytes begin at the position that comes next: that of
+ * the byte after those fed before, or the start of the next packet
+ */
 static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
                     uint64_t last)
 {
@@ -477,7 +503,10 @@ static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
         return false;
     }
     if (offset_of(c, from) == 0 && offset_of(c, next)) {
-        /* The producer left the rest of the packet unused. */
+        /*
+         * The producer has left the rest of the packet unused: the next
+         * position is the start of the next packet.
+         */
         next = (packet_of(c, next) + 1) * c->cfg.packet_size;
     }
     if (ht_le32(sub->stream) != c->info.index || from != next ||
@@ -491,7 +520,10 @@ static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
     return true;
 }
 
-/* Consume bytes [from, to) of one packet, after all that was consumed before */
+/*
+ * Consume the bytes [from, to), which belong to one packet and follow those
+ * consumed before
+ */
 static void take(HtConsumer *c, uint64_t from, uint64_t to, uint64_t lost,
                  uint8_t *data, size_t size)
 {
@@ -551,7 +583,7 @@ bool ht_consumer_arm(HtConsumer *c, struct ht_ring_control *ring, bool eager)
            (packet_of(c, c->cursor) + 1) * c->cfg.packet_size;
     write64(&ring->host.wake, wake);
     /*
-     * Full barrier: store wake before loading head.  Pairs with the full fence
+     * Full barrier: store wake, then load head.  Pairs with the full fence
      * between head and wake in the producer's switch.  A commit within a packet
      * has no such fence; for this reason the caller must bound its sleep.
      */

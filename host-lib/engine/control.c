@@ -252,7 +252,10 @@ static size_t execute(HtControl *c, void *msg, size_t size)
     return size;
 }
 
-/* Test whether other messages may follow the message at @h */
+/*
+ * Test whether the message at @h is a registration, which other registrations
+ * may follow in the same exchange
+ */
 static bool registers(const struct ht_msg *h, size_t size)
 {
     return size >= sizeof(*h) &&
@@ -275,7 +278,10 @@ size_t ht_control_exchange(HtControl *c, void *msgs, size_t size)
         length = size - pos < sizeof(*h) ? 0 : ht_get_le32(&h->size);
         if (!registers(h, size - pos) || length < sizeof(*h) ||
             length > size - pos) {
-            /* The position of the next message is not known. */
+            /*
+             * The size is not valid, so it is not known where the next message
+             * begins.
+             */
             guest_error(c, "at byte %zu of an exchange there is no message"
                         " that registers a class", pos);
             if (size - pos < sizeof(*h)) {
@@ -288,7 +294,10 @@ size_t ht_control_exchange(HtControl *c, void *msgs, size_t size)
         if (pos && ht_now_ns() >= end) {
             ht_put_le32(&h->status, HT_STATUS_BUSY);
         } else {
-            /* The reply to a registration is not longer than the message. */
+            /*
+             * The reply to a registration is not longer than the message, so it
+             * does not overwrite the next one.
+             */
             execute(c, h, length);
         }
         pos = HT_ROUND_UP(pos + length, HT_MESSAGE_ALIGN);

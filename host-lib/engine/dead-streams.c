@@ -48,7 +48,8 @@ static void read_streams(HtDead *d, const HtDirectory *dir, const uint8_t *ram)
         uint32_t state = ht_le32(ht_layout_ring(&d->caps, ram, i)->host.state);
 
         if (state != HT_STREAM_OPENED && state != HT_STREAM_STOPPED) {
-            continue;           /* the host has consumed it to its end */
+            /* the host had consumed this packet to its end */
+            continue;
         }
         if (ht_directory_stream(dir, i, &in)) {
             d->streams[i] = in.info;
@@ -73,7 +74,7 @@ HtDead *ht_dead_new(const uint8_t *ram, size_t size, GError **error)
         fail(error, why);
         return NULL;
     }
-    /* It is only read. */
+    /* The cast drops const, but the directory is only read here. */
     dir.base = (uint8_t *)ram + ht_layout_directory(&d->caps);
     d->wall_offset = ht_directory_wall_offset(&dir);
     if (!read_classes(d, &dir, error) || !read_clock(d, &dir, error)) {
@@ -97,7 +98,7 @@ typedef struct Reader {
     HtDeadResult *r;
 } Reader;
 
-/* HtDeliver */
+/* HtDeliver: count events and note the first and last time */
 static void count(void *opaque, const HtRun *run)
 {
     Reader *reader = opaque;
@@ -121,7 +122,11 @@ bool ht_dead_read(const HtDead *d, uint32_t stream, uint8_t *ram,
         .classes = d->classes,
         .packet_size = d->caps.packet_size,
         .packets = d->caps.packets,
-        /* A producer that discards leaves read packets for one more round. */
+        /*
+         * Also read packets that the host had released: a producer that
+         * discards does not overwrite them until it has used the rest of the
+         * ring.
+         */
         .overwrite = true,
         .deliver = count,
         .opaque = &reader,

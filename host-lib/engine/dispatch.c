@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: from the streams of a guest to its sinks
+ * hypertrace: deliver the runs of a guest's streams to its sinks
  *
  * tests/model/sink.pml models the queue, direct delivery and the end.
  */
@@ -14,27 +14,36 @@ typedef struct HtSink {
     const HtSinkOps *ops;
     void *session;
     char *id;
-    bool direct;                /* the session cannot block */
+    bool direct;                /* the session's deliver() cannot block */
     HtThread thread;
-    HtCond wake;                /* with HtDispatch.lock: for the thread */
+    HtCond wake;                /* wakes @thread; waits with HtDispatch.lock */
 
     HtQueue queue;              /* HtDispatch.lock */
-    uint64_t items;             /* HtDispatch.lock: delivered */
+    uint64_t items;             /* HtDispatch.lock: number of items delivered */
     bool end;                   /* HtDispatch.lock: the thread must end */
-    bool ended;                 /* HtDispatch.lock: and makes no more calls */
-    bool left;                  /* HtDispatch.lock: freed without it */
+    /* HtDispatch.lock: the thread makes no more calls */
+    bool ended;
+    /* HtDispatch.lock: ht_dispatch_free() has left the sink to its thread */
+    bool left;
 
-    HtMutex lock;               /* the session's: all below */
+    /* the session's lock; protects the members below */
+    HtMutex lock;
     uint32_t learnt;            /* highest id passed to learn(); atomic */
     unsigned nr_refused;        /* number of refused ids; written atomically */
-    uint64_t refused[HT_CLASSES_MAX / 64 + 1];  /* bitmap by id */
-    uint32_t next_try;          /* id that the next attempt begins with */
-    int64_t tried_ns;           /* when the last attempt began */
+    /* bitmap of refused classes, by id */
+    uint64_t refused[HT_CLASSES_MAX / 64 + 1];
+    /* id with which the next attempt to register refused classes begins */
+    uint32_t next_try;
+    int64_t tried_ns;           /* when that last attempt began */
     int64_t reported_ns;        /* when a refused class was last reported */
-    unsigned unreported;        /* classes refused since then */
-    HtStreamInfo *streams;      /* as the session knows them */
-    uint64_t *missing;          /* by stream: events of refused classes */
-    uint64_t nr_missing;        /* of all streams; written atomically */
+    /* number of classes refused since @reported_ns */
+    unsigned unreported;
+    /* descriptions of the open streams, which runs refer to */
+    HtStreamInfo *streams;
+    /* by stream: number of discarded events of refused classes */
+    uint64_t *missing;
+    /* sum of @missing over all streams; written atomically */
+    uint64_t nr_missing;
 } HtSink;
 
 struct HtDispatch {
@@ -44,13 +53,19 @@ struct HtDispatch {
     unsigned count;
     bool started;
 
-    HtMutex lock;               /* all below */
-    HtCond idle;                /* a sink has delivered everything, or ended */
+    HtMutex lock;               /* protects the members below */
+    /*
+     * signalled when a sink has delivered everything, or its thread has ended
+     */
+    HtCond idle;
     HtPool pool;
-    unsigned users;             /* the caller, and sinks */
-    bool starved;               /* no sink had room when last asked */
+    /* references: one of the caller, one of each sink */
+    unsigned users;
+    /* ht_dispatch_room() returned false: call HtDispatchConfig.room later */
+    bool starved;
     bool watched;
-    bool freed;                 /* HtDispatchConfig.opaque is gone */
+    /* ht_dispatch_free() was called: do not use HtDispatchConfig.opaque */
+    bool freed;
 };
 
 static int64_t now(const HtDispatch *d)
@@ -66,8 +81,8 @@ static bool is_refused(const HtSink *sink, uint32_t id)
 /* Classes ------------------------------------------------------------------ */
 
 /*
- * Report a refused class, at most once in HT_DISPATCH_REPORT_NS: the guest
- * chooses how many classes there are.  Context: the session's lock is held
+ * Report a refused class, at most once in HT_DISPATCH_REPORT_NS, because the
+ * guest chooses the number of classes.  Context: the session's lock is held
  */
 static void report_refused(HtSink *sink, const HtClass *c, const char *why)
 {
@@ -92,7 +107,7 @@ static void report_refused(HtSink *sink, const HtClass *c, const char *why)
 }
 
 /*
- * Tell the session of a class.  Returns false if it refuses it.
+ * Register a class with the session.  Returns false if the session refuses it.
  * Context: the sink's thread, the session's lock is held
  */
 static bool learn(HtSink *sink, uint32_t id)
@@ -102,7 +117,7 @@ static bool learn(HtSink *sink, uint32_t id)
                            sink->ops->learn(sink->session, c) : NULL;
 
     if (!why == !is_refused(sink, id)) {
-        return !why;            /* as before */
+        return !why;            /* the class was refused before, too */
     }
     sink->refused[id / 64] ^= UINT64_C(1) << id % 64;
     ht_atomic_set(&sink->nr_refused, sink->nr_refused + (why ? 1 : -1));
@@ -112,7 +127,10 @@ static bool learn(HtSink *sink, uint32_t id)
     return !why;
 }
 
-/* Context: as learn() */
+/*
+ * Register all classes up to the id @count that were not registered yet.
+ * Context: as learn()
+ */
 static void learn_up_to(HtSink *sink, uint32_t count)
 {
     HtClass *const *classes = sink->all->cfg.classes->by_id;
@@ -125,7 +143,10 @@ static void learn_up_to(HtSink *sink, uint32_t count)
         }
         learn(sink, id);
     }
-    /* Others read it without the lock; an old value only costs a detour. */
+    /*
+     * Other threads read it without the lock.  If they see an old value, they
+     * only take a slower path.
+     */
     ht_atomic_set(&sink->learnt, MAX(sink->learnt, count));
 }
 
@@ -149,7 +170,7 @@ static void learn_again(HtSink *sink)
     sink->next_try = id;
 }
 
-/* Context: as learn() */
+/* Test whether the session has accepted the class @id.  Context: as learn() */
 static bool is_known(HtSink *sink, uint32_t id)
 {
     if (G_LIKELY(!is_refused(sink, id))) {
@@ -175,7 +196,8 @@ static void deliver_part(HtSink *sink, HtRun *part, const uint8_t *end)
 }
 
 /*
- * Deliver a run without the events of refused classes, which are counted.
+ * Deliver a run without the events of refused classes, and count those as
+ * discarded.
  * Context: as learn()
  */
 static void deliver_known(HtSink *sink, const HtRun *run)
@@ -198,7 +220,10 @@ static void deliver_known(HtSink *sink, const HtRun *run)
             deliver_part(sink, &part, begin);
             ++*missing;
             ht_atomic_set(&sink->nr_missing, sink->nr_missing + 1);
-            /* 24 bits do not tell the time since an event that is left out */
+            /*
+             * The time since the last event that was delivered may exceed 24
+             * bits.
+             */
             part.flags |= HT_RUN_CUT;
             continue;
         }
@@ -229,7 +254,7 @@ static void deliver(HtSink *sink, HtRun *run)
     sink->ops->deliver(sink->session, run);
 }
 
-/* Context: the dispatcher's lock is held */
+/* Test whether any sink has room.  Context: the dispatcher's lock is held */
 static bool any_room(HtDispatch *d)
 {
     unsigned i;
@@ -242,7 +267,10 @@ static bool any_room(HtDispatch *d)
     return false;
 }
 
-/* Tell the caller what an item's end means.  Context: likewise */
+/*
+ * After an item was delivered, call the callbacks that wait for it.  Context:
+ * the dispatcher's lock is held
+ */
 static void notify(HtDispatch *d)
 {
     if (d->freed) {
@@ -260,7 +288,8 @@ static void notify(HtDispatch *d)
 }
 
 /*
- * Context: both locks are held; the dispatcher's is released meanwhile
+ * Deliver an item from the queue.  Context: both locks are held; the
+ * dispatcher's lock is released during the delivery
  */
 static void deliver_item(HtSink *sink, HtQueued *item)
 {
@@ -284,7 +313,7 @@ static bool sink_is_idle(HtSink *sink)
            ht_class_table_count(sink->all->cfg.classes);
 }
 
-/* The last user frees the dispatcher. */
+/* Drop a reference to the dispatcher; the last one frees it. */
 static void dispatch_unref(HtDispatch *d)
 {
     bool last;
@@ -301,7 +330,10 @@ static void dispatch_unref(HtDispatch *d)
     }
 }
 
-/* Context: where ht_dispatch_free() is called; the thread has ended */
+/*
+ * Free a sink whose thread has ended.  Context: the thread that calls
+ * ht_dispatch_free()
+ */
 static void sink_free(void *opaque)
 {
     HtSink *sink = opaque;
@@ -374,7 +406,7 @@ static void sink_new(HtDispatch *d, const HtSinkConfig *cfg)
     sink->session = cfg->session;
     sink->id = g_strdup(cfg->id);
     sink->direct = !cfg->may_block;
-    /* the first attempt may come at once */
+    /* so that the first attempt is not delayed */
     sink->tried_ns = INT64_MIN / 2;
     ht_mutex_init(&sink->lock);
     ht_cond_init(&sink->wake);
@@ -424,8 +456,9 @@ static bool sink_has_ended(HtSink *sink)
 }
 
 /*
- * Wait until all sinks are @done, or until @end_ns.  Returns the first that is
- * not, or NULL.  Context: the dispatcher's lock is held
+ * Wait until @done returns true for all sinks, or until @end_ns.  Returns the
+ * first sink for which it does not, or NULL.  Context: the dispatcher's lock is
+ * held
  */
 static HtSink *wait_for(HtDispatch *d, bool (*done)(HtSink *sink),
                         int64_t end_ns)
@@ -475,7 +508,7 @@ void ht_dispatch_free(HtDispatch *d)
             d->sink[i]->left = true;
         }
     }
-    /* a sink that is left is on its own from here */
+    /* Do not access the sinks that are left to their threads from here on. */
     d->count = 0;
     ht_mutex_unlock(&d->lock);
     while (n) {
@@ -557,9 +590,11 @@ void ht_dispatch_release(HtDispatch *d, HtBuffer **fill)
 }
 
 /*
- * Begin to deliver a run at once, with the session's lock held.  Earlier runs
- * of the stream were queued under the stream's lock, which is held, and
- * delivered under the session's.  Only the sink's thread learns classes.
+ * Test whether this thread may deliver a run itself; if so, return with the
+ * session's lock held.  The order of a stream's runs is kept: earlier ones were
+ * queued under the stream's lock, which the caller holds, and delivered under
+ * the session's lock.  Only the sink's thread registers classes, so this fails
+ * if a class of the run is new.
  *
  * Context: the dispatcher's lock is held
  */
@@ -590,7 +625,10 @@ void ht_dispatch_post(HtDispatch *d, const HtRun *run, HtBuffer *b, bool direct)
         }
         was_idle = ht_queue_empty(&sink->queue);
         ht_queue_post(&sink->queue, run, b);
-        /* without @direct, not for each run while there is plenty of room */
+        /*
+         * Without @direct, the caller wakes the thread after its last run: wake
+         * it here only if the queue fills up.
+         */
         if (direct ? was_idle : ht_queue_filling(&sink->queue)) {
             ht_cond_signal(&sink->wake);
         }
@@ -636,7 +674,7 @@ bool ht_dispatch_chooses(const HtDispatch *d)
 
     for (i = 0; i < d->count; i++) {
         if (!d->sink[i]->ops->wants) {
-            return false;       /* it wants everything */
+            return false;       /* the sink wants all classes */
         }
     }
     return true;

@@ -19,7 +19,10 @@ void ht_enable_destroy(HtEnable *e)
     ht_patterns_free(e->patterns);
 }
 
-/* Decide about a class; returns true if the guest's view changes */
+/*
+ * Decide whether a class is on, and write its byte if that changes.  Returns
+ * true if it changes
+ */
 static bool decide(HtEnable *e, uint32_t id)
 {
     const HtClass *c = ht_class_table_get(e->cfg.classes, id);
@@ -48,7 +51,10 @@ uint8_t ht_enable_register(HtEnable *e, const HtClass *c)
 {
     bool known = c->id <= e->count, others = false, changed;
 
-    /* Decide only the new ones: a guest may register thousands at once. */
+    /*
+     * Decide only about classes that are new, because a guest may register
+     * thousands at once.
+     */
     while (e->count + 1 < c->id) {
         others |= decide(e, e->count + 1);
         e->count++;
@@ -66,7 +72,7 @@ bool ht_enable_decide(HtEnable *e)
     uint32_t count = ht_class_table_count(e->cfg.classes), id;
     bool changed = false;
 
-    /* A migration may have loaded some that are not decided yet. */
+    /* A migration may have added classes about which was not decided yet. */
     for (id = 1; id <= count; id++) {
         changed |= decide(e, id);
         e->count = MAX(e->count, id);
@@ -99,7 +105,10 @@ bool ht_enable_set_events(HtEnable *e, const char *events, char **why)
     return true;
 }
 
-/* Check a word: a name, '=', and visible characters */
+/*
+ * Check that a word is a name, '=', and visible characters.  Returns NULL or
+ * the problem
+ */
 static char *setting_problem(const char *word)
 {
     size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyz"

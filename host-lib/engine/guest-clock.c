@@ -5,19 +5,21 @@
 #include "hypertrace/base.h"
 #include "hypertrace/guest-clock.h"
 
-/* Interval of readings, if the host can read the guest's counter */
+/* Interval of readings in ns, if the host can read the guest's counter */
 #define SAMPLE_NS           INT64_C(10000000)
 
 /*
- * How far ahead an error bound holds: at least until the next reading, and half
- * of the time within which readings share a segment of the map
+ * Time in ns after a reading for which its error bound is computed: at least
+ * until the next reading, and half of the time within which readings share a
+ * segment of the map
  */
 #define SAMPLE_AHEAD_NS     INT64_C(25000000)
 #define BRACKET_AHEAD_NS    INT64_C(1000000000)
 
 /*
- * Exchanges that measure the counter's rate: at least this far apart, with
- * brackets that make the error of the rate smaller than HT_TIME_PPM_MAX / 4.
+ * Minimum time in ns between the two exchanges that measure the counter's rate.
+ * Their brackets must also be so narrow that the error of the rate is below
+ * HT_TIME_PPM_MAX / 4.
  */
 #define RATE_NS             UINT64_C(50000000)
 
@@ -26,7 +28,10 @@ static uint64_t map_now(void)
     return ht_now_ns();
 }
 
-/* Context: the clock locked, as all below without a lock of their own */
+/*
+ * Start a map without readings.  Context: the clock's lock is held, as in all
+ * functions below that do not take it
+ */
 static void begin(HtGuestClock *c, uint64_t hz, uint32_t ppm)
 {
     ht_time_map_init(&c->map, hz);
@@ -90,7 +95,10 @@ int64_t ht_wall_offset(void)
     return b.counter - b.ns;
 }
 
-/* Read both clocks, unless that was just done */
+/*
+ * Read both clocks and add the reading to the map.  Without @now, do nothing if
+ * the last reading is recent
+ */
 static void sample(HtGuestClock *c, bool now)
 {
     HtBracket b;
@@ -112,8 +120,9 @@ void ht_guest_clock_sample(HtGuestClock *c, bool now)
 }
 
 /*
- * Begin an epoch of the map.  Values that the guest read before do not hold for
- * the counter now, so forget the exchange that would report them later.
+ * Begin an epoch of the map.  The guest reports its readings of an exchange in
+ * the next one.  Readings from before the break do not belong to the new epoch,
+ * so forget the last exchange.
  */
 static void break_map(HtGuestClock *c)
 {
@@ -152,7 +161,7 @@ void ht_guest_clock_restart(HtGuestClock *c, uint64_t hz, uint32_t ppm)
 }
 
 /*
- * Measure the rate of a counter that the host cannot read: the configured one
+ * Measure the rate of a counter that the host cannot read: the configured rate
  * is a guess.  If the guess is wrong by more than its limit, start a new map.
  */
 static void measure(HtGuestClock *c, uint64_t counter, uint64_t ns,
@@ -195,9 +204,10 @@ static uint64_t bound(const HtGuestClock *c)
 }
 
 /*
- * Each message brackets the host's reading of the previous one.  A guest that
- * gives false readings makes the dates of its own events wrong; the map keeps
- * them below the present time and never lets them decrease.
+ * Each message has the guest's two readings of its counter that bracket the
+ * host's reading in the previous exchange.  A guest that gives false readings
+ * makes the dates of its own events wrong; the map keeps them below the present
+ * time and never lets them decrease.
  */
 void ht_guest_clock_sync(HtGuestClock *c, struct ht_msg_time *m)
 {

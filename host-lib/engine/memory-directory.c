@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a directory that hosts of memory alone keep for their successors
+ * hypertrace: the directory that a host keeps in stream memory for the host
+ * after it
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/guest-clock.h"
 #include "hypertrace/memory-directory.h"
 
-/* All words in the memory are little-endian. */
+/* The structures below are in the memory; all their words are little-endian. */
 typedef struct Stream {
     uint64_t instance;
     uint64_t opened_ns;
@@ -18,9 +19,12 @@ typedef struct Stream {
 
 typedef struct Head {
     uint64_t class_bytes;
-    uint64_t discarded;         /* events that no trace reports so far */
-    uint64_t clocks;            /* number of the newest; 0: none */
-    HtTimeSegment clock[2];     /* number n is clock[n % 2] */
+    /*
+     * HtServerOps.unreported: discarded events that no trace has reported yet
+     */
+    uint64_t discarded;
+    uint64_t clocks;            /* number of the newest clock; 0: none */
+    HtTimeSegment clock[2];     /* clock number n is clock[n % 2] */
     uint64_t wall_offset;       /* CLOCK_REALTIME - CLOCK_MONOTONIC in ns */
     Stream streams[HT_STREAMS_MAX];
 } Head;
@@ -44,13 +48,19 @@ static Head *head(const HtDirectory *d)
     return (Head *)d->base;
 }
 
-/* Pairs with the load-acquire in load(). */
+/*
+ * Store a word that makes earlier stores valid.  Pairs with the load-acquire in
+ * load().
+ */
 static void publish(uint64_t *word, uint64_t v)
 {
     ht_atomic_store_release(word, ht_le64(v));
 }
 
-/* Pairs with the store-release in publish(), of another process. */
+/*
+ * Load such a word.  Pairs with the store-release in publish(), of another
+ * process.
+ */
 static uint64_t load(const uint64_t *word)
 {
     return ht_le64(ht_atomic_load_acquire(word));

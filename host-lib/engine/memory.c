@@ -37,26 +37,33 @@ typedef struct Map Map;
 
 struct HtMemory {
     HtMemoryConfig cfg;
-    struct ht_caps caps;        /* private copy; epoch 0 */
+    struct ht_caps caps;        /* private copy; its epoch is 0 */
     int fd;                     /* opened by this host; holds the lock */
     uint64_t size;
     uint8_t *base;
     struct ht_memory *page;
-    Map *map;                   /* handles SIGBUS; NULL: nothing does */
+    /* entry of @maps; NULL: SIGBUS is not handled */
+    Map *map;
     HtServer *server;
     HtDirectory directory;
     uint64_t epoch;
-    bool attached;              /* the memory had another host before */
-    bool serves;                /* the epoch is published */
+    bool attached;              /* another host served the memory before */
+    bool serves;                /* ht_memory_start() has published the epoch */
     bool left;                  /* ht_memory_leave() was called */
-    uint8_t *request;           /* private copy, HT_MAILBOX_SIZE bytes */
-    uint32_t done;              /* number of the last exchange */
+    /* private copy of a request, HT_MAILBOX_SIZE bytes */
+    uint8_t *request;
+    /* ht_memory.done: number of the last exchange */
+    uint32_t done;
     uint64_t beat;
     int64_t beat_ns;
     int64_t eager_ns;           /* poll without pauses until then */
     int64_t told_ns;            /* time of the last poll at TELL_NS */
-    uint32_t first;             /* stream that the next poll begins with */
-    bool was_off[HT_CLASSES_MAX + 1];   /* inherited, and off, by class id */
+    /* index of the stream that the next poll begins with */
+    uint32_t first;
+    /*
+     * by class id: inherited from the previous host, which had switched it off
+     */
+    bool was_off[HT_CLASSES_MAX + 1];
 };
 
 #define set_error(error, ...) \
@@ -84,8 +91,9 @@ static uint64_t host_counter(void)
 #endif
 
 /*
- * Measure the host's counter, once in a process.  The guest's counter has this
- * rate, or a rate that KVM was told; the server measures the latter.
+ * Measure the host's counter, once in a process.  The guest's counter runs at
+ * this rate, or at another one that KVM was told; the server measures the
+ * guest's.
  */
 static uint64_t host_hz(void)
 {
@@ -108,8 +116,9 @@ static uint64_t host_hz(void)
 /* Layout ------------------------------------------------------------------- */
 
 /*
- * Compute where everything is.  Returns the number of streams that fit, 0 if
- * the geometry is not valid; caps->streams may be less.
+ * Compute the offsets of all parts of the memory.  Returns the number of
+ * streams that fit, or 0 if the geometry is not valid; caps->streams may be
+ * less than that number.
  */
 static uint32_t layout(struct ht_caps *c, uint64_t size)
 {
@@ -216,9 +225,10 @@ static int open_locked(int fd, GError **error)
 #define MAPS_MAX        16
 
 struct Map {
-    uint8_t *base;              /* NULL: free */
+    /* start of the mapped memory; NULL: the entry is free */
+    uint8_t *base;
     uint64_t size;
-    bool gone;                  /* set by the handler */
+    bool gone;                  /* the handler has replaced the pages */
 };
 
 /* Written under @maps_lock; the handler runs in the thread that accesses */
@@ -271,7 +281,10 @@ static Map *protect(uint8_t *base, uint64_t size)
     if (found) {
         found->size = size;
         found->gone = false;
-        /* Pairs with the load-acquire in on_sigbus(): size comes first. */
+        /*
+         * Pairs with the load-acquire in on_sigbus(), which reads @size after
+         * @base.
+         */
         ht_atomic_store_release(&found->base, base);
     }
     g_mutex_unlock(&maps_lock);
@@ -332,8 +345,8 @@ static void beat(HtMemory *m, int64_t now)
 }
 
 /*
- * HtServerOps.deliver.  The beat goes on here, because a takeover delivers all
- * rings in one exchange.
+ * HtServerOps.deliver.  Advance the beat here as well, because a takeover
+ * delivers the content of all rings in one exchange.
  */
 static void deliver(void *opaque, const HtRun *run)
 {
@@ -352,7 +365,10 @@ static bool wants(void *opaque, const HtClass *c)
            m->cfg.wants(m->cfg.opaque, c, !m->was_off[c->id]);
 }
 
-/* HtServerOps.added: the class is in the memory before the guest has its id */
+/*
+ * HtServerOps.added.  Write the class to the directory before the guest gets
+ * its id
+ */
 static void added(void *opaque, const HtClass *c)
 {
     HtMemory *m = opaque;
@@ -452,7 +468,7 @@ static bool prepare(HtMemory *m, GError **error)
     return true;
 }
 
-/* Return whether @in[@n] is of another instance than the entries before it */
+/* Test whether @in[@n] has another instance than each entry before it */
 static bool is_new(const HtInherited *in, unsigned n)
 {
     unsigned i;
@@ -527,7 +543,7 @@ static bool inherit_classes(HtMemory *m)
     valid = ht_server_inherit_classes(m->server, classes->data, classes->len,
                                       &why);
     count = ht_class_table_count(ht_server_classes(m->server));
-    /* Ids from here on are those of new classes. */
+    /* The ids after @count belong to new classes. */
     memset(m->was_off + count + 1, 0, HT_CLASSES_MAX - count);
     if (!valid) {
         g_autofree char *text =
@@ -604,7 +620,10 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
     m->caps.packets = cfg->packets ? cfg->packets : HT_MEMORY_PACKETS;
     m->caps.mode = cfg->mode;
     m->caps.counter = COUNTER;
-    /* Neither 24 bits of ticks nor of ns may come close to wrapping. */
+    /*
+     * Limit the ticks between two events with a short header to half of what 24
+     * bits hold, so that neither ticks nor ns can wrap.
+     */
     m->caps.max_gap = MAX(MIN(hz, UINT64_C(1000000000)) / 1e9 *
                           ((HT_CLOCK_MASK + 1) / 2), 1);
     m->caps.streams = layout(&m->caps, m->size);
@@ -700,7 +719,8 @@ static bool serve_mailbox(HtMemory *m)
 
 /*
  * Consume from each stream.
- * Returns: true if the next poll should follow at once, as much was consumed
+ * Returns: true if so much was consumed that the next poll should follow at
+ * once
  */
 static bool serve_streams(HtMemory *m)
 {
@@ -718,7 +738,10 @@ static bool serve_streams(HtMemory *m)
         total += done;
         busy |= done > ring / 8 || done >= HT_MEMORY_STREAM_BYTES;
     }
-    /* A poll that used up its bytes continues with the next stream. */
+    /*
+     * If this poll has used up its bytes, the next one begins with the next
+     * stream.
+     */
     m->first = (m->first + i) % n;
     return busy || total >= HT_MEMORY_POLL_BYTES;
 }

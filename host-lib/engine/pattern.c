@@ -58,7 +58,10 @@ void ht_patterns_free(HtPatterns *p)
     }
 }
 
-/* Backtrack to the last '*' only: the pattern before it has matched. */
+/*
+ * Test whether a pattern matches a name.  After a mismatch, try the next place
+ * for the last '*' only: the places of earlier ones need not change.
+ */
 static bool matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *again = NULL;

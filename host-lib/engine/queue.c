@@ -8,10 +8,16 @@
 /* Maximum number of unused buffers that a pool keeps */
 #define FREE_MAX 16
 
-/* Maximum items of one post: a closing, an opening, a count and the run */
+/*
+ * Maximum number of items that one post adds: a closing, an opening, a count of
+ * discarded events, and the run
+ */
 #define ITEMS_A_POST 4
 
-/* Pending items of a stream, which are appended in this order */
+/*
+ * Items of a stream that are pending because the queue was full.  They are
+ * appended in the order of these bits.
+ */
 enum {
     MARK_CLOSE = 1,             /* @close */
     MARK_OPEN = 2,              /* @open */
@@ -19,21 +25,26 @@ enum {
 };
 
 /*
- * State of a stream in a queue.  If the stream is opened and closed several
- * times while the queue is full, coalesce: keep the last closing of an instance
- * whose opening was queued, and the last opening.
+ * State of a stream in a queue.  While the queue is full, the stream may be
+ * opened and closed several times.  Then only these stay pending: the closing
+ * of the instance whose opening was queued, and the last opening.
  */
 struct HtQueueStream {
-    unsigned marks;             /* MARK_* */
-    HtRun open, close;          /* pending opening and closing */
-    HtStreamInfo info;          /* describes the last instance opened */
+    unsigned marks;             /* MARK_* bits of the pending items */
+    HtRun open, close;          /* runs of the pending opening and closing */
+    /* description of the instance that was opened last */
+    HtStreamInfo info;
     uint64_t upstream;          /* HtRun.discarded of the last run posted */
-    uint64_t discarded;         /* events of that instance discarded here */
-    uint64_t carried;           /* events of instances that were coalesced */
-    bool gap;                   /* events were discarded since the last run */
+    /* events of that instance discarded in this queue */
+    uint64_t discarded;
+    /* discarded events of instances of which no item was queued */
+    uint64_t carried;
+    /* events were discarded in this queue since the last run */
+    bool gap;
     uint64_t ns;                /* time of the last run posted */
     uint64_t counter;           /* guest counter of the last run posted */
-    uint32_t last;              /* number of its last item with events */
+    /* number of the stream's last item with events in the queue */
+    uint32_t last;
 };
 
 uint8_t *ht_pool_reserve(HtPool *p, HtBuffer **fill, size_t size)
@@ -41,7 +52,8 @@ uint8_t *ht_pool_reserve(HtPool *p, HtBuffer **fill, size_t size)
     HtBuffer *b = *fill;
 
     if (b && b->refs == 1) {
-        b->used = 0;                    /* no run refers to it */
+        /* no run refers to the buffer: reuse it from the start */
+        b->used = 0;
     }
     if (b && p->size - b->used < size) {
         ht_pool_unref(p, b);
@@ -142,7 +154,10 @@ uint32_t ht_queue_posted(const HtQueue *q)
 
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted)
 {
-    /* A mark being delivered was taken after all items: it counts as later. */
+    /*
+     * A pending item that is being delivered was made after all items of the
+     * queue were taken: it counts as later than @posted.
+     */
     return (int32_t)(q->head - q->delivering - posted) >= 0 ||
            ht_queue_empty(q);
 }
@@ -154,7 +169,7 @@ static void set_marks(HtQueue *q, HtQueueStream *s, unsigned marks)
     s->marks = marks;
 }
 
-/* Take the first pending item of a stream */
+/* Make an item of the first pending opening, closing or count of a stream */
 static HtQueued take_mark(HtQueue *q, HtQueueStream *s)
 {
     HtQueued item = { .index = s - q->streams };
@@ -203,7 +218,10 @@ static void begin_instance(HtQueueStream *s, const HtRun *run)
 static void post_close(HtQueue *q, HtQueueStream *s, const HtRun *run)
 {
     if (s->marks & MARK_OPEN) {
-        /* The opening was never queued: the next instance gets its count. */
+        /*
+         * The opening of the instance that ends was never queued: report its
+         * discarded events with the next instance.
+         */
         s->carried = s->discarded + run->discarded;
         s->discarded = 0;
         set_marks(q, s, s->marks & MARK_CLOSE);
@@ -216,7 +234,10 @@ static void post_close(HtQueue *q, HtQueueStream *s, const HtRun *run)
     set_marks(q, s, MARK_CLOSE);
 }
 
-/* Extend the stream's last item by a run that continues it, if possible */
+/*
+ * Append a run's events to the stream's last item, if they follow it in the
+ * buffer and the item is not being delivered
+ */
 static bool merge(HtQueue *q, HtQueueStream *s, const HtRun *run, HtBuffer *b,
                   uint64_t discarded)
 {
@@ -261,7 +282,11 @@ static bool post_events(HtQueue *q, HtQueueStream *s, const HtRun *run,
         q->held += q->pool->size;
     }
     if (s->gap) {
-        /* The first event's 24-bit clock does not continue the last one's. */
+        /*
+         * Events were discarded between the last run and this one, so the
+         * 24-bit clock of the first event cannot be compared with that of the
+         * last.
+         */
         item.run.flags |= HT_RUN_CUT;
         s->gap = false;
     }
@@ -289,7 +314,8 @@ void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b)
     } else if (run->events == 0) {
         set_marks(q, s, s->marks | MARK_TOLD);
     } else if (s->marks == MARK_TOLD) {
-        set_marks(q, s, 0);             /* the run has the count */
+        /* no count needs to be pending: the run has it */
+        set_marks(q, s, 0);
     }
     if (s->marks && items_left(q) > ITEMS_A_POST) {
         append_marks(q, s);
@@ -335,7 +361,7 @@ bool ht_queue_take(HtQueue *q, HtQueued *item)
         *item = q->items[q->head++ % HT_QUEUE_ITEMS];
     } else if (q->marked) {
         for (i = 0; !q->streams[i].marks; i++) {
-            /* q->marked says that there is such a stream. */
+            /* q->marked is not 0, so the loop has found a stream. */
         }
         *item = take_mark(q, &q->streams[i]);
     } else {

@@ -18,7 +18,8 @@ struct HtServer {
     HtStreams streams;
     HtGuestClock clock;
 
-    HtMutex messages;           /* all below, and requests to @streams */
+    /* serializes requests; protects the members below */
+    HtMutex messages;
     uint64_t instances;
     HtEnable enable;
     HtControl control;
@@ -142,7 +143,10 @@ static void unreported(void *opaque, uint64_t count)
     s->cfg.ops->unreported(s->cfg.opaque, count);
 }
 
-/* Consume buffers.  Those of a stopped stream are given back, too. */
+/*
+ * Consume the buffers that were handed over.  For a stopped stream, give them
+ * back unread.
+ */
 static size_t take(HtStream *st)
 {
     HtServer *s = server_of(st);
@@ -324,8 +328,9 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
     }
     s->cfg.rings = NULL;
     /*
-     * The enable bytes of a previous host stay: producers that were switched
-     * off now would not count the events that they discard.
+     * Leave the enable bytes of a previous host as they are: producers of its
+     * streams whose class is switched off would not count the events that they
+     * discard.
      */
     return s;
 }
@@ -344,7 +349,8 @@ bool ht_server_inherit_classes(HtServer *s, const void *data, size_t size,
     ht_enable_decide(&s->enable);
     for (id = 1; id <= s->enable.count; id++) {
         if (!s->enable.on[id]) {
-            ht_atomic_set(s->cfg.enable + id, 0);   /* may have been on */
+            /* the previous host may have had the class on */
+            ht_atomic_set(s->cfg.enable + id, 0);
         }
     }
     ht_mutex_unlock(&s->messages);
@@ -370,7 +376,10 @@ unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n)
     ht_mutex_lock(&s->messages);
     for (i = 0; i < n; i++) {
         if (ht_stream_inherit(&s->streams.stream[in[i].info.index], &in[i])) {
-            /* The guest may change its ring: it must not get this one again */
+            /*
+             * The guest may write an instance to its ring, so give no new
+             * stream an instance that an earlier one had.
+             */
             s->instances = MAX(s->instances, in[i].info.instance);
             done++;
         }

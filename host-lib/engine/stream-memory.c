@@ -2,10 +2,11 @@
 /*
  * hypertrace: channel=virtio, events that were committed but not handed over
  *
- * A guest that panics, is reset or hangs hands over nothing.  Its driver has
- * announced the address of the stream's memory.  It is read when the VM stops
- * or is reset and when the device is removed.  If the guest then continues and
- * hands over the same bytes, ht_consumer_feed() skips them.
+ * If a guest panics, is reset or hangs, its driver no longer hands over its
+ * committed events.  The driver has sent the address of the stream's memory
+ * before (HT_F_MEMORY).  The host reads that memory when the VM stops or is
+ * reset, and when the device is removed.  If the guest then continues and hands
+ * over the same bytes, ht_consumer_feed() skips them.
  *
  * The guest controls this memory.  Its driver protects only the table of
  * addresses from programs; the content of the table and of the memory may be
@@ -38,8 +39,8 @@ static bool read_entry(HtStream *s, uint32_t n, uint64_t *addr)
 }
 
 /*
- * Read the producer's line.  Returns false if it cannot be read, or if its
- * values are impossible.
+ * Read the line of the control page that the producer writes.  Returns false if
+ * it cannot be read, or if its values are impossible.
  */
 static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
 {
@@ -54,7 +55,7 @@ static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
         read_word(s, control + offsetof(struct ht_guest_line, lost), &g->lost);
 }
 
-/* Read where the events of the closed packet at @start end */
+/* Read the position where the events of the closed packet at @start end */
 static bool read_end(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
                      uint64_t start, uint64_t *end)
 {
@@ -118,13 +119,16 @@ static bool fetch_all(HtStream *s)
     }
     start = pos & ~(size - 1);
     if (g.head - start > ring && pos > start) {
-        /* A newer packet has its slot, so all of it had been consumed. */
+        /*
+         * A newer packet is in this packet's memory, so the host had consumed
+         * this one.
+         */
         pos = start + size;
     }
     if (g.head > pos && g.head - (pos & ~(size - 1)) > ring) {
         return false;
     }
-    /* At most a ring, and each packet once. */
+    /* Read at most a ring, each packet once. */
     while (pos < g.head && !s->consumer.stopped) {
         start = pos & ~(size - 1);
         end = g.head;
@@ -136,7 +140,7 @@ static bool fetch_all(HtStream *s)
         }
         pos = start + size;
     }
-    /* A guest that discards all events has no packet with the count. */
+    /* If the guest has discarded all events, no packet has the number. */
     ht_consumer_tell(&s->consumer, g.lost);
     return true;
 }

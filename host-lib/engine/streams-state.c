@@ -12,10 +12,14 @@ typedef struct State {
     HtConsumerState consumer;
     struct ht_stats closed;
     uint64_t memory;
-    bool closing;               /* a reset came before it was resumed */
+    /* a reset had closed the stream before it was resumed */
+    bool closing;
 } State;
 
-/* The words of both structures are encoded in their order. */
+/*
+ * Number of 64-bit words of both structures, which are encoded in the order of
+ * their members
+ */
 #define CONSUMER_WORDS  18
 #define STATS_WORDS     7
 
@@ -105,7 +109,10 @@ void ht_streams_save(const HtStreams *a, uint8_t *to)
         };
 
         ht_consumer_save(&s->consumer, &st.consumer);
-        /* A state that was unloaded, or refused, leaves the consumer open. */
+        /*
+         * The consumer of a stream that was unloaded, or whose state was
+         * refused, is still open, so look at the phase.
+         */
         st.consumer.open = ht_stream_phase(s) == HT_PHASE_OPEN ||
                            ht_stream_phase(s) == HT_PHASE_LOADED;
         encode(&st, to + i * HT_STREAM_STATE_SIZE);
@@ -249,7 +256,7 @@ void ht_streams_resume(HtStreams *a)
 
 void ht_streams_load_flush(HtStreams *a, uint64_t wanted)
 {
-    /* Tickets given after the snapshot was taken are complete by now. */
+    /* Tickets that were given after the state was saved count as complete. */
     if (wanted > a->flush_given) {
         a->flush_given = wanted;
         /* Pairs with the load-acquire in ht_streams_turn(). */

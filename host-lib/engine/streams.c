@@ -67,9 +67,10 @@ static void set_state(HtStream *s, enum ht_stream_state state)
     ht_atomic_store_release(&s->ring->host.state, ht_le32(state));
     if (state == HT_STREAM_CLOSED) {
         /*
-         * A producer that emits nevertheless reaches the wake word at once,
-         * finds its stream closed, and counts its events as discarded.  Pairs
-         * with the load of host.wake in a commit.
+         * Set the wake word to 0, which any head exceeds: if a producer goes on
+         * to emit, it calls notify() at the next commit, finds its stream
+         * closed, and counts its events as discarded.  Pairs with the load of
+         * host.wake in a commit.
          */
         ht_atomic_store_release(&s->ring->host.wake, ht_le64(0));
     }
@@ -81,7 +82,10 @@ void ht_stream_close_ring(HtStream *s)
     set_state(s, HT_STREAM_CLOSED);
 }
 
-/* The producer's own count, which can grow without a move of head */
+/*
+ * Number of discarded events that the producer has stored, which can grow while
+ * head does not move
+ */
 static uint64_t ring_lost(const HtStream *s)
 {
     return s->ring ? ht_le64(ht_atomic_read(&s->ring->guest.lost)) : 0;
@@ -113,7 +117,10 @@ HT_NO_TSAN void ht_stream_stats(const HtStream *s, struct ht_stats *stats)
     stats->errors = ht_atomic_read(&c->errors);
 }
 
-/* A sequence lock with one writer: an odd number means that it is writing. */
+/*
+ * Begin to write under a sequence lock with one writer.  An odd number means
+ * that the writer is active.
+ */
 static void seq_write_begin(unsigned *seq)
 {
     ht_atomic_set(seq, *seq + 1);
@@ -127,7 +134,10 @@ static void seq_write_end(unsigned *seq)
     ht_atomic_store_release(seq, *seq + 1);
 }
 
-/* A value that is odd never matches in seq_read_retry(). */
+/*
+ * Begin to read.  If the value returned is odd, seq_read_retry() will return
+ * true.
+ */
 static unsigned seq_read_begin(const unsigned *seq)
 {
     return ht_atomic_load_acquire(seq) & ~1u;
@@ -139,7 +149,10 @@ static bool seq_read_retry(const unsigned *seq, unsigned start)
     return ht_atomic_read(seq) != start;
 }
 
-/* Readers see an instance in exactly one of the two sums. */
+/*
+ * Add the counters of a stream's instances.  The sequence lock makes readers
+ * see each instance once: as open, or in @closed.
+ */
 static HT_NO_TSAN void add_stream(const HtStream *s, struct ht_stats *sum)
 {
     struct ht_stats stats, closed;
@@ -191,7 +204,10 @@ void ht_stream_end(HtStream *s)
     }
 }
 
-/* Context: HtStream.lock held */
+/*
+ * Consume from a stream's ring, at most @most bytes.  Context: HtStream.lock
+ * held
+ */
 static size_t read_ring(HtStream *s, size_t most)
 {
     HtConsumer *c = &s->consumer;
@@ -204,7 +220,10 @@ static size_t read_ring(HtStream *s, size_t most)
     }
     done = ht_consumer_ring(c, s->ring, s->packets, 1);
     if (done && done < most && c->events - events < cfg.piece_events) {
-        /* At a packet's end, the batch continues in the next one. */
+        /*
+         * At the end of a packet, continue in the next one with what is left of
+         * @most.
+         */
         c->cfg.piece = most - done;
         c->walk.most = cfg.piece_events - (c->events - events);
         done += ht_consumer_ring(c, s->ring, s->packets, 1);
@@ -235,7 +254,8 @@ size_t ht_stream_consume(HtStream *s, size_t most, bool force)
             AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
         }
         if ((cursor ^ c->cursor) >= c->cfg.packet_size) {
-            dirty(s);                           /* tail moved */
+            /* the consumer has written host.tail */
+            dirty(s);
         }
         ht_stream_end(s);
     }
@@ -334,7 +354,10 @@ static void open_stream(HtStream *s)
     if (s->ring) {
         struct ht_ring_control *ring = s->ring;
 
-        /* Initialize the host's line before the producer may use it. */
+        /*
+         * Initialize the host's line before its state is set to
+         * HT_STREAM_OPENED.
+         */
         memset(&ring->guest, 0, sizeof(ring->guest));
         memset(&ring->host, 0, sizeof(ring->host));
         ring->host.wake = ht_le64(HT_WAKE_NEVER);
@@ -353,7 +376,7 @@ static void open_stream(HtStream *s)
     ht_atomic_store_release(&s->phase, HT_PHASE_OPEN);
 }
 
-/* Restore the line to the state when its stream stopped, and continue */
+/* Write the saved values to the host's line, and continue the stream */
 static void resume_stream(HtStream *s)
 {
     const HtStreamsConfig *cfg = &s->all->cfg;
@@ -379,14 +402,17 @@ static void resume_stream(HtStream *s)
     ht_atomic_store_release(&s->phase, HT_PHASE_OPEN);
 }
 
-/* End the instance; unless @close_ring, only in the trace */
+/* End the instance in the trace.  If @close_ring, also close its ring */
 static void end_stream(HtStream *s, bool close_ring)
 {
     const HtStreamsConfig *cfg = &s->all->cfg;
     struct ht_stats stats;
 
     ht_mutex_lock(&s->lock);
-    /* A takeover or a reset does not give a final count. */
+    /*
+     * After a takeover or a reset there is no final count from the guest, so
+     * use that of the ring.
+     */
     ht_consumer_close(&s->consumer,
                       MAX(ht_atomic_read(&s->close_lost), ring_lost(s)),
                       ht_now_ns());
@@ -406,7 +432,8 @@ static void end_stream(HtStream *s, bool close_ring)
 }
 
 /*
- * Consume at most a ring: later events of a producer that continues are lost.
+ * Consume what is in the ring, at most one ring's size.  Events that the
+ * producer commits later are lost.
  *
  * Returns: true if anything was consumed
  */
@@ -422,7 +449,10 @@ static bool consume_ring(HtStream *s)
     return progress;
 }
 
-/* Context: worker */
+/*
+ * Do what is due for one stream: open, resume, consume or close it.  Context:
+ * worker
+ */
 static bool work(HtStream *s, bool force)
 {
     const HtStreamsConfig *cfg = &s->all->cfg;
@@ -446,7 +476,7 @@ static bool work(HtStream *s, bool force)
         progress = true;
         break;
     case HT_PHASE_LOADED:
-        /* Pairs with the store-release by the owner that loaded the state. */
+        /* Pairs with the store-release in ht_streams_resume(). */
         if (!ht_atomic_load_acquire(&s->want_resume)) {
             return false;
         }
@@ -457,8 +487,8 @@ static bool work(HtStream *s, bool force)
         break;
     }
     /*
-     * Sample want_close first, so that earlier commits are consumed.  Pairs
-     * with the store-release in want_close().
+     * Load want_close before consuming, so that all events committed before the
+     * request are consumed.  Pairs with the store-release in want_close().
      */
     want_close = ht_atomic_load_acquire(&s->want_close);
     progress |= cfg->consume(s, force || want_close) > 0;
@@ -473,7 +503,10 @@ static bool work(HtStream *s, bool force)
     return progress;
 }
 
-/* Start a new clock when all streams that a reset closed are dated.  Worker */
+/*
+ * When all streams that a reset closes are closed, and so their events are
+ * dated, let the owner start a new clock.  Context: worker
+ */
 static void resample(HtStreams *a)
 {
     uint32_t i;
@@ -492,7 +525,10 @@ static void resample(HtStreams *a)
     ht_atomic_set(&a->resample, false);
 }
 
-/* Report device-wide discards by any open stream.  Context: worker */
+/*
+ * Report events that were discarded without a stream through any open stream.
+ * Context: worker
+ */
 static void tell_discarded(HtStreams *a)
 {
     uint32_t i;
@@ -507,7 +543,9 @@ static void tell_discarded(HtStreams *a)
                                   ht_atomic_exchange(&a->discarded, 0));
             seq_write_end(&a->telling);
             if (a->cfg.unreported) {
-                /* They are in the trace before the owner forgets them. */
+                /*
+                 * Deliver the count to the trace before the owner forgets it.
+                 */
                 ht_consumer_tell(&s->consumer, ring_lost(s));
                 a->cfg.unreported(a->cfg.opaque, 0);
             }
@@ -517,9 +555,9 @@ static void tell_discarded(HtStreams *a)
 }
 
 /*
- * Open, consume and close streams as requested.  Take a packet of each stream,
- * or less if the callbacks set HtStreams.more.  Return true if there was
- * anything to do.  Context: worker
+ * Open, consume and close streams as requested.  Consume one packet of each
+ * stream, or less if the callbacks set HtStreams.more.  Return true if there
+ * was anything to do.  Context: worker
  */
 static bool work_all(HtStreams *a, bool force)
 {
@@ -533,7 +571,10 @@ static bool work_all(HtStreams *a, bool force)
         bool did = work(&a->stream[index], force);
 
         if (!full && (did || !a->more)) {
-            /* The stream had its turn: start after it the next time. */
+            /*
+             * The stream was served: the next turn starts with the one after
+             * it.
+             */
             a->first = (index + 1) % n;
             a->polled++;
         }
@@ -558,13 +599,17 @@ bool ht_streams_turn(HtStreams *a, bool *again)
     }
     flushing = a->flush_next != a->flush_done;
     a->more = false;
-    /* Bounded: the owner's other handlers must run as well. */
+    /*
+     * Limit the number of rounds, because the owner's other handlers must run
+     * as well.
+     */
     while (work_all(a, flushing) && ++rounds < HT_STREAMS_ROUNDS) {
         progress = true;
         /*
-         * A producer that runs has committed again by now.  Following it
-         * through its packet would cost it a cache miss every few events.  The
-         * end of the packet, polling or a timer will start another turn.
+         * Stop although an active producer has committed again by now: if the
+         * host followed it through the open packet, the producer would have a
+         * cache miss every few events.  The end of the packet, polling or a
+         * timer starts another turn.
          */
         if (a->more || (a->cfg.arms && !flushing && !ht_streams_behind(a))) {
             break;
@@ -575,8 +620,9 @@ bool ht_streams_turn(HtStreams *a, bool *again)
         a->flush_next = flush;
     }
     /*
-     * Producers that never pause must not delay a flush: the events committed
-     * before it fit a ring or a queue, so a bounded number of passes suffices.
+     * A flush is complete after a bounded number of passes: the events
+     * committed before it fit in a ring or a queue.  So a producer that never
+     * pauses does not delay it.
      */
     if (a->flush_next != a->flush_done &&
         (!*again || a->polled - a->flush_polled >
@@ -587,7 +633,10 @@ bool ht_streams_turn(HtStreams *a, bool *again)
     return progress;
 }
 
-/* Test whether a stream is in one of @phases, a mask of 1 << HtStreamPhase */
+/*
+ * Test whether any stream is in one of @phases, a mask of bits 1 <<
+ * HtStreamPhase
+ */
 static bool any_in(const HtStreams *a, unsigned phases)
 {
     uint32_t i;
@@ -612,7 +661,9 @@ static HtStream *lookup(HtStreams *a, uint32_t index)
     return index < a->cfg.count ? &a->stream[index] : NULL;
 }
 
-/* A request was made: do the work of it now, or let the worker do it */
+/*
+ * After a request was noted: do its work now (inline_work), or kick the worker
+ */
 static enum ht_status request(HtStreams *a, HtStream *s)
 {
     if (!a->cfg.inline_work) {
@@ -633,7 +684,9 @@ static bool take_opening(HtStreams *a)
 {
     int64_t now = ht_now_ns(), interval = a->cfg.opening_ns;
 
-    /* The budget is the time since @openings_ns, at most a burst. */
+    /*
+     * The budget is the time since @openings_ns, but at most that of a burst.
+     */
     a->openings_ns = MAX(a->openings_ns,
                          now - HT_OPENINGS_BURST(a->cfg.count) * interval);
     if (now - a->openings_ns < interval) {
@@ -643,7 +696,10 @@ static bool take_opening(HtStreams *a)
     return true;
 }
 
-/* The guest sent the message again, to ask for the result */
+/*
+ * Answer a STREAM_OPEN that the guest sent again, to ask for the result of the
+ * first one
+ */
 static enum ht_status open_again(HtStream *s, uint64_t instance)
 {
     if (!s || s->next.instance != instance) {
@@ -661,7 +717,8 @@ static enum ht_status open_again(HtStream *s, uint64_t instance)
 }
 
 /*
- * Find a free stream.  A stream that is being closed is free soon.
+ * Find a free stream.  If none is free but one is being closed, the status is
+ * BUSY, else LIMIT or EXIST.
  *
  * Returns: the stream; NULL with @status set if no stream is free
  */
@@ -700,19 +757,24 @@ enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,
         return open_again(lookup(a, index), ht_get_le64(&m->instance));
     }
     if (ht_atomic_read(&a->resample)) {
-        return HT_STATUS_BUSY;          /* earlier streams are being dated */
+        /* events of streams from before a reset are still being dated */
+        return HT_STATUS_BUSY;
     }
     s = find_free(a, index, &status);
     if (!s) {
         return status;
     }
     if (a->cfg.opening_ns && !take_opening(a)) {
-        return HT_STATUS_BUSY;          /* the guest sends the message again */
+        /* the budget is used up: the guest sends the message again */
+        return HT_STATUS_BUSY;
     }
     s->next = *info;
     s->next.index = s->index;
     s->next.instance = ++*a->cfg.instances;
-    /* Clear here: the worker could race with a newer request. */
+    /*
+     * Clear want_close here, not in the worker, which could thereby delete a
+     * newer request.
+     */
     ht_atomic_set(&s->want_close, false);
     ht_atomic_set(&s->close_lost, 0);
     ht_put_le32(&m->stream, s->index);
@@ -729,7 +791,7 @@ static void want_close(HtStream *s, uint64_t lost)
     if (ht_stream_phase(s) == HT_PHASE_FREE) {
         return;
     }
-    /* An earlier request may have had a higher count. */
+    /* An earlier request to close may have had a higher count. */
     ht_atomic_set(&s->close_lost, MAX(s->close_lost, lost));
     if (cfg->closing) {
         cfg->closing(s);
@@ -750,7 +812,8 @@ enum ht_status ht_streams_close(HtStreams *a, const struct ht_msg_stream *m)
     case HT_PHASE_FREE:
         return HT_STATUS_OK;
     case HT_PHASE_LOADED:
-        return HT_STATUS_BUSY;          /* it was not resumed yet */
+        /* a loaded stream that was not resumed yet */
+        return HT_STATUS_BUSY;
     default:
         break;
     }
@@ -818,7 +881,10 @@ unsigned ht_streams_leave(HtStreams *a)
     for (i = 0; i < a->cfg.count; i++) {
         if (ht_stream_phase(&a->stream[i]) == HT_PHASE_OPEN) {
             consume_ring(&a->stream[i]);
-            /* A successor cannot continue a stream that was stopped. */
+            /*
+             * If the stream was stopped as corrupt, close its ring: a successor
+             * cannot continue it.
+             */
             stopped = a->stream[i].consumer.stopped;
             end_stream(&a->stream[i], stopped);
             n += !stopped;
@@ -866,9 +932,10 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
     ticket = ht_get_le32(&m->ticket);
     if (ticket == 0) {
         if (any_in(a, 1u << HT_PHASE_LOADED)) {
-            return HT_STATUS_BUSY;      /* they were not resumed yet */
+            /* loaded streams that were not resumed yet */
+            return HT_STATUS_BUSY;
         }
-        /* Tickets are 1 to 2^32 - 1. */
+        /* Skip 0: tickets are 1 to 2^32 - 1. */
         a->flush_given++;
         if ((uint32_t)a->flush_given == 0) {
             a->flush_given++;
@@ -885,7 +952,10 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
                                                      HT_STATUS_BUSY;
 }
 
-/* The worker only decreases the number: together they keep the limit. */
+/*
+ * Add to @discarded, up to HT_LOST_MAX.  This cannot exceed the limit, because
+ * the worker only takes from @discarded.
+ */
 void ht_streams_discarded(HtStreams *a, uint64_t count)
 {
     ht_atomic_add(&a->discarded,

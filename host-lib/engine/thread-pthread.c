@@ -7,7 +7,10 @@
 #include <time.h>
 #include "hypertrace/thread.h"
 
-/* Errors of these are bugs of the caller, or the end of memory. */
+/*
+ * Abort if one of these functions fails: that is a bug of the caller, or there
+ * is no memory.
+ */
 static void check(int error)
 {
     if (error) {

@@ -6,10 +6,10 @@
  * only other assumption is the minimum and maximum rate of the counter.  Each
  * reading, carried along at the slowest and the fastest rate, bounds the time
  * of every other counter of its epoch.  The intersection of all these bounds is
- * the exact knowledge about a counter: its date is the middle of the
- * intersection, its error bound is half of it.  A reading for which the
- * intersection is empty contradicts the others: the counter or the VM stood
- * still, or the counter jumped.  It begins an epoch.
+ * the interval in which the time must lie: the date is its middle, and the
+ * error bound is half its width.  A reading for which the intersection is empty
+ * contradicts the others: the counter or the VM stood still, or the counter
+ * jumped.  The reading begins a new epoch.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/time-map.h"
@@ -31,7 +31,7 @@ static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
     return MIN((unsigned __int128)a * b / c, UINT64_MAX);
 }
 
-/* Saturating, so that no reading can overflow a time */
+/* Add two times; the result is limited to the maximum */
 static uint64_t plus(uint64_t ns, uint64_t more)
 {
     return ns + MIN(more, HT_TIME_MAX_NS - MIN(ns, HT_TIME_MAX_NS));
@@ -69,7 +69,10 @@ void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm)
 {
     m->mean = m->nominal;
     m->ppm = CLAMP(ppm, m->wander, HT_TIME_PPM_MAX);
-    /* The error is one of the frequency, so the limits are not symmetric. */
+    /*
+     * @ppm is an error of the frequency, so the limits of ns per tick are not
+     * symmetric.
+     */
     m->slowest = muldiv(m->nominal, 1000000, 1000000 + m->ppm) - 1;
     m->fastest = muldiv(m->nominal, 1000000, 1000000 - m->ppm) + 2;
 }
@@ -90,9 +93,9 @@ static void append(HtTimeMap *m, const HtTimeSegment *s,
 }
 
 /*
- * Clamp earlier epochs to the start of the present one, whose reading is more
- * reliable, so that dates never decrease.  ht_time_map_load() requires this of
- * a saved map.
+ * Limit the times of earlier epochs to the start of the present epoch, whose
+ * reading is more reliable, so that dates never decrease.  ht_time_map_load()
+ * requires this of a saved map.
  */
 static void cut_past(HtTimeMap *m)
 {
@@ -128,7 +131,10 @@ static void begin_epoch(HtTimeMap *m, uint64_t counter, uint64_t ns,
     cut_past(m);
 }
 
-/* Carry a bound @ticks forward into @now; false if the two contradict */
+/*
+ * Move the bounds @t forward by @ticks and intersect @now with them; return
+ * false if the intersection is empty
+ */
 static bool carry(const HtTimeMap *m, const HtTimeInterval *t, uint64_t ticks,
                   HtTimeInterval *now)
 {
@@ -140,19 +146,22 @@ static bool carry(const HtTimeMap *m, const HtTimeInterval *t, uint64_t ticks,
     return now->lo <= now->hi;
 }
 
-/* Narrow a bound @t by @now, which is @ticks later */
+/* Intersect the bounds @t with @now, which is @ticks later, moved back */
 static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
                        uint64_t ticks, HtTimeInterval *t)
 {
     uint64_t lo = minus(now->lo, ht_time_scale(ticks, m->fastest) + 1);
     uint64_t hi = minus(now->hi, ht_time_scale(ticks, m->slowest));
 
-    /* The result is empty only by rounding. */
+    /* The intersection can be empty only because of rounding. */
     t->lo = MIN(MAX(t->lo, lo), t->hi);
     t->hi = MAX(MIN(t->hi, hi), t->lo);
 }
 
-/* Learn the mean rate of the epoch; the present rate may have wandered. */
+/*
+ * Compute the mean rate of the epoch from its first and its newest reading.
+ * The present rate may differ from the mean by HtTimeMap.wander.
+ */
 static void learn_rate(HtTimeMap *m, uint64_t counter,
                        const HtTimeInterval *now)
 {
@@ -192,7 +201,7 @@ static void redate(HtTimeMap *m)
         uint64_t ns = t->lo + (t->hi - t->lo) / 2;
 
         if (i && ns < m->seg[i - 1].ns) {
-            /* Times must not go back, unless the bound requires it. */
+            /* Times must not decrease, unless the upper bound requires it. */
             ns = MIN(m->seg[i - 1].ns, t->hi);
         }
         m->seg[i].ns = ns;
@@ -203,7 +212,10 @@ static void redate(HtTimeMap *m)
 
         m->seg[i].mult = ticks ?
             slope(minus(m->seg[i + 1].ns, m->seg[i].ns), ticks) : m->nominal;
-        /* Over a few ticks, rounding can give any slope: limit it. */
+        /*
+         * If there are only a few ticks between two readings, rounding can give
+         * any slope: limit it.
+         */
         m->seg[i].mult = CLAMP(m->seg[i].mult, MULT_MIN, MULT_MAX);
         /* The error is largest half way between two readings. */
         m->seg[i].bound_ns = MAX(m->seg[i].bound_ns, m->seg[i + 1].bound_ns) +
@@ -214,9 +226,10 @@ static void redate(HtTimeMap *m)
 }
 
 /*
- * Find where the epoch of a contradicting reading begins.  Either the counter
- * stood still until just now.  Or it jumped forward; then the host time since
- * the last reading tells which counters are before the jump and which after.
+ * Find the counter at which the epoch of a contradicting reading begins.  If
+ * the counter stood still, the epoch begins at this reading.  If the counter
+ * jumped forward, the host time since the last reading tells which counters are
+ * before the jump and which after.
  */
 static uint64_t epoch_begin(const HtTimeMap *m, uint64_t counter, uint64_t ns,
                             const HtTimeInterval *now)
@@ -244,7 +257,7 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     now.hi = plus(ns, bound_ns);
     known = now;
     if (m->count && counter < m->seg[m->count - 1].counter) {
-        m->count = 0;                           /* reset */
+        m->count = 0;                           /* the counter was reset */
     }
     if (m->count == 0 || m->restart) {
         m->restart = false;
@@ -269,10 +282,12 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     if (m->count - 1 > m->epoch &&
         minus(last->ns, m->seg[m->count - 2].ns) < m->step_ns &&
         minus(ns, last->ns) < m->step_ns) {
-        m->count--;                             /* takes its place */
+        /* the new reading replaces it */
+        m->count--;
     }
     if (m->count - 1 == m->epoch && counter == last->counter) {
-        m->at[m->epoch] = known;                /* narrower bounds */
+        /* the bounds of the start are now narrower */
+        m->at[m->epoch] = known;
     } else {
         append(m, &(HtTimeSegment) { .counter = counter }, &known);
     }
@@ -316,7 +331,8 @@ bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
 
         s.ns = ht_time_shift(s.ns, shift, now_ns);
         if (s.ns == 0) {
-            continue;               /* before this host's clock began */
+            /* the segment ends before this host's clock began */
+            continue;
         }
         append(m, &s, &(HtTimeInterval) { s.ns, s.ns });
         m->restart = true;

@@ -6,14 +6,17 @@
 #include "hypertrace/atomic.h"
 #include "hypertrace/walk.h"
 
-/* The present segment of the map, kept out of the loop over events */
+/*
+ * The segment that converted the last event, and the counters it is valid for.
+ * It is kept outside of the loop over the events
+ */
 typedef struct Converter {
     const HtTimeMap *map;
     const HtTimeSegment *seg;
-    uint64_t begin;             /* range of counters [begin, end) of @seg */
+    uint64_t begin;             /* @seg is valid for counters [begin, end) */
     uint64_t end;
-    uint64_t latest;            /* limit of event times, read once if needed */
-    bool looked;                /* @latest was read */
+    uint64_t latest;            /* the host's time, once @looked is set */
+    bool looked;                /* @latest was read in this walk */
 } Converter;
 
 static void converter_seek(Converter *cv, uint64_t counter)
@@ -103,11 +106,15 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
                 break;
             }
         }
-        /* The last four bytes of a compact header: id byte and clock */
+        /*
+         * The last four bytes of a short header: 8 bits of the id, 24 bits of
+         * the clock
+         */
         word = ht_get_le32(p + header - 4);
         event_clock = clock + (((word >> 8) - (uint32_t)clock) & HT_CLOCK_MASK);
         if (G_UNLIKELY(event_clock - clock > HT_CLOCK_MASK / 2)) {
-            event_clock -= HT_CLOCK_MASK + 1;           /* a step back */
+            /* the counter went back */
+            event_clock -= HT_CLOCK_MASK + 1;
         }
         if (G_UNLIKELY(header == HT_EVENT_HEADER_EXT)) {
             event_clock = ht_get_le64(p + 5);
@@ -127,7 +134,10 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
         ns = convert(&cv, event_clock);
         ns = MAX(ns, last_ns);
         if (G_LIKELY(header != HT_EVENT_HEADER_EXT)) {
-            /* Readers rebuild the time from 24 bits and the previous event. */
+            /*
+             * Readers compute the time from its low 24 bits and the previous
+             * event's time: the difference must fit.
+             */
             if (G_UNLIKELY(ns - last_ns > HT_CLOCK_MASK && !w->cut)) {
                 w->cut = true;
                 stop = HT_WALK_CUT;

@@ -4,7 +4,9 @@
  */
 #include "hypertrace/ftrace-class.h"
 
-/* common_pid, common_flags */
+/*
+ * Number of fields that precede those of the format: common_pid, common_flags
+ */
 #define OWN_FIELDS      2
 
 static unsigned scalar(unsigned size, bool is_signed)
@@ -28,7 +30,8 @@ static HtField *add_field(HtClass *c, const char *name, unsigned kind)
         longer[MIN(strlen(longer), HT_FIELD_NAME_MAX - 8)] = 0;
         if (!strcmp(longer, own)) {
             /*
-             * Another field has this name of maximum length: end it in a number
+             * Another field has the same name after it was cut to the maximum
+             * length: replace the end of the name by a number
              */
             longer[HT_FIELD_NAME_MAX - 10] = 0;
             g_free(own);
@@ -90,7 +93,7 @@ HtClass *ht_ft_class_new(const char *name, const HtFtEvent *e)
 
     c->name = g_strndup(name, HT_CLASS_NAME_MAX);
     g_strcanon(c->name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-", '_');
-    c->loglevel = 6;            /* informational */
+    c->loglevel = 6;            /* level "info" */
     c->fields = g_new0(HtField, HT_FIELDS_MAX);
     add_field(c, "common_pid", HT_FIELD_S32);
     add_field(c, "common_flags", HT_FIELD_U8)->flags = HT_FIELD_HEX;

@@ -114,7 +114,8 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         .ns = want->resume ? c->ns : stamp,
     };
     if (want->cleared && commit != 0) {
-        return HT_FT_RETRY;             /* the page is being written again */
+        /* the kernel has begun to overwrite the page */
+        return HT_FT_RETRY;
     }
     if (size > ht_ft_cpu_capacity(c) || size % 4) {
         return HT_FT_GARBAGE;

@@ -22,16 +22,17 @@
 #define AHEAD 3
 
 typedef enum Walk {
-    WALK_DONE,          /* nothing more in this poll */
-    WALK_BEHIND,        /* committed records may be left for a later poll */
-    WALK_AGAIN,         /* lost the position: restart at the head */
+    WALK_DONE,          /* all that was committed is taken */
+    WALK_BEHIND,        /* the poll's limit is reached; records are left */
+    WALK_AGAIN,         /* the position is lost: restart at the head */
     WALK_ERROR,
 } Walk;
 
 /* The writer's position */
 typedef struct Writer {
     uint32_t slot;
-    uint32_t limit;     /* maximum number of bytes to take of its page */
+    /* maximum number of bytes to take of the page at @slot */
+    uint32_t limit;
     /* On a host with weak memory ordering: the page's stamp at the last poll */
     uint64_t stamp;
     bool begun;         /* @slot had committed records at that poll */
@@ -498,7 +499,7 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     if (head_slot(c) != head || order_at(c, 0) != c->order[0]) {
         return lose(c);
     }
-    /* The writer may have come around before the witness was chosen. */
+    /* The writer may have come around before @witness was chosen. */
     writer = commit_slot(c);
     if (writer == HT_FT_NO_SLOT) {
         return WALK_BEHIND;
@@ -511,7 +512,8 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     }
     c->late = has_wrapped(c, at, writer);
     if (c->moved && c->lapped && !c->late) {
-        c->fresh = true;                /* another boot initialized the ring */
+        /* another boot has initialized the ring */
+        c->fresh = true;
         c->lapped = false;
     }
     slot = c->order[0];
@@ -595,7 +597,8 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     c->first = first ? first : c->first;
     if (commit == 0) {
         c->before = begin;
-        return 0;               /* the processor is not online yet */
+        /* the guest has not brought this processor online yet */
+        return 0;
     }
     w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0, true };
     if (w.slot == HT_FT_NO_SLOT) {

@@ -11,8 +11,9 @@
 #define BOUNDS_MAX (1u << 18)
 
 struct HtFtDates {
-    GArray *bounds;             /* HtFtBounds, until ht_ft_dates_fit() */
-    GArray *segments;           /* HtTimeSegment, by rising guest time */
+    GArray *bounds;             /* of HtFtBounds; freed by ht_ft_dates_fit() */
+    /* of HtTimeSegment, in the order of guest times */
+    GArray *segments;
     /*
      * mean rate, for times before the first segment; uncertainty of the rate,
      * for times outside the segments

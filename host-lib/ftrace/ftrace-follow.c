@@ -37,9 +37,10 @@ struct HtFtFollow {
     uint32_t epoch;
     uint32_t segment;           /* number of the segment in @epoch */
     uint64_t newest_ns;         /* newest time in this segment */
-    uint64_t before_ns;         /* newest_ns at the previous poll */
+    uint64_t before_ns;         /* @newest_ns at the end of the previous poll */
     uint64_t text;
-    uint64_t next_text;         /* from headers of the next boot; 0: none */
+    /* text address from a header of the next boot; 0: none */
+    uint64_t next_text;
     bool alive;
 };
 

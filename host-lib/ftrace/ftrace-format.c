@@ -6,12 +6,13 @@
 #include "text.h"
 
 struct HtFtFormats {
-    char *text;                 /* own copy; events point into it */
+    /* private copy of the input; the events point into it */
+    char *text;
     GStringChunk *names;
-    GArray *events;             /* HtFtEvent, in the text's order */
+    GArray *events;             /* of HtFtEvent, in the order of the text */
     GPtrArray *fields;          /* the arrays that HtFtEvent.fields point to */
     unsigned skipped;
-    /* for each id of 16 bits: index in @events plus 1; 0: no such event */
+    /* by event id: index in @events plus 1; 0: there is no such event */
     uint32_t by_id[UINT16_MAX + 1];
     struct {
         const char *text;

@@ -13,15 +13,19 @@
 
 typedef struct Symbol {
     uint64_t addr;
-    uint32_t name;              /* offset in the text; rises in input order */
+    /* offset in @text; rises in the order of the input */
+    uint32_t name;
 } Symbol;
 
 struct HtSymbols {
-    GByteArray *text;           /* each name: its type, the name, a NUL */
-    GArray *symbols;            /* Symbol, sorted */
-    unsigned high;              /* index of the first address with bit 63 set */
-    uint32_t *slots;            /* by hash of the name: index plus 1; 0: free */
-    uint32_t mask;              /* number of slots, a power of two, minus 1 */
+    /* for each name: the letter of its type, the name, a NUL */
+    GByteArray *text;
+    GArray *symbols;            /* of Symbol, sorted by address */
+    /* index in @symbols of the first address with bit 63 set */
+    unsigned high;
+    /* hash table of names: index in @symbols plus 1; 0: free */
+    uint32_t *slots;
+    uint32_t mask;              /* number of @slots, a power of two, minus 1 */
 };
 
 static const Symbol *all(const HtSymbols *s)

@@ -2,15 +2,19 @@
 /*
  * hypertrace: find the last packet of a stream in a CTF trace
  *
- * A recorder that was killed has left the trace.  A packet's header is written
- * after its events, in one write, so it says exactly what the file has.
+ * The trace may be that of a recorder that was killed.  A packet's header is
+ * written after the packet's events, in one write, so it counts exactly the
+ * events that are in the file.
  */
 #include "hypertrace/base.h"
 #include <dirent.h>
 #include "hypertrace/ctf-writer.h"
 #include "ctf-stream.h"
 
-/* Return the part of a file's name after its prefix; 0 if it is another file */
+/*
+ * Return the number N of a file PREFIXN of the trace; 0 if the name is another
+ * one
+ */
 static unsigned part_of(const char *name, const char *prefix)
 {
     const char *part = strrchr(name, '-');

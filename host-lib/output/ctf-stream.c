@@ -37,7 +37,7 @@ static uint64_t content(const HtCtfStream *s)
     return ht_le64(s->h.content_bits) / 8;
 }
 
-/* Return the offset of a packet after the open one */
+/* Return the offset at which the packet after the open one starts */
 static uint64_t next_start(const HtCtfStream *s)
 {
     return HT_ROUND_UP(s->start + content(s), ALIGN);
@@ -50,7 +50,8 @@ static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
         ssize_t done;
 
         if (!iov->iov_len) {
-            iov++;              /* a run that only reports discards */
+            /* no events: the run only reports discarded ones */
+            iov++;
             n--;
             continue;
         }
@@ -93,7 +94,7 @@ static void leave_file(HtCtfStream *s)
     s->fd = -1;
 }
 
-/* Continue in the file @fd, which has @size bytes */
+/* Use the open file @fd, which has @size bytes, from now on */
 static void take_file(HtCtfStream *s, int fd, uint64_t size)
 {
     leave_file(s);
@@ -111,7 +112,10 @@ static int write_packet(int fd, HtCtfHeader *h, const HtRun *run, uint64_t pos)
     return write_at(fd, iov, run ? 2 : 1, pos);
 }
 
-/* Note the producer's counts, for a recorder that continues the stream */
+/*
+ * Store the producer's counts in the header.  If this process ends, the next
+ * recorder of the stream needs them
+ */
 static void set_counts(HtCtfHeader *h, const HtRun *run)
 {
     if (run->total) {
@@ -120,12 +124,18 @@ static void set_counts(HtCtfHeader *h, const HtRun *run)
     h->lost = ht_le64(MAX(ht_le64(h->lost), run->lost));
 }
 
-/* A packet that begins at @start, covers the rest and holds @run or nothing */
+/*
+ * Make the header of a packet that begins at @start and extends to the end of
+ * the file.  The packet holds the events of @run, or none
+ */
 static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
                                uint64_t size, uint64_t seq, const HtRun *run,
                                uint64_t discarded)
 {
-    /* An empty packet must start after the previous one: must_grow() */
+    /*
+     * An empty packet must start later than the packet before it, see
+     * must_grow().
+     */
     uint64_t after = MAX(s->last_ns, ht_le64(s->h.timestamp_begin) + 1);
     HtCtfHeader h = s->h;
 
@@ -142,7 +152,7 @@ static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
     return h;
 }
 
-/* End the open packet where the next packet, already written, starts */
+/* Let the open packet end at @to, where the next packet was written */
 static int shrink_packet(HtCtfStream *s, uint64_t to)
 {
     HtCtfHeader h = s->h;
@@ -151,7 +161,7 @@ static int shrink_packet(HtCtfStream *s, uint64_t to)
     return write_header(s->fd, &h, s->start);
 }
 
-/* A file being made under a hidden name: a dot and the final name */
+/* A new file under its hidden name: a dot and the final name */
 typedef struct NewFile {
     char hidden[100];
     int fd;
@@ -172,7 +182,7 @@ static int new_file(const HtCtfStream *s, unsigned part, uint64_t size,
     return f->fd < 0 || ftruncate(f->fd, size) < 0 ? -errno : 0;
 }
 
-/* Continue in the new file, or delete it if @ret is an error */
+/* If @ret is 0, continue in the new file; else delete it */
 static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
 {
     if (!ret && renameat(s->dirfd, f->hidden, s->dirfd, f->hidden + 1) < 0) {
@@ -187,7 +197,10 @@ static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
     return ret;
 }
 
-/* Date the empty first packet of a stream before the first event */
+/*
+ * Set the times of a stream's first packet, which is empty, to before its first
+ * event
+ */
 static void date_first(HtCtfHeader *h, uint64_t ns)
 {
     h->timestamp_begin = ht_le64(ns - MIN(ns, 1));
@@ -195,9 +208,10 @@ static void date_first(HtCtfHeader *h, uint64_t ns)
 }
 
 /*
- * Continue in a new file, which starts with a packet that holds @run, or with
- * an empty one.  A stream's first file has an empty packet before that, because
- * readers show discarded events only as a difference to the previous packet.
+ * Continue in a new file.  It starts with a packet that holds @run, or with an
+ * empty packet if @run is NULL.  A stream's first file has an empty packet
+ * before that, because readers show discarded events only as a difference to
+ * the previous packet.
  */
 static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
@@ -215,8 +229,8 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     if (!ret && !s->part) {
         if (run) {
             /*
-             * The file could not be made when the stream was opened.  The empty
-             * packet must precede the events.
+             * No file could be made when the stream was opened, so this is the
+             * first one: its empty packet must not be later than the events.
              */
             s->last_ns = MIN(s->last_ns, run->begin_ns);
         }
@@ -307,7 +321,7 @@ static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 /*
  * Test whether the run must go into the open packet: readers sort a stream's
  * packets by their first times, so no two may start at the same time.  After a
- * guest's clock went back, times stay equal for long.
+ * guest's clock went back, many events have the same time.
  */
 static bool must_grow(const HtCtfStream *s, const HtRun *run)
 {
@@ -399,10 +413,13 @@ static void leave_deleted(HtCtfStream *s)
     s->unchecked = 0;
 }
 
-/* Check the file every CHECK_NS or HT_CTF_CHECK_RUNS */
+/*
+ * Check whether the file still exists, at most every CHECK_NS of event time or
+ * every HT_CTF_CHECK_RUNS runs
+ */
 static void check_file(HtCtfStream *s, const HtRun *run)
 {
-    /* The unsigned difference is also large if time went back. */
+    /* If the time went back, the unsigned difference is large, too. */
     if (++s->unchecked >= HT_CTF_CHECK_RUNS ||
         run->end_ns - s->checked_ns >= CHECK_NS) {
         s->checked_ns = run->end_ns;
@@ -410,14 +427,17 @@ static void check_file(HtCtfStream *s, const HtRun *run)
     }
 }
 
-/* Date the packets of a stream without events back to its first event. */
+/*
+ * Set the times of the packets of a stream without events to @ns, the time of
+ * its first event, which is before its opening
+ */
 static int open_earlier(HtCtfStream *s, uint64_t ns)
 {
     HtCtfHeader h = s->h;
 
     leave_deleted(s);
     if (s->fd < 0) {
-        return 0;               /* the packets are gone, too */
+        return 0;               /* the file with the packets was deleted */
     }
     date_first(&h, ns);
     h.discarded = ht_le64(s->base);
@@ -489,10 +509,16 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
         ret = next_packet(s, NULL, discarded);
     }
     if (s->fd >= 0 && (empty || ret)) {
-        /* Overwriting a count works even on a full disk. */
+        /*
+         * Write the final count over the old one, which works even if the disk
+         * is full.
+         */
         HtCtfHeader h = s->h;
 
-        /* last_ns can be earlier: at time 0, or after open_earlier() failed */
+        /*
+         * last_ns can be earlier than the packet's begin: at time 0, or if
+         * open_earlier() has failed
+         */
         h.timestamp_end = ht_le64(MAX(s->last_ns,
                                           ht_le64(h.timestamp_begin)));
         h.discarded = ht_le64(discarded);

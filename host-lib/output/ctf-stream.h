@@ -7,7 +7,10 @@
 
 #include "hypertrace/run.h"
 
-/* Packets are closed at this size; a larger run gets one of its own. */
+/*
+ * Size in bytes at which a packet is closed.  A larger run gets a packet of its
+ * own.
+ */
 #define HT_CTF_PACKET_SIZE      (64 * 1024)
 
 /*
@@ -64,7 +67,7 @@ typedef struct HtCtfStream {
     HtStreamInfo info;
     bool open;
 
-    int fd;                     /* -1: no file, or the file was deleted */
+    int fd;                     /* -1: there is no file, or it was deleted */
     uint64_t checked_ns;        /* time of the last check of the file */
     unsigned unchecked;         /* runs since the last check */
     unsigned part;              /* number of files made */
@@ -73,10 +76,10 @@ typedef struct HtCtfStream {
     HtCtfHeader h;              /* header of the open packet, as in the file */
 
     uint64_t last_ns;           /* minimum start time of later packets */
-    uint64_t base;              /* @discarded when the stream was opened */
+    uint64_t base;              /* HtRun.discarded when the stream was opened */
     uint64_t upstream;          /* HtRun.discarded of the last run */
     uint64_t dropped;           /* events that could not be written */
-    bool any;                   /* an event was written */
+    bool any;                   /* an event was written to the stream */
     bool cut;                   /* the next run needs a packet of its own */
 } HtCtfStream;
 

@@ -6,11 +6,11 @@
  * directory until its metadata exists, the metadata while it is written, a
  * stream's file while it is prepared.
  *
- * The metadata ends in a comment of blanks, which takes further classes.  To
- * add a class, write it into the comment, and a new start of a comment after
- * it; then overwrite the old start by two blanks, which makes the class visible
- * to readers.  When the comment is full, write the whole metadata again, with a
- * comment of the same size as the text.
+ * The metadata ends in a comment of blanks, which reserves space for further
+ * classes.  To add a class, write it into the comment, and a new start of a
+ * comment after it; then overwrite the old start by two blanks, which makes the
+ * class visible to readers.  When the comment is full, write the whole metadata
+ * again, with a comment of the same size as the text.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -24,11 +24,13 @@ struct HtCtfWriter {
     bool lttng;
     uint64_t dropped;
 
-    GMutex lock;                /* for @metadata to @known */
-    GString *metadata;          /* text without blanks and comments */
+    /* protects the members from @metadata to @known */
+    GMutex lock;
+    /* the metadata without the comment at its end */
+    GString *metadata;
     int metadata_fd;
-    uint64_t comment;           /* offset of the comment in the file */
-    uint64_t blanks_end;        /* offset of the end of its blanks */
+    uint64_t comment;           /* offset of that comment in the file */
+    uint64_t blanks_end;        /* offset of the end of the comment's blanks */
     bool known[HT_CLASSES_MAX + 1];
 
     uint32_t nr_streams;

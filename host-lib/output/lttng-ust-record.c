@@ -118,7 +118,8 @@ static inline void record(struct lttng_ust_event_recorder *recorder,
     lttng_ust_ring_buffer_ctx_init(&ctx, recorder, PREFIX_SIZE + r->size, 1,
                                    probe_ctx);
     if (ops->event_reserve(&ctx) < 0) {
-        return;                 /* full, or too large; counted by LTTng */
+        /* LTTng's buffer is full, or the event is too large; LTTng counts it */
+        return;
     }
     if (r->size <= SMALL) {
         ops->event_write(&ctx, r->prefix, PREFIX_SIZE + r->size, 1);
@@ -266,7 +267,10 @@ static void done(void)
 /* Maximum number of events recorded without releasing LTTng-UST's read lock */
 #define EMIT_MAX 256
 
-/* Test whether a session wants any event: cheaper than decoding a run */
+/*
+ * Test whether any session wants any event.  This takes less time than decoding
+ * a run
+ */
 static bool any_enabled(HtUstEvent *const *events, uint32_t classes)
 {
     uint32_t id;
@@ -292,7 +296,10 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
     HtRunIter it;
     HtEvent ev;
 
-    /* Testing a class costs a fraction of decoding an event. */
+    /*
+     * A test of all classes costs a fraction of decoding the events.  If no
+     * session wants any class, do not decode them.
+     */
     if ((run->events >= count / 8 && !any_enabled(events, count)) ||
         !begin()) {
         return 0;

@@ -11,9 +11,11 @@ struct HtUstSession {
     HtUstSessionConfig cfg;
     char *provider;
     HtUstEvent *discarded;
-    bool asked;                 /* registration of @discarded was tried */
-    uint64_t *told;             /* by stream; see ht_ust_tell_discarded() */
-    HtUstEvent *events[HT_CLASSES_MAX + 1];     /* by class id */
+    bool asked;                 /* the registration of @discarded was tried */
+    /* by stream: the number that ht_ust_tell_discarded() has recorded */
+    uint64_t *told;
+    /* events by class id; NULL: not registered */
+    HtUstEvent *events[HT_CLASSES_MAX + 1];
 };
 
 HtUstSession *ht_ust_session_new(const HtUstSessionConfig *cfg)
@@ -37,7 +39,7 @@ void ht_ust_session_free(HtUstSession *s)
     g_free(s);
 }
 
-/* Register the event "discarded" before the first class takes its name */
+/* Register the event "discarded" first, so that no class takes its name */
 static void get_discarded(HtUstSession *s)
 {
     g_autofree char *why = NULL, *text = NULL;

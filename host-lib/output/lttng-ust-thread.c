@@ -13,7 +13,7 @@
 typedef struct UstThread {
     struct UstThread *next;
     int inside;
-    bool used;                  /* belongs to a running thread */
+    bool used;                  /* a running thread uses this entry */
 } UstThread;
 
 static GMutex threads_lock;

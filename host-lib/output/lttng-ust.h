@@ -26,20 +26,21 @@ typedef struct UstField {
         struct lttng_ust_type_sequence sequence;
         struct lttng_ust_type_enum enumeration;
     } type;
-    struct lttng_ust_type_integer elem; /* also an enumeration's integer */
+    /* also the integer type of an enumeration */
+    struct lttng_ust_type_integer elem;
     struct lttng_ust_enum_desc labels;
     struct lttng_ust_enum_entry *entries;
 } UstField;
 
 struct HtUstEvent {
-    char *key;                  /* provider:name */
+    char *key;                  /* "provider:name" */
     char *schema;
     char *provider;
     char *name;
     int loglevel;
     const int *loglevel_ptr;
     unsigned nr_class_fields;
-    HtField *class_fields;      /* for filters */
+    HtField *class_fields;      /* fields of the class, for filters */
 
     struct lttng_ust_tracepoint tp;
     struct lttng_ust_event_desc event;

@@ -18,7 +18,10 @@ static uint64_t read_clock(clockid_t id)
     return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Store one moment by three clocks; of 8 attempts, take the fastest */
+/*
+ * Store the same moment by three clocks.  Try 8 times, and use the attempt that
+ * took the least time
+ */
 static void set_clocks(GKeyFile *keys)
 {
     uint64_t best = UINT64_MAX, mono = 0, real = 0, boot = 0;

@@ -20,7 +20,7 @@ typedef struct Entry {
 struct HtRecQueue {
     uint8_t *block;
     uint64_t size;
-    uint64_t first;             /* offset of the oldest entry */
+    uint64_t first;             /* offset of the oldest entry in the block */
     uint64_t next;              /* offset at which the next entry is written */
     /*
      * If newer entries begin at offset 0: end of the older ones, which begin at
@@ -30,7 +30,8 @@ struct HtRecQueue {
     uint64_t entries;
     uint64_t events;
     uint64_t bytes;
-    GHashTable *removed;        /* processors of which pieces were removed */
+    /* set of processors of which pieces were removed */
+    GHashTable *removed;
 };
 
 HtRecQueue *ht_rec_queue_new(uint64_t size, GError **error)

@@ -31,9 +31,10 @@ struct HtRecWriter {
     char *dir;                  /* NULL if @queue is set */
     int dir_fd;                 /* -1 if @queue is set */
     HtRecQueue *queue;          /* recording in memory, or NULL */
-    GArray *cpus;               /* of CpuFile */
-    GHashTable *texts;          /* by name; with @queue set: GBytes */
-    int log_fd;                 /* -1 until something was appended */
+    GArray *cpus;               /* of CpuFile, by number of the processor */
+    /* content of the text files, by name; with @queue */
+    GHashTable *texts;
+    int log_fd;                 /* -1: nothing was appended to the log yet */
     bool log_failed;
     GString *log;               /* end of the kernel's log, if @queue is set */
     bool made_dir;
@@ -235,7 +236,7 @@ bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
         return true;
     }
     if (w->log_failed) {
-        return true;                    /* was reported */
+        return true;                    /* the error was reported before */
     }
     if (w->log_fd < 0) {
         w->log_fd = make_file(w, "log", O_APPEND);

@@ -19,26 +19,29 @@ typedef struct Stream {
     char *path;
     bool exists;
     int fd;                     /* -1: the file is opened for each read */
-    uint64_t offset;            /* file offset of the end of @buffer */
+    uint64_t offset;            /* offset in the file of the end of @buffer */
     uint8_t *buffer;
-    size_t pos, end;            /* range of @buffer that was not parsed yet */
+    /* range of @buffer that was read and not parsed yet */
+    size_t pos, end;
     bool ended;
     HtFtPiece piece;            /* the piece parsed last */
-    uint64_t last_ns;           /* end of the previous piece */
-    bool ahead;                 /* @piece was not used yet (pages) */
-    /* events */
+    uint64_t last_ns;           /* HtFtPiece.end_ns of the previous piece */
+    /* @piece was parsed and not used yet (reading pages) */
+    bool ahead;
+    /* iterator over @piece (reading events) */
     HtFtIter it;
     HtFtRecord record;
     bool lost;
     uint64_t lost_estimate, lost_from_ns;
-    uint64_t order_ns;          /* latest time up to @record in its segment */
-    /* pages */
+    /* maximum of the times up to @record in its segment */
+    uint64_t order_ns;
+    /* reading pages: the page, joined of its pieces */
     uint8_t *page;
 } Stream;
 
 /* A processor's next event: its place in the order of all events */
 typedef struct Next {
-    uint64_t part;              /* epoch, segment */
+    uint64_t part;              /* epoch and segment of the event */
     uint64_t ns;                /* Stream.order_ns */
     uint32_t cpu;
 } Next;
@@ -51,7 +54,8 @@ struct HtRecording {
     uint32_t waiting;           /* number of processors in @heap */
     bool merging;
     uint64_t damaged;
-    uint64_t unread;            /* bytes after the last whole piece */
+    /* sum over the files: bytes after the last whole piece */
+    uint64_t unread;
     int error;                  /* first errno of a file that ends early */
 };
 
