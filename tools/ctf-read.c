@@ -115,7 +115,7 @@ static void G_GNUC_PRINTF(2, 3) fail(GError **err, const char *fmt, ...)
     g_string_append_vprintf(text, fmt, ap);
     va_end(ap);
     if (why) {
-        /* The first cause is the most specific one. */
+        /* Use the first cause of the error: it is the most specific one. */
         const bt_error_cause *cause =
             bt_error_borrow_cause_by_index(why, 0);
 

@@ -28,8 +28,9 @@ struct thread {
     const struct ht_bench_params *params;
     pthread_barrier_t *start;
     pthread_t id;
-    int cpu;                    /* -1: any */
-} __attribute__((aligned(128)));        /* threads share no cache line */
+    int cpu;                    /* number of the CPU to run on; -1: any */
+/* aligned so that two threads do not share a cache line */
+} __attribute__((aligned(128)));
 
 struct options {
     const char *device;
@@ -471,6 +472,6 @@ int main(int argc, char **argv)
     }
     free(threads);
     ht_close(dev);
-    /* A full disk may be reported only when the buffer is flushed. */
+    /* A full disk may be reported only by fflush(). */
     return ok && fflush(stdout) == 0 ? 0 : 1;
 }

@@ -17,7 +17,7 @@
  */
 #define SEQ_MAX (UINT64_C(1) << 30)
 
-/* TraceClass.user */
+/* Counters for a class of the trace; stored in TraceClass.user */
 typedef struct ClassUser {
     WorkloadClass workload;
     Stream *stream;             /* stream of the latest event of the class */

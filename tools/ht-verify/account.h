@@ -30,19 +30,19 @@ typedef struct Row {
  */
 typedef struct Recorded {
     uint64_t guest_ns;
-    uint64_t hash;              /* of class and fields */
+    uint64_t hash;              /* hash of the class and the fields */
 } Recorded;
 
 /**
- * Stream: counters for the events of a stream; for those of one instance, if
- * the trace distinguishes instances
+ * Stream: counters for the events of a stream.  If the trace distinguishes
+ * instances, each instance has a Stream of its own
  * @kind: kind of the trace
  * @device: name of the device
  * @index: index of the stream in the device
  * @instance: number of the instance, or 0
  * @rows: of Row, one for each class
  * @recorded: number of events
- * @altered: sum of @rows
+ * @altered: sum of Row.altered
  * @sequenced: events that have a sequence number of ht-bench
  * @first_seq: lowest sequence number
  * @last_seq: highest sequence number
@@ -75,8 +75,8 @@ typedef struct Stream {
     uint64_t previous_seq;
     uint64_t previous_ns;
     uint64_t previous_total;    /* TRACE_LTTNG: last TraceLoss.total */
-    bool has_total;             /* @previous_total is valid */
-    GByteArray *seen;           /* bitmap of sequence numbers */
+    bool has_total;             /* a report has set @previous_total */
+    GByteArray *seen;           /* bitmap of the sequence numbers seen */
 } Stream;
 
 /**
@@ -104,7 +104,7 @@ typedef struct Account {
     /*< private >*/
     bool keep;
     Stream *last;               /* stream of the last event */
-    unsigned reported;          /* calls of report_event() */
+    unsigned reported;          /* number of calls of report_event() */
 } Account;
 
 /**

@@ -62,7 +62,8 @@ static uint64_t mix_field(uint64_t h, const bt_field *f)
         memcpy(&i, &d, sizeof(i));
         return mix(h, i);
     }
-    return h;                   /* hypertrace has no other kinds */
+    /* hypertrace's events have no other kinds of fields */
+    return h;
 }
 
 uint64_t compare_hash(const TraceEvent *ev)

@@ -7,7 +7,11 @@
 
 #include <stdint.h>
 
-#define LATENCY_SUB_BITS    6   /* 64 buckets a doubling: error up to 0.8 % */
+/*
+ * Binary logarithm of the number of buckets for each power of two.  With 64
+ * buckets, the error is at most 0.8 %.
+ */
+#define LATENCY_SUB_BITS    6
 #define LATENCY_BUCKETS     ((64 - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
 
 /**

@@ -18,10 +18,12 @@ typedef struct Stream {
 
 typedef struct Reading {
     const TraceReader *reader;
-    GHashTable *classes;        /* bt_event_class: TraceClass */
-    GHashTable *streams;        /* bt_stream: Stream */
+    GHashTable *classes;        /* TraceClass by bt_event_class */
+    GHashTable *streams;        /* Stream by bt_stream */
     GStringChunk *strings;
-    /* Results of the last lookups: the next event often has the same ones. */
+    /*
+     * Results of the last lookups.  The next event often needs the same ones.
+     */
     const bt_event_class *last_class;
     TraceClass *class;
     const bt_stream *last_stream;

@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 typedef enum TraceKind {
-    TRACE_OTHER,                /* not a trace of hypertrace's events */
-    TRACE_LTTNG,                /* LTTng's: fields stream, vcpu, guest_ns */
-    TRACE_CTF,                  /* by the device's CTF backend */
+    TRACE_OTHER,                /* a trace without hypertrace's events */
+    /* recorded by LTTng: events have the fields stream, vcpu, guest_ns */
+    TRACE_LTTNG,
+    TRACE_CTF,                  /* written by the device's CTF backend */
 } TraceKind;
 
 /**

@@ -17,7 +17,7 @@
 
 typedef struct Field {
     const char *name;
-    uint8_t kind;               /* enum ht_field_kind */
+    uint8_t kind;               /* kind of the field: enum ht_field_kind */
     uint8_t elem;
     uint16_t count;
 } Field;
@@ -119,7 +119,10 @@ bool workload_is_extra(const TraceClass *cls, const char *name)
              !strcmp(name, "guest_ns")));
 }
 
-/* Find all fields @f, in this order. Returns false if others are present. */
+/*
+ * Find the index of each field in @f; they must be in this order.  Returns
+ * false if the class has other fields
+ */
 static bool find_members(const TraceClass *cls, const Field *f,
                          uint64_t *members)
 {

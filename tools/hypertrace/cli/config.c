@@ -88,9 +88,9 @@ static bool refuse_escapes(GKeyFile *file, const char *group, const char *key,
 }
 
 /*
- * Check an error of GLib, which has decoded the value if there is no error but
- * a missing setting. With other errors, versions of GLib return NULL or the
- * value undecoded.
+ * Test whether GLib has decoded a value: it has, unless it reports an error
+ * other than a missing setting.  With such an error, some versions of GLib
+ * return NULL, others the value undecoded.
  */
 static bool is_decoded(const GError *error)
 {
@@ -182,7 +182,10 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
     return true;
 }
 
-/* The required version of GLib does not have g_get_user_state_dir(). */
+/*
+ * Get the user's folder of state. g_get_user_state_dir() does not exist in the
+ * oldest GLib that hypertrace supports.
+ */
 static char *state_folder(void)
 {
     const char *state = g_getenv("XDG_STATE_HOME");

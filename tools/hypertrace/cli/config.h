@@ -41,7 +41,7 @@ void ht_config_environment(GKeyFile *file, const char *group,
  * @file: the settings
  * @group: the group, which may be missing
  * @known: names of all settings of the group; NULL after the last
- * @error: set to a message with a name that is near
+ * @error: set if a setting does not exist; suggests a similar name
  */
 bool ht_config_keys(GKeyFile *file, const char *group,
                     const char * const *known, GError **error);

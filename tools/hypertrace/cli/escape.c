@@ -73,7 +73,8 @@ static void put_ascii(GString *out, HtEscape how, unsigned char b)
         }
         return;
     case HT_ESCAPE_UTF8:
-        break;                  /* only NUL */
+        /* a text in UTF-8 needs an escape only for NUL */
+        break;
     }
     put_byte(out, how, b);
 }
@@ -97,7 +98,7 @@ static void put_wide(GString *out, HtEscape how, gunichar c, const char *s,
 #define BIT(how)    (1 << HT_ESCAPE_ ## how)
 #define ALL         (BIT(TERMINAL) | BIT(XML) | BIT(JSON) | BIT(UTF8))
 
-/* The destinations that need no escape for a byte: bits of HtEscape */
+/* For each byte, the destinations where it needs no escape: bits of HtEscape */
 static const uint8_t plain[256] = {
     [1 ... ' ' - 1] = BIT(UTF8),
     [' ' ... '!'] = ALL,

@@ -29,9 +29,10 @@ typedef struct HtOutput {
     unsigned columns;
 
     int fd;
-    char *path;                 /* final name; NULL: standard output */
-    char *temporary;            /* name until then */
-    uint64_t written;           /* bytes written before @text */
+    /* final name of the file; NULL: standard output */
+    char *path;
+    char *temporary;            /* name of the file until it is complete */
+    uint64_t written;           /* number of bytes written before @text */
     int error;                  /* errno of the first write that failed */
 } HtOutput;
 

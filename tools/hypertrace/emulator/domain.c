@@ -2,8 +2,8 @@
 /*
  * hypertrace domain: prepare a domain of libvirt for recordings
  *
- * virsh reads and writes the domain. An element of our own in the domain's
- * metadata has what --remove needs to take the changes back.
+ * virsh reads and writes the domain. hypertrace adds an element of its own to
+ * the domain's metadata, which notes the changes for --remove to take back.
  */
 #include <getopt.h>
 #include <glib/gstdio.h>
@@ -28,7 +28,7 @@
  * @programs: bytes of memory for events of programs, or 0
  * @doc: its definition
  * @root: the element <domain>
- * @undo: our element in its metadata, or NULL
+ * @undo: hypertrace's element in its metadata, or NULL
  * @shown: text of the added elements
  */
 typedef struct Domain {
@@ -136,7 +136,7 @@ static xmlNodePtr find(xmlNodePtr parent, const char *name)
     return n;
 }
 
-/* Find an element, or add it and note its name in our element. */
+/* Find an element, or add it and note its name in @d->undo. */
 static xmlNodePtr need(Domain *d, xmlNodePtr parent, const char *name)
 {
     xmlNodePtr n = find(parent, name);
@@ -159,7 +159,9 @@ static void show(Domain *d, const char *where, xmlNodePtr n)
     xmlBufferFree(b);
 }
 
-/* Find our element in the metadata; NULL if the domain is not changed. */
+/*
+ * Find hypertrace's element in the metadata; NULL if the domain is not changed.
+ */
 static xmlNodePtr find_undo(const Domain *d)
 {
     xmlNodePtr n = find(d->root, "metadata");
@@ -184,7 +186,10 @@ static void add_undo(Domain *d)
 
 /* Changes ------------------------------------------------------------------ */
 
-/* libvirt boots the kernel: the words belong to its command line. */
+/*
+ * Add words to the kernel's command line, for a domain whose kernel libvirt
+ * boots.
+ */
 static void add_words(Domain *d, const char *words)
 {
     xmlNodePtr os = find(d->root, "os");
@@ -204,7 +209,10 @@ static void add_words(Domain *d, const char *words)
     show(d, "os", n);
 }
 
-/* The guest boots itself: an SMBIOS string has the words. */
+/*
+ * Put the words into an SMBIOS string, for a guest that boots from its own
+ * disk.
+ */
 static bool add_string(Domain *d, const char *words, GError **error)
 {
     g_autofree char *text = g_strconcat(HT_RECORD_EXTRA, words, NULL);
@@ -291,7 +299,7 @@ static bool is_empty(xmlNodePtr n)
     return n && !xmlChildElementCount(n);
 }
 
-/* Take back what one child of our element tells. */
+/* Undo the change that one child of hypertrace's element notes. */
 static void undo_one(Domain *d, xmlNodePtr note)
 {
     const char *kind = (const char *)note->name;
@@ -348,7 +356,7 @@ static bool undo_all(Domain *d, GError **error)
 
 /* The command -------------------------------------------------------------- */
 
-/* Plan a recording of the command that libvirt would run. */
+/* Plan a recording of the QEMU command that libvirt would run. */
 static bool plan(const Domain *d, HtRecord *r, GError **error)
 {
     const char *args[] = { "domxml-to-native", "qemu-argv", "--domain",
@@ -360,7 +368,7 @@ static bool plan(const Domain *d, HtRecord *r, GError **error)
     if (!text || !g_shell_parse_argv(text, NULL, &argv, error)) {
         return false;
     }
-    /* Variables of the environment come first. */
+    /* Variables of the environment precede the program's name. */
     qemu = argv;
     while (*qemu && **qemu != '/' && strchr(*qemu, '=')) {
         qemu++;

@@ -24,7 +24,10 @@
  * may start another QEMU by the same link; that QEMU must not be recorded.
  */
 #define NO_RECORD       "HYPERTRACE_RECORD"
-/* Exit status if there is no QEMU: a shell's for a command it cannot find */
+/*
+ * Exit status if there is no QEMU: the one that a shell has for a command that
+ * it cannot find
+ */
 #define EXIT_NO_QEMU    127
 
 static const char *base_name(const char *path)
@@ -122,7 +125,8 @@ static int record_prepared(HtRecord *r)
 {
     int status = ht_record_prepared(r, r->plan->argv);
 
-    rmdir(r->dir);      /* fails if the folder has a recording */
+    /* rmdir() fails if the folder has a recording, which then stays */
+    rmdir(r->dir);
     return status;
 }
 
@@ -138,7 +142,7 @@ static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
     char byte;
     bool told;
 
-    /* Other descriptors are those of QEMU. */
+    /* Close QEMU's descriptors, which this process has inherited. */
     ht_process_close_others(keep, G_N_ELEMENTS(keep));
     leave_terminal();
     reset_signals();
@@ -260,7 +264,10 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
     }
     status = run_qemu(r->plan->argv);
     if (write(started, "", 1) != 1) {
-        /* The recorder has ended. */
+        /*
+         * The caller writes to the pipe that the recorder reads, so the
+         * recorder has ended here.
+         */
         return status;
     }
     return status;

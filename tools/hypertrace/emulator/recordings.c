@@ -15,7 +15,7 @@
 
 typedef struct Recording {
     char *name;
-    int64_t changed;            /* ns */
+    int64_t changed;            /* time of the last change in ns */
     uint64_t bytes;
 } Recording;
 

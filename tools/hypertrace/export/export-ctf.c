@@ -25,18 +25,21 @@
 typedef struct Stream {
     HtStreamInfo info;
     GByteArray *run;
-    uint32_t events;            /* in @run */
-    uint64_t begin_ns, end_ns;  /* times of @run: begin, last event */
-    uint64_t discarded;         /* since the start of the stream */
+    uint32_t events;            /* number of events in @run */
+    /* times of the first and the last event in @run */
+    uint64_t begin_ns, end_ns;
+    /* events discarded since the start of the stream */
+    uint64_t discarded;
     bool open;
-    bool cut;                   /* HT_RUN_CUT for the next run */
+    bool cut;                   /* set HT_RUN_CUT in the next run */
 } Stream;
 
 typedef struct Trace {
     HtExport *x;
     HtCtfWriter *writer;
-    HtClass *classes[1 << 16];  /* by type */
-    bool named[1 << 16];        /* the class ends with NAME_FIELD */
+    HtClass *classes[1 << 16];  /* by type of event */
+    /* by type of event: the class ends with NAME_FIELD */
+    bool named[1 << 16];
     uint32_t nr_classes;
     Stream streams[CPUS_MAX];
     char *path;                 /* final name of the directory */

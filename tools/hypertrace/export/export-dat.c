@@ -19,12 +19,16 @@
 /* Lowest address of the half of the address space that the kernel uses */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
-/* The page that ended the reading of a part: it belongs to a later part */
+/*
+ * The first page of a CPU that belongs to a later part.  Reading the pages of a
+ * part ends with it
+ */
 typedef struct Pending {
     HtRecPage page;
     uint8_t *data;              /* copy of its bytes */
-    bool there;                 /* @page is valid */
-    bool missed;                /* the next page written follows a gap */
+    bool there;                 /* @page holds a page */
+    /* events are missing before the next page that is written */
+    bool missed;
 } Pending;
 
 static void put_u16(GString *out, uint16_t v)
@@ -227,7 +231,8 @@ static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
         g_string_append_len(out, s, next - s);
         p = next;
     }
-    g_string_append_c(out, 0);  /* readers expect a string */
+    /* the format requires a string, also if it is empty */
+    g_string_append_c(out, 0);
     ht_put_le32(out->str + at, out->len - at - 4);
 }
 
@@ -243,13 +248,14 @@ static gsize put_head(HtExport *x, const HtExportPart *part,
 
     g_string_append_len(out, MAGIC, sizeof(MAGIC) - 1);
     g_string_append_len(out, VERSION, sizeof(VERSION));
-    g_string_append_c(out, 0);          /* little-endian */
-    g_string_append_c(out, 8);          /* bytes of a long */
+    g_string_append_c(out, 0);          /* byte order: little-endian */
+    g_string_append_c(out, 8);          /* number of bytes of a long */
     put_u32(out, info->subbuf_size);
     put_header_texts(x, out, info->subbuf_size);
     put_formats(x, out);
     put_kallsyms(x, part->boot, out);
-    put_u32(out, 0);                    /* formats of printk */
+    /* size of the formats of printk: there are none */
+    put_u32(out, 0);
     put_sized(out, names->str, names->len);
     put_u32(out, info->cpus);
     g_string_append_len(out, "options  ", sizeof("options  "));
@@ -311,7 +317,8 @@ static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
             continue;
         }
         if (g->size > size - HT_FT_PAGE_HEADER) {
-            p->missed = true;       /* does not fit in a page of trace.dat */
+            /* the page's events do not fit in a page of trace.dat */
+            p->missed = true;
             continue;
         }
         put_page(o->text, g, p->missed, size);

@@ -32,13 +32,16 @@ typedef struct Bundle {
 typedef struct File {
     HtExport *x;
     PfWriter w;
-    PfSequence s;               /* with the guest's clock: machine 0 */
-    HtOutput own;               /* not used with the host's clock */
+    /* with the guest's clock: the sequence, of machine 0 */
+    PfSequence s;
+    /* the file; with the host's clock, HtExport.out is used instead */
+    HtOutput own;
     uint64_t worst_ns;
     Bundle cpus[PF_CPUS_MAX];
     GHashTable *tracks;         /* pids that have a track of initcalls */
     GHashTable *unknown;        /* threads whose process is not known */
-    int32_t recent_unknown[RECENT];     /* cache of @unknown */
+    /* PIDs that were added to @unknown last: a cache */
+    int32_t recent_unknown[RECENT];
 } File;
 
 /*
@@ -389,7 +392,7 @@ bool ht_export_perfetto(HtExport *x, GError **errp)
         ns = MAX(ns, ev.rec.ns);
     }
     if (f) {
-        /* If writing failed, this sets @errp. */
+        /* If an earlier write failed, end_file() sets @errp. */
         ok = end_file(f, ns, errp) && ok;
     }
     return ok;

@@ -26,32 +26,36 @@
 
 typedef struct Stream {
     int64_t index;
-    int64_t cpu;                /* -1: not known */
+    int64_t cpu;                /* processor of the stream; -1: not known */
 } Stream;
 
 typedef struct Class {
-    bool wanted;                /* selected by --event */
-    char *system;               /* device or provider */
-    const char *name;           /* without the provider */
+    bool wanted;                /* --event selects the class */
+    char *system;               /* name of the device or of LTTng's provider */
+    const char *name;           /* name of the event, without the provider */
     const bt_field_class *fields;
-    bool *skip;                 /* by field: it is the next field's length */
-    bool dated;                 /* LTTng's event has a guest's time as field */
-    uint64_t stream_field, guest_ns_field;  /* indices, if @dated */
+    /* by index of a field: it is only the length of the next field */
+    bool *skip;
+    /* LTTng's event has the guest's time in a field */
+    bool dated;
+    /* indices of these fields, if @dated */
+    uint64_t stream_field, guest_ns_field;
 } Class;
 
 typedef struct Trace {
     HtExport *x;
     const char *dir;
-    char *name;                 /* machine, or track of the host */
+    /* name of the machine, or of the track of the host */
+    char *name;
     bool lttng;
     PfSequence s;
-    bool begun;                 /* @s is valid */
-    int64_t shift;              /* nanoseconds added to times */
+    bool begun;                 /* @s was begun */
+    int64_t shift;              /* value to add to all times, in ns */
     const bt_clock_class *clock;
     uint64_t precision_ns;
-    GHashTable *streams;        /* bt_stream: Stream */
-    GHashTable *classes;        /* bt_event_class: Class */
-    GHashTable *tracks;         /* name: uuid */
+    GHashTable *streams;        /* Stream by bt_stream */
+    GHashTable *classes;        /* Class by bt_event_class */
+    GHashTable *tracks;         /* UUID of a track by its name */
     GString *scratch;
     uint64_t end_ns;
     uint64_t events;
@@ -404,7 +408,10 @@ static bool put_loss(Trace *t, const Stream *s, uint64_t ns, uint64_t count)
     pf_annotation(t->s.packet, "count", count);
     ht_pb_end(t->s.packet, at);
     t->end_ns = MAX(t->end_ns, ns);
-    /* If --event selects no event, losses must not hide the mistake. */
+    /*
+     * Without --event, a loss counts as output.  With --event that selects no
+     * event, the user must still get an error.
+     */
     t->x->any |= !t->x->v->event;
     return pf_packet_end(&t->s, packet);
 }

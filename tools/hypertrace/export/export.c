@@ -233,7 +233,10 @@ static void report(HtExport *x)
         g_autofree char *base = g_path_get_basename(p->path);
         g_autoptr(GString) s = g_string_new(NULL);
 
-        /* Of several traces, print no path: the directory is renamed later. */
+        /*
+         * If there are several traces, print only the name: the path changes
+         * when the directory is renamed.
+         */
         ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
         if (p->made && x->parts->len > 1 && !x->out.path) {
             g_printerr("hypertrace export: boot %u%s: %" PRIu64 " events in"
@@ -466,7 +469,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     } else if (in_file && errp && *errp) {
         ht_output_abort(&x->out);
     } else if (in_file) {
-        /* If writing failed, this sets @errp. */
+        /* If an earlier write failed, ht_output_finish() sets @errp. */
         ok = ht_output_finish(&x->out, errp) && ok;
     }
     ht_model_free(x->first);
@@ -536,7 +539,10 @@ int ht_export(int argc, char **argv)
     all = with_programs(&v, which, argv, argc);
     argv = (char **)all->pdata;
     argc = all->len - 1;
-    /* Sort recordings before traces: the first one gives the common clock. */
+    /*
+     * Sort recordings before traces, because the first recording gives the
+     * common clock.
+     */
     g_qsort_with_data(argv + 1, argc - 1, sizeof(*argv), recordings_first,
                       GINT_TO_POINTER(which));
     several = argc > 2 || is_trace(which, argv[1]);

@@ -14,7 +14,7 @@
 
 #define SYMBOLS_MAX     (1u << 20)
 
-/* google.protobuf.FieldDescriptorProto.Type, .Label */
+/* Values of google.protobuf.FieldDescriptorProto.Type and .Label */
 #define TYPE_INT64      3
 #define TYPE_UINT64     4
 #define TYPE_STRING     9
@@ -30,11 +30,16 @@ typedef enum Put {
 
 /* Perfetto's message for a kind of events */
 typedef struct Known {
-    uint16_t number;            /* field of FtraceEvent; 0: no message */
+    /*
+     * number of the message's field in FtraceEvent; 0: Perfetto has no such
+     * message
+     */
+    uint16_t number;
     struct {
-        uint8_t field;          /* number in the message */
-        uint8_t put;            /* enum Put */
-    } as[HT_KIND_FIELDS];       /* in the order of ht_kinds */
+        uint8_t field;          /* number of the field in the message */
+        uint8_t put;            /* how to write it: enum Put */
+    /* by index of the kind's field, as in ht_kinds */
+    } as[HT_KIND_FIELDS];
 } Known;
 
 static const Known known[HT_KINDS] = {
@@ -89,7 +94,8 @@ uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr)
         return iid[1];
     }
     if (g_hash_table_size(w->symbols) >= SYMBOLS_MAX) {
-        return addr;    /* an id without a name */
+        /* an id that has no entry in the names: Perfetto shows the number */
+        return addr;
     }
     key = g_new(uint64_t, 2);
     key[0] = addr;

@@ -9,8 +9,10 @@
 #include "export/perfetto-field.h"
 #include "export/protobuf.h"
 
-#define BYTES_MAX       65536   /* for one structure, approximately */
-#define DEPTH_MAX       8       /* of nested structures and arrays */
+/* approximate limit of the bytes of one structure */
+#define BYTES_MAX       65536
+/* limit of the nesting of structures and arrays */
+#define DEPTH_MAX       8
 
 typedef struct Writer {
     GString *b;

@@ -24,7 +24,8 @@
  * guest that ends without printing the data is booted again.
  */
 #define ATTEMPTS        2
-#define OUTPUT_MAX      (32u << 20)     /* compressed */
+/* maximum number of bytes of the compressed output */
+#define OUTPUT_MAX      (32u << 20)
 #define TEXT_MAX        (HT_FT_FORMATS_MAX + HT_SYMBOLS_MAX)
 #define DATA_LINE       "hypertrace-data "
 

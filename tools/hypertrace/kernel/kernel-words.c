@@ -14,8 +14,9 @@
 typedef struct Word {
     const char *begin, *end;
     char *name, *value;
-    bool open;                  /* a quotation mark is not closed */
-    bool init;                  /* it is "--" */
+    bool open;                  /* a quotation mark in the word is not closed */
+    /* the word is "--": the words after it belong to init */
+    bool init;
 } Word;
 
 /* Remove a quotation mark at the start, and its partner at the end. */

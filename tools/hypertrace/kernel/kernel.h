@@ -2,10 +2,10 @@
 /*
  * hypertrace: get event formats and symbols of a kernel image
  *
- * The kernel itself prints them: it is booted once in a temporary guest without
- * devices. The result is stored in the user's cache under the hash of the
- * image. The guest's output is not trusted: its size is bounded, and it is
- * parsed before it is stored.
+ * ht_kernel_get() lets the kernel print them: it boots the kernel once in a
+ * temporary guest without devices.  The result is stored in the user's cache
+ * under the hash of the image.  The guest's output is not trusted: its size is
+ * bounded, and it is parsed before it is stored.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H

@@ -8,7 +8,7 @@
 #include "hypertrace/kernel-scan.h"
 #include "kernel/kernel.h"
 
-/* Time between two reports of progress, in us */
+/* Time in us between two reports of progress */
 #define STEP_US 250000
 
 static int scan_all(HtKernelScan *scan, bool progress)

@@ -131,8 +131,9 @@ bool ht_process_ended(const HtProcess *p)
 }
 
 /*
- * Put CAP_SYS_PTRACE into the effective set, or take it out. A recorder of
- * watch has it in the permitted set only, so that no other open uses it.
+ * Put CAP_SYS_PTRACE into the effective set, or take it out.  A recorder that
+ * hypertrace watch starts has it in the permitted set only, so that it applies
+ * to no other open.
  *
  * Return: true if the set was changed
  */

@@ -23,7 +23,8 @@
 #define ALIGN (UINT64_C(2) << 20)
 /* Entries of pagemap read at once */
 #define ENTRIES 512
-#define PRESENT (UINT64_C(3) << 62)     /* or swapped */
+/* bits of an entry: the page is present or swapped */
+#define PRESENT (UINT64_C(3) << 62)
 /*
  * Time for which a hole stays cached, in us. On a busy host this program may
  * pause. If the time is shorter than a pause, a search scans the hole again for
@@ -68,8 +69,8 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
 }
 
 /*
- * Find the first page of @r from @offset on that is present or swapped. Returns
- * its offset, or the end of @r.
+ * Find the first page at or after @offset in @r that is present or swapped.
+ * Returns its offset, or the end of @r.
  */
 static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)

@@ -9,7 +9,10 @@
 #include <elf.h>
 #include "memory/source.h"
 
-/* The reader searches for rings at multiples of this in guest addresses. */
+/*
+ * Alignment in bytes: the reader searches for rings at multiples of this in
+ * guest addresses.
+ */
 #define ALIGN HT_FT_SEARCH_FAST
 
 HtSource *ht_source_new(int fd)
@@ -106,7 +109,8 @@ static int file_read(void *opaque, uint64_t offset, void *buf, size_t len)
             continue;
         }
         if (n <= 0) {
-            return n < 0 ? -errno : -ENXIO;     /* truncated meanwhile */
+            /* the file was truncated meanwhile */
+            return n < 0 ? -errno : -ENXIO;
         }
         p += n;
         offset += n;
@@ -121,7 +125,8 @@ static bool file_next(void *opaque, uint64_t offset, uint64_t *out)
     off_t next = lseek(s->fd, offset, SEEK_DATA);
 
     if (next < 0 && errno != ENXIO) {
-        next = offset;          /* SEEK_DATA is not supported */
+        /* the file does not support SEEK_DATA: assume that it has no holes */
+        next = offset;
     }
     if (next < 0) {
         return false;

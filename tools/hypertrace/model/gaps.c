@@ -23,8 +23,9 @@ typedef struct Gap {
  * events, but they never lack a loss.
  */
 typedef struct CpuGaps {
-    GArray *all;                /* of Gap, in order */
-    bool cut;                   /* there is a gap from @rest on */
+    /* array of Gap, in the order of the recording */
+    GArray *all;
+    bool cut;                   /* everything from @rest on counts as one gap */
     Gap rest;
 } CpuGaps;
 

@@ -10,7 +10,8 @@
 struct HtGraph {
     HtModel *m;
     GHashTable *stacks;
-    HtStack other;              /* if @stacks is full: one event's task */
+    /* stack of the present event's task, if @stacks is full */
+    HtStack other;
     GArray *lost;
     unsigned boot, segment;
 };

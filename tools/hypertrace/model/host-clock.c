@@ -15,11 +15,12 @@
 #define SEGMENTS_MAX 1000
 
 struct HtHostClock {
-    GHashTable *segments;       /* HtFtDates by number_of() */
+    GHashTable *segments;       /* HtFtDates by the result of number_of() */
     /* The segment used last */
     uint64_t number;
     HtFtDates *dates;           /* NULL: no dates are known */
-    uint64_t last_ns;           /* host time of its last event */
+    /* host time of the segment's last event, in ns */
+    uint64_t last_ns;
 };
 
 static uint64_t number_of(unsigned boot, uint32_t segment)

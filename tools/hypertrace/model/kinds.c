@@ -63,7 +63,10 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
     [HT_KIND_KVM_USERSPACE] = { "kvm", "kvm_userspace_exit", { } },
 };
 
-/* Arguments of syscalls:sys_enter_NAME differ by system call. */
+/*
+ * The events of the system "syscalls" have other names for the number and the
+ * result, and no common names for the arguments.
+ */
 const char *ht_kind_field(HtKind kind, const char *system, unsigned field)
 {
     if (!strcmp(system, "syscalls") &&

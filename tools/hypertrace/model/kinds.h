@@ -56,7 +56,11 @@ enum {
     HT_F_SWITCH_PREV_COMM = 0, HT_F_SWITCH_PREV_PID, HT_F_SWITCH_PREV_PRIO,
     HT_F_SWITCH_PREV_STATE, HT_F_SWITCH_NEXT_COMM, HT_F_SWITCH_NEXT_PID,
     HT_F_SWITCH_NEXT_PRIO,
-    /* of sched_waking, _wakeup, _wakeup_new, _exit, _free, _wait, _migrate */
+    /*
+     * of the events sched_waking, sched_wakeup, sched_wakeup_new,
+     * sched_process_exit, sched_process_free, sched_process_wait,
+     * sched_migrate_task
+     */
     HT_F_TASK_COMM = 0, HT_F_TASK_PID, HT_F_TASK_PRIO,
     HT_F_WAKE_CPU = 3,
     HT_F_MIGRATE_FROM = 3, HT_F_MIGRATE_TO,

@@ -23,13 +23,16 @@ struct HtModel {
     HtRecording *rec;
     HtFtFormats *formats;       /* NULL: events are shown as bytes */
     HtSymbols *symbols;         /* NULL: addresses are shown as numbers */
-    HtShifts *shifts;           /* for a boot without kernel address */
+    /* for boots whose kernel address the recording does not have */
+    HtShifts *shifts;
     HtTasks *tasks;
     HtEventClass *classes[1 << 16];
     GHashTable *texts;          /* cache of ht_model_info() */
-    HtModelEvent last;          /* not yet passed to ht_tasks_after() */
+    /* the event that was returned last; ht_tasks_after() is due for it */
+    HtModelEvent last;
     bool any;                   /* @last is valid */
-    uint64_t events;            /* read since ht_model_rewind() */
+    /* number of events read since ht_model_rewind() */
+    uint64_t events;
     bool other_kernel;          /* the symbols are those of another kernel */
     /* Cache of ht_model_shift() */
     unsigned shift_boot;

@@ -26,17 +26,20 @@ typedef struct Word {
 /* The key's fields in an event class */
 typedef struct Fields {
     const HtFtField *words[WORDS_MAX];
-    const HtFtField *drop;      /* see HtPairs.drop */
+    const HtFtField *drop;      /* the field that HtPairs.drop names */
 } Fields;
 
 typedef struct Key {
-    uint64_t words[WORDS_MAX];  /* for a PID, ht_model_task_id() */
+    /* values of the fields; for a PID, the result of ht_model_task_id() */
+    uint64_t words[WORDS_MAX];
 } Key;
 
 /* An event A that waits for its B */
 typedef struct Start {
-    Key key;                    /* first member: key in @waiting */
-    struct Start *outer;        /* if pairs nest: the enclosing one */
+    /* its key in HtPairs.waiting; must be the first member */
+    Key key;
+    /* if pairs nest: the enclosing A with the same key */
+    struct Start *outer;
     uint64_t ns;
     uint32_t cpu;
     uint32_t depth;
@@ -50,12 +53,16 @@ struct HtPairs {
     char *key;
     Word words[WORDS_MAX];
     unsigned nr_words;
-    const char *drop;           /* field of B with a PID: drop its A */
+    /*
+     * name of a field of B with a PID: the A that waits for this PID is dropped
+     */
+    const char *drop;
     bool nests;                 /* pairs with the same key may nest */
-    bool by_cpu;                /* the key has "cpu" */
-    GHashTable *fields[2];      /* Fields, by type of event */
-    GHashTable *waiting;        /* Start, by Key */
-    unsigned nr_waiting;        /* of Start, also enclosing ones */
+    bool by_cpu;                /* the key has the word "cpu" */
+    GHashTable *fields[2];      /* for A and for B: Fields by type of event */
+    GHashTable *waiting;        /* Start by Key */
+    /* number of Start, also of the enclosing ones */
+    unsigned nr_waiting;
     unsigned boot, segment;
     bool seen[2];
     HtPairsCounts counts;

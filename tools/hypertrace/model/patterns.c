@@ -10,14 +10,16 @@
 
 typedef struct Pattern {
     GPatternSpec *spec;
-    bool full;                  /* match system:event instead of the name */
-    bool excluded;              /* had a '!' */
+    /* match "system:event" instead of the event's name */
+    bool full;
+    bool excluded;              /* the pattern had a '!' before it */
 } Pattern;
 
 struct HtNames {
     GArray *all;
     bool some;                  /* at least one pattern is not excluded */
-    uint8_t by_type[1 << 16];   /* cache: 0 not known, 1 no, 2 yes */
+    /* by type of event: cache of the result; 0: not known, 1: no, 2: yes */
+    uint8_t by_type[1 << 16];
 };
 
 static void clear_pattern(gpointer data)
@@ -123,7 +125,10 @@ bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
         const char *name = parts[i] + (*parts[i] == '!');
         g_autofree char *hint = NULL;
 
-        /* An event without a format is named "type-N". */
+        /*
+         * Do not report a name that can match events without a format, which
+         * are named "type-N".
+         */
         if (!*name || g_str_has_prefix(name, "type-") ||
             matches_any(name, formats, groups)) {
             continue;

@@ -11,7 +11,8 @@
 struct HtRunning {
     HtModel *m;
     HtRunCpu *cpus;
-    GHashTable *tasks;          /* HtNests, by ht_model_task_id() */
+    /* HtNests by the result of ht_model_task_id() */
+    GHashTable *tasks;
     bool tasks_only;
     unsigned boot, segment;
 };
@@ -252,7 +253,7 @@ void ht_running_after(HtRunning *r, const HtModelEvent *ev)
     case HT_KIND_TASK_RENAME:
         break;
     default:
-        return;                 /* no change of state */
+        return;                 /* the event does not change the state */
     }
     cpu->version++;
 }

@@ -13,14 +13,16 @@
 struct HtShifts {
     char *dir;
     const HtSymbols *symbols;
-    uint16_t type;              /* type of initcall_start */
-    const HtFtField *func;      /* NULL: no shift can be found */
+    uint16_t type;              /* type of the event initcall_start */
+    /* its field with the function's address; NULL: no shift can be found */
+    const HtFtField *func;
     HtRecording *rec;           /* NULL before the first ht_shifts_of() */
     unsigned boot;              /* the boot that is being read */
-    uint64_t addrs[FUNCTIONS];  /* its functions, without duplicates */
-    unsigned count;             /* entries of @addrs */
-    GHashTable *known;          /* boot: shift */
-    bool ended;                 /* all was read */
+    /* addresses of the boot's initcalls, without duplicates */
+    uint64_t addrs[FUNCTIONS];
+    unsigned count;             /* number of @addrs in use */
+    GHashTable *known;          /* shift by boot */
+    bool ended;                 /* the recording was read to its end */
 };
 
 HtShifts *ht_shifts_new(const char *dir, const HtFtFormats *formats,
@@ -82,7 +84,7 @@ static void add(HtShifts *s, uint64_t addr)
     }
 }
 
-/* Read one event. */
+/* Read one event of the recording. */
 static void read_on(HtShifts *s)
 {
     HtRecEvent ev;

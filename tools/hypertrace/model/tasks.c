@@ -26,19 +26,23 @@
 /* A task, and the state that shows whether its PID was reused */
 typedef struct Known {
     HtTask task;
-    bool made;                  /* task_newtask came, no fork event yet */
-    bool exits;                 /* had its exit event */
-    bool gone;                  /* exited, and was switched out since */
+    /* the event task_newtask has created it; no fork event came yet */
+    bool made;
+    bool exits;                 /* the event of its exit came */
+    bool gone;                  /* it was switched out after its exit */
 } Known;
 
 struct HtTasks {
-    GHashTable *by_pid;         /* of Known */
-    Known *recent[RECENT];      /* of @by_pid, by the lower bits of a PID */
-    GHashTable *earlier;        /* @by_pid at the end of the previous boot */
-    uint32_t ids;               /* last unique number in use */
+    GHashTable *by_pid;         /* Known by PID */
+    /* entries of @by_pid used last, by the lower bits of the PID */
+    Known *recent[RECENT];
+    /* copy of @by_pid at the end of the previous boot */
+    GHashTable *earlier;
+    uint32_t ids;               /* unique number that was given last */
     unsigned boot;
     unsigned earlier_boot;
-    HtTask untracked;           /* the running task beyond TASKS_MAX */
+    /* the running task, if there are more than TASKS_MAX */
+    HtTask untracked;
 };
 
 static const HtTask idle = { .comm = "<idle>", .named = true };

@@ -27,8 +27,8 @@ struct Node {
     Node *left, *right;
     char *field;
     char *text;
-    GPatternSpec *like;         /* @text, for OP_LIKE */
-    bool is_number;             /* @text is a number: @number */
+    GPatternSpec *like;         /* compiled @text, for OP_LIKE */
+    bool is_number;             /* @text is a number, which is in @number */
     int64_t number;
 };
 
