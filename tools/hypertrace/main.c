@@ -12,7 +12,10 @@
 #include "cli/near.h"
 #include "emulator/emulator.h"
 
-/* The commands in the order of --help; a heading has no function. */
+/*
+ * The commands, in the order of --help.  An entry without a function is a
+ * heading.
+ */
 typedef struct HtCommand {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -95,7 +98,10 @@ static const HtCommand *find(const char *name)
 static int run(const HtCommand *c, int argc, char **argv)
 {
     ht_messages_of(c->name);
-    /* Not in "record": the program that it starts would inherit SIG_IGN. */
+    /*
+     * Ignore SIGPIPE, so that write() fails instead.  Not in "record": the QEMU
+     * that it starts would inherit this.
+     */
     if (c->run != ht_record) {
         signal(SIGPIPE, SIG_IGN);
     }

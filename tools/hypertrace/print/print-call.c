@@ -115,7 +115,7 @@ static HtPrintNode *call_bytes(HtPrintParse *p, HtPrintOp op,
            pp_fail(p, n, "an argument is missing");
 }
 
-/* __print_dynamic_array(name, size of an element) */
+/* Parse __print_dynamic_array(name, size of an element) */
 static HtPrintNode *call_dynamic_array(HtPrintParse *p)
 {
     g_autofree char *name = pp_expect(p, "(") ? pp_word(p) : NULL;
@@ -156,7 +156,7 @@ static HtPrintNode *call_table(HtPrintParse *p, const char *other,
 
 static HtPrintNode *call_hypercall(HtPrintParse *p)
 {
-    /* names of Xen's hypercalls, by number */
+    /* Names of Xen's hypercalls, by number */
     static const char * const texts[] = {
         "(set_trap_table)", "(mmu_update)", "(set_gdt)", "(stack_switch)",
         "(set_callbacks)", "(fpu_taskswitch)", "(sched_op_compat)",

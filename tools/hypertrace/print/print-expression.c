@@ -23,7 +23,7 @@ typedef struct HtPrintVariable {
     const char *name;
     size_t len;
     PpType type;
-    const char *p, *end;        /* the text of its value */
+    const char *p, *end;        /* start and end of the text of its value */
 } HtPrintVariable;
 
 static bool is_word(char c)
@@ -192,7 +192,7 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
         return a;
     }
     from = pp_type_of(a);
-    /* true: the cast does not change the 64 bits in which values are kept */
+    /* If true, the cast does not change the 64 bits that hold the value. */
     same_bits = t.bytes > from.bytes ?
                 t.bytes == 8 || t.is_signed || !from.is_signed :
                 t.bytes == from.bytes &&
@@ -223,7 +223,10 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
     return fold(n);
 }
 
-/* The usual arithmetic conversions of C */
+/*
+ * Get the type in which C computes a binary operator, by its usual arithmetic
+ * conversions
+ */
 static PpType common_type(PpType a, PpType b)
 {
     PpType t = { MAX(MAX(a.bytes, b.bytes), 4), true, 0 };
@@ -250,7 +253,9 @@ HtPrintNode *pp_binary(HtPrintParse *p, unsigned op, HtPrintNode *a,
         a = cast(p, a, t);
         b = shift ? b : cast(p, b, t);
     }
-    /* A name that the format does not define is not equal to any value. */
+    /*
+     * A name whose value the format does not define is not equal to any value.
+     */
     if ((op == HT_OP2('=', '=') || op == HT_OP2('!', '=')) && a && b &&
         (a->unknown || b->unknown)) {
         ht_print_node_free(a);
@@ -363,7 +368,7 @@ bool pp_type(HtPrintParse *p, PpType *t, bool *known)
         } else {
             if (g_str_has_prefix(name, "__") && name[2] &&
                 strchr("us", name[2])) {
-                name += 2;      /* __u32 */
+                name += 2;      /* skip the "__" of names such as __u32 */
             }
             for (i = 0; i < G_N_ELEMENTS(types) &&
                         strcmp(types[i].name, name); i++) {
@@ -442,7 +447,10 @@ HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op,
         n->field.name = n->field.type = NULL;
         if (op == HT_OP_FIELD) {
             n->bytes = f->kind == HT_FT_INT ? f->size : 8;
-            /* Since Linux 6.2, char is unsigned on all architectures. */
+            /*
+             * A field of type char is unsigned, as on all architectures since
+             * Linux 6.2.
+             */
             n->is_signed = f->kind == HT_FT_INT && f->is_signed &&
                            strcmp(f->type, "char");
             n->field.is_signed = n->is_signed;
@@ -654,7 +662,10 @@ static HtPrintNode *name(HtPrintParse *p)
         ht_print_accept(p, ")");
         field = ht_print_accept(p, "->") ? pp_word(p) : NULL;
         if (field && !strcmp(field, "ent") && ht_print_accept(p, ".")) {
-            /* The header of each event: "REC->ent.pid" is "common_pid". */
+            /*
+             * The header of each event, "REC->ent": its member "pid" is the
+             * field "common_pid".
+             */
             g_autofree char *member = pp_word(p);
 
             g_free(field);

@@ -32,7 +32,9 @@ uint64_t ht_print_extend(uint64_t v, unsigned bytes, bool is_signed)
     return v;
 }
 
-/* Division by zero gives 0 and does not trap. */
+/*
+ * Divide, or compute the rest.  A division by zero gives 0 and does not trap.
+ */
 static uint64_t divide(const HtPrintNode *n, uint64_t a, uint64_t b)
 {
     bool rest = n->value == '%';

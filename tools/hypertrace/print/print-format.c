@@ -70,8 +70,9 @@ static bool amount(HtPrintParse *p, const char **s, int *n,
 static void pointer_letters(const char **s, HtPrintPiece *p)
 {
     static const struct {
-        const char *first;      /* any of these */
-        const char *more;       /* then any number of these */
+        const char *first;      /* letters of which one begins the list */
+        /* letters that may follow it, any number of them */
+        const char *more;
     } known[] = {
         { "SsFfB", "R" }, { "Mm", "RF" }, { "U", "bBlL" }, { "h", "CDN" },
         { "b", "l" },

@@ -100,7 +100,7 @@ typedef struct HtPrintPiece {
 } HtPrintPiece;
 
 struct HtPrint {
-    GArray *pieces;             /* of HtPrintPiece */
+    GArray *pieces;             /* array of HtPrintPiece */
 };
 
 /* Limits for hostile formats: depth of a tree, and nodes of a program */

@@ -24,7 +24,10 @@ typedef struct HtOpt {
     char *value;
 } HtOpt;
 
-/* HtOpt in the order of the command line; a name can occur several times */
+/*
+ * List of HtOpt, in the order of the command line.  A name can occur several
+ * times.
+ */
 typedef GPtrArray HtOpts;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtOpts, g_ptr_array_unref)
 

@@ -16,10 +16,13 @@
 #include "qemu/qmp.h"
 
 struct HtQmpEvents {
-    int fd;                     /* -1: QEMU has closed it */
-    GString *in;                /* received and not parsed yet */
-    size_t searched;            /* so many bytes of @in have no newline */
-    bool skip;                  /* skip the rest of a line: too long */
+    /* the socket; -1: QEMU has closed the connection */
+    int fd;
+    /* bytes that were received and not parsed yet */
+    GString *in;
+    /* the first so many bytes of @in have no newline */
+    size_t searched;
+    bool skip;                  /* skip the rest of a line that was too long */
 };
 
 /*

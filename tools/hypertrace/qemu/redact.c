@@ -12,7 +12,10 @@
 static const struct {
     const char *pattern, *with;
 } rules[] = {
-    /* A block device may have the name of its driver's part before: "file." */
+    /*
+     * The property of a block device may have the name of its lower layer in
+     * front, as "file.".
+     */
     { "(?:^|(?<=,))((?:[^=,.]*\\.)*"
       "(?:password|passwd|data|cookie|cookie-data|user-password))=" VALUE,
       "\\1=***" },

@@ -70,8 +70,9 @@ char *ht_vm_name(const char *program, char **args)
 }
 
 /*
- * Get the name of the program's file; of another user's process, for which this
- * is not allowed, its own word. Return: NULL for a kernel thread
+ * Get the name of the program's file; if that is not allowed, as for another
+ * user's process, the program that its command line names.  Return: NULL for a
+ * kernel thread
  */
 static char *program_of(const HtProcess *p)
 {
@@ -80,7 +81,10 @@ static char *program_of(const HtProcess *p)
 
     if (n > 0) {
         path[n] = 0;
-        /* An upgrade has replaced the file of a process that runs. */
+        /*
+         * This suffix means that the file was replaced, for example by an
+         * upgrade.
+         */
         if (g_str_has_suffix(path, " (deleted)")) {
             path[n - strlen(" (deleted)")] = 0;
         }

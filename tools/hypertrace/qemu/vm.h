@@ -2,8 +2,9 @@
 /*
  * hypertrace: which processes are virtual machines, and their names
  *
- * A virtual machine is a process of a known program. Its user chooses its
- * arguments: they are read within limits, and a name is not trusted.
+ * A virtual machine is a process of a known program.  The user of the process
+ * chooses its arguments.  They are therefore read within limits, and a name in
+ * them is not trusted.
  */
 #ifndef HYPERTRACE_VM_H
 #define HYPERTRACE_VM_H

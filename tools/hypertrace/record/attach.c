@@ -18,10 +18,10 @@
 
 typedef struct Attach {
     const char *file;
-    char *link;                 /* see ht_programs_link() */
+    char *link;                 /* path of the link, see ht_programs_link() */
     char *dir;
     bool lttng;
-    char *lttng_name;           /* name of the guest in LTTng, with @lttng */
+    char *lttng_name;           /* with @lttng: name of the guest in LTTng */
     bool create;
     bool quiet;
     uint64_t size;
@@ -132,7 +132,9 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
                     errno == ENOENT ? "; --create makes it" : "");
     }
     if (fd >= 0 && a->create) {
-        /* The link is that of an earlier memory with this name. */
+        /*
+         * The link is left from an earlier memory of the same name: remove it.
+         */
         ht_programs_link_remove(a->link);
     }
     if (fd >= 0) {
@@ -259,7 +261,8 @@ int ht_attach(int argc, char **argv)
             status = ht_error("%s", error->message);
         }
         if (own_dir) {
-            rmdir(a.dir);       /* fails if something was recorded */
+            /* rmdir() fails if something was recorded: the folder then stays */
+            rmdir(a.dir);
         }
     }
     g_free(a.link);

@@ -13,11 +13,13 @@
 #define CLIENTS_MAX 8
 
 struct HtFlightControl {
-    int dir;                    /* not owned */
+    /* descriptor of the folder; owned by the caller */
+    int dir;
     int fd;
     int clients[CLIENTS_MAX];
     unsigned count;
-    bool idle;                  /* no request was waiting a moment ago */
+    /* the last poll of the socket found no request */
+    bool idle;
 };
 
 /* A path may be too long for an address, so use the folder's descriptor. */
@@ -36,7 +38,10 @@ HtFlightControl *ht_flight_control_new(int dir, GError **error)
     struct sockaddr_un a = address(dir);
     HtFlightControl *c;
 
-    /* This recorder has locked the folder, so an old socket has no owner. */
+    /*
+     * If there is a socket, its recorder has ended: this recorder has locked
+     * the folder.
+     */
     unlinkat(dir, HT_FLIGHT_SOCKET, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) ||
         fchmodat(dir, HT_FLIGHT_SOCKET, 0600, 0) || listen(fd, CLIENTS_MAX)) {
@@ -76,7 +81,10 @@ static bool may_ask(int fd)
 
 bool ht_flight_control_poll(HtFlightControl *c)
 {
-    /* accept() allocates a socket before it finds that no request waits. */
+    /*
+     * Skip accept() if the last wait found no request: it would allocate a
+     * socket before it finds that none is pending.
+     */
     while (!c->idle && c->count < CLIENTS_MAX) {
         int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -113,8 +121,8 @@ void ht_flight_control_reply(HtFlightControl *c, const char *line)
         int fd = c->clients[--c->count];
 
         /*
-         * A new socket has room for one line. Errors are ignored, because the
-         * client may have ended.
+         * A new socket's buffer has room for one line, so this does not block.
+         * Ignore errors: the client may have ended.
          */
         if (line) {
             send(fd, text, strlen(text), MSG_NOSIGNAL);

@@ -23,10 +23,13 @@
  * a cause. The recording starts as soon as a poll reads no new event.
  */
 #define STILL_NS    UINT64_C(200000000)
-/* Time for which the kernel is missing after a reset, but not at the end */
+/*
+ * Minimum time in ns for which the kernel must be missing before it counts as
+ * replaced after a reset.  At the end of the machine, no time is needed.
+ */
 #define GONE_NS     UINT64_C(2000000000)
 
-/* In order of importance, the least important first */
+/* Causes of a recording, the least important first */
 typedef enum Cause {
     CAUSE_NONE,
     CAUSE_COMMAND,
@@ -62,32 +65,38 @@ static const struct {
 struct HtFlight {
     HtFlightDir *dir;
     HtFlightControl *control;
-    HtQmpEvents *qmp;           /* or NULL */
+    HtQmpEvents *qmp;           /* connection to QEMU's monitor; NULL: none */
     bool quiet;
-    const char *why;            /* how the machine ended */
-    Cause pending;              /* most important cause without a recording */
+    const char *why;            /* description of the machine's end */
+    /* most important cause that has no recording yet */
+    Cause pending;
     uint64_t since;             /* when a cause became pending */
-    bool asked;                 /* a user wants a recording */
+    bool asked;                 /* a user has requested a recording */
     uint64_t polled_events;     /* number of events at the last poll */
-    /* the last recording */
-    pid_t writer;               /* 0: it is complete */
+    /*
+     * The process that writes the last recording, and what that recording has
+     */
+    pid_t writer;               /* PID; 0: the recording is complete */
     bool failed;
     Cause written;
-    uint64_t written_events;    /* number of events at that time */
-    /* silence */
+    uint64_t written_events;    /* number of events when it began */
+    /* Silence: a time without events */
     uint64_t silence_ns;
-    uint64_t heard;             /* time of the last event */
+    uint64_t heard;             /* time of the last event, in ns */
     bool silent;                /* the silence has caused a recording */
     bool paused;
     bool suspended;
-    /* boots */
+    /* Boots of the guest */
     uint32_t boots;
-    bool panicked;              /* this boot: the panic has been a cause */
-    bool logged_panic;          /* this boot: the kernel's log has a panic */
-    uint64_t panic_ns;          /* time in the guest of the last logged panic */
+    bool panicked;              /* a panic in this boot was a cause already */
+    bool logged_panic;          /* this boot's log has a panic */
+    /* guest time of the last panic in a log, in ns */
+    uint64_t panic_ns;
     bool had_kernel;
-    uint64_t gone;              /* since when the kernel is missing; or 0 */
-    bool expected;              /* the next boot follows a reset */
+    /* time from which the kernel was missing; 0: it is there */
+    uint64_t gone;
+    /* a reset is known: the next boot is no new cause */
+    bool expected;
 };
 
 static volatile sig_atomic_t got_signal;
@@ -105,7 +114,10 @@ static void raise_cause(HtFlight *f, Cause cause)
     f->pending = MAX(f->pending, cause);
 }
 
-/* QEMU's report of a panic that the kernel's log had before is no new cause. */
+/*
+ * QEMU reports a panic.  If the kernel's log has shown the panic before, this
+ * is no new cause.
+ */
 static void raise_panic(HtFlight *f)
 {
     if (!f->logged_panic) {
@@ -154,14 +166,20 @@ static Cause cause_of(const char *event, JsonObject *data)
     return strcmp(event, "RESET") ? CAUSE_NONE : CAUSE_RESET;
 }
 
-/* Begin a boot. @expected: the new kernel's events follow a known reset. */
+/*
+ * Begin a boot.  If @expected, a known reset came before, so that the boot
+ * itself is no cause.
+ */
 static void begin_boot(HtFlight *f, bool expected)
 {
     f->expected = expected;
     f->panicked = f->logged_panic = false;
 }
 
-/* A paused or suspended machine has no events, but that is no silence. */
+/*
+ * Note whether the machine runs.  A paused or suspended machine has no events,
+ * but that is no silence.
+ */
 static void note_state(HtFlight *f, const char *event)
 {
     if (!strcmp(event, "STOP") || !strcmp(event, "RESUME")) {
@@ -215,8 +233,9 @@ static void note_boots(HtFlight *f, uint32_t boots)
 }
 
 /*
- * The memory may still have a kernel that panicked before a reset, and a search
- * may find it for a moment: the time in its log shows that the panic is known.
+ * Note a panic in a log, at guest time @ns.  A search may find, for a moment,
+ * the remains of a kernel that panicked before a reset.  The equal time shows
+ * that this panic is known.
  */
 static void note_panic(HtFlight *f, uint64_t ns)
 {
@@ -230,8 +249,8 @@ static void note_panic(HtFlight *f, uint64_t ns)
 }
 
 /*
- * A kernel that was replaced after a reset is missing. Its events are recorded
- * now, because the events of an unknown kernel may never be found.
+ * A kernel is missing for GONE_NS: it was replaced after a reset.  Record its
+ * events now, because the next kernel, if it is unknown, may never be found.
  */
 static void note_kernel(HtFlight *f, const HtSessionStats *n)
 {
@@ -314,8 +333,8 @@ static char *write_once(HtFlight *f, HtSession *session, GError **error)
 }
 
 /*
- * On a full disk, older recordings of this guest make room. Return: the
- * recording's path; NULL on failure
+ * Write a recording.  If the disk is full, remove older recordings of this
+ * guest to make room.  Return: the recording's path; NULL on failure
  */
 static char *write_recording(HtFlight *f, HtSession *session, GError **error)
 {
@@ -416,7 +435,10 @@ static void reap(HtFlight *f)
     }
 }
 
-/* Return: false if a signal interrupts the wait */
+/*
+ * Wait for the process that writes.  Return: false if a signal interrupts the
+ * wait
+ */
 static bool wait_writer(HtFlight *f)
 {
     int status;
@@ -433,8 +455,9 @@ static bool wait_writer(HtFlight *f)
 }
 
 /*
- * A shutdown after a panic, for example, needs no recording of its own: there
- * are no new events, and the cause is not more important than the last one.
+ * Test whether a cause needs no recording of its own, for example a shutdown
+ * after a panic: there are no new events, and the cause is not more important
+ * than that of the last recording.
  */
 static bool is_known(const HtFlight *f, const HtSessionStats *n)
 {
@@ -481,7 +504,10 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
     }
 }
 
-/* Test whether the guest has stopped writing events, if the cause needs it. */
+/*
+ * Test whether the recording can be written now.  After a cause more important
+ * than silence, wait until the guest writes no more events, at most STILL_NS.
+ */
 static bool is_ready(const HtFlight *f, const HtSessionStats *n)
 {
     return f->pending <= CAUSE_SILENCE || n->events == f->polled_events ||

@@ -6,7 +6,7 @@
 #include "hypertrace/kernel-functions.h"
 #include "record/functions.h"
 
-/* The kernel's own stack of calls has 50 entries. */
+/* Maximum of depth=: the kernel's own stack of calls has 50 entries. */
 #define DEPTH_MAX       50
 
 const char *ht_record_functions_option(const HtRecordFunctions *f)

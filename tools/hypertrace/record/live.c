@@ -6,7 +6,8 @@
 #include "record/live.h"
 
 struct HtLive {
-    const HtLttngOps *ctl;      /* with HtLttngOptions.url */
+    /* module that controls the session; set with HtLttngOptions.url */
+    const HtLttngOps *ctl;
     HtFtFormats *formats;
     HtFtRuns runs;
     uint64_t instances;
@@ -16,7 +17,7 @@ struct HtLive {
 /* HtFtRunsOps.learn */
 static void learn_later(void *opaque)
 {
-    /* The sink learns classes with the next run. */
+    /* Do nothing: the sink registers the classes with the next run. */
 }
 
 /* HtFtRunsOps.post */

@@ -8,7 +8,10 @@
 #include "record/lttng-module.h"
 
 #define CHANNEL         "hypertrace"
-/* Buffers for each processor of the host */
+/*
+ * Size in bytes of a sub-buffer for each processor of the host, and their
+ * number
+ */
 #define SUBBUF_SIZE     (UINT64_C(1) << 20)
 #define SUBBUF_COUNT    8
 /* Period at which the relay daemon receives new events, in us */
@@ -31,8 +34,8 @@ static bool ok(int ret, const char *what, const char *name, GError **error)
 static struct lttng_domain domain(void)
 {
     /*
-     * A process that is killed can leave buffers that it shares with others
-     * unusable.
+     * Use separate buffers for this process.  If processes share buffers, one
+     * that is killed can make them unusable for the others.
      */
     return (struct lttng_domain) {
         .type = LTTNG_DOMAIN_UST,
@@ -50,7 +53,10 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     g_strlcpy(c->name, CHANNEL, sizeof(c->name));
     c->attr.subbuf_size = SUBBUF_SIZE;
     c->attr.num_subbuf = SUBBUF_COUNT;
-    /* The delivering thread may block: it has a queue; see lttng-sink.c. */
+    /*
+     * Block without limit if the buffers are full: only the sink's own thread
+     * delivers, and it has a queue; see lttng-sink.c.
+     */
     done = ok(lttng_channel_set_blocking_timeout(c, -1), "make a channel that "
               "waits for", name, error) &&
            ok(lttng_enable_channel(handle, c), "make a channel for", name,

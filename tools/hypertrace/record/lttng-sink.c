@@ -8,26 +8,27 @@
 #include "hypertrace/thread.h"
 #include "record/lttng-sink.h"
 
-/* Limit for bytes queued for LTTng */
+/* Maximum number of bytes queued for LTTng */
 #define BACKLOG         ((size_t)128 << 20)
-/* Time without progress after which LTTng counts as hanging */
+/* Time in ns without progress after which LTTng counts as hanging */
 #define HANG_NS         (INT64_C(5) * 1000000000)
-/* Time for LTTng to send the events that it has taken */
+/* Time in ns that LTTng gets to send the events that it has taken */
 #define SEND_NS         (INT64_C(60) * 1000000000)
 
 struct HtLttngSink {
     HtLttngSinkConfig cfg;
     HtDispatch *d;
-    bool started;               /* by ht_lttng_sink_start() */
-    bool closed;                /* no more runs are posted */
+    bool started;               /* ht_lttng_sink_start() was called */
+    /* ht_lttng_sink_end() was called: no more runs are posted */
+    bool closed;
     bool drained;               /* all runs were delivered; atomic */
     bool failed;                /* LTTng-UST cannot be loaded; atomic */
 
     const HtUstOps *ust;        /* used by the sink's thread only */
-    HtUstSession *session;      /* set once by that thread; atomic */
+    HtUstSession *session;      /* set once by the sink's thread; atomic */
 
     HtMutex lock;               /* protects the members below */
-    HtCond loaded;              /* @ready was set */
+    HtCond loaded;              /* signalled when @ready is set */
     bool ready;                 /* @session is set, or LTTng cannot be used */
     uint64_t handled;           /* events delivered so far */
     HtLttngStats stats;
@@ -104,7 +105,7 @@ static void begin(void *opaque)
 {
     HtLttngSink *s = opaque;
 
-    if (s->started) {           /* else nothing was recorded */
+    if (s->started) {           /* otherwise nothing was recorded */
         load(s);
     }
     ht_mutex_lock(&s->lock);
@@ -156,7 +157,7 @@ static void end_session(void *opaque)
 /* HtSinkOps.gone */
 static void gone(void *opaque)
 {
-    /* ht_lttng_sink_free() frees the sink. */
+    /* ht_lttng_sink_free() frees the sink, so do nothing here. */
 }
 
 HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg)
@@ -195,7 +196,10 @@ void ht_lttng_sink_start(HtLttngSink *s)
 {
     /* Only the sink's thread may block in LTTng. */
     g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
-    /* An event that is not registered within this time cannot be enabled. */
+    /*
+     * If the registration of an event takes longer than this many ms, the event
+     * can never be enabled.
+     */
     g_setenv("LTTNG_UST_REGISTER_TIMEOUT", "10000", false);
     s->started = true;
     ht_dispatch_start(s->d);
@@ -207,7 +211,7 @@ void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms)
 
     ht_mutex_lock(&s->lock);
     while (!s->ready && ht_cond_wait_until(&s->loaded, &s->lock, end)) {
-        /* Wait until the time is over, or LTTng-UST is loaded. */
+        /* The loop ends when the time is over, or when LTTng-UST is loaded. */
     }
     ht_mutex_unlock(&s->lock);
 }
@@ -247,7 +251,10 @@ bool ht_lttng_sink_wants(const HtLttngSink *s, const HtClass *c, bool unknown)
            unknown || ht_atomic_read(&s->failed);
 }
 
-/* Wait for the sink's end, as long as it makes progress. False: it hangs. */
+/*
+ * Wait for the sink's thread to end, as long as it makes progress.  Return:
+ * false if it hangs.
+ */
 static bool wait_gone(HtLttngSink *s)
 {
     HtSinkStats before, after;

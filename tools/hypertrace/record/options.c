@@ -11,7 +11,10 @@
 #include "record/programs.h"
 
 #define LTTNG_CHARS     G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-"
-/* Maximum for a guest's name: a provider and a class together have 255 bytes */
+/*
+ * Maximum length of a guest's name, because LTTng allows 255 bytes for provider
+ * and class together
+ */
 #define LTTNG_NAME_MAX  64
 
 bool ht_record_duration(const char *option, const char *text, uint64_t *ns,

@@ -78,9 +78,12 @@ static bool is_among(const char *path, const char * const *names)
 
 char *ht_plan_descriptor(const HtQemu *q, int fd)
 {
-    /* These close descriptors; QEMU opens ours through this process. */
+    /*
+     * Programs that close descriptors.  A QEMU that they start can open the
+     * recorder's descriptors only through the /proc folder of this process.
+     */
     static const char * const others[] = { "doas", "sudo", NULL };
-    /* A QEMU that these start inherits our descriptors. */
+    /* Programs that let the QEMU that they start inherit descriptors */
     static const char * const plain[] = {
         "chrt", "env", "gdb", "ionice", "linux64", "ltrace", "nice", "nohup",
         "numactl", "perf", "prlimit", "setarch", "setsid", "stdbuf", "strace",
@@ -235,7 +238,10 @@ static void add_append(HtRecordPlan *p, HtQemu *q, const char *append)
     if (q->append_at) {
         set_word(q, q->append_at, merged);
     } else {
-        /* The last -append is in effect, also after -machine or a file. */
+        /*
+         * Add another -append at the end: the last one is in effect, also if
+         * the words came from -machine or from a file.
+         */
         ht_qemu_add(q, "-append", merged);
     }
 }

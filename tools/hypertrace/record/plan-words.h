@@ -15,7 +15,8 @@ const char *ht_plan_machine(const HtQemu *q);
 bool ht_plan_is_known(const HtQemu *q);
 
 /**
- * ht_plan_descriptor() - get the path by which QEMU opens our descriptor
+ * ht_plan_descriptor() - get the path by which QEMU opens a descriptor of this
+ * process
  * @q: the command line
  * @fd: number of the descriptor
  *

@@ -53,9 +53,9 @@ static bool is_confidential(const HtQemu *q)
 
 /* Possible changes to the memory of a machine */
 typedef enum MachineKind {
-    MACHINE_OTHER,              /* not known: no changes */
-    MACHINE_PLAIN,              /* a memory backend */
-    MACHINE_NODES,              /* a memory backend, and NUMA nodes */
+    MACHINE_OTHER,              /* type that is not known: change nothing */
+    MACHINE_PLAIN,              /* give the machine a memory backend */
+    MACHINE_NODES,              /* give it a memory backend and NUMA nodes */
 } MachineKind;
 
 static MachineKind machine_kind(const HtQemu *q)
@@ -113,7 +113,10 @@ static void plan_backend(HtRecordPlan *p, const HtQemu *q, const char *id)
     }
 }
 
-/* Use memory backends of the user; false if the command line has none. */
+/*
+ * Use the memory backends that the user has given; return false if there are
+ * none.
+ */
 static bool plan_given(HtRecordPlan *p, const HtQemu *q)
 {
     const char *backend = ht_opts_get(q->machine, "memory-backend");
@@ -231,7 +234,10 @@ static void add_all(HtRecordPlan *p, HtQemu *q, const char *path)
     ht_qemu_add(q, "-machine", g_strdup_printf("memory-backend=%s", id));
 }
 
-/* Get the size of a node for the ring and all else at the memory's end. */
+/*
+ * Get the size of the node at the end of the guest's memory, which holds the
+ * ring and what else the kernel places there.
+ */
 static uint64_t node_size(const HtQemu *q, uint64_t ring, uint64_t ram)
 {
     const char *initrd = ht_opts_get(q->machine, "initrd");
@@ -241,7 +247,10 @@ static uint64_t node_size(const HtQemu *q, uint64_t ring, uint64_t ram)
     if (initrd && !stat(initrd, &st)) {
         node += HT_ROUND_UP((uint64_t)st.st_size, RING_ALIGN);
     }
-    /* The remainder is added, so that the node begins at a multiple. */
+    /*
+     * Add the remainder of the RAM's size, so that the node begins at a
+     * multiple of RING_ALIGN.
+     */
     return HT_ROUND_UP(node, RING_ALIGN) + ram % RING_ALIGN;
 }
 
@@ -336,7 +345,10 @@ static int free_descriptor(int fd)
     return fd;
 }
 
-/* Add a file of options, if QEMU inherits the descriptors that they name. */
+/*
+ * Add a file of options to the command line, if QEMU inherits the descriptors
+ * that these options name.
+ */
 static void add_config(HtQemu *q, int fd)
 {
     g_autofree char *path = fd ? ht_plan_descriptor(q, fd) : NULL;
@@ -378,7 +390,10 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
     g_autoptr(HtQemu) q = ht_qemu_parse(argv);
     const char *machine = ht_plan_machine(q);
 
-    /* The user may pass other descriptors to QEMU: use a free number. */
+    /*
+     * The user may have chosen this number for another descriptor of QEMU: use
+     * a free one.
+     */
     p->fd = free_descriptor(HT_RECORD_FD);
     p->programs_fd = options->programs ? free_descriptor(p->fd + 1) : -1;
     p->files = g_ptr_array_new_with_free_func(g_free);

@@ -15,7 +15,10 @@
 #include <stdint.h>
 
 #define HT_RECORD_EVENTS    "sched,irq,initcall,printk"
-/* Needed for names of tasks, and for the types of modules' events */
+/*
+ * Events that are always recorded: for the names of tasks, and for the types of
+ * events that modules add
+ */
 #define HT_RECORD_ALWAYS    "task,module:module_load,module:module_free"
 #define HT_RECORD_SIZE      (UINT64_C(16) << 20)
 #define HT_RECORD_SIZE_MIN  (UINT64_C(1) << 20)
@@ -24,7 +27,10 @@
 /* Prefix of an SMBIOS string whose value a stub or boot loader adds */
 #define HT_RECORD_EXTRA     "io.systemd.stub.kernel-cmdline-extra="
 
-/* Number of the memory's descriptor in QEMU; if in use, the next free one */
+/*
+ * Number that the memory's descriptor gets in QEMU; if it is in use, the next
+ * free one
+ */
 #define HT_RECORD_FD        100
 
 /**

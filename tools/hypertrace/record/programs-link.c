@@ -14,7 +14,10 @@ char *ht_programs_link(const char *memory)
     return g_strdup_printf("%s.recording", memory);
 }
 
-/* Returns false if there is nothing at @link. */
+/*
+ * Test whether @link is a symbolic link, and set @own to whether this user has
+ * made it.  Returns false if there is nothing at @link.
+ */
 static bool is_link(const char *link, bool *own)
 {
     struct stat st;

@@ -21,24 +21,33 @@ struct HtPrograms {
     HtMemory *m;
     HtThread thread;
     bool started;
-    bool serves;                /* all inherited streams are in the trace */
-    char *previous;             /* trace of a recorder that was killed */
+    bool serves;                /* the trace has all inherited streams */
+    /* path of the trace that a killed recorder has left */
+    char *previous;
 
-    /* Used by the thread; after its end by ht_programs_end() */
+    /*
+     * The following members are used by the thread only; after it has ended, by
+     * ht_programs_end().
+     */
     HtCtfWriter *writer;
-    uint32_t classes;           /* known to @writer */
+    uint32_t classes;           /* number of classes that @writer has */
     uint64_t bytes;
     uint64_t events;
     uint64_t dropped;
     uint64_t streams;
-    uint64_t lost;              /* sum of closed instances */
-    bool full;                  /* the limit is reached */
-    uint64_t skipped[HT_STREAMS_MAX];   /* since then, in the open instance */
+    /* sum of HtRun.lost of the instances that are closed */
+    uint64_t lost;
+    /* the limit of the recording's size is reached */
+    bool full;
+    /* by stream: events left out since @full, in the open instance */
+    uint64_t skipped[HT_STREAMS_MAX];
     char *why;
-    char *provider;             /* NULL: no LTTng */
+    /* name of the provider in LTTng; NULL: no LTTng */
+    char *provider;
     HtLttngSink *lttng;
-    HtBuffer *fill;             /* for @lttng; of all streams */
-    uint32_t known;             /* classes that @lttng was woken for */
+    HtBuffer *fill;             /* buffer for @lttng, used for all streams */
+    /* number of classes when @lttng was last woken */
+    uint32_t known;
 
     HtMutex lock;               /* protects @quit */
     HtCond wake;
@@ -82,7 +91,10 @@ static void publish_trace(HtPrograms *p)
     }
 }
 
-/* Create the trace. This is called late: a guest without a driver gets none. */
+/*
+ * Create the trace when the first stream is opened, so that a guest without a
+ * driver gets no trace.
+ */
 static void begin_trace(HtPrograms *p)
 {
     g_autofree char *boot = ht_host_boot();
@@ -191,8 +203,9 @@ static void deliver(void *opaque, const HtRun *run)
 }
 
 /*
- * HtMemoryConfig.wants. The recording has the events that LTTng switches on.
- * Until LTTng has the class, an inherited class stays as it was.
+ * HtMemoryConfig.wants.  The recording has the events that LTTng switches on.
+ * Until LTTng has registered a class, the class stays on, or, if it is
+ * inherited, as it was before.
  */
 static bool wants(void *opaque, const HtClass *c, bool before)
 {
@@ -261,26 +274,32 @@ HtPrograms *ht_programs_new(int fd, bool create,
     return p;
 }
 
-/* Returns false if the thread must end. */
+/*
+ * Wait for @ns or until ht_programs_end().  Returns false if the thread must
+ * end.
+ */
 static bool pause_for(HtPrograms *p, int64_t ns)
 {
     int64_t end = ht_now_ns() + ns;
     bool quit;
 
     if (!ns) {
-        /* The guest's processor may be this one. */
+        /* The guest may need this thread's processor: let it run. */
         sched_yield();
     }
     ht_mutex_lock(&p->lock);
     while (ns && !p->quit && ht_cond_wait_until(&p->wake, &p->lock, end)) {
-        /* A spurious wake-up: wait for the rest. */
+        /* A spurious wake-up: wait for the rest of the time. */
     }
     quit = p->quit;
     ht_mutex_unlock(&p->lock);
     return !quit;
 }
 
-/* Let LTTng register new classes: their programs may not emit for a while. */
+/*
+ * Let LTTng register new classes now: their programs may not emit an event
+ * soon.
+ */
 static void offer_classes(HtPrograms *p)
 {
     uint32_t count = ht_class_table_count(
@@ -311,7 +330,10 @@ void ht_programs_start(HtPrograms *p)
                                     NULL;
     if (p->lttng) {
         ht_lttng_sink_start(p->lttng);
-        /* From the first class on, LTTng then decides at once. */
+        /*
+         * Wait until LTTng is loaded, so that it decides about classes from the
+         * first one on.
+         */
         ht_lttng_sink_wait(p->lttng, LTTNG_LOAD_MS);
     }
     ht_memory_start(p->m);
@@ -371,7 +393,10 @@ static void stop_polling(HtPrograms *p)
     ht_thread_join(&p->thread);
 }
 
-/* Deliver to LTTng what is queued. The sink refers to the memory's classes. */
+/*
+ * Deliver the runs queued for LTTng, before the classes that they refer to are
+ * freed with the memory.
+ */
 static void end_lttng(HtPrograms *p, HtProgramsStats *stats)
 {
     if (!p->lttng) {
@@ -398,7 +423,10 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
         note(p, "the file of the memory was truncated: nothing more can be "
              "recorded");
     }
-    /* Deliver the remaining events. A successor can continue the streams. */
+    /*
+     * Deliver the remaining events.  If a stream stays open, keep the link: a
+     * successor can continue the stream.
+     */
     if (!ht_memory_leave(p->m) && p->started && p->options.link) {
         ht_programs_link_remove(p->options.link);
     }

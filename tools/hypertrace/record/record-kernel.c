@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include "record/record-kernel.h"
 
-/* Time of a step of the search, in us */
+/* Time in us that a step of the search may take */
 #define SEARCH_US       2000
 /*
  * Pause between searches: a kernel is found once it has set up its memory. The
@@ -19,9 +19,12 @@
 /* Number of formats read in a poll, before and after all were read once */
 #define EVENTS_FIRST    128u
 #define EVENTS_LATER    16u
-/* Period at which the kernel's clock is checked */
+/* Period in ns at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
-/* Pause after the first pass over all formats; doubles after each pass */
+/*
+ * Pause in ns after the first pass over all formats.  It doubles after each
+ * pass.
+ */
 #define PASS_NS         UINT64_C(1000000000)
 
 struct HtKernelWatch {
@@ -29,7 +32,7 @@ struct HtKernelWatch {
     bool searching;             /* @search is under way */
     bool wants_formats;
     uint64_t searched_ns;       /* duration of this search so far */
-    uint64_t missing_since;     /* time from which no kernel is known */
+    uint64_t missing_since;     /* time in ns since which no kernel is known */
     uint64_t (*now)(void);
     HtGuestKernel *kernel;
     HtKernelFormats *formats;
@@ -38,10 +41,12 @@ struct HtKernelWatch {
     uint64_t next_search;
     uint64_t next_clock;
     HtKernelClock clock;
-    bool passing;               /* a pass over the formats is under way */
+    /* a pass over the formats has begun and not ended */
+    bool passing;
     uint64_t next_pass;
     uint64_t pass_ns;
-    unsigned serial;            /* version of the formats reported last */
+    /* ht_kernel_formats_serial() when the formats were last reported */
+    unsigned serial;
     GError *error;
 };
 
@@ -131,10 +136,10 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 }
 
 /*
- * Check whether the kernel has ended. RAM survives a reset, also with the data
- * of the previous kernel. If the kernel's clock stands still, another kernel
- * may have booted: search again. If its ticks went back, it was booted again at
- * the same address.
+ * Check whether the kernel has ended.  RAM survives a reset, also with the data
+ * of the previous kernel.  If the kernel's clock stands still, another kernel
+ * may have booted: search again.  If the kernel's ticks went back, the same
+ * kernel has booted again at the same address.
  */
 static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 {
@@ -167,7 +172,7 @@ static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
     return dead;
 }
 
-/* Read more formats. Returns true if all are known. */
+/* Read more formats of events.  Returns true if all are known. */
 static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
                          unsigned *flags)
 {

@@ -30,7 +30,10 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error)
     return l;
 }
 
-/* Only the kernel itself writes records of facility 0. */
+/*
+ * Test whether a record is that of a panic.  Its facility must be 0: only the
+ * kernel itself writes such records.
+ */
 static bool is_panic(const HtLogRecord *r)
 {
     return !r->facility && r->len >= strlen(PANIC_TEXT) &&

@@ -20,17 +20,20 @@
 #include "record/record.h"
 
 #define STATUS_NS       UINT64_C(500000000)
-/* Time without a ring after which other memory of the process is searched */
+/*
+ * Time in ns without a ring after which the process's other memory is searched,
+ * too
+ */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
-/* Time without a ring after which likely reasons are printed */
+/* Time in ns without a ring after which likely reasons are printed */
 #define REASONS_NS      UINT64_C(30000000000)
 /* Number of events in a poll from which on the next pauses are shorter */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
 /* Number of events in a poll below which a guest is idle */
 #define IDLE_EVENTS     50
-/* Multiple of --wait for which an unfinished search may go on */
+/* An unfinished search may take --wait times this number */
 #define LONG            20
 /*
  * With --wait, times after the start at which the image of a guest is searched:
@@ -47,25 +50,30 @@
 typedef struct Run {
     HtRecord *r;
     HtSession *session;
-    HtFlight *flight;           /* or NULL */
-    HtHostRecord *host;         /* or NULL */
-    HtProgramsStats programs;   /* at the end */
-    bool hangs;                 /* LTTng */
+    HtFlight *flight;           /* flight recorder, or NULL */
+    HtHostRecord *host;         /* recorder of the host, or NULL */
+    HtProgramsStats programs;   /* result of ht_programs_end() */
+    bool hangs;                 /* LTTng hangs */
     GPtrArray *sources;
-    HtSource *rest;             /* the process's memory outside of @sources */
-    HtSource *whole;            /* both nodes of its RAM, with the kernel */
-    pid_t scanned_pid;          /* the process; @rest, @whole may be NULL */
+    /* rest of the process's memory, outside of @sources */
+    HtSource *rest;
+    /* both NUMA nodes of the guest's RAM, to find the kernel */
+    HtSource *whole;
+    /* PID of the process that @rest and @whole are of; both may be NULL */
+    pid_t scanned_pid;
     HtProcess *process;
     pid_t pid;
     bool child;
     bool tty;
-    bool stopped;               /* the recording, not QEMU */
-    bool timed_out;             /* --for is over */
-    bool gave_up;               /* --wait is over */
-    uint64_t kernel_seen;       /* time at which the kernel was last there */
+    bool stopped;               /* the recording has ended, QEMU may go on */
+    bool timed_out;             /* the time of --for is over */
+    bool gave_up;               /* the time of --wait is over */
+    /* time in ns at which the kernel was last found */
+    uint64_t kernel_seen;
     uint64_t events;            /* number of events at the last poll */
     uint64_t next_image;        /* time of the next search for an image */
-    bool explained;             /* why there is no ring */
+    /* the likely reasons for a missing ring were printed */
+    bool explained;
     uint64_t started;
     uint64_t scanned;
 } Run;
@@ -91,14 +99,16 @@ static void set_source(Run *run, HtSource **slot, HtSource *source,
     }
 }
 
-/* Our NUMA node has the ring, but the kernel may be in any node. */
+/*
+ * The recorder's NUMA node holds the ring, but the kernel may be in any node.
+ */
 static unsigned searched_for(const Run *run)
 {
     return run->r->plan->memory == HT_RECORD_NODE ? HT_SESSION_RINGS :
            HT_SESSION_ALL;
 }
 
-/* Add the memory that QEMU opens by the number of its descriptor. */
+/* Add the memory that QEMU opens by the number of this process's descriptor. */
 static bool add_memory(Run *run, GError **error)
 {
     HtSource *source = ht_source_file(run->r->memory_fd, "the guest's memory",
@@ -283,12 +293,15 @@ static void report_status(const Run *run, int status)
         dup2(null, fd);
     }
     if (write(run->r->ready_fd, &byte, 1) != 1) {
-        /* The caller has ended. */
+        /* The caller has ended: nobody reads the status. */
         return;
     }
 }
 
-/* Check for a QEMU in the background, or one that a script left running. */
+/*
+ * Check whether a virtual machine goes on after the child has ended: a QEMU in
+ * the background, or one that a script has started.
+ */
 static bool goes_on(Run *run, int status)
 {
     HtProcess *guest = WIFEXITED(status) ? find_guest(run) : NULL;
@@ -324,7 +337,7 @@ static bool has_ended(Run *run, int *status)
         return false;
     }
     if (pid < 0) {
-        /* It is not our child, so its status is not known. */
+        /* QEMU is not a child of this process, so its status is not known. */
         *status = 0;
         return !run->process || ht_process_ended(run->process);
     }
@@ -347,7 +360,10 @@ static void poll_session(Run *run)
     }
 }
 
-/* For the main buffer, reasons do not include words: the kernel is missing. */
+/*
+ * With the main buffer, the kernel was not found, so do not print reasons about
+ * words on its command line.
+ */
 static void print_kernel_reasons(const Run *run)
 {
     const char *why = ht_session_why(run->session);
@@ -469,7 +485,10 @@ static bool gives_up(Run *run, uint64_t t)
     if (n.found) {
         run->gave_up = run->kernel_seen && t - run->kernel_seen >= wait;
     } else {
-        /* In a large memory a single search can take longer. */
+        /*
+         * In a large memory, a single search can take longer than --wait: let
+         * it go on for a multiple of that time.
+         */
         run->gave_up = age >= wait && (!run->r->image || age / LONG >= wait ||
                                        ht_session_why(run->session));
     }
@@ -591,7 +610,7 @@ static void summary(const Run *run, int status)
                  "kernel's log was recorded, %" PRIu64 " lines in %s",
                  n.logged, run->r->dir);
     } else if (!n.found && !ended_well(run, status)) {
-        /* QEMU has printed the reason. */
+        /* QEMU itself has printed why it ended. */
         ht_error("QEMU ended before the guest's kernel traced anything; "
                  "nothing was recorded");
     } else if (!n.found && run->r->buffer == HT_TRACE_BUFFER_MAIN) {
@@ -724,7 +743,10 @@ static void catch_signals(void)
     struct sigaction sa = { .sa_handler = on_signal };
     unsigned i;
 
-    /* If SIGCHLD is ignored, the status of children is lost. */
+    /*
+     * Restore the default: if SIGCHLD is ignored, the status of children is
+     * lost.
+     */
     signal(SIGCHLD, SIG_DFL);
     /* A QEMU that goes to the background becomes our child. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -768,7 +790,10 @@ static int record_all(Run *run)
         ht_programs_start(run->r->programs);
     }
 #ifdef __GLIBC__
-    /* The kernel's image took some 80 MiB; a recorder may run for weeks. */
+    /*
+     * Return free memory to the system: the kernel's image took some 80 MiB,
+     * and a recorder may run for weeks.
+     */
     malloc_trim(0);
 #endif
     follow(run, &status);
@@ -862,7 +887,10 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
         ht_process_free(run.process);
     }
     if (run.hangs) {
-        /* Skip LTTng-UST's destructor: it would wait for the hanging thread. */
+        /*
+         * Use _exit(), which skips LTTng-UST's destructor: it would wait for
+         * the hanging thread.
+         */
         fflush(NULL);
         _exit(status);
     }

@@ -11,9 +11,15 @@
 #include "record/record-log.h"
 #include "record/record-session.h"
 
-/* Candidates tested in a poll; the fast search has one for each 2 MiB. */
+/*
+ * Maximum number of candidates tested in a poll.  The fast search has one
+ * candidate for each 2 MiB.
+ */
 #define SEARCH_CANDIDATES 4096
-/* Period of searches, since a guest may have another ring after a reset */
+/*
+ * Period in ns of searches after a ring was found, since a guest may create
+ * another ring after a reset
+ */
 #define SEARCH_AGAIN_NS UINT64_C(1000000000)
 /*
  * After a search without a result, a pause follows whose length is a multiple
@@ -22,9 +28,12 @@
 #define EAGER_NS        UINT64_C(10000000000)
 #define PAUSE_EAGER     9
 #define PAUSE_LATER     99
-/* Limit for rings at the same time; a hostile guest may forge any number */
+/*
+ * Maximum number of rings at the same time, because a hostile guest may forge
+ * any number
+ */
 #define RINGS_MAX       16
-/* Time for a ring to change before others may replace it */
+/* Time in ns that a ring has to change before another one may replace it */
 #define CHANCE_NS       UINT64_C(500000000)
 /*
  * If no ring was found after this time, search every page: a part in each poll,
@@ -33,10 +42,13 @@
 #define ANYWHERE_NS     UINT64_C(3000000000)
 #define ANYWHERE_LOOKS  256
 #define ANYWHERE_LAST   (UINT64_C(4) << 20)
-/* Limit for boots; the last one stands for all that follow */
+/*
+ * Maximum number of boots that are told apart; the last one stands for all that
+ * follow
+ */
 #define BOOTS_MAX       4096
 #define INFO_NS         UINT64_C(1000000000)
-/* Time to read the kernel's log in each poll, and at the end, in us */
+/* Time in us to read the kernel's log: in each poll, and at the end */
 #define LOG_US          1000
 #define LOG_LAST_US     G_TIME_SPAN_SECOND
 #define LOG_LAST_POLLS  10
@@ -47,20 +59,23 @@ typedef struct Ring {
     const HtFtMem *mem;
     uint64_t offset;
     HtFtFollow *follow;
-    HtFtFeed feed;              /* if its runs is NULL, only record */
-    uint32_t epoch_base;        /* number of boots of older rings */
-    bool taken;                 /* is being recorded */
-    uint64_t since;             /* when it was found */
-    uint64_t newest_ns;         /* the guest's clock at its last event */
+    /* converter to runs; if its @runs is NULL, the ring is only recorded */
+    HtFtFeed feed;
+    uint32_t epoch_base;        /* number of boots of rings that were older */
+    bool taken;                 /* the ring is being recorded */
+    uint64_t since;             /* time in ns when it was found */
+    uint64_t newest_ns;         /* guest time of its last event, in ns */
 } Ring;
 
-/* A memory and the search in it */
+/* A memory and the searches in it */
 typedef struct Place {
     const HtFtMem *mem;
-    bool rings;                 /* search for boot-mapped rings */
-    HtKernelWatch *watch;       /* NULL: do not search for the kernel */
+    /* search for boot-mapped rings in this memory */
+    bool rings;
+    HtKernelWatch *watch;       /* search for the kernel; NULL: do not search */
     HtRecordLog *log;           /* log of the kernel that was found, or NULL */
-    uint32_t log_boot;          /* boot of @log, once it has a record */
+    /* number of the boot of @log; valid once @log has a record */
+    uint32_t log_boot;
     HtFtSearch search;
     HtFtSearch anywhere;
     unsigned turn;
@@ -70,7 +85,7 @@ struct HtSession {
     HtRecWriter *writer;
     GKeyFile *info;
     const HtKernel *kernel;
-    HtFtRuns *runs;             /* or NULL */
+    HtFtRuns *runs;             /* further receiver of the events, or NULL */
     unsigned nr_found;          /* number of rings found so far */
     GPtrArray *places;
     GPtrArray *rings;
@@ -79,18 +94,21 @@ struct HtSession {
     uint64_t next_search;
     uint64_t max_bytes;
     uint64_t ring_at;
-    uint32_t cpus;              /* in info */
-    uint32_t epochs;            /* boots with an address in info */
+    /* number of processors that the info file has */
+    uint32_t cpus;
+    /* number of boots whose kernel's address the info file has */
+    uint32_t epochs;
     bool info_changed;
     uint64_t next_info;         /* earliest time of the next write_info() */
     HtKernelImage *image;
     bool main_buffer;
     bool has_formats;           /* the recording has the formats of events */
-    uint32_t log_boots;         /* boots whose log is recorded, or older ones */
-    uint64_t logged;            /* records of earlier kernels */
+    uint32_t log_boots;         /* highest boot whose log is recorded, plus 1 */
+    uint64_t logged;            /* number of records of earlier kernels' logs */
     GString *log_text;
     bool more;
-    HtFtStats past;             /* sum of rings that were dropped */
+    /* sum of the counters of rings that were dropped */
+    HtFtStats past;
     GError *error;
 };
 
@@ -104,7 +122,10 @@ static uint64_t now(void *opaque)
     return ((Ring *)opaque)->session->now();
 }
 
-/* Check whether a piece fits; if not, set s->error: the recording ends. */
+/*
+ * Check whether a piece fits in the maximum size.  If not, set s->error, which
+ * ends the recording.
+ */
 static bool has_room(HtSession *s, uint64_t bytes)
 {
     if (s->max_bytes - ht_rec_writer_bytes(s->writer) >= bytes) {
@@ -219,13 +240,19 @@ static void update_info(HtSession *s, const Ring *ring)
     }
     s->epochs = n;
     s->info_changed = true;
-    /* The last boot stands for several kernels, with different addresses. */
+    /*
+     * The last of BOOTS_MAX boots stands for several kernels with different
+     * addresses, so it gets no address.
+     */
     if (n < BOOTS_MAX) {
         ht_rec_info_text(s->info, n - 1, ht_ft_follow_text(ring->follow));
     }
 }
 
-/* Drop rings of earlier boots: their clock is ahead of this ring's clock. */
+/*
+ * Drop the rings of earlier boots: the guest times in them are later than those
+ * of this ring.
+ */
 static void end_older(HtSession *s, const Ring *ring)
 {
     unsigned i;

@@ -24,7 +24,10 @@
 #include "record/record.h"
 
 #define POLL_US_DEFAULT     1000
-/* A flight recorder polls less often: the guest's ring still has the events. */
+/*
+ * Period of polls of a flight recorder in us.  It is longer than that of other
+ * recorders, because the guest's ring still has the events.
+ */
 #define POLL_US_FLIGHT      10000
 #define POLL_US_MAX         1000000
 /* Search for the kernel's image: minimum pause in us, and the part of --wait */
@@ -546,7 +549,7 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     (has_boot_ring(r->image) && !r->pid) ?
                     HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
     }
-    /* Else get_kernel() boots the kernel for its formats. */
+    /* Otherwise get_kernel() boots the kernel once to get its formats. */
     if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path ||
                      !needs_formats(r))) {
         r->kernel = ht_kernel_of_image(r->image);
@@ -679,8 +682,10 @@ static int run(HtRecord *r, char **argv, const char *guest,
                  HT_EXIT_ERROR;
     }
     if (dir) {
-        rmdir(dir);     /* fails if something was recorded */
-        r->dir = NULL;  /* a repeated run has a folder of its own */
+        /* rmdir() fails if something was recorded: the folder then stays */
+        rmdir(dir);
+        /* ht_record_run() may be repeated: it then needs another folder */
+        r->dir = NULL;
     }
     return status;
 }
@@ -751,7 +756,10 @@ static bool make_memory(HtRecord *r)
     int fd = memfd_create("hypertrace", MFD_CLOEXEC);
     bool ok;
 
-    /* With SIGXFSZ ignored, ftruncate() fails at a limit on file sizes. */
+    /*
+     * Ignore SIGXFSZ, so that ftruncate() returns an error if it exceeds the
+     * limit on file sizes.
+     */
     sigaction(SIGXFSZ, &ignore, &before);
     ok = fd >= 0 && !ftruncate(fd, r->plan->bytes) &&
          dup2(fd, r->plan->fd) >= 0;
@@ -782,7 +790,10 @@ static bool has_tracer(const HtRecord *r, GError **error)
     return false;
 }
 
-/* Plan. If the main buffer will be read, plan again with other words. */
+/*
+ * Plan the recording.  If the kernel supports only its main buffer, plan again,
+ * as that needs other words.
+ */
 bool ht_record_prepare(HtRecord *r, char **argv, GError **error)
 {
     const char *path;

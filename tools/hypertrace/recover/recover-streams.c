@@ -25,11 +25,12 @@
 typedef struct Dead {
     HtDead *d;
     uint8_t *ram;
-    char *name;                 /* name of the trace: that of the file */
+    char *name;                 /* name of the trace: the name of the file */
     HtDeadResult results[HT_STREAMS_MAX];
     bool opened[HT_STREAMS_MAX];
-    uint64_t end_ns;            /* latest event of all streams */
-    uint64_t events;            /* of all streams */
+    /* time of the latest event of all streams, in ns */
+    uint64_t end_ns;
+    uint64_t events;            /* number of events of all streams */
 } Dead;
 
 static bool fail(GError **error, int code, const char *what, const char *path)
@@ -82,7 +83,7 @@ static void *map_file(const char *path, size_t *size, GError **error)
     return p;
 }
 
-/* HtDeliver */
+/* HtDeliver: do nothing; ht_dead_read() counts the events */
 static void ignore(void *opaque, const HtRun *run)
 {
 }
@@ -106,7 +107,7 @@ typedef struct Writer {
     int status;
 } Writer;
 
-/* HtDeliver */
+/* HtDeliver: write a run to the trace */
 static void write_run(void *opaque, const HtRun *run)
 {
     Writer *writer = opaque;
@@ -168,11 +169,12 @@ static char *write_trace(Dead *dead, const char *dir, GError **error)
 /* State to print the last events of a stream */
 typedef struct Tail {
     Dead *dead;
-    uint64_t skip;              /* events to skip before the first one shown */
+    /* number of events to skip before the first one that is shown */
+    uint64_t skip;
     FILE *to;
 } Tail;
 
-/* HtDeliver */
+/* HtDeliver: show the events of a run */
 static void show_run(void *opaque, const HtRun *run)
 {
     Tail *t = opaque;

@@ -19,7 +19,7 @@ typedef struct Recover {
     gboolean quiet;
     gint lines;
     const char *file;
-    bool streams;               /* @file is stream memory */
+    bool streams;               /* @file is stream memory, not a guest's RAM */
 } Recover;
 
 static bool parse(Recover *r, int argc, char **argv, int *status)
@@ -125,7 +125,8 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     if (!r->quiet) {
         printf("%" PRIu64 " events, %.1f MB in %s\n\n", n.events,
                n.bytes / 1e6, r->dir);
-        fflush(stdout);     /* HtOutput, which writes next, bypasses stdio */
+        /* Flush stdio: HtOutput, which writes next, bypasses it */
+        fflush(stdout);
     }
     return true;
 }

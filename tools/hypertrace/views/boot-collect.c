@@ -24,25 +24,29 @@
 typedef struct Call {
     HtBootItem item;
     uint64_t func;
-    uint64_t gaps;              /* HtBoot.gaps when it began */
-    HtBootFunctions *functions; /* that it called, or NULL */
+    uint64_t gaps;              /* HtBoot.gaps when the initcall began */
+    HtBootFunctions *functions; /* functions that it called, or NULL */
 } Call;
 
 typedef struct Collect {
     HtModel *m;
     HtBoot *b;
     GPtrArray *levels;          /* names of levels, interned */
-    const char *level;          /* from the latest initcall_level event */
+    const char *level;          /* level of the latest initcall_level event */
     /* The keys of the next three tables are unique numbers of tasks. */
-    GHashTable *calls;          /* Call: the initcall that the task runs */
+    /* Call by task: the initcall that the task runs */
+    GHashTable *calls;
     GHashTable *modules;        /* name of the module that the task loads */
-    GHashTable *images;         /* 1 + index in b->processes */
+    GHashTable *images;         /* by task: 1 + index in b->processes */
     HtRunning *running;
     HtGraph *graph;
-    unsigned inside;            /* calls whose functions are counted */
+    /* number of calls whose functions are counted */
+    unsigned inside;
     unsigned segment;
-    bool kernel_done;           /* PID 1 executed a file */
-    uint64_t last_call;         /* last end of an initcall of PID 1 */
+    /* PID 1 has executed a file: the phase "kernel" is over */
+    bool kernel_done;
+    /* time of the last end of an initcall of PID 1 */
+    uint64_t last_call;
     bool services;              /* the phase "services" has begun */
 } Collect;
 
@@ -189,7 +193,10 @@ static void initcall_start(Collect *c, const HtModelEvent *ev)
     Call *call = g_hash_table_lookup(c->calls, key(ev));
 
     if (call) {
-        /* initcalls do not nest within a task */
+        /*
+         * An initcall cannot be nested in another one of the same task, so the
+         * end of the first was lost.
+         */
         add_lost(c, call);
     } else if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
         c->b->left_out++;

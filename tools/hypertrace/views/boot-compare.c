@@ -13,8 +13,9 @@
 /* The time of one name in each boot */
 typedef struct Row {
     char *name;
-    uint64_t *ns;               /* by boot: sum of the known times, ns */
-    uint64_t change;            /* difference(), to sort by */
+    uint64_t *ns;               /* by boot: sum of the known times in ns */
+    /* result of difference(), by which rows are sorted */
+    uint64_t change;
 } Row;
 
 typedef enum What {

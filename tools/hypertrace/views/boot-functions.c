@@ -16,7 +16,7 @@ typedef struct Function {
 } Function;
 
 struct HtBootFunctions {
-    GHashTable *functions;      /* of Function, by address */
+    GHashTable *functions;      /* Function by address */
     GArray *within;             /* by depth: see within() */
 };
 
@@ -39,7 +39,7 @@ void ht_boot_functions_free(HtBootFunctions *f)
     }
 }
 
-/* NULL if there are too many */
+/* Find or add a function; NULL if there are too many */
 static Function *find_function(HtBootFunctions *f, uint64_t func)
 {
     Function *n = g_hash_table_lookup(f->functions, &func);

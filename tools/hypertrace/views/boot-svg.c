@@ -19,7 +19,8 @@
 #define ROW             20
 #define BAR             14
 #define ROWS_MAX        80
-#define CHAR_WIDTH      6.8     /* approximate, for the font below */
+/* width of a character in pixels; approximate, for the font below */
+#define CHAR_WIDTH      6.8
 #define PLOT            (WIDTH - LEFT - RIGHT)
 
 typedef struct Picture {

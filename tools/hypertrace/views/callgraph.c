@@ -19,18 +19,20 @@
 #include "views/view.h"
 
 #define CPUS_MAX        4096
-#define LINES_MAX       4096    /* in the queue */
+#define LINES_MAX       4096    /* maximum number of lines in the queue */
 #define INDENT_MAX      64
 #define FUNCTIONS_MAX   (1u << 20)
 
 /* A line of output */
 typedef struct Line {
-    GString *text;              /* the part before the duration */
-    GString *call;              /* after the duration; NULL: none */
+    GString *text;              /* text before the duration */
+    /* text after the duration; NULL: the line has no duration */
+    GString *call;
     uint64_t func;
     int32_t pid, depth;
-    uint64_t ns;                /* duration of a LEAF */
-    bool cut;                   /* the calls within are not shown */
+    /* if the line is a LEAF: duration of the call */
+    uint64_t ns;
+    bool cut;                   /* calls within this one are not shown */
     enum { BEGAN, LEAF, CALLER } what;
 } Line;
 
@@ -39,14 +41,21 @@ typedef struct Callgraph {
     HtModel *m;
     HtOutput o;
     HtGraph *graph;
-    HtNames *events;         /* shown among the calls, or NULL */
+    /* other events to show among the calls; NULL: none */
+    HtNames *events;
     char *function;             /* --function, or NULL */
-    GPtrArray *functions;       /* GPatternSpec: show these and calls within */
+    /* of GPatternSpec: functions to show, with the calls within */
+    GPtrArray *functions;
     gint depth;
     GQueue lines;               /* of Line */
-    Line *open[CPUS_MAX];       /* by CPU: its last line if BEGAN, or NULL */
+    /*
+     * by CPU: its last line, if that is a call whose end is not known; else
+     * NULL
+     */
+    Line *open[CPUS_MAX];
     GString *name;
-    GHashTable *asked;          /* by address: whether a pattern matches */
+    /* cache, by address: whether a pattern of @functions matches */
+    GHashTable *asked;
     unsigned asked_boot;
     unsigned boot, segment;
     bool any, found;

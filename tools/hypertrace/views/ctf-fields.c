@@ -95,7 +95,8 @@ static void put_value(GString *out, const bt_field *f, bool empty)
             number, sizeof(number), "%.17g",
             bt_field_real_double_precision_get_value(f)));
     } else {
-        g_string_append_c(out, '?');    /* no class of ours has it */
+        /* no class of hypertrace has a field of this type */
+        g_string_append_c(out, '?');
     }
 }
 
@@ -147,7 +148,8 @@ static void json_value(HtJson *j, const char *name, const bt_field *f,
         ht_json_real(j, name, bt_field_real_double_precision_get_value(f),
                      false);
     } else {
-        ht_json_str(j, name, NULL);     /* no class of ours has it */
+        /* no class of hypertrace has a field of this type */
+        ht_json_str(j, name, NULL);
     }
 }
 

@@ -15,11 +15,16 @@
 /* Maximum number of kept calls of a task; then all are put into the tree. */
 #define WAITING_MAX     4096
 
-/* A call that ended before its caller; or several such calls of one caller */
+/*
+ * A call that has ended before its caller, or several such calls of the same
+ * caller
+ */
 typedef struct Call {
-    HtFlameNode *node;          /* NULL: already in the tree */
+    /* node of the call; NULL: it is already in the tree */
+    HtFlameNode *node;
     uint64_t begin;
-    uint64_t ns;                /* duration; of several, the sum */
+    /* duration in ns; for several calls, their sum */
+    uint64_t ns;
     int32_t depth;
 } Call;
 
@@ -33,7 +38,7 @@ struct HtFlameCalls {
     HtFlame *f;
     HtModel *m;
     HtGraph *graph;
-    GHashTable *tasks;          /* by stack */
+    GHashTable *tasks;          /* Task by HtStack */
     GString *name;
     unsigned boot, segment;
 };

@@ -11,13 +11,13 @@
 
 #define TASKS_MAX       65536
 
-#define FLAG_HARDIRQ    0x08    /* bits of common_flags */
+#define FLAG_HARDIRQ    0x08    /* Bits of common_flags */
 #define FLAG_SOFTIRQ    0x10
 
 /* A processor's node in the tree, valid while HtRunCpu.version is @version */
 typedef struct Place {
     HtFlameNode *node;
-    unsigned version;           /* of HtRunCpu */
+    unsigned version;           /* HtRunCpu.version when @node was found */
 } Place;
 
 struct HtFlameCpu {
@@ -89,7 +89,8 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev)
 typedef struct Off {
     uint64_t since;
     uint64_t state;
-    uint64_t woken;             /* 0: not yet */
+    /* time at which it was woken, in ns; 0: not woken yet */
+    uint64_t woken;
     char waker[HT_COMM_MAX + 1];
 } Off;
 
@@ -97,7 +98,7 @@ struct HtFlameOff {
     HtFlame *f;
     HtModel *m;
     HtGaps *gaps;
-    GHashTable *tasks;          /* of Off, by unique number of task */
+    GHashTable *tasks;          /* Off by unique number of the task */
     unsigned boot, segment;
 };
 

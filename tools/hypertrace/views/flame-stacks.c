@@ -8,8 +8,9 @@
 
 struct HtFlame {
     HtFlameNode *root;
-    GHashTable *names;          /* set of all names, owned */
-    unsigned nodes;             /* at most HT_FLAME_NODES_MAX */
+    GHashTable *names;          /* set of all names, which it owns */
+    /* number of nodes, at most HT_FLAME_NODES_MAX */
+    unsigned nodes;
 };
 
 static void free_node(gpointer data)

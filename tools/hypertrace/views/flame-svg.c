@@ -19,9 +19,11 @@
 #define TOP             54.0
 #define BOTTOM          34.0
 #define ROW             17.0
-#define CHAR_WIDTH      6.6     /* approximate, for the font below */
+/* width of a character in pixels; approximate, for the font below */
+#define CHAR_WIDTH      6.6
 #define LEVELS_MAX      200
-#define PARTS           20000   /* nodes below 1/PARTS are not drawn */
+/* nodes with less than 1/PARTS of the time are not drawn */
+#define PARTS           20000
 
 static const char style[] =
     "<style>"
@@ -115,7 +117,8 @@ typedef struct Picture {
     GString *out;
     uint64_t total;
     unsigned levels;
-    uint64_t least;             /* frames with less time are not drawn */
+    /* frames with less time, in ns, are not drawn */
+    uint64_t least;
 } Picture;
 
 static void attribute(GString *out, const char *name, double v)

@@ -11,8 +11,9 @@
 #include "views/flame.h"
 #include "views/view.h"
 
-#define TREE_PART   0.5     /* least share of a line, in percent */
-#define TREE_DEPTH  24      /* levels shown */
+/* minimum share of a line of the tree, in percent */
+#define TREE_PART   0.5
+#define TREE_DEPTH  24      /* maximum number of levels shown */
 
 typedef struct Flame {
     HtView v;
@@ -22,9 +23,10 @@ typedef struct Flame {
     char *svg;
     char *speedscope;
     gboolean folded;
-    bool tree;                  /* no other form of output was chosen */
-    HtFlame *calls, *cpu, *off; /* NULL: not collected */
-    HtFlame *chosen;            /* that of @calls, @cpu, @off to show */
+    /* print the tree, because no other form of output was chosen */
+    bool tree;
+    HtFlame *calls, *cpu, *off; /* the trees; NULL: not collected */
+    HtFlame *chosen;            /* which of @calls, @cpu and @off is shown */
     char *title;
 } Flame;
 

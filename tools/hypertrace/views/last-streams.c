@@ -22,9 +22,11 @@ typedef struct Stream {
     int64_t index;
     int64_t vcpu;
     uint64_t events;
-    uint64_t missing;           /* events discarded or overwritten */
-    uint64_t end_ns;            /* time of the last event */
-    GQueue lines;               /* GString: the last events, as text or JSON */
+    /* number of events that were discarded or overwritten */
+    uint64_t missing;
+    uint64_t end_ns;            /* time of the stream's last event in ns */
+    /* of GString: the last events, as text or JSON */
+    GQueue lines;
 } Stream;
 
 /* The options of the command */
@@ -32,10 +34,10 @@ typedef struct Last {
     HtOutput *o;
     unsigned lines;
     bool json;
-    bool several;               /* a trace was shown before */
+    bool several;               /* another trace was shown before */
 } Last;
 
-/* The page about one trace */
+/* The page that shows one trace */
 typedef struct Page {
     HtOutput *o;
     const char *dir;
@@ -43,7 +45,7 @@ typedef struct Page {
     bool json;
     char *device;
     char *vm;
-    GHashTable *by_stream;      /* bt_stream: Stream */
+    GHashTable *by_stream;      /* Stream by bt_stream */
     GPtrArray *streams;
     uint64_t events;
     uint64_t end_ns;

@@ -18,11 +18,12 @@
 #include "views/view.h"
 
 #define BLOCKED_MAX             65536
-#define UNINTERRUPTIBLE         2       /* in prev_state */
+/* bit of prev_state: uninterruptible sleep */
+#define UNINTERRUPTIBLE         2
 
 typedef struct Collect {
     HtLast *l;
-    GHashTable *blocked;        /* by the task's number, of HtLastBlocked */
+    GHashTable *blocked;        /* HtLastBlocked by number of the task */
     uint64_t cpu_last[HT_RUNNING_CPUS_MAX];
     const HtEventClass *cpu_event[HT_RUNNING_CPUS_MAX];
     unsigned lines;
@@ -303,7 +304,10 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
     while (ht_model_next(m, &ev)) {
         l->boots = MAX(l->boots, ev.boot);
         if (boot && ev.boot > boot) {
-            /* ht_last_name() needs the tasks of the boot before: stop. */
+            /*
+             * Stop here: ht_last_name() needs the tasks of the boot that has
+             * just ended.
+             */
             break;
         }
         if (!boot || ev.boot == boot) {
@@ -311,7 +315,7 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
         }
     }
     finish(c);
-    /* An earlier boot has ended, because the next one began. */
+    /* If a later boot began, this one has ended. */
     l->guest_ended = (boot && boot < l->boots) || ht_model_guest_ended(m);
     ht_view_trouble(m);
     g_hash_table_destroy(c->blocked);

@@ -20,7 +20,10 @@
  */
 #define FINE_BITS       7
 #define FINE            ((64 - FINE_BITS + 1) << FINE_BITS)
-/* Rows of the histogram; they begin at 0, 1, 2, 5, 10, 20 ... nanoseconds. */
+/*
+ * Number of rows of the histogram; they begin at 0, 1, 2, 5, 10, 20 ...
+ * nanoseconds.
+ */
 #define ROWS            58
 #define WORST_DEFAULT   5
 #define WORST_MAX       10000
@@ -34,12 +37,13 @@ typedef struct Latency {
     HtView v;
     HtModel *m;
     HtPairs *pairs;
-    HtNames *tasks;          /* NULL: all */
+    HtNames *tasks;          /* tasks of --task; NULL: all */
     const char *from, *to;
     uint64_t count, sum, min, max;
     uint64_t fine[FINE];
     uint64_t rows[ROWS];
-    GArray *worst;              /* of Worst, the longest first */
+    /* of Worst: the longest durations, the longest first */
+    GArray *worst;
     gint worst_max;
     HtPairsCounts counts;
     unsigned boots;

@@ -14,7 +14,7 @@
  */
 #define SLACK_NS    UINT64_C(1000000000)
 
-/* A line from an event */
+/* A line that comes from an event, not from the log */
 typedef struct Tail {
     uint64_t ns;
     uint32_t cpu;
@@ -23,23 +23,24 @@ typedef struct Tail {
 } Tail;
 
 typedef struct Boot {
-    uint32_t boot;              /* counted from 0 */
+    uint32_t boot;              /* number of the boot, from 0 */
     bool has_log;
-    bool met;                   /* an event has the same text as @last */
+    bool met;                   /* one of @tail has the same text as @last */
     uint64_t last_ns;           /* time of the last record in the log */
     GString *last;              /* text of the last record in the log */
-    GPtrArray *tail;            /* of Tail: events to show after @last */
+    /* of Tail: events to show after the log's last record */
+    GPtrArray *tail;
 } Boot;
 
 struct HtLogLines {
     HtLogReader *reader;
-    HtLogRecord record;         /* the next record of the log, if @ahead */
+    HtLogRecord record;         /* if @ahead: the next record of the log */
     bool ahead;
     GHashTable *boots;          /* Boot, by number */
-    GPtrArray *order;           /* of Boot, sorted by number */
-    unsigned at;                /* position in @order */
-    unsigned tail_at;           /* position in Boot.tail */
-    unsigned tails;             /* number of Tail in all boots */
+    GPtrArray *order;           /* the values of @boots, sorted by number */
+    unsigned at;                /* index in @order of the present boot */
+    unsigned tail_at;           /* index of the next entry in Boot.tail */
+    unsigned tails;             /* number of Tail entries of all boots */
 };
 
 static void free_tail(gpointer data)

@@ -26,7 +26,9 @@ static void put_time(HtOutput *o, uint64_t ns)
     ht_output_colour(o, HT_COLOUR_NONE);
 }
 
-/* Keep tabs, because the kernel aligns tables with them. */
+/*
+ * Print one line.  Keep its tabs, because the kernel aligns tables with them.
+ */
 static void put_line(HtOutput *o, uint64_t ns, const char *s, gsize len)
 {
     put_time(o, ns);
@@ -45,7 +47,9 @@ static void put_line(HtOutput *o, uint64_t ns, const char *s, gsize len)
     g_string_append_c(o->text, '\n');
 }
 
-/* A record may end with a newline, and may have several lines. */
+/*
+ * Print a record.  Its text may have several lines, and may end with a newline.
+ */
 void ht_log_text(HtOutput *o, uint64_t ns, const char *s, gsize len)
 {
     const char *end;
@@ -91,8 +95,9 @@ static void put_json(HtOutput *o, const HtLogLine *line)
 /* State of the output */
 typedef struct Printed {
     bool any;                   /* at least one record was printed */
-    uint32_t boot;              /* boot of the last record */
-    uint64_t next_seq;          /* next record of @boot; 0: not known */
+    uint32_t boot;              /* boot of the record that was printed last */
+    /* number of the next record of @boot; 0: not known */
+    uint64_t next_seq;
 } Printed;
 
 static bool in_view(const HtView *v, const HtLogRecord *r)
@@ -200,7 +205,10 @@ static bool follow(const HtView *v, HtOutput *o, GError **errp)
     bool ended;
 
     do {
-        /* Check for the end first, so that no later line remains unread. */
+        /*
+         * Test for the end before reading, so that no line that was written
+         * before the end is missed.
+         */
         ended = has_ended(v->dir);
         if (!reader) {
             reader = ht_log_reader_open(v->dir, errp);

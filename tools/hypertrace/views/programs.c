@@ -14,15 +14,16 @@ typedef struct Stream {
     int64_t index;
     int64_t vcpu;
     char *source;
-    uint64_t lost;              /* since the last event */
+    uint64_t lost;              /* number of events lost since the last event */
 } Stream;
 
 typedef struct Reader {
     HtProgramOne *one;
     void *opaque;
-    GHashTable *streams;        /* bt_stream: Stream */
+    GHashTable *streams;        /* Stream by bt_stream */
     GError *error;
-    bool ended;                 /* no more events are wanted */
+    /* @one has returned false: no more events are wanted */
+    bool ended;
 } Reader;
 
 static void free_stream(void *opaque)

@@ -24,7 +24,7 @@ typedef struct Report {
     unsigned boot, segment;
     uint64_t last_ns;
     bool any;
-    bool pending;               /* @next is an event not shown yet */
+    bool pending;               /* @next has an event that was not shown yet */
     HtModelEvent next;
 } Report;
 
@@ -199,7 +199,8 @@ static void put_program_text(Report *r, const HtProgramEvent *ev)
     put_name(r, start, ev->name);
     g_string_append_c(out, ':');
     g_string_truncate(r->raw, 0);
-    ht_programs_text(ev, r->raw);       /* limits the length of its text */
+    /* ht_programs_text() limits the length of its text */
+    ht_programs_text(ev, r->raw);
     g_string_append_len(out, r->raw->str, r->raw->len);
     g_string_append_c(out, '\n');
     r->last_ns = ev->ns;
@@ -227,7 +228,7 @@ static void put_program_json(Report *r, const HtProgramEvent *ev)
     g_string_append_c(r->o.text, '\n');
 }
 
-/* HtProgramOne */
+/* HtProgramOne: show an event of a program */
 static bool put_program(void *opaque, const HtProgramEvent *ev)
 {
     Report *r = opaque;

@@ -19,34 +19,38 @@
 #define RECENT          4096
 
 typedef struct TopTask {
-    uint64_t id;                /* ht_model_task_id() */
+    uint64_t id;                /* unique number: ht_model_task_id() */
     unsigned boot;
     int32_t pid;
     int32_t tgid;
-    uint64_t start_ns;          /* 0: not recorded */
+    /* guest time of its creation in ns; 0: not recorded */
+    uint64_t start_ns;
     char comm[HT_COMM_MAX + 1];
     uint64_t ns;
     uint64_t events;
-    uint64_t switches;          /* number of times it was switched in */
+    uint64_t switches;          /* number of times that it was switched in */
 } TopTask;
 
 typedef struct Top {
     HtView v;
     HtModel *m;
     HtRunning *running;
-    GHashTable *tasks;          /* by @id, of TopTask */
-    TopTask *recent[RECENT];    /* of @tasks, by the lower bits of @id */
+    GHashTable *tasks;          /* TopTask by @id */
+    /* entries of @tasks used last, by the lower bits of @id */
+    TopTask *recent[RECENT];
     unsigned nr_cpus;
     uint64_t by_type[1 << 16];
     uint64_t events;
     uint64_t gaps;
     uint64_t lost;
-    uint64_t cpu_ns;            /* sum for all CPUs */
+    uint64_t cpu_ns;            /* time of all CPUs in ns */
     uint64_t unknown_ns;
     uint64_t idle_ns;
-    uint64_t begin, end;        /* guest times of the current segment */
-    uint64_t span;              /* sum of earlier segments, in nanoseconds */
-    uint64_t other_tasks;       /* events of tasks beyond TASKS_MAX */
+    /* first and last guest time in the current segment */
+    uint64_t begin, end;
+    /* sum of the durations of earlier segments in ns */
+    uint64_t span;
+    uint64_t other_tasks;       /* number of events of tasks beyond TASKS_MAX */
     unsigned boot, segment, boots;
 } Top;
 

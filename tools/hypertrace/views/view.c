@@ -204,7 +204,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         *status = ht_usage_error("%s", error->message);
         return false;
     }
-    /* Drop a "--" that ends the options. */
+    /* Drop the word "--", which ends the options. */
     if (*argc > 1 && !strcmp(argv[1], "--")) {
         for (i = 1; i < *argc; i++) {
             argv[i] = argv[i + 1];
@@ -212,7 +212,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         (*argc)--;
     }
     at = which & HT_VIEW_PAIR ? 3 : 1;
-    /* If the second argument is a directory, event B is missing. */
+    /* If the word that should be event B is a directory, event B is missing. */
     if (*argc < at || (at > 1 && *argc == at &&
                        g_file_test(argv[at - 1], G_FILE_TEST_IS_DIR))) {
         *status = ht_usage_error("give both events of a pair: A B"
@@ -295,7 +295,8 @@ static bool look_ahead(HtView *v, HtModel *m, GError **errp)
     while ((whole || last < (unsigned)v->boot) && ht_model_next(m, &ev)) {
         last = ev.boot;
         if (!v->boot || ev.boot == (unsigned)v->boot) {
-            end = ev.rec.ns;    /* without --boot: the last boot's end */
+            /* without --boot, times are relative to the end of the last boot */
+            end = ev.rec.ns;
         }
     }
     ht_model_rewind(m);

@@ -45,15 +45,17 @@ typedef struct HtView {
     char *task;
     char *where_text;
     char *grep_text;
-    HtWhere *where;             /* NULL: all */
-    GRegex *grep;               /* NULL: all */
+    HtWhere *where;             /* condition of --where; NULL: all events */
+    GRegex *grep;               /* expression of --grep; NULL: all events */
     GString *text;              /* buffer for the text that @grep searches */
-    bool from_end;              /* @from_ns counts back from the end */
+    /* @from_ns counts back from the end, until ht_view_open() */
+    bool from_end;
     bool to_end;
-    GArray *cpus;               /* of unsigned, NULL: all */
-    HtNames *events;         /* NULL: all */
-    HtNames *tasks;          /* NULL: all */
-    bool several;               /* several recordings were named */
+    /* of unsigned: processors of --cpu; NULL: all */
+    GArray *cpus;
+    HtNames *events;         /* events of --event; NULL: all */
+    HtNames *tasks;          /* tasks of --task; NULL: all */
+    bool several;               /* the command line names several recordings */
 } HtView;
 
 /* The common options and arguments that a command takes */
@@ -64,9 +66,9 @@ enum {
     HT_VIEW_TASK   = 8,         /* --task */
     HT_VIEW_BOOT   = 16,        /* --boot */
     HT_VIEW_OUTPUT = 32,        /* --output, --json, --color */
-    HT_VIEW_PAIR   = 128,       /* two events come before the recording */
+    HT_VIEW_PAIR   = 128,       /* arguments: two events before the recording */
     HT_VIEW_CLOCK  = 256,       /* --clock */
-    HT_VIEW_MANY   = 512,       /* any number of recordings */
+    HT_VIEW_MANY   = 512,       /* arguments: any number of recordings */
     HT_VIEW_FILE   = 1024,      /* --output without --json and --color */
 
     HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |

@@ -28,17 +28,19 @@
 #define ENTRIES_MAX 50000
 
 typedef struct Recording {
-    char *vm;                   /* as "alice/web1" */
+    /* user and name of the machine, as "alice/web1" */
+    char *vm;
     char *name;
     uint64_t number;
-    int64_t time;               /* seconds */
+    /* time of the recording in seconds since 1970 */
+    int64_t time;
     uint64_t bytes;
-    bool newest;                /* the virtual machine has no newer one */
+    bool newest;                /* it is the newest recording of its machine */
 } Recording;
 
 /* The recordings of a user, and the next one that may be removed */
 typedef struct User {
-    GPtrArray *all;             /* Recording, the oldest first */
+    GPtrArray *all;             /* of Recording, the oldest first */
     uint64_t sum;
     unsigned next;
 } User;
@@ -98,7 +100,10 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
     struct stat st;
     bool ok = fd >= 0 && !fstat(fd, &st);
 
-    /* A watch that was killed may have left the folder without its owner. */
+    /*
+     * Make the user the owner of a new folder, or of one that a watch was
+     * killed before it could.
+     */
     if (ok && (made || (st.st_uid == geteuid() && uid != geteuid()))) {
         ok = !fchown(fd, uid, gid) && !fstat(fd, &st);
     }
@@ -117,16 +122,17 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
 
 /* A walk through the folder of a user */
 typedef struct Walk {
-    GPtrArray *all;             /* Recording */
-    const char *prefix;         /* path of the folder */
+    GPtrArray *all;             /* of Recording: the result */
+    const char *prefix;         /* path of the folder, as in Recording.vm */
     uid_t uid;
-    unsigned *left;             /* number of entries that may follow */
+    /* number of further entries that may be visited */
+    unsigned *left;
     uint64_t bytes;
 } Walk;
 
 /*
- * Add the size of a recording's file. A file of another user, or one with
- * another name elsewhere, would not be freed by its removal.
+ * Add the size of a recording's file.  Do not count a file of another user, or
+ * one that has a further hard link: its removal would not free its bytes.
  */
 static bool add_size(int fd, const char *name, void *opaque)
 {
@@ -225,7 +231,10 @@ static void free_user(void *opaque)
     g_free(u);
 }
 
-/* Return: true the first time */
+/*
+ * Test whether a user has too many files for the first time, so that this is
+ * printed once.  Return: true the first time
+ */
 static bool is_new_crowd(const char *user)
 {
     static GHashTable *told;
@@ -296,7 +305,10 @@ static void remove_recording(int dir, const Recording *r, const char *why)
 
     if (vm >= 0) {
         ok = ht_flight_dir_remove(vm, r->name);
-        /* The folder of a machine that runs has a socket, and stays. */
+        /*
+         * rmdir fails, as wanted, if the machine still runs: its folder then
+         * has a socket.
+         */
         unlinkat(user, parts[1], AT_REMOVEDIR);
     }
     if (vm >= 0) {
@@ -313,8 +325,8 @@ static void remove_recording(int dir, const Recording *r, const char *why)
 }
 
 /*
- * Get the next recording of a user. While there are not too many, the newest
- * ones stay.
+ * Get the oldest recording of a user that may be removed.  If @many is not set,
+ * the newest recording of each machine stays.
  */
 static const Recording *next_of(User *u, bool many)
 {
@@ -325,7 +337,9 @@ static const Recording *next_of(User *u, bool many)
     return u->next < u->all->len ? u->all->pdata[u->next] : NULL;
 }
 
-/* Find the user with the most bytes, who is the first to make room. */
+/*
+ * Find the user whose recordings take the most bytes, who must make room first.
+ */
 static User *largest(const GPtrArray *users, bool many)
 {
     User *found = NULL;
@@ -363,8 +377,8 @@ uint64_t ht_watch_disk_trim(int dir, uint64_t max, uint64_t reserve)
         remove_recording(dir, r, many ? "all recordings together reach "
                          "max-disk" : "the file system is full");
         /*
-         * A user can prevent the removal. Those bytes must not remove the
-         * recordings of others.
+         * The user can prevent the removal.  Do not count these bytes any more:
+         * otherwise the recordings of other users would be removed for them.
          */
         u->sum -= r->bytes;
         sum -= r->bytes;

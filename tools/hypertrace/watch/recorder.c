@@ -16,20 +16,22 @@
 #include "watch/recorder.h"
 
 /*
- * Period of polls in us. Longer than that of record: the guest's ring keeps the
- * events meanwhile, and each poll costs an idle machine's host some time.
+ * Period of polls in us.  It is longer than that of "record", because the
+ * guest's ring keeps the events meanwhile and each poll takes CPU time on the
+ * host of an idle machine.
  */
 #define POLL_US         250000
 /*
- * Time to wait for a kernel and its events: a machine may just have started.
- * Later attempts are short, because each costs a search of all memory.
+ * Time in ns to wait for a kernel and its events in the first attempt, since
+ * the machine may just have started.  Later attempts wait for a shorter time,
+ * because each takes a search of all memory.
  */
 #define WAIT_FIRST_NS   UINT64_C(30000000000)
 #define WAIT_LATER_NS   UINT64_C(5000000000)
-/* The delay between attempts doubles with each failure, in us. */
+/* Minimum delay between attempts in us.  It doubles with each failure. */
 #define DELAY_MIN       (2 * G_USEC_PER_SEC)
 #define DELAY_MAX       (30 * 60 * G_USEC_PER_SEC)
-/* A recorder that ran for this time was no failure. */
+/* A recorder that ran for at least this many us did not fail. */
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
 /* Messages: their length, how many are remembered, and how many are printed */
 #define NO_RECORDING    "no recording"
@@ -105,7 +107,7 @@ static void redirect(int out)
     dup2(out, STDERR_FILENO);
 }
 
-/* Record; runs in the child. */
+/* Record a machine; runs in the child process. */
 static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
                   pid_t parent, int out)
 {
@@ -140,7 +142,7 @@ static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
     if (!become(&r->vm->owner)) {
         return HT_EXIT_ERROR;
     }
-    /* Not earlier: a change of the user clears it. */
+    /* Set this after the change of the user, which clears it. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) {
         return HT_EXIT_ERROR;
@@ -251,7 +253,10 @@ static bool print_line(HtWatchRecorder *r)
     if (g_str_has_prefix(text, prefix)) {
         text += strlen(prefix);
     }
-    /* A machine that lived for a moment, or its last message, is no news. */
+    /*
+     * If the machine has ended, print only messages about recordings: other
+     * messages tell that the machine is gone.
+     */
     made = ht_watch_is_recording(text, r->path);
     if (!made && !g_str_has_prefix(text, NO_RECORDING) &&
         !g_str_has_prefix(text, REMOVED) && ht_process_ended(r->vm->process)) {

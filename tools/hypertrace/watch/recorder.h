@@ -28,13 +28,15 @@ typedef struct HtWatchRecorder {
     int out;
     int64_t due;
 
-    /* private */
+    /* private members */
     char *path;                 /* @where in HtWatchSettings.dir */
     GString *line;
-    GHashTable *told;           /* messages that were printed */
+    /* messages that were printed, to print each once */
+    GHashTable *told;
     unsigned failures;
     int64_t started;
-    int64_t credit;             /* us; a message costs LINE_US */
+    /* in us; each message printed takes LINE_US of it */
+    int64_t credit;
     int64_t credited;
     uint64_t suppressed;
 } HtWatchRecorder;

@@ -12,7 +12,8 @@
 #include "watch/settings.h"
 
 #define GROUP           "watch"
-#define RULE            "vm "           /* group of a rule: "vm PATTERN" */
+/* a group "vm PATTERN" of the file is a rule */
+#define RULE            "vm "
 #define SYSTEM_FILE     "/etc/hypertrace/watch.conf"
 #define SIZE            (UINT64_C(16) << 20)
 #define KEEP            10
@@ -20,7 +21,10 @@
 #define MAX_VMS_MOST    10000
 #define MAX_MEMORY      (UINT64_C(1) << 30)
 #define MAX_DISK        (UINT64_C(4) << 30)
-/* Size of the kernel's log, formats and symbols in a recording */
+/*
+ * Assumed size of the kernel's log, formats and symbols in a recording, in
+ * bytes
+ */
 #define KERNEL_BYTES    (UINT64_C(16) << 20)
 
 static const char * const watch_keys[] = {
@@ -94,7 +98,10 @@ static bool add_rules(HtWatchSettings *s, const HtWatchRule *model,
     return true;
 }
 
-/* An empty list is refused, because without a list all users are meant. */
+/*
+ * Get a list of users.  Refuse an empty one, because a missing list means all
+ * users.
+ */
 static bool get_users(GKeyFile *file, const char *group, char ***users,
                       GError **error)
 {
@@ -103,7 +110,7 @@ static bool get_users(GKeyFile *file, const char *group, char ***users,
                           error);
 }
 
-/* A group "vm PATTERN" is a rule. */
+/* If the name of a group is "vm PATTERN", add its rule. */
 static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
                       const HtWatchRule *model, GError **error)
 {
@@ -122,7 +129,10 @@ static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
            add_rules(s, &r, group, group + strlen(RULE), users, error);
 }
 
-/* The settings "name" and "user" are the rules of the command line. */
+/*
+ * Add rules for the settings "name" and "user", which come from the command
+ * line.
+ */
 static bool add_names(HtWatchSettings *s, GKeyFile *file,
                       const HtWatchRule *model, GError **error)
 {
@@ -197,7 +207,10 @@ uint64_t ht_watch_settings_recording(const HtWatchSettings *s)
     return largest_size(s) + KERNEL_BYTES;
 }
 
-/* A limit that no recording fits in would remove each one at once. */
+/*
+ * Refuse limits in which no recording fits: each recording would be removed at
+ * once.
+ */
 static bool check_limits(const HtWatchSettings *s, GError **error)
 {
     uint64_t recording = ht_watch_settings_recording(s);

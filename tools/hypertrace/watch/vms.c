@@ -28,16 +28,18 @@
 typedef struct Seen {
     uint64_t inode;
     int64_t examined;
-    unsigned scans;             /* up to FIRST_SCANS */
+    /* number of scans that saw it, up to FIRST_SCANS */
+    unsigned scans;
     unsigned round;             /* number of the last scan that saw it */
     bool taken;
 } Seen;
 
 struct HtWatchVms {
     const HtWatchSettings *settings;
-    GHashTable *seen;           /* PID -> Seen */
+    GHashTable *seen;           /* Seen by PID */
     unsigned round;
-    bool told;                  /* that root is needed */
+    /* the message that only root may record was printed */
+    bool told;
 };
 
 void ht_watch_vm_free(HtWatchVm *vm)
@@ -64,7 +66,10 @@ static void tell_root(HtWatchVms *v, const HtWatchVm *vm)
               "hypertrace-watch'", name->str, user ? user->pw_name : "another");
 }
 
-/* A name is chosen by the machine's user, and becomes the name of a folder. */
+/*
+ * Make a name that can be the name of a folder: the machine's user chooses
+ * @name.
+ */
 static char *safe_name(const char *program, pid_t pid, const char *name)
 {
     g_autofree char *number = g_strdup_printf("%.*s-%d", PROGRAM_BYTES, program,

@@ -20,15 +20,21 @@
 #include "watch/watch.h"
 
 #define SCAN_US         (2 * G_USEC_PER_SEC)
-/* Users can change the folder: measure it also without a new recording. */
+/*
+ * Period in us at which the folder is measured even if no recording was made,
+ * because users can change it.
+ */
 #define TRIM_US         (60 * G_USEC_PER_SEC)
-/* Minimum pause between two measurements: a guest can cause recordings. */
+/*
+ * Minimum pause in us between two measurements, because a guest can cause many
+ * recordings.
+ */
 #define TRIM_MIN_US     (5 * G_USEC_PER_SEC)
 /* Maximum number of reasons that are remembered, to print each once */
 #define TOLD_MAX        1024
-/* Pause after an attempt to make room on a full file system */
+/* Pause in us after an attempt to make room on a full file system */
 #define ROOM_US         (10 * G_USEC_PER_SEC)
-/* Time for recorders to end before they are killed */
+/* Time in us that recorders get to end before they are killed */
 #define END_US          (20 * G_USEC_PER_SEC)
 
 typedef struct Watch {
@@ -37,12 +43,14 @@ typedef struct Watch {
     GPtrArray *recorders;
     int dir;
     int signals;
-    uint64_t reserve;           /* disk space for the next recording */
+    /* disk space in bytes to keep free for the next recording */
+    uint64_t reserve;
     int64_t next_scan;
     int64_t next_trim;
-    int64_t trimmed;            /* time of the last measurement */
+    int64_t trimmed;            /* time of the last measurement in us */
     GHashTable *told;           /* reasons that were printed */
-    bool crowded;               /* the limit of memory has been reported */
+    /* the message that the limit of memory is reached was printed */
+    bool crowded;
     bool stop;
 } Watch;
 
@@ -65,7 +73,10 @@ static bool in_use(const Watch *w, const char *where)
     return false;
 }
 
-/* Two machines of a user may have the same name. */
+/*
+ * Choose the folder of a machine.  Append a number if another machine of the
+ * user has the same name.
+ */
 static char *choose_folder(const Watch *w, const char *user, const char *vm)
 {
     char *where = g_build_filename(user, vm, NULL);
@@ -80,7 +91,10 @@ static char *choose_folder(const Watch *w, const char *user, const char *vm)
     return where;
 }
 
-/* The scan may find a process again if the kernel has forgotten its inode. */
+/*
+ * Test whether a machine has a recorder.  The scan may return a process again
+ * if the kernel has forgotten its inode.
+ */
 static bool is_known(const Watch *w, const HtWatchVm *vm)
 {
     unsigned i;
@@ -108,7 +122,7 @@ static unsigned count_of_user(const Watch *w, uid_t uid)
     return n;
 }
 
-/* Try again later; print the reason, but not a second time. */
+/* Try again later.  Print the reason, unless it was printed before. */
 static void postpone(Watch *w, HtWatchVm *vm, const char *reason)
 {
     if (g_hash_table_size(w->told) < TOLD_MAX &&
@@ -265,7 +279,10 @@ static void read_signals(Watch *w)
 
 static void trim(Watch *w, int64_t now)
 {
-    /* Other programs can fill the file system at any time. */
+    /*
+     * Also check the free space each time, since other programs can fill the
+     * file system.
+     */
     if (now >= w->next_trim ||
         (now >= w->trimmed + ROOM_US &&
          ht_watch_disk_is_full(w->dir, w->reserve))) {
@@ -275,7 +292,10 @@ static void trim(Watch *w, int64_t now)
     }
 }
 
-/* Wait until @until, or until something has happened. */
+/*
+ * Wait until the time @until in us, or until a descriptor has something to
+ * read.
+ */
 static void wait_until(Watch *w, int64_t until)
 {
     g_autofree struct pollfd *fds = g_new0(struct pollfd,
@@ -328,7 +348,7 @@ static bool any_child(const Watch *w)
     return false;
 }
 
-/* End all recorders. One that writes a recording completes it. */
+/* End all recorders.  One that is writing a recording completes it first. */
 static void end(Watch *w)
 {
     int64_t until = g_get_monotonic_time() + END_US;
@@ -364,7 +384,10 @@ static int make_signals(void)
 
     sigemptyset(&set);
     for (i = 0; i < G_N_ELEMENTS(signals); i++) {
-        /* The caller may have ignored it; children would inherit that. */
+        /*
+         * Restore the default action: this process may have inherited that the
+         * signal is ignored, and children would inherit it, too.
+         */
         signal(signals[i], SIG_DFL);
         sigaddset(&set, signals[i]);
     }
@@ -372,7 +395,9 @@ static int make_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Each virtual machine needs three descriptors. */
+/*
+ * Raise the limit of open files: each virtual machine needs three descriptors.
+ */
 static void raise_limit(void)
 {
     struct rlimit limit;
@@ -391,7 +416,9 @@ int ht_watch_run(const HtWatchSettings *settings)
         .reserve = ht_watch_settings_recording(settings),
     };
 
-    /* Users must reach their folders, which have a mode of their own. */
+    /*
+     * Users must be able to enter their folders, which get a mode of their own.
+     */
     umask(022);
     raise_limit();
     w.dir = ht_watch_disk_open(settings->dir, &error);

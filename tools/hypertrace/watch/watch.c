@@ -8,14 +8,14 @@
 #include "watch/watch.h"
 
 static char *config;
-static GKeyFile *given;         /* options of the command line */
+static GKeyFile *given;         /* settings that the command line gives */
 
 static gboolean set_option(const char *option, const char *value, void *data,
                            GError **error)
 {
     const char *key = option + strspn(option, "-");
 
-    /* "-o" is short for "--dir". */
+    /* The short option "-o" means "--dir". */
     g_key_file_set_string(given, "watch", key[1] ? key : "dir", value);
     return true;
 }
