@@ -76,7 +76,10 @@ static void check_class(const HtClass *c)
     }
 }
 
-/* Compare the walk's payload length with the fields', for any bytes */
+/*
+ * Check ht_class_payload(): for any bytes, the length equals the sum of the
+ * fields' lengths
+ */
 static void check_payload(const HtClass *c, FuzzInput *in)
 {
     FuzzInput bytes = fuzz_slice(in, fuzz_u8(in));
@@ -87,7 +90,10 @@ static void check_payload(const HtClass *c, FuzzInput *in)
                     fuzz_payload(c, payload, size));
 }
 
-/* A class registered as it was listed is the same class. */
+/*
+ * A class whose HT_MSG_CLASS_LIST message is registered again is the same
+ * class.
+ */
 static void check_list(HtClassTable *t, HtClass *c)
 {
     _Alignas(8) uint8_t listed[HT_MESSAGE_MAX] = { };
@@ -147,7 +153,8 @@ static void fill(HtClassTable *t, uint32_t count)
             g_assert_not_reached();
         }
         if (!added) {
-            return;                             /* the input took the name */
+            /* the input has registered a class of this name */
+            return;
         }
     }
 }
@@ -206,7 +213,9 @@ static unsigned any_of(GRand *rand, const uint8_t *of, unsigned n)
     return of[g_rand_int_range(rand, 0, n)];
 }
 
-/* Names that are valid, almost valid, or that collide */
+/*
+ * Choose a name that is valid, almost valid, or equal or similar to another one
+ */
 static void any_name(GRand *rand, char *name, size_t size)
 {
     static const char *const names[] = {

@@ -25,7 +25,7 @@ typedef struct Stream {
 typedef struct Trace {
     HtCtfWriter *w;
     Stream streams[STREAMS];
-    uint64_t bytes;             /* bytes of accepted events */
+    uint64_t bytes;             /* number of bytes of the accepted events */
     uint64_t dropped;
 } Trace;
 
@@ -135,7 +135,7 @@ static void events(Trace *t, Stream *s, unsigned flags, FuzzInput *in)
         fuzz_event(in, bytes, &clock);
     }
     if (flags & 0x80) {
-        /* more than the size at which a packet is closed */
+        /* make the run larger than the size at which a packet is closed */
         g_byte_array_set_size(bytes, HT_CTF_PACKET_SIZE +
                               fuzz_number(in) % (4 * HT_CTF_FILE_MIN));
         memset(bytes->data, 0, bytes->len);

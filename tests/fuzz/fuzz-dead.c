@@ -2,8 +2,8 @@
 /*
  * Stream memory whose host was killed, valid except for the input's changes
  *
- * The memory is refused with a reason, or it is completely usable: events are
- * whole, their count is right, and time does not go back.
+ * The reader refuses the memory with a reason, or reads it correctly: events
+ * are whole, their count is right, and times do not decrease.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -22,7 +22,7 @@ typedef struct Reading {
     unsigned opened, closed;
 } Reading;
 
-/* HtDeliver */
+/* HtDeliver: check the run */
 static void deliver(void *opaque, const HtRun *run)
 {
     Reading *r = opaque;
@@ -64,7 +64,10 @@ static void describe(FuzzInput *in, CtMemory *m)
     }
 }
 
-/* Add a stream with the events that its producer had committed */
+/*
+ * Add a stream with events that its producer has committed and the host has not
+ * consumed
+ */
 static void add_stream(FuzzInput *in, CtMemory *m, unsigned i)
 {
     uint8_t how = fuzz_u8(in);
@@ -110,7 +113,8 @@ static void change(FuzzInput *in, CtMemory *m)
     case 1:
     case 2:
         at += ht_layout_directory(c);
-        size = 2048;            /* numbers, clocks and the first streams */
+        /* numbers, clocks and the first streams are in these bytes */
+        size = 2048;
         break;
     case 3:
         at += ht_layout_directory(c) + HT_DIRECTORY_HEAD;

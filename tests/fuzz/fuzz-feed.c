@@ -13,9 +13,11 @@ typedef struct Feed {
     CtRing ring;                /* the guest's ring */
     CtSink sink;
     HtConsumer consumer;
-    uint64_t position;          /* end of the submitted bytes */
-    uint64_t tried;             /* events that the guest wrote or discarded */
-    bool honest;                /* nothing arbitrary was submitted so far */
+    uint64_t position;          /* position of the end of the submitted bytes */
+    /* number of events that the guest wrote or discarded */
+    uint64_t tried;
+    /* only bytes of the honest guest were submitted so far */
+    bool honest;
 } Feed;
 
 /*
@@ -62,7 +64,7 @@ static void submit_honest(Feed *f, bool fetch)
         position = f->consumer.cursor;
         if (position % size &&
             head - position / size * size > 2 * (uint64_t)size) {
-            /* a newer packet reused the slot */
+            /* a newer packet is in this packet's memory */
             position = (position / size + 1) * size;
         }
     }
@@ -86,7 +88,7 @@ static void submit_honest(Feed *f, bool fetch)
     }
     if (!fetch) {
         f->position = position;
-        /* the guest may reuse the packets' memory */
+        /* the host has read the packets: the guest may reuse their memory */
         f->ring.control->host.tail = ht_le64(position / size);
     }
 }

@@ -45,7 +45,8 @@ FuzzInput fuzz_slice(FuzzInput *in, size_t size)
 
 void *fuzz_copy(const void *bytes, size_t size)
 {
-    void *copy = malloc(size);                  /* never NULL for 0 bytes */
+    /* malloc(0) may return NULL, a copy must not be NULL */
+    void *copy = malloc(size);
 
     if (size) {
         memcpy(copy, bytes, size);
@@ -114,7 +115,8 @@ ssize_t fuzz_payload(const HtClass *c, const uint8_t *p, size_t avail)
         if (f->kind == HT_FIELD_ARRAY) {
             count = f->count;
             size = ht_kind_size(f->elem);
-        } else if (size == 0) {                 /* text, sequence */
+        /* a text or a sequence: its size varies */
+        } else if (size == 0) {
             if (avail - pos < 2) {
                 return -1;
             }
@@ -202,7 +204,7 @@ void fuzz_sample(FuzzInput *in, HtTimeMap *m)
         ns = last->ns + ht_time_scale(counter, m->nominal) + (int8_t)ns;
         counter += last->counter;
     }
-    /* the host's own clock never exceeds the maximum */
+    /* limit @ns, because the host's own clock never exceeds the maximum */
     ht_time_map_sample(m, counter, MIN(ns, HT_TIME_MAX_NS), bound);
 }
 

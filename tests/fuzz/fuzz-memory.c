@@ -25,14 +25,16 @@ typedef struct Fuzz {
     HtMemory *m;
     HtMemoryConfig cfg;
     int fd;
-    HtRecorded recorded;        /* of any instance */
-    uint8_t *base;              /* the guest's mapping */
+    /* HtRecorded of the last host, for any instance */
+    HtRecorded recorded;
+    uint8_t *base;              /* the memory as the guest has mapped it */
     const struct ht_caps *caps;
     uint64_t events;
     uint64_t instance[HT_STREAMS_MAX];
     uint64_t last_ns[HT_STREAMS_MAX];
     bool open[HT_STREAMS_MAX];
-    FuzzInput race;             /* the guest's actions during a poll */
+    /* input for the guest's actions during a poll */
+    FuzzInput race;
     bool in_poll;
 } Fuzz;
 
@@ -107,7 +109,9 @@ static void scribble(Fuzz *f, FuzzInput *in)
         at = ring + HT_HOST_LINE_OFFSET + fuzz_u8(in) % 40;
         break;
     case 5:
-        /* the directory: its head and first streams, or its first classes */
+        /*
+         * in the directory: its first bytes and streams, or its first classes
+         */
         at = f->caps->mailbox_offset + 2 * HT_MAILBOX_SIZE + fuzz_u8(in) +
              (how & 16 ? HT_MAP_ALIGN : 0);
         break;
@@ -226,7 +230,8 @@ static void run_guest(void)
     Fuzz *f = racing;
 
     if (f && !f->in_poll && fuzz_more(&f->race) && fuzz_u8(&f->race) & 1) {
-        f->in_poll = true;      /* the guest's own accesses have no hook */
+        /* set only now: the guest's own accesses must not call this hook */
+        f->in_poll = true;
         act(f, &f->race);
         f->in_poll = false;
     }
@@ -287,7 +292,10 @@ static bool begin_host(Fuzz *f, bool attach)
     return true;
 }
 
-/* Kill the host: its end changes nothing in the memory */
+/*
+ * Kill the host, without any call that would write to the memory, and start the
+ * next one
+ */
 static bool next_host(Fuzz *f, FuzzInput *in)
 {
     g_autofree void *copy = g_memdup2(f->base, SIZE);

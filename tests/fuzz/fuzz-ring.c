@@ -16,8 +16,10 @@ typedef struct Ring {
     CtSink sink;
     HtConsumer consumer;
     bool honest;
-    FuzzInput race;             /* the guest's actions during a call */
-    uint64_t tried;             /* events of the honest guest */
+    /* input for the guest's actions during a call of the host */
+    FuzzInput race;
+    /* number of events that the honest guest has tried to write */
+    uint64_t tried;
 } Ring;
 
 static Ring *racing;
@@ -156,7 +158,10 @@ static void guest(Ring *f, uint8_t action, FuzzInput *in)
     }
 }
 
-/* Called before each load of the host: in a quarter of them the guest acts. */
+/*
+ * Called before each load of the host: the guest acts before a quarter of the
+ * loads.
+ */
 static void race(void)
 {
     Ring *f = racing;
@@ -183,13 +188,13 @@ static void migrate(Ring *f)
     ht_consumer_save(c, &st);
     c->open = false;
     g_assert_null(ht_consumer_load(c, c->info.index, &st));
-    /* the new host's trace begins with nothing discarded */
+    /* the new host's trace counts discarded events from 0 */
     f->sink.discarded = 0;
     ht_consumer_resume(c);
     c->time = time;
 }
 
-/* An action of the host */
+/* Perform an action of the host */
 static void host(Ring *f, uint8_t action, FuzzInput *in)
 {
     struct ht_ring_control *control = f->ring.control;

@@ -9,7 +9,10 @@
 #include "hypertrace/base.h"
 #include "fuzz.h"
 
-/* Up to 7 classes; the input chooses names, n0 to n3, and a field each */
+/*
+ * Make a table of up to 7 classes; the input chooses their names, n0 to n3, and
+ * the kind of their field
+ */
 static HtClassTable *some_classes(FuzzInput *in)
 {
     HtClassTable *t = ht_class_table_new();

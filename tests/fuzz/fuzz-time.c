@@ -22,10 +22,10 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
             g_assert_cmpuint(s->counter, >=, s[-1].counter);
         }
         g_assert_cmpuint(ht_time_segment_to_ns(s, s->counter), ==, s->ns);
-        /* monotone */
+        /* times do not decrease within the segment */
         ns = ht_time_segment_to_ns(s, MIN(a, b));
         g_assert_cmpuint(ht_time_segment_to_ns(s, MAX(a, b)), >=, ns);
-        /* the map agrees with its segments */
+        /* the map converts a time in this segment as the segment does */
         if (i + 1 == m->count || s->counter < s[1].counter) {
             g_assert_cmpuint(ht_time_map_to_ns(m, s->counter), ==, s->ns);
         }
@@ -71,9 +71,9 @@ static void any(FuzzInput *in, uint64_t hz)
 }
 
 typedef struct Truth {
-    uint64_t hz;                /* the nominal frequency */
-    int32_t ppm;                /* its error */
-    uint64_t ns;                /* present time */
+    uint64_t hz;                /* nominal frequency in Hz */
+    int32_t ppm;                /* error of @hz in ppm */
+    uint64_t ns;                /* present host time in ns */
 } Truth;
 
 /* Value of a counter that was 0 at host time 0 */

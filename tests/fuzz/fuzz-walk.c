@@ -34,7 +34,7 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
     if (e->header != 13) {
         const uint8_t *stamp = p + (e->header == 4 ? 1 : 3);
         uint32_t low = stamp[0] | stamp[1] << 8 | stamp[2] << 16;
-        /* the step from the last clock, sign-extended from 24 bits */
+        /* difference to the last clock, sign-extended from 24 bits */
         int32_t step = (int32_t)((low - (uint32_t)w->clock) << 8) >> 8;
 
         e->id = e->header == 4 ? p[0] : p[1] | p[2] << 8;
@@ -140,7 +140,10 @@ static void walk(HtWalk *w, const HtTimeMap *time, const uint8_t *bytes,
                   buf + done, &run, stop, w);
         g_assert_true(run.events || !before.cut || stop != HT_WALK_CUT);
 
-        /* the result depends only on the arguments */
+        /*
+         * the result depends only on the arguments: a second walk gives the
+         * same
+         */
         g_assert_cmpint(ht_walk(&second, fuzz_classes(), time, again + done,
                                 len - done, &other), ==, stop);
         g_assert_cmpint(memcmp(&run, &other, sizeof(run)), ==, 0);
@@ -176,13 +179,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 1:
             fuzz_sample(&in, &time);
             break;
-        case 2:                                 /* a packet begins */
+        case 2:                                 /* begin a packet */
             clock = fuzz_number(&in);
             walk(&w, &time, bytes->data, bytes->len);
             g_byte_array_set_size(bytes, 0);
             w.clock = clock;
             break;
-        case 3:                                 /* another clock, any class */
+        /* use another clock and any class */
+        case 3:
             clock = fuzz_number(&in);
             ct_put_compact(bytes, fuzz_u8(&in), clock, NULL, 0);
             break;

@@ -57,8 +57,10 @@ void *fuzz_copy(const void *bytes, size_t size);
 
 /* Classes in addition to those of ct_classes() */
 enum {
-    FUZZ_MANY = CT_FAR + 1,     /* fields of all kinds, fixed and variable */
-    FUZZ_HUGE,                  /* fixed part larger than any packet */
+    /* a class with fields of all kinds, fixed and variable */
+    FUZZ_MANY = CT_FAR + 1,
+    /* a class whose fixed part is larger than any packet */
+    FUZZ_HUGE,
 };
 
 /* Returns a shared table of these classes, which a target must not change */

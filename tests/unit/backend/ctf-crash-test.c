@@ -33,7 +33,8 @@ static const HtStreamInfo stream[] = {
  * test for a moment, and cannot make it fail.
  */
 typedef struct Progress {
-    uint64_t allowed;           /* number of events that may be written */
+    /* total number of events that the writer may write */
+    uint64_t allowed;
     uint64_t written;           /* number of events written */
 } Progress;
 
@@ -64,7 +65,7 @@ static void G_GNUC_NORETURN write_forever(const char *dir, Progress *p,
     HtRun m;
     TlRun r[2];
 
-    /* the kernel kills the writer if the test's process ends first */
+    /* let the kernel kill the writer if the test's process ends first */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     g_assert_cmpint(ht_ctf_writer_new(dir, "ht0", &info, 2, &w), ==, 0);
     for (j = 0; j < 2; j++) {

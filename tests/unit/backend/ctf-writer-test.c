@@ -299,8 +299,9 @@ static void remove_streams(const char *dir)
 }
 
 /*
- * A run that only reports discards is written, also to an empty packet.  The
- * counts of the last run are found in the trace of a writer that is not closed.
+ * A run that only reports discarded events is written, even if the stream's
+ * packet is empty.  Without a close, the trace also has the counts of the last
+ * run, which ht_ctf_recorded() finds.
  */
 static void test_recorded(void)
 {
@@ -383,16 +384,19 @@ static void test_deleted(void)
 static void test_truncated(void)
 {
     static const struct {
-        unsigned before, after; /* events */
+        /* number of events before and after the truncation */
+        unsigned before, after;
         uint64_t step_ns;
-        int late_ns;            /* opening's time after the first event's */
+        /* ns from the first event to the opening of the stream */
+        int late_ns;
     } t[] = {
         { 10, 20, 10000000, 0 },
-        { 0, 0, 0, 0 },         /* only closed */
+        { 0, 0, 0, 0 },         /* no event: the stream is only closed */
         { 1, 0, 0, 0 },
-        { 0, 1, 0, 10 },        /* dated before the opening */
+        { 0, 1, 0, 10 },        /* the event is dated before the opening */
         { HT_CTF_CHECK_RUNS, HT_CTF_CHECK_RUNS, 0, 0 },
-        { 5, 5, 0, 0 },         /* closed before the writer notices it */
+        /* the stream is closed before the writer notices the truncation */
+        { 5, 5, 0, 0 },
     };
     HtStreamInfo stream = { .vcpu = 0 };
     g_autofree char *err = NULL;

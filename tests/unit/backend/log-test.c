@@ -53,7 +53,9 @@ static void test_kinds(void)
     ht_class_table_free(t);
 }
 
-/* A guest's text can neither control a terminal nor forge a line. */
+/*
+ * Text of a guest cannot control a terminal, and cannot look like another line.
+ */
 static void test_text(void)
 {
     static const struct {

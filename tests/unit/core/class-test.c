@@ -171,8 +171,8 @@ static void test_flags(void)
 }
 
 /*
- * Make a message with a field of a kind that declares @count labels and has
- * @given.
+ * Make a message with one field of kind @kind, which declares @count labels but
+ * contains @given labels.
  */
 static void labelled(CtMessage *m, unsigned kind, unsigned flags,
                      unsigned count, unsigned given, const char *label)
@@ -194,8 +194,8 @@ static void labelled(CtMessage *m, unsigned kind, unsigned flags,
 }
 
 /*
- * Promise: only integers may have labels. A field must have as many as it
- * declares, and their texts no special characters.
+ * Promise: only integers may have labels.  A field must contain as many labels
+ * as it declares, and their texts must not have special characters.
  */
 static void test_labels(void)
 {
@@ -424,7 +424,7 @@ static void test_payload(void)
     CtMessage m;
     HtClass *c;
     uint8_t *p;
-    /* 2, 2 + 3, 8, 2 + 2 * 4, 10 */
+    /* sizes of the fields: 2, 2 + 3, 8, 2 + 2 * 4, 10 */
     const size_t size = 2 + 2 + 3 + 8 + 2 + 8 + 10;
     size_t avail;
 
@@ -436,12 +436,13 @@ static void test_payload(void)
 
         ht_put_le16(whole + 2, 3);
         ht_put_le16(whole + 2 + 2 + 3 + 8, 2);
-        p = g_memdup2(whole, avail);        /* NULL for 0 */
+        /* g_memdup2() returns NULL for 0 bytes */
+        p = g_memdup2(whole, avail);
         g_assert_cmpint(ht_class_payload(c, p, avail), ==,
                         avail < size ? -1 : (ssize_t)size);
         g_free(p);
     }
-    /* counts at their maximum */
+    /* set the counts to their maximum */
     p = g_malloc(64);
     memset(p, 0xff, 64);
     g_assert_cmpint(ht_class_payload(c, p, 64), ==, -1);
@@ -496,7 +497,7 @@ static void test_versions(void)
     g_assert_cmpint(ct_add(t, &m, &added, &c), ==, HT_STATUS_OK);
     g_assert_true(c == a && !added);
 
-    /* no room for ".v2" */
+    /* a name of maximum length has no room for ".v2" */
     memset(name, 'n', HT_CLASS_NAME_MAX);
     add_kind(t, name, HT_FIELD_U8, &added);
     ct_class(&m, name);
@@ -522,7 +523,7 @@ static void test_origin(void)
         { "a", 0, 2, "a.v2" },
         { "a", HT_ORIGIN_KERNEL - 1, 2, "a.v2" },
         { "a", HT_ORIGIN_KERNEL, 1, "a" },
-        /* the name that the host shows */
+        /* name that the host gives the class */
         { "a.v2", 1000, 2, "a.v2" },
         { "a.v2", HT_ORIGIN_KERNEL, 3, "a.v2.v2" },
         { "b", 0, 4, "b" },
@@ -625,7 +626,7 @@ static void test_longest(void)
             ct_message(&m)->h.size = m.size;
             g_assert_cmpuint(m.size, ==, HT_MESSAGE_MAX - missing);
             status = add(t, &m);
-            /* The second one is called c.v2. */
+            /* The second class of this name is called c.v2. */
             g_assert_cmpint(status, ==, i && missing < 3 ? HT_STATUS_LIMIT :
                                                            HT_STATUS_OK);
         }

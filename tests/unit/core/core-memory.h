@@ -10,7 +10,7 @@
 
 /**
  * CtMemory: stream memory that a host has described
- * @ram: @size bytes
+ * @ram: the memory, of @size bytes
  */
 typedef struct CtMemory {
     struct ht_caps caps;

@@ -51,7 +51,8 @@ enum {
     CT_TEXT,                    /* u8, text, u32 */
     CT_SEQUENCE,                /* sequence of u16 */
     CT_EMPTY,                   /* no field */
-    CT_FAR = 300,               /* u64; no compact header */
+    /* u64; the id is too large for a compact header */
+    CT_FAR = 300,
 };
 
 HtClassTable *ct_classes(void);
@@ -80,9 +81,10 @@ typedef struct CtRing {
     uint64_t instance;
     struct ht_ring_control *control;
     uint8_t *data;
-    /* number of the open packet, or of the next one to open */
+    /* number of the open packet, or of the next one */
     uint64_t packet;
-    uint32_t offset;            /* 0: none open */
+    /* position in the open packet; 0: none is open */
+    uint32_t offset;
     uint64_t events;
     uint64_t lost;
     uint64_t clock;

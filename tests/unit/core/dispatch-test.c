@@ -24,21 +24,23 @@ static int64_t virtual_now(void)
 
 /* A backend that can be made to hang, and to refuse classes */
 typedef struct Sink {
-    /* not GMutex: the sanitizer does not know its calls */
+    /* HtMutex, because the thread sanitizer does not know GMutex */
     HtMutex lock;
     HtCond changed;
     bool hang;                  /* the next call waits until this is false */
-    bool inside;                /* a call hangs */
-    unsigned refuse_from;       /* refuse class ids from this one on; 0: none */
-    unsigned refuse_id;         /* also refuse this id */
-    unsigned learnt;            /* successful calls of learn() */
-    unsigned asked;             /* calls of learn() */
+    /* a call of this sink is waiting because of @hang */
+    bool inside;
+    unsigned refuse_from;       /* ids from this one on are refused; 0: none */
+    unsigned refuse_id;         /* this id is refused, too */
+    unsigned learnt;            /* number of classes accepted by learn() */
+    unsigned asked;             /* number of calls of learn() */
     unsigned begun, ended, gone;
-    GThread *thread;            /* caller of begin() */
-    unsigned elsewhere;         /* runs delivered by other threads */
+    GThread *thread;            /* thread that has called begin() */
+    unsigned elsewhere;         /* number of runs delivered by other threads */
     uint64_t events[STREAMS];   /* events of each stream */
     uint64_t next[STREAMS];     /* lowest number that the next event can have */
-    uint64_t discarded[STREAMS]; /* count of the last run */
+    /* discarded events according to the stream's last run */
+    uint64_t discarded[STREAMS];
     bool in_order;
     unsigned opened[STREAMS], closed[STREAMS];
     const HtClassTable *classes;
@@ -104,7 +106,10 @@ static void sink_deliver(void *opaque, const HtRun *run)
     while (run->events && ht_run_next(&it, &ev)) {
         uint64_t n = ht_get_le64(ev.payload);
 
-        /* run->discarded counts the missing events before this one */
+        /*
+         * the number of missing events before this one must equal
+         * run->discarded
+         */
         s->in_order &= n >= s->next[i] && n == s->events[i] + run->discarded;
         s->next[i] = n + 1;
         s->events[i]++;
@@ -154,7 +159,8 @@ typedef struct Fixture {
     unsigned reports;
     unsigned rooms;
     unsigned progress;
-    HtMutex lock;               /* for @later */
+    /* protects the call that @later has scheduled */
+    HtMutex lock;
     HtCond more;
     struct {
         void (*fn)(void *arg);
@@ -163,7 +169,8 @@ typedef struct Fixture {
     unsigned nr_later;
 } Fixture;
 
-static Fixture *fixture;        /* for the calls without an argument */
+/* the fixture, for callbacks without an argument */
+static Fixture *fixture;
 
 static void on_room(void *opaque)
 {
@@ -575,10 +582,12 @@ static void test_retry(void)
     add_many(&f, 3000);
     ht_dispatch_wake(f.d);
     settle(&f);
-    post(&f, 0, 1, 100, false);         /* the first attempt */
+    /* the first attempt to register the refused class again */
+    post(&f, 0, 1, 100, false);
     settle(&f);
     asked = f.sink[0].asked;
-    post(&f, 0, 1, 100, false);         /* none: it is too soon */
+    /* no attempt: it is too soon after the first */
+    post(&f, 0, 1, 100, false);
     settle(&f);
     g_assert_cmpuint(f.sink[0].asked, ==, asked);
     __atomic_fetch_add(&clock_ns, HT_DISPATCH_RETRY_NS, __ATOMIC_SEQ_CST);

@@ -50,7 +50,8 @@ static void emit(Fixture *f, unsigned count)
 static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
                     size_t size)
 {
-    uint8_t *data = g_malloc(size);     /* NULL for 0 */
+    /* allocate also if @size is 0: g_malloc(0) returns NULL */
+    uint8_t *data = g_malloc(size);
     uint64_t at = from % (64 * SIZE);
 
     if (size) {
@@ -221,8 +222,8 @@ typedef struct Bad {
     const char *what;
     uint64_t from;
     uint64_t to;
-    int64_t size;               /* added to the number of bytes submitted */
-    uint32_t stream;            /* added to the correct stream number */
+    int64_t size;               /* number to add to the correct size */
+    uint32_t stream;            /* number to add to the correct stream index */
 } Bad;
 
 /* A submit header that is wrong stops the stream, after two valid events. */

@@ -211,7 +211,7 @@ static void test_forged_stream(void)
         g_assert_true(!problem == forged[i].good);
         g_assert_cmpint(d.open, ==, forged[i].good);
         if (forged[i].good) {
-            /* any result but a crash */
+            /* the result does not matter, but the call must not crash */
             ht_consumer_resume(&d);
             ct_ring_emit(&r, i);
             ht_consumer_ring(&d, r.control, r.data, SIZE_MAX);
@@ -375,7 +375,7 @@ static void test_forged_classes(void)
     g_autoptr(GByteArray) more = g_byte_array_new();
     unsigned i, good = 0;
 
-    /* truncated anywhere but between two classes */
+    /* cut the state anywhere except between two classes */
     for (i = 1; i < saved->len; i++) {
         g_autofree uint8_t *copy = g_memdup2(saved->data, i);
         HtClassTable *t = ht_class_table_new();

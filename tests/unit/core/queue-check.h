@@ -17,19 +17,24 @@ typedef struct QcSeen {
     uint64_t instance;
     /* lowest number that the stream's next event can have */
     uint64_t next;
-    uint64_t missing;           /* missing events reported, open instance */
-    uint64_t told;              /* missing events reported, older instances */
-    uint64_t got;               /* events delivered */
+    /* missing events of the open instance, as reported */
+    uint64_t missing;
+    /* missing events of older instances, as reported */
+    uint64_t told;
+    uint64_t got;               /* number of events delivered */
 } QcSeen;
 
 typedef struct QcStream {
     HtStreamInfo info;
     HtBuffer *fill;
     bool open;
-    bool fresh;                 /* no event since it was opened */
+    /* no event was posted since the stream was opened */
+    bool fresh;
     uint64_t next;              /* number of the next event */
-    uint64_t upstream;          /* discarded upstream, open instance */
-    uint64_t discarded;         /* discarded upstream, all instances */
+    /* events of the open instance discarded before the queue */
+    uint64_t upstream;
+    /* events of all instances discarded before the queue */
+    uint64_t discarded;
     QcSeen seen[QC_QUEUES];
 } QcStream;
 

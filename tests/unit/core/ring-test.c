@@ -10,14 +10,14 @@
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
-/* number of events that fill a packet */
+/* Number of events of 12 bytes that fill a packet */
 #define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
 
 typedef struct Fixture {
     CtRing ring;
     CtSink sink;
     HtConsumer consumer;
-    uint64_t n;                 /* events sent */
+    uint64_t n;                 /* number of events emitted */
 } Fixture;
 
 static void setup(Fixture *f, uint32_t packets, bool overwrite)
@@ -55,7 +55,7 @@ static void emit(Fixture *f, unsigned count)
     }
 }
 
-/* Assert that all events sent so far were delivered, once and in order. */
+/* Assert that all events emitted so far were delivered, once and in order. */
 static void assert_all(Fixture *f)
 {
     unsigned i;
@@ -152,7 +152,8 @@ static void test_pieces(void)
     static const struct {
         uint32_t piece;
         uint32_t events;
-        uint32_t most;          /* expected events of a call */
+        /* number of events that a call is expected to deliver */
+        uint32_t most;
     } cases[] = {
         { 0, 10, 10 }, { 120, 0, 10 }, { 131, 0, 10 }, { 600, 7, 7 },
         /* an event larger than the byte limit is a piece of its own */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The table of streams, as a device uses it that does the work in a thread of
- * its own: requests are BUSY until the work is done, and a saved state
- * continues elsewhere.  Only this test runs these paths without QEMU.
+ * The streams of a device that does the work in a thread of its own: the reply
+ * to a request is BUSY until the work is done, and a saved state can be loaded
+ * by another device.  Only this test runs these paths without QEMU.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/streams.h"

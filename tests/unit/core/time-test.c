@@ -7,7 +7,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* Assert that two numbers differ by at most 16, for rounding. */
+/* Assert that two numbers differ by at most 16, which rounding can cause. */
 static void near(uint64_t a, uint64_t b)
 {
     g_assert_cmpuint(a, <=, b + 16);
@@ -53,7 +53,8 @@ static void test_slope(void)
 
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND, 1);
-    ht_time_map_sample(&m, SECOND, 2 * SECOND + 80000, 1);      /* 80 ppm */
+    /* the counter is 80 ppm slow */
+    ht_time_map_sample(&m, SECOND, 2 * SECOND + 80000, 1);
     g_assert_cmpuint(m.count, ==, 2);
     g_assert_cmpuint(ht_time_map_to_ns(&m, SECOND / 2), >=,
                      SECOND * 3 / 2 + 39998);
@@ -376,7 +377,10 @@ static void test_random(void)
     }
 }
 
-/* An event that is dated later; its bound must hold whenever it is dated. */
+/*
+ * An event that is dated some time after it was emitted.  Its bound must hold
+ * whenever it is dated.
+ */
 typedef struct Late {
     double ns;
     double counter;
@@ -386,9 +390,9 @@ typedef struct Late {
 #define LATE 8
 
 typedef struct Truth {
-    double ns;                  /* present time */
+    double ns;                  /* present host time in ns */
     double counter;
-    double rate;                /* average ticks per ns */
+    double rate;                /* average rate in ticks per ns */
     double wander;
     Late late[LATE];
     unsigned nr_late;

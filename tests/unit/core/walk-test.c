@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include "core-testlib.h"
 
-#define START 5000              /* host ns of guest counter 0 */
+#define START 5000              /* host time in ns at guest counter 0 */
 
 static HtClassTable *classes;
 static const uint8_t payload[64] = { 1, 2, 3, 4, 5, 6, 7, 8 };
@@ -280,9 +280,11 @@ static void test_backward(void)
     HtWalkRun run;
 
     ct_put_compact(a, CT_EMPTY, 1000100, NULL, 0);
-    ct_put_compact(a, CT_FAR, 1000050, payload, 8);     /* back */
+    /* the counter goes back */
+    ct_put_compact(a, CT_FAR, 1000050, payload, 8);
     ct_put_compact(a, CT_FAR, 1000080, payload, 8);
-    ct_put_extended(a, CT_EMPTY, 10, NULL, 0);          /* far back */
+    /* the counter goes back far */
+    ct_put_extended(a, CT_EMPTY, 10, NULL, 0);
     ct_put_compact(a, CT_EMPTY, 20, NULL, 0);
     ct_put_extended(a, CT_EMPTY, 1000200, NULL, 0);
     g_assert_cmpint(walk_copy(&w, &time, a, a->len, &run, NULL), ==,

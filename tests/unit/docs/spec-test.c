@@ -6,7 +6,7 @@
 #include "hypertrace/base.h"
 #include "core-testlib.h"
 
-static char **lines;            /* lines of the specification */
+static char **lines;            /* the lines of the specification's text */
 
 /* Tables of structures ----------------------------------------------------- */
 
@@ -20,7 +20,7 @@ typedef struct Member {
 
 #define M(s, m) { #s, #m, offsetof(struct s, m), \
                   sizeof(((struct s *)0)->m), false }
-/* ht_host_line has its offsets within ht_ring_control */
+/* A member of ht_host_line, whose offset is that within ht_ring_control */
 #define H(m) { "ht_host_line", #m, \
                offsetof(struct ht_ring_control, host.m), \
                sizeof(((struct ht_host_line *)0)->m), false }

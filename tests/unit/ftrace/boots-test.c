@@ -18,16 +18,21 @@
 typedef struct Kind {
     const char *name;
     HtFtLayout layout;
-    FgBoot boot[CPUS];          /* how a reset treats each processor's part */
-    uint32_t events;            /* of each processor in a boot */
-    /* events between two polls; 0: poll at each step of a write */
+    /* what the reset does to each processor's part of the ring */
+    FgBoot boot[CPUS];
+    /* number of events of each processor in a boot */
+    uint32_t events;
+    /* number of events between two polls; 0: poll at each step of a write */
     uint32_t poll;
-    uint32_t unseen;            /* events written after a boot's last poll */
+    /* number of events written after a boot's last poll */
+    uint32_t unseen;
     bool nokaslr;
-    uint64_t lasts;             /* ns, a boot's duration; 0: 20 s */
-    uint32_t grows;             /* each boot lasts this factor longer */
+    uint64_t lasts;             /* duration of a boot in ns; 0: 20 s */
+    /* each boot lasts this factor longer than the one before */
+    uint32_t grows;
     bool relaxed;
-    bool loses;                 /* the ring wraps between polls */
+    /* the ring wraps between polls, so events may be missing */
+    bool loses;
 } Kind;
 
 /* An event that the guest wrote; its array index is its sequence number */
@@ -90,7 +95,7 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
 {
     Event e = { ns, boot };
 
-    /* the event's last step commits it */
+    /* the last step of writing the event commits it */
     g_array_append_val(t->events[cpu], e);
     fg_event(&t->g, cpu, ns, ns / MS % 20);
     if (seen && t->kind->poll && ++t->written % t->kind->poll == 0) {
@@ -151,7 +156,7 @@ static void test_start(Test *t, const Kind *k)
     ht_ft_follow_set_relaxed(t->f, k->relaxed);
 }
 
-/* Each processor's last event was seen. */
+/* Assert that each processor's last event was delivered. */
 static void test_end(Test *t)
 {
     uint32_t n;

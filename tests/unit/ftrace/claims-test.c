@@ -12,17 +12,17 @@
 typedef struct Test {
     FtGuest g;
     HtFtMem mem;
-    HtFtMem inner;              /* without faults */
-    /* reads that include this address fail; 0: none fails */
+    HtFtMem inner;              /* the memory without faults */
+    /* address at which reads fail; 0: none fails */
     uint64_t bad_at;
     HtFtFollow *f;
-    uint64_t clock;             /* host's clock, ns */
-    /* date of the last writes by the host's clock, ns */
+    uint64_t clock;             /* the host's clock in ns */
+    /* the host's clock in ns when events were last committed */
     uint64_t committed;
-    /* sequence number from which host_before is checked; 0: none */
+    /* sequence number from which on host_before is checked; 0: none */
     uint64_t from;
     uint64_t events;
-    uint64_t dated;             /* events that have a date */
+    uint64_t dated;             /* number of events that have a lower bound */
     uint32_t flags;             /* flags of the first piece */
     uint32_t epoch;
     uint64_t text;              /* text address of the last piece */
@@ -112,7 +112,7 @@ static uint64_t write_ten(Test *t, uint64_t ns)
     return ns;
 }
 
-/* Poll 10 ms after the last poll */
+/* Advance the host's clock by 10 ms, and poll */
 static int64_t look(Test *t)
 {
     t->clock += 10000000;

@@ -10,10 +10,11 @@
 
 /* Events delivered of one processor */
 typedef struct Seen {
-    uint64_t next;              /* sequence number expected */
+    uint64_t next;              /* sequence number of the next event */
     uint64_t events;
-    uint64_t missing;           /* events missing in reported gaps */
-    uint64_t empty_gaps;        /* gaps reported although nothing is missing */
+    uint64_t missing;           /* number of events missing in reported gaps */
+    /* number of reported gaps in which nothing is missing */
+    uint64_t empty_gaps;
     uint64_t last_ns;
     uint32_t epoch, segment;
     uint64_t estimate;
@@ -296,7 +297,7 @@ static void test_readers(gconstpointer p)
     g_rand_free(rand);
 }
 
-/* echo > trace */
+/* The guest runs "echo > trace". */
 static void test_reset(void)
 {
     GRand *rand = g_rand_new_with_seed(7);

@@ -96,12 +96,17 @@ static void test_strings_and_arrays(void)
 {
     static const uint8_t data[] = {
         0, 0, 0, 0, 0, 0, 0, 0,
-        'a', 'b', 0, 'c', 'w', 'x', 'y', 'z',   /* comm, full */
-        40, 0, 3, 0,                            /* name: 3 bytes at 40 */
-        16, 0, 4, 0,                            /* r: 4 bytes, 16 after 24 */
+        /* comm: 8 bytes without a NUL at the end */
+        'a', 'b', 0, 'c', 'w', 'x', 'y', 'z',
+        /* name: its text is 3 bytes at offset 40 */
+        40, 0, 3, 0,
+        /* r: its text is 4 bytes, 16 after the field's end at 24 */
+        16, 0, 4, 0,
         1, 2, 3, 4, 5, 6, 7, 8,                 /* u16 h[4] */
-        48, 0, 0xff, 0xff,                      /* ends outside: clipped */
-        0xff, 0xff, 8, 0,                       /* begins outside */
+        /* a field that ends outside of the record: it is cut */
+        48, 0, 0xff, 0xff,
+        /* a field that begins outside of the record */
+        0xff, 0xff, 8, 0,
         'h', 'i', 0, '!', 0x11, 0x22, 0x33, 0x44,
         't', 'a', 'i', 'l',
     };

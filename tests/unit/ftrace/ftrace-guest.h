@@ -23,39 +23,46 @@
 
 /* How the next kernel treats a processor's part of the ring */
 typedef enum FgBoot {
-    FG_KEPT,                    /* appends to the existing events */
-    FG_REFUSED,                 /* page found invalid: clear all pages */
-    FG_ANEW,                    /* finds an invalid header: starts anew */
+    FG_KEPT,                    /* it appends to the existing events */
+    /* it finds an invalid page and clears all pages */
+    FG_REFUSED,
+    /* it finds an invalid header and makes a new ring */
+    FG_ANEW,
 } FgBoot;
 
 typedef struct FgCpu {
-    uint64_t line;              /* offset of first, head, commit */
+    /* offset of the three addresses first, head and commit */
+    uint64_t line;
     uint64_t order;
     uint64_t pages;
-    /* position of the tail page in the order of pages; 0: reader page */
+    /* place of the tail page in the order of pages; 0: the readers' page */
     uint32_t at;
-    uint32_t after;             /* at == 0: the writer's next page */
-    uint32_t head;              /* head's index in the order */
-    uint32_t write;             /* bytes written of the tail page */
-    uint32_t full;              /* size of the last page; 0: committed */
+    /* if @at is 0: the page to which the writer will move */
+    uint32_t after;
+    uint32_t head;              /* place of the head page in the order */
+    uint32_t write;             /* number of bytes written to the tail page */
+    /* number of bytes of the last page that are not committed; 0: none */
+    uint32_t full;
     uint32_t full_slot;
     uint64_t ns;
-    bool begun;                 /* the first event was written */
-    uint32_t read;              /* entries read of the reader's page */
-    uint32_t *entries;          /* events in each slot's page */
-    uint64_t seq;               /* events written */
+    bool begun;                 /* the first event of the boot was written */
+    uint32_t read;              /* number of events read of the readers' page */
+    uint32_t *entries;          /* number of events in the page of each slot */
+    uint64_t seq;               /* number of events written */
     uint64_t overrun;
     uint64_t consumed;
     FgBoot boot;
 } FgCpu;
 
 typedef struct FtGuest {
-    uint8_t *mem;               /* allocated unless the caller set it */
+    /* the memory; allocated unless the caller has set it */
+    uint8_t *mem;
     bool own_mem;
     uint64_t size;
-    uint64_t offset;            /* offset of the ring in mem */
+    uint64_t offset;            /* offset of the ring in @mem */
     HtFtLayout layout;
-    uint32_t line_size;         /* layout 6.15: 32 or 40 bytes */
+    /* size of a processor's part before the order (6.15): 32 or 40 bytes */
+    uint32_t line_size;
     uint32_t subbuf;
     uint32_t nr;
     uint32_t cpus;
@@ -93,7 +100,7 @@ bool fg_check(const uint8_t *data, uint32_t size, uint64_t *seq);
  * page.
  */
 bool fg_read(FtGuest *g, uint32_t cpu);
-/* echo > trace */
+/* Empty a processor's part as "echo > trace" does */
 void fg_reset(FtGuest *g, uint32_t cpu);
 /*
  * Warm reset: call fg_take_over() for each processor's part, as the booting
@@ -101,7 +108,7 @@ void fg_reset(FtGuest *g, uint32_t cpu);
  */
 void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va);
 void fg_up(FtGuest *g, uint32_t cpu);
-/* fg_take_over() and fg_up() */
+/* Call fg_take_over(), then fg_up() */
 void fg_boot(FtGuest *g, uint32_t cpu, bool keep, uint64_t va);
 
 static inline void fg_put(FtGuest *g, uint64_t at, uint64_t v)

@@ -18,12 +18,13 @@ typedef struct Truth {
 typedef struct Check {
     FtGuest g;
     HtFtTime time;
-    double host;                /* ns */
+    double host;                /* host's clock in ns */
     double guest;
-    double rate;                /* rate of the guest's clock */
-    double wander;              /* change of the rate, as a fraction */
-    double from;                /* guest's clock at the last stop */
-    /* host's time of each event, by processor and sequence number, ns */
+    /* rate of the guest's clock, as a fraction of the host's */
+    double rate;
+    double wander;              /* maximum change of @rate, as a fraction */
+    double from;                /* guest's clock when it was last stopped */
+    /* by processor and sequence number: host's time of the event in ns */
     uint64_t at[2][EVENTS];
     uint64_t events, known, worst, sum;
     HtFtDates *dates;
@@ -274,7 +275,7 @@ static void test_step(void)
     run(c, f, 100, 40000);
     for (i = 0; i < 10; i++) {
         g_assert_cmpuint(c->time.steps, ==, steps);
-        /* during a poll, or between two */
+        /* step during a poll, or between two polls */
         if (i % 2) {
             c->at[0][c->g.cpu[0].seq] = c->host;
             fg_event(&c->g, 0, c->guest, 0);
@@ -344,11 +345,13 @@ static void test_later(void)
         uint8_t flags;
         bool later;
     } events[] = {
-        { 100, 0, false },              /* may have been in progress then */
-        /* in a hard interrupt of the first event */
+        /* may have been under way when the previous poll began */
+        { 100, 0, false },
+        /* raised in a hard interrupt of the first event */
         { 100, 0x08, false },
         { 50, 0x10, false },
-        { 0, 0, false },                /* interrupted; has the same time */
+        /* of the interrupted task; has the same time */
+        { 0, 0, false },
         { 70, 0x40, false },
         { 30, 0, true },
         { 10, 0, true },

@@ -24,8 +24,8 @@ static struct ht_loopback *make(uint32_t channel)
 }
 
 /*
- * Assert that ht_wanted() of each class is on(i). On channel=virtio, read the
- * enable bytes from the host first.
+ * Assert that ht_wanted() of class number i returns on(i).  On channel=virtio,
+ * read the enable bytes from the host first.
  */
 static void check(struct ht_device *dev, const struct ht_class *c,
                   bool (*on)(unsigned i))

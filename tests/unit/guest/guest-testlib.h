@@ -24,9 +24,9 @@ typedef enum GtKind {
 /* Events received from a stream since it was opened */
 typedef struct GtReceived {
     uint64_t events;
-    uint64_t next;              /* lowest number of the next event */
-    uint64_t gaps;              /* numbers skipped */
-    uint64_t discarded;         /* count in the last run */
+    uint64_t next;              /* lowest number that the next event can have */
+    uint64_t gaps;              /* number of skipped event numbers */
+    uint64_t discarded;         /* HtRun.discarded of the last run */
     uint64_t last_ns;
     uint64_t instance;
     int32_t vcpu;

@@ -18,11 +18,11 @@
 
 /* Steps of the scripted host that executes a request; it can stop after any */
 enum step {
-    IDLE,               /* has not read the request */
+    IDLE,               /* it has not read the request */
     COPIED,
-    HALF,               /* has written half of the reply */
-    REPLIED,            /* has written the reply */
-    DONE,               /* has published it */
+    HALF,               /* it has written half of the reply */
+    REPLIED,            /* it has written the whole reply */
+    DONE,               /* it has stored ht_memory.done */
 };
 
 static union {
@@ -37,15 +37,16 @@ static uint64_t time_ms;
 /* The scripted host */
 static struct {
     enum step step, last;
-    uint32_t done;              /* number of the last answered request */
+    /* number of the last request that it answered */
+    uint32_t done;
     bool ended;
-    /* the beat counter advances, but no request is answered */
+    /* it advances the beat but answers no request */
     bool mute;
-    bool renews;                /* when this host ends, a successor attaches */
-    /* the successor ends before it sets its epoch */
+    bool renews;                /* when it ends, a successor attaches */
+    /* the successor ends before it has stored its epoch */
     bool half;
     unsigned executed;
-    uint8_t fill;               /* byte that fills its replies */
+    uint8_t fill;               /* byte with which it fills its replies */
     struct ht_msg_stats request;
 } host;
 

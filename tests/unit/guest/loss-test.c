@@ -28,7 +28,8 @@ static void check_sum(const GtSink *sink, const struct ht_stream *s,
 typedef struct Case {
     const char *path;
     struct ht_loopback_config cfg;
-    unsigned step_every;        /* events between two polls; 0: never poll */
+    /* number of events between two polls; 0: never poll */
+    unsigned step_every;
     bool must_refuse;
     bool must_drop;
 } Case;

@@ -14,7 +14,8 @@ typedef struct MgGuest {
     uint8_t *base;
     size_t size;
     struct ht_memory *page;
-    struct ht_link link;        /* @mailbox */
+    /* connection to the host; messages go through its mailbox */
+    struct ht_link link;
     pthread_mutex_t mailbox;
     pthread_mutex_t control;
 } MgGuest;
@@ -25,7 +26,10 @@ void mg_new(MgGuest *g, int fd);
 /* mg_connect: attach to the memory's host, whose thread must be running */
 void mg_connect(MgGuest *g);
 
-/* mg_try_connect: likewise; returns false if there is no host for @ms */
+/*
+ * mg_try_connect: as mg_connect(), but returns false if there is no host for
+ * @ms
+ */
 bool mg_try_connect(MgGuest *g, unsigned ms);
 void mg_free(MgGuest *g);
 

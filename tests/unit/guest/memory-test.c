@@ -28,8 +28,10 @@ typedef struct Host {
     uint64_t lost;
     unsigned opened;
     unsigned closed;
-    bool any;                   /* do not check events: the guest is hostile */
-    int decided[CLASSES + 1];   /* by class id: 1 on, -1 off, 0 unknown */
+    /* do not check the events, because the guest is hostile */
+    bool any;
+    /* by class id: 1: on, -1: off, 0: not decided yet */
+    int decided[CLASSES + 1];
 } Host;
 
 static void deliver(void *opaque, const HtRun *run)
@@ -299,7 +301,7 @@ static int64_t wait_enable(const MgGuest *g, uint32_t id, uint8_t on)
     return ht_now_ns() - start;
 }
 
-/* Register two classes, and open a stream, so that a successor has an heir */
+/* Register two classes and open a stream that a successor can continue */
 static void register_two(MgGuest *g, struct ht_stream *s)
 {
     mg_connect(g);

@@ -140,7 +140,8 @@ static void child_abandon(const char *value)
 
 /*
  * The process has one stream.  When a second thread starts, all threads share
- * that stream.  The second thread emits events and leaves some of them.
+ * that stream.  The second thread emits events and leaves some of them by
+ * siglongjmp().
  */
 static void child_abandon_shared(const char *value)
 {

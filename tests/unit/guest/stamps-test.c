@@ -26,7 +26,8 @@ static const uint8_t zeros[PACKET];
 
 typedef struct Sink {
     struct ht_loopback *lb;
-    uint64_t *stamps;           /* expected stamps; NULL: do not check */
+    /* expected time of each event; NULL: do not check */
+    uint64_t *stamps;
     uint32_t next;              /* number of the next event */
     uint64_t last_ns;
     uint64_t discarded;

@@ -28,19 +28,20 @@
 typedef struct Recordings {
     uint8_t seen[EVENTS_MAX];
     struct {
-        HtRecorded last;        /* what the newest recording has */
+        HtRecorded last;        /* how far the newest recording goes */
         uint64_t discarded[HOSTS];
     } instances[INSTANCES_MAX];
     int quit;
-    int served;                 /* number of hosts that have started */
+    int served;                 /* number of hosts that were started */
 } Recordings;
 
 static Recordings *recordings;
 
-/* In the process of a host */
+/* Used only in the process of a host */
 static HtMemory *m;
-static unsigned host;           /* its number */
-static unsigned steps;          /* until it is killed; 0: never */
+static unsigned host;           /* number of this host, from 0 */
+/* number of steps until the host is killed; 0: it is not killed */
+static unsigned steps;
 
 static void step(void)
 {

@@ -19,16 +19,17 @@ enum {
 typedef struct BtfMake {
     GByteArray *types;
     GByteArray *names;
-    uint32_t n;                 /* types made */
-    size_t last;                /* the open structure or enumeration */
+    uint32_t n;                 /* number of types made */
+    /* offset of the structure or enumeration to which members are added */
+    size_t last;
 } BtfMake;
 
 void bm_init(BtfMake *m);
 
-/* Returns the bytes and frees @m. */
+/* Returns the BTF, and frees the content of @m. */
 GBytes *bm_finish(BtfMake *m);
 
-/* A type's head alone; returns its number */
+/* Make a type that has only a head; returns its number */
 uint32_t bm_type(BtfMake *m, const char *name, unsigned kind, unsigned vlen,
                  bool flag, uint32_t size);
 

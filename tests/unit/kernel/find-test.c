@@ -14,9 +14,11 @@
 typedef struct Ram {
     uint8_t *bytes;
     uint64_t size;
-    bool *written;              /* pages that @next reports; NULL: all */
+    /* pages that the callback @next reports as written; NULL: all */
+    bool *written;
     unsigned reads;
-    unsigned torn;              /* 8-byte reads that are torn once */
+    /* number of reads of 8 bytes that return a torn value */
+    unsigned torn;
     HtFtMem mem;
     HtGuestMem guest;
 } Ram;
@@ -369,7 +371,7 @@ static void test_pages(void)
     g_assert_cmpint(ht_guest_kernel_read(k, 0x1000, text, 1), ==, -EFAULT);
     g_assert_cmpint(ht_guest_kernel_read(k, UINT64_MAX - 3, text, 8), ==,
                     -EFAULT);
-    /* beyond RAM in the direct map */
+    /* an address of the direct map that is beyond the RAM */
     g_assert_cmpint(ht_guest_kernel_read(k, UINT64_C(0xffff900000000000) +
                                          SIZE, text, 1), ==, -ENXIO);
     /* entries of the top table that point to the table itself */

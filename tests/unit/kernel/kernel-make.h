@@ -13,10 +13,12 @@
 #define KM_SIZE     (UINT64_C(1) << 20)
 
 typedef enum KmLayout {
-    KM_5_10,                    /* offsets first, per-CPU symbols absolute */
-    KM_6_1_DEBIAN,              /* the same with seqs_of_names */
-    KM_6_12,                    /* offsets last */
-    KM_7_2,                     /* offsets relative to their place */
+    /* offsets before the names; per-CPU symbols are absolute */
+    KM_5_10,
+    KM_6_1_DEBIAN,              /* as KM_5_10, with seqs_of_names */
+    KM_6_12,                    /* offsets after the names */
+    /* as KM_6_12, with offsets relative to their own address */
+    KM_7_2,
     KM_LAYOUTS,
 } KmLayout;
 

@@ -18,16 +18,16 @@
 typedef struct LgCpu {
     /* guest address of the processor's ring_buffer_per_cpu */
     uint64_t at;
-    uint64_t tail;              /* the writer's node */
-    uint32_t write;             /* bytes in its page */
-    uint64_t reader;            /* the readers' node */
+    uint64_t tail;              /* address of the node that the writer is in */
+    uint32_t write;             /* number of bytes written to its page */
+    uint64_t reader;            /* address of the readers' node */
     uint64_t head;
     uint64_t ns;
-    uint64_t seq;               /* number of the next event */
+    uint64_t seq;               /* sequence number of the next event */
     uint64_t entries;
     uint64_t overrun;
     uint64_t read;
-    uint64_t consumed;          /* events read of the readers' page */
+    uint64_t consumed;          /* number of events read of the readers' page */
 } LgCpu;
 
 typedef struct ListGuest {
@@ -37,9 +37,9 @@ typedef struct ListGuest {
     GRand *rand;
     uint64_t array;             /* address of the trace_array */
     uint32_t cpus;
-    uint32_t nodes;             /* nodes in each processor's list */
+    uint32_t nodes;             /* number of nodes in each processor's list */
     LgCpu cpu[LG_CPUS];
-    GHashTable *count;          /* events by address of the node */
+    GHashTable *count;          /* number of events by address of the node */
     HtFtMem ft;
     HtKernelSpace space;
     HtKernelRingLayout layout;
@@ -67,7 +67,7 @@ uint64_t lg_check(const uint8_t *data, uint32_t size);
  * @swap. Return false if no page is left.
  */
 bool lg_read(ListGuest *g, uint32_t cpu, bool swap);
-/* echo >trace */
+/* Empty the buffer as "echo >trace" does */
 void lg_reset(ListGuest *g, uint32_t cpu);
 /* Change buffer_size_kb: remove the head's page, or insert a page before it. */
 void lg_shrink(ListGuest *g, uint32_t cpu);

@@ -28,7 +28,8 @@ typedef struct Guest {
     HtFtMem ft;
     HtKernelSpace space;
     HtKernelLogLayout layout;
-    uint64_t head, tail;        /* ids */
+    /* ids of the newest and of the oldest descriptor */
+    uint64_t head, tail;
     uint64_t head_lpos, tail_lpos;
     uint64_t seq;
     void (*step)(void *opaque);
@@ -130,7 +131,7 @@ static void print(Guest *g, unsigned len, bool cut)
     }
     put(g, RING + R_HEAD, id);
     g->head = id;
-    put(g, at, id);             /* reserved */
+    put(g, at, id);             /* the state of the descriptor is "reserved" */
     begin = g->head_lpos;
     next = begin + need;
     pos = begin & (SIZE - 1);
@@ -295,7 +296,8 @@ static void test_file(void)
     g_assert_no_error(error);
     ht_log_record_write(&a, file);
     ht_log_record_write(&a, file);
-    g_string_truncate(file, file->len - 3);     /* cut off */
+    /* cut off the end of the last line */
+    g_string_truncate(file, file->len - 3);
     g_assert_true(g_file_set_contents(path, file->str, file->len, NULL));
     r = ht_log_reader_open(dir, &error);
     g_assert_no_error(error);

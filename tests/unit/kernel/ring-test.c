@@ -9,19 +9,20 @@
 #include "list-guest.h"
 
 typedef struct Seen {
-    uint64_t next;              /* lowest number that may come next */
+    uint64_t next;              /* lowest number that the next event can have */
     uint64_t events;
     uint64_t gaps;
-    uint64_t told;              /* events in gaps, as reported */
-    uint64_t jumped;            /* missing numbers */
-    uint64_t silent;            /* missing numbers without a reported gap */
+    uint64_t told;              /* number of events in reported gaps */
+    uint64_t jumped;            /* number of missing event numbers */
+    /* number of missing event numbers without a reported gap */
+    uint64_t silent;
 } Seen;
 
 typedef struct Test {
     ListGuest g;
     HtFtFollow *f;
     Seen seen[LG_CPUS];
-    unsigned odds;              /* poll at one of @odds steps */
+    unsigned odds;              /* poll at one of so many steps of the writer */
     bool looking;
 } Test;
 
@@ -117,7 +118,7 @@ static void event(Test *t, uint32_t cpu)
 typedef struct Row {
     const char *name;
     uint32_t nodes;
-    unsigned odds;              /* poll at one of @odds steps */
+    unsigned odds;              /* poll at one of so many steps of the writer */
     unsigned events;
     unsigned read, swap, shrink, grow;
     bool lossless;              /* no event may be missing */

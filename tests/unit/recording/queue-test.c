@@ -16,11 +16,12 @@
 #define OVERHEAD    160
 
 typedef struct Check {
-    uint64_t next;              /* stamp of the next piece; 0: any */
+    /* time stamp that the next piece must have; 0: any */
+    uint64_t next;
     uint64_t first;
     uint64_t bytes;
     uint64_t events;
-    uint32_t seen;              /* bitmap of processors */
+    uint32_t seen;              /* bitmap of the processors seen */
     bool cut;                   /* older pieces were removed */
 } Check;
 

@@ -8,7 +8,8 @@
 #define CPUS            4
 #define DELTA_BITS      27
 #define TYPE_EXTEND     30
-#define LONGEST         112u    /* longest record with a 5-bit length, bytes */
+/* Maximum bytes of a record whose length fits in 5 bits */
+#define LONGEST         112u
 
 typedef struct Field {
     const char *type;
@@ -121,8 +122,8 @@ typedef struct Cpu {
     unsigned used;
     unsigned events;
     uint32_t slot;
-    uint64_t stamp;             /* the page's timestamp */
-    uint64_t ns;                /* the last record's time */
+    uint64_t stamp;             /* time stamp of the page */
+    uint64_t ns;                /* time of the last record */
     uint64_t last_end;
     unsigned lost;
     bool gap;
@@ -132,8 +133,9 @@ struct Make {
     HtRecWriter *w;
     Cpu cpus[CPUS];
     uint32_t epoch, segment;
-    uint8_t flags;              /* common_flags of later events */
-    /* current poll, ns by the host's clock; 0: none */
+    /* common_flags of the events that are added next */
+    uint8_t flags;
+    /* host's clock before and after the present poll, in ns; 0: no poll */
     uint64_t before, after;
 };
 

@@ -20,8 +20,10 @@
 #define US      1000u
 #define MS      1000000u
 
-#define TEXT    0xffffffff91000000u     /* kernel's address in the first boot */
-#define TEXT2   0xffffffffa1000000u     /* and in the second */
+/* address of the kernel's text in the first boot */
+#define TEXT    0xffffffff91000000u
+/* address of the kernel's text in the second boot */
+#define TEXT2   0xffffffffa1000000u
 
 /* Text that every output must escape */
 #define HOSTILE "\033[2J</script>\"'&\001\377x"

@@ -18,10 +18,10 @@
 
 typedef struct Guest {
     Make *m;
-    /* host's clock when the guest's clock was 0, ns */
+    /* host's clock in ns when the guest's clock was 0 */
     uint64_t zero;
     double rate;
-    uint64_t next;              /* host's clock at the next poll, ns */
+    uint64_t next;              /* host's clock in ns at the next poll */
 } Guest;
 
 static GRand *dice;

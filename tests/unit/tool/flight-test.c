@@ -28,8 +28,9 @@ typedef struct Test {
     HtSession *session;
     HtFlight *flight;
     char *dir;
-    int qemu;                   /* QEMU's end of the monitor */
-    uint64_t ns;                /* the guest's clock */
+    /* socket: QEMU's end of the connection to the monitor */
+    int qemu;
+    uint64_t ns;                /* time of the guest's clock in ns */
 } Test;
 
 static HtFlight *new_flight(const Test *t, const HtFlightOptions *options,

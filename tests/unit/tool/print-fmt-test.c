@@ -23,7 +23,7 @@ static HtFtFormats *parse(const char *print)
 
 static const struct {
     const char *print;
-    const char *expected;       /* NULL: refused */
+    const char *expected;       /* expected text; NULL: the format is refused */
 } cases[] = {
     { "\"plain 100%%\\ttext\"", "plain 100%\ttext" },
     { "\"%d %i %u %x %X %x\", REC->n, REC->n, REC->u, REC->u, REC->u, REC->u",

@@ -274,9 +274,10 @@ typedef struct Oracle {
     struct trace_seq seq;
     uint8_t *record;
     unsigned events;
-    unsigned unknown;           /* formats without a program */
-    unsigned different;         /* formats that differ for random numbers */
-    /* formats that differ only for the numbers in edges[] */
+    unsigned unknown;           /* number of formats without a program */
+    /* number of formats that differ for random numbers */
+    unsigned different;
+    /* number of formats that differ only for the numbers in edges[] */
     unsigned edges;
     unsigned failed;
 } Oracle;

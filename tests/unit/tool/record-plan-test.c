@@ -40,11 +40,12 @@
 
 static const struct {
     const char *what;
-    const char *before;         /* words, separated by | */
-    const char *after;          /* NULL: refused; "": unchanged */
+    const char *before;         /* words of the command line, separated by | */
+    /* expected words; NULL: refused; "": unchanged */
+    const char *after;
     HtRecordMemory memory;
     HtRecordWords given;
-    const char *message;        /* part of the expected error, or of a reason */
+    const char *message;        /* part of the expected error or reason */
 } rows[] = {
     { "the usual", Q "|-m|512|-kernel|KERNEL|-append|quiet",
       Q "|-m|512|-kernel|KERNEL|-append|quiet " WORDS NODES(394, "0"),
@@ -788,7 +789,8 @@ static void test_values(void)
 static const struct {
     const char *option;
     bool graph;
-    const char *words;          /* NULL: refused */
+    /* expected words; NULL: the option is refused */
+    const char *words;
 } tracers[] = {
     { "acpi_init", true, "ftrace=function_graph "
       "ftrace_graph_filter=acpi_init" },

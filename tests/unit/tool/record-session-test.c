@@ -22,8 +22,9 @@ typedef struct Test {
     HtSession *session;
     HtSessionInfo info;
     char *dir;
-    uint64_t ns;                /* the guest's clock */
-    uint64_t appears;           /* offset of a part's future header, or 0 */
+    uint64_t ns;                /* guest's clock in ns */
+    /* offset of a ring's part that appears later; 0: none */
+    uint64_t appears;
 } Test;
 
 static uint64_t clock_ns;

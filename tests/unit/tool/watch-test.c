@@ -148,7 +148,7 @@ static void trim_once(GRand *rand, const char *top)
                 make_recording(path, n, kib, g_rand_int_range(rand, 1, 1000));
             }
         }
-        /* These are the user's. */
+        /* These files are the user's own. */
         make_file(path, "notes", 400);
         make_file(path, "9-panic", 400);
         before[i] = numbers(path, &sum);
@@ -197,7 +197,8 @@ static void test_no_more(void)
     g_assert_cmpint(g_mkdir_with_parents(a, 0700), ==, 0);
     g_assert_cmpint(g_mkdir_with_parents(b, 0700), ==, 0);
     make_recording(a, 1, 40, 300);
-    make_recording(a, 2, 40, 100);      /* the clock was set back */
+    /* this recording was made after the clock was set back */
+    make_recording(a, 2, 40, 100);
     make_recording(b, 1, 40, 200);
     make_recording(b, 2, 40, 400);
     dir = ht_watch_disk_open(top, &error);
@@ -209,7 +210,7 @@ static void test_no_more(void)
                      120 * KIB);
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 1 | 1 << 2);
     g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
-    /* The file system never has so much room: the newest ones stay. */
+    /* No file system has so much free space: the newest recordings stay. */
     ht_watch_disk_trim(dir, UINT64_MAX, UINT64_MAX / 2);
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 2);
     g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);

@@ -60,7 +60,7 @@ static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
 
 typedef struct Outcome {
     GByteArray *bytes;
-    /* number of bytes that the host read of the line that only it writes */
+    /* number of bytes that the host has read of its own line of the ring */
     size_t host_line;
 } Outcome;
 
