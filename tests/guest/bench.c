@@ -19,16 +19,17 @@
 #include "payload.h"
 #include "serial.h"
 
-#define PATIENCE_S      20      /* longest wait for a free packet */
+/* Maximum time in s that a producer waits for a free packet */
+#define PATIENCE_S      20
 #define DEVICES_MAX     16
 
 static struct ht_bm_device *device[DEVICES_MAX];
 static struct ht_stream *stream[DEVICES_MAX];
 
-static uint64_t patience;       /* ticks */
+static uint64_t patience;       /* PATIENCE_S in ticks */
 static uint64_t waiting_since;
 static struct ht_stream *producer;
-static uint64_t push_ticks;     /* longest time between two pushes */
+static uint64_t push_ticks;     /* maximum time between two pushes, in ticks */
 static uint64_t pushed_at;
 
 static bool pause_hook(uint64_t ticks, uint64_t tries)
@@ -130,7 +131,9 @@ static bool bench_device(unsigned index, const struct ht_bench_params *setting,
     pushed_at = 0;
     params.interval = rate ? (report.clock_hz << 16) / rate : 0;
     if (!params.group) {
-        /* hypercall: one doorbell in each sample, as doorbells are exits */
+        /*
+         * hypercall: put one doorbell in each sample, because it causes an exit
+         */
         params.group = d->dev.caps.channel == HT_CHANNEL_HYPERCALL ?
                        d->dev.caps.batch : 32;
     }
@@ -185,7 +188,8 @@ static bool bench(unsigned devices)
         }
         found++;
         if (batch) {
-            caps->batch = batch;        /* the guest may choose it */
+            /* the guest may choose the number of commits per doorbell */
+            caps->batch = batch;
         }
         ok = bench_device(i, &params, rate) && ok;
         caps->batch = old_batch;

@@ -14,7 +14,7 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-#define DELAY_PORT      0x80    /* handled in QEMU, without an effect */
+#define DELAY_PORT      0x80    /* port that QEMU handles without an effect */
 
 static uint8_t *mmio_target;
 static uint32_t mmio_value;
@@ -85,9 +85,10 @@ static void device_exits(unsigned index, uint64_t count)
     json_u64("device", index);
     json_str("channel", device_channel(d));
     if (d->regs) {
-        mmio_target = d->regs;          /* read-only */
+        mmio_target = d->regs;          /* this register is read-only */
     } else {
-        mmio_target = d->common;        /* selects features; harmless */
+        /* this register only selects features */
+        mmio_target = d->common;
     }
     mmio_value = 0;
     report("mmio_write_ns", mmio_write, count, hz);

@@ -18,7 +18,8 @@ struct producer {
     uint64_t begin;
     uint64_t end;
     struct samples samples;
-    uint32_t *gate;             /* producers still to arrive */
+    /* number of producers that have not arrived yet */
+    uint32_t *gate;
 };
 
 static struct producer producers[PAIR_MAX];

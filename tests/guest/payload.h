@@ -9,12 +9,14 @@
 
 typedef enum payload_exit payload_function(void);
 
-payload_function payload_probe;         /* speed of ring 0 and ring 3 */
-payload_function payload_exits;         /* cost of an exit */
-payload_function payload_bench;         /* cost of an event */
-payload_function payload_selftest;      /* the device meets its specification */
-payload_function payload_study;         /* measurements on command */
-payload_function payload_soak;          /* all devices at once */
-payload_function payload_hostile;       /* a guest that breaks the rules */
+/* measure the speed of ring 0 and ring 3 */
+payload_function payload_probe;
+payload_function payload_exits;         /* measure the cost of an exit */
+payload_function payload_bench;         /* measure the cost of an event */
+/* check that the device meets its specification */
+payload_function payload_selftest;
+payload_function payload_study;         /* measure what the host requests */
+payload_function payload_soak;          /* use all devices at once */
+payload_function payload_hostile;       /* break the rules of the protocol */
 
 #endif /* PAYLOAD_H */

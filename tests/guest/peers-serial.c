@@ -13,7 +13,7 @@
 #define VIRTIO_SERIAL           0x10431af4u
 #define QUEUE_TX                1
 
-/* struct virtio_pci_cap and virtio_pci_common_cfg */
+/* Members of struct virtio_pci_cap and virtio_pci_common_cfg */
 #define CAP_VENDOR              0x09
 #define CAP_COMMON              1
 #define CAP_NOTIFY              2
@@ -25,8 +25,10 @@
 #define COMMON_QUEUE_ENABLE     0x1c
 #define COMMON_QUEUE_NOTIFY     0x1e
 #define COMMON_QUEUE_DESC       0x20
-#define FEATURE_EVENT_IDX       (1u << 29)      /* in the low word */
-#define FEATURE_VERSION_1       (1u << 0)       /* in the high word */
+/* bit in the low word of the features */
+#define FEATURE_EVENT_IDX       (1u << 29)
+/* bit in the high word of the features */
+#define FEATURE_VERSION_1       (1u << 0)
 #define STATUS_DRIVER           0x03
 #define STATUS_FEATURES_OK      0x08
 #define STATUS_DRIVER_OK        0x04
@@ -85,7 +87,8 @@ static int start(struct ht_bm_device *d, uint8_t *common, uint8_t *notify,
     ht_bm_write16(common + COMMON_QUEUE_SIZE, HT_VQ_SIZE);
     ht_bm_vq_init(tx, QUEUE_TX, HT_VQ_SIZE);
     for (unsigned i = 0; i < HT_BM_PAIRS; i++) {
-        tx->desc[2 * i].flags = 0;      /* no NEXT: one for a message */
+        /* no flag NEXT: each message has one descriptor */
+        tx->desc[2 * i].flags = 0;
         tx->desc[2 * i].addr = (uintptr_t)&messages[i];
         tx->desc[2 * i].len = sizeof(messages[i]);
     }

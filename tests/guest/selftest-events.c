@@ -11,8 +11,10 @@
 #include "selftest.h"
 
 #define SEQUENCE        5000
-#define FLUSH_EVERY     250     /* events; fewer than any ring holds */
-#define MANY_CLASSES    270     /* more than short headers can name */
+/* number of events between two flushes; fewer than any ring holds */
+#define FLUSH_EVERY     250
+/* number of classes: more than the ids in short headers */
+#define MANY_CLASSES    270
 #define MANY_EVENTS     (40 * MANY_CLASSES)
 
 HT_EVENT_NAMED(seq, "selftest.seq", (u64, n));
@@ -31,7 +33,8 @@ static char many_names[MANY_CLASSES][16];
 struct sender {
     struct ht_stream *s;
     uint64_t sent;
-    uint64_t lost;              /* expected count */
+    /* number of events that must be counted as lost */
+    uint64_t lost;
 };
 
 static void count(struct sender *t, const char *what, bool accepted)
@@ -277,7 +280,8 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
                    ht_get_stats(&d->dev, bad.s->index, &stats), 0);
     selftest_check("errors in the statistics", stats.errors, 1);
     selftest_check("events before them", stats.events, 1);
-    ht_stream_close(bad.s);     /* closes even if it returns -EIO */
+    /* the stream closes, even if this returns -EIO */
+    ht_stream_close(bad.s);
     selftest_sent(index, "stopped", bad.s->instance, bad.sent, 0);
     if (two) {
         count(&good, "on a stream beside it", ht_emit_seq(good.s, 0));

@@ -94,9 +94,10 @@ struct bad_class {
     const char *what;
     const char *name;
     struct ht_msg_field field;
-    const char *field_name;     /* NULL: no field */
+    /* name of the field; NULL: the class has no field */
+    const char *field_name;
     uint8_t loglevel;
-    uint8_t nr_fields;          /* as claimed in the message */
+    uint8_t nr_fields;          /* number of fields that the message claims */
     int8_t cut;                 /* bytes by which the message is too short */
 };
 

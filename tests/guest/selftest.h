@@ -13,11 +13,11 @@ bool selftest_check(const char *what, int64_t got, int64_t want);
 void selftest_sent(unsigned index, const char *stream, uint64_t instance,
                    uint64_t events, uint64_t lost);
 
-/* A known sequence of every kind of field and header */
+/* Emit a known sequence with every kind of field and header */
 void selftest_events(struct ht_bm_device *d, unsigned index);
 /* Open @d again, as a new driver does, while the old one has open streams */
 void selftest_takeover(struct ht_bm_device **d, unsigned index);
-/* Only the stream that breaks the rules is stopped */
+/* Check that only the stream that breaks the rules is stopped */
 void selftest_stopped(struct ht_bm_device *d, unsigned index);
 
 #endif /* PAYLOAD_SELFTEST_H */

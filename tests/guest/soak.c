@@ -29,11 +29,15 @@
 #include "serial.h"
 
 #define DEVICES_MAX     8
-#define STREAMS_MAX     8               /* used streams of each device */
-#define CLOSED_MAX      512             /* in a round */
-#define PATIENCE_S      30              /* longest wait for a free packet */
+/* maximum number of streams used of each device */
+#define STREAMS_MAX     8
+/* maximum number of streams closed in a round */
+#define CLOSED_MAX      512
+/* maximum time in s that a producer waits for a free packet */
+#define PATIENCE_S      30
 #define PAUSE_MAX_US    4000
-#define BURST_MAX       (1 << 20)           /* events of a burst */
+/* maximum number of events in a burst */
+#define BURST_MAX       (1 << 20)
 #define FEW_MAX         2048
 #define EXITS_MAX       64
 #define RESET_PORT      0xcf9
@@ -46,7 +50,8 @@ struct closed {
     uint64_t instance;
     uint64_t sent;
     uint64_t lost;
-    uint64_t asked;                     /* is host valid? */
+    /* 1: the host's statistics in this entry are valid */
+    uint64_t asked;
     struct ht_stats host;
 };
 
@@ -56,9 +61,10 @@ struct slot {
 };
 
 /*
- * changing: the content is inconsistent at the moment.  The same holds for the
- * figures of a stream whose busy flag is set.  rounds: rounds begun since boot;
- * the command of each was read completely.
+ * Results for the host.  While @changing is set, the content is inconsistent.
+ * The same holds for the figures of a stream whose busy flag is set.  @rounds:
+ * number of rounds begun since boot; a round counts once its whole command was
+ * read.
  */
 static struct book {
     uint64_t changing;
@@ -74,7 +80,7 @@ static struct ht_stream *producer;
 static uint64_t hz;
 static uint64_t patience;
 static uint64_t waiting_since;
-static uint64_t state;                  /* the generator's state */
+static uint64_t state;                  /* state of the random generator */
 static struct ht_bench_params all_kinds = {
     .kinds = { HT_BENCH_8, HT_BENCH_32, HT_BENCH_64, HT_BENCH_256 },
     .nr_kinds = HT_BENCH_KINDS,
@@ -91,7 +97,7 @@ static void check(int ret, const char *what)
     }
 }
 
-/* splitmix64 */
+/* The generator splitmix64 */
 static uint64_t random_u64(void)
 {
     uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
@@ -106,7 +112,7 @@ static uint64_t below(uint64_t n)
     return random_u64() % n;
 }
 
-/* 1 to @most, with each order of magnitude equally likely */
+/* Get a number from 1 to @most; each order of magnitude is equally likely */
 static uint64_t magnitude(uint64_t most)
 {
     unsigned bits = 64 - __builtin_clzll(most);
@@ -141,7 +147,8 @@ static bool pause_hook(uint64_t ticks, uint64_t tries)
         waiting_since = now;
     }
     if (ticks && !(tries & 63)) {
-        ht_stream_push(producer);       /* the payload has no timer */
+        /* push here, because the payload has no timer */
+        ht_stream_push(producer);
     }
     spin(hz / 1000000);
     return ticks || ht_clock() - waiting_since < patience;
@@ -252,7 +259,7 @@ static uint64_t burst(unsigned d, struct ht_stream *s, uint64_t most)
         params.nr_kinds = 1 + below(HT_BENCH_KINDS);
     }
     if (!below(16)) {
-        /* paced: a millisecond at most */
+        /* with a rate, emit for a millisecond at most */
         params.events = params.events < 64 ? params.events : 64;
         params.interval = ((hz << 16) / 1000 / params.events) >> below(8);
     }
@@ -336,7 +343,8 @@ static void round(void)
     cmdline_done();
     ht_zero(&done, sizeof(done));
     changing(true);
-    book.nr_closed = 0;                 /* the host has read them */
+    /* the host has read the closed streams */
+    book.nr_closed = 0;
     book.rounds++;
     changing(false);
     while (sent < events) {
@@ -365,7 +373,8 @@ static void round(void)
     json_u64("flushes", done.flushes);
     json_end();
     if (!strcmp(end, "reset")) {
-        serial_line();                  /* the host has read the book */
+        /* wait for the host, which reads the book now */
+        serial_line();
         outb(RESET_PORT, RESET_HARD);
         for (;;) {
             asm volatile("pause");

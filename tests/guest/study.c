@@ -37,7 +37,8 @@
 #include "smp.h"
 
 #define DEVICES_MAX     24
-#define PATIENCE_S      20              /* longest wait for a free packet */
+/* Maximum time in s that a producer waits for a free packet */
+#define PATIENCE_S      20
 
 static const struct {
     uint32_t size;
@@ -184,7 +185,8 @@ static void run(void)
     cmdline_done();
     old_batch = device[index]->dev.caps.batch;
     if (batch) {
-        device[index]->dev.caps.batch = batch;  /* the guest's to decide */
+        /* the guest may choose the number of commits per doorbell */
+        device[index]->dev.caps.batch = batch;
     }
     hz = clock_hz(device[index]->dev.caps.clock_hz);
     interval = rate ? (uint64_t)((double)hz * group / rate * 65536) : 0;
@@ -229,7 +231,8 @@ static void run(void)
         hold("emitted");
     }
     check(ht_stream_close(s), "cannot close the stream");
-    drained = ht_clock();       /* meaningless for a held stream */
+    /* a held stream has no meaningful time of draining */
+    drained = ht_clock();
     device[index]->dev.caps.batch = old_batch;
 
     json_begin(NULL);

@@ -27,7 +27,10 @@
 /* Elements of the array in an event of class "fat" */
 #define FAT 240u
 
-/* Limit of an action: far more than QEMU waits for backends that hang */
+/*
+ * Time limit of an action in us: far more than QEMU waits for backends that
+ * hang
+ */
 #define LIMIT_US (60 * G_USEC_PER_SEC)
 
 static const char *const channels[DEVICES] = { "hypercall", "shm", "virtio" };
@@ -276,9 +279,12 @@ static void emit(Chaos *c, Device *d)
     if (!s->image) {
         qht_stream_open(s, d->h, s - d->s);
     }
-    /* let the witness drain, so that its sink never discards */
+    /*
+     * let the witness deliver its events first, so that its sink never discards
+     * any
+     */
     for (i = 0; d->backend[i] != WITNESS; i++) {
-        /* each device has it */
+        /* each device has the witness */
     }
     QHT_WAIT(qht_backend_stat(d->h, i, "queued") == 0);
     for (i = 1; i <= n; i++) {

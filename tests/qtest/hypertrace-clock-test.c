@@ -22,14 +22,15 @@
 
 /* Host time of an event, and the bound of the device's clock at that time */
 typedef struct Truth {
-    int64_t from;               /* earliest host time, ns */
-    int64_t to;                 /* latest host time, ns */
-    uint64_t bound;             /* ns; UINT64_MAX: no bound */
+    int64_t from;               /* earliest host time of the event in ns */
+    int64_t to;                 /* latest host time of the event in ns */
+    /* bound of the device's clock in ns; UINT64_MAX: unknown */
+    uint64_t bound;
 } Truth;
 
 typedef struct Guest {
     QHt *h;
-    uint64_t jump;              /* offset of the counter */
+    uint64_t jump;              /* present offset of the counter from the TSC */
     uint64_t before;            /* counter before the last exchange */
     uint64_t after;             /* counter after the last exchange */
     uint32_t prev;              /* cookie of the last exchange */
@@ -41,7 +42,10 @@ static uint64_t counter(const Guest *g)
     return cpu_get_host_ticks() + g->jump;
 }
 
-/* @left_us, @right_us: delays before and after the host reads its clock */
+/*
+ * Exchange times with the device.  @left_us, @right_us: delays before and after
+ * the host reads its clock
+ */
 static void exchange(Guest *g, unsigned left_us, unsigned right_us)
 {
     struct ht_msg_time m = {
@@ -68,7 +72,7 @@ static void emit(Guest *g, QHtStream *s, uint32_t id, GArray *truth)
     s->clock = counter(g);
     t.to = get_clock();
     qht_write_number(s, id, truth->len);
-    /* one event a packet, because the counter may jump between events */
+    /* put each event in a packet of its own, because the counter may jump */
     qht_close_packet(s);
     qht_commit(s);
     qht_stream_flush(s);

@@ -490,7 +490,8 @@ static void test_random(const void *channel)
         g_autofree uint8_t *m = message(type, size);
 
         if (type == HT_MSG_TAKEOVER) {
-            continue;                   /* it would end the stream */
+            /* skip types that would end the stream */
+            continue;
         }
         if (g_test_rand_int_range(0, 8) == 0) {
             size = g_test_rand_int_range(16, 200);
@@ -500,7 +501,7 @@ static void test_random(const void *channel)
             uint32_t at = g_test_rand_int_range(sizeof(struct ht_msg),
                                                 size + 1);
 
-            /* a small number, near a boundary, or any byte */
+            /* write a small number, a number near a boundary, or any byte */
             m[at] = g_test_rand_bit() ? g_test_rand_int_range(-2, 4) :
                                         g_test_rand_int_range(0, 256);
         }

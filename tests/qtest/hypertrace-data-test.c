@@ -7,7 +7,8 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-#define MOST (UINT64_C(1) << 56)        /* limit of discards without a stream */
+/* limit of the number of events discarded without a stream */
+#define MOST (UINT64_C(1) << 56)
 
 typedef struct Case {
     const char *machine;

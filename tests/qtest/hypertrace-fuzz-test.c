@@ -51,7 +51,8 @@ typedef struct Fuzz {
     char *file;
     uint8_t *mem;
     size_t mem_size;
-    uint64_t directory;         /* its offset in mem; virtio: UINT64_MAX */
+    /* offset of the directory in @mem; virtio: UINT64_MAX */
+    uint64_t directory;
     uint64_t arena;
     GThread *thread;
     uint32_t thread_seed;
@@ -85,7 +86,9 @@ static uint64_t any64(Fuzz *f)
     }
 }
 
-/* The other CPU ------------------------------------------------------------ */
+/*
+ * A thread that acts as another CPU -----------------------------------------
+ */
 
 static void *rewrite(void *opaque)
 {
@@ -170,14 +173,16 @@ static void access_any(Fuzz *f, uint64_t addr)
     }
 }
 
-/* Bytes for the reply, in messages that ask for enable bytes or settings */
+/*
+ * Bytes of room for the reply in messages that ask for enable bytes or settings
+ */
 #define ROOM 64
 
 /* Build a message of which some fields are valid; returns its size */
 static size_t make_message(Fuzz *f, uint8_t *buf)
 {
     static const size_t sizes[] = {
-        [0] = sizeof(struct ht_msg),            /* not a type */
+        [0] = sizeof(struct ht_msg),            /* 0 is no type of message */
         [HT_MSG_CLASS_REGISTER] = sizeof(struct ht_msg_class),
         [HT_MSG_CLASS_LIST] = sizeof(struct ht_msg_class),
         [HT_MSG_STREAM_OPEN] = sizeof(struct ht_msg_open),
@@ -189,7 +194,8 @@ static size_t make_message(Fuzz *f, uint8_t *buf)
         [HT_MSG_DISCARDED] = sizeof(struct ht_msg_discarded),
         [HT_MSG_ENABLED] = sizeof(struct ht_msg_enabled) + ROOM,
         [HT_MSG_SETTINGS] = sizeof(struct ht_msg_settings) + ROOM,
-        [HT_MSG_SETTINGS + 1] = sizeof(struct ht_msg),  /* not a type */
+        /* this number is no type of message */
+        [HT_MSG_SETTINGS + 1] = sizeof(struct ht_msg),
     };
     unsigned type = below(f, G_N_ELEMENTS(sizes)), i;
     struct ht_msg *m = (struct ht_msg *)buf;
@@ -312,7 +318,10 @@ static void ring(Fuzz *f)
     }
 }
 
-/* Address for a descriptor: RAM, a BAR, the end of RAM, or unmapped */
+/*
+ * Get an address for a descriptor: in RAM, in a BAR, at the end of RAM, or
+ * unmapped
+ */
 static uint64_t any_address(Fuzz *f)
 {
     switch (below(f, 8)) {
@@ -324,7 +333,8 @@ static uint64_t any_address(Fuzz *f)
     case 2:
         return RAM - below(f, 5000);
     case 3:
-        return any64(f) | UINT64_C(1) << 52;            /* unmapped */
+        /* an unmapped address */
+        return any64(f) | UINT64_C(1) << 52;
     default:
         return f->arena + below(f, ARENA);
     }
@@ -350,7 +360,8 @@ static void descriptors(Fuzz *f)
     unsigned n = 1 + below(f, 4);
 
     if (!below(f, 6)) {
-        table = f->arena + below(f, ARENA / 2);         /* indirect */
+        /* an indirect descriptor */
+        table = f->arena + below(f, ARENA / 2);
         qtest_writeq(f->h->qts, vq->desc, table);
         qtest_writel(f->h->qts, vq->desc + 8, below(f, 4) ? n * 16 :
                      any64(f));

@@ -11,7 +11,9 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* Time limit for QEMU: far more than it waits for a backend that hangs */
+/*
+ * Time limit for QEMU in us: far more than QEMU waits for a backend that hangs
+ */
 #define LIMIT_US (60 * G_USEC_PER_SEC)
 
 #define PACKET 4096u
@@ -20,7 +22,7 @@
 
 typedef struct Hang {
     QHt *h;
-    QHt *first;                 /* replaced by @h */
+    QHt *first;                 /* the first device, which @h has replaced */
     QHtStream s;
     uint32_t id;
     QHtFifo *fifo;

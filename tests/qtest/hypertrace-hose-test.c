@@ -77,7 +77,7 @@ static void test_flush(const void *opaque)
     QHt *h = qht_boot("pc", "null", "channel=virtio,streams=3", NULL);
     uint32_t id = qht_register_number(h, "number");
     uint64_t mem = guest_alloc(h->alloc, BUFFER);
-    /* has room for the largest reply */
+    /* buffer with room for the largest reply */
     struct ht_msg_stream *m = g_malloc0(HT_MESSAGE_MAX);
     unsigned buffers = 0, i;
     QHtStream s, others[2];

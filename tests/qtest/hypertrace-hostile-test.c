@@ -13,8 +13,8 @@
 typedef struct Hostile {
     QHt *h;
     uint32_t id;
-    QHtStream bad;              /* stream 0 */
-    QHtStream good;             /* stream 1 */
+    QHtStream bad;              /* stream 0, whose guest breaks the rules */
+    QHtStream good;             /* stream 1, whose guest keeps the rules */
     uint64_t stopped;           /* number of times stream 0 was stopped */
 } Hostile;
 
@@ -217,10 +217,10 @@ static void test_event(const void *channel)
 {
     static const uint8_t events[][24] = {
         { 0 },                          /* no class has id 0 */
-        { 77 },                         /* unknown */
+        { 77 },                         /* no class has this id */
         { 255, 0, 0, 0, 0 },
         { 255, 77, 0, 0, 0 },
-        { 255, 1, 0x20, 0, 0 },         /* 8193 */
+        { 255, 1, 0x20, 0, 0 },         /* id 8193, above the maximum */
         { 254, 0, 0 },
         { 254, 77, 0 },
         { 254, 1, 0x20 },

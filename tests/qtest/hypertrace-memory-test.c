@@ -258,12 +258,15 @@ static void test_hostile(void)
     const uint64_t bar = h->pci->bar.addr;
     const struct {
         const char *what;
-        uint64_t memory;        /* address of the table; 0: a valid table */
-        int entry;              /* table entry to change; -1: no entry */
-        uint64_t value;         /* its value */
-        int at;                 /* word of the guest's line; -1: no word */
-        uint64_t word;          /* its value */
-        bool error;             /* an error must be counted */
+        /* address of the table that is announced; 0: a valid table */
+        uint64_t memory;
+        /* index of the entry of the table to change; -1: none */
+        int entry;
+        uint64_t value;         /* new value of that entry */
+        /* index of the word of the guest's line to change; -1: none */
+        int at;
+        uint64_t word;          /* new value of that word */
+        bool error;             /* the device must count an error */
     } bad[] = {
         { "no RAM", bar, -1, 0, -1, 0, true },
         { "a hole", UINT64_C(1) << 50, -1, 0, -1, 0, true },

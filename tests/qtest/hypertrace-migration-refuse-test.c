@@ -75,10 +75,11 @@ typedef struct State {
     char *file;
     gchar *data;
     gsize size;
-    size_t version;             /* version of the properties' section */
-    size_t fields;              /* first field after enable_seq */
-    size_t classes;             /* bytes of the classes */
-    size_t streams;             /* first stream */
+    /* offset of the version of the properties' section */
+    size_t version;
+    size_t fields;              /* offset of the first field after enable_seq */
+    size_t classes;             /* offset of the bytes of the classes */
+    size_t streams;             /* offset of the first stream */
 } State;
 
 #define MAX_GAP(s)      ((s)->fields - 8)
@@ -88,7 +89,7 @@ typedef struct State {
 #define CLASSES_SIZE(s) ((s)->classes - 4)
 #define NR_STREAMS(s)   ((s)->streams - 4)
 #define STREAM_SIZE     (1 + 1 + 4 + 33 + 18 * 8 + 7 * 8 + 8 + 1)
-/* 64-bit field n of stream i, in the order of the migration stream */
+/* Offset of 64-bit field n of stream i */
 #define STREAM(s, i, n) ((s)->streams + (i) * STREAM_SIZE + 39 + 8 * (n))
 enum { INSTANCE, TRACE_INSTANCE, CURSOR, FED, EVENTS, EXPECTED, SKIPPED, LOST,
        OTHERS, DROPPED, TOLD, BYTES, PACKETS, WAKEUPS, ERRORS, CLOCK, NS,
@@ -131,7 +132,7 @@ static void state_save(State *s, const void *channel)
     for (i = s->size - 24; i && (ldq_be_p(s->data + i + 16) ||
                                  memcmp(s->data + i, pattern,
                                         sizeof(pattern))); i--) {
-        /* go on */
+        /* search on */
     }
     g_assert_cmpuint(i, >, 0);
     s->fields = i + 16;

@@ -58,7 +58,8 @@ static void moves(const char *channel, bool by_file)
     for (i = 0; i < 3; i++) {
         qht_stream_open(&s[i], h, i);
     }
-    qht_write_numbers(&s[0], id, 0, 500);           /* into a second packet */
+    /* the events extend into a second packet */
+    qht_write_numbers(&s[0], id, 0, 500);
     s[0].lost = 7;
     if (h->control) {
         qht_commit(&s[0]);

@@ -194,7 +194,7 @@ static void test_write_everywhere(const void *channel)
 
 typedef struct Refused {
     const char *props;
-    const char *message;        /* a part of it */
+    const char *message;        /* part of the expected message */
 } Refused;
 
 static const Refused refused[] = {
@@ -309,7 +309,8 @@ static void use(QHt *h, unsigned events)
     }
     qht_stream_flush(&s);
     g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, events);
-    qht_stream_forget(&s);      /* unplugged while it is open */
+    /* the device is unplugged while the stream is open */
+    qht_stream_forget(&s);
 }
 
 /* Register classes without waiting until the backends have them */

@@ -149,7 +149,8 @@ static void ask_unplug(Flood *f)
 typedef struct Ask {
     const char *name;
     void (*ask)(Flood *f);
-    bool whole;                 /* the request is for all streams */
+    /* the request is for all streams, not for one */
+    bool whole;
 } Ask;
 
 static const Ask asks[] = {

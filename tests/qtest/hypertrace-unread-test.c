@@ -124,12 +124,13 @@ static void test_unread_refused(void)
 #define MEMORY  (2 * MiB)
 
 typedef struct Left {
-    char *memory;               /* file of the stream memory */
+    /* path of the file that holds the stream memory */
+    char *memory;
     char *extra;
     HtDead *d;
-    const char *name;           /* class of all events */
-    uint64_t next;              /* next number; 0: any */
-    uint64_t begin_ns;          /* limits of the events' dates */
+    const char *name;           /* name of the class of all events */
+    uint64_t next;              /* number of the next event; 0: any */
+    uint64_t begin_ns;          /* earliest and latest date of the events */
     uint64_t end_ns;
 } Left;
 

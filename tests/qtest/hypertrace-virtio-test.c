@@ -57,7 +57,7 @@ typedef struct Bad {
     uint64_t from;
     uint64_t to;
     uint32_t stream;
-    uint32_t size;              /* bytes after the header */
+    uint32_t size;              /* number of bytes after the header */
 } Bad;
 
 /* A buffer that does not continue its stream stops that stream only. */
@@ -487,7 +487,8 @@ static void test_reset_descriptors(void)
         for (n = 0; n < size; n++) {
             qtest_writeq(h->qts, vq->desc + n * 16, mem);
             qtest_writel(h->qts, vq->desc + n * 16 + 8, table * 16);
-            qtest_writew(h->qts, vq->desc + n * 16 + 12, 4);   /* indirect */
+            /* flag: indirect descriptor */
+            qtest_writew(h->qts, vq->desc + n * 16 + 12, 4);
             qtest_writew(h->qts, vq->avail + 4 + 2 * n, n);
         }
         qtest_writew(h->qts, vq->avail + 2, size);

@@ -230,7 +230,7 @@ static void check_fork(volatile uint8_t *ring)
         }
         ring[0] = before + 1;
         ring[HT_PACKETS_OFFSET] = 1;
-        /* the grandchild, too */
+        /* the grandchild cannot use the mapping either */
         pid = fork();
         if (pid == 0) {
             ring[0] = before + 1;
@@ -323,9 +323,10 @@ static void hostile(unsigned rounds)
             ring[x % (HT_PAGE / 8)] = x >> (x >> 58);
             ring[HT_PAGE / 8 + x % ((size - HT_PAGE) / 8)] = x;
             ring[0] = x >> (x % 64);
-            ring[HT_PAGE / 8 + 7] = x >> (x >> 59);     /* a packet's end */
+            /* write the end of a packet */
+            ring[HT_PAGE / 8 + 7] = x >> (x >> 59);
             ioctl(fd, HT_IOC_SUBMIT, &submit);
-            /* a plausible head, which grows with each iteration */
+            /* write a plausible head, which grows in each iteration */
             ring[0] = (uint64_t)i * (caps.packet_size / 8) + x % 64;
             ioctl(fd, HT_IOC_SUBMIT, &submit);
         }

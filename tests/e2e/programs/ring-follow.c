@@ -24,17 +24,19 @@ typedef struct Follow {
     HtFtFollow *f;
     HtRecWriter *w;
     uint64_t events[HT_FT_CPUS_MAX];
-    uint64_t last[HT_FT_CPUS_MAX];      /* last marker of each processor */
+    /* by processor: number of its last marker */
+    uint64_t last[HT_FT_CPUS_MAX];
     uint64_t last_marker;
     uint64_t markers, disorder, doubled, mixed;
-    uint64_t boot;              /* n / 1000000 of the epoch's markers */
+    uint64_t boot;              /* n / 1000000 of the markers in this epoch */
     uint32_t boot_epoch;
     bool boot_known;
     GHashTable *seen;
     uint32_t epochs, segments;
-    GString *boots;             /* newest time of each epoch */
+    /* text: for each epoch, the newest time in it */
+    GString *boots;
     GString *texts;
-    uint32_t texts_of;          /* epochs that are in texts */
+    uint32_t texts_of;          /* number of epochs in @texts */
     uint64_t newest, newest_epoch;
 } Follow;
 

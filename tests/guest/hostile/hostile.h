@@ -17,7 +17,7 @@ struct honest {
     uint64_t sent;
 };
 
-/* Reproducible by the option "seed" */
+/* Get a random number; the option "seed" makes the sequence repeatable */
 uint64_t hostile_random(void);
 /* A random number below @n, which must not be 0 */
 uint64_t hostile_below(uint64_t n);
@@ -44,13 +44,16 @@ void honest_close(struct honest *h, unsigned index);
 /* Print that @flushed to @h->sent events were delivered; do not close @h */
 void honest_report(struct honest *h, unsigned index, uint64_t flushed);
 
-/* One function for each value of the option "what"; @index of its device */
+/*
+ * The functions below execute the values of the option "what"; @index is that
+ * of the device
+ */
 void hostile_registers(unsigned index);
 void hostile_streams(unsigned index);
 void hostile_virtqueues(unsigned index);
 void hostile_takeovers(unsigned index);
 void hostile_chance(unsigned index);
-void hostile_emits(unsigned index);     /* until the machine is reset */
+void hostile_emits(unsigned index);     /* emits until the machine is reset */
 
 /* The option "rounds" */
 unsigned hostile_rounds(unsigned otherwise);

@@ -10,7 +10,8 @@
 #include "libc.h"
 #include "mm.h"
 
-#define CLASSES     48          /* remembered; later ones replace them */
+/* number of classes that are remembered; later ones replace them */
+#define CLASSES     48
 #define FIELDS      6
 #define PAYLOAD     256u
 
@@ -26,7 +27,8 @@ static const char *const names[] = {
 };
 
 struct random_class {
-    uint32_t id;                /* 0: none */
+    /* id of the class; 0: none is registered here */
+    uint32_t id;
     unsigned nr_fields;
     struct ht_msg_field fields[FIELDS];
 };
@@ -46,7 +48,8 @@ static uint32_t kind_bytes(uint8_t kind)
     case HT_FIELD_F64:
         return 8;
     default:
-        return 1 << (kind - 1) % 4;     /* integers, 1 to 8 */
+        /* integer kinds have 1, 2, 4 or 8 bytes */
+        return 1 << (kind - 1) % 4;
     }
 }
 

@@ -8,12 +8,16 @@
 #include "mm.h"
 #include "payload.h"
 
-#define WIDTHS          4               /* 1, 2, 4 and 8 bytes */
+/* number of access widths: 1, 2, 4 and 8 bytes */
+#define WIDTHS          4
 #define TYPES           (HT_MSG_TAKEOVER + 2)
 
-typedef volatile struct ht_packed16 any_reg16_t;    /* any address */
-typedef volatile struct ht_packed32 any_reg32_t;    /* any address */
-typedef volatile struct ht_packed64 any_reg64_t;    /* any address */
+/* a register of 16 bits at any address */
+typedef volatile struct ht_packed16 any_reg16_t;
+/* a register of 32 bits at any address */
+typedef volatile struct ht_packed32 any_reg32_t;
+/* a register of 64 bits at any address */
+typedef volatile struct ht_packed64 any_reg64_t;
 
 static uint64_t read_any(const uint8_t *p, unsigned width)
 {
@@ -176,7 +180,8 @@ void hostile_registers(unsigned index)
     hostile_check("errors are counted", after.errors > before.errors, true);
     honest_emit(h, 10);
     honest_close(h, index);
-    check_messages(d);          /* may take the device over by chance */
+    /* the messages may take the device over by chance */
+    check_messages(d);
 
     d = hostile_open(index);
     honest_open(h, d);

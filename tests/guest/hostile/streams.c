@@ -8,8 +8,9 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-#define PACKETS         2               /* the first one is full */
-#define EVENTS          20u             /* events per packet */
+/* number of packets; the first one is full */
+#define PACKETS         2
+#define EVENTS          20u             /* number of events in a packet */
 #define EVENT_SIZE      (HT_EVENT_HEADER + 8u)
 #define SCRIBBLES       1500
 
@@ -329,7 +330,8 @@ static void attack_once(struct forger *f, enum attack attack)
         hostile_check(name, ht_load_relaxed32(&f->s.ring->host.state),
                       HT_STREAM_STOPPED);
     }
-    ht_stream_close(&f->s);             /* stopped or not: it is closed */
+    /* the stream may be stopped or not; the close ends it */
+    ht_stream_close(&f->s);
 }
 
 /*

@@ -27,7 +27,8 @@
 
 #define WAIT_MS                 5000
 #define RANDOM_WAIT_MS          20
-#define TABLE                   2048    /* descriptors: beyond the maximum */
+/* number of descriptors, more than a queue may have */
+#define TABLE                   2048
 
 enum attack {
     ZERO_LENGTH, LOOP, NEXT_OUT, HEAD_OUT, INDEX_JUMP, INDIRECT_LENGTH,

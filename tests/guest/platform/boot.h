@@ -10,11 +10,13 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
-extern uint32_t boot_magic;             /* EAX as set by the loader */
-extern uint32_t boot_info;              /* multiboot information */
-extern uint64_t boot_ring0_ticks;       /* boot_loop() at CPL 0 */
+/* value of EAX that the loader has set */
+extern uint32_t boot_magic;
+/* address of the multiboot information */
+extern uint32_t boot_info;
+extern uint64_t boot_ring0_ticks;       /* result of boot_loop() at CPL 0 */
 extern uint64_t boot_pml4[512];
-extern char payload_end[];              /* payload.ld: after bss */
+extern char payload_end[];              /* end of bss, from payload.ld */
 
 /**
  * boot_loop() - counter ticks for BOOT_LOOPS turns of a two-instruction loop

@@ -10,12 +10,14 @@
 #define PIT_HZ          1193182u
 #define PIT_CHANNEL2    0x42
 #define PIT_COMMAND     0x43
-#define PIT_CH2_MODE0   0xb0            /* one shot, low and high byte */
+/* command: channel 2, mode 0 (one shot), low byte, then high byte */
+#define PIT_CH2_MODE0   0xb0
 #define GATE_PORT       0x61
 #define GATE_ON         0x01
 #define GATE_SPEAKER    0x02
 #define GATE_OUTPUT     0x20
-#define COUNT           0xf000u         /* 51 ms, so an exit is negligible */
+/* 51 ms, so long that the time of an exit is negligible */
+#define COUNT           0xf000u
 #define POLLS_MAX       10000000u
 
 static uint64_t measure(void)

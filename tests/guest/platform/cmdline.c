@@ -11,7 +11,7 @@
 static char text_copy[1024];
 static struct {
     char *name;
-    char *value;                /* NULL: no '=' */
+    char *value;                /* value of the option; NULL: it has no '=' */
     bool used;
 } words[WORDS_MAX];
 static unsigned nr_words;

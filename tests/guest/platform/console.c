@@ -12,7 +12,8 @@
 static char line[512];
 static size_t line_len;
 static unsigned depth;
-static bool first;              /* nothing in the current object yet */
+/* nothing was printed in the current object yet */
+static bool first;
 
 void put_flush(void)
 {

@@ -10,11 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* QEMU's exit status is 2 * code + 1: 33, 35, 37 */
+/*
+ * Codes for the exit device; QEMU's exit status is 2 * code + 1: 33, 35 or 37
+ */
 enum payload_exit {
     PAYLOAD_OK     = 16,
-    PAYLOAD_FAILED = 17,        /* something measured or checked was wrong */
-    PAYLOAD_USAGE  = 18,        /* command line, or no such device */
+    PAYLOAD_FAILED = 17,        /* a measurement or check failed */
+    /* the command line is wrong, or the device does not exist */
+    PAYLOAD_USAGE  = 18,
 };
 
 void put_char(char c);
@@ -31,15 +34,17 @@ void put_flush(void);
  * need more escaping than quotes and backslashes.
  */
 void json_begin(const char *name);      /* name: NULL for the outermost */
-void json_end(void);                    /* the outermost one ends the line */
+/* the end of the outermost object also ends the line */
+void json_end(void);
 void json_u64(const char *name, uint64_t v);
 void json_s64(const char *name, int64_t v);
 void json_bool(const char *name, bool v);
 void json_str(const char *name, const char *v);
-void json_milli(const char *name, uint64_t v);  /* v / 1000, three decimals */
+/* print v / 1000 with three decimals */
+void json_milli(const char *name, uint64_t v);
 
 void payload_exit(enum payload_exit code) __attribute__((noreturn));
-/* One line {"error": ...}, then the end */
+/* Print one line {"error": ...}, then end the payload */
 void payload_die(enum payload_exit code, const char *what, const char *detail)
     __attribute__((noreturn));
 

@@ -9,7 +9,8 @@
 static void *platform_map(void *opaque, uint64_t phys, uint64_t size, int ram)
 {
     (void)opaque;
-    (void)ram;                  /* registers cause exits in any case */
+    /* accesses to registers cause exits whatever the mapping is */
+    (void)ram;
     return mm_map(phys, size);
 }
 

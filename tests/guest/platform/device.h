@@ -17,13 +17,13 @@ struct ht_bm_device *device_open(unsigned index);
  */
 unsigned device_count(void);
 
-/* For drivers of other devices */
+/* Get the platform, for drivers of other devices */
 const struct ht_bm_platform *device_platform(void);
 
-/* "hypercall", "shm", "virtio" */
+/* Get the name of the channel: "hypercall", "shm" or "virtio" */
 const char *device_channel(const struct ht_bm_device *d);
 
-/* "EINVAL" and so on, for people */
+/* Get the name of an errno, such as "EINVAL", for messages */
 const char *errno_name(int err);
 
 #endif /* PAYLOAD_DEVICE_H */

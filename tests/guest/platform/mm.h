@@ -8,10 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* @mem_end: first byte after the RAM that begins at 1 MiB */
+/*
+ * Initialize the heap.  @mem_end: first byte after the RAM that begins at 1 MiB
+ */
 void mm_init(uint64_t mem_end);
 
-/* Zeroed, never freed; NULL: no room.  @align: a power of two */
+/*
+ * Allocate zeroed memory, which is never freed; NULL: there is no room.
+ * @align: a power of two
+ */
 void *mm_alloc(size_t size, size_t align);
 
 /*

@@ -7,21 +7,24 @@
 #include "libc.h"
 #include "smp.h"
 
-#define SMP_START       0x8000          /* a page that nothing else uses */
+/* start address: a page that nothing else uses */
+#define SMP_START       0x8000
 
 /* Local APIC: interrupt command register */
 #define APIC_ICR        ((uint8_t *)(uintptr_t)0xfee00300)
-#define ICR_OTHERS      0x000c0000u     /* all but this processor */
+/* destination: all processors but this one */
+#define ICR_OTHERS      0x000c0000u
 #define ICR_ASSERT      0x00004000u
 #define ICR_INIT        0x00000500u
 #define ICR_STARTUP     0x00000600u
-#define INIT_DIVISOR    100             /* 10 ms, as INIT requires */
+/* divisor of a second: 10 ms, the pause that INIT requires */
+#define INIT_DIVISOR    100
 
 /* The first processor stores these in order; the second polls `go`. */
 static void (*work_fn)(void *arg);
 static void *work_arg;
-static uint32_t go;                     /* calls requested */
-static uint32_t done;                   /* calls completed */
+static uint32_t go;                     /* number of calls requested */
+static uint32_t done;                   /* number of calls completed */
 static uint32_t up;
 
 void smp_second(void)

@@ -174,7 +174,8 @@ typedef struct QHtStream {
     uint64_t submitted;
     uint64_t memory;
     bool held;
-    bool late;                  /* write events only at a commit: fast */
+    /* write events only at a commit, which is faster */
+    bool late;
     uint8_t *image;
 } QHtStream;
 

@@ -41,7 +41,7 @@ typedef struct FgCpu {
     uint32_t after;
     uint32_t head;              /* place of the head page in the order */
     uint32_t write;             /* number of bytes written to the tail page */
-    /* number of bytes of the last page that are not committed; 0: none */
+    /* size of the page that the tail has left, not committed yet; 0: none */
     uint32_t full;
     uint32_t full_slot;
     uint64_t ns;
