@@ -69,6 +69,9 @@ def parse_args():
     parser.add_argument("--macro", action=argparse.BooleanOptionalAction,
                         help="also run benchmarks in a Linux guest, under TCG "
                         "if KVM emulates ring 0 (default: with --full)")
+    parser.add_argument("--instructions", action="store_true",
+                        help="measure only the instructions of an event in a "
+                        "Linux guest")
     parser.add_argument("--rounds", type=int,
                         help="number of rounds (default: the profile's)")
     parser.add_argument("--json", type=Path, metavar="FILE",
@@ -90,7 +93,7 @@ def parse_args():
     args = parser.parse_args()
     args.profile = args.profile or "quick"
     if args.macro is None:
-        args.macro = args.profile == "full"
+        args.macro = args.profile == "full" and not args.instructions
     if args.rounds is not None and not 1 <= args.rounds <= 100:
         parser.error("--rounds is a number from 1 to 100")
     for name, path in [("--from", args.source)] + [
@@ -192,17 +195,20 @@ class Bench:
         started = time.strftime("%Y-%m-%d %H:%M:%S %z")
         load = env.load()
         environment = env.collect()
+        only_ways = self.args.instructions
         with contextlib.ExitStack() as stack:
             self.scratch = tempfile.mkdtemp(
                 prefix="bench.", dir=os.environ.get("HT_SCRATCH"))
             stack.callback(shutil.rmtree, self.scratch, True)
-            self.open_session(stack)
-            for n, accel in enumerate(self.accels()):
+            if not only_ways:
+                self.open_session(stack)
+            for n, accel in enumerate([] if only_ways else self.accels()):
                 self.measure_costs(accel, native=n == 0)
                 self.measure_pairs(accel)
                 if accel == "kvm" or self.args.accel == "tcg":
                     self.measure_load(accel)
-            self.measure_linux(environment)
+            if not only_ways:
+                self.measure_linux(environment)
             self.measure_ways()
             if self.args.macro:
                 self.measure_macro(environment)

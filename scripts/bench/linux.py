@@ -110,15 +110,23 @@ class Source:
 
 
 class Linux(VM):
-    """The guest, which runs the commands of run() and tell()."""
+    """The guest, which runs the commands of run() and tell().
+
+    idle: the guest has another device, the last, whose host wants no events.
+    """
 
     def __init__(self, channels, accel, workdir, programs=(), files=None,
-                 events="*", kernel_args="", args=(), lttng_modules=False):
+                 events="*", kernel_args="", args=(), lttng_modules=False,
+                 idle=False):
         self.lttng = not lttng_problem()
         self.lttng_modules = lttng_modules and self.lttng
         devices = [{"channel": c, "backend": "null", "id": f"{c}-linux",
                     "events": events, "packet_size": "64k", "packets": 64}
                    for c in channels]
+        if idle:
+            # the guest's kernel finds virtio devices last
+            devices.append({"channel": "virtio", "backend": "null",
+                            "id": "idle", "events": "nothing"})
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng
                                  else [])]
         files = {**with_libraries(programs), **(files or {})}

@@ -171,7 +171,9 @@ class Report:
             rows += [(f"{c.series}: {c.x}" if isinstance(c.x, str) else
                       f"{c.series}, in Linux", c, "insns", base, 1)
                      for c in self._cases("tcg", "ways")
-                     if "hypercall" not in c.series]
+                     # what is off costs 0, which a logarithm cannot show
+                     if "hypercall" not in c.series and
+                     c.summary["insns"]["q1"] > 0]
         rows = sorted(((name, *(c.summary[key][k] / base for k in
                                 ("median", "q1", "q3")), kind)
                        for name, c, key, base, kind in rows if c),

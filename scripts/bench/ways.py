@@ -36,6 +36,7 @@ ENTRY, CALL = "function entry", "function entry and exit"
 # number of recorded events for each event of ht-marker, by kind of event
 KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
 MODULES = ["hypertrace.ko", "hypertrace-sources.ko"]
+OFF = "hypertrace-sources.ko, off by the host"
 
 
 def compiler():
@@ -128,6 +129,10 @@ def kernel_ways(channels, recorder, lttng):
             f"hypertrace-sources.ko, {c}", KERNEL_EVENT, switch,
             f"{load_module(n)}; insmod /ht/hypertrace-sources.ko",
             "rmmod hypertrace-sources"))
+    ways.append(Way(
+        OFF, KERNEL_EVENT, switch,
+        f"{load_module(len(channels))}; insmod /ht/hypertrace-sources.ko",
+        "rmmod hypertrace-sources"))
     return ways
 
 
@@ -152,6 +157,11 @@ def function_ways(channels):
                      f"events= functions={kind}:{FUNCTION}",
                      "rmmod hypertrace-sources")
                  for x, kind in ((ENTRY, "entry"), (CALL, "calls"))]
+    ways += [Way(OFF, x, write,
+                 f"{load_module(len(channels))}; "
+                 f"insmod /ht/hypertrace-sources.ko events= "
+                 f"functions={kind}:{FUNCTION}", "rmmod hypertrace-sources")
+             for x, kind in ((ENTRY, "entry"), (CALL, "calls"))]
     return ways
 
 
@@ -193,7 +203,8 @@ def run_all(channels, rounds, events, workdir, step, args):
             events=f"{KERNEL_EVENT}*,,marker_32,,function_*",
             files={m: modules / m for m in MODULES},
             kernel_args="reserve_mem=16M:2M:ht trace_instance=boot_map@ht",
-            args=args, lttng_modules=linux.lttng_modules()) as guest:
+            args=args, lttng_modules=linux.lttng_modules(),
+            idle=True) as guest:
         ways = (user_ways(guest, channels) + kernel_ways(channels, recorder,
                                                   guest.lttng_modules) +
                 function_ways(channels))
@@ -214,6 +225,8 @@ def run_all(channels, rounds, events, workdir, step, args):
         emitted = rounds * events * (RUNS + SWITCHES + 1 + 2)
         for channel in channels:
             arrived(guest, f"{channel}-linux", emitted)
+        if guest.qmp.stats("idle")["events"]:
+            raise Failure(f"an event that is off arrived\n{guest}")
         guest.quit()
     return ways, times
 
@@ -266,4 +279,4 @@ def add_times(cases, ways, times):
 
 def count(channels):
     """The approximate number of cases."""
-    return 2 * (5 * len(channels) + 10)
+    return 2 * (5 * len(channels) + 13)
