@@ -10,7 +10,7 @@
 #include <getopt.h>
 #include <sys/prctl.h>
 #include "hypertrace/atomic.h"
-#include "../../guest-lib/ports/loopback.h"
+#include "../unit/guest/loopback.h"
 #include "bench-thread.h"
 #include "emit-bench.h"
 

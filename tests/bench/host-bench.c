@@ -8,7 +8,7 @@
 #include "hypertrace/base.h"
 #include <sys/prctl.h>
 #include "hypertrace/atomic.h"
-#include "../../guest-lib/ports/loopback.h"
+#include "../unit/guest/loopback.h"
 #include "backend-testlib.h"
 #include "hypertrace/ctf-writer.h"
 #include "bench-thread.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libhypertrace: interface of a port (Linux user space, Linux kernel, bare
- * metal, loopback)
+ * metal; loopback in the tests)
  *
  * A port finds the device, exchanges control messages, maps stream memory and
  * carries doorbells or virtio submissions.  The core does everything else.

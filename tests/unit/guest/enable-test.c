@@ -3,7 +3,7 @@
  * Guest library: classes that the host enables
  */
 #include "hypertrace/base.h"
-#include "../../../guest-lib/ports/loopback.h"
+#include "loopback.h"
 
 #define CLASSES 300
 

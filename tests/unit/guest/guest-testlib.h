@@ -7,7 +7,7 @@
 #define GUEST_TESTLIB_H
 
 #include "hypertrace/base.h"
-#include "../../../guest-lib/ports/loopback.h"
+#include "loopback.h"
 
 #define GT_STREAMS 8
 

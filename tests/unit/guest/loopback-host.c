@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libhypertrace: the loopback port, host side
+ * Tests: the loopback port, host side
  *
  * The host's server (host-lib) runs in the guest's process.  This file has what
  * surrounds the server: virtio's buffers and the thread that consumes.

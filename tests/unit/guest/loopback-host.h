@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libhypertrace: the loopback port, declarations shared by its files
+ * Tests: the loopback port, declarations shared by its files
  */
 #ifndef HT_LOOPBACK_HOST_H
 #define HT_LOOPBACK_HOST_H

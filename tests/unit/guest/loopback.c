@@ -1,11 +1,11 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libhypertrace: the loopback port, guest side
+ * Tests: the loopback port, guest side
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include <sys/mman.h>
-#include "../../guest-linux/uapi/linux/hypertrace.h"
+#include "../../../guest-linux/uapi/linux/hypertrace.h"
 #include "loopback-host.h"
 
 static struct ht_loopback *loopback(struct ht_device *dev)

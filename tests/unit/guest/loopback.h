@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libhypertrace: the loopback port, guest and host in one process
+ * Tests: the loopback port, guest and host in one process
  *
  * The guest is the real library and the host is the real consumer; ordinary
  * memory replaces the device.  For unit tests and native benchmarks.

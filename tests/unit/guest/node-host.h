@@ -9,7 +9,7 @@
 #ifndef NODE_HOST_H
 #define NODE_HOST_H
 
-#include "../../../guest-lib/ports/loopback.h"
+#include "loopback.h"
 
 /*
  * If the process opens a path in this folder, its name is a command to the

@@ -13,7 +13,7 @@ static uint64_t clock_reads;
 
 #include "hypertrace/event.h"
 #include "hypertrace/time-map.h"
-#include "../../../guest-lib/ports/loopback.h"
+#include "loopback.h"
 
 #define PACKET 4096u
 #define HEADER sizeof(struct ht_packet)
