@@ -30,8 +30,9 @@ PROFILES = {
     "full": (11, 40, 3600000, 100, 1000, 40000),
 }
 
-# How often the guest is started.  Figures also depend on the guest's place in
-# memory, which several starts make a part of the spread of the rounds.
+# Number of starts of the guest. The place of the guest in memory affects the
+# figures and changes with each start, so the spread of the rounds includes
+# this effect.
 LAUNCHES = 3
 
 
@@ -281,7 +282,7 @@ class Bench:
         problem = ways.problem()
         if problem:
             return self.skip("instructions an event", problem)
-        # these hardly differ between rounds
+        # counts of instructions hardly differ between rounds
         rounds = min(self.rounds, 3)
         events = min(self.linux_events, 8000)
         progress = Progress(rounds * ways.count(self.args.channels))
@@ -363,7 +364,7 @@ class Bench:
         for case in cases:
             progress.step(case.id)
             case.measure(guest)
-            # before the flight recorder wraps
+            # read LTTng's flight recorder before it overwrites these events
             times = read(self.session, case.device,
                          case.options["events"])
             case.rows[-1].update(percentiles(times))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Did a change make anything worse?  Runs of before and after, in turns.
+"""Did a change make anything worse? Runs before the change alternate with runs
+after it.
 
 Two consecutive runs are compared by their ratio, with its median and quartiles
 over all such pairs.  An emit's cost is first divided by the limit loop's of the
@@ -28,7 +29,8 @@ def costs(result):
     for key, case in f.cases.items():
         name = ", ".join(str(k) for k in key)
         if "limit" in key[1:3] or key[1] == "base":
-            continue                    # this measures only the machine
+            # the limit loop measures only the machine
+            continue
         for figure, less in FIGURES.items():
             s = case.summary.get(figure)
             if not s or (less and not s["median"]):
@@ -46,8 +48,8 @@ def costs(result):
 def changes(before, after):
     """{(case, figure): spread of after / before}; a higher value is worse
 
-    A figure that is missing afterwards, or an event no longer delivered, counts
-    as much worse.
+    A figure that is missing after the change, or a rate of delivery that
+    became 0, counts as much worse.
     """
     pairs = [(costs(b), costs(a)) for b, a in zip(before, after)]
     had = [key for key in pairs[0][0]

@@ -62,5 +62,6 @@ def collect():
 
 
 def load():
-    """Average number of runnable programs in the last minute, with ours."""
+    """Average number of runnable programs in the last minute, including this
+    one."""
     return os.getloadavg()[0]

@@ -22,7 +22,8 @@ class TooLate(Exception):
 
 
 class StoppedThread:
-    """A thread of another process that is stopped inside the block."""
+    """A context manager that stops a thread of another process in its
+    block."""
 
     _libc = ctypes.CDLL(None, use_errno=True)
     _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p,
@@ -44,8 +45,8 @@ class StoppedThread:
         return self
 
     def __exit__(self, *exc):
-        """Let the thread continue, unless it has ended.  Detaching fails while
-        the thread is not stopped: the first stop may not have been its last."""
+        """Let the thread continue, unless it has ended. Detaching fails while
+        the thread is not stopped, so retry for up to 10 s."""
         deadline = time.monotonic() + 10
         while os.path.exists(f"/proc/{self.tid}"):
             try:
@@ -53,7 +54,7 @@ class StoppedThread:
             except OSError:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(0.01)        # until it has stopped
+                time.sleep(0.01)        # retry until the thread has stopped
         return None
 
 
@@ -206,7 +207,9 @@ class Study(Payload):
         return self.devices[self.index[device]]["channel"] == "virtio"
 
     def _run_held(self, device, stopped, options):
-        """Opening and closing a stream need the consumer, and are exits.
+        """Run a command, and count exits from the first event to the last
+        only: opening and closing a stream are exits, too, and need the
+        consumer.
 
         With hypercall and shm, the row also shows the host's work for the
         events alone.

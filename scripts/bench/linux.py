@@ -57,7 +57,7 @@ done
 
 
 def problem():
-    """The reason why there can be no such guest; None if there can."""
+    """Return the reason why a Linux guest cannot run here; None if it can."""
     for name in ("HT_MODULE", "HT_KERNEL", "HT_INITRD"):
         if not os.path.isfile(os.environ.get(name) or ""):
             return "the Linux guest has not been built: ./run build"

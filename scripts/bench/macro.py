@@ -13,8 +13,8 @@ from bench import linux
 from bench.plan import Case
 from vm.machine import Failure
 
-# events/s: ht-bench polls the clock for the last 100 us before an event, so a
-# higher rate would measure that
+# events/s: ht-bench polls the clock for the last 100 us before an event, so at
+# a higher rate the benchmarks would measure this polling
 RATE = 1000
 
 # name: arguments, how to find the figure, and whether more is better
@@ -77,7 +77,8 @@ def measure(accel, channels, rounds, seconds, workdir, step):
                     ).rows.append({"function": "macro", "round": r,
                                    "value": value})
                 if source:
-                    # the source must still run, so that it emitted all the time
+                    # check that the source still runs: it must have emitted
+                    # all the time
                     guest.tell("kill -0 $pid || { cat /tmp/source; false; }")
                     guest.run("kill $pid; wait $pid 2>/dev/null")
         guest.quit()

@@ -157,8 +157,9 @@ def consumer_cases(accel, channels, ms):
 def quiet_cases(accel, channels):
     """Cost of one event while the consumer sleeps"""
     for c in channels:
-        # hold would end no wait with virtio: its event stays in the open packet
-        # until the stream closes
+        # With "hold" the payload waits before it closes the stream. With
+        # virtio the event stays in the open packet until the stream closes, so
+        # this wait would have no end.
         hold = {"hold": 1} if c != "virtio" else {}
         yield Case("one event", c, 1, accel, f"{c}-64k", "asleep",
                    {"event": 32, "events": 1, **hold})

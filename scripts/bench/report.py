@@ -171,7 +171,8 @@ class Report:
             rows += [(f"{c.series}: {c.x}" if isinstance(c.x, str) else
                       f"{c.series}, in Linux", c, "insns", base, 1)
                      for c in self._cases("tcg", "ways")
-                     # what is off costs 0, which a logarithm cannot show
+                     # an event that is off costs 0, which a logarithmic axis
+                     # cannot show
                      if "hypercall" not in c.series and
                      c.summary["insns"]["q1"] > 0]
         rows = sorted(((name, *(c.summary[key][k] / base for k in

@@ -3,8 +3,8 @@
 
 import statistics
 
-# Difference of a ratio between two runs that their rounds may not show: some
-# conditions (memory, alignment) are constant within a run.
+# A ratio may differ by this part between two runs although the rounds of each
+# run agree: some conditions (memory, alignment) are constant within a run.
 FLOOR = 0.10
 
 
@@ -26,7 +26,7 @@ def derived(row):
         return {"p50_ns": sum(each) / len(each),
                 "p99_ns": max(row[k]["p99_ns"] for k in ("first", "second")
                               if k in row),
-                # while all of them emit
+                # rate while all producers emit
                 "events_per_s": sum(1e9 / v for v in each)}
     if row.get("function") == "macro":
         return {"value": row["value"]}
@@ -43,7 +43,8 @@ def derived(row):
         if row["consumer"] != "stopped":
             took += row["drain_ns"]
             host = row["host"]
-            # Events still in the ring at the end are negligible.
+            # The events that are still in the ring at the end are too few to
+            # matter.
             result["delivered_per_s"] = (host["events"] * 1e9 /
                                          row["duration_ns"])
             result["delivered_share"] = host["events"] / (

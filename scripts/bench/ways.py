@@ -44,7 +44,8 @@ def compiler():
 
 
 def problem():
-    """The reason why this cannot be measured; None if it can."""
+    """Return the reason why instructions cannot be counted here; None if they
+    can."""
     config = Path(os.environ["HT_QEMU_BUILD"]) / "config-host.h"
     if not config.exists() or "CONFIG_PLUGIN" not in config.read_text():
         return "this QEMU was built without plugins"
@@ -219,7 +220,7 @@ def run_all(channels, rounds, events, workdir, step, args):
                         n=events)))["p50_ns"] for _ in range(way.runs)))
                 if way.after:
                     guest.tell(way.after.format(n=events))
-        guest.tell("rmmod hypertrace")      # closes its streams
+        guest.tell("rmmod hypertrace")      # closes the module's streams
         # for each event of ht-marker: RUNS events of programs, SWITCHES task
         # switches, 1 function entry, and 2 events for an entry with its exit
         emitted = rounds * events * (RUNS + SWITCHES + 1 + 2)

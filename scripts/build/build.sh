@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Prerequisites, QEMU, the guest image, the guest's module, our own programs.
-# Each step is quick when nothing has changed.
+# Build the prerequisites, QEMU, the guest image, the guest's module, and our
+# own programs. Each step is quick when nothing has changed.
 
 . "$(dirname -- "$0")/../lib.sh"
 

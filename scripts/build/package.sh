@@ -89,8 +89,9 @@ build_packages() {
     cd "$HT_TOP"
 }
 
-# build_rpms DIR: build RPM packages in DIR, which a Debian cannot check for
-# missing packages, and which needs macros that only other distributions have
+# build_rpms DIR: build RPM packages in DIR. Debian has neither the packages
+# nor the macros that the spec file names: so --nodeps skips the check for
+# packages, and --define sets the macros.
 build_rpms() {
     have rpmbuild && have rpmlint || die "rpm and rpmlint are not installed"
     rm -rf "$1"
@@ -127,7 +128,8 @@ find "$out" -maxdepth 1 -type f \
 find "$work/first" -maxdepth 1 -type f -exec cp {} "$out/" \;
 
 if [ -n "$check" ]; then
-    # Use another path, and no object of the first build.
+    # The second build uses another path, and no object file of the first
+    # build.
     CCACHE_DISABLE=1 build_packages "$work/second-build"
     step "comparing the two builds"
     for file in "$work/first"/*.deb "$work/first"/*.dsc \

@@ -12,8 +12,8 @@ source_suite=bookworm-backports # the suite of the guest's own kernel
 built="lockdep kcsan rt"
 debians="6.1 6.1-rt newest newest-rt"
 
-# Tests that run the modules in the guest's kernel, which only the checkers of
-# that kernel can check
+# The tests that run by default: those that load the modules into the guest's
+# kernel, so that its checkers check the modules
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
  test_linux_functions.py test_enable.py test_trace.py test_hotplug.py"
 
@@ -127,7 +127,8 @@ build_module() {
         kernel_make "$1" M="$farm/guest-linux" KCFLAGS=-Werror modules
 }
 
-# The base of the guest's initrd, and what this kernel keeps in modules
+# make_initrd NAME: append the modules that the kernel NAME needs for its
+# devices to the guest's initrd
 make_initrd() {
     root=$HT_TREE/initrd-$1.root
     rm -rf "$root"

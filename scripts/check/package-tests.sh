@@ -64,7 +64,8 @@ in_chroot autopkgtest --output-dir "$results" --apt-upgrade --no-built-binaries 
     "$packages"/*.deb "$packages"/*.dsc -- chroot "$root" \
     >"$HT_TREE/log/autopkgtest.log" 2>&1 </dev/null || status=$?
 [ ! -f "$results/summary" ] || cat "$results/summary" >&2
-# 2: all passed except those that were skipped, as virtme-ng without its package.
+# autopkgtest's status 2: some tests were skipped, such as virtme-ng without
+# its package, and all others passed.
 [ "$status" -eq 0 ] || [ "$status" -eq 2 ] ||
     die "tests of the packages failed (log: $HT_TREE/log/autopkgtest.log)"
 

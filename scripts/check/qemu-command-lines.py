@@ -449,7 +449,8 @@ def generate(count, seed):
 
 
 def check(name, argv, program, arch, tmp, hypertrace):
-    """None if the line does not start here; otherwise a list of complaints"""
+    """Compare a machine alone and recorded; returns a list of complaints, or
+    None if QEMU does not start with this line here."""
     line, before = alone(adapt(argv, tmp, arch), program, tmp, arch)
     if not line:
         return None, before.strip().splitlines()[-1:] or ["no output"]

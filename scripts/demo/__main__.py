@@ -137,7 +137,7 @@ class Demo:
                      " bare-metal payload, which works at ring 3, under KVM")
 
     def run(self):
-        verifier()          # fail early if it is missing
+        verifier()          # fail early if ht-verify is missing
         self.probe()
         if self.kvm["ring0_at_speed"]:
             self.measure(LinuxGuest, "kvm")

@@ -88,8 +88,9 @@ class Soak(Payload):
         self.devices = [self.draw(name) for name in self.names]
         self.accounts = [self.new_accounts(name) for name in self.names]
         self.hello = None
-        self.rounds = 0         # since the guest booted
-        self.past_events = self.past_discarded = 0      # unplugged devices
+        self.rounds = 0         # number of rounds since the guest booted
+        # events and discards of unplugged devices
+        self.past_events = self.past_discarded = 0
         self.events = self.discarded = self.past_died = 0
         self.recorded = self.slices = 0
         self.checkpoints = self.resets = self.takeovers = 0

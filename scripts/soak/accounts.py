@@ -143,7 +143,8 @@ class Accounts:
         self.name = name
         self.virtio = virtio
         self.ended = {}
-        self.untold = {}        # ended before the guest asked for counters
+        # instances that ended before the guest asked for the device's counters
+        self.untold = {}
         self.unaccounted = 0
         self.problems = []
 

@@ -72,7 +72,8 @@ class Guest:
             stdout=subprocess.DEVNULL)
 
     def is_followed(self):
-        """A recorder has events of it: the recorder makes a recording."""
+        """True if a recorder has events of this machine: it can make a
+        recording."""
         p = subprocess.run([TOOL, "snapshot", "-q",
                             self.soak.dir / USER / self.name], check=False,
                            capture_output=True)

@@ -36,9 +36,9 @@ class SessionError(Exception):
 
 
 def private_run(function):
-    """Call function with a private /run and /dev/shm, so that root can have a
-    private daemon.  Programs it starts end with it.  Returns whether that was
-    possible; if not, function is not called."""
+    """Call function in a thread with a private /run and /dev/shm, so that root
+    can have a private daemon. Return True if these could be mounted; if not,
+    function is not called."""
     libc = ctypes.CDLL(None, use_errno=True)
     result = []
 
@@ -55,7 +55,8 @@ def private_run(function):
         result.append(None)
         try:
             function()
-        except BaseException as error:          # pytest's outcomes, too
+        # also pytest's exceptions for skip and fail
+        except BaseException as error:
             result.append(error)
 
     t = threading.Thread(target=thread)

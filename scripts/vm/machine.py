@@ -480,7 +480,7 @@ class VM:
                 lines.append(" ".join((task / name).read_text().strip()
                                       for name in ("comm", "wchan",
                                                    "syscall")))
-            except OSError:     # it has ended
+            except OSError:     # QEMU has ended
                 pass
         return "--- where\n" + "\n".join(lines)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-# refused: a command must fail; "set -e" would ignore the result of "! cmd".
-# hold and killed: start a program that holds a stream, and kill that program.
+# Shell functions. refused: fail if the command succeeds, because "set -e"
+# ignores the result of "! cmd". hold: start a program that holds a stream.
+# killed: kill that program.
 PRELUDE = """
 set -e
 refused() {

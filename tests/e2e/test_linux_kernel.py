@@ -124,7 +124,7 @@ def check_tasks(streams):
     assert tasks[1]["type"] == 0 and tasks[1]["status"] == 5
     assert tasks[2]["name"] == "kthreadd" and tasks[2]["type"] == 1
     assert "insmod" in {t["name"] for t in tasks.values()}
-    # the task that emits these events: insmod, or a work item
+    # one task runs: the one that emits these events, insmod or a worker
     assert any(t["status"] == 2 for t in tasks.values())
 
 

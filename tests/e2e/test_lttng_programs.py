@@ -32,14 +32,15 @@ pytestmark = [
 RECORDED = 4000
 ROUNDS = 5
 TICK = "vm-programs:tracetest.tick"
-# From lttng's end to the guest's first or last event; without load, 25 ms
-# are usual.
+# Longest time in seconds from the end of the lttng command to the first or
+# last event of the guest; without load it is some 25 ms.
 SWITCH_MAX = 2.0
 
 
 @pytest.fixture(name="tmp")
 def session_directory():
-    """Readable for the session daemon, which is another user's"""
+    """A directory that the session daemon can read: the daemon runs as another
+    user."""
     with tempfile.TemporaryDirectory(prefix="ht-programs-") as tmp:
         os.chmod(tmp, 0o755)
         yield Path(tmp)
@@ -221,7 +222,8 @@ def test_attach(tmp, env):  # noqa: F811
     seen = [[n for _, n in recorded_ticks(h.dir / "programs")] for h in (a, b, c)]
     assert sum(seen, []) == sorted(set(sum(seen, [])))
     assert max(seen[2]) < emitted
-    # LTTng lacks what was emitted before it had the event, or while lttng switched
-    # it off, and what a killed recorder had queued for it.
+    # LTTng's trace may lack events that were emitted before LTTng had the
+    # class, or while lttng switched the class off, and the events that a
+    # killed recorder had queued for LTTng.
     mine = {n for _, n in ticks}
     assert mine <= set(sum(seen, [])) and set(seen[2]) <= mine

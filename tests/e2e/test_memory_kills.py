@@ -69,9 +69,10 @@ class Run:
         wait_for(self.tmp, mark, self.qemu)
 
     def wait_programs(self):
-        """Wait until each program has emitted into a stream that the last recorder opened:
-        a program that finds no host when it registers its events tries again seconds
-        later, and one that ends then cannot report its discards"""
+        """Wait until each program has emitted into a stream that the last
+        recorder opened. A program that finds no host when it registers its
+        events retries some seconds later; if it ended before that, it could
+        not report its discards."""
         before = {name for host in self.hosts[:-1] for name in instances(host.dir)}
         deadline = time.monotonic() + DEADLINE
         while sum(name not in before and any(p.events for p in found)
@@ -150,7 +151,8 @@ def count(run):
 
 
 def kill_recorders(tmp, environment, kills, burst):
-    """Kill recorders under load; returns the Run, and the number of emitted events"""
+    """Kill recorders under load; returns the Run, and the number of events
+    that the programs emitted"""
     rng = random.Random(SEED)
     run = Run(tmp, environment, burst)
     try:
@@ -158,7 +160,7 @@ def kill_recorders(tmp, environment, kills, burst):
         run.wait_programs()
         for _ in range(kills):
             time.sleep(rng.random())
-            # some end in order
+            # one recorder in ten ends in order, the others are killed
             run.hosts[-1].end(kill=rng.random() < 0.9)
             time.sleep(rng.random() * rng.choice([0, 0.1, 1]))
             run.attach()
@@ -173,10 +175,11 @@ def kill_recorders(tmp, environment, kills, burst):
     return run, sum(map(int, re.findall(r"emitted (\d+)", console(tmp))))
 
 
-# Full rings take a minute: they are left to the longer run.
+# A case with full rings takes a minute: only the longer run has it.
 @pytest.mark.parametrize("burst", [60, 2000] if KILLS else [60])
 def test_recorders(tmp_path, env, burst):  # noqa: F811
-    """Each event is found, or counted once, with room in the rings and without."""
+    """Each event is in one recording, or counted as discarded once, both with
+    room in the rings and with full rings."""
     kills = KILLS or 4
     run, emitted = kill_recorders(tmp_path, env, kills, burst)
     seen, lost = count(run)
@@ -186,8 +189,10 @@ def test_recorders(tmp_path, env, burst):  # noqa: F811
 
 
 def test_qemus(tmp_path, env):  # noqa: F811
-    """The recorder gets each event that a killed guest has committed.  A successor
-    finds nothing more.  No more events are missing than were counted."""
+    """When QEMU is killed, its recorder records each event that the guest has
+    committed. A recorder that attaches afterwards finds no further event. The
+    number of missing events is not larger than the number that was counted as
+    discarded."""
     rng = random.Random(SEED)
     for kill in range(KILLS or 2):
         tmp = tmp_path / str(kill)

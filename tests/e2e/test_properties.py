@@ -84,7 +84,7 @@ def test_chance(tmp_path, session, properties, seed):
     assert read_all(lttng) > honest["sent"]
     assert [fields for event, fields in of_class(ctf, "hostile.fields")
             if event.stream.id == honest["instance"]] == want
-    # the honest stream was opened first, and stayed open
+    # the honest stream has number 0: it was opened first, and stayed open
     got = []
     for _, fields in of_class(lttng, "ht0:hostile.fields"):
         if fields.pop("stream") == 0:

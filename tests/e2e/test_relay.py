@@ -205,9 +205,10 @@ MEMORY = [recording.MEMORY,
 
 
 def declared(daemon, relay, traces):
-    """Whether all traces have their streams' metadata.  If LTTng gets them too
-    late for an empty trace's first packet, they come with the first event, or
-    when the session stops."""
+    """True if all traces have their streams' metadata. If LTTng learns of a
+    stream too late for the first packet of an empty trace, it writes the
+    stream's metadata with the first event, or when the session stops: so stop
+    and start the sessions."""
     found = relay.declared()
     if len(found) == traces and not all(found):
         for url in relay.sessions():
@@ -228,7 +229,8 @@ def record_two(daemon, relay, guests):
         # one session per recorder
         wait_until(lambda: len(relay.sessions()) == len(guests), running)
         wait(Guest.answers)
-        # babeltrace may also crash on a trace added while it reads
+        # start readers only now: babeltrace may also crash when a trace is
+        # added while it reads
         wait_until(lambda: declared(daemon, relay, len(guests)), running,
                    lambda: str(relay.declared()))
         readers = [stack.enter_context(LiveReader(

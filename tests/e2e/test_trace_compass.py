@@ -112,11 +112,12 @@ class Analysis:
     """The state of threads and processors, event by event"""
 
     def __init__(self):
-        self.tasks = set()      # known before they run
+        self.tasks = set()      # threads that an event has announced
         self.running = {}       # processor: thread
         self.call = {}          # thread: the system call it is in
         self.ended = 0          # system calls
-        self.on = False         # all tasks are known, all probes attached
+        # True while all threads are known and all probes are attached
+        self.on = False
 
     def lttng_statedump_process_state(self, _, f):
         self.tasks.add(f["tid"])

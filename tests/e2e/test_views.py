@@ -203,7 +203,8 @@ int main(int argc, char **argv)
 def test_kernelshark(guest, report, tmp_path):
     """libkshark loads as many events from the exported file as `hypertrace report`
     shows; skipped without libkshark's headers."""
-    # libkshark's .pc file asks for libraries that only its build needs
+    # do not use pkg-config: libkshark's .pc file names libraries that only its
+    # own build needs
     include = "/usr/include/kernelshark"
     if not (os.path.exists(f"{include}/libkshark.h") and
             os.path.exists("/usr/include/json-c/json.h")):
@@ -410,7 +411,7 @@ def test_put_together(guest, report):
     assert any(";initcall acpi_init" in stack for stack, _ in folded)
     calls = json.loads(run("latency", "--json", "initcall_start",
                            "initcall_finish", rec))
-    # where the clock steps, an end has no pair and is counted in to_alone
+    # an end after a step of the clock has no start: to_alone counts it
     finished = sum(e["event"] == "initcall_finish" for e in events)
     assert calls["pairs"] + calls["to_alone"] == finished
     assert calls["pairs"] > finished // 2 and not calls["across_gaps"]

@@ -5,7 +5,8 @@ import os
 
 from vm.machine import VM, complaints
 
-# Commands in the guest and their expected output, by the kernel's name
+# For each kernel: the command that the guest runs, and patterns that its
+# output must match
 SHOWN = {
     "lockdep": ("dmesg; cat /proc/lockdep_stats",
                 ["KernelAddressSanitizer initialized", "debug_locks: *1"]),

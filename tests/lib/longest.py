@@ -6,8 +6,8 @@ a program of a minute could start last, while all but one processor idle.
 """
 
 # Parts of the names of tests that take more than some 15 s of processor time, the
-# longest first.  A group of tests runs in one process, so one of its names
-# suffices.
+# longest first.  The tests of a group run in one process, one after the other,
+# so the name of one of them suffices.
 LONGEST = (
     "test_record.py", "test_bench.py", "test_linux_functions.py", "test_ring.py",
     "hypertrace-migration-refuse-test", "hypertrace-migration-test",

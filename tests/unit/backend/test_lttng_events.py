@@ -72,7 +72,7 @@ class Emitter:
         self._child.stdout.close()
 
     def end(self, milliseconds):
-        """Let it end while it emits; returns its exit status."""
+        """Let the program end while it emits; returns its exit status."""
         self._child.stdin.write(f"exit {milliseconds}\n")
         self._child.stdin.flush()
         return self._child.wait(60)
@@ -305,7 +305,8 @@ def test_trigger(directory):
                           session.name)
             emitter.tell("emit ht0 calm 100 0")
             emitter.tell("emit ht0 crash 1 6")
-            # a snapshot's directory comes first, its metadata last
+            # LTTng makes the directory of a snapshot first, and writes its
+            # metadata last
             session.wait_for(lambda: [f for f in glob.glob(
                 f"{session.output}/**/metadata", recursive=True)
                 if os.path.getsize(f)], "no snapshot was taken")
@@ -338,7 +339,8 @@ def test_quit_stuck(directory):
                 os.kill(pid, signal.SIGSTOP)
             try:
                 emitter.tell("forever ht0 number 0 2")
-                # the buffers are full sooner or later; before, it is no error
+                # wait until the buffers are full: before that, the exit of a
+                # process is no error
                 emitter.wait_asleep()
                 status = emitter.end(200)
             finally:

@@ -16,7 +16,8 @@ COMMANDS = sorted({c for page in pages.how_to() for c in pages.commands(page)
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options(command):
-    """The options are read up to --help, which runs nothing."""
+    """The command accepts all options of the line: --help at the end makes it
+    parse them and do nothing else."""
     own = re.split(r" -- | \| | &$", command)[0]
     run(*shlex.split(own)[1:], "--help")
 

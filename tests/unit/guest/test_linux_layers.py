@@ -18,7 +18,8 @@ MODULES = {
                            "events-class events-fields events-syscalls "
                            "events-tasks functions"),
 }
-# Generated lists of headers stand between them.
+# Source files that mark the begin and the end of an array: the linker places
+# objects of generated sources between them.
 MARKS = {"events-first", "events-last"}
 # The definition of a function or variable that other files can use
 DEFINED = r"^(?!static|extern)[A-Za-z].*?\b({}\w+)(?=\(|;$| = |\[)"

@@ -34,7 +34,8 @@ def test_checkers():
 
 
 def test_races():
-    """Those of the kernel alone are its own."""
+    """Data races that KCSAN reports count only if the report names one of the
+    project's modules."""
     other = report("BUG: KCSAN: data-race in a / b",
                    "write to 0x1 of 4 bytes by task 1 on cpu 0:",
                    " a+0x1/0x2")

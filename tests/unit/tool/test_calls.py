@@ -212,13 +212,13 @@ class TestCalls:
             ("leaf", 1, 4000, 6000, True), ("leaf", 3, 5000, 7000, True),
             ("walk", 2, 3000, 8000, True), ("do_idle", 0, 2000, 9000, True),
             ("walk", 1, 1000, 10000, True), ("vfs_read", 0, 0, 20000, True),
-            # these two have no ends
+            # the ends of leaf and walk are lost
             ("leaf", 2, 2000, MS - 1, True), ("walk", 1, 1000, MS - 1, True),
             ("vfs_read", 0, 0, 9000, True),
-            # these three have no begins
+            # the begins of these three are lost
             ("leaf", 2, 2000, 4000, False), ("walk", 1, 1000, 5000, False),
             ("vfs_read", 0, 0, 9000, False),
-            # the function tracer has no ends at all
+            # the function tracer records no ends
             ("vfs_read", 0, 0, MS - 1, True), ("walk", 1, 1000, MS - 1, True),
             ("leaf", 2, 2000, MS - 1, True), ("leaf", 1, 3000, MS - 1, True)]
         assert [c["func"] for c in out if c["boot"] == 2] == ["vfs_read",
@@ -237,8 +237,8 @@ class TestCalls:
                 (line.rsplit(" ", 1) for line in out)}
 
     def test_flame_functions(self):
-        # recursion, lost ends, lost begins; a call under one that did not end
-        # keeps its place
+        # the recording has recursion, lost ends and lost begins; a call within
+        # a call whose end is lost keeps its place in the stack
         assert self.folded("functions", self.functions) == {
             "<...>;vfs_read": 2000, "<...>;vfs_read;leaf": 3000,
             "<idle>;do_idle": 5000, "<idle>;do_idle;leaf": 2000,
@@ -249,7 +249,7 @@ class TestCalls:
         assert self.folded("functions", self.functions, "--boot=1", "--cpu=1"
                            ) == {"<idle>;do_idle": 5000,
                                  "<idle>;do_idle;leaf": 2000}
-        # the graph shows functions if the recording has any
+        # without --of, flame shows functions if the recording has any
         out = text("flame", "--folded", self.functions, "--boot=2")
         assert out == ["<...>;vfs_read 2000", "<...>;vfs_read;leaf 3000"]
 
@@ -258,7 +258,8 @@ class TestCalls:
         assert out == {
             ESCAPED[:16]: 48_999_000, "(idle)": 90_001_000,
             "(idle);irq 11 virtio0": 5000, "(idle);softirq TIMER": 3000,
-            # the gap; then a task whose switch was lost in it
+            # the gap has no known task; the switch to the task "late" was lost
+            # in the gap
             "(not known)": 199_991_000, "late": 1_000_000,
             "init": 215_999_000, "init;system call 39": 1000,
             "swapper/0": 27_001_000,

@@ -46,7 +46,8 @@ class TestCompass:
         assert starts == paths
 
     def test_names(self):
-        """Each event and field that it reads exists in both formats."""
+        """Each event and field that the analysis reads exists in both
+        formats."""
         needs = compass_xml.Analysis().needs()
         for f in "ctf", "lttng":
             metadata = (self.export(f"names.{f}", "-f", f, "--boot=1") /
@@ -56,7 +57,8 @@ class TestCompass:
                                  re.S)[0]
                 fields = set(re.findall(r" _(\w+)[;\[]", body))
                 assert needs[event] <= fields, (event, needs[event], fields)
-        # those of hypertrace-sources.ko: tests/e2e/test_linux_functions.py
+        # function_entry and function_exit are events of hypertrace-sources.ko:
+        # tests/e2e/test_linux_functions.py checks their fields
         assert needs.keys() == {"funcgraph_entry", "funcgraph_exit",
                                 "function_entry", "function_exit"}
 

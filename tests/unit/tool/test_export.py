@@ -37,7 +37,7 @@ class TestExport:
         assert "1 threads are not known" in said, said
         packets = perfetto_text.packets(out)
         assert not [f for p in packets for f in perfetto_text.unknown(p)]
-        # the clock comes first, then the description of task states
+        # the first packet has the clocks, the second the system
         clocks = packets[0]["clock_snapshot"][0]
         assert clocks["primary_trace_clock"] == [6]
         assert [c["clock_id"] for c in clocks["clocks"]] == [[6], [1]]
@@ -163,11 +163,11 @@ class TestExport:
         assert [(int(pid), int(cpu), int(s) * 10**9 + int(ns), name)
                 for _, pid, cpu, s, ns, name, _ in seen] == [
             (e["pid"], e["cpu"], e["ns"], e["event"]) for e in known]
-        # both follow the kernel's print format
+        # trace-cmd and hypertrace both follow the kernel's print format
         for (*_, fields), e in zip(seen, known):
             if e["text"].isprintable():
                 assert fields == e["text"].strip(), (fields, e)
-        # the file has one name per thread: its last
+        # the exported file has one name for each thread: the last one
         assert {comm for comm, pid, *_ in seen if pid == "1"} == {"init"}
         assert {comm for comm, pid, *_ in seen if pid == "7"} == {
             "?[2J</script>"}
@@ -188,7 +188,7 @@ class TestExport:
             assert f"cpu_id = {e['cpu']}" in line
             assert f"common_pid = {e['pid']}" in line
             seen[e["event"]] = line
-        # addresses of functions have their names beside them
+        # a function's address has the function's name in a second field
         for e in "initcall_start", "initcall_finish":
             assert 'function = "slow_init"' in seen[e], seen[e]
         assert 'prev_comm = "late"' in seen["sched_switch"]

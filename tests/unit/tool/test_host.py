@@ -104,7 +104,8 @@ def vcpus(path):
 
 VCPU, RIVAL, IDLE = ("CPU 0/KVM", 11), ("rival", 12), ("swapper/0", 0)
 
-# Events of a processor, and the vCPU's nanoseconds that follow from them
+# Events of a processor, and the sums in nanoseconds that vcpus must compute
+# from them
 STORIES = {
     "an exit excludes the time off the processor": (
         [(1000, switch(IDLE, RUNS, VCPU)), (1010, event(ENTRY, 11, 0)),

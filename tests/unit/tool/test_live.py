@@ -31,7 +31,8 @@ SHIFT = 50_000      # ns
 
 @pytest.fixture(name="tmp")
 def session_directory():
-    """Readable for the session daemon, which is another user's"""
+    """A directory that the session daemon can read: the daemon runs as another
+    user."""
     with tempfile.TemporaryDirectory(prefix="ht-live-") as tmp:
         os.chmod(tmp, 0o755)
         yield Path(tmp)
@@ -164,7 +165,8 @@ def test_host_events(tmp):
     with PrivateSession(str(tmp / "trace"), events=["lttng_ust_tracef:*"],
                         blocking=True) as s, \
             Recorder(tmp, s, "--lttng", "--poll-us=200") as recorder:
-        # a follower that reads the whole ring at once has no dates yet
+        # first write until the ring is followed: events that the first poll
+        # reads have no dates
         recorder.write_until_listed(s, "vm-7:ftrace.raw", traced="+")
         for _ in range(500):
             recorder.write(10, traced="+")
@@ -196,7 +198,8 @@ def test_host_events(tmp):
                                                 host["effect"]))
 
     assert disorder(0) == 0
-    # a date may already be wrong by the bound, and the check allows it again
+    # shift by twice the bound: a date may be wrong by the bound already, and
+    # the check allows the bound, too
     for shift in (2 * bound + SHIFT, -2 * bound - SHIFT):
         assert disorder(shift) > recorder.events / 2, (bound, shift)
 

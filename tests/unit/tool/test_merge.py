@@ -182,7 +182,7 @@ class TestMerge:
                       for p in packets for b in p.get("ftrace_events", [])
                       for e in b["event"])
         assert seen == self.dates()
-        # neither sequences nor interned data are shared
+        # each machine has sequences and interned data of its own
         sequences = {(p["trusted_packet_sequence_id"][0],
                       p.get("machine_id", [0])[0]) for p in packets}
         assert len(sequences) == 3

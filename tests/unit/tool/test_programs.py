@@ -21,8 +21,8 @@ STREAMS = 2
 
 
 def numbers(trace, lost=0):
-    """Of each stream, the numbers of its events as babeltrace2 has them; assert the
-    number of discarded events that it reports"""
+    """Return the numbers of each stream's events as babeltrace2 prints them;
+    assert the number of discarded events that it reports"""
     need("babeltrace2")
     p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True,
                        check=True, timeout=DEADLINE)

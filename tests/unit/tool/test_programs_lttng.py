@@ -23,13 +23,15 @@ from vm.lttng_session import PrivateSession, missing_programs
 pytestmark = pytest.mark.skipif(
     bool(missing_programs()), reason=f"missing: {' '.join(missing_programs())}")
 STEP, TEXT = 1, 2           # ids of the classes
-# From lttng's end to the guest's byte; without load, 25 ms are usual.
+# Longest time in seconds from the end of the lttng command to the change of
+# the guest's enable byte; without load it is some 25 ms.
 SWITCH_MAX = 1.0
 
 
 @pytest.fixture(name="tmp")
 def session_directory():
-    """Readable for the session daemon, which is another user's"""
+    """A directory that the session daemon can read: the daemon runs as another
+    user."""
     with tempfile.TemporaryDirectory(prefix="ht-programs-") as tmp:
         os.chmod(tmp, 0o755)
         yield Path(tmp)

@@ -43,14 +43,16 @@ class TestViews:
         assert [line for line in out
                 if line.endswith("type-4000: 01020304")]
         assert [line for line in out if "func=0xffffffff91003000" in line]
-        # the kernel's own print format, with the symbols of each boot's kernel
+        # texts follow the kernel's own print format, and have the symbols of
+        # the kernel of each boot
         out = text("report", self.story)
         assert len([line for line in out if line.endswith(
             "initcall_finish: func=slow_init+0x0 ret=-19")]) == 2
         assert out[22].endswith("irq_handler_exit: irq=11 ret=handled"), out[22]
 
     def test_report_kept_ring(self):
-        """The kernel's address follows from its initcalls, or is unknown."""
+        """The address of the kernel follows from the addresses of its
+        initcalls. If it does not, functions are shown as numbers."""
         out = lines("report", story("kept", self.tmp / "kept"))
         for boot, known in (3, False), (4, True), (5, False):
             start = next(e for e in out if e["boot"] == boot
@@ -171,7 +173,8 @@ class TestViews:
                 e["text"].rstrip("\n") for e in events[-2:]]
 
     def test_log_repeats(self):
-        """A line that is printed again much later hides no line between.
+        """If the kernel logs an equal line again much later, the lines between
+        the two are in the log.
 
         Only this test proves it for a text that the log's last record has.
         """
@@ -224,7 +227,7 @@ class TestViews:
         top = lines("top", self.story, "--boot", "1")[0]
         tasks = {t["pid"]: t for t in top["tasks"]}
         assert top["events"] == 34
-        # 2 to 101 ms, and 151 ms to the CPU's last event
+        # task 1 runs from 2 to 101 ms, and from 151 ms to the CPU's last event
         assert tasks[1]["cpu_ns"] == 99_000_000 + 149_000_000
         assert tasks[7]["cpu_ns"] == 50_000_000
         assert top["ns"] == 401_000_000
@@ -350,9 +353,9 @@ class TestViews:
         assert service["name"] == ("/usr/bin/\033[2J</script>\"'&\001"
                                    "\ufffdx")
         assert service["service"] and service["ended"]
-        # its own time since exec, and 2 ms of its thread
+        # the process's own time since exec, and 2 ms of its thread
         assert service["cpu_ns"] == 48_000_000 + 2_000_000
-        # the second boot's kernel lies elsewhere
+        # in the second boot the kernel has other addresses
         second = lines("boot", self.story)[0]
         assert second["boot"] == second["boots"] == 2
         assert [c["name"] for c in second["initcalls"]] == ["first_init",

@@ -28,7 +28,8 @@ OTHER = pwd.getpwuid(65534).pw_name
 as_root = pytest.mark.skipif(os.geteuid() != 0,
                              reason="only root can be another user")
 
-# A watch finds the machines of other tests, too: one after the other.
+# A watch also finds the machines of other tests, so these tests run one after
+# the other.
 pytestmark = pytest.mark.xdist_group("record")
 
 
@@ -45,7 +46,8 @@ def children(pid):
 
 
 def parent(pid):
-    """None after the end, also before the parent has waited"""
+    """The parent's PID; None if the process has ended, even if its parent has
+    not waited for it"""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
