@@ -34,8 +34,12 @@ typedef struct HtSink {
     uint64_t refused[HT_CLASSES_MAX / 64 + 1];
     /* id with which the next attempt to register refused classes begins */
     uint32_t next_try;
-    int64_t tried_ns;           /* when that last attempt began */
-    int64_t reported_ns;        /* when a refused class was last reported */
+    /* time at which the last attempt to register refused classes began */
+    int64_t tried_ns;
+    /*
+     * when a refused class was last reported
+     */
+    int64_t reported_ns;
     /* number of classes refused since @reported_ns */
     unsigned unreported;
     /* descriptions of the open streams, which runs refer to */

@@ -314,7 +314,7 @@ void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b)
     } else if (run->events == 0) {
         set_marks(q, s, s->marks | MARK_TOLD);
     } else if (s->marks == MARK_TOLD) {
-        /* no count needs to be pending: the run has it */
+        /* the run itself reports the discarded events: no count must follow */
         set_marks(q, s, 0);
     }
     if (s->marks && items_left(q) > ITEMS_A_POST) {

@@ -209,10 +209,13 @@ typedef struct HtFtFetched {
 typedef enum HtFtCopy {
     HT_FT_COPIED,       /* valid records were copied */
     HT_FT_SAME,         /* nothing new in the page */
-    HT_FT_CLEARED,      /* the same page, with less in it than before */
-    HT_FT_OTHER,        /* another page than the requested one */
+    /* the page has fewer records than at the previous poll */
+    HT_FT_CLEARED,
+    /* the sub-buffer has another page than the requested one */
+    HT_FT_OTHER,
     HT_FT_RETRY,        /* the guest changed the page during each attempt */
-    HT_FT_HELD,         /* the count may still be the previous boot's */
+    /* the commit count may still be that of the previous boot */
+    HT_FT_HELD,
     HT_FT_GARBAGE,      /* invalid records */
     HT_FT_ERROR,        /* the memory cannot be read */
 } HtFtCopy;

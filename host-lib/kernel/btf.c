@@ -40,7 +40,7 @@ struct HtBtf {
 
 /* A type's head, decoded */
 typedef struct Type {
-    const uint8_t *p;           /* its bytes after the head */
+    const uint8_t *p;           /* bytes of the type after its head */
     const char *name;
     unsigned kind;
     unsigned vlen;

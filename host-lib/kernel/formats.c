@@ -21,7 +21,8 @@ typedef struct Struct {
 /* A member of a structure */
 typedef struct Member {
     uint32_t offset;
-    uint32_t size;              /* 0: this kernel has no such member */
+    /* 0: the structure of this kernel lacks the member */
+    uint32_t size;
 } Member;
 
 /* An event of the kernel */

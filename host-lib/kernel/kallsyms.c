@@ -18,7 +18,8 @@
 #include "hypertrace/kallsyms.h"
 
 #define TOKENS          256u
-#define DIGIT_ZERO      48u         /* number of its token */
+/* number of the token of the character '0' */
+#define DIGIT_ZERO      48u
 #define TOKEN_MAX       512u        /* maximum length of a token, in bytes */
 #define NAME_MAX_BYTES  511u
 #define PER_MARKER      256u
@@ -267,7 +268,8 @@ static bool find_text(Tables *t)
         char name[NAME_MAX_BYTES + 2];
         unsigned len, size;
 
-        name_length(t, &at, &len);          /* names_agree() checked it */
+        /* names_agree() has checked the length */
+        name_length(t, &at, &len);
         if (!expand(t, at, len, name, &size)) {
             return false;
         }

@@ -250,7 +250,8 @@ static int update(HtKernelLog *log)
     }
     if (ret > 0 && log->placed && ((log->id - r->tail) & ID_MASK) >
         ((end_of(r) - r->tail) & ID_MASK)) {
-        log->placed = false;            /* its descriptor was overwritten */
+        /* the descriptor @log->id was overwritten */
+        log->placed = false;
     }
     if (ret > 0 && !log->placed) {
         log->id = r->tail & ID_MASK;

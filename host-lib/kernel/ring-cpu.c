@@ -347,7 +347,8 @@ static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
         ret = ht_kernel_space_u64(l->space, l->va + p->entries, &h->entries);
     }
     if (!ret && !l->h.reader && (h->overrun || h->read)) {
-        c->late = true;         /* earlier events are gone */
+        /* the kernel traced events before the first poll, and they are gone */
+        c->late = true;
     }
     return ret;
 }

@@ -78,11 +78,12 @@ bool ht_kernel_ring_layout(const HtBtf *btf, uint32_t page_size,
         return false;
     }
     if (ht_btf_offset(btf, "trace_buffer", "cpus", &p->cpus, NULL)) {
-        p->cpus = UINT32_MAX;   /* 7.0 and later */
+        p->cpus = UINT32_MAX;   /* kernels from 7.0 on lack this member */
     }
     if (ht_btf_offset(btf, "trace_buffer", "subbuf_size", &p->subbuf_size,
                       NULL)) {
-        p->subbuf_size = UINT32_MAX;    /* before 6.8 */
+        /* kernels before 6.8 lack this member */
+        p->subbuf_size = UINT32_MAX;
     }
     p->page_size = page_size;
     return true;

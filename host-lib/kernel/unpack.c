@@ -220,14 +220,17 @@ enum {
 /* Parse lzop's header; returns the offset after it, or 0 */
 static size_t lzop_header(const Unpack *u, uint32_t *flags)
 {
-    size_t at = 9;              /* after the signature */
+    size_t at = 9;              /* start after the signature */
     unsigned version, name;
 
     if (u->in_size < 64) {
         return 0;
     }
     version = u->in[at] << 8 | u->in[at + 1];
-    /* versions of lzop and of its library, needed version; method, level */
+    /*
+     * skip the versions of lzop, of its library and needed to unpack, the
+     * method and the level
+     */
     at += version >= 0x940 ? 8 : 5;
     *flags = be32(u->in + at);
     at += 4 + (*flags & LZOP_FILTER ? 4 : 0);
@@ -289,7 +292,8 @@ static const char *read_lzo(Unpack *u)
 
 typedef struct Format {
     const char *name;
-    const char *library;        /* for the message if it is missing */
+    /* name of the library, for the message that it is missing */
+    const char *library;
     Reader *read;               /* NULL: this build lacks the library */
     uint8_t len;
     uint8_t signature[9];

@@ -38,7 +38,10 @@ typedef struct HtTaken {
 struct HtVirtio {
     /* ignore the limits below, up to data_is_all() */
     bool all;
-    /* buffers that may still be taken, unless @all */
+    /*
+     * limits of this turn, ignored if @all: buffers, bytes, events and
+     * descriptors that may still be taken
+     */
     unsigned buffers;
     size_t bytes;
     uint64_t events;

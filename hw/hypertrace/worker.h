@@ -31,14 +31,16 @@ typedef struct HtWorker {
     bool running;               /* BQL; written with @lock */
     bool paused;                /* VM stopped, all consumed; atomic */
     bool unread;                /* property "unread"; atomic */
-    bool settling;              /* this turn ignores @unread */
+    /* the present turn consumes even if @unread is set */
+    bool settling;
     bool starved;               /* no sink has room; see sinks_have_room() */
 
     /* members of the worker; protected by @lock */
     bool polling;
     bool progress;              /* events were consumed since the last tick */
     unsigned quiet;             /* number of ticks without @progress */
-    bool eager;                 /* arm for the next commit, not packet */
+    /* arm streams for their next commit instead of their next packet */
+    bool eager;
     /* another turn is scheduled, or ht_worker_go() will schedule one */
     bool again;
     int64_t looked_ns;          /* time of the last poll */

@@ -167,12 +167,13 @@ struct ht_memory {
     struct ht_caps caps;        /* 0x000 written by the host */
     uint8_t  gap0[0x100 - sizeof(struct ht_caps)];
     uint64_t beat;              /* 0x100 host: advances while the host runs */
-    /* 0x108 host: number of the last request that it answered */
+    /* 0x108 host: number of the last request that the host answered */
     uint32_t done;
     uint8_t  gap1[0x200 - 0x10c];
     uint32_t go;                /* 0x200 guest: number of the last request */
-    uint32_t bytes;             /* 0x204 guest: size of that request */
-    /* 0x208 guest: epoch of the host that it is for */
+    /* 0x204 guest: size of the request @go in bytes */
+    uint32_t bytes;
+    /* 0x208 guest: epoch of the host that must answer the request @go */
     uint64_t to;
 };
 
@@ -221,7 +222,8 @@ struct ht_msg {
     /* bytes of request or reply, with this header */
     uint32_t size;
     uint32_t status;            /* reply: enum ht_status */
-    uint32_t cookie;            /* set by the sender; the reply has the same */
+    /* set by the sender; the reply has the same value */
+    uint32_t cookie;
 };
 
 enum ht_field_kind {
@@ -316,8 +318,9 @@ struct ht_msg_time {
     struct ht_msg h;
     /* guest counter before exchange @prev was sent, or 0 */
     uint64_t before;
-    uint64_t after;             /* guest counter after its reply, or 0 */
-    /* cookie of the exchange that these two are for */
+    /* guest counter after the reply to exchange @prev, or 0 */
+    uint64_t after;
+    /* cookie of the exchange between @before and @after */
     uint32_t prev;
     uint32_t reserved;
     uint64_t host_ns;           /* reply: CLOCK_MONOTONIC of the host in ns */
@@ -368,7 +371,8 @@ struct ht_msg_stats {
 /* Report the events that producers discarded because they had no stream */
 struct ht_msg_discarded {
     struct ht_msg h;
-    uint64_t count;             /* events since the previous such message */
+    /* number of events discarded since the previous message DISCARDED */
+    uint64_t count;
 };
 
 /* The enable page ---------------------------------------------------------- */

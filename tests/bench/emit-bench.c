@@ -20,7 +20,8 @@
 enum {
     PACED,                          /* sleeps for 20 us */
     ASLEEP,                         /* sleeps until the doorbell rings */
-    SPINNING,                       /* polls without pause; only in its row */
+    /* polls without a pause; only in the row emit-32-spun */
+    SPINNING,
     READERS,
 };
 

@@ -35,7 +35,10 @@ int bench_register_trace(struct ht_device *dev);
 int bench_register_sizes(struct ht_device *dev);
 int bench_register_noclock(struct ht_device *dev);
 
-/* emit-bench-limits.c; its thread reads the events of bench_*_live*() */
+/*
+ * Functions of emit-bench-limits.c.  Its thread reads the events that
+ * bench_*_live*() write.
+ */
 void bench_limits_start(void);
 void bench_limits_stop(void);
 bool bench_limits_behind(void);
@@ -46,13 +49,19 @@ void bench_lines_live_prefetch(uint64_t n);
 void bench_stores_8(uint64_t n);
 void bench_stores_32(uint64_t n);
 
-/* emit-bench-lttng.c, or a stub of it */
+/*
+ * Functions of emit-bench-lttng.c.  Those that return bool test whether a
+ * tracepoint is on or off; without LTTng-UST they return false.
+ */
 bool bench_lttng_recording(void);
 void bench_lttng(uint64_t n);
 bool bench_lttng_is_off(void);
 void bench_lttng_off(uint64_t n);
 
-/* emit-bench-usdt.c, or a stub of it */
+/*
+ * Functions of emit-bench-usdt.c.  Those that return bool test whether a probe
+ * is on or off; without <sys/sdt.h> they return false.
+ */
 bool bench_usdt_recording(void);
 void bench_usdt(uint64_t n);
 bool bench_usdt_is_off(void);

@@ -333,7 +333,7 @@ static void latency(const char *name, bool polling)
 
         bench_emit_32(&s, 1);
         while (now_ns() < due) {
-            /* the producer does other work */
+            /* this loop stands for other work of the producer */
         }
     }
     ht_atomic_set(&quit, 1);

@@ -162,7 +162,8 @@ def test_two_budgets(tmp_path, session):
                 for i in both["inputs"]}
     assert {t: told[t] + recorded[t] for t in told} == dict.fromkeys(
         ("lttng", "ctf"), EVENTS)
-    assert told["ctf"] or told["lttng"]         # else both budgets sufficed
+    # if both are 0, both budgets sufficed
+    assert told["ctf"] or told["lttng"]
 
 
 # Emit as fast as possible into the CTF backend: its trace counts the discarded

@@ -146,7 +146,9 @@ class Switch:
 
 
 def check_windows(windows, dates):
-    """Each window has its events, and no event is elsewhere; print the delays"""
+    """Check that each time between `lttng enable-event` and `disable-event`
+    has events, and that no event has another time; print the delays of both
+    commands."""
     starts = [on for (on, _), _ in windows]
     assert min(dates) >= starts[0]
     for ((on, on_end), (off, off_end)), end in zip(windows, [*starts[1:], math.inf]):

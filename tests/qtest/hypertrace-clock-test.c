@@ -34,7 +34,8 @@ typedef struct Guest {
     uint64_t before;            /* counter before the last exchange */
     uint64_t after;             /* counter after the last exchange */
     uint32_t prev;              /* cookie of the last exchange */
-    uint64_t bound;             /* bound in the reply to it, in ns */
+    /* bound in the reply to the last exchange, in ns */
+    uint64_t bound;
 } Guest;
 
 static uint64_t counter(const Guest *g)

@@ -204,7 +204,10 @@ static void test_settings(const void *channel)
     g_assert_cmpuint(qht_enable_seq(h), ==, generation);
     assert_settings(h, longest);
 
-    /* too little room for the text, or a count that differs from the room */
+    /*
+     * messages whose count does not equal the room after the message, and a
+     * message that is too short
+     */
     stl_le_p(&m->count, HT_SETTINGS_MAX - 1);
     g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,
                               sizeof(*m) + HT_SETTINGS_MAX - 1), ==,

@@ -432,7 +432,10 @@ static void test_control_stopped(void)
         size_t pos = 0;
         uint32_t desc;
 
-        /* each buffer takes longer than one turn may */
+        /*
+         * fill each buffer with so many messages that it takes longer than the
+         * limit of one turn
+         */
         for (k = 0; pos + 128 < area; k++) {
             g_autofree char *name = g_strdup_printf("c%u.%u", i, k);
 

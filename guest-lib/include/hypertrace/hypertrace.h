@@ -120,12 +120,15 @@ struct ht_stream {
     struct ht_ring_control *ring;
     const uint64_t *wake;       /* host line: kick once head >= *wake */
     uint64_t clock;             /* time of the last event from ht_slow.get() */
-    /* from this many ticks after @clock: extended header */
+    /* an event this many or more ticks after @clock needs an extended header */
     uint64_t max_gap;
     uint32_t busy;
-    uint32_t inherit;           /* this many next events get the time @clock */
+    /* number of next events that get the time @clock */
+    uint32_t inherit;
     uint64_t events;            /* number of events committed since the open */
-    /* between ht_get() and ht_commit(): end of that event */
+    /*
+     * between ht_get() and ht_commit(): end of the event that is being written
+     */
     uint8_t *next;
     const struct ht_slow *slow; /* functions; NULL: nothing can be emitted */
     /* discarded events of contexts that interrupted the producer */
@@ -155,7 +158,8 @@ struct ht_stream {
     uint32_t overwrite;
     /* virtio: @content for a packet that is partly submitted */
     uint32_t content;
-    uint32_t stamps;            /* read the clock for one event in this many */
+    /* N: the producer reads the clock for every Nth event */
+    uint32_t stamps;
     uint64_t reserved[8];
 };
 

@@ -22,7 +22,8 @@ struct ht_bm_desc {
 struct ht_bm_avail {
     uint16_t flags;
     uint16_t idx;
-    uint16_t ring[HT_VQ_SIZE + 1];      /* after the ring: used_event */
+    /* the entry after the ring is used_event */
+    uint16_t ring[HT_VQ_SIZE + 1];
 };
 
 struct ht_bm_used_elem {
@@ -53,9 +54,14 @@ struct ht_bm_vq {
     uint16_t pairs;
     uint16_t avail_idx;
     uint16_t used_idx;          /* next entry to read in the used ring */
-    uint16_t oldest;            /* oldest pair that the device has, if @out */
-    uint16_t out;               /* number of pairs that the device has */
-    uint8_t done[HT_BM_PAIRS];  /* returned before an older pair */
+    /*
+     * oldest pair of descriptors that the device holds; valid if @out is not 0
+     */
+    uint16_t oldest;
+    /* number of pairs of descriptors that the device holds */
+    uint16_t out;
+    /* 1: the device has returned this pair, and still holds an older one */
+    uint8_t done[HT_BM_PAIRS];
     int broken;                 /* the device returned an invalid entry */
 };
 

@@ -259,9 +259,12 @@ void qht_queue_wait(QHt *h, QVirtQueue *vq);
 
 /* Wait until the device's sinks are idle: each posted event is delivered */
 void qht_settle(QHt *h);
-/* Execute hypertrace-drain; returns the id of its later event */
+/*
+ * Execute hypertrace-drain; returns the id that its event HYPERTRACE_DRAINED
+ * will have
+ */
 uint64_t qht_drain(QHt *h);
-/* Wait for HYPERTRACE_DRAINED with that id; returns its member "complete" */
+/* Wait for HYPERTRACE_DRAINED with the id @id; returns its member "complete" */
 bool qht_wait_drained(QHt *h, uint64_t id);
 /* Wait until the sinks are idle, then count lines of the log with @what */
 unsigned qht_log_count(QHt *h, const char *what);
@@ -284,7 +287,7 @@ typedef struct QHtTarget {
 /* Start QEMU with the device; parameters as for qht_boot() */
 QHtTarget *qht_target(const char *machine, const char *backend,
                       const char *props, const char *extra);
-/* Free @t; end its QEMU, unless qht_move() took that over */
+/* Free @t; end its QEMU, unless qht_move() has made it the QEMU of a QHt */
 void qht_target_free(QHtTarget *t);
 
 /* Migrate to a file; on success the VM is stopped and true is returned */
@@ -305,12 +308,12 @@ char *qht_move(QHt *h, QHtTarget *t, bool running);
 
 /* Create an empty temporary file; returns its path */
 char *qht_temporary(void);
-/* Remove such a file and free its path */
+/* Remove a file of qht_temporary() and free its path */
 void qht_unlink(char *path);
 
 /* Add a disk for snapshots that no device uses; returns its file's path */
 char *qht_add_disk(QTestState *qts);
-/* Execute savevm or loadvm on that disk */
+/* Execute savevm or loadvm on the disk of qht_add_disk() */
 void qht_snapshot(QTestState *qts, bool load, const char *tag);
 
 /* Write events with the numbers @from to @to - 1 */
@@ -340,9 +343,9 @@ QHtFifo *qht_fifo_new(void);
 void qht_fifo_free(QHtFifo *f);
 /* Read at most a page; returns false if the FIFO was empty */
 bool qht_fifo_read(QHtFifo *f);
-/* Start a thread that reads everything */
+/* Start a thread that reads all data of the FIFO */
 void qht_fifo_go_on(QHtFifo *f);
-/* Stop that thread after it has emptied the FIFO */
+/* Stop the reading thread after it has emptied the FIFO */
 void qht_fifo_hang(QHtFifo *f);
 
 /* Bits of QHtTest.channels */

@@ -270,7 +270,7 @@ static int full_disk(void)
             g_assert_cmpint(ret, ==, -ENOSPC);
             check_lossy_trace(dir, good, 0);
 
-            /* both succeed once there is space */
+            /* once there is space, the class and an event of it are written */
             g_assert_cmpint(unlink(ballast), ==, 0);
             g_assert_cmpint(ht_ctf_writer_class(w, late), ==, 0);
             i = 970;

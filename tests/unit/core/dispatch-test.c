@@ -31,7 +31,7 @@ typedef struct Sink {
     /* a call of this sink is waiting because of @hang */
     bool inside;
     unsigned refuse_from;       /* ids from this one on are refused; 0: none */
-    unsigned refuse_id;         /* this id is refused, too */
+    unsigned refuse_id;         /* a further id that is refused; 0: none */
     unsigned learnt;            /* number of classes accepted by learn() */
     unsigned asked;             /* number of calls of learn() */
     unsigned begun, ended, gone;

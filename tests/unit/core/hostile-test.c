@@ -107,7 +107,8 @@ static void test_head(void)
         check_head(mode, UINT64_MAX);
         check_head(mode, UINT64_C(1) << 63);
         check_head(mode, five + 5);             /* inside an event's header */
-        check_head(mode, five + 11);            /* inside its payload */
+        /* inside the payload of that event */
+        check_head(mode, five + 11);
     }
     check_head(false, PACKETS * SIZE + 1);
     check_head(false, (PACKETS + 1) * SIZE);

@@ -458,7 +458,7 @@ static void test_time(void)
     ht_time_map_sample(&b, 11 * SECOND + 1000, go + 2 * SECOND, 7);
     g_assert_cmpuint(ht_time_map_hz(&b), ==, SECOND / 2);
 
-    /* a counter that restarted */
+    /* the counter restarted, so the loaded segments do not apply */
     g_assert_true(ht_time_map_load(&b, a.seg, a.count, shift, go));
     ht_time_map_sample(&b, 17, go, 7);
     g_assert_cmpuint(b.count, ==, 1);

@@ -493,7 +493,8 @@ static void play(unsigned ppm)
             t.ns += UINT64_C(10000) << g_test_rand_int_range(0, 27);
             ht_time_map_break(&m);
             if (g_test_rand_bit()) {
-                break;                  /* until the next bracket */
+                /* the map gets no reading until the next bracket */
+                break;
             }
             ht_time_map_sample(&m, t.counter, t.ns, 1000);
             check_date(&m, &t, "after a stop");

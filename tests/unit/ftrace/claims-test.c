@@ -130,7 +130,7 @@ static void test_before_full(void)
     uint32_t i;
     Test t;
 
-    /* more than one poll reads */
+    /* write more bytes than one poll reads */
     test_start(&t, 1, HT_FT_LOOK_MAX / 3000);
     for (i = 0; bytes < (HT_FT_LOOK_MAX + HT_FT_LOOK_MAX / 64); i++) {
         fg_event(&t.g, 0, ns += 1000, 300);

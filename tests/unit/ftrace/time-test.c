@@ -350,7 +350,10 @@ static void test_later(void)
         /* raised in a hard interrupt of the first event */
         { 100, 0x08, false },
         { 50, 0x10, false },
-        /* of the interrupted task; has the same time */
+        /*
+         * an event of the interrupted task, with the same time as the event
+         * before
+         */
         { 0, 0, false },
         { 70, 0x40, false },
         { 30, 0, true },

@@ -18,11 +18,11 @@
 
 /* Steps of the scripted host that executes a request; it can stop after any */
 enum step {
-    IDLE,               /* it has not read the request */
+    IDLE,               /* the host has not read the request */
     COPIED,
-    HALF,               /* it has written half of the reply */
-    REPLIED,            /* it has written the whole reply */
-    DONE,               /* it has stored ht_memory.done */
+    HALF,               /* the host has written half of the reply */
+    REPLIED,            /* the host has written the whole reply */
+    DONE,               /* the host has stored ht_memory.done */
 };
 
 static union {
@@ -37,16 +37,16 @@ static uint64_t time_ms;
 /* The scripted host */
 static struct {
     enum step step, last;
-    /* number of the last request that it answered */
+    /* number of the last request that the host answered */
     uint32_t done;
     bool ended;
-    /* it advances the beat but answers no request */
+    /* the host advances the beat but answers no request */
     bool mute;
-    bool renews;                /* when it ends, a successor attaches */
+    bool renews;                /* when the host ends, a successor attaches */
     /* the successor ends before it has stored its epoch */
     bool half;
     unsigned executed;
-    uint8_t fill;               /* byte with which it fills its replies */
+    uint8_t fill;               /* byte with which the host fills its replies */
     struct ht_msg_stats request;
 } host;
 

@@ -69,7 +69,10 @@ static const HtMemoryConfig config = {
     .deliver = deliver,
 };
 
-/* HtMemoryConfig.wants, as with LTTng: it decides some time later */
+/*
+ * HtMemoryConfig.wants, like LTTng's: it decides only when the test sets
+ * Host.decided, and until then keeps the decision @before
+ */
 static bool wants(void *opaque, const HtClass *c, bool before)
 {
     const Host *h = opaque;

@@ -171,7 +171,9 @@ static int on_open(NodeHost *h, int listener, const struct seccomp_notif *req,
     if (h->denied) {
         return -h->denied;
     }
-    /* Return 1: this ioctl() has also completed the process's call. */
+    /*
+     * Return 1 on success: this ioctl() also completes the call of the process.
+     */
     return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 1;
 }
 

@@ -313,7 +313,8 @@ static void test_all(unsigned busy_replies, unsigned at_once)
         c[i] = i % 100 == 50 ? make(name, &here, 1) :
                i % 100 == 60 ? make(name, &there, 1) : make(name, NULL, 0);
         c[i].id = 77;
-        all[i < 1000 ? i : i + 1] = &c[i];      /* a hole between them */
+        /* leave a NULL between the classes */
+        all[i < 1000 ? i : i + 1] = &c[i];
     }
     g_assert_cmpint(ht_register_all(dev, all, MANY + 1), ==, -EINVAL);
     for (i = 0; i < MANY; i++) {

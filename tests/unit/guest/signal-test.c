@@ -175,7 +175,7 @@ static void storm(struct ht_loopback_config cfg, bool step)
             volatile unsigned idle = 2000;
 
             emit_outer();
-            /* signals that interrupt no event */
+            /* give signals time to arrive while no event is being written */
             while (idle) {
                 idle--;
             }

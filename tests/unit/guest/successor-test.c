@@ -59,7 +59,7 @@ static void deliver(void *opaque, const HtRun *run)
     (void)opaque;
     g_assert_cmpuint(instance, <, INSTANCES_MAX);
     step();
-    /* A recording writes these in one step. */
+    /* A recording writes the run's events and counts in one step. */
     ht_run_iter_init(&it, run, ht_server_classes(ht_memory_server(m)));
     while (run->events && ht_run_next(&it, &ev)) {
         g_assert_cmpuint(ht_get_le64(ev.payload), <, EVENTS_MAX);
@@ -131,7 +131,7 @@ static void emit(Emitter *e, unsigned n)
         bool open = e->s.slow;
         bool kept = ht_emit_tick(&e->s, e->next);
 
-        /* The commit that finds the stream closed is lost, too. */
+        /* A commit that finds the stream closed also loses its event. */
         kept &= !open || e->s.slow;
         e->kept[e->next++] = kept;
         e->discarded += !kept;
@@ -150,7 +150,9 @@ static bool serve_guest(Emitter *e)
 
     uint64_t untold = e->s.lost - e->s.told;
 
-    /* A driver takes the ring away before it sends TAKEOVER. */
+    /*
+     * As a driver does, take the ring away from the producer before TAKEOVER.
+     */
     e->s.slow = NULL;
     e->s.cur = NULL;
     e->s.end = NULL;
@@ -159,7 +161,7 @@ static bool serve_guest(Emitter *e)
         ht_stream_open(&e->g.dev, &e->s, &params)) {
         return false;
     }
-    /* Discards that no ring has, as ht_trace() reports them */
+    /* Report discards that no ring has counted, as ht_trace() does */
     e->s.lost = untold;
     ht_publish_lost(&e->s);
     return true;

@@ -94,15 +94,16 @@ class TestCalls:
     def test_latency_wakeups(self):
         out = self.latency("sched_waking", "sched_switch", "-n", "100")
         assert out["key"] == "pid=next_pid"
-        # 1 to 4 ms of the first tasks, 2 ms of the task woken twice, and 50 ms
-        # of the second boot
+        # expected waits: 1 to 4 ms of tasks 11 to 14, 2 ms of the task
+        # "twice", and 50 ms of a task of the second boot
         assert [(w["ns"] // MS, w["boot"], w["from_cpu"], w["to_cpu"],
                  w["pid"], w["task"]) for w in out["worst"]] == [
             (50, 2, 0, 0, 51, "second"), (4, 1, 0, 1, 14, "worker"),
             (3, 1, 0, 1, 13, "worker"), (2, 1, 0, 1, 12, "worker"),
             (2, 1, 0, 1, 20, "twice"), (1, 1, 0, 1, 11, "worker")]
         assert out["pairs"] == 6 and out["across_gaps"] == 1
-        # woken again, woken while it ran, in another boot or segment
+        # four wakeups without a switch: the task was woken again, was running,
+        # or was switched in only in another boot or segment of the clock
         assert out["from_alone"] == 4, out
         assert out["min_ns"] == MS and out["max_ns"] == 50 * MS
         assert out["mean_ns"] == 62 * MS // 6
@@ -122,7 +123,8 @@ class TestCalls:
         out = self.latency("irq_handler_entry", "irq_handler_exit", "--key",
                            "irq")
         assert out["from_alone"] == 2 and out["to_alone"] == 2
-        # time that a task was off its CPU
+        # from sched_switch to sched_switch: the time that a task was off its
+        # CPU
         out = self.latency("sched_switch", "sched_switch", "--task", "twice")
         assert [(w["ns"], w["pid"]) for w in out["worst"]] == [(MS, 20)]
 

@@ -261,7 +261,8 @@ def test_every_byte_is_checked(tmp):
                 changed[n] ^= 0x40 if n < 8 else 0x01
                 e.payload = bytes(changed)
             events.append(e)
-        if name == "bench.e8":          # consists of the number alone
+        # a payload of bench.e8 has nothing but the number
+        if name == "bench.e8":
             continue
         status, s, stderr = single(tmp / name, events)
         expect((status, s["altered"]), (1, size - len(fixed)))
@@ -280,7 +281,8 @@ def test_other_length(tmp):
 def test_other_tag(tmp):
     events = mix(0, 40)
     for e in events:
-        e.tag = 1                       # payloads of stream 0
+        # a wrong tag: the payloads are those of stream 0
+        e.tag = 1
     Trace(tmp / "t").packet("ch_0", events)
     status, result, _ = verify(tmp / "t")
     expect((status, streams(result)[1]["altered"]), (1, 30))

@@ -25,7 +25,7 @@
  */
 typedef struct Pending {
     HtRecPage page;
-    uint8_t *data;              /* copy of its bytes */
+    uint8_t *data;              /* copy of the bytes of @page */
     bool there;                 /* @page holds a page */
     /* events are missing before the next page that is written */
     bool missed;

@@ -37,7 +37,7 @@ typedef struct Known {
     uint16_t number;
     struct {
         uint8_t field;          /* number of the field in the message */
-        uint8_t put;            /* how to write it: enum Put */
+        uint8_t put;            /* how to write the field: enum Put */
     /* by index of the kind's field, as in ht_kinds */
     } as[HT_KIND_FIELDS];
 } Known;

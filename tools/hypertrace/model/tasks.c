@@ -26,10 +26,14 @@
 /* A task, and the state that shows whether its PID was reused */
 typedef struct Known {
     HtTask task;
-    /* the event task_newtask has created it; no fork event came yet */
+    /*
+     * an event task_newtask has announced the task, and its event
+     * sched_process_fork has not come yet
+     */
     bool made;
-    bool exits;                 /* the event of its exit came */
-    bool gone;                  /* it was switched out after its exit */
+    /* the task's event sched_process_exit has come */
+    bool exits;
+    bool gone;                  /* the task was switched out after its exit */
 } Known;
 
 struct HtTasks {

@@ -70,16 +70,19 @@ struct HtFlight {
     const char *why;            /* description of the machine's end */
     /* most important cause that has no recording yet */
     Cause pending;
-    uint64_t since;             /* when a cause became pending */
+    uint64_t since;             /* time at which @pending was set */
     bool asked;                 /* a user has requested a recording */
-    uint64_t polled_events;     /* number of events at the last poll */
+    /*
+     * number of events at the last poll
+     */
+    uint64_t polled_events;
     /*
      * The process that writes the last recording, and what that recording has
      */
     pid_t writer;               /* PID; 0: the recording is complete */
     bool failed;
     Cause written;
-    uint64_t written_events;    /* number of events when it began */
+    uint64_t written_events;    /* number of events when @writer started */
     /* Silence: a time without events */
     uint64_t silence_ns;
     uint64_t heard;             /* time of the last event, in ns */
@@ -89,11 +92,11 @@ struct HtFlight {
     /* Boots of the guest */
     uint32_t boots;
     bool panicked;              /* a panic in this boot was a cause already */
-    bool logged_panic;          /* this boot's log has a panic */
+    bool logged_panic;          /* the log of the present boot has a panic */
     /* guest time of the last panic in a log, in ns */
     uint64_t panic_ns;
     bool had_kernel;
-    /* time from which the kernel was missing; 0: it is there */
+    /* time since which the kernel is missing; 0: it is not missing */
     uint64_t gone;
     /* a reset is known: the next boot is no new cause */
     bool expected;

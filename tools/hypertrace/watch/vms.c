@@ -28,9 +28,10 @@
 typedef struct Seen {
     uint64_t inode;
     int64_t examined;
-    /* number of scans that saw it, up to FIRST_SCANS */
+    /* number of scans that saw the process, up to FIRST_SCANS */
     unsigned scans;
-    unsigned round;             /* number of the last scan that saw it */
+    /* number of the last scan that saw the process */
+    unsigned round;
     bool taken;
 } Seen;
 
