@@ -20,7 +20,8 @@ set -- "$dir"/*
 [ $# -le 3 ] || regression=--regression
 status=0
 hypertrace boot "--max=${MAX:-60s}" $regression --junit=boot.xml "$@" || status=$?
-# 4: too slow. After any other failure, the recording may be a good one.
+# Status 4: the boot was too slow. After any other failure, the recording may
+# be a good one.
 if [ "$status" -eq 4 ]; then
     mkdir -p "$dir.failed"
     mv "$new" "$dir.failed/"

@@ -41,8 +41,8 @@ asan) set -- --enable-asan --enable-ubsan "$@" ;;
 ust) set -- --enable-trace-backends=log,ust "$@" ;;
 esac
 
-# The compiler through a cache that is shared by all trees: ccache sees paths
-# below the tree as relative ones.
+# Write a script that runs the compiler through ccache. All trees share the
+# cache, because ccache sees paths below the tree as relative ones.
 write_compiler() {
     mkdir -p "$HT_TREE/bin"
     if have ccache; then
@@ -77,7 +77,8 @@ configure() {
     rm -f .hypertrace-configure
     logged "configure-$flavour" "configuring QEMU ($flavour)" \
         "$HT_QEMU_SRC/configure" "$@"
-    # Lets ninja run meson again without PYTHONPATH.
+    # Write PYTHONPATH to a .pth file of QEMU's Python, so that ninja can run
+    # meson again without the variable.
     if [ -n "${PYTHONPATH-}" ]; then
         for site in pyvenv/lib/python3*/site-packages; do
             echo "$PYTHONPATH" >"$site/hypertrace-meson.pth"

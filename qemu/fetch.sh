@@ -45,7 +45,8 @@ fetch_source() {
     stamp "$HT_CACHE/stamps/qemu-source" "$suite"
 }
 
-# unpack_debs NAME PACKAGE...: into $HT_CACHE/NAME
+# unpack_debs NAME PACKAGE...: download the packages and unpack them into
+# $HT_CACHE/NAME
 unpack_debs() {
     name=$1
     shift
@@ -81,7 +82,7 @@ EOF
     chmod +x "$1/meson.py"
 }
 
-# One folder with the files of all packages
+# Link the firmware files of all packages into one folder
 gather_firmware() {
     mkdir "$1/all"
     for file in "$1"/usr/share/seabios/* "$1"/usr/share/qemu/*; do

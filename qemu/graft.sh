@@ -41,7 +41,8 @@ user_files() {
             git ls-files -z --recurse-submodules
             git ls-files -z --others --exclude-standard
         } | tr '\0' '\n' | grep -v '^roms/.*/'
-        # Fetched by QEMU's configure, and ignored by git.
+        # Also list the subprojects that QEMU's configure has fetched: git
+        # ignores them.
         find subprojects -mindepth 2 ! -type d -print
     else
         find . \( -name .git -o -path './build*' \) -prune -o ! -type d -print
@@ -53,8 +54,8 @@ user_files() {
 copy_tree() {
     rm -rf "$HT_QEMU_SRC.new"
     if [ -z "$HT_USER_QEMU" ]; then
-        # Same file system: links cost nothing, and nothing here writes
-        # to a file in place.
+        # Copy by hard links, which cost nothing: the folders are on one file
+        # system, and this script never writes to a file in place.
         cp -al "$base" "$HT_QEMU_SRC.new" ||
             cp -a "$base" "$HT_QEMU_SRC.new" ||
             die "cannot copy $base (disk full?)"
@@ -90,14 +91,15 @@ apply_patches() {
             die "$(basename "$patch") does not apply to QEMU $version"
         }
     done
-    # Bugs of some QEMUs that tests would run into
+    # Apply fixes of QEMU bugs that would make tests fail
     for patch in "$HT_TOP"/qemu/fixes/*.patch; do
         if apply_patch "$patch" --dry-run; then
             own_files "$patch" && apply_patch "$patch" ||
                 die "$(basename "$patch") does not apply to QEMU $version"
         fi
     done
-    # A regraft that changes nothing must not make ninja build again.
+    # Give each patched file that has not changed the time of the old file, so
+    # that ninja does not build again.
     [ -d "$HT_QEMU_SRC" ] || return 0
     sed -n 's,^+++ b/,,p' "$HT_TOP"/qemu/patches/*.patch \
         "$HT_TOP"/qemu/fixes/*.patch |
@@ -146,7 +148,8 @@ if [ -n "$HT_USER_QEMU" ]; then
     base=$HT_USER_QEMU
     check_tree "$base"
     user_files "$base" >"$HT_TREE/files"
-    # Names, sizes and times stand for the contents.
+    # The key is a hash of names, sizes and times instead of the files'
+    # contents.
     key=$(cd "$base" && tr '\n' '\0' <"$HT_TREE/files" |
           xargs -0 stat -c '%n %s %Y' | sha256sum)
 else

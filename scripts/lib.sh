@@ -180,7 +180,8 @@ cache_unlock() {
     exec 8>&-
 }
 
-# need_space MB DIR
+# need_space MB DIR: fail if the file system of DIR has less than MB free
+# megabytes
 need_space() {
     free_mb=$(df -Pm "$2" | awk 'NR == 2 { print $4 }')
     [ "$free_mb" -ge "$1" ] ||

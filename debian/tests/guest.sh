@@ -25,8 +25,8 @@ guest_root() {
     chmod +x root/init
 }
 
-# guest COMMAND...: run the guest as arguments of a command, which env can be.
-# Its console is ./console.
+# guest COMMAND...: run QEMU with the guest as arguments of COMMAND, such as
+# env or hypertrace record. The guest's console is the file ./console.
 guest() {
     (cd root && find . | cpio --quiet -o -H newc) >initrd
     # QEMU 7.2 emulates cmpxchg16b wrongly.

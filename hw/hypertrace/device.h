@@ -91,8 +91,10 @@ struct HypertraceDevice {
 
     HtVirtio *virtio;           /* channel-virtio.c */
 
-    HtLimit log_control;        /* for malformed control messages */
-    HtLimit log_stopped;        /* for the reasons why streams stopped */
+    /* limit of the log lines about malformed control messages */
+    HtLimit log_control;
+    /* limit of the log lines about streams that were stopped */
+    HtLimit log_stopped;
 };
 
 /**
@@ -131,7 +133,7 @@ static inline HypertraceDevice *ht_stream_device(const HtStream *s)
 }
 void ht_device_streams_init(HypertraceDevice *dev);
 
-/* control.c.  Context: BQL */
+/* Functions of control.c.  Context: BQL */
 void ht_control_init(HypertraceDevice *dev);
 /* Close all streams, as the message HT_MSG_TAKEOVER does */
 void ht_control_takeover(HypertraceDevice *dev);

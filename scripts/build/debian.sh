@@ -52,7 +52,8 @@ private_apt() {
     )
 }
 
-# debian_lists SUITE WHAT: fetch package lists, once in each run of a script
+# debian_lists SUITE WHAT: fetch package lists, once in each run of a script;
+# WHAT is text for the message
 debian_lists() {
     root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
     [ -f "$root/fresh.$$" ] && return 0

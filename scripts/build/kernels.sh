@@ -3,7 +3,7 @@
 # Sourced after debian.sh: Debian's kernels that the Linux modules are built for
 # and tried in, kept in $HT_CACHE/kernels.
 
-# name, suite, package whose dependency is the headers', architecture
+# columns: name, suite, package that depends on the headers, architecture
 ht_kernels="\
 6.1 bookworm linux-headers-amd64
 6.1-rt bookworm linux-headers-rt-amd64

@@ -31,7 +31,8 @@ done
 ht_paths ""
 ht_tree_init
 
-# build NAME [ARCHITECTURE]
+# build NAME [ARCHITECTURE]: build the modules for the kernel NAME of
+# kernels.sh
 build() {
     farm=$HT_TREE/module-$1
     cc=${CC:-gcc}

@@ -50,7 +50,7 @@ qemu=$HT_QEMU_BUILD/qemu-system-aarch64
 work=$HT_TREE/arm64
 mkdir -p "$work"
 
-# program NAME SOURCE: static, with the library in it
+# program NAME SOURCE: build a static program with the guest library in it
 program() {
     # shellcheck disable=SC2046
     "${cross}gcc" -static -O2 -Wall -Werror -DTRACETEST_STATIC -pthread \

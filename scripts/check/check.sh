@@ -41,7 +41,8 @@ kind() {
     case " $kinds " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
-# conclude PASSED FAILED SKIPPED
+# conclude PASSED FAILED SKIPPED: print the totals, and exit with 1 if a test
+# failed
 conclude() {
     case $lint_failed in
     0) set -- $(($1 + 1)) "$2" "$3" ;;

@@ -133,7 +133,7 @@ build_targets() {
     exec 6>&-
 }
 
-# run_pure NAME SECONDS
+# run_pure NAME SECONDS: run the libFuzzer program fuzz-NAME
 run_pure() {
     mkdir -p "$found/$1" "$crashes"
     set -- "$1" "$2" "$found/$1"
@@ -147,7 +147,7 @@ run_pure() {
         -artifact_prefix="$crashes/$name-" "$@" >"$logs/$name.log" 2>&1
 }
 
-# run_device NAME SECONDS
+# run_device NAME SECONDS: fuzz a device in a QEMU; NAME is guest or chaos
 run_device() {
     mkdir -p "$crashes"
     ht_sanitizer_env
@@ -190,7 +190,8 @@ run_target() {
     echo "$((end - begin)) ${runs:-0} $cpu" >>"$totals/$1"
 }
 
-# worker SECONDS NAME...
+# worker SECONDS NAME...: fuzz the targets one after the other, each for
+# SECONDS
 worker() {
     share=$1
     shift
@@ -216,7 +217,7 @@ lines() {
         END { print all - missed, all + 0 }' "$logs/coverage.txt"
 }
 
-# percent COVERED ALL
+# percent COVERED ALL: print COVERED as a percentage of ALL
 percent() {
     awk -v c="$1" -v a="$2" 'BEGIN { printf "%.1f", a ? 100 * c / a : 0 }'
 }

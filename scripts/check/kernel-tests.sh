@@ -78,7 +78,7 @@ fetch_source() {
     stamp "$HT_CACHE/stamps/debug-source" "$version"
 }
 
-# kernel_make NAME TARGET...
+# kernel_make NAME TARGET...: run make in the build folder of the kernel NAME
 # shellcheck disable=SC2317 # logged calls it
 kernel_make() {
     objects=$kernels/$1
@@ -195,7 +195,7 @@ use_debians() {
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS noirqdebug"
 }
 
-# run_tests NAME PYTEST-ARGS...
+# run_tests NAME PYTEST-ARGS...: run end-to-end tests with the kernel NAME
 run_tests() {
     (
         name=$1

@@ -72,7 +72,8 @@ case " $* " in
 *) set -- -accel tcg,thread=single -cpu qemu64,-cx16 "$@" ;;
 esac
 
-# record_guest OPTION... -- QEMU ARGS...
+# record_guest OPTION... -- QEMU ARGS...: run hypertrace record with these
+# options, and with options for a QEMU without a display
 record_guest() {
     "$hypertrace" record -o "$recording" "$@" -nodefaults -display none \
         -no-reboot

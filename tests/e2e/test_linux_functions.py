@@ -25,7 +25,7 @@ def needs_fprobes(text):
         pytest.skip("the guest's kernel has no fprobes")
 
 
-# one guest for all
+# the tests share one guest, so one process runs them all
 pytestmark = pytest.mark.xdist_group("functions")
 
 JOB = PRELUDE + FPROBES + r"""
@@ -58,7 +58,8 @@ for cpu in 0 1; do
 done
 echo nop >current_tracer
 
-# Entries and exits, then only long calls, of which a sleep is one
+# Trace entries with their exits, then only calls of at least 50 ms, such as a
+# sleep
 if fprobes; then
     echo calls:ksys_read >$P/functions
     work 1

@@ -26,7 +26,8 @@ def events(trace):
 
 
 class Analysis:
-    """Stacks by their paths"""
+    """The analysis's state machine; stacks: the call stacks, by the path of
+    their attribute"""
 
     def __init__(self, path=ANALYSIS):
         self.root = ET.parse(path).getroot()

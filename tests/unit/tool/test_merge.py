@@ -135,7 +135,8 @@ class TestMerge:
                       for e in events)
 
     def test_ctf(self):
-        """babeltrace2 opens both at once and sorts events by date."""
+        """babeltrace2 opens the exported traces of both guests together and
+        sorts their events by date."""
         need("babeltrace2")
         out = self.tmp / "both"
         p = run("export", *self.dirs, "-f", "ctf", "-o", out)

@@ -765,7 +765,10 @@ static HtPrintNode *postfix(HtPrintParse *p)
     return n;
 }
 
-/* Get the address of a node: a place in a field is that field's rest. */
+/*
+ * Get the address of a node.  The address of an element of an array field is
+ * that field without the elements before it.
+ */
 static HtPrintNode *address(HtPrintNode *n)
 {
     HtFtField *f = &n->field;
