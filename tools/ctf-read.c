@@ -171,7 +171,7 @@ sink_consume(bt_message_iterator *iterator, void *opaque)
     if (r->ended) {
         return BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_END;
     }
-    /* Both enumerations have the same values. */
+    /* The enumeration of @status and the returned one have the same values. */
     return (bt_graph_simple_sink_component_consume_func_status)status;
 }
 

@@ -410,7 +410,7 @@ static void sink_new(HtDispatch *d, const HtSinkConfig *cfg)
     sink->session = cfg->session;
     sink->id = g_strdup(cfg->id);
     sink->direct = !cfg->may_block;
-    /* so that the first attempt is not delayed */
+    /* a time long ago, so that the first attempt is not delayed */
     sink->tried_ns = INT64_MIN / 2;
     ht_mutex_init(&sink->lock);
     ht_cond_init(&sink->wake);

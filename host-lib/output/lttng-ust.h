@@ -26,7 +26,10 @@ typedef struct UstField {
         struct lttng_ust_type_sequence sequence;
         struct lttng_ust_type_enum enumeration;
     } type;
-    /* also the integer type of an enumeration */
+    /*
+     * type of the elements of an array or sequence, or integer type of an
+     * enumeration
+     */
     struct lttng_ust_type_integer elem;
     struct lttng_ust_enum_desc labels;
     struct lttng_ust_enum_entry *entries;

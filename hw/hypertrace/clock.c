@@ -28,7 +28,10 @@ static uint64_t host_ticks(void *opaque)
 /* Minimum duration of the measurement of the host counter's frequency */
 #define MEASURE_NS (10 * SCALE_MS)
 
-/* Both clocks at the start of QEMU, and suspended_ns() at that time */
+/*
+ * Readings of the host's counter and clock at the start of QEMU, and the result
+ * of suspended_ns() then
+ */
 static HtBracket start;
 static int64_t start_suspended_ns;
 

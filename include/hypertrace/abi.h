@@ -199,7 +199,7 @@ enum ht_msg_type {
 
 enum ht_status {
     HT_STATUS_OK     = 0,
-    /* not finished yet: send this reply as a message again */
+    /* the device has not finished: send the reply as a message again */
     HT_STATUS_BUSY   = 1,
     HT_STATUS_INVAL  = 2,       /* malformed */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
@@ -273,7 +273,7 @@ struct ht_msg_class {
     uint8_t  on;                /* reply: HT_ENABLE_ON, or 0: off */
     /* HT_ORIGIN_KERNEL, or id of the guest's user */
     uint32_t origin;
-    /* its name, then each field and the field's name */
+    /* the name of the class, then each field followed by its name */
     uint8_t  data[];
 };
 

@@ -177,7 +177,7 @@ static void test_register(const void *channel)
 
     g_assert_cmpuint(qht_register_number(h, "two"), ==, 2);
     g_assert_cmpuint(qht_register_number(h, "one"), ==, 1);
-    /* the same name with other fields */
+    /* register a class with the same name and other fields */
     size = qht_class_message(m, "one");
     m->data[size - 1 - sizeof(*m)] = 'm';
     g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,

@@ -344,7 +344,7 @@ static void test_many(void)
                 h->pci->vdev.bus->virtqueue_kick(&h->pci->vdev, h->data[i]);
             }
         } else {
-            /* not kicked at all: a flush fetches them */
+            /* no queue is kicked: a flush fetches the buffers */
             for (i = 0; i < STREAMS; i++) {
                 qht_stream_flush(&s[i]);
             }

@@ -391,7 +391,7 @@ static void test_forged_classes(void)
     g_byte_array_append(more, all->data, all->len);
     g_byte_array_append(more, saved->data, saved->len);
     assert_refused(to, more->data, more->len);
-    /* the same class twice */
+    /* a saved table that has each class twice */
     g_byte_array_set_size(more, 0);
     g_byte_array_append(more, saved->data, saved->len);
     g_byte_array_append(more, saved->data, saved->len);

@@ -23,10 +23,10 @@
 
 /* How the next kernel treats a processor's part of the ring */
 typedef enum FgBoot {
-    FG_KEPT,                    /* it appends to the existing events */
-    /* it finds an invalid page and clears all pages */
+    FG_KEPT,                    /* the kernel appends to the existing events */
+    /* the kernel finds an invalid page and clears all pages */
     FG_REFUSED,
-    /* it finds an invalid header and makes a new ring */
+    /* the kernel finds an invalid header and makes a new ring */
     FG_ANEW,
 } FgBoot;
 

@@ -148,7 +148,7 @@ static void trim_once(GRand *rand, const char *top)
                 make_recording(path, n, kib, g_rand_int_range(rand, 1, 1000));
             }
         }
-        /* These files are the user's own. */
+        /* Files of the user that are no recordings: trimming must keep them. */
         make_file(path, "notes", 400);
         make_file(path, "9-panic", 400);
         before[i] = numbers(path, &sum);

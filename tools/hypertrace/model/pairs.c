@@ -36,7 +36,7 @@ typedef struct Key {
 
 /* An event A that waits for its B */
 typedef struct Start {
-    /* its key in HtPairs.waiting; must be the first member */
+    /* key of the event A in HtPairs.waiting; must be the first member */
     Key key;
     /* if pairs nest: the enclosing A with the same key */
     struct Start *outer;

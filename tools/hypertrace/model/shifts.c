@@ -14,7 +14,10 @@ struct HtShifts {
     char *dir;
     const HtSymbols *symbols;
     uint16_t type;              /* type of the event initcall_start */
-    /* its field with the function's address; NULL: no shift can be found */
+    /*
+     * field of the event that has the function's address; NULL: no shift can be
+     * found
+     */
     const HtFtField *func;
     HtRecording *rec;           /* NULL before the first ht_shifts_of() */
     unsigned boot;              /* the boot that is being read */

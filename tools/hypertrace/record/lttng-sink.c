@@ -105,7 +105,8 @@ static void begin(void *opaque)
 {
     HtLttngSink *s = opaque;
 
-    if (s->started) {           /* otherwise nothing was recorded */
+    /* if it was not started, the recorder has no events */
+    if (s->started) {
         load(s);
     }
     ht_mutex_lock(&s->lock);

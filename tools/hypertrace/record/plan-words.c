@@ -394,7 +394,10 @@ char *ht_record_kernel(char **argv)
     if (q->is_qemu) {
         kernel = ht_opts_get(q->machine, "kernel");
     }
-    /* Both forms of Cloud Hypervisor's option */
+    /*
+     * Accept both forms of Cloud Hypervisor's option: "--kernel=FILE" and
+     * "--kernel FILE".
+     */
     for (i = 1; !q->is_qemu && argv[0] && argv[i]; i++) {
         if (g_str_has_prefix(argv[i], "--kernel=")) {
             kernel = argv[i] + strlen("--kernel=");

@@ -549,7 +549,10 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     (has_boot_ring(r->image) && !r->pid) ?
                     HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
     }
-    /* Otherwise get_kernel() boots the kernel once to get its formats. */
+    /*
+     * Take the kernel's data from its image if the image has all that is
+     * needed.  If not, get_kernel() boots the kernel once to get its formats.
+     */
     if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path ||
                      !needs_formats(r))) {
         r->kernel = ht_kernel_of_image(r->image);

@@ -35,7 +35,8 @@ typedef struct Recording {
     /* time of the recording in seconds since 1970 */
     int64_t time;
     uint64_t bytes;
-    bool newest;                /* it is the newest recording of its machine */
+    /* the recording is the newest one of its machine */
+    bool newest;
 } Recording;
 
 /* The recordings of a user, and the next one that may be removed */
