@@ -49,7 +49,7 @@ struct HtKernelFormats {
     Struct class_type;
     Member class_system, class_fields, class_get;
     Member tp_name;
-    Member enter_fields;        /* of syscall_metadata */
+    Member enter_fields;        /* member of struct syscall_metadata */
     /* ftrace_event_field */
     Struct field_type;
     Member field_link, field_name, field_kind, field_offset, field_size;

@@ -14,7 +14,8 @@ typedef struct List {
     uint64_t array;             /* address of the trace_array */
     uint32_t subbuf_size;
     uint32_t cpus;
-    uint64_t *address;          /* of each processor's ring_buffer_per_cpu */
+    /* for each processor: address of its ring_buffer_per_cpu */
+    uint64_t *address;
     HtListCpu *cpu;
 } List;
 

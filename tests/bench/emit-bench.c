@@ -27,8 +27,10 @@ enum {
 
 typedef struct Bench {
     uint64_t events;
-    struct ht_stream overwrite;     /* has no consumer */
-    struct ht_stream full;          /* has no consumer; filled at the start */
+    /* a ring that overwrites, without a consumer */
+    struct ht_stream overwrite;
+    /* a ring without a consumer, which is filled at the start */
+    struct ht_stream full;
     struct ht_stream read[READERS];
     struct ht_loopback *spinner;
     struct ht_stream noclock;

@@ -345,7 +345,7 @@ static void test_later(void)
         uint8_t flags;
         bool later;
     } events[] = {
-        /* may have been under way when the previous poll began */
+        /* this event may have been under way when the previous poll began */
         { 100, 0, false },
         /* raised in a hard interrupt of the first event */
         { 100, 0x08, false },

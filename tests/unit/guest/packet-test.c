@@ -360,7 +360,7 @@ static void test_wake(void)
     }
     g_assert_cmpuint(s.doorbells, ==, 0);
 
-    /* at a commit inside a packet */
+    /* the wake word is reached by a commit inside a packet */
     s.ring->host.wake = position(&s) + 5;
     g_assert_true(ht_emit_zero(&s));
     g_assert_cmpuint(s.doorbells, ==, 0);

@@ -159,7 +159,8 @@ static void test_circles(void)
     bm_member(&m, "typedefs", 1, 0);
     bm_member(&m, "arrays", 3, 0);
     bm_member(&m, "pointer", 6, 0);
-    bm_ptr(&m, 6);                                      /* to itself */
+    /* type 6: a pointer to itself */
+    bm_ptr(&m, 6);
     btf = finish(&m);
     g_assert_cmpint(ht_btf_field(btf, "self", "x", &f), ==, -ENOENT);
     g_assert_cmpint(ht_btf_field(btf, "uses", "typedefs", &f), ==, -EINVAL);

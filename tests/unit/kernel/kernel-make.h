@@ -46,7 +46,8 @@ void km_fill(GArray *symbols, uint64_t addr, unsigned n);
 
 /* A kernel's image and the offsets from _text of its clock, in bytes */
 typedef struct KmKernel {
-    GByteArray *bytes;          /* from _text on, unrelocated */
+    /* memory of the kernel from _text on, before relocation */
+    GByteArray *bytes;
     HtKernelImage *image;
     uint32_t seconds;           /* offset of timekeeper.xtime_sec */
     uint32_t jiffies;

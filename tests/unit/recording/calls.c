@@ -4,7 +4,8 @@
  */
 #include "recording-make.h"
 
-#define HARDIRQ 0x08            /* of common_flags */
+/* bit of common_flags: the event occurred in a hard interrupt */
+#define HARDIRQ 0x08
 #define US      1000u
 #define MS      1000000u
 

@@ -342,7 +342,10 @@ static void test_boots(void)
     for (i = 0; i < 6000; i++) {
         fg_boot(&t.g[0], 0, false, UINT64_C(0xffff900000000000) + i * 4096);
         t.ns = (1 + i % 2) * SECOND + (i + 1) * 10007;
-        /* two events: the lower count proves another boot */
+        /*
+         * write two events in each boot: after the first one, the lower count
+         * proves another boot
+         */
         events(&t, 0, 1);
         if (i == 500) {
             g_free(text);

@@ -37,7 +37,7 @@ typedef struct Stream {
 typedef struct Trace {
     HtExport *x;
     HtCtfWriter *writer;
-    HtClass *classes[1 << 16];  /* by type of event */
+    HtClass *classes[1 << 16];  /* by type of event: the class of the event */
     /* by type of event: the class ends with NAME_FIELD */
     bool named[1 << 16];
     uint32_t nr_classes;

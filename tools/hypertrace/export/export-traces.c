@@ -34,7 +34,9 @@ typedef struct Class {
     char *system;               /* name of the device or of LTTng's provider */
     const char *name;           /* name of the event, without the provider */
     const bt_field_class *fields;
-    /* by index of a field: it is only the length of the next field */
+    /*
+     * by index of a field: true if the field is only the length of the next one
+     */
     bool *skip;
     /* LTTng's event has the guest's time in a field */
     bool dated;

@@ -57,7 +57,7 @@ enum {
     HT_F_SWITCH_PREV_STATE, HT_F_SWITCH_NEXT_COMM, HT_F_SWITCH_NEXT_PID,
     HT_F_SWITCH_NEXT_PRIO,
     /*
-     * of the events sched_waking, sched_wakeup, sched_wakeup_new,
+     * fields of the events sched_waking, sched_wakeup, sched_wakeup_new,
      * sched_process_exit, sched_process_free, sched_process_wait,
      * sched_migrate_task
      */

@@ -23,7 +23,10 @@ struct HtModel {
     HtRecording *rec;
     HtFtFormats *formats;       /* NULL: events are shown as bytes */
     HtSymbols *symbols;         /* NULL: addresses are shown as numbers */
-    /* for boots whose kernel address the recording does not have */
+    /*
+     * finds the kernel's address in boots for which the recording does not have
+     * it
+     */
     HtShifts *shifts;
     HtTasks *tasks;
     HtEventClass *classes[1 << 16];

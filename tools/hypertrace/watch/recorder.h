@@ -35,7 +35,7 @@ typedef struct HtWatchRecorder {
     GHashTable *told;
     unsigned failures;
     int64_t started;
-    /* in us; each message printed takes LINE_US of it */
+    /* credit for messages in us: each printed message uses LINE_US of it */
     int64_t credit;
     int64_t credited;
     uint64_t suppressed;
