@@ -239,7 +239,8 @@ static int htk_memory_probe(struct pci_dev *pdev,
 	ret = ht_device_init(&h->core);
 	if (ret)
 		goto unmap;
-	h->gone = true;		/* until there is a host */
+	/* the device counts as away until there is a host */
+	h->gone = true;
 	h->link.mem = h->ram;
 	h->link.now = htk_memory_now;
 	h->link.pause = htk_memory_pause;

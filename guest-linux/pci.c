@@ -83,7 +83,10 @@ static u32 htk_pci_mapping(struct htk *h)
 	pte_t *pte = lookup_address((unsigned long)h->ram, &level);
 	unsigned long mask = _PAGE_CACHE_MASK;
 
-	/* In an entry for a large page, the third bit has another position. */
+	/*
+	 * The third bit of the cache mode, PAT, has another position in an
+	 * entry for a large page.
+	 */
 	if (level != PG_LEVEL_4K)
 		mask = _PAGE_PWT | _PAGE_PCD | _PAGE_PAT_LARGE;
 	if (pte && (pte_flags(*pte) & mask))

@@ -45,7 +45,10 @@ static const uint8_t unknown = HT_ENABLE_ON;
 static const void *locked;
 static struct ht_module *modules;
 static char path[64];
-static uint32_t generation;     /* of the device that has our classes, or 0 */
+/*
+ * number of the device that has the classes of this process; 0: none has them
+ */
+static uint32_t generation;
 
 /* Classes of the library and of ht_event_new(), in the order of creation */
 static struct ht_class *made[1024];
@@ -149,7 +152,10 @@ static void trace_reap(struct ht_device *dev, struct ht_stream *s)
     }
 }
 
-/* An event that sends a message waits; most answers take microseconds. */
+/*
+ * Operations of the device for events.  An event that sends a control message
+ * waits for the reply, in .relax; most replies take microseconds.
+ */
 static const struct ht_port_ops trace_ops = {
     .control = trace_control,
     .map = trace_map,
@@ -215,7 +221,10 @@ static int register_module(struct ht_module *m)
     return register_classes(m->begin, m->end - m->begin);
 }
 
-/* Context: locked; the device is open, and does not have our classes */
+/*
+ * Context: locked; the device is open, and does not have the classes of this
+ * process
+ */
 static int register_all(uint32_t new)
 {
     struct ht_module *m;

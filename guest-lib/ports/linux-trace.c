@@ -33,7 +33,8 @@
 #define STUCK_EVENTS    64
 #define STUCK_MS        100
 
-static uint32_t stamps;         /* for streams opened later; 0 means 1 */
+/* argument of ht_stream_stamps() for streams opened later; 0 means 1 */
+static uint32_t stamps;
 static pthread_key_t thread_end;
 static bool thread_end_works;
 
@@ -358,7 +359,8 @@ static bool may_retire(struct process *p)
         return true;
     }
     if (oldest) {
-        close_stream(p, oldest);        /* claim() returns it */
+        /* the stream is then free, so that claim() can return it */
+        close_stream(p, oldest);
     }
     return oldest;
 }
@@ -541,7 +543,8 @@ static struct ht_stream *begin(struct ht_stream **slot,
     }
     if (ht_unlikely(!ht_trace_attached())) {
         if (!attach(p) && ht_trace_has_device()) {
-            missed(p);          /* the host may want the event */
+            /* count the event, because the host may want it */
+            missed(p);
             return NULL;
         }
         if (!cls->id || !ht_event_is_on(cls)) {
@@ -555,7 +558,8 @@ static struct ht_stream *begin(struct ht_stream **slot,
     open = ht_self.own && ht_self.own->s.slow;
     wanted = !open && may_try(ht_self.retry_at);
     if ((wanted || !ht_self.tid) && ht_sys_getpid() != p->pid) {
-        missed(p);      /* a child of vfork(), in its parent's memory */
+        /* this is a child of vfork(), which uses its parent's memory */
+        missed(p);
         return NULL;
     }
     if (!ht_self.tid) {
@@ -624,7 +628,7 @@ static struct ht_stream *end(struct ht_stream **slot, struct ht_stream *s,
         return NULL;
     }
     if (!is_of(p, t)) {
-        *slot = NULL;           /* the stream was that of a parent */
+        *slot = NULL;           /* the stream belongs to a parent process */
         return done ? NULL : another(p, slot, t, cls);
     }
     if (t->owner == SHARED) {
@@ -642,7 +646,11 @@ static struct ht_stream *end(struct ht_stream **slot, struct ht_stream *s,
         return NULL;
     }
     if (s->slow && !t->retired) {
-        return NULL;            /* the ring is full, or the first event */
+        /*
+         * the stream is open: its ring is full, or the event is its thread's
+         * first one
+         */
+        return NULL;
     }
     return done ? NULL : another(p, slot, t, cls);
 }

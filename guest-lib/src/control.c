@@ -120,7 +120,7 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
     int r;
 
     msg->cookie = cookie;
-    msg->status = HT_STATUS_IO;         /* unless the host replies */
+    msg->status = HT_STATUS_IO;         /* stays if the host does not reply */
     /* No reply is longer than its message. */
     r = dev->ops->control(dev, msg, msg->size);
     if (r) {
@@ -139,7 +139,8 @@ bool ht_reply_take(struct ht_msg *msg, const void *from, uint32_t size,
     uint32_t replied;
 
     ht_copy(&head, from, sizeof(head));
-    ht_compiler_barrier();              /* read the header once */
+    /* keep the compiler from reading the header again */
+    ht_compiler_barrier();
     replied = ht_reply_bytes(msg->type, &head, size);
     if (!replied || replied > len || head.type != msg->type ||
         head.cookie != msg->cookie) {

@@ -9,9 +9,10 @@
 #include "core.h"
 
 #define LOST_MS         HT_BEAT_LOST_MS
-#define ANSWER_MS       5000u           /* for a host whose beat advances */
+/* maximum wait for a reply while the beat advances */
+#define ANSWER_MS       5000u
 
-/* Return the time since the last call, as far as it counts */
+/* Return the time since the last call in ms, but at most LOST_MS / 2 */
 static uint32_t passed(struct ht_device *dev, struct ht_link *l)
 {
     const uint64_t now = l->now(dev), ms = now - l->read_at;
@@ -20,7 +21,10 @@ static uint32_t passed(struct ht_device *dev, struct ht_link *l)
     return ms < LOST_MS / 2 ? ms : LOST_MS / 2;
 }
 
-/* Read the beat when @ms have passed since the last read */
+/*
+ * Read the beat; @ms: time since the last read.  Returns false if the beat has
+ * not advanced for LOST_MS
+ */
 static bool beats(struct ht_link *l, uint32_t ms)
 {
     const uint64_t beat = ht_load_relaxed(&l->mem->beat);
@@ -90,7 +94,8 @@ int ht_link_attach(struct ht_device *dev, struct ht_link *l)
     ht_link_caps(dev, l, &expected);
     expected.epoch = l->epoch;
     ht_copy(&caps, &l->mem->caps, sizeof(caps));
-    ht_compiler_barrier();              /* read the capabilities once */
+    /* keep the compiler from reading the capabilities again */
+    ht_compiler_barrier();
     caps.epoch = expected.epoch;
     caps.clock_hz = expected.clock_hz;
     caps.enable_seq = expected.enable_seq;
@@ -165,8 +170,9 @@ static int await_earlier(struct ht_device *dev, struct ht_link *l)
     l->go = ht_load_relaxed32(&l->mem->go);
     r = await(dev, l, l->go);
     if (r == -ETIMEDOUT) {
-        l->pending = true;              /* the next message does not wait */
-        return -EBUSY;                  /* the message was not sent */
+        /* the next message does not wait for this request */
+        l->pending = true;
+        return -EBUSY;                  /* the caller's message was not sent */
     }
     return r;
 }
@@ -187,7 +193,10 @@ int ht_memory_exchange(struct ht_device *dev, struct ht_link *l,
         return r;
     }
     ht_copy(box, msg, bytes);
-    /* A host that ends now leaves no reply to an earlier message there. */
+    /*
+     * Clear the reply to an earlier message: if the host ends now, the area
+     * must not hold it.
+     */
     ht_zero(reply, size);
     ht_store_relaxed32(&l->mem->bytes, bytes);
     ht_store_relaxed(&l->mem->to, l->epoch);

@@ -16,7 +16,8 @@ static const struct ht_channel_ops *channel_ops(uint32_t channel)
     case HT_CHANNEL_MEMORY:
         return &ht_channel_memory;
     default:
-        return &ht_channel_virtio;      /* ht_device_init() rejects others */
+        /* ht_device_init() rejects all other channels */
+        return &ht_channel_virtio;
     }
 }
 

@@ -82,7 +82,10 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     p->seq = s->packet;
     p->clock_begin = now;
     p->events = s->events;
-    /* The header reports all discarded events: no other stream must do it. */
+    /*
+     * This header reports all events that were discarded so far.  Mark them as
+     * reported, so that no other stream reports them again.
+     */
     ht_publish_lost(s);
     p->lost = s->told;
     p->clock_end = 0;

@@ -67,11 +67,11 @@ struct ht_bm_device {
     uint16_t bdf;
     struct ht_bm_wait relax;
 
-    /* hypercall, shm */
+    /* members of the channels hypercall and shm */
     uint8_t *regs;
     uint8_t *ram;
 
-    /* virtio */
+    /* members of channel virtio */
     uint8_t *common;
     uint8_t *config;
     uint8_t *notify;

@@ -13,7 +13,8 @@
 #define PCI_BAR0                0x10
 #define PCI_SECONDARY_BUS       0x18    /* bridge; in bits 8 to 15 */
 #define PCI_CAP_POINTER         0x34
-#define PCI_CAPS_MAX            48      /* 4-byte aligned, from 0x40 on */
+/* maximum number of capabilities: they are 4-byte aligned, from 0x40 to 0xff */
+#define PCI_CAPS_MAX            48
 
 #define BAR_IO                  0x01u
 #define BAR_TYPE                0x06u

@@ -48,7 +48,8 @@
 
 static struct ht_bm_device *to_bm(struct ht_device *dev)
 {
-    return (struct ht_bm_device *)dev;  /* its first member */
+    /* @dev is the first member of struct ht_bm_device */
+    return (struct ht_bm_device *)dev;
 }
 
 /* Control queue ------------------------------------------------------------ */

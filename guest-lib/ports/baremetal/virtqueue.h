@@ -34,7 +34,8 @@ struct ht_bm_used_elem {
 struct ht_bm_used {
     uint16_t flags;
     uint16_t idx;
-    struct ht_bm_used_elem ring[HT_VQ_SIZE + 1];    /* ...: avail_event */
+    /* the entry after the ring is avail_event */
+    struct ht_bm_used_elem ring[HT_VQ_SIZE + 1];
 };
 
 #define HT_BM_PAIRS     (HT_VQ_SIZE / 2)

@@ -17,20 +17,23 @@
 #include "hypertrace/recording.h"
 #include "host/host-record.h"
 
-/* Period of reading the rings, which the kernel must not fill in that time */
+/*
+ * Period in ns of reading the rings, which the kernel must not fill in that
+ * time
+ */
 #define POLL_NS         UINT64_C(20000000)
-/* Period of reading the names of threads, the clocks and the offsets */
+/* Period in ns of reading the names of threads, the clocks and the offsets */
 #define NOTE_NS         UINT64_C(1000000000)
-/* Period of writing them */
+/* Period in ns of writing these to the files */
 #define WRITE_NS        UINT64_C(10000000000)
 /* Size of the rings of all processors together, and of one, in KiB */
 #define RING_KB         (256u << 10)
 #define RING_CPU_KB     4096u
 #define RING_MIN_KB     256u
-/* Limits of the tables */
+/* Limits of the tables: number of threads, and bytes of the files */
 #define THREADS_MAX     65536u
 #define CLOCKS_MAX      100000u
-#define OFFSETS_MAX     (1u << 20)      /* bytes */
+#define OFFSETS_MAX     (1u << 20)      /* bytes of the file "offsets" */
 /* Pages of a processor that one poll reads at most: more than its ring has */
 #define PAGES_MAX       8192u
 #define PAGE_MAX        65536u
@@ -67,21 +70,23 @@ struct HtHostRecord {
     HtTracefs *trace;
     HtRecWriter *writer;
     GKeyFile *keys;
-    int debugfs;                /* -1: none */
-    GArray *rings;              /* of int, by processor; -1: none */
+    int debugfs;                /* descriptor of debugfs; -1: not available */
+    /* descriptor of each processor's ring, int; -1: no such processor */
+    GArray *rings;
     uint32_t page_size;
     uint64_t max_bytes;
     pid_t pid;
-    uint64_t polled;            /* CLOCK_MONOTONIC */
+    uint64_t polled;            /* CLOCK_MONOTONIC of the last poll in ns */
     uint64_t noted;
     uint64_t written;
-    GHashTable *threads;        /* line by TID */
-    GHashTable *offsets;        /* last offset by "PID VCPU" */
+    GHashTable *threads;        /* by TID: line of the file "threads" */
+    /* by "PID VCPU": last offset that was written */
+    GHashTable *offsets;
     GString *offset_lines;
     GString *clocks;
     unsigned nr_clocks;
     HtHostStats stats;
-    GError *error;              /* first error of writing */
+    GError *error;              /* first error of a write */
     bool full;
     uint8_t page[PAGE_MAX];
 };
@@ -126,7 +131,10 @@ static void add_page(HtHostRecord *h, uint32_t cpu, uint64_t now)
     }
 }
 
-/* Copy what the rings have. A page is copied as the kernel wrote it. */
+/*
+ * Copy the pages that the rings have now.  A page is copied as the kernel wrote
+ * it.
+ */
 static void read_rings(HtHostRecord *h, uint64_t now)
 {
     unsigned cpu, n;
@@ -443,7 +451,10 @@ static void free_record(HtHostRecord *h)
     g_free(h);
 }
 
-/* Refer to the part of the recorder that records the host already. */
+/*
+ * Make the folder "host" a link to the part of the recorder that already
+ * records the host.
+ */
 static bool link_part(const char *path, const char *other, GError **error)
 {
     if (!g_path_is_absolute(other) || symlink(other, path)) {

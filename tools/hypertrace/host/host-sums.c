@@ -104,7 +104,10 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
 {
     HtVcpuSums *v = ht_runstates_find(s->x, ht_event_uint(ev, HT_F_TASK_PID));
 
-    /* A task that is woken before it has left its processor goes on. */
+    /*
+     * If the task is woken before it has left its processor, it keeps running:
+     * this is no change.
+     */
     if (v && v->seen && v->state == HT_RUN_BLOCKED) {
         v->cpu = ht_event_uint(ev, HT_F_WAKE_CPU);
         change(s, v, HT_RUN_BLOCKED, HT_RUN_RUNNABLE, ev->rec.ns);

@@ -10,9 +10,10 @@
 #include "hypertrace/base.h"
 
 #define VCPUS_MAX       4096
-#define EXIT_ROWS_MAX   8192    /* 7.7 KB each */
-#define CALLS_MAX       256     /* different hypercalls of a vCPU */
-#define TAKERS_MAX      1024    /* tasks that a vCPU waited for */
+#define EXIT_ROWS_MAX   8192    /* limit of HtExitSums, of 7.7 KB each */
+/* limit of the different hypercalls of a vCPU */
+#define CALLS_MAX       256
+#define TAKERS_MAX      1024    /* limit of the tasks that a vCPU waited for */
 
 static void free_vcpu(gpointer p)
 {

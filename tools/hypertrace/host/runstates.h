@@ -15,19 +15,20 @@
 
 /* States of a vCPU, with Xen's numbers */
 typedef enum HtRunstate {
-    HT_RUN_RUNNING,             /* it has a processor */
-    HT_RUN_RUNNABLE,            /* it waits for a processor */
-    HT_RUN_BLOCKED,             /* it waits for something else */
+    HT_RUN_RUNNING,             /* the vCPU has a physical processor */
+    HT_RUN_RUNNABLE,            /* the vCPU waits for a physical processor */
+    HT_RUN_BLOCKED,             /* the vCPU waits for something else */
     HT_RUN_OFFLINE,
     HT_RUN_STATES,
 } HtRunstate;
 
-/* Activity of a running vCPU; known for the vCPUs of QEMU only */
+/* What a running vCPU does; known for the vCPUs of QEMU only */
 typedef enum HtRunMode {
-    HT_MODE_UNKNOWN,            /* no event has told the mode yet */
-    HT_MODE_GUEST,              /* it executes the guest's code */
-    HT_MODE_EXIT,               /* the host's kernel handles an exit */
-    HT_MODE_VMM,                /* its thread is not in KVM_RUN */
+    HT_MODE_UNKNOWN,            /* no event has shown the mode yet */
+    HT_MODE_GUEST,              /* the vCPU executes the guest's code */
+    /* the host's kernel handles an exit of the vCPU */
+    HT_MODE_EXIT,
+    HT_MODE_VMM,                /* the vCPU's thread is not in KVM_RUN */
     HT_MODES,
 } HtRunMode;
 
@@ -109,17 +110,21 @@ typedef struct HtVcpuSums {
     /*< private >*/
     bool seen;                  /* @state and @since are valid */
     HtRunstate state;
-    HtRunstate before;          /* state before @state */
+    HtRunstate before;          /* the state before @state */
     uint64_t since;
-    unsigned cpu;               /* processor it ran on or waits for */
-    unsigned losses;            /* gaps of all processors at its last change */
+    /* physical processor that it ran on or waits for */
+    unsigned cpu;
+    /* number of gaps of all processors at its last change */
+    unsigned losses;
     HtExitSums *exit;           /* open exit, or NULL */
     uint64_t exit_since;
-    uint64_t exit_ticks;        /* collected before it was descheduled */
+    /* time of the open exit before the vCPU was descheduled */
+    uint64_t exit_ticks;
     HtRunMode mode;
     uint64_t mode_since;
-    bool halt;                  /* the guest asked to halt the vCPU */
-    uint64_t taken_since;       /* start of the part for a taker */
+    bool halt;                  /* the guest has asked to halt the vCPU */
+    /* start of the time that is not yet added to a taker */
+    uint64_t taken_since;
 } HtVcpuSums;
 
 /**
@@ -150,7 +155,8 @@ typedef struct HtRunstates {
 
     /*< private >*/
     GHashTable *by_id;
-    GArray *losses;             /* of uint64_t: first lost time of a gap */
+    /* array of uint64_t: for each gap, the time of the first lost event */
+    GArray *losses;
     unsigned rows;
 } HtRunstates;
 
@@ -215,14 +221,21 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
 void ht_runstates_taken(HtRunstates *x, HtVcpuSums *v, int32_t pid,
                         const char *comm, gsize len, uint64_t t);
 
-/** ht_runstates_exit: an exit of a vCPU begins, for a reason */
+/**
+ * ht_runstates_exit: note that an exit of a vCPU begins
+ */
 void ht_runstates_exit(HtRunstates *x, HtVcpuSums *v, uint32_t reason,
                        uint64_t t);
 
-/** ht_runstates_entry: the open exit of a vCPU ends */
+/**
+ * ht_runstates_entry: note that the open exit of a vCPU ends
+ */
 void ht_runstates_entry(HtVcpuSums *v, uint64_t t);
 
-/** ht_runstates_drop_exit: the end of the open exit will not be known */
+/**
+ * ht_runstates_drop_exit: forget the open exit of a vCPU, because its end will
+ * not be known
+ */
 void ht_runstates_drop_exit(HtVcpuSums *v);
 
 /** ht_runstates_hypercall: count a hypercall of a vCPU */

@@ -8,7 +8,7 @@
 #include "host/threads.h"
 
 #define THREADS_MAX     100000
-/* Longest line that is valid, and a NUL */
+/* Length of the longest valid line, with a NUL */
 #define LINE_LEN        64
 
 GHashTable *ht_host_threads(const char *text, size_t size)

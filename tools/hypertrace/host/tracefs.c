@@ -23,8 +23,8 @@
 
 struct HtTracefs {
     int dir;                    /* folder of the instance; or -1 */
-    int instances;              /* the folder above it; or -1 */
-    int lock;                   /* LOCK_FILE; or -1 */
+    int instances;              /* folder that contains @dir; or -1 */
+    int lock;                   /* descriptor of LOCK_FILE; or -1 */
 };
 
 int ht_mount_private(const char *type)
@@ -81,8 +81,9 @@ static char *read_fd(int fd, size_t max)
 }
 
 /*
- * Become the owner of the instance. The lock's file has the note. A process
- * that dies loses its locks, so a note without a lock is ignored.
+ * Become the owner of the instance.  The owner writes @note to the lock's file.
+ * If the owner dies, the lock is released, so the note of an unlocked file is
+ * ignored.
  */
 static bool lock(HtTracefs *t, const char *note, char **other, GError **error)
 {
@@ -108,7 +109,7 @@ static bool lock(HtTracefs *t, const char *note, char **other, GError **error)
     return true;
 }
 
-/* Replace the instance of a recorder that died. */
+/* Create the instance; if a recorder that died has left one, replace it. */
 static bool make(HtTracefs *t, GError **error)
 {
     int root = ht_mount_open("tracefs");

@@ -19,8 +19,9 @@
 enum {
     LOST_RECORDS    = 0x0001f001,
     CPU_CHANGE      = 0x0001f003,
-    RUNSTATE        = 0x00021001,   /* and the two states */
-    CONTINUE        = 0x00021002,   /* the scheduler lets the vCPU run on */
+    RUNSTATE        = 0x00021001,   /* plus the two states */
+    /* the scheduler lets the same vCPU run on */
+    CONTINUE        = 0x00021002,
     RUNSTATE_MASK   = 0x0ffffccf,
     HVM_ENTRY       = 0x00081001,
     HVM_EXIT        = 0x00081002,
@@ -38,9 +39,10 @@ typedef struct Chunk {
 } Chunk;
 
 typedef struct Cpu {
-    GArray *chunks;             /* of Chunk */
+    GArray *chunks;             /* array of Chunk */
     unsigned chunk;
-    size_t at, end;             /* rest of the current chunk */
+    /* range of the current chunk that is not read yet */
+    size_t at, end;
     uint64_t tsc;
     HtVcpuSums *current;
 } Cpu;
