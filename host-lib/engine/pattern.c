@@ -58,11 +58,20 @@ void ht_patterns_free(HtPatterns *p)
     }
 }
 
+/* Get the begin of the next character; an invalid byte is a character. */
+static const char *next_character(const char *s)
+{
+    do {
+        s++;
+    } while ((*s & 0xc0) == 0x80);
+    return s;
+}
+
 /*
  * Test whether a pattern matches a name.  After a mismatch, try the next place
  * for the last '*' only: the places of earlier ones need not change.
  */
-static bool matches(const char *pattern, const char *name)
+bool ht_pattern_match(const char *pattern, const char *name)
 {
     const char *star = NULL, *again = NULL;
 
@@ -70,7 +79,10 @@ static bool matches(const char *pattern, const char *name)
         if (*pattern == '*') {
             star = ++pattern;
             again = name;
-        } else if (*pattern == '?' || *pattern == *name) {
+        } else if (*pattern == '?') {
+            pattern++;
+            name = next_character(name);
+        } else if (*pattern == *name) {
             pattern++;
             name++;
         } else if (star) {
@@ -98,7 +110,7 @@ bool ht_patterns_match(const HtPatterns *p, const char *name)
     for (i = 0; p->items[i]; i++) {
         const bool not = p->items[i][0] == '!';
 
-        if (matches(p->items[i] + not, name)) {
+        if (ht_pattern_match(p->items[i] + not, name)) {
             wanted = !not;
         }
     }

@@ -4,6 +4,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/kernel-functions.h"
+#include "hypertrace/pattern.h"
 
 /* Maximum distance of the tracer's call after the function's start (IBT) */
 #define CALL_AFTER      8u
@@ -80,7 +81,6 @@ bool ht_kernel_functions_certain(const HtKernelFunctions *f)
 unsigned ht_kernel_functions_match(const HtKernelFunctions *f,
                                    const char *glob, unsigned *named)
 {
-    g_autoptr(GPatternSpec) pattern = g_pattern_spec_new(glob);
     unsigned i, found = 0;
     const char *name;
     uint64_t addr;
@@ -89,7 +89,7 @@ unsigned ht_kernel_functions_match(const HtKernelFunctions *f,
     *named = 0;
     for (i = 0; (name = ht_symbols_get(f->symbols, i, &addr, &type)); i++) {
         if (!strchr("tTwW", type) ||
-            !g_pattern_spec_match_string(pattern, name)) {
+            !ht_pattern_match(glob, name)) {
             continue;
         }
         ++*named;

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: select events by a list of name patterns
+ * hypertrace: match names against patterns
  */
 #ifndef HYPERTRACE_PATTERN_H
 #define HYPERTRACE_PATTERN_H
 
 #include "hypertrace/base.h"
+
+/**
+ * ht_pattern_match: match a text against one pattern
+ * @pattern: '*' stands for any text, '?' for one character in UTF-8
+ * @name: the text, which may have any bytes; GLib's functions for patterns may
+ *        read and write outside of a text that is not valid UTF-8
+ *
+ * The time is at most proportional to the product of both lengths.
+ *
+ * Returns: true if the pattern matches the whole text
+ */
+bool ht_pattern_match(const char *pattern, const char *name);
 
 /**
  * HtPatterns: a list such as "sched_*,!sched_wakeup"

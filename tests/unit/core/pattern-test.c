@@ -97,6 +97,38 @@ static void test_hostile(void)
     g_string_free(list, true);
 }
 
+/*
+ * Promise: a pattern matches characters, not bytes, and any bytes that a guest
+ * chose are read to their end and not beyond it. Each name stands at the end of
+ * its own allocation, so that a sanitizer sees a read beyond it.
+ */
+static void test_bytes(void)
+{
+    static const struct {
+        const char *pattern, *name;
+        bool match;
+    } rows[] = {
+        { "na?ve", "na\xc3\xafve", true },
+        { "na??ve", "na\xc3\xafve", false },
+        { "*\xaf*", "na\xc3\xafve", true },
+        { "?", "\xf0", true },
+        { "?", "\xf0\x90", true },
+        { "??", "\xff\xfe", true },
+        { "*?z", "\xf0", false },
+        { "*?a?b*zz", "a\xf0", false },
+        { "*?", "", false },
+        { "a?", "a\x80", true },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *name = g_strdup(rows[i].name);
+
+        g_assert_cmpint(ht_pattern_match(rows[i].pattern, name), ==,
+                        rows[i].match);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -104,5 +136,6 @@ int main(int argc, char **argv)
     g_test_add_func("/core/pattern/lists", test_lists);
     g_test_add_func("/core/pattern/refused", test_refused);
     g_test_add_func("/core/pattern/hostile", test_hostile);
+    g_test_add_func("/core/pattern/bytes", test_bytes);
     return g_test_run();
 }

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "hypertrace/ftrace-format.h"
+#include "hypertrace/pattern.h"
 #include "kernel/kernel.h"
 
 static HtFtFormats *read_formats(const char *path, const char *busybox,
@@ -75,8 +76,8 @@ int ht_events(int argc, char **argv)
         g_autoptr(GString) line = g_string_new(NULL);
         g_autofree char *full = g_strdup_printf("%s:%s", e->system, e->name);
 
-        if (argc > 2 && !g_pattern_match_simple(argv[2], full) &&
-            !g_pattern_match_simple(argv[2], e->name)) {
+        if (argc > 2 && !ht_pattern_match(argv[2], full) &&
+            !ht_pattern_match(argv[2], e->name)) {
             continue;
         }
         ht_escape_str(line, HT_ESCAPE_TERMINAL, full);

@@ -5,6 +5,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
+#include "hypertrace/pattern.h"
 #include "model/gaps.h"
 #include "model/pairs.h"
 #include "model/patterns.h"
@@ -98,8 +99,8 @@ static const char *choose(HtPairs *p, const char *from, const char *to,
 {
     unsigned i = 0;
 
-    while (!g_pattern_match_simple(usual[i].from, event_name(from)) ||
-           !g_pattern_match_simple(usual[i].to, event_name(to))) {
+    while (!ht_pattern_match(usual[i].from, event_name(from)) ||
+           !ht_pattern_match(usual[i].to, event_name(to))) {
         i++;
     }
     if (!key || !strcmp(key, usual[i].key)) {

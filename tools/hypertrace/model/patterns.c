@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "cli/near.h"
+#include "hypertrace/pattern.h"
 #include "model/patterns.h"
 
 typedef struct Pattern {
-    GPatternSpec *spec;
+    char *name;
     /* match "system:event" instead of the event's name */
     bool full;
     bool excluded;              /* the pattern had a '!' before it */
@@ -24,7 +25,7 @@ struct HtNames {
 
 static void clear_pattern(gpointer data)
 {
-    g_pattern_spec_free(((Pattern *)data)->spec);
+    g_free(((Pattern *)data)->name);
 }
 
 HtNames *ht_names_new(const char *list)
@@ -40,7 +41,7 @@ HtNames *ht_names_new(const char *list)
         const char *name = parts[i] + excluded;
 
         if (*name) {
-            Pattern one = { g_pattern_spec_new(name), strchr(name, ':'),
+            Pattern one = { g_strdup(name), strchr(name, ':'),
                             excluded };
 
             g_array_append_val(p->all, one);
@@ -67,7 +68,7 @@ bool ht_names_match(const HtNames *p, const char *system, const char *name)
     for (i = 0; i < p->all->len; i++) {
         const Pattern *one = &g_array_index(p->all, Pattern, i);
 
-        if (g_pattern_spec_match_string(one->spec, one->full ? full : name)) {
+        if (ht_pattern_match(one->name, one->full ? full : name)) {
             if (one->excluded) {
                 return false;
             }
@@ -86,9 +87,8 @@ static bool matches_any(const char *pattern, const HtFtFormats *formats,
         const HtFtEvent *e = ht_ft_formats_nth(formats, i);
         g_autofree char *full = g_strdup_printf("%s:%s", e->system, e->name);
 
-        if (g_pattern_match_simple(pattern, strchr(pattern, ':') ? full :
-                                   e->name) ||
-            (groups && g_pattern_match_simple(pattern, e->system))) {
+        if (ht_pattern_match(pattern, strchr(pattern, ':') ? full : e->name) ||
+            (groups && ht_pattern_match(pattern, e->system))) {
             return true;
         }
     }
@@ -161,8 +161,8 @@ bool ht_names_task(const HtNames *p, const HtTask *t)
     for (i = 0; i < p->all->len; i++) {
         const Pattern *one = &g_array_index(p->all, Pattern, i);
 
-        if (g_pattern_spec_match_string(one->spec, pid) ||
-            g_pattern_spec_match_string(one->spec, t->comm)) {
+        if (ht_pattern_match(one->name, pid) ||
+            ht_pattern_match(one->name, t->comm)) {
             if (one->excluded) {
                 return false;
             }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/near.h"
+#include "hypertrace/pattern.h"
 #include "model/fields.h"
 #include "model/where.h"
 
@@ -27,7 +28,6 @@ struct Node {
     Node *left, *right;
     char *field;
     char *text;
-    GPatternSpec *like;         /* compiled @text, for OP_LIKE */
     bool is_number;             /* @text is a number, which is in @number */
     int64_t number;
 };
@@ -50,7 +50,6 @@ static void free_node(Node *n)
         free_node(n->right);
         g_free(n->field);
         g_free(n->text);
-        g_clear_pointer(&n->like, g_pattern_spec_free);
         g_free(n);
     }
 }
@@ -165,9 +164,6 @@ static Node *parse_comparison(Parser *s)
         !n->is_number) {
         free_node(n);
         return fail(s, "a number before this");
-    }
-    if (n->op == OP_LIKE) {
-        n->like = g_pattern_spec_new(n->text);
     }
     return n;
 }
@@ -331,7 +327,7 @@ static bool compare_text(const Node *n, const char *text)
     case OP_NE:
         return strcmp(text, n->text);
     case OP_LIKE:
-        return g_pattern_spec_match_string(n->like, text);
+        return ht_pattern_match(n->text, text);
     default:
         return false;
     }

@@ -5,6 +5,7 @@
 #include "hypertrace/base.h"
 #include <dirent.h>
 
+#include "hypertrace/pattern.h"
 #include "qemu/vm.h"
 #include "qemu/qemu-opts.h"
 
@@ -27,7 +28,7 @@ static int find_program(const char *name)
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(programs); i++) {
-        if (g_pattern_match_simple(programs[i].pattern, name)) {
+        if (ht_pattern_match(programs[i].pattern, name)) {
             return i;
         }
     }

@@ -14,6 +14,7 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/number.h"
+#include "hypertrace/pattern.h"
 #include "model/duration.h"
 #include "model/graph.h"
 #include "views/view.h"
@@ -44,8 +45,8 @@ typedef struct Callgraph {
     /* other events to show among the calls; NULL: none */
     HtNames *events;
     char *function;             /* --function, or NULL */
-    /* of GPatternSpec: functions to show, with the calls within */
-    GPtrArray *functions;
+    /* functions to show, with the calls within */
+    char **functions;
     gint depth;
     GQueue lines;               /* of Line */
     /*
@@ -333,17 +334,16 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
     }
     g_string_truncate(c->name, 0);
     ht_model_function(c->m, ev->boot, func, c->name);
-    for (i = 0; i < c->functions->len; i++) {
-        if (g_pattern_spec_match_string(c->functions->pdata[i],
-                                        c->name->str)) {
+    for (i = 0; c->functions[i]; i++) {
+        if (ht_pattern_match(c->functions[i], c->name->str)) {
             break;
         }
     }
     if (g_hash_table_size(c->asked) < FUNCTIONS_MAX) {
         g_hash_table_insert(c->asked, GSIZE_TO_POINTER(func),
-                            GINT_TO_POINTER(i < c->functions->len));
+                            GINT_TO_POINTER(c->functions[i] != NULL));
     }
-    return i < c->functions->len;
+    return c->functions[i] != NULL;
 }
 
 /*
@@ -439,19 +439,6 @@ static bool show(Callgraph *c, GError **errp)
     return c->found;
 }
 
-static GPtrArray *parse_functions(const char *list)
-{
-    g_auto(GStrv) parts = g_strsplit(list, ",", -1);
-    GPtrArray *all = g_ptr_array_new_with_free_func(
-        (GDestroyNotify)g_pattern_spec_free);
-    unsigned i;
-
-    for (i = 0; parts[i]; i++) {
-        g_ptr_array_add(all, g_pattern_spec_new(parts[i]));
-    }
-    return all;
-}
-
 int ht_callgraph(int argc, char **argv)
 {
     g_autofree Callgraph *c = g_new0(Callgraph, 1);
@@ -485,7 +472,7 @@ int ht_callgraph(int argc, char **argv)
     ht_view_output(&c->v, &c->o);
     c->name = g_string_new(NULL);
     c->events = event ? ht_names_new(event) : NULL;
-    c->functions = c->function ? parse_functions(c->function) : NULL;
+    c->functions = c->function ? g_strsplit(c->function, ",", -1) : NULL;
     c->m = ht_view_open(&c->v, &error);
     c->graph = ht_graph_new(c->m);
     c->asked = g_hash_table_new(NULL, NULL);
@@ -496,7 +483,7 @@ int ht_callgraph(int argc, char **argv)
     ht_model_free(c->m);
     g_queue_clear_full(&c->lines, free_line);
     ht_names_free(c->events);
-    g_clear_pointer(&c->functions, g_ptr_array_unref);
+    g_clear_pointer(&c->functions, g_strfreev);
     g_string_free(c->name, true);
     g_free(c->function);
     ht_view_free(&c->v);

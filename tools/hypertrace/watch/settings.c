@@ -7,6 +7,7 @@
 
 #include "cli/config.h"
 #include "cli/number.h"
+#include "hypertrace/pattern.h"
 #include "hypertrace/recording.h"
 #include "record/flight-dir.h"
 #include "watch/settings.h"
@@ -292,7 +293,7 @@ const HtWatchRule *ht_watch_settings_match(const HtWatchSettings *s,
         const HtWatchRule *r = s->rules->pdata[i];
 
         if ((r->any_user || r->user == uid) &&
-            g_pattern_match_simple(r->name, name)) {
+            ht_pattern_match(r->name, name)) {
             return r;
         }
     }
