@@ -6,6 +6,8 @@
 
 /* Maximum size of a line: each byte of the longest text takes four bytes */
 #define LINE_MAX_BYTES (128u + 4 * HT_LOG_TEXT_MAX)
+/* Begin of the record that panic() writes */
+#define PANIC_TEXT "Kernel panic - not syncing"
 
 struct HtLogReader {
     FILE *file;
@@ -31,6 +33,12 @@ void ht_log_record_write(const HtLogRecord *r, GString *out)
         }
     }
     g_string_append_c(out, '\n');
+}
+
+bool ht_log_record_is_panic(const HtLogRecord *r)
+{
+    return !r->facility && r->len >= strlen(PANIC_TEXT) &&
+           !memcmp(r->text, PANIC_TEXT, strlen(PANIC_TEXT));
 }
 
 HtLogReader *ht_log_reader_open(const char *dir, GError **error)

@@ -52,6 +52,14 @@ typedef struct HtLogRecord {
  */
 void ht_log_record_write(const HtLogRecord *r, GString *out);
 
+/**
+ * ht_log_record_is_panic: whether the kernel panicked with this record
+ * @r: the record
+ *
+ * Programs can write any text into the log, but not with the kernel's facility.
+ */
+bool ht_log_record_is_panic(const HtLogRecord *r);
+
 typedef struct HtLogReader HtLogReader;
 
 /**

@@ -453,6 +453,45 @@ class TestCalls:
             p = run("report", path)
             assert b"are damaged" in p.stderr, (damage, p.stderr)
 
+    @pytest.mark.parametrize("rows, reasons", (
+        # a panic after an error; 60 lines of registers follow both
+        ([(0, "Run /sbin/init"), (0, "BUG: kernel NULL pointer"),
+          (0, "RIP: 0010:first+0x1/0x2"), *[(0, "Code: 90")] * 60,
+          (0, "Kernel panic - not syncing: Fatal exception"),
+          *[(0, "RIP: 0010:other+0x1/0x2")] * 60],
+         ["BUG: kernel NULL pointer", "RIP: 0010:first+0x1/0x2",
+          "Kernel panic - not syncing: Fatal exception"]),
+        # the newest error counts; an error alone is shown, too
+        ([(0, "BUG: scheduling while atomic"), (0, "pc : old"),
+          (0, "Unable to handle kernel paging request"), (0, "pc : new"),
+          *[(0, "x28: 0")] * 60],
+         ["Unable to handle kernel paging request", "pc : new"]),
+        # a second panic, and an error after the panic, are no reasons
+        ([(0, "Kernel panic - not syncing: VFS"), (0, "BUG: late"),
+          (0, "Kernel panic - not syncing: late"), *[(0, "x")] * 60],
+         ["Kernel panic - not syncing: VFS"]),
+        # programs may write such texts, too
+        ([(1, "Kernel panic - not syncing: joke"), (1, "BUG: joke"),
+          (0, "RIP: alone"), (0, "panic")], []),
+    ))
+    def test_last_reason(self, tmp_path, rows, reasons):
+        """The page has the reason of a panic, however many lines follow it."""
+        path = story("story", tmp_path / "rec")
+        (path / "log").write_text("".join(
+            f"{8 * facility + 4},{n},{20_000_000_000 + n * 1000},1,T1;{line}\n"
+            for n, (facility, line) in enumerate(rows)))
+        end = lines("last", path)[0]
+        assert [end[name]["text"] for name in ("fault", "place", "panic")
+                if name in end] == reasons
+        assert len(end["log"]) == min(15, len(rows))
+        out = text("last", "--log=0", path)
+        if reasons:
+            at = out.index("errors in the kernel's log") + 1
+            assert [line.split("] ")[1] for line in
+                    out[at:at + len(reasons)]] == reasons
+        else:
+            assert "errors in the kernel's log" not in out
+
     def kernel(self, name, formats, kallsyms):
         """An image whose data is already in a private cache"""
         image = self.tmp / name

@@ -6,8 +6,6 @@
 #include "hypertrace/kernel-log.h"
 #include "record/record-log.h"
 
-/* Begin of the record that panic() writes */
-#define PANIC_TEXT "Kernel panic - not syncing"
 /* Bytes of lines after which a poll ends */
 #define POLL_BYTES (1u << 20)
 
@@ -30,16 +28,6 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error)
     return l;
 }
 
-/*
- * Test whether a record is that of a panic.  Its facility must be 0: only the
- * kernel itself writes such records.
- */
-static bool is_panic(const HtLogRecord *r)
-{
-    return !r->facility && r->len >= strlen(PANIC_TEXT) &&
-           !memcmp(r->text, PANIC_TEXT, strlen(PANIC_TEXT));
-}
-
 bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
                         GString *out)
 {
@@ -51,7 +39,7 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
         record.boot = boot;
         ht_log_record_write(&record, out);
         l->records++;
-        if (is_panic(&record)) {
+        if (ht_log_record_is_panic(&record)) {
             l->panic_ns = MAX(record.ns, 1);
         }
         if (!until) {

@@ -38,10 +38,16 @@ static void free_line(gpointer data)
     g_free(line);
 }
 
+static void forget_log(HtLast *l)
+{
+    g_queue_clear_full(&l->log, free_line);
+    ht_last_forget_reasons(l);
+}
+
 void ht_last_free(HtLast *l)
 {
     if (l) {
-        g_queue_clear_full(&l->log, free_line);
+        forget_log(l);
         g_array_unref(l->cpus);
         g_array_unref(l->blocked);
         ht_running_free(l->running);
@@ -68,7 +74,7 @@ static void start_boot(Collect *c, const HtModelEvent *ev)
     memset(&l->gap, 0, sizeof(l->gap));
     memset(&l->silence, 0, sizeof(l->silence));
     memset(&l->busy, 0, sizeof(l->busy));
-    g_queue_clear_full(&l->log, free_line);
+    forget_log(l);
 }
 
 /* Start a new boot, or a new segment of the boot's clock. */
@@ -98,14 +104,14 @@ static void longest(Collect *c, HtLastSilence *s, const HtModelEvent *ev,
     }
 }
 
-static void add_line(HtLast *l, unsigned max, uint64_t ns, const char *s,
-                     gsize len)
+static void add_line(HtLast *l, unsigned max, const HtLogRecord *r)
 {
     HtLastLine *line = g_new(HtLastLine, 1);
 
-    line->ns = ns;
-    line->text = g_string_new_len(s, len);
+    line->ns = r->ns;
+    line->text = g_string_new_len(r->text, r->len);
     g_queue_push_tail(&l->log, line);
+    ht_last_reason(l, r);
     if (l->log.length > max) {
         free_line(g_queue_pop_head(&l->log));
     }
@@ -113,10 +119,12 @@ static void add_line(HtLast *l, unsigned max, uint64_t ns, const char *s,
 
 static void keep_line(Collect *c, const HtModelEvent *ev)
 {
+    HtLogRecord r = { .ns = ev->rec.ns };
     gsize len;
-    const char *s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
 
-    add_line(c->l, c->lines, ev->rec.ns, s, len);
+    r.text = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
+    r.len = len;
+    add_line(c->l, c->lines, &r);
 }
 
 static gpointer task_key(Collect *c, const HtModelEvent *ev, int32_t pid)
@@ -229,7 +237,7 @@ static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
 {
     HtLogLine line;
 
-    g_queue_clear_full(&l->log, free_line);
+    forget_log(l);
     while (ht_log_lines_next(lines, &line)) {
         unsigned of = line.record.boot + 1;
 
@@ -237,13 +245,12 @@ static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
         if (!boot && !l->events && of != l->boot) {
             /* Without events, the log tells which boot was the last one. */
             l->boot = of;
-            g_queue_clear_full(&l->log, free_line);
+            forget_log(l);
         }
         if (of == (boot ? boot : l->boot)) {
             l->boot = of;
             l->end = l->events ? l->end : line.record.ns;
-            add_line(l, max, line.record.ns, line.record.text,
-                     line.record.len);
+            add_line(l, max, &line.record);
         }
     }
 }
@@ -414,10 +421,29 @@ static void put_summary(HtOutput *o, const HtLast *l)
     }
 }
 
+static void put_reasons(HtOutput *o, const HtLast *l)
+{
+    bool any = false;
+    unsigned i;
+
+    for (i = 0; i < HT_LAST_REASONS; i++) {
+        const HtLastLine *line = l->reasons[i];
+
+        if (line && !any) {
+            head(o, "errors in the kernel's log");
+            any = true;
+        }
+        if (line) {
+            ht_log_text(o, line->ns, line->text->str, line->text->len);
+        }
+    }
+}
+
 static void put_log(HtOutput *o, const HtLast *l)
 {
     const GList *i;
 
+    put_reasons(o, l);
     head(o, "end of the kernel's log");
     if (!l->log.length) {
         g_string_append(o->text, "no lines, or 'printk' was not recorded\n");
@@ -588,6 +614,30 @@ static void json_cpu(HtJson *j, const HtLast *l, const HtLastCpu *c)
     ht_json_close(j, '}');
 }
 
+static void json_line(HtJson *j, const char *name, const HtLastLine *line)
+{
+    ht_json_open(j, name, '{');
+    ht_json_uint(j, "ns", line->ns);
+    ht_json_text(j, "text", line->text->str, line->text->len);
+    ht_json_close(j, '}');
+}
+
+static void json_reasons(HtJson *j, const HtLast *l)
+{
+    static const char *const names[] = {
+        [HT_LAST_FAULT] = "fault",
+        [HT_LAST_PLACE] = "place",
+        [HT_LAST_PANIC] = "panic",
+    };
+    unsigned i;
+
+    for (i = 0; i < HT_LAST_REASONS; i++) {
+        if (l->reasons[i]) {
+            json_line(j, names[i], l->reasons[i]);
+        }
+    }
+}
+
 static void put_json(HtOutput *o, const HtLast *l)
 {
     HtJson j = { .out = o->text };
@@ -609,14 +659,10 @@ static void put_json(HtOutput *o, const HtLast *l)
     json_silence(&j, "longest_gap", &l->gap, true, false);
     json_silence(&j, "longest_silence", &l->silence, false, false);
     json_silence(&j, "longest_busy_silence", &l->busy, true, true);
+    json_reasons(&j, l);
     ht_json_open(&j, "log", '[');
     for (line = l->log.head; line; line = line->next) {
-        const HtLastLine *one = line->data;
-
-        ht_json_open(&j, NULL, '{');
-        ht_json_uint(&j, "ns", one->ns);
-        ht_json_text(&j, "text", one->text->str, one->text->len);
-        ht_json_close(&j, '}');
+        json_line(&j, NULL, line->data);
     }
     ht_json_close(&j, ']');
     ht_json_open(&j, "cpus", '[');
@@ -652,7 +698,8 @@ void ht_last_brief(const char *dir, GString *out)
         return;
     }
     put_end(out, l);
-    line = g_queue_peek_tail(&l->log);
+    line = l->reasons[HT_LAST_PANIC] ? l->reasons[HT_LAST_PANIC] :
+           g_queue_peek_tail(&l->log);
     if (line) {
         ht_log_text(&o, line->ns, line->text->str, line->text->len);
     }

@@ -6,6 +6,7 @@
 #define HYPERTRACE_TOOL_LAST_H
 
 #include "cli/output.h"
+#include "hypertrace/recording-log.h"
 #include "model/graph.h"
 #include "model/running.h"
 
@@ -52,6 +53,14 @@ typedef struct HtLastLine {
     GString *text;
 } HtLastLine;
 
+/* Records of the log that tell why the kernel failed */
+enum {
+    HT_LAST_FAULT,              /* the newest error, as "BUG: ..." */
+    HT_LAST_PLACE,              /* the instruction that failed */
+    HT_LAST_PANIC,              /* the record with which the kernel panicked */
+    HT_LAST_REASONS,
+};
+
 /**
  * HtLastBlocked: a task in uninterruptible sleep
  * @pid: the task
@@ -81,6 +90,7 @@ typedef struct HtLastBlocked {
  * @after: nanoseconds by the host's clock from the poll that found the last
  *         event to the end of the recording; 0 if not known
  * @log: of HtLastLine
+ * @reasons: records of HT_LAST_*, also if they are too old for @log; or NULL
  * @cpus: of HtLastCpu
  * @blocked: of HtLastBlocked, the longest first
  * @running: the task and interrupts of each processor
@@ -101,6 +111,7 @@ typedef struct HtLast {
     bool guest_ended;
     uint64_t after;
     GQueue log;
+    HtLastLine *reasons[HT_LAST_REASONS];
     GArray *cpus;
     GArray *blocked;
     HtRunning *running;
@@ -129,6 +140,19 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
  * Returns: the name, which may have any bytes; "<...>" if it is not known
  */
 const char *ht_last_name(const HtLast *l, int32_t pid);
+
+/**
+ * ht_last_reason: keep a record of the log if it tells why the kernel failed
+ * @l: the end of a boot
+ * @r: a record, later than those before; only @ns, @facility and text are used
+ */
+void ht_last_reason(HtLast *l, const HtLogRecord *r);
+
+/**
+ * ht_last_forget_reasons: drop the records of ht_last_reason()
+ * @l: the end of a boot
+ */
+void ht_last_forget_reasons(HtLast *l);
 
 /**
  * ht_last_free: free the end of a boot

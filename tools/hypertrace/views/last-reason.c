@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace last: find the records of a kernel's log that tell why it failed
+ *
+ * A panic prints registers and a stack after its reason. The end of the log may
+ * thus have neither the error nor the panic.
+ */
+#include <string.h>
+
+#include "views/last.h"
+
+/* Begins of the first record of an error, on all architectures */
+static const char *const faults[] = {
+    "BUG: ", "kernel BUG at ", "Unable to handle kernel ",
+    "Oops: general protection fault", "general protection fault",
+    "watchdog: BUG: ", "Kernel stack overflow", "Insufficient stack space",
+};
+
+/* Begins of the record with the address of the instruction that failed */
+static const char *const places[] = {
+    "RIP: ", "pc : ", "epc : ", "NIP: ", "Krnl PSW : ",
+};
+
+static bool begins_with(const HtLogRecord *r, const char *const *texts,
+                        unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        gsize len = strlen(texts[i]);
+
+        if (r->len >= len && !memcmp(r->text, texts[i], len)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void forget(HtLastLine **line)
+{
+    if (*line) {
+        g_string_free((*line)->text, true);
+        g_clear_pointer(line, g_free);
+    }
+}
+
+static void keep(HtLastLine **line, const HtLogRecord *r)
+{
+    forget(line);
+    *line = g_new(HtLastLine, 1);
+    (*line)->ns = r->ns;
+    (*line)->text = g_string_new_len(r->text, r->len);
+}
+
+void ht_last_reason(HtLast *l, const HtLogRecord *r)
+{
+    HtLastLine **reasons = l->reasons;
+
+    /* What a kernel prints after its panic is not the reason. */
+    if (r->facility || reasons[HT_LAST_PANIC]) {
+        return;
+    }
+    if (ht_log_record_is_panic(r)) {
+        keep(&reasons[HT_LAST_PANIC], r);
+    } else if (begins_with(r, faults, G_N_ELEMENTS(faults))) {
+        keep(&reasons[HT_LAST_FAULT], r);
+        forget(&reasons[HT_LAST_PLACE]);
+    } else if (reasons[HT_LAST_FAULT] && !reasons[HT_LAST_PLACE] &&
+               begins_with(r, places, G_N_ELEMENTS(places))) {
+        keep(&reasons[HT_LAST_PLACE], r);
+    }
+}
+
+void ht_last_forget_reasons(HtLast *l)
+{
+    unsigned i;
+
+    for (i = 0; i < HT_LAST_REASONS; i++) {
+        forget(&l->reasons[i]);
+    }
+}
