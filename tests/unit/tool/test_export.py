@@ -232,9 +232,24 @@ class TestExport:
                 ((self.story, "-o", "x.dat", "--cpu=0"), 2, "--boot"),
                 ((self.story, "-o", self.tmp / "a/b.dat"), 1, "a/b.dat"),
                 ((self.story, "-o", self.tmp, "-f", "dat"), 1,
-                 "not a regular file")):
+                 "neither a regular file"),
+                # one output cannot hold the files of several boots
+                ((self.story, "-o", "-", "-f", "perfetto"), 1, "takes one file"),
+                ((self.story, "-o", "/dev/null", "-f", "dat"), 1,
+                 "takes one file"),
+                ((self.story, "-o", "-", "-f", "ctf"), 2, "directory")):
             p = run("export", *args, status=status)
             assert said in p.stderr.decode(), (args, p.stderr)
+
+    def test_standard_output(self):
+        """'-o -' writes the bytes that '-o FILE' writes."""
+        path = story("slower", self.tmp / "one")
+        for format_ in "dat", "perfetto":
+            file = self.tmp / f"same.{format_}"
+            run("export", path, "-f", format_, "-o", file)
+            p = run("export", path, "-f", format_, "-o", "-", cwd=self.tmp)
+            assert p.stdout == file.read_bytes() and p.stdout
+        assert not list(self.tmp.glob("-*"))
 
     def test_whole_or_nothing(self):
         # a file size limit stands for a full disk

@@ -458,6 +458,20 @@ class TestViews:
                 (("boot", self.story, "--boot=3"), 1, "--boot is 1 to 2"),
                 (("boot", self.story, "--boot=-1"), 2, "from 1"),
                 (("boot", self.story, "--svg", self.tmp), 1, "regular file"),
+                (("report", self.story, "--from=3", "--to=1"), 2,
+                 "--from=3 is later than --to=1"),
+                (("report", self.story, "--from=0.2", "--to=-300s"), 1,
+                 "later"),
+                (("report", self.story, "--cpu=2,4095"), 1, "CPUs 0 to 1"),
+                (("report", self.story, "--cpu="), 2, "--cpu is empty"),
+                (("log", self.story, "--boot="), 2, "--boot"),
+                (("report", self.story, "--event="), 2, "--event is empty"),
+                (("report", self.story, "--task="), 2, "--task is empty"),
+                (("report", self.story, "--grep="), 2, "--grep is empty"),
+                (("report", self.story, "--task=nosuch"), 0,
+                 "no event meets all"),
+                (("report", self.story, "--event=console", "--cpu=1"), 0,
+                 "no event meets all"),
                 (("top", self.story, "--nothing"), 2, "--help")):
             p = run(*args, status=status)
             assert said in p.stderr.decode(), (args, p.stderr)
@@ -519,6 +533,33 @@ class TestViews:
         run("report", self.story, "--boot=99", "-o", self.tmp / "no",
             status=1)
         assert not list(self.tmp.glob("no*"))
+        # a device or a pipe gets the output; its name stays what it is
+        run("report", self.story, "-o", "/dev/null")
+        assert not os.path.isfile("/dev/null")
+        p = run("report", self.story, "-o", "/dev/full", status=1)
+        assert b"No space left" in p.stderr
+        expected = out.read_bytes()
+        for name in "/dev/stdout", "/proc/self/fd/1":
+            with open(self.tmp / "redirected", "wb") as f:
+                f.write(b"before\n")
+                f.flush()
+                subprocess.run([TOOL, "report", self.story, "-o", name],
+                               stdout=f, check=True, timeout=60)
+            assert (self.tmp / "redirected").read_bytes() == \
+                b"before\n" + expected
+            assert run("report", self.story, "-o", name).stdout == expected
+        fifo = self.tmp / "fifo"
+        os.mkfifo(fifo)
+        with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as cat:
+            run("report", self.story, "-o", fifo)
+            assert cat.stdout.read() == expected
+        # a picture on standard output is not mixed with the page
+        for command in "boot", "flame":
+            args = command, self.story, *(
+                ["--boot=1"] if command == "boot" else [])
+            svg = run(*args, "--svg=-").stdout
+            assert ElementTree.fromstring(svg).tag == SVG + "svg"
+        assert not (self.tmp / "-").exists()
         run("flame", self.story, "-o", self.tmp / "f.svg")
         assert ElementTree.parse(self.tmp / "f.svg").getroot().tag == \
             SVG + "svg"

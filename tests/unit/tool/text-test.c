@@ -275,7 +275,7 @@ static void test_output_file(void)
      * if the path is a folder, the output is refused and the folder unchanged
      */
     g_assert_false(ht_output_file(&o, dir, &error));
-    g_assert_nonnull(strstr(error->message, "not a regular file"));
+    g_assert_nonnull(strstr(error->message, "neither a regular file"));
     g_clear_error(&error);
     g_assert_false(ht_output_file(&o, "/nonexistent/f", &error));
     g_assert_nonnull(error);

@@ -86,23 +86,93 @@ void ht_output_stdout(HtOutput *o)
         .text = g_string_sized_new(2 * 65536),
         .terminal = isatty(STDOUT_FILENO),
         .fd = STDOUT_FILENO,
+        .target = -1,
         .columns = terminal_columns(),
     };
     o->colour = o->terminal && !(no && *no) && term && strcmp(term, "dumb");
 }
 
-bool ht_output_file(HtOutput *o, const char *path, GError **errp)
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/*
+ * Open the target of an output that cannot get a new file: standard output, a
+ * pipe or a device. Returns -1 if @path is none of these; on failure, @errp is
+ * set, too. "/dev/stdout" may be a regular file, which a rename would replace
+ * together with the link in /dev.
+ */
+static int open_target(const char *path, GError **errp)
+{
+    struct stat st, out;
+    bool exists = stat(path, &st) == 0;
+    int fd = -1;
+
+    if (!strcmp(path, "-") || (exists && fstat(STDOUT_FILENO, &out) == 0 &&
+                               same_file(&st, &out))) {
+        fd = dup(STDOUT_FILENO);
+    } else if (exists && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))) {
+        fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    } else if (exists && !S_ISREG(st.st_mode)) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_REGULAR_FILE,
+                    "cannot write '%s': it is neither a regular file nor a"
+                    " pipe", path);
+        return -1;
+    } else {
+        return -1;
+    }
+    if (fd < 0) {
+        int saved = errno;
+
+        g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(saved),
+                    "cannot open '%s': %s", path, g_strerror(saved));
+    }
+    return fd;
+}
+
+bool ht_output_is_stream(const char *path)
 {
     struct stat st;
-    mode_t mask;
-    int fd;
 
-    *o = (HtOutput) { .fd = -1, .columns = COLUMNS_DEFAULT };
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_REGULAR_FILE,
-                    "cannot write '%s': it exists and is not a regular file",
-                    path);
+    return !strcmp(path, "-") ||
+           (stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) ||
+                                     S_ISCHR(st.st_mode)));
+}
+
+/* Collect the output in a file without a name, since it may be patched. */
+static bool collect_for(HtOutput *o, int target, const char *path,
+                        GError **errp)
+{
+    g_autofree char *name = NULL;
+    int fd = g_file_open_tmp("hypertrace-XXXXXX", &name, errp);
+
+    if (fd < 0) {
+        close(target);
         return false;
+    }
+    unlink(name);
+    o->fd = fd;
+    o->target = target;
+    o->path = g_strdup(path);
+    o->text = g_string_sized_new(2 * 65536);
+    return true;
+}
+
+bool ht_output_file(HtOutput *o, const char *path, GError **errp)
+{
+    g_autoptr(GError) error = NULL;
+    mode_t mask;
+    int fd, target;
+
+    *o = (HtOutput) { .fd = -1, .target = -1, .columns = COLUMNS_DEFAULT };
+    target = open_target(path, &error);
+    if (error) {
+        g_propagate_error(errp, g_steal_pointer(&error));
+        return false;
+    }
+    if (target >= 0) {
+        return collect_for(o, target, path, errp);
     }
     o->temporary = g_strdup_printf("%s.XXXXXX", path);
     fd = g_mkstemp_full(o->temporary, O_RDWR | O_CLOEXEC, 0600);
@@ -175,14 +245,53 @@ static void release(HtOutput *o)
         if (o->fd >= 0) {
             close(o->fd);
         }
-        set_unfinished(NULL);
+        if (o->target >= 0) {
+            close(o->target);
+        } else {
+            set_unfinished(NULL);
+        }
     }
     g_free(o->path);
     g_free(o->temporary);
     if (o->text) {
         g_string_free(o->text, true);
     }
-    *o = (HtOutput) { .fd = -1 };
+    *o = (HtOutput) { .fd = -1, .target = -1 };
+}
+
+/* Copy the collected output to its target. Returns 0 or an errno. */
+static int send_to_target(HtOutput *o)
+{
+    char buffer[65536];
+    uint64_t at = 0;
+
+    while (at < o->written) {
+        ssize_t n = pread(o->fd, buffer, sizeof(buffer), at), done, w;
+
+        if (n <= 0) {
+            return n ? errno : EIO;
+        }
+        for (done = 0; done < n; done += w) {
+            w = write(o->target, buffer + done, n - done);
+            if (w < 0 && errno != EINTR) {
+                return errno;
+            }
+            w = MAX(w, 0);
+        }
+        at += n;
+    }
+    return 0;
+}
+
+/* Give a complete file its name. Returns 0 or an errno. */
+static int give_name(HtOutput *o)
+{
+    /* Sync before the rename: a power cut must not leave a partial file. */
+    if ((fsync(o->fd) < 0 && errno != EINVAL) ||
+        rename(o->temporary, o->path) < 0) {
+        return errno;
+    }
+    return 0;
 }
 
 bool ht_output_finish(HtOutput *o, GError **errp)
@@ -190,20 +299,14 @@ bool ht_output_finish(HtOutput *o, GError **errp)
     int error;
 
     ht_output_flush(o);
-    if (o->path) {
-        /* Sync before the rename: a power cut must not leave a partial file. */
-        if (!o->error && fsync(o->fd) < 0 && errno != EINVAL) {
-            o->error = errno;
-        }
-        if (!o->error && rename(o->temporary, o->path) < 0) {
-            o->error = errno;
-        }
-        if (o->error) {
-            unlink(o->temporary);
-        }
+    if (o->path && !o->error) {
+        o->error = o->temporary ? give_name(o) : send_to_target(o);
+    }
+    if (o->temporary && o->error) {
+        unlink(o->temporary);
     }
     error = o->error;
-    if (error && (o->path || error != EPIPE)) {
+    if (error && (o->temporary || error != EPIPE)) {
         g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(error),
                     "cannot write %s%s%s: %s", o->path ? "'" : "",
                     o->path ? o->path : "standard output", o->path ? "'" : "",

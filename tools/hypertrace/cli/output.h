@@ -3,7 +3,7 @@
  * hypertrace: output of a command
  *
  * Output goes to standard output, or to a file that gets its name only when it
- * is complete.
+ * is complete. Output to a pipe or a device is collected first.
  */
 #ifndef HYPERTRACE_TOOL_OUTPUT_H
 #define HYPERTRACE_TOOL_OUTPUT_H
@@ -31,7 +31,9 @@ typedef struct HtOutput {
     int fd;
     /* final name of the file; NULL: standard output */
     char *path;
-    char *temporary;            /* name of the file until it is complete */
+    /* name of the file until it is complete; NULL with @target */
+    char *temporary;
+    int target;                 /* pipe or device for the output; or -1 */
     uint64_t written;           /* number of bytes written before @text */
     int error;                  /* errno of the first write that failed */
 } HtOutput;
@@ -46,7 +48,8 @@ void ht_output_stdout(HtOutput *o);
  * ht_output_file: write to a file, completely or not at all
  * @o: initialized
  * @path: name of the file; ht_output_finish() replaces a regular file of that
- *        name
+ *        name, and a symbolic link to one. "-" is standard output. A pipe and a
+ *        character device get the output at the end.
  * @errp: set on failure
  *
  * Until ht_output_finish(), the file has a temporary name in its directory.
@@ -55,6 +58,14 @@ void ht_output_stdout(HtOutput *o);
  * Returns: true if the file was created
  */
 bool ht_output_file(HtOutput *o, const char *path, GError **errp);
+
+/**
+ * ht_output_is_stream: whether a path is a pipe, a device or standard output
+ * @path: a path of ht_output_file()
+ *
+ * Returns: true if the path cannot stand for several files or a folder
+ */
+bool ht_output_is_stream(const char *path);
 
 /**
  * ht_output_flush: write the buffer

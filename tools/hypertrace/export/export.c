@@ -168,6 +168,13 @@ static bool find_parts(HtExport *x, GError **errp)
                     "no events are selected");
         return false;
     }
+    if (x->parts->len > 1 && !x->v->host && ht_output_is_stream(x->path)) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_FAILED,
+                    "'%s' takes one file, but each boot and each part of the"
+                    " guest's clock becomes a file, here %u: give -o FILE, or"
+                    " --clock=host with perfetto", x->path, x->parts->len);
+        return false;
+    }
     name_parts(x);
     for (cpu = 0; cpu < x->parts->len && x->v->host; cpu++) {
         HtExportPart *part = &g_array_index(x->parts, HtExportPart, cpu);
@@ -478,7 +485,8 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
 }
 
 /* Check whether options contradict each other. Returns a message, or NULL. */
-static const char *mistake(const HtView *v, int which, bool several)
+static const char *mistake(const HtView *v, int which, const char *path,
+                           bool several)
 {
     if (formats[which].run == ht_export_dat) {
         return ht_view_selects(v) ?
@@ -487,6 +495,9 @@ static const char *mistake(const HtView *v, int which, bool several)
             ht_view_on_host(v) || several ?
             "trace.dat holds the clock of one guest; use perfetto or ctf" :
             NULL;
+    }
+    if (*formats[which].suffix == '\0' && ht_output_is_stream(path)) {
+        return "ctf and lttng create a directory: give its name with -o DIR";
     }
     return several && v->clock && !ht_view_on_host(v) ?
         "each guest has its own clock: several recordings, and traces, need"
@@ -504,7 +515,8 @@ int ht_export(int argc, char **argv)
           "dat, perfetto, ctf or lttng; default by FILE's suffix: .dat,"
           " .pftrace", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
-          "write to FILE; ctf and lttng create a directory", "FILE" },
+          "write to FILE; '-' means standard output; ctf and lttng create a"
+          " directory", "FILE" },
         { 0 }
     };
     HtView v = { 0 };
@@ -546,7 +558,7 @@ int ht_export(int argc, char **argv)
     g_qsort_with_data(argv + 1, argc - 1, sizeof(*argv), recordings_first,
                       GINT_TO_POINTER(which));
     several = argc > 2 || is_trace(which, argv[1]);
-    wrong = mistake(&v, which, several);
+    wrong = mistake(&v, which, path, several);
     if (wrong) {
         status = ht_usage_error("%s", wrong);
         goto out;

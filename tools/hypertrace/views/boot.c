@@ -405,13 +405,19 @@ static int show(const HtView *v, const Options *opt, const GPtrArray *boots)
     g_autoptr(GArray) checks = ht_boot_check(boots, opt->limits,
                                              opt->regression);
     GError *error = NULL;
+    /* A file on standard output must not be mixed with the page. */
+    const bool page = g_strcmp0(opt->svg, "-") && g_strcmp0(opt->junit, "-");
     HtOutput o;
     int status;
     bool ok;
 
-    ht_view_output(v, &o);
     ok = (!opt->svg || draw(boots->pdata[0], opt->svg, &error)) &&
          (!opt->junit || write_junit(checks, opt->junit, &error));
+    if (ok && !page) {
+        return report_checks(checks);
+    }
+    /* Only one file may be open: open the page's after the others. */
+    ht_view_output(v, &o);
     if (ok && v->json) {
         put_json(&o, boots);
     } else if (ok && boots->len > 1) {

@@ -48,6 +48,41 @@ static bool parse_cpus(HtView *v, GError **errp)
     return true;
 }
 
+/*
+ * Refuse empty lists and texts: a script whose variable is empty must not get
+ * all events.
+ */
+static bool check_empty(const HtView *v, GError **errp)
+{
+    const struct {
+        const char *option, *value;
+    } all[] = {
+        { "--cpu", v->cpu }, { "--event", v->event }, { "--task", v->task },
+        { "--grep", v->grep_text },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(all); i++) {
+        if (all[i].value && !*all[i].value) {
+            g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "%s is empty; omit it to select all events",
+                        all[i].option);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_order(const HtView *v, GError **errp)
+{
+    if (v->from_end || v->to_end || v->from_ns <= v->to_ns) {
+        return true;
+    }
+    g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--from=%s is later than --to=%s", v->from, v->to);
+    return false;
+}
+
 static bool check(HtView *v, GError **errp)
 {
     v->to_ns = UINT64_MAX;
@@ -71,6 +106,7 @@ static bool check(HtView *v, GError **errp)
                                   &v->from_end, errp)) ||
         (v->to && !ht_number_time("--to", v->to, &v->to_ns, &v->to_end,
                                   errp)) ||
+        !check_empty(v, errp) || !check_order(v, errp) ||
         (v->cpu && !parse_cpus(v, errp))) {
         return false;
     }
@@ -314,7 +350,24 @@ static bool look_ahead(HtView *v, HtModel *m, GError **errp)
         v->to_ns = ht_elapsed(v->to_ns, end);
         v->to_end = false;
     }
-    return true;
+    return check_order(v, errp);
+}
+
+/* Check that the guest had one of the processors that the user chose. */
+static bool check_cpus(const HtView *v, HtModel *m, GError **errp)
+{
+    uint32_t cpus = ht_rec_info(ht_model_recording(m))->cpus;
+    unsigned i;
+
+    for (i = 0; i < v->cpus->len; i++) {
+        if (g_array_index(v->cpus, unsigned, i) < cpus) {
+            return true;
+        }
+    }
+    g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--cpu=%s: %s has CPUs 0 to %u", v->cpu, v->dir,
+                MAX(cpus, 1) - 1);
+    return false;
 }
 
 /*
@@ -330,6 +383,7 @@ static bool check_selection(HtView *v, HtModel *m, GError **errp)
             ht_names_check(v->event, formats, false, errp)) &&
            (!known || !v->where ||
             ht_where_check(v->where, formats, errp)) &&
+           (v->several || !v->cpus || check_cpus(v, m, errp)) &&
            (!(v->from_end || v->to_end || v->boot > 1) ||
             look_ahead(v, m, errp));
 }
@@ -425,6 +479,7 @@ bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
         if (!wanted(v, m, ev)) {
             continue;
         }
+        v->found = true;
         if (!v->host) {
             return true;
         }
@@ -435,6 +490,11 @@ bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
         v->undated++;
     }
     ht_view_trouble(m);
+    if (!v->found && !v->told && ht_view_selects(v)) {
+        g_printerr("%s: no event meets all the conditions of the command"
+                   " line\n", g_get_prgname());
+        v->told = true;
+    }
     return false;
 }
 

@@ -56,6 +56,8 @@ typedef struct HtView {
     HtNames *events;         /* events of --event; NULL: all */
     HtNames *tasks;          /* tasks of --task; NULL: all */
     bool several;               /* the command line names several recordings */
+    bool found;                 /* an event was selected */
+    bool told;                  /* the user knows that none was selected */
 } HtView;
 
 /* The common options and arguments that a command takes */
