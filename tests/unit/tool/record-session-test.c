@@ -48,8 +48,8 @@ static int read_mem(void *opaque, uint64_t offset, void *buf, size_t len)
         }
     }
     /*
-     * The session has read the end of the first part without this part: let
-     * this part appear.
+     * The session has just read the place of the part at @appears, and found
+     * nothing.  Let the part appear now, for the next read.
      */
     if (offset == t->appears && len > 8) {
         fg_put32(&t->g[0], t->appears, FG_MAGIC);
