@@ -215,7 +215,10 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
                 HT_FT_STEP_EPOCH : HT_FT_STEP_SEGMENT;
 
             c->fresh = false;
-            /* The records before the clock's step are a piece of their own. */
+            /*
+             * The records before the step of the guest's clock are a piece of
+             * their own.
+             */
             if (pos > begin) {
                 t.p.end_ns = last;
                 add_piece(c, look, got, begin, pos, &t);

@@ -14,7 +14,7 @@
  */
 typedef enum HtFtStepBack {
     HT_FT_STEP_NONE,
-    HT_FT_STEP_SEGMENT,         /* the clock stepped back */
+    HT_FT_STEP_SEGMENT,         /* the guest's clock stepped back */
     HT_FT_STEP_EPOCH,           /* the guest rebooted */
 } HtFtStepBack;
 

@@ -96,7 +96,9 @@ static void keep(HtFtDates *d, const HtTimeMap *m, unsigned count)
     g_array_append_vals(d->segments, m->seg, count);
 }
 
-/* Keep all segments of a map, before a step of the clock or at the end */
+/*
+ * Keep all segments of a map, before a step of the guest's clock or at the end
+ */
 static void keep_all(HtFtDates *d, const HtTimeMap *m)
 {
     if (!d->mult && m->count) {
@@ -107,8 +109,8 @@ static void keep_all(HtFtDates *d, const HtTimeMap *m)
 }
 
 /*
- * The clock stepped after the last segment kept: raise the error of that
- * segment by the size of the step.
+ * The guest's clock stepped after the last segment that was kept: raise the
+ * error of that segment by the size of the step.
  */
 static void keep_step(HtFtDates *d, const HtFtTime *t)
 {

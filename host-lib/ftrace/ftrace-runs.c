@@ -110,7 +110,10 @@ static void flush(HtFtFeed *f, HtFtStream *s)
     }
 }
 
-/* Get the clock of a piece: of the newest segment, or of the previous one */
+/*
+ * Get the clock relation of a piece: that of the newest segment, or of the
+ * previous one
+ */
 static HtFtTime *time_of(HtFtFeed *f, const HtFtPiece *p)
 {
     return &f->time[p->epoch != f->epoch || p->segment != f->segment];

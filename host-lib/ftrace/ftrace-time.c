@@ -98,9 +98,9 @@ static void carry(const HtTimeMap *m, uint64_t ticks, HtTimeInterval *t)
 }
 
 /*
- * Restart the relation at a step of the clock.  Events from both sides of the
- * step are in the same poll, perhaps in the same piece, so the error bound of
- * this poll's dates must cover the step.
+ * Restart the relation at a step of the guest's clock.  Events from both sides
+ * of the step are in the same poll, perhaps in the same piece, so the error
+ * bound of this poll's dates must cover the step.
  */
 static void step(HtFtTime *t, const HtTimeInterval *new)
 {
@@ -216,7 +216,10 @@ void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p)
     uint64_t after = t->from == UINT64_MAX ? HT_TIME_MAX_NS :
                      interval_of(t, MAX(p->end_ns, t->from)).hi;
 
-    /* If the bounds contradict each other, the clock has stepped: ignore @t. */
+    /*
+     * If the bounds contradict each other, the guest's clock has stepped:
+     * ignore @t.
+     */
     if (MAX(before, p->host_before) <= MIN(after, p->host_after)) {
         p->host_before = MAX(before, p->host_before);
         p->host_after = MIN(after, p->host_after);

@@ -142,7 +142,8 @@ def margins(rec):
     result, outside = [], []
     for e in events(rec):
         vcpu = e["cpu"]
-        # The first events precede the choice of the clock.
+        # The guest's first events have times of another clock: the kernel
+        # chooses x86-tsc as its trace clock a little later.
         if e["ns"] < 1_000_000 or vcpu not in runs:
             continue
         ns = to_ns(e["ns"] - offsets[vcpu])

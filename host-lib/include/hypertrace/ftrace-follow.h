@@ -23,7 +23,10 @@
  */
 #define HT_FT_LOOK_MAX (64u << 20)
 
-/* If the clock steps back by more than this many ns, the guest has rebooted. */
+/*
+ * If the guest's clock steps back by more than this many ns, the guest has
+ * rebooted.
+ */
 #define HT_FT_EPOCH_NS (UINT64_C(500) * 1000 * 1000)
 
 /* HtFtPiece.flags */

@@ -26,7 +26,10 @@ void hostile_fill(void *to, size_t len);
 /* Count a check; if @got is not @want, count a failure and print a line */
 bool hostile_check(const char *what, int64_t got, int64_t want);
 
-/* Open the device at @index again and register the class of honest events */
+/*
+ * Open the device with the number @index, as a new driver does, and register
+ * the class of honest events
+ */
 struct ht_bm_device *hostile_open(unsigned index);
 /* Class id of honest events; their payload is one unsigned 64-bit number */
 uint32_t hostile_class(void);

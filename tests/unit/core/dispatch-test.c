@@ -36,7 +36,8 @@ typedef struct Sink {
     unsigned asked;             /* number of calls of learn() */
     unsigned begun, ended, gone;
     GThread *thread;            /* thread that has called begin() */
-    unsigned elsewhere;         /* number of runs delivered by other threads */
+    /* number of runs that were not delivered by @thread */
+    unsigned elsewhere;
     uint64_t events[STREAMS];   /* events of each stream */
     uint64_t next[STREAMS];     /* lowest number that the next event can have */
     /* discarded events according to the stream's last run */

@@ -505,7 +505,10 @@ static void test_boots(void)
     test_end(&t);
 }
 
-/* If the clock goes back by 33 ms, a new segment begins for all processors. */
+/*
+ * If the guest's clock goes back by 33 ms, a new segment begins for all
+ * processors.
+ */
 static void test_segments(void)
 {
     uint64_t ns = SECOND;

@@ -244,8 +244,8 @@ static void record(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t type,
     }
     if (extend) {
         /*
-         * the absolute time if the clock went back, else the time since the
-         * last event
+         * the absolute time if the guest's clock went back, else the time since
+         * the last event
          */
         uint64_t v = back ? ns : delta;
 

@@ -74,7 +74,9 @@ void make_pairs(const char *dir)
     make_switch(m, 0, 10 * MS, 0, "swapper/0", 0, 50, "other");
     wakes(m, 0, 20 * MS, 50, 51);
     make_switch(m, 0, 70 * MS, 50, "other", 0, 51, "second");
-    /* a task is woken before the clock goes back, and runs after that */
+    /*
+     * a task is woken before the guest's clock goes back, and runs after that
+     */
     wakes(m, 0, 80 * MS, 51, 52);
     make_step(m);
     make_switch(m, 0, 81 * MS, 51, "second", 0, 52, "third");

@@ -183,8 +183,8 @@ static void push_event(HtRecWriter *w, uint32_t n)
 }
 
 /*
- * Save a queue twice: each copy has all pieces so far, and the text of its
- * time.
+ * Save a queue twice: each copy has all pieces that were pushed before it was
+ * made, and the file "info" of that moment.
  */
 static void test_save(void)
 {

@@ -181,8 +181,9 @@ static void kept(const char *dir)
 }
 
 /*
- * Within the first initcall the clock goes back by 7 ms. A gap hides the end
- * of the second initcall and the begin of the third. The last has no end.
+ * Within the first initcall the guest's clock goes back by 7 ms.  A gap hides
+ * the end of the second initcall and the begin of the third.  The last has no
+ * end.
  */
 static void steps(const char *dir)
 {
@@ -208,7 +209,10 @@ static void steps(const char *dir)
     make_end(m);
 }
 
-/* A process runs for 10 ms, the clock goes back, and it runs for 5 ms more. */
+/*
+ * A process runs for 10 ms, the guest's clock goes back, and the process runs
+ * for 5 ms more.
+ */
 static void steps_process(const char *dir)
 {
     Make *m = make_new(dir);

@@ -197,7 +197,7 @@ static void test_no_more(void)
     g_assert_cmpint(g_mkdir_with_parents(a, 0700), ==, 0);
     g_assert_cmpint(g_mkdir_with_parents(b, 0700), ==, 0);
     make_recording(a, 1, 40, 300);
-    /* this recording was made after the clock was set back */
+    /* this recording was made after the host's clock was set back */
     make_recording(a, 2, 40, 100);
     make_recording(b, 1, 40, 200);
     make_recording(b, 2, 40, 400);
@@ -218,7 +218,9 @@ static void test_no_more(void)
     remove_tree(top);
 }
 
-/* A recording that was made before the clock was set back is the oldest. */
+/*
+ * A recording that was made before the host's clock was set back is the oldest.
+ */
 static void test_clock(void)
 {
     g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);

@@ -79,7 +79,10 @@ static char *virsh(const Domain *d, const char *const *args, GError **error)
     return g_steal_pointer(&out);
 }
 
-/* Read the definition. @secrets: with passwords, which define() would lose. */
+/*
+ * Read the definition of the domain.  @secrets: include passwords; defining the
+ * domain again without them would remove them.
+ */
 static bool read_domain(Domain *d, bool secrets, GError **error)
 {
     const char *args[] = { "dumpxml", "--inactive", d->name,

@@ -237,7 +237,10 @@ static void note_own_threads(HtHostRecord *h)
 }
 
 #if defined(__x86_64__)
-/* HtCounter.  The fences keep the reading between those of the clock. */
+/*
+ * HtCounter.  The fences keep the reading of the TSC between the two readings
+ * of the host's clock.
+ */
 static uint64_t read_tsc(void *opaque)
 {
     uint64_t tsc;

@@ -318,7 +318,10 @@ static void remove_start(HtPairs *p, const Key *k)
     }
 }
 
-/* Drop all waiting events: no pair spans two boots or segments of the clock. */
+/*
+ * Drop all waiting events: no pair spans two boots or two segments of the
+ * guest's clock.
+ */
 static void forget_all(HtPairs *p)
 {
     p->counts.from_alone += p->nr_waiting;
