@@ -148,8 +148,8 @@ static void learn_up_to(HtSink *sink, uint32_t count)
         learn(sink, id);
     }
     /*
-     * Other threads read it without the lock.  If they see an old value, they
-     * only take a slower path.
+     * Other threads read @learnt without the lock.  If they see an old value,
+     * they only take a slower path.
      */
     ht_atomic_set(&sink->learnt, MAX(sink->learnt, count));
 }

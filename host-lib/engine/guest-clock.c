@@ -96,8 +96,8 @@ int64_t ht_wall_offset(void)
 }
 
 /*
- * Read both clocks and add the reading to the map.  Without @now, do nothing if
- * the last reading is recent
+ * Read the guest's counter and the host's clock, and add the reading to the
+ * map.  Without @now, do nothing if the last reading is recent
  */
 static void sample(HtGuestClock *c, bool now)
 {

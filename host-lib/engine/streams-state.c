@@ -17,8 +17,8 @@ typedef struct State {
 } State;
 
 /*
- * Number of 64-bit words of both structures, which are encoded in the order of
- * their members
+ * Numbers of 64-bit words of State.consumer and State.closed, which are encoded
+ * in the order of their members
  */
 #define CONSUMER_WORDS  18
 #define STATS_WORDS     7

@@ -44,7 +44,7 @@ static void mmio_read(void)
 }
 
 /*
- * Mean cost of a call over @count calls, in the fastest of five rounds: other
+ * Return the ticks that @count calls take in the fastest of five rounds: other
  * programs slow some rounds.
  */
 static uint64_t cost(void (*op)(void), uint64_t count)

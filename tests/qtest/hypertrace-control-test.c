@@ -63,7 +63,10 @@ static void assert_reply(struct ht_msg *m, uint16_t type)
     g_assert_cmpuint(ldl_le_p(&m->size), <=, HT_MESSAGE_MAX);
 }
 
-/* Each type with each wrong size is refused and counted as an error. */
+/*
+ * A message whose size is wrong for its type is refused and counted as an
+ * error.
+ */
 static void test_malformed(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=2");

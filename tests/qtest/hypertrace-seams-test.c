@@ -526,7 +526,10 @@ static void last_unplug(QHt *h)
     qht_wait_deleted(h);
 }
 
-/* The guest's last count is in the trace, although no event follows it. */
+/*
+ * The guest's last count of lost events is in the trace, although no event
+ * follows it.
+ */
 static void test_last_count(const void *channel)
 {
     static void (*const ends[])(QHt *h) = {

@@ -114,7 +114,9 @@ struct ht_slow {
 struct ht_stream {
     /* A cache line of members that each event uses, then rarely used ones */
     uint8_t *cur;               /* address at which the next event starts */
-    /* below this the fast path may reserve; NULL: slow path only */
+    /*
+     * the fast path may reserve bytes below this address; NULL: slow path only
+     */
     uint8_t *end;
     uint64_t base;              /* add this to an address to get its position */
     struct ht_ring_control *ring;

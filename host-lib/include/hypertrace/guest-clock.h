@@ -30,8 +30,8 @@ typedef struct HtBracket {
 } HtBracket;
 
 /*
- * ht_bracket: read both clocks.  Takes the narrowest of a few brackets, because
- * an interrupt widens one.
+ * ht_bracket: read the counter and the host's clock.  Takes the narrowest of a
+ * few brackets, because an interrupt widens one.
  */
 HtBracket ht_bracket(HtCounter *counter, void *opaque);
 

@@ -105,7 +105,7 @@ static void begin(void *opaque)
 {
     HtLttngSink *s = opaque;
 
-    /* if it was not started, the recorder has no events */
+    /* if the sink was not started, the recorder has no events */
     if (s->started) {
         load(s);
     }

@@ -142,7 +142,10 @@ static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
     if (!become(&r->vm->owner)) {
         return HT_EXIT_ERROR;
     }
-    /* Set this after the change of the user, which clears it. */
+    /*
+     * The change of the user clears the parent-death signal: set the signal
+     * after that.
+     */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) {
         return HT_EXIT_ERROR;
