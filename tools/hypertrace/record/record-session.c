@@ -33,7 +33,10 @@
  * any number
  */
 #define RINGS_MAX       16
-/* Time in ns that a ring has to change before another one may replace it */
+/*
+ * A ring that has not changed for this time in ns may be replaced by another
+ * one
+ */
 #define CHANCE_NS       UINT64_C(500000000)
 /*
  * If no ring was found after this time, search every page: a part in each poll,
