@@ -39,6 +39,7 @@ static const HtCommand commands[] = {
     { "top", ht_top, "list tasks by CPU time, and events by number" },
     { "latency", ht_latency, "measure the time from one event to another" },
     { "vcpus", ht_vcpus, "show what the host did with the vCPUs" },
+    { "interference", ht_interference, "show which machines wait for others" },
     { "callgraph", ht_callgraph, "show calls of functions" },
     { "flame", ht_flame, "show the time of each stack of names" },
     { "export", ht_export, "write for trace-cmd, Perfetto, babeltrace2" },
@@ -62,7 +63,7 @@ static void usage(FILE *out)
         if (!c->run) {
             fprintf(out, "\n%s:\n", c->name);
         } else {
-            fprintf(out, "  %-10s %s\n", c->name, c->help);
+            fprintf(out, "  %-12s %s\n", c->name, c->help);
         }
     }
     fputs("\nhypertrace help COMMAND shows the options of a command.\n"

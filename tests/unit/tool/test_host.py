@@ -10,7 +10,6 @@ import random
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from hosttrace import (DIES, ENTRY, EXIT, IDLE, RUNS, USER, WAITS, WAKING, event, make, piece,
+                       switch)
 from hypertrace import ENV, TOOL, run
 
 # 0.7 s of a KVM host with a guest of two vCPUs (Debian 13 on AMD's SVM, emulated).
@@ -27,82 +28,11 @@ REAL = Path(__file__).parent / "kvm-host"
 DEADLINE = 120
 LOCK = "/run/hypertrace-host.lock"
 
-SWITCH, WAKING, ENTRY, EXIT, USER = range(1, 6)
-COMMON = """
-\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
-\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
-\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
-\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
-"""
-FORMATS = {
-    SWITCH: ("sched", "sched_switch", [
-        ("char prev_comm[16]", 16), ("pid_t prev_pid", 4), ("int prev_prio", 4),
-        ("long prev_state", 8), ("char next_comm[16]", 16), ("pid_t next_pid", 4),
-        ("int next_prio", 4)]),
-    WAKING: ("sched", "sched_waking", [
-        ("char comm[16]", 16), ("pid_t pid", 4), ("int prio", 4), ("int target_cpu", 4)]),
-    ENTRY: ("kvm", "kvm_entry", [("unsigned int vcpu_id", 4)]),
-    EXIT: ("kvm", "kvm_exit", [("unsigned int exit_reason", 4), ("unsigned int vcpu_id", 4)]),
-    USER: ("kvm", "kvm_userspace_exit", [("__u32 reason", 4)]),
-}
-PRINT = {EXIT: '"vcpu %u reason %s", REC->vcpu_id, __print_symbolic(REC->exit_reason, '
-               '{ 0x78, "hlt" }, { 0x7b, "io" })'}
-RUNS, WAITS, DIES = 0, 1, 0x10
-HLT, IO = 0x78, 0x7b
-
-
-def formats():
-    text = ""
-    for number, (system, name, fields) in FORMATS.items():
-        text += f"system: {system}\nname: {name}\nID: {number}\nformat:{COMMON}"
-        at = 8
-        for what, size in fields:
-            text += f"\tfield:{what};\toffset:{at};\tsize:{size};\tsigned:0;\n"
-            at += size
-        text += f"\nprint fmt: {PRINT.get(number, chr(34) * 2)}\n"
-    return text
-
-
-def event(number, pid, *values):
-    body = struct.pack("<HBBi", number, 0, 0, pid)
-    for (_, size), value in zip(FORMATS[number][2], values, strict=True):
-        body += value.encode().ljust(16, b"\0") if isinstance(value, str) else \
-            value.to_bytes(size, "little")
-    return body + bytes(-len(body) % 4)
-
-
-def switch(prev, state, following):
-    return event(SWITCH, prev[1], prev[0], prev[1], 120, state, following[0], following[1], 120)
-
-
-def piece(events, lost=False):
-    """A piece of a recording with events: pairs of a time and bytes"""
-    base = now = events[0][0]
-    data = b""
-    for ns, body in events:
-        data += struct.pack("<I", (ns - now) << 5 | len(body) // 4) + body
-        now = ns
-    return struct.pack("<IIIIQQIIIIQQ", 0x70667468, len(data), 0, 0, base, base, 0, 0,
-                       2 | lost, 0, 0, 0) + data
-
-
-def make(path, cpus, threads=""):
-    """A recording with a host's part; cpus: for each processor a list of pieces"""
-    part = path / "host"
-    part.mkdir(parents=True)
-    (part / "info").write_text("[recording]\nversion=1\npoll-us=1\n")
-    (part / "formats").write_text(formats())
-    (part / "threads").write_text(threads)
-    for n, pieces in enumerate(cpus):
-        (part / f"cpu{n}").write_bytes(b"".join(pieces))
-    return path
-
-
 def vcpus(path):
     return json.loads(run("vcpus", "--json", path).stdout)
 
 
-VCPU, RIVAL, IDLE = ("CPU 0/KVM", 11), ("rival", 12), ("swapper/0", 0)
+VCPU, RIVAL = ("CPU 0/KVM", 11), ("rival", 12)
 
 # Events of a processor, and the sums in nanoseconds that vcpus must compute
 # from them

@@ -82,6 +82,7 @@ int ht_flame(int argc, char **argv);
 int ht_formats(int argc, char **argv);
 int ht_last(int argc, char **argv);
 int ht_latency(int argc, char **argv);
+int ht_interference(int argc, char **argv);
 int ht_list(int argc, char **argv);
 int ht_log(int argc, char **argv);
 int ht_record(int argc, char **argv);

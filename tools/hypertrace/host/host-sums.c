@@ -17,8 +17,15 @@ typedef struct Sums {
     HtModel *m;
     HtRunstates *x;
     GHashTable *threads;
-    unsigned runnable;          /* number of vCPUs that wait for a processor */
 } Sums;
+
+/* Get the process of a thread; 0: it is not known. */
+static uint32_t process(const Sums *s, uint32_t tid)
+{
+    const HtHostThread *t = ht_host_thread(s->threads, tid);
+
+    return t ? t->pid : 0;
+}
 
 static HtVcpuSums *add_vcpu(Sums *s, uint32_t tid, int32_t vcpu)
 {
@@ -27,18 +34,9 @@ static HtVcpuSums *add_vcpu(Sums *s, uint32_t tid, int32_t vcpu)
     if (v && !v->tid) {
         v->tid = tid;
         v->vcpu = vcpu;
-        v->machine = GPOINTER_TO_UINT(g_hash_table_lookup(s->threads,
-            GUINT_TO_POINTER(tid)));
+        v->machine = process(s, tid);
     }
     return v;
-}
-
-static void change(Sums *s, HtVcpuSums *v, HtRunstate from, HtRunstate to,
-                   uint64_t t)
-{
-    s->runnable -= v->seen && v->state == HT_RUN_RUNNABLE;
-    s->runnable += to == HT_RUN_RUNNABLE;
-    ht_runstates_change(s->x, v, from, to, t);
 }
 
 /* Find the vCPU of a thread in sched_switch, also by the thread's name. */
@@ -58,23 +56,31 @@ static HtVcpuSums *switched(Sums *s, const HtModelEvent *ev,
     return ht_host_vcpu_name(comm, len, &vcpu) ? add_vcpu(s, tid, vcpu) : NULL;
 }
 
-/* The task @prev ran until now: add the time to vCPUs that waited for it. */
-static void add_taker(Sums *s, const HtModelEvent *ev, const HtVcpuSums *next)
+static HtHostTask host_task(Sums *s, const HtModelEvent *ev,
+                            unsigned pid_field, unsigned comm_field)
 {
-    int32_t pid = ht_event_uint(ev, HT_F_SWITCH_PREV_PID);
-    const char *comm;
-    gsize len;
-    unsigned i;
+    int32_t pid = ht_event_uint(ev, pid_field);
+    uint32_t machine = process(s, pid);
+    HtHostTask task = {
+        .pid = pid, .machine = machine ? machine : (uint32_t)pid,
+        .idle = !pid,
+    };
+    const char *comm = ht_event_text(ev, comm_field, &task.len);
 
-    comm = ht_event_text(ev, HT_F_SWITCH_PREV_COMM, &len);
-    for (i = 0; s->runnable && i < s->x->vcpus->len; i++) {
-        HtVcpuSums *v = s->x->vcpus->pdata[i];
+    task.len = MIN(task.len, sizeof(task.comm));
+    memcpy(task.comm, comm, task.len);
+    return task;
+}
 
-        if (v->seen && v->state == HT_RUN_RUNNABLE &&
-            (v == next || v->cpu == ev->rec.cpu)) {
-            ht_runstates_taken(s->x, v, pid, comm, len, ev->rec.ns);
-        }
-    }
+/* The task @prev ran until now: add the time to vCPUs that waited for it. */
+static void end_turn(Sums *s, const HtModelEvent *ev, const HtVcpuSums *vcpu)
+{
+    HtHostTask prev = host_task(s, ev, HT_F_SWITCH_PREV_PID,
+                                HT_F_SWITCH_PREV_COMM);
+    HtHostTask next = host_task(s, ev, HT_F_SWITCH_NEXT_PID,
+                                HT_F_SWITCH_NEXT_COMM);
+
+    ht_runstates_ran(s->x, ev->rec.cpu, &prev, &next, vcpu, ev->rec.ns);
 }
 
 static void sched_switch(Sums *s, const HtModelEvent *ev)
@@ -85,18 +91,21 @@ static void sched_switch(Sums *s, const HtModelEvent *ev)
                                 HT_F_SWITCH_NEXT_COMM);
     uint64_t state = ht_event_uint(ev, HT_F_SWITCH_PREV_STATE);
 
-    add_taker(s, ev, next);
+    end_turn(s, ev, next);
     if (prev) {
         prev->cpu = ev->rec.cpu;
-        change(s, prev, HT_RUN_RUNNING,
-               state & STATE_DEAD ? HT_RUN_OFFLINE :
-               state & STATE_WAITS ? HT_RUN_BLOCKED : HT_RUN_RUNNABLE,
-               ev->rec.ns);
+        ht_runstates_change(s->x, prev, HT_RUN_RUNNING,
+                            state & STATE_DEAD ? HT_RUN_OFFLINE :
+                            state & STATE_WAITS ? HT_RUN_BLOCKED :
+                            HT_RUN_RUNNABLE,
+                            ev->rec.ns);
     }
     if (next) {
         next->cpu = ev->rec.cpu;
-        change(s, next, next->seen && next->state == HT_RUN_BLOCKED ?
-               HT_RUN_BLOCKED : HT_RUN_RUNNABLE, HT_RUN_RUNNING, ev->rec.ns);
+        ht_runstates_change(s->x, next,
+                            next->seen && next->state == HT_RUN_BLOCKED ?
+                            HT_RUN_BLOCKED : HT_RUN_RUNNABLE,
+                            HT_RUN_RUNNING, ev->rec.ns);
     }
 }
 
@@ -110,7 +119,8 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
      */
     if (v && v->seen && v->state == HT_RUN_BLOCKED) {
         v->cpu = ht_event_uint(ev, HT_F_WAKE_CPU);
-        change(s, v, HT_RUN_BLOCKED, HT_RUN_RUNNABLE, ev->rec.ns);
+        ht_runstates_change(s->x, v, HT_RUN_BLOCKED, HT_RUN_RUNNABLE,
+                            ev->rec.ns);
     }
 }
 
@@ -126,7 +136,8 @@ static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
     }
     if (v && (!v->seen || v->state != HT_RUN_RUNNING)) {
         v->cpu = ev->rec.cpu;
-        change(s, v, HT_RUN_RUNNING, HT_RUN_RUNNING, ev->rec.ns);
+        ht_runstates_change(s->x, v, HT_RUN_RUNNING, HT_RUN_RUNNING,
+                            ev->rec.ns);
     }
     return v;
 }
@@ -205,35 +216,35 @@ static void end_vcpu(Sums *s, HtVcpuSums *v)
     }
 }
 
-HtRunstates *ht_host_sums(HtModel *m, GHashTable *threads)
+void ht_host_sums(HtRunstates *x, HtModel *m, GHashTable *threads)
 {
-    Sums s = { .m = m, .x = ht_runstates_new(), .threads = threads };
+    Sums s = { .m = m, .x = x, .threads = threads };
     g_autofree bool *seen = g_new0(bool, CPUS_MAX);
     HtModelEvent ev;
     unsigned i;
 
     while (ht_model_next(m, &ev)) {
         uint32_t cpu = ev.rec.cpu;
+        bool back = ev.rec.ns < x->end;
 
-        s.x->records++;
+        if (!ht_runstates_time(x, &ev.rec.ns)) {
+            break;
+        }
+        x->backward += back;
+        x->records++;
         if (cpu < CPUS_MAX && !seen[cpu]) {
             seen[cpu] = true;
-            s.x->cpus++;
+            x->cpus++;
         }
-        s.x->backward += ev.rec.ns < s.x->end;
-        ev.rec.ns = MAX(ev.rec.ns, s.x->end);
         if (ev.rec.lost_before) {
-            ht_runstates_lost(s.x, ev.rec.lost_estimate,
-                              ev.rec.lost_from_ns ? ev.rec.lost_from_ns :
-                              ev.rec.ns);
+            ht_runstates_lost(x, ev.rec.lost_estimate, ev.rec.lost_from_ns ?
+                              ev.rec.lost_from_ns : ev.rec.ns);
         }
-        s.x->begin = MIN(s.x->begin, ev.rec.ns);
-        s.x->end = ev.rec.ns;
         add_event(&s, &ev);
     }
-    for (i = 0; i < s.x->vcpus->len; i++) {
-        end_vcpu(&s, s.x->vcpus->pdata[i]);
+    ht_runstates_stop(x, true);
+    for (i = 0; i < x->vcpus->len; i++) {
+        end_vcpu(&s, x->vcpus->pdata[i]);
     }
-    ht_runstates_end(s.x);
-    return s.x;
+    ht_runstates_end(x);
 }

@@ -13,11 +13,10 @@
 
 /**
  * ht_host_sums: add up the events of a host
- * @m: model of the host's part; read to its end
- * @threads: PIDs by TID, from ht_host_threads()
- *
- * Returns: the sums, for ht_runstates_free()
+ * @x: sums without events, perhaps with limits of time; filled in
+ * @m: model of the host's part; read to its end, or to the end of the sums
+ * @threads: from ht_host_threads()
  */
-HtRunstates *ht_host_sums(HtModel *m, GHashTable *threads);
+void ht_host_sums(HtRunstates *x, HtModel *m, GHashTable *threads);
 
 #endif /* HYPERTRACE_TOOL_HOST_SUMS_H */

@@ -13,7 +13,22 @@
 #define EXIT_ROWS_MAX   8192    /* limit of HtExitSums, of 7.7 KB each */
 /* limit of the different hypercalls of a vCPU */
 #define CALLS_MAX       256
-#define TAKERS_MAX      1024    /* limit of the tasks that a vCPU waited for */
+/* limit of HtTaker and HtCpuTicks of all vCPUs together */
+#define TAKERS_MAX      262144
+#define CPUS_MAX        4096
+
+void ht_taker_free(HtTaker *taker)
+{
+    if (taker->cpus) {
+        g_array_unref(taker->cpus);
+    }
+    g_free(taker);
+}
+
+static void free_taker(gpointer taker)
+{
+    ht_taker_free(taker);
+}
 
 static void free_vcpu(gpointer p)
 {
@@ -22,6 +37,7 @@ static void free_vcpu(gpointer p)
     g_hash_table_destroy(v->exits);
     g_hash_table_destroy(v->hypercalls);
     g_hash_table_destroy(v->takers);
+    g_hash_table_destroy(v->rivals);
     g_free(v);
 }
 
@@ -32,7 +48,8 @@ HtRunstates *ht_runstates_new(void)
     x->vcpus = g_ptr_array_new_with_free_func(free_vcpu);
     x->by_id = g_hash_table_new(NULL, NULL);
     x->losses = g_array_new(false, false, sizeof(uint64_t));
-    x->begin = UINT64_MAX;
+    x->cpu_sums = g_array_new(false, true, sizeof(HtCpuSums));
+    x->to = x->begin = UINT64_MAX;
     return x;
 }
 
@@ -41,6 +58,7 @@ void ht_runstates_free(HtRunstates *x)
     if (x) {
         g_hash_table_destroy(x->by_id);
         g_array_unref(x->losses);
+        g_array_unref(x->cpu_sums);
         g_ptr_array_unref(x->vcpus);
         g_free(x);
     }
@@ -59,7 +77,8 @@ HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id)
         v = g_new0(HtVcpuSums, 1);
         v->exits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
         v->hypercalls = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-        v->takers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+        v->takers = g_hash_table_new_full(NULL, NULL, NULL, free_taker);
+        v->rivals = g_hash_table_new_full(NULL, NULL, NULL, free_taker);
         g_ptr_array_add(x->vcpus, v);
         g_hash_table_insert(x->by_id, GUINT_TO_POINTER(id), v);
     }
@@ -147,7 +166,9 @@ static void end_state(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
 void ht_runstates_change(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
                          HtRunstate to, uint64_t t)
 {
+    x->runnable += to == HT_RUN_RUNNABLE;
     if (v->seen) {
+        x->runnable -= v->state == HT_RUN_RUNNABLE;
         end_state(x, v, from, t);
     }
     if (v->exit && from == HT_RUN_RUNNING) {
@@ -189,31 +210,226 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
     v->mode_since = t;
 }
 
-void ht_runstates_taken(HtRunstates *x, HtVcpuSums *v, int32_t pid,
-                        const char *comm, gsize len, uint64_t t)
+/* Reset the sums of a vCPU, but not its state. */
+static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
 {
-    gpointer key = GINT_TO_POINTER(pid);
-    HtTaker *taker;
-    uint64_t lost;
-
-    if (t <= v->taken_since || lost_since(x, v, &lost)) {
-        return;
+    if (v->seen) {
+        ht_runstates_close(x, v, t);
     }
-    taker = g_hash_table_lookup(v->takers, key);
+    v->exit = NULL;
+    g_hash_table_remove_all(v->exits);
+    g_hash_table_remove_all(v->hypercalls);
+    g_hash_table_remove_all(v->takers);
+    g_hash_table_remove_all(v->rivals);
+    memset(v->ticks, 0, sizeof(v->ticks));
+    memset(v->intervals, 0, sizeof(v->intervals));
+    memset(v->modes, 0, sizeof(v->modes));
+    v->preempted = v->woken = v->unknown = v->halted = v->open_exits = 0;
+    v->mode_since = t;
+    v->taken_since = t;
+}
+
+/* Begin the sums at a time: what was counted before it served the states. */
+static void begin(HtRunstates *x, uint64_t t)
+{
+    unsigned i;
+
+    for (i = 0; i < x->vcpus->len; i++) {
+        reset(x, x->vcpus->pdata[i], t);
+    }
+    for (i = 0; i < x->cpu_sums->len; i++) {
+        HtCpuSums *c = &g_array_index(x->cpu_sums, HtCpuSums, i);
+
+        c->idle = c->busy = 0;
+        c->since = t;
+    }
+    x->records = x->lost = x->gaps = x->backward = x->others = 0;
+    x->rows = x->takers = 0;
+    x->begin = t;
+    x->begun = true;
+}
+
+bool ht_runstates_time(HtRunstates *x, uint64_t *t)
+{
+    *t = MAX(*t, x->end);
+    if (!x->begun && *t >= x->from) {
+        begin(x, x->end ? MIN(x->from, x->to) : *t);
+    }
+    if (*t > x->to) {
+        x->end = MAX(x->begin, x->to);
+        return false;
+    }
+    x->end = *t;
+    return true;
+}
+
+/* Add a turn, which ends at @t, to the sums of its processor. */
+static void add_turn(HtRunstates *x, HtCpuSums *c, bool known, bool idle,
+                     uint64_t t)
+{
+    uint64_t ticks = t - MIN(MAX(c->since, x->begin), t);
+
+    if (known && c->losses == x->losses->len) {
+        *(idle ? &c->idle : &c->busy) += ticks;
+    }
+    c->losses = x->losses->len;
+    c->since = t;
+}
+
+static void add_cpu(HtRunstates *x, GArray *cpus, uint32_t cpu, uint64_t ticks)
+{
+    unsigned i;
+
+    for (i = 0; i < cpus->len; i++) {
+        HtCpuTicks *c = &g_array_index(cpus, HtCpuTicks, i);
+
+        if (c->cpu == cpu) {
+            c->ticks += ticks;
+            return;
+        }
+    }
+    if (!x || x->takers < TAKERS_MAX) {
+        HtCpuTicks c = { cpu, ticks };
+
+        if (x) {
+            x->takers++;
+        }
+        g_array_append_val(cpus, c);
+    }
+}
+
+static void name_taker(HtTaker *taker, const HtHostTask *task)
+{
+    taker->pid = task->pid;
+    taker->machine = task->machine;
+    taker->idle = task->idle;
+    memcpy(taker->comm, task->comm, task->len);
+    taker->comm[task->len] = 0;
+}
+
+/* Add a part of a vCPU's wait to an entry of one of its tables. */
+static void add_part(HtRunstates *x, const HtVcpuSums *v, GHashTable *table,
+                     gpointer key, uint32_t cpu, const HtHostTask *task,
+                     uint64_t ticks)
+{
+    HtTaker *taker = g_hash_table_lookup(table, key);
+
     if (!taker) {
-        if (g_hash_table_size(v->takers) >= TAKERS_MAX) {
+        if (x->takers >= TAKERS_MAX) {
             x->others++;
             return;
         }
+        x->takers++;
         taker = g_new0(HtTaker, 1);
-        taker->pid = pid;
-        g_hash_table_insert(v->takers, key, taker);
+        taker->cpus = g_array_new(false, false, sizeof(HtCpuTicks));
+        g_hash_table_insert(table, key, taker);
     }
-    len = MIN(len, sizeof(taker->comm) - 1);
-    memcpy(taker->comm, comm, len);
-    taker->comm[len] = 0;
-    taker->ticks += t - v->taken_since;
+    name_taker(taker, task);
+    if (!taker->waits || taker->wait != v->since) {
+        taker->waits++;
+        taker->wait = v->since;
+        taker->part = 0;
+    }
+    taker->ticks += ticks;
+    taker->part += ticks;
+    taker->longest = MAX(taker->longest, taker->part);
+    add_cpu(x, taker->cpus, cpu, ticks);
+}
+
+void ht_taker_add(HtTaker *to, const HtTaker *from)
+{
+    unsigned i;
+
+    to->pid = from->pid;
+    to->machine = from->machine;
+    to->idle = from->idle;
+    memcpy(to->comm, from->comm, sizeof(to->comm));
+    to->ticks += from->ticks;
+    to->waits += from->waits;
+    to->longest = MAX(to->longest, from->longest);
+    if (!to->cpus) {
+        to->cpus = g_array_new(false, false, sizeof(HtCpuTicks));
+    }
+    for (i = 0; i < from->cpus->len; i++) {
+        const HtCpuTicks *c = &g_array_index(from->cpus, HtCpuTicks, i);
+
+        add_cpu(NULL, to->cpus, c->cpu, c->ticks);
+    }
+}
+
+/* A task ran until @t while a vCPU was runnable. */
+static void taken(HtRunstates *x, HtVcpuSums *v, uint32_t cpu,
+                  const HtHostTask *task, uint64_t t)
+{
+    uint64_t lost, from = v->taken_since;
+
+    if (t <= from || lost_since(x, v, &lost)) {
+        return;
+    }
     v->taken_since = t;
+    add_part(x, v, v->takers, GINT_TO_POINTER(task->pid), cpu, task, t - from);
+    add_part(x, v, v->rivals, GUINT_TO_POINTER(task->machine), cpu, task,
+             t - from);
+    if (x->taken) {
+        x->taken(x->opaque, v, task, from, t);
+    }
+}
+
+/* A task had a processor until @t. */
+static void all_taken(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
+                      const HtVcpuSums *vcpu, uint64_t t)
+{
+    const HtVcpuSums *own = ht_runstates_find(x, task->pid);
+    unsigned i;
+
+    for (i = 0; x->runnable && i < x->vcpus->len; i++) {
+        HtVcpuSums *v = x->vcpus->pdata[i];
+
+        if (v != own && v->seen && v->state == HT_RUN_RUNNABLE &&
+            (v == vcpu || v->cpu == cpu)) {
+            taken(x, v, cpu, task, t);
+        }
+    }
+}
+
+void ht_runstates_ran(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
+                      const HtHostTask *next, const HtVcpuSums *vcpu,
+                      uint64_t t)
+{
+    if (cpu < CPUS_MAX) {
+        HtCpuSums *c;
+
+        if (cpu >= x->cpu_sums->len) {
+            g_array_set_size(x->cpu_sums, cpu + 1);
+        }
+        c = &g_array_index(x->cpu_sums, HtCpuSums, cpu);
+        c->seen = true;
+        add_turn(x, c, task != NULL, task && task->idle, t);
+        c->open = next != NULL;
+        c->task = next ? *next : (HtHostTask) { 0 };
+    }
+    if (task) {
+        all_taken(x, cpu, task, vcpu, t);
+    }
+}
+
+void ht_runstates_stop(HtRunstates *x, bool waits)
+{
+    unsigned i;
+
+    if (!x->begun) {
+        begin(x, x->end);
+    }
+    for (i = 0; i < x->cpu_sums->len; i++) {
+        HtCpuSums *c = &g_array_index(x->cpu_sums, HtCpuSums, i);
+
+        if (c->seen) {
+            add_turn(x, c, c->open, c->task.idle, x->end);
+        }
+        if (c->open && waits) {
+            all_taken(x, i, &c->task, NULL, x->end);
+        }
+    }
 }
 
 static unsigned bucket(uint64_t ticks)

@@ -60,16 +60,71 @@ typedef struct HtExitSums {
 } HtExitSums;
 
 /**
- * HtTaker: a task that ran while a vCPU waited for a processor
- * @pid: the thread; 0 for an idle processor
+ * HtHostTask: a task of the host that had a processor
+ * @pid: its thread, 0 for Linux's idle tasks; with Xen: @id of its vCPU
+ * @machine: its process, or @pid if that is not known; with Xen: the domain
+ * @idle: it stands for an idle processor
+ * @len: length of @comm
  * @comm: its name, which may have any bytes
+ */
+typedef struct HtHostTask {
+    int32_t pid;
+    uint32_t machine;
+    bool idle;
+    gsize len;
+    char comm[16];
+} HtHostTask;
+
+/** HtCpuTicks: a part of some time that belongs to one processor */
+typedef struct HtCpuTicks {
+    uint32_t cpu;
+    uint64_t ticks;
+} HtCpuTicks;
+
+/**
+ * HtTaker: a task, or all tasks of a machine, that ran while a vCPU waited for
+ * a processor
+ * @pid: the task that ran last
+ * @machine: its machine
+ * @idle: it stands for an idle processor
+ * @comm: name of the task that ran last; may have any bytes
  * @ticks: time that the vCPU waited for it
+ * @waits: number of the vCPU's waits in which it ran
+ * @longest: its longest time in one wait
+ * @cpus: of HtCpuTicks: parts of @ticks, in no order; NULL: none
  */
 typedef struct HtTaker {
     int32_t pid;
+    uint32_t machine;
+    bool idle;
     char comm[17];
     uint64_t ticks;
+    uint64_t waits;
+    uint64_t longest;
+    GArray *cpus;
+
+    /*< private >*/
+    uint64_t wait;              /* begin of the wait that @part belongs to */
+    uint64_t part;              /* its time in that wait */
 } HtTaker;
+
+/**
+ * HtCpuSums: the time of one processor
+ * @seen: it had an event
+ * @idle: time without a task
+ * @busy: time with a task
+ */
+typedef struct HtCpuSums {
+    bool seen;
+    uint64_t idle;
+    uint64_t busy;
+
+    /*< private >*/
+    uint64_t since;             /* end of the last turn */
+    unsigned losses;            /* gaps of all processors at @since */
+    bool open;                  /* the task since then is known: */
+    HtHostTask task;
+} HtCpuSums;
 
 /**
  * HtVcpuSums: sums of one vCPU
@@ -90,6 +145,7 @@ typedef struct HtTaker {
  * @open_exits: exits whose end is not in the trace
  * @hypercalls: uint64_t counts by number of the hypercall
  * @takers: HtTaker by PID: parts of the runnable time
+ * @rivals: HtTaker by machine: the same parts
  */
 typedef struct HtVcpuSums {
     uint32_t machine;
@@ -106,6 +162,7 @@ typedef struct HtVcpuSums {
     uint64_t open_exits;
     GHashTable *hypercalls;
     GHashTable *takers;
+    GHashTable *rivals;
 
     /*< private >*/
     bool seen;                  /* @state and @since are valid */
@@ -128,9 +185,25 @@ typedef struct HtVcpuSums {
 } HtVcpuSums;
 
 /**
+ * HtTakenFunc: a task ran while a vCPU waited
+ * @opaque: HtRunstates.opaque
+ * @v: the vCPU
+ * @task: the task
+ * @from: start of this time
+ * @to: its end
+ */
+typedef void HtTakenFunc(void *opaque, const HtVcpuSums *v,
+                         const HtHostTask *task, uint64_t from, uint64_t to);
+
+/**
  * HtRunstates: sums of all vCPUs
+ * @from: sums begin at this time; the caller may set it before the first event
+ * @to: sums end at this time; likewise
+ * @taken: called for each time in which a task ran while a vCPU waited, or NULL
+ * @opaque: argument of @taken
  * @vcpus: of HtVcpuSums, in order of machine and vCPU after ht_runstates_end()
  * @cpus: number of physical processors
+ * @cpu_sums: of HtCpuSums, by number of the processor
  * @records: events read
  * @lost: events that were lost, as the host counted
  * @gaps: places where events were lost
@@ -142,8 +215,13 @@ typedef struct HtVcpuSums {
  * @end: last time
  */
 typedef struct HtRunstates {
+    uint64_t from;
+    uint64_t to;
+    HtTakenFunc *taken;
+    void *opaque;
     GPtrArray *vcpus;
     unsigned cpus;
+    GArray *cpu_sums;
     uint64_t records;
     uint64_t lost;
     uint64_t gaps;
@@ -158,6 +236,9 @@ typedef struct HtRunstates {
     /* array of uint64_t: for each gap, the time of the first lost event */
     GArray *losses;
     unsigned rows;
+    unsigned takers;            /* HtTaker and HtCpuTicks of all vCPUs */
+    unsigned runnable;          /* number of vCPUs that wait for a processor */
+    bool begun;                 /* @from is over */
 } HtRunstates;
 
 HtRunstates *ht_runstates_new(void);
@@ -175,6 +256,23 @@ HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id);
 
 /** ht_runstates_find: find a vCPU by its number, or return NULL */
 HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id);
+
+/**
+ * ht_runstates_time: go on to the time of an event
+ * @x: the sums
+ * @t: the event's time; raised if it is before the previous one
+ *
+ * Returns: false if it is after the end of the sums; ht_runstates_stop() must
+ * be called then
+ */
+bool ht_runstates_time(HtRunstates *x, uint64_t *t);
+
+/**
+ * ht_runstates_stop: there are no more events in the time of the sums
+ * @x: the sums
+ * @waits: whether waits that have not ended count
+ */
+void ht_runstates_stop(HtRunstates *x, bool waits);
 
 /**
  * ht_runstates_change: a vCPU changes its state
@@ -210,16 +308,30 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
                        HtRunMode to, uint64_t t);
 
 /**
- * ht_runstates_taken: a task ran while a vCPU was runnable
+ * ht_runstates_ran: a task's turn on a processor ends
  * @x: the sums
- * @v: the vCPU
- * @pid: the task
- * @comm: its name
- * @len: length of the name
- * @t: time at which the task's turn ends
+ * @cpu: the processor; later turns than those of the first 4096 are left out
+ * @task: the task that ran until now; NULL if it is not known
+ * @next: the task that runs from now on; NULL if it is not known
+ * @vcpu: its vCPU, before the change of its state; NULL if it has none
+ * @t: end of the turn
+ *
+ * The turn counts for the runnable vCPUs that ran on this processor before, and
+ * for @vcpu.
  */
-void ht_runstates_taken(HtRunstates *x, HtVcpuSums *v, int32_t pid,
-                        const char *comm, gsize len, uint64_t t);
+void ht_runstates_ran(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
+                      const HtHostTask *next, const HtVcpuSums *vcpu,
+                      uint64_t t);
+
+/**
+ * ht_taker_add: add the times of one machine's vCPU to those of another vCPU
+ * @to: taker to add to; zeroed or of the same task or machine
+ * @from: taker to add
+ */
+void ht_taker_add(HtTaker *to, const HtTaker *from);
+
+/** ht_taker_free: free a taker */
+void ht_taker_free(HtTaker *taker);
 
 /**
  * ht_runstates_exit: note that an exit of a vCPU begins

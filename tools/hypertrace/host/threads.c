@@ -13,7 +13,7 @@
 
 GHashTable *ht_host_threads(const char *text, size_t size)
 {
-    GHashTable *threads = g_hash_table_new(NULL, NULL);
+    GHashTable *threads = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     const char *p = text, *end = text + size;
 
     while (p < end && g_hash_table_size(threads) < THREADS_MAX) {
@@ -30,13 +30,21 @@ GHashTable *ht_host_threads(const char *text, size_t size)
             pid = *rest == ' ' ? strtoul(rest + 1, &rest, 10) : 0;
             if (*rest == ' ' && tid && tid <= INT32_MAX && pid &&
                 pid <= INT32_MAX) {
-                g_hash_table_insert(threads, GUINT_TO_POINTER(tid),
-                                    GUINT_TO_POINTER(pid));
+                HtHostThread *t = g_new0(HtHostThread, 1);
+
+                t->pid = pid;
+                g_strlcpy(t->name, rest + 1, sizeof(t->name));
+                g_hash_table_insert(threads, GUINT_TO_POINTER(tid), t);
             }
         }
         p += len + 1;
     }
     return threads;
+}
+
+const HtHostThread *ht_host_thread(GHashTable *threads, uint32_t tid)
+{
+    return g_hash_table_lookup(threads, GUINT_TO_POINTER(tid));
 }
 
 bool ht_host_vcpu_name(const char *comm, size_t len, int32_t *vcpu)

@@ -14,15 +14,34 @@
 #define HT_HOST_COMM_MAX        16
 
 /**
+ * HtHostThread: a thread of the host
+ * @pid: its process
+ * @name: its name, which may have any bytes
+ */
+typedef struct HtHostThread {
+    uint32_t pid;
+    char name[HT_HOST_COMM_MAX + 1];
+} HtHostThread;
+
+/**
  * ht_host_threads: parse the file "threads" of a host's part
  * @text: its content: any bytes
  * @size: number of bytes
  *
  * Lines that are not valid are left out.
  *
- * Returns: a table from TID to PID, at most 100,000
+ * Returns: a table from TID to HtHostThread, at most 100,000
  */
 GHashTable *ht_host_threads(const char *text, size_t size);
+
+/**
+ * ht_host_thread: find a thread
+ * @threads: from ht_host_threads()
+ * @tid: its number
+ *
+ * Returns: the thread, or NULL
+ */
+const HtHostThread *ht_host_thread(GHashTable *threads, uint32_t tid);
 
 /**
  * ht_host_vcpu_name: recognize the name that QEMU gives a vCPU's thread

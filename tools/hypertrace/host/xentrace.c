@@ -45,6 +45,7 @@ typedef struct Cpu {
     size_t at, end;
     uint64_t tsc;
     HtVcpuSums *current;
+    const HtVcpuSums *last;     /* vCPU that ran last; NULL: not known */
 } Cpu;
 
 typedef struct Record {
@@ -67,6 +68,33 @@ static HtVcpuSums *find_vcpu(HtRunstates *x, uint32_t id)
     return v;
 }
 
+static HtHostTask task_of(const HtVcpuSums *v)
+{
+    return (HtHostTask) {
+        .pid = v->machine << 16 | v->vcpu,
+        .machine = v->machine,
+        .idle = v->machine == HT_XEN_IDLE,
+    };
+}
+
+/*
+ * The vCPU that ran last on a CPU ran until now. @v: the vCPU that runs next,
+ * if it is known.
+ */
+static void end_turn(HtRunstates *x, const Cpu *cpus, unsigned n,
+                     const HtVcpuSums *v, uint64_t t)
+{
+    HtHostTask task, next;
+
+    if (cpus[n].last) {
+        task = task_of(cpus[n].last);
+    }
+    if (v) {
+        next = task_of(v);
+    }
+    ht_runstates_ran(x, n, cpus[n].last ? &task : NULL, v ? &next : NULL, v, t);
+}
+
 static void runstate(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
 {
     unsigned from = r->event >> 8 & 3, to = r->event >> 4 & 3;
@@ -76,13 +104,18 @@ static void runstate(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
         cpus[n].current = to == HT_RUN_RUNNING ? NULL : cpus[n].current;
         return;
     }
-    ht_runstates_change(x, v, from, to, r->tsc);
     if (cpus[v->cpu].current == v) {
         cpus[v->cpu].current = NULL;
+        end_turn(x, cpus, v->cpu, NULL, r->tsc);
     }
     if (to == HT_RUN_RUNNING) {
-        v->cpu = n;
+        end_turn(x, cpus, n, v, r->tsc);
         cpus[n].current = v;
+        cpus[n].last = v;
+    }
+    ht_runstates_change(x, v, from, to, r->tsc);
+    if (to == HT_RUN_RUNNING) {
+        v->cpu = n;
     }
 }
 
@@ -112,6 +145,7 @@ static void lost_records(HtRunstates *x, Cpu *cpu, const Record *r)
         ht_runstates_drop_exit(cpu->current);
         cpu->current = NULL;
     }
+    cpu->last = NULL;
 }
 
 static void count(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
@@ -221,6 +255,7 @@ static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
 {
     unsigned used[CPUS_MAX], n = 0, i;
     g_autofree Record *next = g_new0(Record, CPUS_MAX);
+    bool stopped = false;
 
     for (i = 0; i < CPUS_MAX; i++) {
         if (cpus[i].chunks && peek(x, data, &cpus[i], &next[i])) {
@@ -231,6 +266,7 @@ static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
         unsigned best = 0;
         Record *r;
         Cpu *cpu;
+        bool back;
 
         for (i = 1; i < n; i++) {
             best = next[used[i]].tsc < next[used[best]].tsc ? i : best;
@@ -241,29 +277,33 @@ static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
          * Raise a time that goes back to the latest time, so that no interval
          * is counted twice.
          */
-        x->backward += r->tsc < cpu->tsc;
-        r->tsc = cpu->tsc = MAX(r->tsc, x->end);
-        if (r->tsc) {
-            x->begin = MIN(x->begin, r->tsc);
-            x->end = r->tsc;
+        back = r->tsc < cpu->tsc;
+        r->tsc = MAX(r->tsc, x->end);
+        if (r->tsc && !ht_runstates_time(x, &r->tsc)) {
+            stopped = true;
+            break;
         }
+        cpu->tsc = r->tsc;
+        x->backward += back;
         count(x, cpus, used[best], r);
         cpu->at += r->size;
         if (!peek(x, data, cpu, r)) {
             used[best] = used[--n];
         }
     }
+    ht_runstates_stop(x, false);
     /* End the runs that are still open at the last record of their CPU. */
     for (i = 0; i < CPUS_MAX; i++) {
         if (cpus[i].current) {
-            ht_runstates_close(x, cpus[i].current, cpus[i].tsc);
+            ht_runstates_close(x, cpus[i].current,
+                               stopped ? x->end : cpus[i].tsc);
         }
     }
 }
 
-HtRunstates *ht_xentrace_read(const uint8_t *data, size_t size, GError **errp)
+bool ht_xentrace_read(HtRunstates *x, const uint8_t *data, size_t size,
+                      GError **errp)
 {
-    g_autoptr(HtRunstates) x = ht_runstates_new();
     g_autofree Cpu *cpus = g_new0(Cpu, CPUS_MAX);
     bool ok = find_chunks(x, cpus, data, size, errp);
     unsigned i;
@@ -275,5 +315,5 @@ HtRunstates *ht_xentrace_read(const uint8_t *data, size_t size, GError **errp)
         g_clear_pointer(&cpus[i].chunks, g_array_unref);
     }
     ht_runstates_end(x);
-    return ok ? g_steal_pointer(&x) : NULL;
+    return ok;
 }

@@ -14,16 +14,18 @@
 
 /**
  * ht_xentrace_read: add up the records of a trace
+ * @x: sums without events, perhaps with limits of time; filled in
  * @data: contents of the file; any bytes
  * @size: number of bytes
  * @errp: set if the file does not begin as one of xentrace
  *
  * The memory used is proportional to the size of the file, plus at most 80 MB.
  * If the end of an interval is not in the trace, only a running vCPU counts, up
- * to the last record of its CPU.
+ * to the last record of its CPU, or to the end of the sums.
  *
- * Returns: the sums, for ht_runstates_free(); NULL on error
+ * Returns: false on error
  */
-HtRunstates *ht_xentrace_read(const uint8_t *data, size_t size, GError **errp);
+bool ht_xentrace_read(HtRunstates *x, const uint8_t *data, size_t size,
+                      GError **errp);
 
 #endif /* HYPERTRACE_TOOL_XENTRACE_H */

@@ -520,6 +520,7 @@ static void wait_for_poll(Run *run)
 static void follow(Run *run, int *status)
 {
     uint64_t shown = ht_now_ns();
+    pid_t pid;
 
     while (!has_ended(run, status)) {
         uint64_t t = ht_now_ns();
@@ -539,8 +540,9 @@ static void follow(Run *run, int *status)
         if (run->flight) {
             ht_flight_poll(run->flight, run->session);
         }
-        ht_host_record_poll(run->host, run->process ? run->process->pid :
-                            run->pid);
+        pid = run->process ? run->process->pid : run->pid;
+        ht_session_process(run->session, pid);
+        ht_host_record_poll(run->host, pid);
         explain(run, t);
         if (run->tty && !run->stopped && t - shown >= STATUS_NS) {
             show_status(run, t - shown);

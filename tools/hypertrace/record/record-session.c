@@ -102,6 +102,7 @@ struct HtSession {
     /* number of boots whose kernel's address the info file has */
     uint32_t epochs;
     bool info_changed;
+    pid_t process;              /* noted in @info */
     uint64_t next_info;         /* earliest time of the next write_info() */
     HtKernelImage *image;
     bool main_buffer;
@@ -669,6 +670,15 @@ static uint64_t next_search(const HtSession *s, uint64_t begun)
     }
     return now + MIN(took * (now - s->started < EAGER_NS ? PAUSE_EAGER :
                              PAUSE_LATER), SEARCH_AGAIN_NS);
+}
+
+void ht_session_process(HtSession *s, pid_t pid)
+{
+    if (pid && pid != s->process) {
+        s->process = pid;
+        g_key_file_set_integer(s->info, "recording", "process", pid);
+        s->info_changed = true;
+    }
 }
 
 bool ht_session_look(HtSession *s, GError **error)

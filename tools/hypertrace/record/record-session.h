@@ -122,6 +122,13 @@ void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what);
 void ht_session_remove(HtSession *s, const HtFtMem *mem);
 
 /**
+ * ht_session_process() - note the process of the virtual machine
+ * @s: the session
+ * @pid: the process
+ */
+void ht_session_process(HtSession *s, pid_t pid);
+
+/**
  * ht_session_look() - poll the guest's memory and record new events
  * @s: the session
  * @error: set if the recording cannot be continued

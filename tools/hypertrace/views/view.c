@@ -316,6 +316,19 @@ void ht_view_output(const HtView *v, HtOutput *o)
     }
 }
 
+bool ht_view_end(HtView *v, uint64_t end, GError **errp)
+{
+    if (v->from_end) {
+        v->from_ns = ht_elapsed(v->from_ns, end);
+        v->from_end = false;
+    }
+    if (v->to_end) {
+        v->to_ns = ht_elapsed(v->to_ns, end);
+        v->to_end = false;
+    }
+    return check_order(v, errp);
+}
+
 /*
  * Read the recording once to find the end that times are relative to, and to
  * check that the chosen boot exists. Boots are in order, so the search for a
@@ -342,15 +355,7 @@ static bool look_ahead(HtView *v, HtModel *m, GError **errp)
                     last == 1 ? "" : "s");
         return false;
     }
-    if (v->from_end) {
-        v->from_ns = ht_elapsed(v->from_ns, end);
-        v->from_end = false;
-    }
-    if (v->to_end) {
-        v->to_ns = ht_elapsed(v->to_ns, end);
-        v->to_end = false;
-    }
-    return check_order(v, errp);
+    return ht_view_end(v, end, errp);
 }
 
 /* Check that the guest had one of the processors that the user chose. */

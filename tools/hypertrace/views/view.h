@@ -196,6 +196,18 @@ bool ht_view_selects(const HtView *v);
 bool ht_view_times(const HtView *v);
 
 /**
+ * ht_view_end: make the times absolute that count back from the end
+ * @v: view
+ * @end: the end, in nanoseconds
+ * @errp: set if --from is later than --to
+ *
+ * ht_view_open() does this for a recording.
+ *
+ * Returns: false on failure
+ */
+bool ht_view_end(HtView *v, uint64_t end, GError **errp);
+
+/**
  * ht_view_section: append a heading for a new boot or segment
  * @ev: its first event
  * @boot: the boot of the previous event

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: which task a guest ran at a time of its host
+ */
+#include "model/host-clock.h"
+#include "model/running.h"
+#include "views/guest-tasks.h"
+
+/* Changes of all processors together; 16 bytes each */
+#define CHANGES_MAX     (8u << 20)
+
+typedef struct Change {
+    uint64_t ns;
+    const char *task;           /* NULL: not known */
+} Change;
+
+struct HtGuestTasks {
+    char *dir;
+    uint32_t process;
+    uint64_t bound;
+    uint64_t end;               /* time of the last event */
+    unsigned changes;
+    GPtrArray *cpus;            /* GArray of Change, or NULL, by processor */
+    GStringChunk *names;
+};
+
+static void free_cpu(gpointer cpu)
+{
+    if (cpu) {
+        g_array_unref(cpu);
+    }
+}
+
+/* Note the task that a processor runs from @ns on. */
+static void add_change(HtGuestTasks *g, uint32_t cpu, uint64_t ns,
+                       const char *task)
+{
+    Change c = { ns, task };
+    const Change *last;
+    GArray *a;
+
+    if (cpu >= g->cpus->len) {
+        g_ptr_array_set_size(g->cpus, cpu + 1);
+    }
+    a = g->cpus->pdata[cpu];
+    if (!a) {
+        a = g->cpus->pdata[cpu] = g_array_new(false, false, sizeof(Change));
+    }
+    last = a->len ? &g_array_index(a, Change, a->len - 1) : NULL;
+    if ((last && last->task == task) || g->changes >= CHANGES_MAX) {
+        return;
+    }
+    c.ns = last ? MAX(last->ns, ns) : ns;
+    g_array_append_val(a, c);
+    g->changes++;
+}
+
+/* Get the name of the task that a processor runs now. */
+static const char *name_task(HtGuestTasks *g, HtModel *m, const HtRunCpu *cpu)
+{
+    const HtTask *t = ht_model_task(m, cpu->pid);
+    g_autofree char *name = cpu->pid ?
+        g_strdup_printf("%s-%d", t ? t->comm : "<...>", cpu->pid) :
+        g_strdup("idle");
+
+    return cpu->known ? g_string_chunk_insert_const(g->names, name) : NULL;
+}
+
+static void read_tasks(HtGuestTasks *g, HtModel *m, HtHostClock *clock)
+{
+    HtRunning *running = ht_running_new(m);
+    HtModelEvent ev;
+    unsigned i;
+
+    ht_running_tasks_only(running);
+    while (ht_model_next(m, &ev)) {
+        bool fits = ht_running_before(running, &ev) != NULL;
+        const char *task;
+
+        ht_running_after(running, &ev);
+        if (!fits || !ht_host_clock_date(clock, &ev)) {
+            continue;
+        }
+        task = name_task(g, m, ht_running_cpu(running, ev.rec.cpu));
+        if (ev.rec.lost_before) {
+            add_change(g, ev.rec.cpu, ev.rec.lost_from_ns, NULL);
+        }
+        add_change(g, ev.rec.cpu, ev.rec.ns, task);
+        g->bound = MAX(g->bound, ev.bound_ns);
+        g->end = MAX(g->end, ev.rec.ns);
+    }
+    for (i = 0; i < g->cpus->len; i++) {
+        add_change(g, i, g->end, NULL);
+    }
+    ht_running_free(running);
+}
+
+HtGuestTasks *ht_guest_tasks_new(const char *dir, GError **errp)
+{
+    g_autoptr(HtModel) m = ht_model_open(dir, errp);
+    g_autoptr(HtHostClock) clock = NULL;
+    HtGuestTasks *g;
+    guint64 process;
+
+    if (!m) {
+        return NULL;
+    }
+    if (!g_ascii_string_to_unsigned(ht_model_info(m, "recording", "process"),
+                                    10, 1, INT32_MAX, &process, NULL)) {
+        g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "the recording does not have the process of its virtual"
+                    " machine");
+        return NULL;
+    }
+    clock = ht_host_clock_new(m, errp);
+    if (!clock) {
+        return NULL;
+    }
+    g = g_new0(HtGuestTasks, 1);
+    g->dir = g_strdup(dir);
+    g->process = process;
+    g->cpus = g_ptr_array_new_with_free_func(free_cpu);
+    g->names = g_string_chunk_new(4096);
+    read_tasks(g, m, clock);
+    return g;
+}
+
+void ht_guest_tasks_free(HtGuestTasks *g)
+{
+    if (g) {
+        g_ptr_array_unref(g->cpus);
+        g_string_chunk_free(g->names);
+        g_free(g->dir);
+        g_free(g);
+    }
+}
+
+uint32_t ht_guest_tasks_process(const HtGuestTasks *g)
+{
+    return g->process;
+}
+
+const char *ht_guest_tasks_dir(const HtGuestTasks *g)
+{
+    return g->dir;
+}
+
+uint64_t ht_guest_tasks_bound(const HtGuestTasks *g)
+{
+    return g->bound;
+}
+
+const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
+                              uint64_t *until)
+{
+    const GArray *a;
+    unsigned low = 0, high;
+
+    *until = UINT64_MAX;
+    /* A thread for all processors shows the task if there is one processor. */
+    vcpu = vcpu < 0 && g->cpus->len == 1 ? 0 : vcpu;
+    a = vcpu >= 0 && (unsigned)vcpu < g->cpus->len ? g->cpus->pdata[vcpu] :
+        NULL;
+    /* Find the first change after @ns. */
+    high = a ? a->len : 0;
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+
+        if (g_array_index(a, Change, middle).ns <= ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (a && low < a->len) {
+        *until = g_array_index(a, Change, low).ns;
+    }
+    return low ? g_array_index(a, Change, low - 1).task : NULL;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: which task a guest ran at a time of its host
+ */
+#ifndef HYPERTRACE_TOOL_GUEST_TASKS_H
+#define HYPERTRACE_TOOL_GUEST_TASKS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct HtGuestTasks HtGuestTasks;
+
+/**
+ * ht_guest_tasks_new: read which tasks ran on the processors of a guest
+ * @dir: recording of the guest
+ * @errp: set on failure; also if the recording does not have the process of the
+ *        virtual machine, or no times of the host's clock
+ *
+ * Returns: the tasks; NULL on failure
+ */
+HtGuestTasks *ht_guest_tasks_new(const char *dir, GError **errp);
+
+/** ht_guest_tasks_free: free the tasks, or do nothing for NULL */
+void ht_guest_tasks_free(HtGuestTasks *g);
+
+/** ht_guest_tasks_process: get the PID of the virtual machine */
+uint32_t ht_guest_tasks_process(const HtGuestTasks *g);
+
+/** ht_guest_tasks_dir: get the name of the recording */
+const char *ht_guest_tasks_dir(const HtGuestTasks *g);
+
+/** ht_guest_tasks_bound: get the maximum error of the times in nanoseconds */
+uint64_t ht_guest_tasks_bound(const HtGuestTasks *g);
+
+/**
+ * ht_guest_tasks_at: find the task of a processor at a time
+ * @g: the tasks
+ * @vcpu: the processor; -1 if one thread of the host runs all processors
+ * @ns: CLOCK_MONOTONIC of the host
+ * @until: set to the time up to which the result is valid; after @ns
+ *
+ * Returns: "NAME-PID" or "idle", valid as long as @g; any bytes; NULL if the
+ * task is not known
+ */
+const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
+                              uint64_t *until);
+
+#endif /* HYPERTRACE_TOOL_GUEST_TASKS_H */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the part that the views of a host share: reading the host's part
+ * of a recording, or a trace of xentrace, and showing its vCPUs
+ */
+#ifndef HYPERTRACE_TOOL_HOST_VIEW_H
+#define HYPERTRACE_TOOL_HOST_VIEW_H
+
+#include "cli/json.h"
+#include "host/runstates.h"
+#include "host/threads.h"
+#include "views/view.h"
+
+/**
+ * HtHostView: a view of a host
+ * @v: the common options and the recording
+ * @xentrace: the recording is a file of xentrace
+ * @hz: ticks of the sums per second
+ * @threads: from ht_host_threads(); NULL with xentrace
+ * @x: the sums
+ */
+typedef struct HtHostView {
+    HtView v;
+    gboolean xentrace;
+    double hz;
+    GHashTable *threads;
+    HtRunstates *x;
+
+    /*< private >*/
+    char *frequency;
+} HtHostView;
+
+/**
+ * ht_host_view_parse: parse a command line
+ * @h: zeroed; filled in
+ * @argc: as for ht_view_parse()
+ * @argv: likewise
+ * @summary: likewise
+ * @which: HT_VIEW_*
+ * @status: set to the exit status if parsing fails
+ *
+ * Returns: false if the command must end with @status
+ */
+bool ht_host_view_parse(HtHostView *h, int *argc, char **argv,
+                        const char *summary, unsigned which, int *status);
+
+/**
+ * ht_host_view_part: find the host's part of a recording
+ * @dir: the recording, which may also be that part itself
+ *
+ * Returns: its folder, newly allocated; NULL if there is no such part
+ */
+char *ht_host_view_part(const char *dir);
+
+/**
+ * ht_host_view_read: read the recording and add up its events
+ * @h: view; @h->x is filled in
+ * @taken: called for each time in which a task ran while a vCPU waited, or NULL
+ * @opaque: argument of @taken
+ * @errp: set on failure
+ *
+ * Returns: false on failure
+ */
+bool ht_host_view_read(HtHostView *h, HtTakenFunc *taken, void *opaque,
+                       GError **errp);
+
+/** ht_host_view_free: free the members of a view */
+void ht_host_view_free(HtHostView *h);
+
+/** ht_host_view_ns: convert ticks of the sums to nanoseconds */
+uint64_t ht_host_view_ns(const HtHostView *h, uint64_t ticks);
+
+/** ht_host_view_ticks: convert nanoseconds to ticks of the sums */
+uint64_t ht_host_view_ticks(const HtHostView *h, uint64_t ns);
+
+/** ht_host_view_total: get all time of a vCPU, in ticks */
+uint64_t ht_host_view_total(const HtVcpuSums *v);
+
+/** ht_host_view_unknown: get the time of a vCPU without a state or mode */
+uint64_t ht_host_view_unknown(const HtVcpuSums *v);
+
+/** ht_host_view_summary: append a line about the trace, and an empty one */
+void ht_host_view_summary(const HtHostView *h, HtOutput *o);
+
+/** ht_host_view_json: append the members that describe the trace */
+void ht_host_view_json(const HtHostView *h, HtJson *j);
+
+/** ht_host_view_name: get the name of a vCPU, newly allocated */
+char *ht_host_view_name(const HtVcpuSums *v);
+
+/** ht_host_view_vcpu: append the name of a vCPU, at least 12 characters */
+void ht_host_view_vcpu(const HtVcpuSums *v, HtOutput *o);
+
+/** ht_host_view_share: append a share of some ticks, and their time */
+void ht_host_view_share(const HtHostView *h, HtOutput *o, uint64_t ticks,
+                        uint64_t whole);
+
+/** ht_host_view_sorted: get HtTakers, the one with the longest time first */
+GList *ht_host_view_sorted(GHashTable *takers);
+
+/**
+ * ht_host_view_taker: append the numbers of a taker, and a newline
+ * @h: view
+ * @o: output
+ * @t: taker
+ * @whole: ticks that are 100 %
+ */
+void ht_host_view_taker(const HtHostView *h, HtOutput *o, const HtTaker *t,
+                        uint64_t whole);
+
+/** HT_HOST_TAKER_HEADING: heading of the columns of ht_host_view_taker() */
+#define HT_HOST_TAKER_HEADING   "            time     waits  longest  CPU"
+
+/** ht_host_view_takers: append a table of the tasks that vCPUs waited for */
+void ht_host_view_takers(const HtHostView *h, HtOutput *o);
+
+/** ht_host_view_taker_json: append the numbers of a taker as members */
+void ht_host_view_taker_json(const HtHostView *h, HtJson *j, const HtTaker *t);
+
+/** ht_host_view_takers_json: append "waited_for", an array of a vCPU's tasks */
+void ht_host_view_takers_json(const HtHostView *h, HtJson *j,
+                              const HtVcpuSums *v);
+
+#endif /* HYPERTRACE_TOOL_HOST_VIEW_H */
