@@ -92,8 +92,8 @@ static uint64_t host_counter(void)
 
 /*
  * Measure the host's counter, once in a process.  The guest's counter runs at
- * this rate, or at another one that KVM was told; the server measures the
- * guest's.
+ * this rate, or at a rate that was given to KVM; the server measures the
+ * guest's rate.
  */
 static uint64_t host_hz(void)
 {

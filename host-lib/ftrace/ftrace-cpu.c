@@ -22,7 +22,7 @@
 #define AHEAD 3
 
 typedef enum Walk {
-    WALK_DONE,          /* all that was committed is taken */
+    WALK_DONE,          /* all committed records were taken */
     WALK_BEHIND,        /* the poll's limit is reached; records are left */
     WALK_AGAIN,         /* the position is lost: restart at the head */
     WALK_ERROR,

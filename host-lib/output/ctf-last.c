@@ -12,8 +12,8 @@
 #include "ctf-stream.h"
 
 /*
- * Return the number N of a file PREFIXN of the trace; 0 if the name is another
- * one
+ * Return the number N of a file PREFIXN of the trace; 0 if the name has another
+ * form
  */
 static unsigned part_of(const char *name, const char *prefix)
 {

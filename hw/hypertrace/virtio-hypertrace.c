@@ -201,8 +201,8 @@ static void hypertrace_virtio_reset(VirtIODevice *vdev)
     if (!dev->channel->uses_ring) {
         ht_worker_settle(dev);
         /*
-         * Do not read the streams' memory (HT_F_MEMORY) any more: after this
-         * reset, the driver uses the memory for other purposes.
+         * Stop reading the streams' memory (HT_F_MEMORY): after this reset, the
+         * driver uses the memory for other purposes.
          */
         ht_streams_forget_memory(&dev->streams);
     }

@@ -50,8 +50,8 @@ void bench_stores_8(uint64_t n);
 void bench_stores_32(uint64_t n);
 
 /*
- * Functions of emit-bench-lttng.c.  Those that return bool test whether a
- * tracepoint is on or off; without LTTng-UST they return false.
+ * Functions of emit-bench-lttng.c.  The functions that return bool test whether
+ * a tracepoint is on or off; without LTTng-UST they return false.
  */
 bool bench_lttng_recording(void);
 void bench_lttng(uint64_t n);
@@ -59,8 +59,8 @@ bool bench_lttng_is_off(void);
 void bench_lttng_off(uint64_t n);
 
 /*
- * Functions of emit-bench-usdt.c.  Those that return bool test whether a probe
- * is on or off; without <sys/sdt.h> they return false.
+ * Functions of emit-bench-usdt.c.  The functions that return bool test whether
+ * a probe is on or off; without <sys/sdt.h> they return false.
  */
 bool bench_usdt_recording(void);
 void bench_usdt(uint64_t n);

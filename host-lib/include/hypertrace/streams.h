@@ -50,7 +50,7 @@
 /*
  * Budget of openings: each is a new instance in the trace, and a file of a CTF
  * trace.  The budget grows by one opening in each interval of HT_OPENING_NS;
- * what is not used may be used later, up to the limit of a burst.  A request
+ * unused openings may be used later, up to the limit of a burst.  A request
  * beyond the budget is answered with BUSY.
  */
 #define HT_OPENING_NS               INT64_C(10000000)

@@ -18,7 +18,7 @@
 typedef struct Kind {
     const char *name;
     HtFtLayout layout;
-    /* what the reset does to each processor's part of the ring */
+    /* effect of the reset on each processor's part of the ring */
     FgBoot boot[CPUS];
     /* number of events of each processor in a boot */
     uint32_t events;

@@ -22,7 +22,8 @@ typedef struct Test {
     ListGuest g;
     HtFtFollow *f;
     Seen seen[LG_CPUS];
-    unsigned odds;              /* poll at one of so many steps of the writer */
+    /* poll after a step of the writer with a chance of 1 in @odds */
+    unsigned odds;
     bool looking;
 } Test;
 
@@ -112,13 +113,14 @@ static void event(Test *t, uint32_t cpu)
 }
 
 /*
- * For each kind of action of the guest: it follows one of so many events; 0:
- * never
+ * @read, @swap, @shrink, @grow: the guest's action follows an event with a
+ * chance of 1 in this number; 0: never
  */
 typedef struct Row {
     const char *name;
     uint32_t nodes;
-    unsigned odds;              /* poll at one of so many steps of the writer */
+    /* poll after a step of the writer with a chance of 1 in @odds */
+    unsigned odds;
     unsigned events;
     unsigned read, swap, shrink, grow;
     bool lossless;              /* no event may be missing */

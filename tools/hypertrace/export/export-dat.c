@@ -254,7 +254,7 @@ static gsize put_head(HtExport *x, const HtExportPart *part,
     put_header_texts(x, out, info->subbuf_size);
     put_formats(x, out);
     put_kallsyms(x, part->boot, out);
-    /* size of the formats of printk: there are none */
+    /* size of the formats of printk: 0, because the file has no such formats */
     put_u32(out, 0);
     put_sized(out, names->str, names->len);
     put_u32(out, info->cpus);

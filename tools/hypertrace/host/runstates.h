@@ -22,7 +22,7 @@ typedef enum HtRunstate {
     HT_RUN_STATES,
 } HtRunstate;
 
-/* What a running vCPU does; known for the vCPUs of QEMU only */
+/* Activity of a running vCPU; known for the vCPUs of QEMU only */
 typedef enum HtRunMode {
     HT_MODE_UNKNOWN,            /* no event has shown the mode yet */
     HT_MODE_GUEST,              /* the vCPU executes the guest's code */

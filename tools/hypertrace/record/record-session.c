@@ -34,8 +34,8 @@
  */
 #define RINGS_MAX       16
 /*
- * A ring that has not changed for this time in ns may be replaced by another
- * one
+ * A ring that has not changed for this time in ns may be replaced by a ring
+ * that was found later
  */
 #define CHANCE_NS       UINT64_C(500000000)
 /*

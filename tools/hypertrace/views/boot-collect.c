@@ -194,8 +194,8 @@ static void initcall_start(Collect *c, const HtModelEvent *ev)
 
     if (call) {
         /*
-         * An initcall cannot be nested in another one of the same task, so the
-         * end of the first was lost.
+         * A task cannot run an initcall within an initcall, so the end of the
+         * first was lost.
          */
         add_lost(c, call);
     } else if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {

@@ -56,7 +56,10 @@ void ht_last_reason(HtLast *l, const HtLogRecord *r)
 {
     HtLastLine **reasons = l->reasons;
 
-    /* What a kernel prints after its panic is not the reason. */
+    /*
+     * Lines that a kernel prints after its panic do not have the reason of the
+     * panic.
+     */
     if (r->facility || reasons[HT_LAST_PANIC]) {
         return;
     }

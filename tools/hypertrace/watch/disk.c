@@ -378,7 +378,7 @@ uint64_t ht_watch_disk_trim(int dir, uint64_t max, uint64_t reserve)
         remove_recording(dir, r, many ? "all recordings together reach "
                          "max-disk" : "the file system is full");
         /*
-         * The user can prevent the removal.  Do not count these bytes any more:
+         * The user can prevent the removal.  Subtract these bytes from the sum:
          * otherwise the recordings of other users would be removed for them.
          */
         u->sum -= r->bytes;

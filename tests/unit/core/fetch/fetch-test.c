@@ -178,7 +178,8 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         /*
          * With @flip, a watched byte changes after it was read.  In mode
          * overwrite, the host must read head and opening again after copying,
-         * and discard its copy if they changed.  So do not watch them then.
+         * and discard its copy if they changed.  So in this mode do not watch
+         * head and opening.
          */
         if (!r.overwrite) {
             fetch_watch(&control->guest.head, sizeof(uint64_t), false);
