@@ -90,7 +90,7 @@ class Relay:
 
     def declared(self):
         """For each trace whether its metadata describe streams; babeltrace
-        crashes on a trace without"""
+        crashes if a trace has no such metadata"""
         return [b"stream {" in path.read_bytes()
                 for path in self.output.rglob("metadata")]
 

@@ -342,8 +342,8 @@ static void test_fair_backend(void)
         flood_open(&f[i], h, i);
     }
     /*
-     * After 200 ms without a used buffer the budget is used up.  If the wait
-     * is too short, the test is weaker but does not fail.
+     * If the device has used no buffer for 200 ms, the budget of the backend is
+     * used up.  If the wait is too short, the test is weaker but does not fail.
      */
     while (still < 200) {
         unsigned room = LONG - (uint16_t)(f[0].avail - used(&f[0]));

@@ -11,7 +11,7 @@
 
 typedef struct Change {
     uint64_t ns;
-    const char *task;           /* NULL: not known */
+    const char *task;           /* name of the task; NULL: not known */
 } Change;
 
 struct HtGuestTasks {

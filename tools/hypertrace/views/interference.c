@@ -14,7 +14,7 @@
 
 /* Least share of a machine's demand for which advice is given */
 #define ADVICE_SHARE    0.05
-/* Largest share of unknown time with which it is given */
+/* Largest share of unknown time with which advice is given */
 #define ADVICE_UNKNOWN  0.1
 /* A machine that ran longer than another by this factor ought to be limited. */
 #define ADVICE_LONGER   1.25
