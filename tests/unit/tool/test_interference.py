@@ -21,7 +21,8 @@ def interference(*args, **kwargs):
 
 
 def turns(pattern, rounds, start=1000 * MS):
-    """Events of a processor on which tasks run in turn: pairs of a task and its time"""
+    """Events of a processor on which tasks run in turn. pattern: pairs of a task and the time of
+    its turns in nanoseconds; rounds: repetitions of the pattern"""
     events, t = [], start
     for n in range(rounds):
         for k, (task, ns) in enumerate(pattern):
@@ -108,7 +109,7 @@ def test_advice_follows_from_the_data(tmp_path, name):
     pattern, other, expected = ADVICE[name]
     found = advice(tmp_path, pattern, other)
     if name == "a wait below 5 %":
-        # A waits little. B waits for nearly all the time, and for A.
+        # A waits for 3 % of the time, and B waits for A for nearly all the time.
         assert [(a["process"], a["waited_for"]) for a in found] == [(20, 10)]
     elif expected is None:
         assert found == []
@@ -127,7 +128,7 @@ def test_interrupted_turn_is_one_wait(tmp_path):
 
 
 def test_woken_vcpu_waits_where_it_ran(tmp_path):
-    """A woken vCPU waits for the task of its processor, not for that of the waker's."""
+    """A woken vCPU waits for the task of the CPU on which it ran, not of the waker's CPU."""
     rec = make(tmp_path / "rec", [
         [piece([(1000, switch(IDLE, RUNS, A)), (2000, switch(A, WAITS, B)),
                 (9000, switch(B, RUNS, A))])],
@@ -140,7 +141,7 @@ def test_woken_vcpu_waits_where_it_ran(tmp_path):
 def test_window(tmp_path):
     """--from and --to cut intervals, and keep the states from before the window."""
     _, rec = pairs(tmp_path, [(A, 3 * MS), (B, 2 * MS)], 100, busy)
-    # From 1 ms before the end of a turn of B, to 1 ms after the begin of A's next but one.
+    # The window: 1 ms of a turn of B, a turn of A (3 ms), one of B (2 ms), and 1 ms of A's next
     trace = interference(rec, "--from=1.004", "--to=1.011")
     assert trace["ns"] == 7 * MS
     assert waits(trace, 10)[20]["ns"] == 3 * MS
@@ -182,7 +183,7 @@ def guest(path, process, tasks, begin, end, period):
 
 
 def test_tasks_of_the_guests(tmp_path):
-    """Only this test proves which tasks of the guests a wait is attributed to."""
+    """Only this test proves to which tasks of the guests a wait is attributed."""
     rounds, second = 50, 1000 * MS
     events = turns([(A, 4 * MS), (B, 4 * MS)], rounds)
     end = events[-1][0]
@@ -194,14 +195,14 @@ def test_tasks_of_the_guests(tmp_path):
     trace = interference(rec, other)
     assert {m["recording"] for m in trace["machines"]} == {str(rec), str(other)}
     found = {(t["process"], t["task"], t["waited_for_task"]): t["ns"] for t in trace["tasks"]}
-    # The first switch of A is to postgres: it waits first, while B ends its first task.
+    # A first switches to postgres, so postgres waits first, while B ends its first task.
     for task in ("postgres-7", "init-1"):
         for rival in ("stress-9", "sh-8"):
             assert found[10, task, rival] == pytest.approx(rounds / 2 * 2 * MS, rel=0.05)
     assert sum(t for (p, _, _), t in found.items() if p == 10) == rounds * 4 * MS
     text = run("interference", rec, other).stdout.decode()
     assert "postgres-7" in text and "stress-9" in text
-    # Without the other guest's recording its vCPU is named.
+    # Without the recording of B, its vCPU is named instead of its task.
     alone = interference(rec)
     assert {t["waited_for_task"] for t in alone["tasks"] if t["process"] == 10} == {"20 v0"}
     assert {t["task"] for t in alone["tasks"] if t["process"] == 20} == {"?"}

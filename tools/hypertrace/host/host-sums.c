@@ -19,7 +19,7 @@ typedef struct Sums {
     GHashTable *threads;
 } Sums;
 
-/* Get the process of a thread; 0: it is not known. */
+/* Get the PID of a thread's process; 0: the process is not known. */
 static uint32_t process(const Sums *s, uint32_t tid)
 {
     const HtHostThread *t = ht_host_thread(s->threads, tid);
@@ -72,7 +72,10 @@ static HtHostTask host_task(Sums *s, const HtModelEvent *ev,
     return task;
 }
 
-/* The task @prev ran until now: add the time to vCPUs that waited for it. */
+/*
+ * The previous task of a sched_switch ran until now: add its time to the vCPUs
+ * that waited. @vcpu: the vCPU that is the next task, or NULL
+ */
 static void end_turn(Sums *s, const HtModelEvent *ev, const HtVcpuSums *vcpu)
 {
     HtHostTask prev = host_task(s, ev, HT_F_SWITCH_PREV_PID,

@@ -13,8 +13,9 @@
 
 /**
  * ht_host_sums: add up the events of a host
- * @x: sums without events, perhaps with limits of time; filled in
- * @m: model of the host's part; read to its end, or to the end of the sums
+ * @x: new sums, with @from and @to set or not; filled in
+ * @m: model of the host's part; read to its end, or to the first event after
+ *     @x->to
  * @threads: from ht_host_threads()
  */
 void ht_host_sums(HtRunstates *x, HtModel *m, GHashTable *threads);

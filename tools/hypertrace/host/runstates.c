@@ -229,7 +229,10 @@ static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
     v->taken_since = t;
 }
 
-/* Begin the sums at a time: what was counted before it served the states. */
+/*
+ * Begin the sums at a time. Earlier events were read to know the states at that
+ * time: they do not count.
+ */
 static void begin(HtRunstates *x, uint64_t t)
 {
     unsigned i;
@@ -263,7 +266,10 @@ bool ht_runstates_time(HtRunstates *x, uint64_t *t)
     return true;
 }
 
-/* Add a turn, which ends at @t, to the sums of its processor. */
+/*
+ * Add a turn, which ends at @t, to the sums of a processor. Leave it out if the
+ * task is not known or events were lost in the turn.
+ */
 static void add_turn(HtRunstates *x, HtCpuSums *c, bool known, bool idle,
                      uint64_t t)
 {
@@ -357,7 +363,10 @@ void ht_taker_add(HtTaker *to, const HtTaker *from)
     }
 }
 
-/* A task ran until @t while a vCPU was runnable. */
+/*
+ * A task ran until @t while a vCPU was runnable: add the time to the vCPU's
+ * tables, unless events were lost in it.
+ */
 static void taken(HtRunstates *x, HtVcpuSums *v, uint32_t cpu,
                   const HtHostTask *task, uint64_t t)
 {
@@ -375,7 +384,11 @@ static void taken(HtRunstates *x, HtVcpuSums *v, uint32_t cpu,
     }
 }
 
-/* A task had a processor until @t. */
+/*
+ * A task had a processor until @t: add the time to each vCPU that waited for
+ * the processor. @vcpu: the vCPU that runs next on the processor, and thus
+ * waited for it; or NULL
+ */
 static void all_taken(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
                       const HtVcpuSums *vcpu, uint64_t t)
 {

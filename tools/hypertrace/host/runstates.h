@@ -61,11 +61,13 @@ typedef struct HtExitSums {
 
 /**
  * HtHostTask: a task of the host that had a processor
- * @pid: its thread, 0 for Linux's idle tasks; with Xen: @id of its vCPU
- * @machine: its process, or @pid if that is not known; with Xen: the domain
- * @idle: it stands for an idle processor
- * @len: length of @comm
- * @comm: its name, which may have any bytes
+ * @pid: ID of the task's thread, 0 for Linux's idle tasks; with Xen: the @id of
+ *       ht_runstates_vcpu()
+ * @machine: PID of the task's process, or @pid if the process is not known;
+ *           with Xen: number of the domain
+ * @idle: the task stands for an idle processor
+ * @len: length of @comm in bytes
+ * @comm: name of the task, which may have any bytes
  */
 typedef struct HtHostTask {
     int32_t pid;
@@ -75,7 +77,7 @@ typedef struct HtHostTask {
     char comm[16];
 } HtHostTask;
 
-/** HtCpuTicks: a part of some time that belongs to one processor */
+/** HtCpuTicks: the part of a time that was spent on one processor */
 typedef struct HtCpuTicks {
     uint32_t cpu;
     uint64_t ticks;
@@ -84,14 +86,14 @@ typedef struct HtCpuTicks {
 /**
  * HtTaker: a task, or all tasks of a machine, that ran while a vCPU waited for
  * a processor
- * @pid: the task that ran last
- * @machine: its machine
- * @idle: it stands for an idle processor
- * @comm: name of the task that ran last; may have any bytes
- * @ticks: time that the vCPU waited for it
- * @waits: number of the vCPU's waits in which it ran
- * @longest: its longest time in one wait
- * @cpus: of HtCpuTicks: parts of @ticks, in no order; NULL: none
+ * @pid: HtHostTask.pid of the task that ran last
+ * @machine: HtHostTask.machine of all these tasks
+ * @idle: the taker stands for idle processors
+ * @comm: name of the task that ran last, which may have any bytes
+ * @ticks: time for which the vCPU waited while the taker ran
+ * @waits: number of the vCPU's waits in which the taker ran
+ * @longest: longest time for which the taker ran in one wait
+ * @cpus: array of HtCpuTicks: parts of @ticks, in no order; NULL: none
  */
 typedef struct HtTaker {
     int32_t pid;
@@ -105,14 +107,14 @@ typedef struct HtTaker {
 
     /*< private >*/
     uint64_t wait;              /* begin of the wait that @part belongs to */
-    uint64_t part;              /* its time in that wait */
+    uint64_t part;              /* time of the taker in the wait @wait */
 } HtTaker;
 
 /**
  * HtCpuSums: the time of one processor
- * @seen: it had an event
- * @idle: time without a task
- * @busy: time with a task
+ * @seen: an event of the processor was read
+ * @idle: time for which the processor had no task
+ * @busy: time for which the processor had a task
  */
 typedef struct HtCpuSums {
     bool seen;
@@ -121,24 +123,25 @@ typedef struct HtCpuSums {
 
     /*< private >*/
     uint64_t since;             /* end of the last turn */
-    unsigned losses;            /* gaps of all processors at @since */
-    bool open;                  /* the task since then is known: */
-    HtHostTask task;
+    unsigned losses;            /* number of gaps of all processors at @since */
+    bool open;                  /* @task is valid */
+    HtHostTask task;            /* the task that runs since @since */
 } HtCpuSums;
 
 /**
  * HtVcpuSums: sums of one vCPU
  * @machine: number of the domain (Xen), or PID of the machine's process; 0 if
  *           it is not known
- * @vcpu: its number in the machine; -1: the thread runs all vCPUs
- * @tid: its thread; 0 with Xen
- * @ticks: time in each state. If the end of an interval is not in the trace, it
- *         ends at the trace's end (with Xen: only if the vCPU runs, and at its
- *         processor's last record)
- * @intervals: number of intervals in each state that @ticks has
+ * @vcpu: number of the vCPU in the machine; -1: the thread runs all vCPUs
+ * @tid: ID of the vCPU's thread; 0 with Xen
+ * @ticks: time in each state. An interval whose end is not in the trace ends at
+ *         the end of the sums. With Xen, such an interval counts only if the
+ *         vCPU runs, and ends at the last record of the vCPU's processor
+ * @intervals: number of intervals that are in @ticks, for each state
  * @preempted: runnable time after the vCPU ran
  * @woken: runnable time after the vCPU was blocked
- * @unknown: time after lost records, or whose two ends contradict each other
+ * @unknown: time without a known state: events were lost, or the events at both
+ *           ends of an interval name different states
  * @modes: parts of the running time
  * @halted: part of the blocked time in which the guest had halted the vCPU
  * @exits: HtExitSums by reason
@@ -169,9 +172,9 @@ typedef struct HtVcpuSums {
     HtRunstate state;
     HtRunstate before;          /* the state before @state */
     uint64_t since;
-    /* physical processor that it ran on or waits for */
+    /* physical processor that the vCPU ran on last or waits for */
     unsigned cpu;
-    /* number of gaps of all processors at its last change */
+    /* number of gaps of all processors at the vCPU's last change of state */
     unsigned losses;
     HtExitSums *exit;           /* open exit, or NULL */
     uint64_t exit_since;
@@ -189,21 +192,22 @@ typedef struct HtVcpuSums {
  * @opaque: HtRunstates.opaque
  * @v: the vCPU
  * @task: the task
- * @from: start of this time
- * @to: its end
+ * @from: start of the time in which the task ran and the vCPU waited
+ * @to: end of that time
  */
 typedef void HtTakenFunc(void *opaque, const HtVcpuSums *v,
                          const HtHostTask *task, uint64_t from, uint64_t to);
 
 /**
  * HtRunstates: sums of all vCPUs
- * @from: sums begin at this time; the caller may set it before the first event
- * @to: sums end at this time; likewise
+ * @from: time at which the sums begin; the caller may set it before the first
+ *        event
+ * @to: time at which the sums end; the caller may set it before the first event
  * @taken: called for each time in which a task ran while a vCPU waited, or NULL
  * @opaque: argument of @taken
  * @vcpus: of HtVcpuSums, in order of machine and vCPU after ht_runstates_end()
  * @cpus: number of physical processors
- * @cpu_sums: of HtCpuSums, by number of the processor
+ * @cpu_sums: array of HtCpuSums, by number of the processor
  * @records: events read
  * @lost: events that were lost, as the host counted
  * @gaps: places where events were lost
@@ -211,8 +215,8 @@ typedef void HtTakenFunc(void *opaque, const HtVcpuSums *v,
  * @backward: events whose time is before the previous one of their processor;
  *            the time was raised
  * @others: events left out because a table was full
- * @begin: first time
- * @end: last time
+ * @begin: start of the sums
+ * @end: end of the sums; until then, time of the last event
  */
 typedef struct HtRunstates {
     uint64_t from;
@@ -238,7 +242,7 @@ typedef struct HtRunstates {
     unsigned rows;
     unsigned takers;            /* HtTaker and HtCpuTicks of all vCPUs */
     unsigned runnable;          /* number of vCPUs that wait for a processor */
-    bool begun;                 /* @from is over */
+    bool begun;                 /* an event at or after @from was read */
 } HtRunstates;
 
 HtRunstates *ht_runstates_new(void);
@@ -260,17 +264,18 @@ HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id);
 /**
  * ht_runstates_time: go on to the time of an event
  * @x: the sums
- * @t: the event's time; raised if it is before the previous one
+ * @t: time of the event; raised to the time of the previous event if it is
+ *     before that
  *
- * Returns: false if it is after the end of the sums; ht_runstates_stop() must
- * be called then
+ * Returns: false if the event is after the end of the sums. The caller must
+ * then leave the event out and call ht_runstates_stop().
  */
 bool ht_runstates_time(HtRunstates *x, uint64_t *t);
 
 /**
  * ht_runstates_stop: there are no more events in the time of the sums
  * @x: the sums
- * @waits: whether waits that have not ended count
+ * @waits: whether vCPUs that still wait get a taker for the time up to the end
  */
 void ht_runstates_stop(HtRunstates *x, bool waits);
 
@@ -310,23 +315,23 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
 /**
  * ht_runstates_ran: a task's turn on a processor ends
  * @x: the sums
- * @cpu: the processor; later turns than those of the first 4096 are left out
+ * @cpu: the processor; HtRunstates.cpu_sums has the first 4096 only
  * @task: the task that ran until now; NULL if it is not known
  * @next: the task that runs from now on; NULL if it is not known
- * @vcpu: its vCPU, before the change of its state; NULL if it has none
+ * @vcpu: the vCPU of @next; NULL if @next is no vCPU
  * @t: end of the turn
  *
- * The turn counts for the runnable vCPUs that ran on this processor before, and
- * for @vcpu.
+ * The turn counts for each runnable vCPU that waits for this processor, and for
+ * @vcpu. Call this before ht_runstates_change() for the two vCPUs.
  */
 void ht_runstates_ran(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
                       const HtHostTask *next, const HtVcpuSums *vcpu,
                       uint64_t t);
 
 /**
- * ht_taker_add: add the times of one machine's vCPU to those of another vCPU
- * @to: taker to add to; zeroed or of the same task or machine
- * @from: taker to add
+ * ht_taker_add: add up the takers of several vCPUs
+ * @to: the sum; zeroed, or takers of the same task or machine as @from
+ * @from: the taker to add
  */
 void ht_taker_add(HtTaker *to, const HtTaker *from);
 

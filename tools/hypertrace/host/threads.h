@@ -15,8 +15,8 @@
 
 /**
  * HtHostThread: a thread of the host
- * @pid: its process
- * @name: its name, which may have any bytes
+ * @pid: PID of the thread's process
+ * @name: name of the thread, which may have any bytes
  */
 typedef struct HtHostThread {
     uint32_t pid;
@@ -25,7 +25,7 @@ typedef struct HtHostThread {
 
 /**
  * ht_host_threads: parse the file "threads" of a host's part
- * @text: its content: any bytes
+ * @text: content of the file, which may have any bytes
  * @size: number of bytes
  *
  * Lines that are not valid are left out.
@@ -37,7 +37,7 @@ GHashTable *ht_host_threads(const char *text, size_t size);
 /**
  * ht_host_thread: find a thread
  * @threads: from ht_host_threads()
- * @tid: its number
+ * @tid: ID of the thread
  *
  * Returns: the thread, or NULL
  */

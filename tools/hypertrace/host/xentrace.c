@@ -78,8 +78,8 @@ static HtHostTask task_of(const HtVcpuSums *v)
 }
 
 /*
- * The vCPU that ran last on a CPU ran until now. @v: the vCPU that runs next,
- * if it is known.
+ * The vCPU that ran last on the CPU @n ran until @t. @v: the vCPU that runs
+ * next; NULL: it is not known
  */
 static void end_turn(HtRunstates *x, const Cpu *cpus, unsigned n,
                      const HtVcpuSums *v, uint64_t t)

@@ -14,14 +14,15 @@
 
 /**
  * ht_xentrace_read: add up the records of a trace
- * @x: sums without events, perhaps with limits of time; filled in
+ * @x: new sums, with @from and @to set or not; filled in
  * @data: contents of the file; any bytes
  * @size: number of bytes
  * @errp: set if the file does not begin as one of xentrace
  *
  * The memory used is proportional to the size of the file, plus at most 80 MB.
- * If the end of an interval is not in the trace, only a running vCPU counts, up
- * to the last record of its CPU, or to the end of the sums.
+ * An interval whose end is not in the trace counts only if the vCPU runs. It
+ * ends at @x->to if the trace goes on after that time; otherwise, at the last
+ * record of the vCPU's CPU.
  *
  * Returns: false on error
  */

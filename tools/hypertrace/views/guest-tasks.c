@@ -6,11 +6,11 @@
 #include "model/running.h"
 #include "views/guest-tasks.h"
 
-/* Changes of all processors together; 16 bytes each */
+/* Maximum number of changes of all processors; each takes 16 bytes */
 #define CHANGES_MAX     (8u << 20)
 
 typedef struct Change {
-    uint64_t ns;
+    uint64_t ns;                /* host time from which @task runs */
     const char *task;           /* name of the task; NULL: not known */
 } Change;
 
@@ -18,8 +18,8 @@ struct HtGuestTasks {
     char *dir;
     uint32_t process;
     uint64_t bound;
-    uint64_t end;               /* time of the last event */
-    unsigned changes;
+    uint64_t end;               /* host time of the last event */
+    unsigned changes;           /* number of changes of all processors */
     GPtrArray *cpus;            /* GArray of Change, or NULL, by processor */
     GStringChunk *names;
 };
@@ -157,7 +157,10 @@ const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
     unsigned low = 0, high;
 
     *until = UINT64_MAX;
-    /* A thread for all processors shows the task if there is one processor. */
+    /*
+     * If one thread of the host runs all processors, the task is known only if
+     * there is just one processor.
+     */
     vcpu = vcpu < 0 && g->cpus->len == 1 ? 0 : vcpu;
     a = vcpu >= 0 && (unsigned)vcpu < g->cpus->len ? g->cpus->pdata[vcpu] :
         NULL;

@@ -14,8 +14,8 @@ typedef struct HtGuestTasks HtGuestTasks;
 /**
  * ht_guest_tasks_new: read which tasks ran on the processors of a guest
  * @dir: recording of the guest
- * @errp: set on failure; also if the recording does not have the process of the
- *        virtual machine, or no times of the host's clock
+ * @errp: set on failure; also if the recording does not name the process of the
+ *        virtual machine, or has no times of the host's clock
  *
  * Returns: the tasks; NULL on failure
  */
@@ -27,7 +27,7 @@ void ht_guest_tasks_free(HtGuestTasks *g);
 /** ht_guest_tasks_process: get the PID of the virtual machine */
 uint32_t ht_guest_tasks_process(const HtGuestTasks *g);
 
-/** ht_guest_tasks_dir: get the name of the recording */
+/** ht_guest_tasks_dir: get the folder of the recording */
 const char *ht_guest_tasks_dir(const HtGuestTasks *g);
 
 /** ht_guest_tasks_bound: get the maximum error of the times in nanoseconds */
@@ -37,11 +37,12 @@ uint64_t ht_guest_tasks_bound(const HtGuestTasks *g);
  * ht_guest_tasks_at: find the task of a processor at a time
  * @g: the tasks
  * @vcpu: the processor; -1 if one thread of the host runs all processors
- * @ns: CLOCK_MONOTONIC of the host
- * @until: set to the time up to which the result is valid; after @ns
+ * @ns: the time, by the host's CLOCK_MONOTONIC
+ * @until: set to the time, after @ns, of the next change of the task;
+ *         UINT64_MAX if there is none
  *
- * Returns: "NAME-PID" or "idle", valid as long as @g; any bytes; NULL if the
- * task is not known
+ * Returns: "NAME-PID" or "idle", owned by @g, with any bytes in the name; NULL
+ * if the task is not known
  */
 const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
                               uint64_t *until);

@@ -19,9 +19,9 @@
 #define HZ_NS       1e9
 /* Maximum size of the file "threads" of a host's part */
 #define THREADS_MAX (16u << 20)
-/* Rows for tasks that a vCPU waited for */
+/* Maximum number of tasks that the table shows for a vCPU that waited */
 #define TAKERS_MAX  5
-/* Processors that the column "CPU" lists */
+/* Maximum number of processors in the column "CPU" */
 #define CPUS_SHOWN  4
 
 /* Parse "2596135000", "2596.135M" or "2.596135G". Returns 0 on failure. */
@@ -104,8 +104,8 @@ uint64_t ht_host_view_ticks(const HtHostView *h, uint64_t ns)
 }
 
 /*
- * Add up a trace of xentrace. The times of --from and --to count from its first
- * record, which is found by reading it twice.
+ * Add up a trace of xentrace. With --from or --to, the file is read twice:
+ * first to find the trace's begin and end, from which these times count.
  */
 static bool read_xen(HtHostView *h, GError **errp)
 {
@@ -200,7 +200,7 @@ uint64_t ht_host_view_total(const HtVcpuSums *v)
     return sum;
 }
 
-/* Xen's records do not tell the mode. */
+/* With Xen, no mode is known: the time of a running vCPU is not unknown. */
 uint64_t ht_host_view_unknown(const HtVcpuSums *v)
 {
     return v->unknown + (v->tid ? v->modes[HT_MODE_UNKNOWN] : 0);

@@ -14,7 +14,7 @@
 /**
  * HtHostView: a view of a host
  * @v: the common options and the recording
- * @xentrace: the recording is a file of xentrace
+ * @xentrace: the user named a file of xentrace, not a recording
  * @hz: ticks of the sums per second
  * @threads: from ht_host_threads(); NULL with xentrace
  * @x: the sums
@@ -34,8 +34,8 @@ typedef struct HtHostView {
  * ht_host_view_parse: parse a command line
  * @h: zeroed; filled in
  * @argc: as for ht_view_parse()
- * @argv: likewise
- * @summary: likewise
+ * @argv: as for ht_view_parse()
+ * @summary: as for ht_view_parse()
  * @which: HT_VIEW_*
  * @status: set to the exit status if parsing fails
  *
@@ -46,9 +46,10 @@ bool ht_host_view_parse(HtHostView *h, int *argc, char **argv,
 
 /**
  * ht_host_view_part: find the host's part of a recording
- * @dir: the recording, which may also be that part itself
+ * @dir: the recording, or the host's part itself
  *
- * Returns: its folder, newly allocated; NULL if there is no such part
+ * Returns: the folder of the host's part, newly allocated; NULL if there is no
+ * such part
  */
 char *ht_host_view_part(const char *dir);
 
@@ -73,13 +74,16 @@ uint64_t ht_host_view_ns(const HtHostView *h, uint64_t ticks);
 /** ht_host_view_ticks: convert nanoseconds to ticks of the sums */
 uint64_t ht_host_view_ticks(const HtHostView *h, uint64_t ns);
 
-/** ht_host_view_total: get all time of a vCPU, in ticks */
+/** ht_host_view_total: get all ticks of a vCPU, also those without a state */
 uint64_t ht_host_view_total(const HtVcpuSums *v);
 
-/** ht_host_view_unknown: get the time of a vCPU without a state or mode */
+/**
+ * ht_host_view_unknown: get the ticks of a vCPU for which its state or, without
+ * Xen, the mode of the running vCPU is not known
+ */
 uint64_t ht_host_view_unknown(const HtVcpuSums *v);
 
-/** ht_host_view_summary: append a line about the trace, and an empty one */
+/** ht_host_view_summary: append a line about the trace, and an empty line */
 void ht_host_view_summary(const HtHostView *h, HtOutput *o);
 
 /** ht_host_view_json: append the members that describe the trace */
@@ -88,18 +92,23 @@ void ht_host_view_json(const HtHostView *h, HtJson *j);
 /** ht_host_view_name: get the name of a vCPU, newly allocated */
 char *ht_host_view_name(const HtVcpuSums *v);
 
-/** ht_host_view_vcpu: append the name of a vCPU, at least 12 characters */
+/** ht_host_view_vcpu: append the name of a vCPU, padded to 12 characters */
 void ht_host_view_vcpu(const HtVcpuSums *v, HtOutput *o);
 
-/** ht_host_view_share: append a share of some ticks, and their time */
+/** ht_host_view_share: append @ticks as a share of @whole, and as a time */
 void ht_host_view_share(const HtHostView *h, HtOutput *o, uint64_t ticks,
                         uint64_t whole);
 
-/** ht_host_view_sorted: get HtTakers, the one with the longest time first */
+/**
+ * ht_host_view_sorted: list the takers of a table, by falling time
+ *
+ * Returns: a new list of the table's own HtTakers
+ */
 GList *ht_host_view_sorted(GHashTable *takers);
 
 /**
- * ht_host_view_taker: append the numbers of a taker, and a newline
+ * ht_host_view_taker: append the time, waits and processors of a taker, and a
+ * newline
  * @h: view
  * @o: output
  * @t: taker
@@ -114,10 +123,10 @@ void ht_host_view_taker(const HtHostView *h, HtOutput *o, const HtTaker *t,
 /** ht_host_view_takers: append a table of the tasks that vCPUs waited for */
 void ht_host_view_takers(const HtHostView *h, HtOutput *o);
 
-/** ht_host_view_taker_json: append the numbers of a taker as members */
+/** ht_host_view_taker_json: append a taker's time, waits, CPUs as members */
 void ht_host_view_taker_json(const HtHostView *h, HtJson *j, const HtTaker *t);
 
-/** ht_host_view_takers_json: append "waited_for", an array of a vCPU's tasks */
+/** ht_host_view_takers_json: append "waited_for", the array of @v->takers */
 void ht_host_view_takers_json(const HtHostView *h, HtJson *j,
                               const HtVcpuSums *v);
 

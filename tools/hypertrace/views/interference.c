@@ -12,28 +12,31 @@
 #include "views/guest-tasks.h"
 #include "views/host-view.h"
 
-/* Least share of a machine's demand for which advice is given */
+/* Advice is given if a machine waited for this share of its demand or more. */
 #define ADVICE_SHARE    0.05
-/* Largest share of unknown time with which advice is given */
+/* Advice is given if at most this share of a machine's time is unknown. */
 #define ADVICE_UNKNOWN  0.1
-/* A machine that ran longer than another by this factor ought to be limited. */
+/*
+ * A quota is advised for a machine that ran for more than this many times the
+ * running time of the machine that waited for it.
+ */
 #define ADVICE_LONGER   1.25
-/* Rows of a machine, and of the table of tasks */
+/* Maximum rows: of a machine in the first table, and of the table of tasks */
 #define RIVALS_SHOWN    8
 #define TASKS_SHOWN     15
-/* Different pairs of tasks */
+/* Maximum number of entries of View.tasks */
 #define TASKS_MAX       65536
 
 /**
  * Machine: a machine of the host
- * @number: its PID, or domain
- * @vcpus: number of its vCPUs
- * @running: time for which they ran
- * @runnable: time for which they waited
- * @total: all their time
- * @unknown: a part of it
+ * @number: PID of the machine's process; with Xen: number of the domain
+ * @vcpus: number of the machine's vCPUs
+ * @running: ticks for which the vCPUs ran
+ * @runnable: ticks for which the vCPUs waited for a processor
+ * @total: ticks of the vCPUs in all states, with @unknown
+ * @unknown: ticks for which the state of a vCPU is not known
  * @waiting: the vCPU that waited for the longest time
- * @rivals: HtTaker by machine: what its vCPUs waited for
+ * @rivals: HtTaker by HtTaker.machine: what the vCPUs waited for
  */
 typedef struct Machine {
     uint32_t number;
@@ -70,15 +73,15 @@ typedef struct Advice {
     const HtTaker *rival;
     uint32_t cpu;               /* PIN: the idle processor */
     uint64_t idle;              /* PIN: time for which it was idle */
-    unsigned percent;           /* QUOTA: of a processor, for the rival */
+    unsigned percent;           /* QUOTA: percent of a processor for @rival */
 } Advice;
 
 typedef struct View {
     HtHostView h;
     GPtrArray *guests;          /* of HtGuestTasks */
     GPtrArray *machines;        /* of Machine */
-    GHashTable *tasks;          /* TaskPair by text */
-    uint64_t left_out;          /* times without an entry in @tasks */
+    GHashTable *tasks;          /* TaskPair by the text of its names */
+    uint64_t left_out;          /* number of intervals that @tasks lacks */
 } View;
 
 static void free_taker(gpointer taker)
@@ -162,8 +165,9 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *rival,
         return;
     }
     /*
-     * The guest ran nothing between the two times, so its task is the same.
-     * The middle has the largest distance to events with inexact times.
+     * The waiting vCPU ran nothing from @from to @to, so its task did not
+     * change. The times of the guest's events are inexact: the middle is the
+     * farthest from them.
      */
     if (own) {
         task = ht_guest_tasks_at(own, v->vcpu, from + (to - from) / 2, &until);
@@ -186,8 +190,8 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *rival,
 }
 
 /*
- * Read the guests' recordings. They may refer to the same host's part; two
- * different parts do not have one timeline.
+ * Read the guests' recordings. Refuse them if they refer to different
+ * recordings of a host, because these have no common timeline.
  */
 static bool read_guests(View *w, int argc, char **argv, GError **errp)
 {
@@ -240,7 +244,10 @@ static Machine *find_machine(const View *w, uint32_t number)
     return NULL;
 }
 
-/* A vCPU whose process is not known is a machine of its own, as in rivals. */
+/*
+ * Get Machine.number of a vCPU. If the process of the vCPU's thread is not
+ * known, the thread is a machine of its own, as in HtVcpuSums.rivals.
+ */
 static uint32_t number_of(const HtVcpuSums *v)
 {
     return v->machine || !v->tid ? v->machine : v->tid;
@@ -293,13 +300,13 @@ static void add_machines(View *w)
     }
 }
 
-/* Time for which the vCPUs of a machine ran or wanted to run */
+/* Get the ticks for which the vCPUs of a machine ran or wanted to run. */
 static uint64_t demand(const Machine *m)
 {
     return m->running + m->runnable;
 }
 
-/* Get the name of a process: the name of its first thread. */
+/* Get the name of a taker's process: the name of the process's first thread. */
 static const char *process_name(const View *w, const HtTaker *t)
 {
     const HtHostThread *first = w->h.threads ?
@@ -310,7 +317,7 @@ static const char *process_name(const View *w, const HtTaker *t)
 
 /* ---- Advice ---- */
 
-/* Find the processor that was idle for the longest time; NULL: there is none */
+/* Find the processor that was idle for the longest time; NULL: none is known */
 static const HtCpuSums *most_idle(const View *w, uint32_t *cpu)
 {
     const GArray *sums = w->h.x->cpu_sums;
@@ -342,7 +349,10 @@ static uint64_t ticks_on(const HtTaker *t, uint32_t cpu)
     return 0;
 }
 
-/* Of two machines that wait for each other, advise the one that waits more. */
+/*
+ * Two machines wait for each other: check whether @m waits less than @rival, so
+ * that only @rival gets advice. @t: the times for which @m waited for @rival
+ */
 static bool waits_less(const Machine *m, const Machine *rival, const HtTaker *t)
 {
     const HtTaker *back = rival ? g_hash_table_lookup(rival->rivals,
@@ -352,7 +362,10 @@ static bool waits_less(const Machine *m, const Machine *rival, const HtTaker *t)
                     rival->number < m->number);
 }
 
-/* Derive advice from what a machine waited for. Returns false without any. */
+/*
+ * Derive advice for the machine @m from @t, one of the rivals that @m waited
+ * for. Returns false if there is no advice.
+ */
 static bool advise(const View *w, const Machine *m, const HtTaker *t,
                    Advice *a)
 {
@@ -466,7 +479,10 @@ static void put_advice(const View *w, const Advice *a, HtOutput *o)
     g_string_append(out, ".\n");
 }
 
-/* Call a function for each advice, those of one machine by waiting time. */
+/*
+ * Call a function for each piece of advice: by machine, and for each machine,
+ * by falling waiting time.
+ */
 static void each_advice(const View *w, void (*one)(const View *w,
                                                    const Advice *a,
                                                    void *opaque),
