@@ -71,14 +71,13 @@ char *ht_vm_name(const char *program, char **args)
 }
 
 /*
- * Get the name of the program's file; if that is not allowed, as for another
- * user's process, the program that its command line names.  Return: NULL for a
- * kernel thread
+ * Get the name of the file that a link such as /proc/PID/exe leads to.  Return:
+ * NULL with @errno on failure, as for a kernel thread
  */
-static char *program_of(const HtProcess *p)
+static char *name_of_link(int dir, const char *link)
 {
     char path[PATH_MAX];
-    ssize_t n = readlinkat(p->dir, "exe", path, sizeof(path) - 1);
+    ssize_t n = readlinkat(dir, link, path, sizeof(path) - 1);
 
     if (n > 0) {
         path[n] = 0;
@@ -90,6 +89,30 @@ static char *program_of(const HtProcess *p)
             path[n - strlen(" (deleted)")] = 0;
         }
         return g_path_get_basename(path);
+    }
+    return NULL;
+}
+
+bool ht_vm_maybe(pid_t pid)
+{
+    g_autofree char *link = g_strdup_printf("/proc/%d/exe", (int)pid);
+    g_autofree char *program = name_of_link(AT_FDCWD, link);
+
+    return program ? find_program(program) >= 0 :
+           errno == EACCES || errno == EPERM;
+}
+
+/*
+ * Get the name of the program's file; if that is not allowed, as for another
+ * user's process, the program that its command line names.  Return: NULL for a
+ * kernel thread
+ */
+static char *program_of(const HtProcess *p)
+{
+    char *program = name_of_link(p->dir, "exe");
+
+    if (program) {
+        return program;
     }
     if (errno == EACCES || errno == EPERM) {
         g_autofree char **args = ht_process_args(p, NULL);

@@ -30,6 +30,18 @@ char *ht_vm_name(const char *program, char **args);
 char *ht_vm_program(const HtProcess *p);
 
 /**
+ * ht_vm_maybe() - check with one system call whether to examine a process
+ * @pid: the process
+ *
+ * Most processes of a host are no virtual machines.  The answer may be wrong
+ * if the process runs another program meanwhile: check the processes that this
+ * function keeps with ht_vm_program().
+ *
+ * Return: false if the process does not run a known program
+ */
+bool ht_vm_maybe(pid_t pid);
+
+/**
  * ht_vm_is_part() - check whether a process is a part of a virtual machine
  * @owner: from ht_process_owner()
  *

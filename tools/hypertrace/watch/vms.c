@@ -92,7 +92,7 @@ static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
     g_autofree char **args = NULL;
     g_autoptr(HtWatchVm) vm = g_new0(HtWatchVm, 1);
 
-    vm->process = ht_process_new(pid, NULL);
+    vm->process = ht_vm_maybe(pid) ? ht_process_new(pid, NULL) : NULL;
     program = vm->process ? ht_vm_program(vm->process) : NULL;
     if (!program ||
         !ht_process_owner(vm->process, &vm->owner) ||
