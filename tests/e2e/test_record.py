@@ -568,6 +568,14 @@ def test_print(env, tmp_path):
     assert "quiet reserve_mem=16M:2M:ht trace_instance=boot_map@ht,sched,task"\
         in command
     assert rest[0] == "# memory: a shared NUMA node on top of the memory"
+    # Only the main buffer gets system calls.
+    p = run(env, "--print", "--event", "sched,raw_syscalls", "--", QEMU, "-m",
+            "1G", "-kernel", kernel)
+    assert "trace_event=sched,raw_syscalls,task" in p.stdout and not p.stderr
+    p = run(env, "--print", "--event", "syscalls:sys_enter_read", "--buffer",
+            "boot", "--", QEMU, "-m", "1G", "-kernel", kernel)
+    assert "trace_instance=boot_map@ht,syscalls:sys_enter_read" in p.stdout
+    assert "no system calls will be recorded" in p.stderr
     assert not list(tmp_path.iterdir())
 
 

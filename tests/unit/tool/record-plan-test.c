@@ -14,6 +14,7 @@
 #include "cli/number.h"
 #include "record/functions.h"
 #include "kernel/kernel-words.h"
+#include "record/plan-words.h"
 #include "record/plan.h"
 #include "qemu/qemu-cmdline.h"
 #include "qemu/redact.h"
@@ -707,6 +708,34 @@ static void test_events(void)
     remove_files(&f);
 }
 
+/*
+ * Promise: each way to name events of system calls is recognized, because they
+ * need another buffer, and no other event is taken for one.
+ */
+static void test_syscalls(void)
+{
+    static const char * const some[] = {
+        "syscalls", "raw_syscalls", "sched,syscalls", "raw_syscalls,irq",
+        "syscalls:sys_enter_read", "raw_syscalls:*", "sys_enter", "sys_exit",
+        "sys_exit_openat", "irq,raw_syscalls:sys_enter,task",
+    };
+    static const char * const none[] = {
+        "", "sched", "sched,irq", "task:task_newtask", "syscalls_other",
+        "nfs:sys", "xsys_enter",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(some); i++) {
+        g_test_message("%s", some[i]);
+        g_assert_true(ht_plan_has_syscalls(some[i]));
+    }
+    for (i = 0; i < G_N_ELEMENTS(none); i++) {
+        g_test_message("%s", none[i]);
+        g_assert_false(ht_plan_has_syscalls(none[i]));
+    }
+    g_assert_false(ht_plan_has_syscalls(NULL));
+}
+
 static void test_flags(void)
 {
     static const struct {
@@ -899,6 +928,7 @@ int main(int argc, char **argv)
     g_test_add_func("/record-plan/generated", test_generated);
     g_test_add_func("/record-plan/kernel-words", test_kernel_words);
     g_test_add_func("/record-plan/events", test_events);
+    g_test_add_func("/record-plan/syscalls", test_syscalls);
     g_test_add_func("/record-plan/flags", test_flags);
     g_test_add_func("/record-plan/functions", test_functions);
     g_test_add_func("/record-plan/values", test_values);

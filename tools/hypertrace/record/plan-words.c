@@ -281,6 +281,24 @@ static char *make_words(const HtRecordPlan *p, const HtRecordOptions *o,
                            label, label, events, HT_RECORD_ALWAYS);
 }
 
+bool ht_plan_has_syscalls(const char *events)
+{
+    g_auto(GStrv) items = g_strsplit(events ? events : "", ",", -1);
+    bool found = false;
+    unsigned i;
+
+    for (i = 0; items[i] && !found; i++) {
+        const char *colon = strchr(items[i], ':');
+        const char *name = colon ? colon + 1 : items[i];
+        g_autofree char *group = g_strndup(items[i], strcspn(items[i], ":"));
+
+        found = !strcmp(group, "syscalls") || !strcmp(group, "raw_syscalls") ||
+                g_str_has_prefix(name, "sys_enter") ||
+                g_str_has_prefix(name, "sys_exit");
+    }
+    return found;
+}
+
 /* Check whether the words that the stub or a boot loader adds have a ring. */
 static bool has_extra_ring(HtRecordPlan *p, const HtQemu *q)
 {

@@ -26,6 +26,16 @@ bool ht_plan_is_known(const HtQemu *q);
 char *ht_plan_descriptor(const HtQemu *q, int fd);
 
 /**
+ * ht_plan_has_syscalls() - check whether a list selects events of system calls
+ * @events: list of events as for --event; or NULL
+ *
+ * The kernel marks its processes when such an event is switched on. It switches
+ * on the events of a ring in reserved memory before it has a process, and those
+ * of trace_event= once more later. So only the main buffer gets system calls.
+ */
+bool ht_plan_has_syscalls(const char *events);
+
+/**
  * ht_plan_words() - plan how the kernel gets the words that start its ring
  * @p: set to the words, the way to the kernel's command line, and the image
  * @q: QEMU's command line; the words are added to it if that is the way

@@ -21,6 +21,7 @@
 #include "hypertrace/recording.h"
 #include "record/flight-dir.h"
 #include "record/options.h"
+#include "record/plan-words.h"
 #include "record/record.h"
 
 #define POLL_US_DEFAULT     1000
@@ -546,7 +547,8 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
     }
     if (r->buffer == HT_TRACE_BUFFER_ANY) {
         r->buffer = !r->image || has_ring ||
-                    (has_boot_ring(r->image) && !r->pid) ?
+                    (has_boot_ring(r->image) && !r->pid &&
+                     !ht_plan_has_syscalls(r->plan_options.events)) ?
                     HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
     }
     /*
@@ -870,8 +872,19 @@ static bool go_to_background(HtRecord *r, int *status)
 }
 
 /* Print what the user has to do or know before the guest starts. */
-static void announce(const HtRecordPlan *p)
+static void announce(const HtRecord *r)
 {
+    const HtRecordPlan *p = r->plan;
+
+    if (r->buffer == HT_TRACE_BUFFER_BOOT &&
+        ht_plan_has_syscalls(r->plan_options.events)) {
+        fputs("hypertrace record: no system calls will be recorded: a kernel "
+              "has none in a ring in reserved memory; add --buffer main\n",
+              stderr);
+    }
+    if (r->print) {
+        return;
+    }
     if (p->given == HT_RECORD_WORDS_LOADER) {
         fprintf(stderr, "hypertrace record: the guest's boot loader must give "
                 "the kernel these words%s:\n%s\n", p->words_why ? "" :
@@ -931,16 +944,16 @@ static int record_command(HtRecord *r, char **argv)
     if (!make_plan(r, argv, &error)) {
         return ht_error("%s", error->message);
     }
-    if (r->print) {
-        print_plan(r->plan);
-        return HT_EXIT_OK;
-    }
-    if (r->plan->query) {
+    if (r->plan->query && !r->print) {
         execvp(argv[0], argv);
         return ht_error("%s: %s", argv[0], g_strerror(errno));
     }
     if (!r->quiet) {
-        announce(r->plan);
+        announce(r);
+    }
+    if (r->print) {
+        print_plan(r->plan);
+        return HT_EXIT_OK;
     }
     return ht_record_prepared(r, argv);
 }
