@@ -3,10 +3,11 @@
  * A virtual machine for "hypertrace watch" without a processor or a kernel: a
  * process whose private memory has the ring of one processor.
  *
- * usage: qemu-system-x86_64 -name NAME [-late]
+ * usage: qemu-system-x86_64 -name NAME [-late | -empty | -blank]
  *
  * It writes two events every 20 ms.  With -late, it maps its memory only at
- * SIGUSR2.  SIGUSR1 resets it: the next kernel begins its ring, and its clock.
+ * SIGUSR2.  With -empty, the ring gets no events; with -blank, the memory has no
+ * ring.  SIGUSR1 resets it: the next kernel begins its ring, and its clock.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -46,6 +47,11 @@ static int wait_signal(const sigset_t *signals, bool forever)
            sigtimedwait(signals, NULL, &tick);
 }
 
+static bool has_option(int argc, char **argv, const char *option)
+{
+    return argc > 3 && !strcmp(argv[3], option);
+}
+
 int main(int argc, char **argv)
 {
     FtGuest g = { .layout = HT_FT_LAYOUT_6_11, .subbuf = 4096, .nr = 100,
@@ -57,7 +63,7 @@ int main(int argc, char **argv)
     sigaddset(&signals, SIGUSR1);
     sigaddset(&signals, SIGUSR2);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    if (argc > 3 && !strcmp(argv[3], "-late")) {
+    if (has_option(argc, argv, "-late")) {
         while (wait_signal(&signals, true) != SIGUSR2) {
             continue;
         }
@@ -67,7 +73,15 @@ int main(int argc, char **argv)
         fputs("watch-guest: no memory\n", stderr);
         return 1;
     }
+    if (has_option(argc, argv, "-blank")) {
+        /* Touch the memory, as a guest that runs does. */
+        memset(g.mem, 1, MEMORY);
+        return wait_signal(&signals, true) < 0;
+    }
     fg_init(&g);
+    if (has_option(argc, argv, "-empty")) {
+        return wait_signal(&signals, true) < 0;
+    }
     for (;;) {
         fg_event(&g, 0, now_ns() - boot, 0);
         fg_event(&g, 0, now_ns() - boot, 0);

@@ -600,7 +600,12 @@ static void summary(const Run *run, int status)
     if (run->r->again) {
         return;
     }
-    if (n.found && !run->r->quiet && run->flight) {
+    if (n.found && !n.events) {
+        ht_error("a ring was found in the guest's memory, but it stayed empty. "
+                 "Likely reasons: the kernel is locked down "
+                 "(lockdown=confidentiality), or no event is switched on, or "
+                 "tracing is off (tracing_on is 0)");
+    } else if (n.found && !run->r->quiet && run->flight) {
         fprintf(stderr, "hypertrace record: %" PRIu64 " events; ", n.events);
         print_losses(&n, run->stopped);
     } else if (n.found && !run->r->quiet) {
@@ -761,7 +766,7 @@ static void catch_signals(void)
 /* See the table in hypertrace-record(1). */
 static int exit_status(const Run *run, int status)
 {
-    bool complete = (ht_session_stats(run->session).found ||
+    bool complete = (ht_session_stats(run->session).events ||
                      run->programs.events) && !run->stopped &&
                     !run->programs.why;
 

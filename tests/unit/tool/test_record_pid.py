@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace record --pid on processes that are virtual machines without a kernel.
+
+watch-guest is the machine; its memory has a ring, an empty ring, or none.  Each test
+states the promise that only it proves.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from built import built
+from hypertrace import TOOL, lines, run
+
+GUEST = built("tests/unit/tool/watch-guest")
+
+# "hypertrace watch" of other tests finds these machines.
+pytestmark = pytest.mark.xdist_group("record")
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Start a machine with an option of watch-guest."""
+    program = shutil.copy(GUEST, tmp_path / "qemu-system-x86_64")
+    started = []
+
+    def start(*options):
+        started.append(subprocess.Popen([program, "-name", "vm", *options],
+                                        stdin=subprocess.DEVNULL))
+        return started[-1].pid
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("option, time, status, said", (
+    # A ring without events is no recording, and it is not "none lost".
+    ("-empty", "2s", 3, ["it stayed empty", "lockdown=confidentiality",
+                         "tracing_on is 0"]),
+    # Without a ring, the reasons are printed while the machine runs.
+    ("-blank", "32s", 3, ["no ring of events after 30 s. Likely reasons:",
+                          "no words for a ring", "CONFIG_TRACING",
+                          "lockdown=confidentiality", "does not run Linux",
+                          "nothing was recorded"]),
+))
+def test_no_events(tmp_path, machine, option, time, status, said):
+    """Without events, the command states likely reasons and returns 3."""
+    p = run("record", "--pid", machine(option), "--for", time, "-o",
+            tmp_path / "rec", status=status)
+    for text in said:
+        assert text in p.stderr.decode(), p.stderr
+    assert b"none lost" not in p.stderr
+
+
+@pytest.mark.parametrize("name", ("two words", "na\u00efve \u4e16", "-o",
+                                  "a\nb", "%s%n", b"\xff\xfe"))
+def test_names(tmp_path, machine, name):
+    """A recording can have any name; messages have it without control
+    characters."""
+    place = os.fsencode(tmp_path) + b"/" + os.fsencode(name)
+    p = subprocess.run([TOOL, "record", "--pid", str(machine()), "--for", "1s",
+                        "-o", place], capture_output=True, timeout=120)
+    assert p.returncode == 0, p.stderr
+    assert b"none lost" in p.stderr
+    assert not [c for c in p.stderr.decode(errors="replace")
+                if ord(c) < 32 and c != "\n"]
+    assert p.stderr.count(b"\n") <= 4, p.stderr
+    q = subprocess.run([TOOL, "report", place], capture_output=True, timeout=60)
+    assert q.returncode == 0 and q.stdout
+
+
+def test_stopped(tmp_path, machine):
+    """A recorder that a signal stops leaves a complete recording."""
+    pid = machine()
+    for sig in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        path = tmp_path / f"by-{sig.name}"
+        with subprocess.Popen([TOOL, "record", "--pid", str(pid), "-o", path],
+                              stderr=subprocess.PIPE) as p:
+            while not (path / "cpu0").exists() or \
+                    not (path / "cpu0").stat().st_size:
+                assert p.poll() is None
+                time.sleep(0.05)
+            p.send_signal(sig)
+            _, err = p.communicate(timeout=120)
+        assert p.returncode == 0 and b"none lost" in err, (sig, err)
+        assert lines("report", path)
