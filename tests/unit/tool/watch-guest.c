@@ -6,8 +6,8 @@
  * usage: qemu-system-x86_64 -name NAME [-late | -empty | -blank]
  *
  * It writes two events every 20 ms.  With -late, it maps its memory only at
- * SIGUSR2.  With -empty, the ring gets no events; with -blank, the memory has no
- * ring.  SIGUSR1 resets it: the next kernel begins its ring, and its clock.
+ * SIGUSR2.  With -empty, the ring gets no events; with -blank, the memory has
+ * no ring.  SIGUSR1 resets it: the next kernel begins its ring, and its clock.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
