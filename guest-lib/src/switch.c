@@ -61,7 +61,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
         s->slow = NULL;
         return false;
     }
-    /* `tail` is a cached value: the host may have released more since. */
+    /* `tail` is cached: the host may have released more packets since. */
     if (s->packet - s->tail > s->packets_mask &&
         !s->ops->space(s, s->packet) && !s->overwrite) {
         return false;

@@ -18,7 +18,10 @@ static uint16_t avail_event(const struct ht_bm_vq *vq)
 
 static void no_interrupts(struct ht_bm_vq *vq)
 {
-    /* used_event: the value farthest from used.idx is never reached. */
+    /*
+     * used_event: the device interrupts when used.idx passes this value. Set
+     * the value that is farthest from used.idx.
+     */
     __atomic_store_n(&vq->avail.ring[vq->size],
                      (uint16_t)(vq->used_idx + 0x8000), __ATOMIC_RELAXED);
 }

@@ -87,7 +87,8 @@ typedef struct HtConsumer {
     uint64_t errors;
     bool open;
     bool stopped;               /* input was malformed: read no more of it */
-    bool inherited;             /* inherited, and no packet was read since */
+    /* ht_consumer_inherit() was called, and no packet was read since */
+    bool inherited;
     char why[80];               /* reason for @stopped, for the log */
 } HtConsumer;
 

@@ -39,7 +39,7 @@ uint64_t ht_guest_tasks_bound(const HtGuestTasks *g);
  * @vcpu: the processor; -1 if one thread of the host runs all processors
  * @ns: the time, by the host's CLOCK_MONOTONIC
  * @until: set to the time, after @ns, of the next change of the task;
- *         UINT64_MAX if there is none
+ *         UINT64_MAX if no change follows
  *
  * Returns: "NAME-PID" or "idle", owned by @g, with any bytes in the name; NULL
  * if the task is not known
