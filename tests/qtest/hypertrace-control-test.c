@@ -227,28 +227,6 @@ static void test_list(const void *channel)
     qht_quit(h);
 }
 
-static void test_limit(const void *channel)
-{
-    QHt *h = boot(channel, "null", "streams=1");
-    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
-    uint32_t i, status;
-    size_t size;
-
-    for (i = 1; i <= HT_CLASSES_MAX; i++) {
-        g_autofree char *name = g_strdup_printf("c%u", i);
-
-        size = qht_class_message(m, name);
-        status = qht_exchange(h, m, size);
-        g_assert_true(status == HT_STATUS_BUSY || status == HT_STATUS_OK);
-        g_assert_cmpuint(ldl_le_p(&m->id), ==, i);
-    }
-    size = qht_class_message(m, "one-more");
-    g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
-                     HT_STATUS_LIMIT);
-    g_assert_cmpuint(qht_register_number(h, "c8192"), ==, HT_CLASSES_MAX);
-    qht_quit(h);
-}
-
 static uint32_t open_status(QHt *h, uint32_t index, uint64_t instance,
                             const char *name)
 {
@@ -533,7 +511,6 @@ int main(int argc, char **argv)
         { "unknown-type", test_unknown_type, QHT_CHANNELS },
         { "register", test_register, QHT_CHANNELS },
         { "list", test_list, QHT_CHANNELS },
-        { "limit", test_limit, QHT_CHANNELS },
         { "open", test_open, QHT_CHANNELS },
         { "memory-ignored", test_memory_ignored, QHT_CHANNELS },
         { "takeover-generation", test_takeover_generation, QHT_VIRTIO },

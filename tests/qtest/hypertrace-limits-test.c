@@ -115,37 +115,63 @@ static void test_class(const void *channel)
     qht_quit(h);
 }
 
+/* Append a message that registers { u64 n; } as @name; returns the new end */
+static size_t put_class(uint8_t *msgs, size_t pos, const char *name)
+{
+    size_t size;
+
+    pos = ROUND_UP(pos, HT_MESSAGE_ALIGN);
+    size = qht_class_message(msgs + pos, name);
+    stl_le_p(&((struct ht_msg *)(msgs + pos))->status, 0x55);
+    return pos + size;
+}
+
+static struct ht_msg_class *next_class(struct ht_msg_class *m)
+{
+    return (void *)m + ROUND_UP(ldl_le_p(&m->h.size), HT_MESSAGE_ALIGN);
+}
+
+/*
+ * Promise that only this test proves: a device registers HT_CLASSES_MAX classes
+ * and refuses the next one; it still knows those that it has.
+ */
 static void test_classes(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=1", NULL);
-    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
-    unsigned i;
+    g_autofree uint8_t *msgs = g_malloc0(HT_MAILBOX_SIZE);
+    struct ht_msg_class *m;
+    unsigned sent, id = 0, i;
     size_t size;
 
-    g_assert_cmpuint(qht_register_number(h, "number"), ==, 1);
-    for (i = 2; i <= HT_CLASSES_MAX; i++) {
-        /* ids 2 to 27 differ by the field's name, larger ids by the class's */
-        uint32_t status;
+    for (sent = 0; sent < HT_CLASSES_MAX; ) {
+        for (size = 0; sent < HT_CLASSES_MAX &&
+             HT_MAILBOX_SIZE - ROUND_UP(size, HT_MESSAGE_ALIGN) >= 64; sent++) {
+            /* ids 2 to 27 differ by the field's name, larger ids by the name */
+            bool alike = sent > 0 && sent < 27;
+            g_autofree char *name = g_strdup_printf("y%u", sent);
 
-        size = qht_class_message(m, "x");
-        m->data[size - 1 - sizeof(*m)] = 'a' + i % 26;
-        m->loglevel = 14;
-        if (i > 27) {
-            g_autofree char *name = g_strdup_printf("y%u", i);
-
-            size = qht_class_message(m, name);
+            size = put_class(msgs, size, sent == 0 ? "number" :
+                             alike ? "x" : name);
+            if (alike) {
+                msgs[size - 1] = 'a' + sent - 1;
+            }
         }
-        status = qht_exchange(h, m, size);
-        g_assert_true(status == HT_STATUS_BUSY || status == HT_STATUS_OK);
-        g_assert_cmpuint(ldl_le_p(&m->id), ==, i);
+        memset(msgs + size, 0, HT_MAILBOX_SIZE - size);
+        qht_exchange_all(h, msgs, size);
+        for (m = (void *)msgs; (uint8_t *)m < msgs + size; m = next_class(m)) {
+            g_assert_cmpuint(ldl_le_p(&m->h.status), ==, HT_STATUS_OK);
+            g_assert_cmpuint(ldl_le_p(&m->id), ==, ++id);
+        }
     }
+    g_assert_cmpuint(id, ==, HT_CLASSES_MAX);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     for (i = 1; i <= 3; i++) {
-        size = qht_class_message(m, "one-more");
-        g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
+        size = qht_class_message(msgs, "one-more");
+        g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, msgs, size), ==,
                          HT_STATUS_LIMIT);
         g_assert_cmpuint(qht_stat(h, "errors"), ==, i);
     }
+    g_assert_cmpuint(qht_register_number(h, "y8191"), ==, HT_CLASSES_MAX);
     check_works(h, 0);
     qht_quit(h);
 }
@@ -209,7 +235,8 @@ static void test_open_rate(const void *channel)
             memcpy(&m, buf, sizeof(m));
         }
         elapsed_us = g_get_monotonic_time() - begin;
-        if (!m.instance) {
+        /* On a busy machine this test may be slower than the rate. */
+        if (!m.instance || opened > 8 * OPENINGS_BURST) {
             break;
         }
         opened++;
@@ -227,22 +254,6 @@ static void test_open_rate(const void *channel)
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     check_works(h, 0);
     qht_quit(h);
-}
-
-/* Append a message that registers { u64 n; } as @name; returns the new end */
-static size_t put_class(uint8_t *msgs, size_t pos, const char *name)
-{
-    size_t size;
-
-    pos = ROUND_UP(pos, HT_MESSAGE_ALIGN);
-    size = qht_class_message(msgs + pos, name);
-    stl_le_p(&((struct ht_msg *)(msgs + pos))->status, 0x55);
-    return pos + size;
-}
-
-static struct ht_msg_class *next_class(struct ht_msg_class *m)
-{
-    return (void *)m + ROUND_UP(ldl_le_p(&m->h.size), HT_MESSAGE_ALIGN);
 }
 
 /* In a buffer of several messages each gets a reply; an error affects one. */

@@ -236,7 +236,8 @@ void qht_quit(QHt *h)
 
 /* Messages ----------------------------------------------------------------- */
 
-static void exchange_virtio(QHt *h, void *msg, size_t size, size_t room)
+/* The device may write @room bytes; the caller reads the reply. */
+static void exchange_virtio(QHt *h, const void *msg, size_t size, size_t room)
 {
     uint32_t desc;
 
@@ -247,7 +248,15 @@ static void exchange_virtio(QHt *h, void *msg, size_t size, size_t room)
                    room, true, false);
     qht_queue_kick(h, h->control, desc);
     qht_queue_wait(h, h->control);
-    qtest_memread(h->qts, h->control_buf + HT_MAILBOX_SIZE, msg, room);
+}
+
+static void read_reply(QHt *h, void *buf, size_t size)
+{
+    if (h->control) {
+        qtest_memread(h->qts, h->control_buf + HT_MAILBOX_SIZE, buf, size);
+    } else {
+        qpci_memread(h->pci->pdev, h->ring, h->caps.mailbox_offset, buf, size);
+    }
 }
 
 uint32_t qht_exchange(QHt *h, void *msg, size_t size)
@@ -261,12 +270,12 @@ uint32_t qht_exchange(QHt *h, void *msg, size_t size)
         qpci_memwrite(pdev, h->ring, h->caps.mailbox_offset, msg,
                       MIN(size, h->caps.mailbox_size));
         qpci_io_writel(pdev, h->regs, HT_REG_MAILBOX_GO, size);
-        qpci_memread(pdev, h->ring, h->caps.mailbox_offset, m, sizeof(*m));
-        size = ldl_le_p(&m->size);
-        g_assert_cmpuint(size, >=, sizeof(*m));
-        g_assert_cmpuint(size, <=, HT_MESSAGE_MAX);
-        qpci_memread(pdev, h->ring, h->caps.mailbox_offset, m, size);
     }
+    read_reply(h, m, sizeof(*m));
+    size = ldl_le_p(&m->size);
+    g_assert_cmpuint(size, >=, sizeof(*m));
+    g_assert_cmpuint(size, <=, HT_MESSAGE_MAX);
+    read_reply(h, m, size);
     return ldl_le_p(&m->status);
 }
 
@@ -279,8 +288,8 @@ static void exchange_some(QHt *h, void *msgs, size_t size)
     } else {
         qpci_memwrite(pdev, h->ring, h->caps.mailbox_offset, msgs, size);
         qpci_io_writel(pdev, h->regs, HT_REG_MAILBOX_GO, size);
-        qpci_memread(pdev, h->ring, h->caps.mailbox_offset, msgs, size);
     }
+    read_reply(h, msgs, size);
 }
 
 /* Offset of the first message from @at whose reply is BUSY; @size if none is */
