@@ -7,7 +7,7 @@
 usage() {
     cat <<EOF
 usage: ./run check [--qemu DIR] [--flavour NAME] [--unit] [--fuzz]
-                   [--qtest] [--e2e]
+                   [--qtest] [--e2e] [--long]
 
 Builds what is needed, then runs all kinds of tests, or only
   --unit   the native tests of the library, the host core and the tools
@@ -16,6 +16,8 @@ Builds what is needed, then runs all kinds of tests, or only
   --qtest  the device's tests in QEMU's framework, and QEMU's own tests that
            create each device
   --e2e    whole runs with a guest (pytest)
+and, with
+  --long   all cases of each test: every channel, more events, more kills
 The last line is "N passed, N failed, N skipped"; above it are the failures,
 and the reason of each skip.
 EOF
@@ -28,6 +30,7 @@ while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
     --unit|--fuzz|--qtest|--e2e) kinds="$kinds ${1#--}"; shift ;;
+    --long) export HT_LONG=1; shift ;;
     --flavour) flavour=${2:?--flavour needs a name}; shift 2 ;;
     # For CI: number of failures of lint, which is counted as one more test
     --count-lint) lint_failed=${2:?}; shift 2 ;;
@@ -129,7 +132,7 @@ else
         set -- -n "$(($(nproc) + 1))" --dist loadgroup "$@"
     PYTHONPATH=$HT_TOP/tests/lib in_memory "$HT_PYTHON" -B -m pytest \
         -c tests/pytest.ini --rootdir tests \
-        -p programs -p longest -p no:cacheprovider -q -rs --tb=short \
+        -p programs -p selection -p no:cacheprovider -q -rs --tb=short \
         --junitxml="$results/tests.junit.xml" "$@" \
         </dev/null 2>&1 7>&- | tee "$results/tests.log"
 fi

@@ -147,6 +147,7 @@ def check_sent(vm, device=0):
 @pytest.mark.parametrize("accel, machine", [
     ("tcg", "pc"), ("tcg", "q35"), ("kvm", "pc")], indirect=["accel"])
 @pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.each_channel
 def test_selftest(tmp_path, accel, channel, machine):
     vm = run(tmp_path, accel, "selftest", [{"channel": channel}],
              machine=machine)

@@ -175,6 +175,7 @@ def test_usage(tmp_path, args, what):
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.long
 def test_interrupted(tmp_path):
     """Ctrl-C at any time leaves nothing behind."""
     env = environment(tmp_path)

@@ -144,6 +144,7 @@ def test_vcpu(tmp_path, channel="shm"):
         assert gaps <= 3 * cpu
 
 
+@pytest.mark.long
 def test_vcpu_without_streams(tmp_path):
     """If no stream is free for the new processor, the module logs that, and the
     trace counts the events of the processor as discarded."""

@@ -128,6 +128,7 @@ def check_tasks(streams):
     assert any(t["status"] == 2 for t in tasks.values())
 
 
+@pytest.mark.each_channel
 def test_kernel_events(channel, tmp_path):
     """The kernel's own events, from tasks, softirqs, interrupts and NMIs.
 

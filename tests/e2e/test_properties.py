@@ -6,7 +6,7 @@ A stream of random classes, events and corruption runs next to an honest one
 trace open, every event in them can be read, and the honest stream's events are
 complete, field by field.
 
-HYPERTRACE_PROPERTY_SEEDS=N tries the seeds 1 to N instead of a few.
+HYPERTRACE_PROPERTY_SEEDS=N tries the seeds 1 to N.
 """
 
 import os
@@ -16,9 +16,11 @@ import bt2
 import pytest
 
 import ctf_events
+from scale import LONG
 from vm.payload import Payload
 
-SEEDS = range(1, 1 + int(os.environ.get("HYPERTRACE_PROPERTY_SEEDS", "3")))
+SEEDS = range(1, 1 + int(os.environ.get("HYPERTRACE_PROPERTY_SEEDS",
+                                       3 if LONG else 1)))
 CONFIGURATIONS = [
     {"channel": "hypercall"},
     {"channel": "hypercall", "batch": 16},

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from linux_guest import RING_LOOP
+from scale import LONG
 from vm.machine import VM
 
 QEMU = "/usr/bin/qemu-system-x86_64"
 MEMORY = 256
-RESETS = int(os.environ.get("HT_RING_RESETS", "2"))
+RESETS = 5 if LONG else 2
 WORDS = ("reserve_mem=1M:2M:ht trace_instance=boot_map@ht,"
          "sched,irq,initcall,task,module,printk")
 
@@ -193,7 +194,8 @@ def test_boot(shared):
 
 
 @one_guest
-@pytest.mark.parametrize("poll_us", [500, 20000, 300000])
+@pytest.mark.parametrize("poll_us", [
+    500, pytest.param(20000, marks=pytest.mark.long), 300000])
 def test_wraps(shared, poll_us):
     """The ring wraps while it is followed: the follower reports its losses."""
     first = poll_us * 1000

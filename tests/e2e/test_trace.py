@@ -207,6 +207,7 @@ wait $!
 """
 
 
+@pytest.mark.long
 def test_suspend(channel, tmp_path):
     """A program records again after a suspend.  The guest has one
     processor, because an emulated second one sometimes hung after a suspend."""

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # check-target.sh PROGRAM NAME: run the committed corpus of a fuzz target, then
 # a fixed number of inputs made from it by a fixed seed: as many as a few seconds of
-# processor time suffice for. ./run fuzz searches for new inputs.
+# processor time suffice for, and five times as many in a long run. ./run fuzz searches
+# for new inputs.
 
 set -eu
 corpus=$(dirname -- "$0")/corpus/$2
@@ -11,12 +12,13 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/corpus"
 [ ! -d "$corpus" ] || cp -R "$corpus/." "$tmp/corpus/"
 case $2 in
-class) runs=500 ;;           # an input may register classes up to the limit
-ctf|dead) runs=500 ;;
-memory) runs=200 ;;          # each input creates a guest memory and a server
-image|queue|ftring|ring) runs=2000 ;;
-*) runs=5000 ;;
+class) runs=100 ;;           # an input may register classes up to the limit
+ctf|dead) runs=100 ;;
+memory) runs=50 ;;           # each input creates a guest memory and a server
+image|queue|ftring|ring) runs=400 ;;
+*) runs=1000 ;;
 esac
+[ "${HT_LONG-}" != 1 ] || runs=$((runs * 5))
 "$1" -seed=1 -runs=$runs -timeout=30 -artifact_prefix="$tmp/" "$tmp/corpus" \
     2>&1 || {
     for input in "$tmp"/crash-* "$tmp"/timeout-* "$tmp"/oom-* "$tmp"/leak-*; do

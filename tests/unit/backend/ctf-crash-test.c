@@ -176,7 +176,7 @@ static void test_live(void)
     if (pid == 0) {
         write_forever(dir, p, seed, false);
     }
-    for (i = 0; i < 60; i++) {
+    for (i = 0; i < 20; i++) {
         uint64_t before = written(p);
 
         /* the writer writes more runs while babeltrace2 reads */

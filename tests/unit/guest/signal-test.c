@@ -280,7 +280,8 @@ static void step_through(struct ht_loopback_config cfg, bool push)
         trap_on();
         emit_outer();
         trap_off();
-        if (push && i % 5 == 0) {
+        /* a push has many more instructions than an emit */
+        if (push && i % 20 == 0) {
             int r;
 
             trap_on();

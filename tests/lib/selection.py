@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A pytest plugin that selects the tests of a run, and starts the longest first.
+
+./run check must end in few minutes; ./run check --long runs everything.  A short run
+- leaves out the tests with the mark "long", whose promises other tests prove for
+  the most part (docs/tests-removed.md), and
+- runs an end-to-end test that has a case for each channel on one channel only,
+  unless it has the mark "each_channel".  Its name decides which, so that each channel
+  is used by a third of these tests.
+
+If the longest tests start first, the processors have work until the end of the run.
+In the order of the files, a program of a minute could start last, while all but one
+processor idle.
+"""
+
+import zlib
+
+import pytest
+
+from scale import LONG
+
+# Parts of the names of tests that take more than some 15 s of processor time, the
+# longest first.  The tests of a group run in one process, one after the other,
+# so the name of one of them suffices.
+LONGEST = (
+    "test_record.py", "test_bench.py", "test_linux_functions.py", "test_ring.py",
+    "hypertrace-migration-refuse-test", "hypertrace-migration-test",
+    "hypertrace-limits-test", "hypertrace-hang-test", "model-wake", "model-sink",
+    "hypertrace-race-test", "hypertrace-control-test", "fuzz-image", "model-ring",
+    "guest-node", "test_views.py", "test_timeline.py", "record-session",
+    "hypertrace-seams-test", "hypertrace-pci-test",
+    "hypertrace-reset-test", "hypertrace-snapshot-test", "model-control", "fuzz-",
+    "ctf-crash", "guest-signal", "qtest-x86_64/", "test_emulator.py",
+    "test_demo.py", "test_hotplug.py", "test_migration.py", "test_linux_load.py",
+    "test_view.py", "test_lttng_events.py", "ftrace-follow", "model-mailbox",
+)
+
+
+def rank(item):
+    """Position of a test in LONGEST; its length if no name fits"""
+    return next((n for n, name in enumerate(LONGEST) if name in item.nodeid),
+                len(LONGEST))
+
+
+def channel_of(item):
+    """(test without its channel, channel), or None"""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    if "/e2e/" not in str(item.path) or "channel" not in params or \
+            item.get_closest_marker("each_channel"):
+        return None
+    others = sorted((k, str(v)) for k, v in params.items() if k != "channel")
+    return (str(item.path), item.originalname, str(others)), params["channel"]
+
+
+def one_channel(items):
+    """{test without its channel: the channel it runs on}"""
+    channels = {}
+    for item in items:
+        if found := channel_of(item):
+            channels.setdefault(found[0], set()).add(found[1])
+    return {test: sorted(found)[zlib.crc32(test[1].encode()) % len(found)]
+            for test, found in channels.items()}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: only ./run check --long runs it")
+    config.addinivalue_line("markers",
+                            "each_channel: a short run has each channel, too")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    if not LONG:
+        chosen = one_channel(items)
+
+        def left_out(item):
+            found = channel_of(item)
+            return item.get_closest_marker("long") or \
+                (found and chosen[found[0]] != found[1])
+
+        config.hook.pytest_deselected(items=[i for i in items if left_out(i)])
+        items[:] = [i for i in items if not left_out(i)]
+    items.sort(key=rank)
