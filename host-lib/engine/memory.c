@@ -316,7 +316,12 @@ static HtMemory *map(int fd, const HtMemoryConfig *cfg, GError **error)
         g_free(m);
         return NULL;
     }
-    if (fstat(m->fd, &st) < 0 || !size_valid(st.st_size, error)) {
+    if (fstat(m->fd, &st) < 0) {
+        set_error(error, "cannot get the size: %s", g_strerror(errno));
+        ht_memory_free(m);
+        return NULL;
+    }
+    if (!size_valid(st.st_size, error)) {
         ht_memory_free(m);
         return NULL;
     }
