@@ -256,10 +256,10 @@ static int full_disk(void)
             g_assert_cmpint(bad, >, 0);
             check_lossy_trace(dir, good, 0);
 
-            /* an opening cannot be written now ... */
+            /* an opening cannot be written to the full disk */
             m = tl_mark(&stream[1], HT_RUN_OPEN, ns, 0);
             g_assert_cmpint(ht_ctf_writer_run(w, &m), ==, -ENOSPC);
-            /* ... nor a class */
+            /* a class cannot be written to the full disk */
             late = tl_class(t, "late", "u8:x");
             while ((ret = ht_ctf_writer_class(w, late)) == 0) {
                 /* use up the last few bytes */

@@ -856,7 +856,10 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
     if (!s->rings->len && !s->main_buffer) {
         search(s, ANYWHERE_LAST);
     }
-    /* In a memory image no ring changes: record the first that can be read. */
+    /*
+     * The rings of a memory image do not change, so none was chosen by its
+     * changes: record the first ring that can be read.
+     */
     for (i = 0; !any_taken(s) && !s->epochs && i < s->rings->len; i++) {
         if (follow_again(s, s->rings->pdata[i]) && !poll_last(s, error)) {
             return false;
