@@ -27,8 +27,8 @@ typedef struct Member {
 
 /* An event of the kernel */
 typedef struct Event {
-    uint64_t call;              /* address of its trace_event_call */
-    uint64_t print_fmt;         /* address of its print format */
+    uint64_t call;              /* address of the trace_event_call */
+    uint64_t print_fmt;         /* address of the print format */
     uint32_t id;
     char *system;
     char *name;

@@ -118,7 +118,7 @@ struct ht_stream {
      * the fast path may reserve bytes below this address; NULL: slow path only
      */
     uint8_t *end;
-    uint64_t base;              /* add this to an address to get its position */
+    uint64_t base;              /* position minus address of each byte */
     struct ht_ring_control *ring;
     const uint64_t *wake;       /* host line: kick once head >= *wake */
     uint64_t clock;             /* time of the last event from ht_slow.get() */

@@ -19,7 +19,7 @@ typedef struct LgCpu {
     /* guest address of the processor's ring_buffer_per_cpu */
     uint64_t at;
     uint64_t tail;              /* address of the node that the writer is in */
-    uint32_t write;             /* number of bytes written to its page */
+    uint32_t write;             /* bytes written to the page of @tail */
     uint64_t reader;            /* address of the readers' node */
     uint64_t head;
     uint64_t ns;

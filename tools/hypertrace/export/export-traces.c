@@ -57,7 +57,7 @@ typedef struct Trace {
     uint64_t precision_ns;
     GHashTable *streams;        /* Stream by bt_stream */
     GHashTable *classes;        /* Class by bt_event_class */
-    GHashTable *tracks;         /* UUID of a track by its name */
+    GHashTable *tracks;         /* UUID of a track by the track's name */
     GString *scratch;
     uint64_t end_ns;
     uint64_t events;

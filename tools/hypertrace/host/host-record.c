@@ -33,7 +33,7 @@
 /* Limits of the tables: number of threads, and bytes of the files */
 #define THREADS_MAX     65536u
 #define CLOCKS_MAX      100000u
-#define OFFSETS_MAX     (1u << 20)      /* bytes of the file "offsets" */
+#define OFFSETS_MAX     (1u << 20)      /* limit of "offsets" */
 /* Pages of a processor that one poll reads at most: more than its ring has */
 #define PAGES_MAX       8192u
 #define PAGE_MAX        65536u

@@ -19,7 +19,8 @@
 enum {
     LOST_RECORDS    = 0x0001f001,
     CPU_CHANGE      = 0x0001f003,
-    RUNSTATE        = 0x00021001,   /* plus the two states */
+    /* a vCPU changes its state; bits 8 and 9: old state; 4 and 5: new state */
+    RUNSTATE        = 0x00021001,
     /* the scheduler lets the same vCPU run on */
     CONTINUE        = 0x00021002,
     RUNSTATE_MASK   = 0x0ffffccf,

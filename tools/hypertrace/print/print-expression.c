@@ -23,7 +23,7 @@ typedef struct HtPrintVariable {
     const char *name;
     size_t len;
     PpType type;
-    const char *p, *end;        /* start and end of the text of its value */
+    const char *p, *end;        /* start and end of the value's text */
 } HtPrintVariable;
 
 static bool is_word(char c)

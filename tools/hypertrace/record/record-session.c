@@ -62,12 +62,12 @@ typedef struct Ring {
     const HtFtMem *mem;
     uint64_t offset;
     HtFtFollow *follow;
-    /* converter to runs; if its @runs is NULL, the ring is only recorded */
+    /* converter to runs; if @feed.runs is NULL, the ring is only recorded */
     HtFtFeed feed;
     uint32_t epoch_base;        /* number of boots of rings that were older */
     bool taken;                 /* the ring is being recorded */
-    uint64_t since;             /* time in ns when it was found */
-    uint64_t newest_ns;         /* guest time of its last event, in ns */
+    uint64_t since;             /* time in ns when the ring was found */
+    uint64_t newest_ns;         /* guest time of the last event, in ns */
 } Ring;
 
 /* A memory and the searches in it */

@@ -25,7 +25,8 @@ typedef struct Call {
     HtBootItem item;
     uint64_t func;
     uint64_t gaps;              /* HtBoot.gaps when the initcall began */
-    HtBootFunctions *functions; /* functions that it called, or NULL */
+    /* functions that the initcall called, or NULL */
+    HtBootFunctions *functions;
 } Call;
 
 typedef struct Collect {

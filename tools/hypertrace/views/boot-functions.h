@@ -14,8 +14,8 @@
  * HtBootFunction: a function that an initcall called
  * @name: name or address
  * @calls: number of calls that ended; without ends, number of calls
- * @own_ns: time in it without the functions that it called, as far as they
- *          were recorded
+ * @own_ns: time in the function, without the time in functions that it called
+ *          and that were recorded
  * @timed: ends of calls were recorded
  */
 typedef struct HtBootFunction {

@@ -89,7 +89,7 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev)
 typedef struct Off {
     uint64_t since;
     uint64_t state;
-    /* time at which it was woken, in ns; 0: not woken yet */
+    /* time at which the task was woken, in ns; 0: not woken yet */
     uint64_t woken;
     char waker[HT_COMM_MAX + 1];
 } Off;

@@ -23,12 +23,12 @@ typedef struct TopTask {
     unsigned boot;
     int32_t pid;
     int32_t tgid;
-    /* guest time of its creation in ns; 0: not recorded */
+    /* guest time of the task's creation in ns; 0: not recorded */
     uint64_t start_ns;
     char comm[HT_COMM_MAX + 1];
     uint64_t ns;
     uint64_t events;
-    uint64_t switches;          /* number of times that it was switched in */
+    uint64_t switches;          /* how often the task was switched in */
 } TopTask;
 
 typedef struct Top {
