@@ -191,8 +191,7 @@ static size_t consume_buffer(HtStream *s)
     qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
     ht_stream_begin(s);
     events = s->consumer.events;
-    done = s->consumer.stopped ? sizeof(struct ht_submit) :
-                                 data_feed(s, e);
+    done = s->consumer.stopped ? sizeof(struct ht_submit) : data_feed(s, e);
     v->taken[s->index].bytes += done - sizeof(struct ht_submit);
     events = s->consumer.events - events;
     v->events -= MIN(v->events, events);

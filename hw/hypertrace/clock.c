@@ -120,8 +120,10 @@ bool ht_clock_init(HtClock *c, Error **errp)
     return true;
 }
 
-uint64_t ht_clock_bound_ns(HtClock *c)
+uint64_t ht_clock_bound_ns(void *opaque)
 {
+    HtClock *c = opaque;
+
     if (runstate_is_running()) {
         ht_guest_clock_sample(&c->guest, false);
     }
@@ -169,11 +171,4 @@ void ht_clock_update_offset(HtClock *c)
     } else {
         ht_guest_clock_set_counter(&c->guest, host_ticks, NULL, tsc.offset);
     }
-}
-
-bool ht_clock_load(HtClock *c, const HtTimeSegment *seg, unsigned count,
-                   int64_t shift)
-{
-    /* Under KVM, the host cannot read the counter until its offset is known. */
-    return ht_guest_clock_load(&c->guest, seg, count, shift, !kvm_enabled());
 }

@@ -27,10 +27,10 @@ typedef struct HtClock {
  */
 bool ht_clock_init(HtClock *c, Error **errp);
 /*
- * Get ht_guest_clock_bound(); if the VM runs, read the clocks first.  Context:
- * any thread
+ * Get ht_guest_clock_bound() of a HtClock; if the VM runs, read the clocks
+ * first.  Context: any thread
  */
-uint64_t ht_clock_bound_ns(HtClock *c);
+uint64_t ht_clock_bound_ns(void *c);
 /*
  * Note that the VM stopped or continues, as the counter may stop meanwhile.
  * Context: BQL
@@ -40,12 +40,6 @@ void ht_clock_vm_change(HtClock *c, bool running);
  * If this is a vCPU's thread, ask KVM for the offset of the TSC.  Context: BQL
  */
 void ht_clock_update_offset(HtClock *c);
-/*
- * Continue the time map of another host, with @shift ns added to its times.
- * Context: BQL
- */
-bool ht_clock_load(HtClock *c, const HtTimeSegment *seg, unsigned count,
-                   int64_t shift);
 
 /* clock-target.c */
 

@@ -61,13 +61,14 @@ struct HypertraceDevice {
         char *name;
     } conf;
 
+    DeviceState *proxy;         /* PCI proxy, whose memory contains this */
+
     /* set by hypertrace_device_prepare() */
     const HtChannelOps *channel;
-    HtTrace *trace;
+    HtTrace *trace;             /* NULL if the device is not prepared */
     HtDeviceInfo info;
     HtSinks *sinks;
     HtDispatch *dispatch;       /* dispatcher of @sinks */
-    bool prepared;
 
     /* control */
     struct ht_caps caps;        /* capabilities, in host byte order */
@@ -110,6 +111,10 @@ struct HypertraceDevice {
  */
 bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp);
 void hypertrace_device_unprepare(HypertraceDevice *dev);
+/* Keep the device, its memory and the objects that its properties link to */
+void ht_device_ref(HypertraceDevice *dev);
+/* Undo ht_device_ref().  Context: BQL */
+void ht_device_unref(HypertraceDevice *dev);
 /**
  * ht_device_describe: write page 0 and the directory into the stream RAM
  * @dev: the device; its caps and classes are complete

@@ -63,16 +63,14 @@ static void look(void *opaque)
     QTAILQ_FOREACH_SAFE(d, &pending, next, next) {
         HtDispatch *sinks = d->sinks;
 
-        if (!sinks || !ht_dispatch_behind(sinks, d->posted)) {
+        if (!ht_dispatch_behind(sinks, d->posted)) {
             finish(d, true);
-            if (sinks) {
-                ht_dispatch_watch(sinks, is_watched(sinks));
-            }
+            ht_dispatch_watch(sinks, is_watched(sinks));
         }
     }
 }
 
-void ht_drain_progress(void)
+void ht_drain_progress(void *opaque)
 {
     qemu_bh_schedule(bh);
 }
@@ -94,10 +92,8 @@ uint64_t ht_drain_begin(HtDispatch *sinks, const char *path, Error **errp)
     d->id = ++last;
     d->sinks = sinks;
     d->path = g_strdup(path);
-    if (sinks) {
-        ht_dispatch_posted(sinks, d->posted);
-        ht_dispatch_watch(sinks, true);
-    }
+    ht_dispatch_posted(sinks, d->posted);
+    ht_dispatch_watch(sinks, true);
     QTAILQ_INSERT_TAIL(&pending, d, next);
     nr_pending++;
     /*

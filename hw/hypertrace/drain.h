@@ -10,9 +10,8 @@
 
 /**
  * ht_drain_begin: ask for the event HYPERTRACE_DRAINED
- * @sinks: dispatcher of a device or object; NULL: the device or object has
- *         none, and the event is sent at once
- * @path: QOM path of the device or object
+ * @sinks: dispatcher of a device
+ * @path: QOM path of the device
  * @errp: set if too many requests are pending
  *
  * Returns: the number of the request; 0 with @errp set
@@ -21,14 +20,11 @@
  */
 uint64_t ht_drain_begin(HtDispatch *sinks, const char *path, Error **errp);
 
-/**
- * ht_drain_progress: schedule a check of the pending requests
- *
- * Call this while a request is pending, when a backend has taken a run.
- *
- * Context: any thread; a lock may be held
+/*
+ * ht_drain_progress: HtDispatchConfig.progress: schedule a check of the pending
+ * requests.  Context: any thread; a lock may be held
  */
-void ht_drain_progress(void);
+void ht_drain_progress(void *opaque);
 
 /**
  * ht_drain_end: end the requests of a dispatcher before it is freed

@@ -3,7 +3,6 @@
  * hypertrace: write the enable bytes of a device, and poll the backends
  */
 #include "qemu/osdep.h"
-#include "qapi/error.h"
 #include "qemu/atomic.h"
 #include "qemu/timer.h"
 #include "device.h"
@@ -12,8 +11,7 @@
 #define POLL_MS 20
 
 /* Devices whose backends the timer polls; BQL */
-static QTAILQ_HEAD(, HypertraceDevice) polled =
-    QTAILQ_HEAD_INITIALIZER(polled);
+static QTAILQ_HEAD(, HypertraceDevice) polled = QTAILQ_HEAD_INITIALIZER(polled);
 static QEMUTimer *timer;
 
 static bool wants(void *opaque, const HtClass *c)
@@ -134,34 +132,4 @@ void ht_device_enable_reset(HypertraceDevice *dev)
     if (dev->enable.count || dev->enable.settings) {
         ht_enable_tell(&dev->enable);
     }
-}
-
-bool ht_device_set_events(HypertraceDevice *dev, const char *events,
-                          Error **errp)
-{
-    g_autofree char *why = NULL;
-
-    if (!ht_enable_set_events(&dev->enable, events, &why)) {
-        error_setg(errp, "events: %s", why);
-        return false;
-    }
-    if (dev->poll.running) {
-        ht_enable_decide(&dev->enable);
-    }
-    return true;
-}
-
-bool ht_device_set_settings(HypertraceDevice *dev, const char *settings,
-                            Error **errp)
-{
-    g_autofree char *why = NULL;
-
-    if (!ht_enable_set_settings(&dev->enable, settings, &why)) {
-        error_setg(errp, "settings: %s", why);
-        return false;
-    }
-    if (dev->poll.running) {
-        ht_enable_tell(&dev->enable);
-    }
-    return true;
 }

@@ -42,13 +42,4 @@ void ht_device_enable_reset(HypertraceDevice *dev);
  */
 void ht_device_enable_watch(HypertraceDevice *dev);
 
-/*
- * Set the properties "events" and "settings", also before realize.  Return
- * false with @errp set if the text is not valid
- */
-bool ht_device_set_events(HypertraceDevice *dev, const char *events,
-                          Error **errp);
-bool ht_device_set_settings(HypertraceDevice *dev, const char *settings,
-                            Error **errp);
-
 #endif /* HW_HYPERTRACE_ENABLE_PAGE_H */

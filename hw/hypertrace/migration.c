@@ -43,7 +43,6 @@ struct HtMigration {
     uint32_t streams_size;
     uint8_t *streams;
 
-    uint32_t expected;          /* number of streams of this device */
     uint32_t classes_max;       /* value of the property class-bytes */
     /* a state was loaded, and the VM has not run since */
     bool loaded;
@@ -128,7 +127,7 @@ static bool streams_fit(void *opaque, int version_id)
 {
     HtMigration *m = opaque;
 
-    return m->nr_streams == m->expected;
+    return m->nr_streams == m->streams_size / HT_STREAM_STATE_SIZE;
 }
 
 static int G_GNUC_PRINTF(2, 3) refuse(HypertraceDevice *dev,
@@ -150,8 +149,7 @@ static int state_post_load(void *opaque, int version_id)
 {
     HypertraceDevice *dev = opaque;
     HtMigration *m = dev->migration;
-    int64_t shift = (uint64_t)m->wall_offset -
-                    (uint64_t)ht_wall_offset();
+    int64_t shift = (uint64_t)m->wall_offset - (uint64_t)ht_wall_offset();
     g_autofree char *why = NULL;
 
     if (m->max_gap == 0 || m->max_gap > (HT_CLOCK_MASK + 1) / 2) {
@@ -164,7 +162,9 @@ static int state_post_load(void *opaque, int version_id)
                          &why)) {
         return refuse(dev, "%s", why);
     }
-    if (!ht_clock_load(&dev->clock, m->segments, m->nr_segments, shift)) {
+    /* Under KVM, the host cannot read the counter until its offset is known. */
+    if (!ht_guest_clock_load(&dev->clock.guest, m->segments, m->nr_segments,
+                             shift, !kvm_enabled())) {
         return refuse(dev, "its clock");
     }
     if (!ht_class_table_load(dev->trace->classes, m->classes, m->classes_size,
@@ -245,12 +245,17 @@ const VMStateDescription ht_vmstate_state = {
 
 /*
  * Give the loaded streams instances that are new to the trace.  No stream was
- * opened since the state was loaded.
+ * opened since the state was loaded.  Returns false if no state was loaded, or
+ * the VM has run since.
  */
-static void choose_instances(HypertraceDevice *dev)
+static bool choose_instances(HypertraceDevice *dev)
 {
     uint32_t i;
 
+    if (!dev->migration->loaded) {
+        return false;
+    }
+    dev->migration->loaded = false;
     ht_streams_renumber(&dev->streams, dev->migration->instances);
     for (i = 0; i < dev->conf.streams; i++) {
         const HtStream *s = &dev->streams.stream[i];
@@ -260,58 +265,40 @@ static void choose_instances(HypertraceDevice *dev)
                                          s->consumer.info.instance);
         }
     }
+    return true;
 }
-
-typedef struct StartCall {
-    HypertraceDevice *dev;
-    /* PCI proxy, whose memory contains the device */
-    Object *proxy;
-} StartCall;
 
 /* Context: vCPU thread, BQL */
 static void start_on_cpu(CPUState *cpu, run_on_cpu_data data)
 {
-    StartCall *call = data.host_ptr;
+    HypertraceDevice *dev = data.host_ptr;
 
-    if (call->dev->migration) {
-        ht_clock_update_offset(&call->dev->clock);
-        ht_streams_resume(&call->dev->streams);
+    if (dev->migration) {
+        ht_clock_update_offset(&dev->clock);
+        ht_streams_resume(&dev->streams);
     }
-    object_unref(OBJECT(call->dev));
-    object_unref(call->proxy);
-    g_free(call);
+    ht_device_unref(dev);
 }
 
 void ht_migration_reset(HypertraceDevice *dev)
 {
-    if (dev->migration->loaded) {
-        dev->migration->loaded = false;
-        choose_instances(dev);
+    if (choose_instances(dev)) {
         ht_streams_resume(&dev->streams);
     }
 }
 
 void ht_migration_vm_start(HypertraceDevice *dev)
 {
-    HtMigration *m = dev->migration;
-
-    if (!m->loaded) {
+    if (!choose_instances(dev)) {
         return;
     }
-    m->loaded = false;
-    choose_instances(dev);
     if (kvm_enabled()) {
         /*
          * KVM's offset of the counter has changed; only a vCPU's thread can ask
          * KVM for it.
          */
-        StartCall *call = g_new(StartCall, 1);
-
-        call->dev = dev;
-        call->proxy = OBJECT(dev)->parent;
-        object_ref(OBJECT(dev));
-        object_ref(call->proxy);
-        async_run_on_cpu(first_cpu, start_on_cpu, RUN_ON_CPU_HOST_PTR(call));
+        ht_device_ref(dev);
+        async_run_on_cpu(first_cpu, start_on_cpu, RUN_ON_CPU_HOST_PTR(dev));
     } else {
         ht_streams_resume(&dev->streams);
     }
@@ -353,12 +340,11 @@ static const VMStateDescription vmstate_conf = {
 void ht_migration_realize(HypertraceDevice *dev)
 {
     dev->migration = g_new0(HtMigration, 1);
-    dev->migration->expected = dev->conf.streams;
     dev->migration->streams_size = dev->conf.streams * HT_STREAM_STATE_SIZE;
     dev->migration->classes_max = dev->conf.class_bytes;
     vmstate_register_any(VMSTATE_IF(dev), &vmstate_conf, dev);
     if (dev->ring_mr) {
-        vmstate_register_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));
+        vmstate_register_ram(dev->ring_mr, dev->proxy);
     }
 }
 
@@ -380,7 +366,7 @@ void ht_migration_unrealize(HypertraceDevice *dev)
      * device.
      */
     if (dev->ring_mr) {
-        vmstate_unregister_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));
+        vmstate_unregister_ram(dev->ring_mr, dev->proxy);
     }
     vmstate_unregister(VMSTATE_IF(dev), &vmstate_conf, dev);
     state_free(dev->migration);

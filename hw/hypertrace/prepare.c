@@ -174,12 +174,6 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
     return true;
 }
 
-/* HtDispatchConfig.room.  Context: any thread */
-static void sinks_have_room(void *opaque)
-{
-    ht_worker_kick(opaque);
-}
-
 static void fill_caps(HypertraceDevice *dev)
 {
     uint64_t hz = ht_guest_clock_hz(&dev->clock.guest);
@@ -215,11 +209,6 @@ static void fill_caps(HypertraceDevice *dev)
     }
 }
 
-static uint64_t clock_bound(void *opaque)
-{
-    return ht_clock_bound_ns(opaque);
-}
-
 static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
 {
     uint32_t i;
@@ -232,7 +221,7 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
          * Let the PCI proxy own the RAM, because the device is a part of the
          * proxy's memory.
          */
-        if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev)->parent,
+        if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev->proxy),
                                               "hypertrace-ring",
                                               ring_ram_size(dev), errp)) {
             return false;
@@ -282,16 +271,12 @@ static void finalize_ring_ram(HypertraceDevice *dev)
 bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
 {
     g_autoptr(GPtrArray) backends = NULL;
-    const char *name = dev->conf.name;
 
     dev->channel = channels[dev->conf.channel];
     if (!check_properties(dev, errp)) {
         return false;
     }
-    if (!name) {
-        name = OBJECT(dev)->parent ? DEVICE(OBJECT(dev)->parent)->id : NULL;
-    }
-    dev->trace = ht_trace_claim(name, errp);
+    dev->trace = ht_trace_claim(dev->conf.name ?: dev->proxy->id, errp);
     if (!dev->trace) {
         return false;
     }
@@ -300,7 +285,7 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
                    " the classes that an earlier device '%s' registered",
                    dev->conf.class_bytes,
                    ht_class_table_size(dev->trace->classes), dev->trace->name);
-        goto fail_clock;
+        goto fail;
     }
     ht_class_table_set_limit(dev->trace->classes, dev->conf.class_bytes);
     dev->info = (HtDeviceInfo) {
@@ -309,66 +294,68 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
         .channel = dev->channel->name,
         .classes = dev->trace->classes,
         .streams = dev->conf.streams,
-        .clock_bound_ns = clock_bound,
+        .clock_bound_ns = ht_clock_bound_ns,
         .opaque = &dev->clock,
     };
     if (!ht_clock_init(&dev->clock, errp)) {
-        goto fail_clock;
+        goto fail;
     }
     ht_device_streams_init(dev);
     backends = ht_backends_find(OBJECT(dev), dev->info.name,
                                 dev->conf.backend, errp);
     if (!backends) {
-        goto fail_backend;
+        goto fail;
     }
     dev->sinks = ht_sinks_new(&dev->info, backends, dev->conf.backlog,
-                              dev->conf.packet_size, sinks_have_room, dev,
-                              errp);
+                              dev->conf.packet_size, ht_worker_kick, dev, errp);
     if (!dev->sinks) {
-        goto fail_sinks;
+        goto fail;
     }
     dev->dispatch = ht_sinks_dispatch(dev->sinks);
     if (!ht_worker_prepare(dev, errp)) {
-        goto fail_worker;
+        goto fail;
     }
     fill_caps(dev);
     if (dev->channel->uses_ring && !init_ring_ram(dev, errp)) {
-        goto fail_ram;
+        goto fail;
     }
     ht_device_enable_init(dev);
     ht_control_init(dev);
     ht_device_describe(dev);
-    dev->prepared = true;
     return true;
 
-fail_ram:
-    ht_worker_unprepare(dev);
-fail_worker:
-    g_clear_pointer(&dev->sinks, ht_sinks_free);
-fail_sinks:
-    ht_backends_drop(OBJECT(dev));
-fail_backend:
-    ht_streams_destroy(&dev->streams);
-    ht_guest_clock_destroy(&dev->clock.guest);
-fail_clock:
-    ht_trace_release(dev->trace);
-    dev->trace = NULL;
+fail:
+    hypertrace_device_unprepare(dev);
     return false;
 }
 
 /*
- * Release the objects of the host.  Streams, clock and stream RAM stay until
- * finalize, since a vCPU may still be in a doorbell.
+ * Release the objects of the host, also after hypertrace_device_prepare() has
+ * failed.  Streams, clock and stream RAM stay until finalize, since a vCPU may
+ * still be in a doorbell.
  */
 void hypertrace_device_unprepare(HypertraceDevice *dev)
 {
-    if (!dev->prepared) {
+    if (!dev->trace) {
         return;
     }
-    dev->prepared = false;
     ht_worker_unprepare(dev);
     g_clear_pointer(&dev->sinks, ht_sinks_free);
     ht_backends_drop(OBJECT(dev));
     finalize_ring_ram(dev);
-    ht_trace_release(dev->trace);
+    g_clear_pointer(&dev->trace, ht_trace_release);
+}
+
+void ht_device_ref(HypertraceDevice *dev)
+{
+    object_ref(OBJECT(dev));
+    object_ref(OBJECT(dev->proxy));
+}
+
+void ht_device_unref(HypertraceDevice *dev)
+{
+    Object *proxy = OBJECT(dev->proxy);
+
+    object_unref(OBJECT(dev));
+    object_unref(proxy);
 }

@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-hypertrace.h"
+#include "qapi/util.h"
 #include "qapi/visitor.h"
 #include "hw/qdev-properties.h"
 #include "properties.h"
@@ -36,23 +37,19 @@ static void enum_set(Object *obj, Visitor *v, const char *name, void *opaque,
     if (!visit_type_str(v, name, &value, errp)) {
         return;
     }
-    for (i = 0; i < lookup->size; i++) {
-        if (!strcmp(lookup->array[i], value)) {
-            *ptr = i;
-            return;
-        }
+    i = qapi_enum_parse(lookup, value, -1, NULL);
+    if (i >= 0) {
+        *ptr = i;
+        return;
     }
-    error_setg(errp, "%s '%s' is not one of %s, %s%s%s", name, value,
-               lookup->array[0], lookup->array[1],
-               lookup->size > 2 ? ", " : "",
-               lookup->size > 2 ? lookup->array[2] : "");
+    error_setg(errp, "%s '%s' is not one of %s", name, value,
+               prop->info->description);
 }
 
 static void enum_set_default(ObjectProperty *op, const Property *prop)
 {
-    object_property_set_default_str(op,
-                                    prop->info->enum_table->array[prop->
-                                                                  defval.i]);
+    object_property_set_default_str(op, qapi_enum_lookup(prop->info->enum_table,
+                                                         prop->defval.i));
 }
 
 const PropertyInfo ht_prop_channel = {
@@ -76,21 +73,24 @@ const PropertyInfo ht_prop_mode = {
 static void events_get(Object *obj, Visitor *v, const char *name, void *opaque,
                        Error **errp)
 {
-    char *events = HYPERTRACE_DEVICE(obj)->enable.events;
+    char *events = HYPERTRACE_DEVICE(obj)->enable.events ?: (char *)"*";
 
-    if (!events) {
-        events = (char *)"*";
-    }
     visit_type_str(v, name, &events, errp);
 }
 
 static void events_set(Object *obj, Visitor *v, const char *name, void *opaque,
                        Error **errp)
 {
-    g_autofree char *events = NULL;
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
+    g_autofree char *events = NULL, *why = NULL;
 
-    if (visit_type_str(v, name, &events, errp)) {
-        ht_device_set_events(HYPERTRACE_DEVICE(obj), events, errp);
+    if (!visit_type_str(v, name, &events, errp)) {
+        return;
+    }
+    if (!ht_enable_set_events(&dev->enable, events, &why)) {
+        error_setg(errp, "events: %s", why);
+    } else if (dev->poll.running) {
+        ht_enable_decide(&dev->enable);
     }
 }
 
@@ -105,21 +105,24 @@ const PropertyInfo ht_prop_events = {
 static void settings_get(Object *obj, Visitor *v, const char *name,
                          void *opaque, Error **errp)
 {
-    char *settings = HYPERTRACE_DEVICE(obj)->enable.settings;
+    char *settings = HYPERTRACE_DEVICE(obj)->enable.settings ?: (char *)"";
 
-    if (!settings) {
-        settings = (char *)"";
-    }
     visit_type_str(v, name, &settings, errp);
 }
 
 static void settings_set(Object *obj, Visitor *v, const char *name,
                          void *opaque, Error **errp)
 {
-    g_autofree char *settings = NULL;
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
+    g_autofree char *settings = NULL, *why = NULL;
 
-    if (visit_type_str(v, name, &settings, errp)) {
-        ht_device_set_settings(HYPERTRACE_DEVICE(obj), settings, errp);
+    if (!visit_type_str(v, name, &settings, errp)) {
+        return;
+    }
+    if (!ht_enable_set_settings(&dev->enable, settings, &why)) {
+        error_setg(errp, "settings: %s", why);
+    } else if (dev->poll.running) {
+        ht_enable_tell(&dev->enable);
     }
 }
 
@@ -147,7 +150,7 @@ static void unread_set(Object *obj, Visitor *v, const char *name, void *opaque,
     bool unread;
 
     if (visit_type_bool(v, name, &unread, errp) &&
-        (!dev->prepared || ht_check_unread(dev, unread, errp))) {
+        (!dev->trace || ht_check_unread(dev, unread, errp))) {
         ht_worker_set_unread(dev, unread);
     }
 }
@@ -160,34 +163,27 @@ const PropertyInfo ht_prop_unread = {
     .set = unread_set,
 };
 
-void ht_classes_visit(Visitor *v, const char *name,
-                      const HtClassTable *classes, const bool *on,
-                      uint32_t count, Error **errp)
-{
-    g_autoptr(HypertraceClasses) all = g_new0(HypertraceClasses, 1);
-    uint32_t n = ht_class_table_count(classes), id;
-    HypertraceClassList **tail = &all->classes;
-
-    for (id = 1; id <= n; id++) {
-        HypertraceClass *c = g_new0(HypertraceClass, 1);
-
-        c->id = id;
-        c->name = g_strdup(ht_class_table_get(classes, id)->name);
-        c->on = !on || (id <= count && on[id]);
-        QAPI_LIST_APPEND(tail, c);
-    }
-    visit_type_HypertraceClasses(v, name, &all, errp);
-}
-
 void ht_classes_get(Object *obj, Visitor *v, const char *name, void *opaque,
                     Error **errp)
 {
     HypertraceDevice *dev = opaque;
     const HtEnable *e = &dev->enable;
+    g_autoptr(HypertraceClasses) all = g_new0(HypertraceClasses, 1);
+    HypertraceClassList **tail = &all->classes;
+    uint32_t n, id;
 
-    if (dev->trace) {
-        ht_classes_visit(v, name, dev->trace->classes, e->on, e->count, errp);
-    } else {
+    if (!dev->trace) {
         error_setg(errp, "the device is not realized");
+        return;
     }
+    n = ht_class_table_count(dev->trace->classes);
+    for (id = 1; id <= n; id++) {
+        HypertraceClass *c = g_new0(HypertraceClass, 1);
+
+        c->id = id;
+        c->name = g_strdup(ht_class_table_get(dev->trace->classes, id)->name);
+        c->on = id <= e->count && e->on[id];
+        QAPI_LIST_APPEND(tail, c);
+    }
+    visit_type_HypertraceClasses(v, name, &all, errp);
 }

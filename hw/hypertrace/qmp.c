@@ -56,7 +56,7 @@ static HypertraceBackendStatsList *backend_stats(HtDispatch *d)
     HypertraceBackendStatsList *list = NULL, **tail = &list;
     unsigned i;
 
-    for (i = 0; d && i < ht_dispatch_count(d); i++) {
+    for (i = 0; i < ht_dispatch_count(d); i++) {
         QAPI_LIST_APPEND(tail, sink_stats(d, i));
     }
     return list;
@@ -91,7 +91,7 @@ static HypertraceDevice *as_device(Object *obj)
         return NULL;
     }
     dev = HYPERTRACE_DEVICE(obj);
-    return dev->prepared ? dev : NULL;
+    return dev->trace ? dev : NULL;
 }
 
 /*
@@ -100,7 +100,7 @@ static HypertraceDevice *as_device(Object *obj)
  */
 static char *path_of(HypertraceDevice *dev)
 {
-    return object_get_canonical_path(OBJECT(dev)->parent);
+    return object_get_canonical_path(OBJECT(dev->proxy));
 }
 
 /* Find a device by its id or QOM path; NULL with @errp set */

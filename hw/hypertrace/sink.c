@@ -84,8 +84,7 @@ GPtrArray *ht_backends_find(Object *owner, const char *name,
             return NULL;
         }
         if (g_ptr_array_find(found, obj, NULL)) {
-            error_setg(errp, "backend=%s: '%s' is there twice",
-                       ids, id[i]);
+            error_setg(errp, "backend=%s: '%s' is there twice", ids, id[i]);
             return NULL;
         }
         g_ptr_array_add(found, obj);
@@ -104,6 +103,7 @@ typedef struct HtBackendSession {
     void *opaque;               /* the backend's own data of the session */
     const char *trace;          /* name of the trace; never freed */
     char *id;                   /* id of the backend's object */
+    HtSinkOps ops;              /* @wants: NULL if all classes are wanted */
 } HtBackendSession;
 
 struct HtSinks {
@@ -159,22 +159,6 @@ static void session_gone(void *session)
     g_free(s);
 }
 
-static const HtSinkOps ops = {
-    .expect = session_expect,
-    .learn = session_learn,
-    .deliver = session_deliver,
-    .gone = session_gone,
-};
-
-/* Operations for backends that may not want a class */
-static const HtSinkOps choosing_ops = {
-    .expect = session_expect,
-    .learn = session_learn,
-    .wants = session_wants,
-    .deliver = session_deliver,
-    .gone = session_gone,
-};
-
 /* HtDispatchConfig.report.  Context: a sink's thread */
 static void report(const char *name, const char *id, const char *text)
 {
@@ -188,12 +172,6 @@ static void report(const char *name, const char *id, const char *text)
 static void later(void (*fn)(void *arg), void *arg)
 {
     aio_bh_schedule_oneshot(qemu_get_aio_context(), fn, arg);
-}
-
-/* HtDispatchConfig.progress.  Context: any thread; a lock may be held */
-static void progress(void *opaque)
-{
-    ht_drain_progress();
 }
 
 static int64_t end_ns(void)
@@ -234,10 +212,17 @@ static bool attach(HtSinkConfig *cfg, HypertraceBackend *b,
         .opaque = opaque,
         .trace = info->name,
         .id = g_strdup(object_get_canonical_path_component(OBJECT(b))),
+        .ops = {
+            .expect = session_expect,
+            .learn = session_learn,
+            .wants = hypertrace_backend_chooses(b) ? session_wants : NULL,
+            .deliver = session_deliver,
+            .gone = session_gone,
+        },
     };
     object_ref(OBJECT(b));
     *cfg = (HtSinkConfig) {
-        .ops = hypertrace_backend_chooses(b) ? &choosing_ops : &ops,
+        .ops = &s->ops,
         .session = s,
         .id = s->id,
         .may_block = hypertrace_backend_may_block(b),
@@ -256,7 +241,7 @@ HtSinks *ht_sinks_new(const HtDeviceInfo *info, GPtrArray *backends,
         .budget = budget,
         .buffer = packet,
         .room = room,
-        .progress = progress,
+        .progress = ht_drain_progress,
         .report = report,
         .later = later,
         .opaque = opaque,
@@ -287,9 +272,6 @@ void ht_sinks_free(HtSinks *k)
 {
     const char *hangs;
 
-    if (!k) {
-        return;
-    }
     ht_drain_end(k->d);
     qemu_remove_exit_notifier(&k->exit);
     hangs = ht_dispatch_end(k->d, end_ns());

@@ -8,7 +8,7 @@
 #include "hypertrace/backend.h"
 #include "hypertrace/dispatch.h"
 
-/* HtSinks: the backends that a device or object is attached to */
+/* HtSinks: the backends that a device is attached to */
 typedef struct HtSinks HtSinks;
 
 /**
@@ -51,7 +51,7 @@ HtSinks *ht_sinks_new(const HtDeviceInfo *info, GPtrArray *backends,
 
 /**
  * ht_sinks_free: deliver the posted runs, and detach from the backends
- * @k: the sinks or NULL; all streams must be closed
+ * @k: the sinks; all streams must be closed
  *
  * Waits 5 s at most.  If a backend hangs longer, its session is freed when the
  * backend returns.

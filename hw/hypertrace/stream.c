@@ -51,11 +51,6 @@ static void update_clock(HtStream *s)
                         !qatomic_read(&dev->streams.resample));
 }
 
-static void kick(void *opaque)
-{
-    ht_worker_kick(opaque);
-}
-
 /*
  * Mark a part of the stream RAM dirty for migration.  This costs almost nothing
  * unless dirty pages are logged.  Context: any thread, without the BQL
@@ -160,7 +155,7 @@ void ht_device_streams_init(HypertraceDevice *dev)
         .consume = channel->consume,
         .room = has_room,
         .clock = update_clock,
-        .kick = kick,
+        .kick = ht_worker_kick,
         .dirty = channel->uses_ring ? mark_dirty : NULL,
         .closing = channel->closing,
         .drained = channel->drained,

@@ -54,7 +54,6 @@ static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
         } else {
             hypertrace_device_unprepare(&pci->vdev);
         }
-        return;
     }
 }
 
@@ -116,6 +115,7 @@ static void hypertrace_pci_init(Object *obj)
 
     virtio_instance_init_common(obj, &pci->vdev, sizeof(pci->vdev),
                                 TYPE_HYPERTRACE_DEVICE);
+    pci->vdev.proxy = DEVICE(obj);
     object_property_add(obj, "classes", "HypertraceClasses", ht_classes_get,
                         NULL, NULL, &pci->vdev);
     object_property_set_description(obj, "classes",

@@ -16,6 +16,9 @@
 #include "system/runstate.h"
 #include "properties.h"
 
+OBJECT_DEFINE_SIMPLE_TYPE(HypertraceDevice, hypertrace_device,
+                          HYPERTRACE_DEVICE, VIRTIO_DEVICE)
+
 /* Maximum number of lines that are logged per second for each HtLimit */
 #define LOG_LINES 10
 
@@ -112,7 +115,7 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
-    if (!dev->prepared) {
+    if (!dev->trace) {
         /* Refuse "-device hypertrace-device" on another virtio bus. */
         error_setg(errp, "%s works only as part of the device 'hypertrace'",
                    TYPE_HYPERTRACE_DEVICE);
@@ -124,7 +127,7 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
          * Make the proxy the owner of the region: QEMU keeps the owner while a
          * vCPU accesses the region.
          */
-        memory_region_init_io(&dev->regs, OBJECT(dev)->parent, &ht_regs_ops,
+        memory_region_init_io(&dev->regs, OBJECT(dev->proxy), &ht_regs_ops,
                               dev, "hypertrace-regs", ht_regs_size(dev));
 #if HT_QEMU_AT_LEAST(10, 2)
         memory_region_enable_lockless_io(&dev->regs);
@@ -262,7 +265,7 @@ static const Property hypertrace_properties[] = {
     DEFINE_PROP_STRING("name", HypertraceDevice, conf.name),
 };
 
-static void hypertrace_class_init(ObjectClass *klass, HtClassData *data)
+static void hypertrace_device_class_init(ObjectClass *klass, HtClassData *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     VirtioDeviceClass *vdc = VIRTIO_DEVICE_CLASS(klass);
@@ -281,16 +284,3 @@ static void hypertrace_class_init(ObjectClass *klass, HtClassData *data)
     vdc->vmsd = &ht_vmstate_state;
     rc->phases.hold = hypertrace_reset_hold;
 }
-
-static const TypeInfo hypertrace_device_types[] = {
-    {
-        .name = TYPE_HYPERTRACE_DEVICE,
-        .parent = TYPE_VIRTIO_DEVICE,
-        .instance_size = sizeof(HypertraceDevice),
-        .instance_init = hypertrace_device_init,
-        .instance_finalize = hypertrace_device_finalize,
-        .class_init = hypertrace_class_init,
-    },
-};
-
-DEFINE_TYPES(hypertrace_device_types)

@@ -25,9 +25,16 @@
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
+static void worker_leave(HtWorker *w)
+{
+    if (w->iothread) {
+        qemu_mutex_unlock(&w->lock);
+    }
+}
+
 /*
- * Begin a turn in the IOThread.  The device may have been stopped or unplugged
- * since the event loop chose to call the handler.
+ * Begin a turn.  The device may have been stopped or unplugged since the event
+ * loop chose to call the handler.
  *
  * Returns: false if the turn must be skipped
  *
@@ -37,18 +44,25 @@ static bool worker_enter(HtWorker *w)
 {
     if (w->iothread) {
         qemu_mutex_lock(&w->lock);
-        if (!w->running) {
-            qemu_mutex_unlock(&w->lock);
-            return false;
-        }
     }
-    return true;
+    if (w->running) {
+        return true;
+    }
+    worker_leave(w);
+    return false;
 }
 
-static void worker_leave(HtWorker *w)
+/*
+ * Call @fn with the worker's lock.  The wait for this lock is at most one turn
+ * of the IOThread, which never waits for the BQL or for a backend.  Context:
+ * BQL
+ */
+static void worker_call(HypertraceDevice *dev,
+                        void (*fn)(HypertraceDevice *dev))
 {
-    if (w->iothread) {
-        qemu_mutex_unlock(&w->lock);
+    if (worker_enter(&dev->worker)) {
+        fn(dev);
+        worker_leave(&dev->worker);
     }
 }
 
@@ -152,8 +166,7 @@ static void worker_allow(HypertraceDevice *dev, bool all)
 /* Context: worker */
 static void worker_on_doorbell(EventNotifier *n)
 {
-    HypertraceDevice *dev = container_of(n, HypertraceDevice,
-                                         worker.doorbell);
+    HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
 
     if (!event_notifier_test_and_clear(n) || !worker_enter(&dev->worker)) {
         return;
@@ -203,8 +216,7 @@ static void worker_on_timer(void *opaque)
 static bool worker_poll(void *opaque)
 {
     EventNotifier *n = opaque;
-    HypertraceDevice *dev = container_of(n, HypertraceDevice,
-                                         worker.doorbell);
+    HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
     HtWorker *w = &dev->worker;
     bool pending;
 
@@ -220,20 +232,15 @@ static bool worker_poll(void *opaque)
 /* Context: worker */
 static void worker_poll_ready(EventNotifier *n)
 {
-    HypertraceDevice *dev = container_of(n, HypertraceDevice,
-                                         worker.doorbell);
+    HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
 
-    if (worker_enter(&dev->worker)) {
-        ht_worker_turn(dev);
-        worker_leave(&dev->worker);
-    }
+    worker_call(dev, ht_worker_turn);
 }
 
 /* Context: worker */
 static void worker_poll_begin(EventNotifier *n)
 {
-    HypertraceDevice *dev = container_of(n, HypertraceDevice,
-                                         worker.doorbell);
+    HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
 
     if (worker_enter(&dev->worker)) {
         dev->worker.polling = true;
@@ -247,8 +254,7 @@ static void worker_poll_begin(EventNotifier *n)
 /* Context: worker */
 static void worker_poll_end(EventNotifier *n)
 {
-    HypertraceDevice *dev = container_of(n, HypertraceDevice,
-                                         worker.doorbell);
+    HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
 
     if (worker_enter(&dev->worker)) {
         dev->worker.polling = false;
@@ -283,35 +289,22 @@ bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
     }
     if (dev->conf.iothread) {
         w->iothread = dev->conf.iothread;
-        object_ref(OBJECT(w->iothread));
     } else {
         g_autofree char *id = g_strdup_printf("hypertrace-%s",
                                               dev->trace->name);
 
         w->iothread = iothread_create(id, errp);
-        if (!w->iothread) {
-            return false;
-        }
-        w->own = true;
     }
-    w->ctx = iothread_get_aio_context(w->iothread);
-    return true;
+    if (w->iothread) {
+        w->ctx = iothread_get_aio_context(w->iothread);
+    }
+    return w->iothread != NULL;
 }
-
-typedef struct LastCall {
-    IOThread *iothread;
-    /* PCI proxy, whose memory contains the device */
-    Object *proxy;
-} LastCall;
 
 /* Context: BH in main loop, BQL */
 static void last_call_done(void *opaque)
 {
-    LastCall *call = opaque;
-
-    object_unref(OBJECT(call->iothread));
-    object_unref(call->proxy);
-    g_free(call);
+    ht_device_unref(opaque);
 }
 
 /* Context: BH in IOThread */
@@ -320,33 +313,21 @@ static void last_call(void *opaque)
     aio_bh_schedule_oneshot(qemu_get_aio_context(), last_call_done, opaque);
 }
 
-/*
- * The event loop of a shared IOThread may still call a handler that was removed
- * in the same iteration.  Keep the device until that iteration has ended.
- */
-static void release_iothread(HypertraceDevice *dev)
-{
-    LastCall *call = g_new(LastCall, 1);
-
-    call->iothread = dev->worker.iothread;
-    call->proxy = object_ref(OBJECT(dev)->parent);
-    aio_bh_schedule_oneshot(dev->worker.ctx, last_call, call);
-}
-
 void ht_worker_unprepare(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    timer_free(w->timer);
-    w->timer = NULL;
-    if (!w->iothread) {
-        return;
-    }
-    if (w->own) {
-        iothread_destroy(w->iothread);
-        w->iothread = NULL;
+    g_clear_pointer(&w->timer, timer_free);
+    if (w->iothread && dev->conf.iothread) {
+        /*
+         * The event loop of a shared IOThread may still call a handler that was
+         * removed in the same iteration.  Keep the device, which keeps the
+         * IOThread, until that iteration has ended.
+         */
+        ht_device_ref(dev);
+        aio_bh_schedule_oneshot(w->ctx, last_call, dev);
     } else {
-        release_iothread(dev);
+        g_clear_pointer(&w->iothread, iothread_destroy);
     }
     /* finalize() frees the doorbell, because a vCPU may still be ringing it. */
 }
@@ -370,22 +351,6 @@ void ht_worker_start(HypertraceDevice *dev)
                                NULL);
     }
     event_notifier_set(&w->doorbell);
-}
-
-/*
- * Call @fn with the worker's lock.  The wait for this lock is at most one turn
- * of the IOThread, which never waits for the BQL or for a backend.  Context:
- * BQL
- */
-static void worker_call(HypertraceDevice *dev,
-                        void (*fn)(HypertraceDevice *dev))
-{
-    HtWorker *w = &dev->worker;
-
-    if (worker_enter(w)) {
-        fn(dev);
-        worker_leave(w);
-    }
 }
 
 /*
@@ -430,18 +395,14 @@ void ht_worker_stop(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    if (w->running) {
-        ht_streams_want_close_all(&dev->streams);
-        worker_call(dev, worker_end);
-        aio_set_event_notifier(w->ctx, &w->doorbell, NULL, NULL, NULL);
-    }
+    ht_streams_want_close_all(&dev->streams);
+    worker_call(dev, worker_end);
+    aio_set_event_notifier(w->ctx, &w->doorbell, NULL, NULL, NULL);
 }
 
 void ht_worker_settle(HypertraceDevice *dev)
 {
-    if (dev->worker.running) {
-        worker_call(dev, worker_settle);
-    }
+    worker_call(dev, worker_settle);
 }
 
 /* Context: worker */
@@ -462,9 +423,7 @@ static void worker_pause(HypertraceDevice *dev)
 
 void ht_worker_pause(HypertraceDevice *dev)
 {
-    if (dev->worker.running) {
-        worker_call(dev, worker_pause);
-    }
+    worker_call(dev, worker_pause);
 }
 
 void ht_worker_go(HypertraceDevice *dev)
@@ -484,7 +443,9 @@ void ht_worker_set_unread(HypertraceDevice *dev, bool unread)
     }
 }
 
-void ht_worker_kick(HypertraceDevice *dev)
+void ht_worker_kick(void *opaque)
 {
+    HypertraceDevice *dev = opaque;
+
     event_notifier_set(&dev->worker.doorbell);
 }

@@ -22,8 +22,6 @@ typedef struct HypertraceDevice HypertraceDevice;
 
 typedef struct HtWorker {
     IOThread *iothread;         /* NULL: the worker is the main loop */
-    /* the device created, and destroys, @iothread */
-    bool own;
     AioContext *ctx;
     QemuMutex lock;             /* held during a turn in an IOThread */
     EventNotifier doorbell;     /* shm's doorbell; any thread may set it */
@@ -31,9 +29,8 @@ typedef struct HtWorker {
     bool running;               /* BQL; written with @lock */
     bool paused;                /* VM stopped, all consumed; atomic */
     bool unread;                /* property "unread"; atomic */
-    /* the present turn consumes even if @unread is set */
-    bool settling;
-    bool starved;               /* no sink has room; see sinks_have_room() */
+    bool settling;              /* this turn consumes even if @unread */
+    bool starved;               /* no sink has room */
 
     /* members of the worker; protected by @lock */
     bool polling;
@@ -69,8 +66,8 @@ void ht_worker_go(HypertraceDevice *dev);
  * content.  Context: BQL
  */
 void ht_worker_set_unread(HypertraceDevice *dev, bool unread);
-/* Schedule a turn of the worker.  Context: any thread */
-void ht_worker_kick(HypertraceDevice *dev);
+/* Schedule a turn of the worker of a HypertraceDevice.  Context: any thread */
+void ht_worker_kick(void *dev);
 /*
  * Run a turn now, unless the VM is stopped.  Context: main loop, if the main
  * loop is the worker

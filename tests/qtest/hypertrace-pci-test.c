@@ -198,8 +198,8 @@ typedef struct Refused {
 } Refused;
 
 static const Refused refused[] = {
-    { "'channel': 'carrier-pigeon'", "not one of hypercall, shm, virtio" },
-    { "'mode': 'maybe'", "not one of discard, overwrite" },
+    { "'channel': 'carrier-pigeon'", "not one of hypercall, shm or virtio" },
+    { "'mode': 'maybe'", "not one of discard or overwrite" },
     { "'streams': 0", "streams=0 is out of range: 1 to 512" },
     { "'streams': 513", "streams=513 is out of range: 1 to 512" },
     { "'packet-size': 2048", "a power of two, 4096 to 1048576" },
