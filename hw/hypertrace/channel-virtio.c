@@ -24,35 +24,28 @@
 #define TURN_EVENTS 4096
 #define TURN_DESCRIPTORS 1024
 
-/*
- * Number of descriptors that a buffer may have in addition to one for each page
- */
+/* Descriptors that a buffer may have in addition to one for each page */
 #define EXTRA_DESCRIPTORS 3
 
-/* Amount consumed of a stream since HtVirtio.all was set */
+/* Amount taken of a stream since HtVirtio.all was set */
 typedef struct HtTaken {
     size_t bytes;
     size_t descriptors;
 } HtTaken;
 
 struct HtVirtio {
-    /* ignore the limits below, up to data_is_all() */
-    bool all;
-    /*
-     * limits of this turn, ignored if @all: buffers, bytes, events and
-     * descriptors that may still be taken
-     */
+    bool all;                   /* ignore the limits below; see data_is_all() */
+    /* amounts that this turn may still take */
     unsigned buffers;
     size_t bytes;
     uint64_t events;
     size_t descriptors;
+
     VirtQueue *control;
-    /* BH that continues to serve the control queue */
-    QEMUBH *messages;
-    VirtQueue **data;
-    /* by stream: buffers to take before the stream closes */
-    unsigned *closing;
-    HtTaken *taken;             /* by stream: amount taken since @all was set */
+    QEMUBH *messages;           /* continues to serve @control */
+    VirtQueue **data;           /* by stream, as the next two */
+    unsigned *closing;          /* buffers to take before the stream closes */
+    HtTaken *taken;
 };
 
 /* HtChannelOps.allow.  Context: BQL, as for all functions below */
@@ -103,8 +96,8 @@ static bool data_available(HtStream *s)
     HtVirtio *v = dev->virtio;
 
     /*
-     * A reset clears the status before it consumes what is left. v->all is set
-     * then, so do not check the status.
+     * A reset clears the status before it consumes what is left.  Then v->all
+     * is set, so do not check the status.
      */
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||

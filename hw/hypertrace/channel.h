@@ -8,6 +8,8 @@
 #include "qemu/units.h"
 #include "hypertrace/streams.h"
 
+typedef struct HypertraceDevice HypertraceDevice;
+
 /**
  * HtChannelOps: the host's part of a channel
  * @name: value of the property "channel"
@@ -16,8 +18,9 @@
  * @rings: the producer writes the doorbell for each batch of events, and the
  *         vCPU thread that handles this write consumes them
  * @arms: the consumer sleeps after it has armed the wake word; the producer
- * then writes the doorbell @realize, @unrealize: allocate and free the
- * channel's own resources; BQL.  Cannot fail
+ *        then writes the doorbell
+ * @realize: allocate the channel's own resources; cannot fail; BQL
+ * @unrealize: free them; BQL
  * @consume: consume at most one packet of a stream.  Without @force, consume
  *           only if a sink has room.  Returns the number of bytes.  Worker;
  *           takes the stream's lock
@@ -26,13 +29,11 @@
  *           has handed over so far, which must be consumed first; BQL
  * @drained: test whether the buffers that @closing noted were consumed.  Worker
  * @drop: drop one buffer that was handed over for a closed stream; returns
- *        false if there is none.  Worker
+ *        whether there was one.  Worker
  * @allow: set how much the worker may take from now on: everything (@all), or
  *         the limit of one iteration of the main loop.  Worker
  * @go: called when the VM runs again; BQL
  */
-typedef struct HypertraceDevice HypertraceDevice;
-
 typedef struct HtChannelOps {
     const char *name;
     bool uses_ring;
@@ -53,15 +54,12 @@ extern const HtChannelOps ht_channel_hypercall;
 extern const HtChannelOps ht_channel_shm;
 extern const HtChannelOps ht_channel_virtio;
 
-/*
- * ring.c: mark the guest's last writes to a stream's ring dirty.  Context:
- * worker, while the VM is stopped
- */
+/* ring.c: mark the guest's last writes dirty.  Context: worker, VM stopped */
 void ht_ring_pause(HtStream *s);
 
 /*
- * Maximum number of bytes that the vCPU consumes in one doorbell of
- * channel=hypercall.  The worker consumes the rest.
+ * Maximum numbers of bytes and of events that the vCPU consumes in one doorbell
+ * of channel=hypercall.  The worker consumes the rest.
  */
 #define HT_DOORBELL_BYTES   (8 * KiB)
 #define HT_DOORBELL_EVENTS  1000

@@ -33,8 +33,8 @@ bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
     }
 #if defined(TARGET_I386)
     /*
-     * TCG computes the guest's TSC from the host's TSC. qtest has no CPU: the
-     * test programs read the host's.
+     * TCG computes the guest's TSC from the host's TSC.  With qtest there is no
+     * CPU: the test programs read the host's TSC.
      */
     *counter = HT_COUNTER_TSC;
     *elapsed = tcg_enabled() || qtest_enabled();

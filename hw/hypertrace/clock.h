@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: relate the guest's counter to the host's CLOCK_MONOTONIC
- */
+/* hypertrace: relate the guest's counter to the host's CLOCK_MONOTONIC */
 #ifndef HW_HYPERTRACE_CLOCK_H
 #define HW_HYPERTRACE_CLOCK_H
 
@@ -36,9 +34,7 @@ uint64_t ht_clock_bound_ns(void *c);
  * Context: BQL
  */
 void ht_clock_vm_change(HtClock *c, bool running);
-/*
- * If this is a vCPU's thread, ask KVM for the offset of the TSC.  Context: BQL
- */
+/* If this is a vCPU's thread, ask KVM for the TSC's offset.  Context: BQL */
 void ht_clock_update_offset(HtClock *c);
 
 /* clock-target.c */

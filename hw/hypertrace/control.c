@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the callbacks of a device's control messages
- * (hypertrace/control.h)
+ * hypertrace: callbacks of a device's control messages (hypertrace/control.h)
  *
  * All code runs with the BQL held, and none waits for a sink.
  */

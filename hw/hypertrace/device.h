@@ -2,13 +2,15 @@
 /*
  * hypertrace: the device, without its bus
  *
- * Threads: BQL     control messages, resets, property access; with
- *   channel=virtio also the worker worker  opens, consumes and closes streams;
- *   never takes the BQL vCPU    with channel=hypercall only: consumes in the
- *   doorbell (in QEMU 10.0 with the BQL, from 10.2 on without it) sinks   one
- *   thread for each backend, which calls the backend.  See sink.h Lock order:
- *   BQL, HtStream.lock, then the sinks' locks or HtClock.lock.  No code that
- *   may wait for a backend runs with one of these locks.
+ * Threads:
+ *   BQL     control messages, resets, properties; the worker, if channel=virtio
+ *   worker  opens, consumes and closes streams; never takes the BQL
+ *   vCPU    channel=hypercall: consumes in the doorbell (in QEMU 10.0 with the
+ *           BQL, from 10.2 on without it)
+ *   sinks   one thread for each backend, which calls the backend; see sink.h
+ *
+ * Lock order: BQL, HtStream.lock, then the sinks' locks or HtGuestClock.lock.
+ * No code that may wait for a backend runs with one of these locks.
  */
 #ifndef HW_HYPERTRACE_DEVICE_H
 #define HW_HYPERTRACE_DEVICE_H
@@ -147,12 +149,8 @@ void ht_control_takeover(HypertraceDevice *dev);
 extern const VMStateDescription ht_vmstate_state;
 void ht_migration_realize(HypertraceDevice *dev);
 void ht_migration_unrealize(HypertraceDevice *dev);
-/*
- * Call this in a reset: resume loaded streams, and consume the events that are
- * left in their queues
- */
+/* Resume loaded streams: when the device is reset, and when the VM starts */
 void ht_migration_reset(HypertraceDevice *dev);
-/* Call this when the VM starts: resume loaded streams */
 void ht_migration_vm_start(HypertraceDevice *dev);
 
 /* regs.c: BAR0 */
@@ -173,10 +171,9 @@ void G_GNUC_PRINTF(3, 4) ht_guest_log(HypertraceDevice *dev, HtLimit *limit,
 void G_GNUC_PRINTF(3, 0) ht_guest_vlog(HypertraceDevice *dev, HtLimit *limit,
                                        const char *fmt, va_list ap);
 
-/**
+/*
  * ht_guest_error: log a fault of the guest, and count it in the device's
- * statistics.  Faults in a stream's data are counted by the stream's consumer
- * instead
+ * statistics.  A stream's consumer counts the faults in the stream's data.
  */
 #define ht_guest_error(dev, ...)                                \
     do {                                                        \

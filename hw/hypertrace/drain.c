@@ -3,10 +3,8 @@
  * hypertrace: requests for the QMP event HYPERTRACE_DRAINED
  *
  * The event is sent once the backends have taken all runs that were posted
- * before the request.
- *
- * While requests are pending, the sinks' threads call ht_drain_progress()
- * whenever a backend has taken a run.  No thread waits.
+ * before the request.  While requests are pending, the sinks' threads call
+ * ht_drain_progress() whenever a backend has taken a run.  No thread waits.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -52,10 +50,7 @@ static bool is_watched(HtDispatch *sinks)
     return false;
 }
 
-/*
- * Send the events of the requests that are complete.  Context: BH in main loop,
- * BQL
- */
+/* Send the events of complete requests.  Context: BH in main loop, BQL */
 static void look(void *opaque)
 {
     HtDrain *d, *next;
@@ -96,10 +91,7 @@ uint64_t ht_drain_begin(HtDispatch *sinks, const char *path, Error **errp)
     ht_dispatch_watch(sinks, true);
     QTAILQ_INSERT_TAIL(&pending, d, next);
     nr_pending++;
-    /*
-     * Send the event from a BH in any case, so that it comes after the reply to
-     * the QMP command.
-     */
+    /* Always use the BH: the event must come after the reply to the command. */
     qemu_bh_schedule(bh);
     return d->id;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: write the enable bytes of a device, and poll the backends
- */
+/* hypertrace: write the enable bytes of a device, and poll the backends */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/timer.h"
@@ -47,9 +45,7 @@ static void page_write_all(HypertraceDevice *dev)
                             HT_ENABLE_SIZE);
 }
 
-/*
- * Notify drivers with a copy of the enable bytes (virtio).  Others ignore this.
- */
+/* Notify drivers with a copy of the enable bytes (virtio); others ignore it */
 static void changed(void *opaque, uint32_t seq)
 {
     HypertraceDevice *dev = opaque;

@@ -38,7 +38,7 @@ void ht_device_enable_reset(HypertraceDevice *dev);
 
 /*
  * Start or stop the polling of a device's backends, as needed.  Call this also
- * when a class was added
+ * when a class was added.
  */
 void ht_device_enable_watch(HypertraceDevice *dev);
 

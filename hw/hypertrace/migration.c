@@ -361,10 +361,7 @@ void ht_migration_unrealize(HypertraceDevice *dev)
             break;
         }
     }
-    /*
-     * Unregister the RAM now, because the region may exist longer than the
-     * device.
-     */
+    /* Unregister the RAM, because the region may outlive the device. */
     if (dev->ring_mr) {
         vmstate_unregister_ram(dev->ring_mr, dev->proxy);
     }

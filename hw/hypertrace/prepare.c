@@ -178,8 +178,8 @@ static void fill_caps(HypertraceDevice *dev)
 {
     uint64_t hz = ht_guest_clock_hz(&dev->clock.guest);
     /*
-     * Limit the ticks between two events with a short header to half of what 24
-     * bits hold, so that neither ticks nor ns can wrap.
+     * Limit the ticks between two events with a short header to half of the
+     * range of 24 bits, so that neither ticks nor ns can wrap.
      */
     uint64_t gap = MIN(hz, NANOSECONDS_PER_SECOND);
 
@@ -217,10 +217,7 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
         dev->ring_mr = host_memory_backend_get_memory(dev->conf.memdev);
         host_memory_backend_set_mapped(dev->conf.memdev, true);
     } else {
-        /*
-         * Let the PCI proxy own the RAM, because the device is a part of the
-         * proxy's memory.
-         */
+        /* The PCI proxy owns the RAM, as its memory contains the device. */
         if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev->proxy),
                                               "hypertrace-ring",
                                               ring_ram_size(dev), errp)) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: property types, and the property "classes"
- */
+/* hypertrace: property types, and the property "classes" */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-hypertrace.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: QMP commands of a QEMU without the device
- */
+/* hypertrace: QMP commands of a QEMU without the device */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-hypertrace.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: QMP commands
- */
+/* hypertrace: QMP commands */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-hypertrace.h"
@@ -94,10 +92,7 @@ static HypertraceDevice *as_device(Object *obj)
     return dev->trace ? dev : NULL;
 }
 
-/*
- * Get the QOM path of a device's PCI proxy.  The caller frees the path with
- * g_free()
- */
+/* Get the QOM path of a device's PCI proxy; to be freed with g_free() */
 static char *path_of(HypertraceDevice *dev)
 {
     return object_get_canonical_path(OBJECT(dev->proxy));

@@ -36,9 +36,7 @@ static uint64_t ht_regs_read(void *opaque, hwaddr addr, unsigned size)
 
 /*
  * Copy the mailbox once and execute the copy: the guest can write to the
- * mailbox meanwhile.
- *
- * Context: BQL
+ * mailbox meanwhile.  Context: BQL
  */
 static void mailbox_go(HypertraceDevice *dev, uint64_t size)
 {

@@ -95,10 +95,7 @@ static void shm_doorbell(HtStream *s)
 
 static void shm_realize(HypertraceDevice *dev)
 {
-    /*
-     * The doorbells of all streams have the same address (stride 0), and the
-     * value written does not matter.
-     */
+    /* All streams have the same doorbell (stride 0); any value rings it. */
     memory_region_add_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
                               &dev->worker.doorbell);
 }

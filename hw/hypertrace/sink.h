@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: find the backends of this QEMU, and deliver runs to them
- */
+/* hypertrace: find the backends of this QEMU, and deliver runs to them */
 #ifndef HW_HYPERTRACE_SINK_H
 #define HW_HYPERTRACE_SINK_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: the callbacks of a device's streams (hypertrace/streams.h)
- */
+/* hypertrace: the callbacks of a device's streams (hypertrace/streams.h) */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/timer.h"
@@ -104,9 +102,7 @@ static void stream_closed(HtStream *s)
     ht_dispatch_release(dev->dispatch, &s->fill);
 }
 
-/*
- * Sample the clock after a reset: the guest's counter may have started again.
- */
+/* Called after a reset: the guest's counter may have started again */
 static void resampled(void *opaque)
 {
     HypertraceDevice *dev = opaque;

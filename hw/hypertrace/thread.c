@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: host-lib's threads and locks (hypertrace/thread.h) in QEMU
- */
+/* hypertrace: host-lib's threads and locks (hypertrace/thread.h) in QEMU */
 #include "qemu/osdep.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"

@@ -86,9 +86,7 @@ static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
     ht_clock_update_offset(&HYPERTRACE_DEVICE(vdev)->clock);
 }
 
-/*
- * Called when the VM stops or continues: the guest's counter may stop or jump.
- */
+/* Called when the VM stops or continues: the counter may stop or jump */
 static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
     HypertraceDevice *dev = opaque;
@@ -185,8 +183,8 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
         ht_device_enable_reset(dev);
         if (!dev->channel->uses_ring || dev->worker.paused) {
             /*
-             * Consume now. virtio: the reset ends the queues.  Rings: if the VM
-             * is stopped, the stream RAM may be loaded next, and the worker
+             * Consume now.  Virtio: the reset ends the queues.  Rings: if the
+             * VM is stopped, the stream RAM may be loaded next, and the worker
              * must not write to it then.
              */
             ht_worker_settle(dev);
@@ -194,9 +192,7 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
     }
 }
 
-/*
- * Called when a driver or QEMU resets the virtio device, which ends its queues
- */
+/* A driver or QEMU resets the virtio device, which ends its queues */
 static void hypertrace_virtio_reset(VirtIODevice *vdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);

@@ -8,6 +8,8 @@
  * tick of the timer without progress, the worker arms the wake words for the
  * next commit; after two, it stops the timer, so an idle device costs nothing.
  * tests/model/wake.pml proves that no commit is forgotten.
+ *
+ * Context: worker, for static functions unless stated otherwise
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -20,8 +22,7 @@
 
 /*
  * Minimum time between two polls in ns.  A poll reads head, which takes the
- * cache line from the producer's processor.  At this interval the cost is
- * small.
+ * cache line from the producer's processor.  This interval keeps the cost low.
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
@@ -33,12 +34,8 @@ static void worker_leave(HtWorker *w)
 }
 
 /*
- * Begin a turn.  The device may have been stopped or unplugged since the event
- * loop chose to call the handler.
- *
- * Returns: false if the turn must be skipped
- *
- * Context: worker
+ * Begin a turn.  Returns false if the device was stopped or unplugged since the
+ * event loop chose to call the handler: the turn must be skipped then.
  */
 static bool worker_enter(HtWorker *w)
 {
@@ -55,7 +52,7 @@ static bool worker_enter(HtWorker *w)
 /*
  * Call @fn with the worker's lock.  The wait for this lock is at most one turn
  * of the IOThread, which never waits for the BQL or for a backend.  Context:
- * BQL
+ * worker, or BQL
  */
 static void worker_call(HypertraceDevice *dev,
                         void (*fn)(HypertraceDevice *dev))
@@ -75,10 +72,7 @@ static bool worker_is_unread(HtWorker *w)
     return qatomic_read(&w->paused) || qatomic_read(&w->unread);
 }
 
-/*
- * Arm the wake words of all streams if the worker is about to sleep.  Context:
- * worker
- */
+/* Arm the wake words of all streams if the worker is about to sleep */
 static void worker_arm(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
@@ -98,10 +92,7 @@ static void worker_arm(HypertraceDevice *dev)
     }
 }
 
-/*
- * Test whether committed events may wait for which the producer does not kick.
- * Context: worker
- */
+/* Test whether committed events may wait without a kick from the producer */
 static bool worker_needs_timer(HypertraceDevice *dev)
 {
     if (!ht_streams_any_open(&dev->streams) || worker_is_unread(&dev->worker)) {
@@ -116,7 +107,6 @@ static bool worker_needs_timer(HypertraceDevice *dev)
            dev->channel->rings && dev->conf.batch > 1;
 }
 
-/* Context: worker */
 static void worker_start_timer(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
@@ -127,7 +117,7 @@ static void worker_start_timer(HypertraceDevice *dev)
     }
 }
 
-/* Consume from all streams once.  Context: worker */
+/* Consume from all streams once */
 static void worker_work(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
@@ -155,7 +145,6 @@ void ht_worker_turn(HypertraceDevice *dev)
     }
 }
 
-/* Context: worker */
 static void worker_allow(HypertraceDevice *dev, bool all)
 {
     if (dev->channel->allow) {
@@ -163,7 +152,6 @@ static void worker_allow(HypertraceDevice *dev, bool all)
     }
 }
 
-/* Context: worker */
 static void worker_on_doorbell(EventNotifier *n)
 {
     HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
@@ -180,7 +168,6 @@ static void worker_on_doorbell(EventNotifier *n)
     worker_leave(&dev->worker);
 }
 
-/* Context: worker */
 static void worker_on_timer(void *opaque)
 {
     HypertraceDevice *dev = opaque;
@@ -204,15 +191,11 @@ static void worker_on_timer(void *opaque)
     if (!w->polling) {
         worker_arm(dev);
     }
-    /*
-     * Start the timer after arming: its next tick finds a commit that missed
-     * the arming.
-     */
+    /* Arm first: the next tick then finds a commit that missed the arming. */
     worker_start_timer(dev);
     worker_leave(w);
 }
 
-/* Context: worker */
 static bool worker_poll(void *opaque)
 {
     EventNotifier *n = opaque;
@@ -229,7 +212,6 @@ static bool worker_poll(void *opaque)
     return pending;
 }
 
-/* Context: worker */
 static void worker_poll_ready(EventNotifier *n)
 {
     HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
@@ -237,7 +219,6 @@ static void worker_poll_ready(EventNotifier *n)
     worker_call(dev, ht_worker_turn);
 }
 
-/* Context: worker */
 static void worker_poll_begin(EventNotifier *n)
 {
     HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
@@ -251,7 +232,6 @@ static void worker_poll_begin(EventNotifier *n)
     }
 }
 
-/* Context: worker */
 static void worker_poll_end(EventNotifier *n)
 {
     HypertraceDevice *dev = container_of(n, HypertraceDevice, worker.doorbell);
@@ -280,10 +260,7 @@ bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
         return false;
     }
     if (!dev->channel->uses_ring) {
-        /*
-         * Use the main loop: only there can a hostile guest's queues be popped
-         * safely.
-         */
+        /* Only the main loop can pop a hostile guest's queues safely. */
         w->ctx = qemu_get_aio_context();
         return true;
     }
@@ -356,7 +333,7 @@ void ht_worker_start(HypertraceDevice *dev)
 /*
  * Consume all that the guest has committed or handed over.  If the VM is
  * stopped, this is at most the content of the rings or queues; if it runs, the
- * number of passes is limited.  Context: worker
+ * number of passes is limited.
  */
 static void worker_settle(HypertraceDevice *dev)
 {
@@ -377,14 +354,11 @@ static void worker_settle(HypertraceDevice *dev)
     ht_dispatch_wake(dev->dispatch);
 }
 
-/* Context: worker */
 static void worker_end(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    /*
-     * want_close is set for every stream, so this call drains and closes them.
-     */
+    /* This drains and closes all streams, because want_close is set. */
     worker_settle(dev);
     w->running = false;
     dev->messages.gone = true;
@@ -405,7 +379,6 @@ void ht_worker_settle(HypertraceDevice *dev)
     worker_call(dev, worker_settle);
 }
 
-/* Context: worker */
 static void worker_pause(HypertraceDevice *dev)
 {
     uint32_t i;

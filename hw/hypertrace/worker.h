@@ -32,7 +32,7 @@ typedef struct HtWorker {
     bool settling;              /* this turn consumes even if @unread */
     bool starved;               /* no sink has room */
 
-    /* members of the worker; protected by @lock */
+    /* protected by @lock */
     bool polling;
     bool progress;              /* events were consumed since the last tick */
     unsigned quiet;             /* number of ticks without @progress */
@@ -68,10 +68,7 @@ void ht_worker_go(HypertraceDevice *dev);
 void ht_worker_set_unread(HypertraceDevice *dev, bool unread);
 /* Schedule a turn of the worker of a HypertraceDevice.  Context: any thread */
 void ht_worker_kick(void *dev);
-/*
- * Run a turn now, unless the VM is stopped.  Context: main loop, if the main
- * loop is the worker
- */
+/* Run a turn now, unless the VM is stopped.  Context: worker */
 void ht_worker_turn(HypertraceDevice *dev);
 
 #endif /* HW_HYPERTRACE_WORKER_H */
