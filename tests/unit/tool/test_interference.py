@@ -73,10 +73,10 @@ def test_two_machines_on_one_processor(tmp_path):
         (21, 20, 0, 200 * MS)]
     # A ran for 300 ms, B for 200 ms, so B waits more, and A has to be limited.
     assert trace["advice"] == [{"kind": "quota", "process": 20, "waited_for": 10,
-                                "ns": 297 * MS, "percent": 1}]
+                                "ns": 297 * MS, "percent": 50}]
     text = run("interference", rec).stdout.decode()
     assert "Machine 20 waited 297 ms (59.8%) for machine 10" in text
-    assert "CPUQuota=1%" in text
+    assert "CPUQuota=50%" in text
 
 
 def advice(tmp_path, pattern, other, rounds=50):
@@ -93,7 +93,7 @@ ADVICE = {
         {"kind": "processors", "process": 10, "waited_for": 20}),
     "one machine runs for longer": (
         [(A, 1 * MS), (B, 4 * MS)], busy,
-        {"kind": "quota", "process": 10, "waited_for": 20, "percent": 1}),
+        {"kind": "quota", "process": 10, "waited_for": 20, "percent": 50}),
     "a process of the host": (
         [(A, 4 * MS), (COMPILER, 1 * MS)], busy,
         {"kind": "weight", "process": 10, "waited_for": 30}),
@@ -202,6 +202,9 @@ def test_tasks_of_the_guests(tmp_path):
     assert sum(t for (p, _, _), t in found.items() if p == 10) == rounds * 4 * MS
     text = run("interference", rec, other).stdout.decode()
     assert "postgres-7" in text and "stress-9" in text
+    part = interference(rec, other, "--from=1.1", "--to=1.2")
+    assert sum(t["ns"] for t in part["tasks"] if t["process"] == 10) == \
+        waits(part, 10)[20]["ns"] < 60 * MS
     # Without the recording of B, its vCPU is named instead of its task.
     alone = interference(rec)
     assert {t["waited_for_task"] for t in alone["tasks"] if t["process"] == 10} == {"20 v0"}

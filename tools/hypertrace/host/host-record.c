@@ -226,12 +226,12 @@ static void note_all_threads(HtHostRecord *h)
                 note_process, h, 0);
 }
 
-static void note_own_threads(HtHostRecord *h)
+static void note_threads_of(HtHostRecord *h, unsigned pid)
 {
-    int proc = h->pid ? open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int proc = pid ? open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
     if (proc >= 0) {
-        note_process(h, proc, 0, h->pid);
+        note_process(h, proc, 0, pid);
         close(proc);
     }
 }
@@ -277,6 +277,8 @@ static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
                                offset, ht_now_ns());
         g_hash_table_insert(h->offsets, g_steal_pointer(&key),
                             g_strdup(offset));
+        /* A new vCPU has a thread, perhaps of a machine that just started. */
+        note_threads_of(h, pid);
     }
 }
 
@@ -358,7 +360,12 @@ static void write_notes(HtHostRecord *h)
 
 static void take_notes(HtHostRecord *h, uint64_t now, bool write)
 {
-    note_own_threads(h);
+    /* Other recorders' machines may have new threads. */
+    if (write) {
+        note_all_threads(h);
+    } else {
+        note_threads_of(h, h->pid);
+    }
     note_clock(h);
     note_offsets(h);
     h->noted = now;
@@ -508,7 +515,6 @@ HtHostRecord *ht_host_record_new(const char *dir, const char *command,
         free_record(h);
         return NULL;
     }
-    note_all_threads(h);
     take_notes(h, h->polled, true);
     return h;
 }
@@ -545,7 +551,6 @@ bool ht_host_record_end(HtHostRecord *h, const char *end, HtHostStats *stats,
         !h->error) {
         read_rings(h, now);
     }
-    note_all_threads(h);
     ht_rec_info_end(h->keys, h->full ? "the size of --max-size was reached" :
                     end, now);
     take_notes(h, now, true);

@@ -379,7 +379,7 @@ static void taken(HtRunstates *x, HtVcpuSums *v, uint32_t cpu,
     add_part(x, v, v->takers, GINT_TO_POINTER(task->pid), cpu, task, t - from);
     add_part(x, v, v->rivals, GUINT_TO_POINTER(task->machine), cpu, task,
              t - from);
-    if (x->taken) {
+    if (x->taken && x->begun) {
         x->taken(x->opaque, v, task, from, t);
     }
 }

@@ -127,10 +127,19 @@ static const HtGuestTasks *find_guest(const View *w, uint32_t process)
     return NULL;
 }
 
+/*
+ * Get Machine.number of a vCPU. If the process of the vCPU's thread is not
+ * known, the thread is a machine of its own, as in HtVcpuSums.rivals.
+ */
+static uint32_t number_of(const HtVcpuSums *v)
+{
+    return v->machine || !v->tid ? v->machine : v->tid;
+}
+
 static void add_tasks(View *w, const HtVcpuSums *v, const HtHostTask *rival,
                       const char *task, const char *other, uint64_t ticks)
 {
-    g_autofree char *key = g_strdup_printf("%u %s\n%u %s", v->machine, task,
+    g_autofree char *key = g_strdup_printf("%u %s\n%u %s", number_of(v), task,
                                            rival->machine, other);
     TaskPair *pair = g_hash_table_lookup(w->tasks, key);
 
@@ -140,7 +149,7 @@ static void add_tasks(View *w, const HtVcpuSums *v, const HtHostTask *rival,
             return;
         }
         pair = g_new0(TaskPair, 1);
-        pair->machine = v->machine;
+        pair->machine = number_of(v);
         pair->rival = rival->machine;
         pair->task = g_strdup(task);
         pair->other = g_strdup(other);
@@ -242,15 +251,6 @@ static Machine *find_machine(const View *w, uint32_t number)
         }
     }
     return NULL;
-}
-
-/*
- * Get Machine.number of a vCPU. If the process of the vCPU's thread is not
- * known, the thread is a machine of its own, as in HtVcpuSums.rivals.
- */
-static uint32_t number_of(const HtVcpuSums *v)
-{
-    return v->machine || !v->tid ? v->machine : v->tid;
 }
 
 static void add_vcpu(View *w, const HtVcpuSums *v)
@@ -388,10 +388,10 @@ static bool advise(const View *w, const Machine *m, const HtTaker *t,
     } else if (!rival) {
         a->kind = WEIGHT;
     } else if (rival->running > ADVICE_LONGER * m->running) {
-        uint64_t rest = rival->running - MIN(rival->running, t->ticks);
+        uint64_t half = (m->running + rival->running) / 2;
 
         a->kind = QUOTA;
-        a->percent = MAX(100.0 * rest / window, 1);
+        a->percent = MAX(100.0 * half / window, 1);
     }
     return true;
 }
