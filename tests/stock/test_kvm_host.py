@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""record --host on a real KVM host, which runs on an emulated AMD processor.
+"""record --host and its views on a real KVM host, which runs on an emulated AMD processor.
 
 The guest and its host date their events by the same counter: the guest's TSC is the
 host's TSC plus an offset, which the recording has. Each event of a vCPU must
@@ -35,6 +35,14 @@ $b poweroff -f
 $b sleep 1000
 """
 
+# A guest that is always busy
+BUSY = """#!/bin/busybox sh
+/bin/busybox mkdir -p /dev
+/bin/busybox mount -t devtmpfs none /dev
+echo "the guest is busy" >/dev/ttyS0
+while :; do :; done
+"""
+
 RUN = """export LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache
 mkdir /run/cache /run/out
 ./hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz -e \
@@ -47,6 +55,52 @@ tar c -C /run/out . >/dev/vdb
 """
 
 
+# The vCPUs of two guests compete for CPU 1; all else runs on CPU 0. The second vCPU has the
+# weight of nice 5: 335 to 1024. "begin" and "end" have the host's clock and the
+# scheduler's own sums of both threads: running and waiting time.
+COMPETE = """export LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache
+mkdir /run/cache /run/out
+start() {
+    ./hypertrace record --host -o /run/out/$1 --buffer main --kernel /run/job/vmlinuz \
+        -e sched -- qemu-system-x86_64 -accel kvm -cpu host -m 256 -nodefaults \
+        -display none -no-reboot -kernel /run/job/vmlinuz -initrd /run/job/initrd \
+        -serial file:/run/out/console-$1 -pidfile /run/pid-$1 -append "console=ttyS0 \
+panic=-1 no_timer_check mitigations=off quiet rdinit=/init" \
+        </dev/null >/run/out/log-$1 2>&1 &
+    recorder=$!
+    until grep -q "the guest is busy" /run/out/console-$1; do
+        kill -0 $recorder || return 1
+        sleep 0.2
+    done
+    vcpu=$(grep -l "CPU 0/KVM" /proc/$(cat /run/pid-$1)/task/*/comm)
+    vcpu=${vcpu%/comm}
+    taskset -pc 1 ${vcpu##*/}
+    ln -s $vcpu/schedstat /run/sched-$1
+}
+note() {
+    cat /proc/uptime /run/sched-a /run/sched-b /proc/uptime
+}
+waited() {
+    read -r _ delay _ </run/sched-$1
+    echo $delay
+}
+taskset -pc 0 $$
+start a && start b && {
+    renice -n 5 -p ${vcpu##*/}
+    note >/run/out/begin
+    from=$(waited a)
+    until [ $(($(waited a) - from)) -gt 3000000000 ]; do
+        sleep 1
+    done
+    note >/run/out/end
+} >/run/out/log 2>&1
+kill $(cat /run/pid-a /run/pid-b)
+wait
+echo "status $?" >>/run/out/log
+tar c -C /run/out . >/dev/vdb
+"""
+
+
 def libraries(program):
     text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     found = re.findall(r"=> (/\S+)", text)
@@ -54,7 +108,7 @@ def libraries(program):
     return [p for p in found if not re.search(r"/(libc|libm|ld-linux\S*)\.so", p)]
 
 
-def job(tmp, smp):
+def job(tmp, init, script):
     """A tar archive with what the host needs, as a disk"""
     path = tmp / "job.tar"
     with tarfile.open(path, "w", dereference=True) as tar:
@@ -62,16 +116,16 @@ def job(tmp, smp):
         for library in libraries(stock.TOOL):
             tar.add(library, "lib/" + os.path.basename(library))
         tar.add(HOST / "vmlinuz", "vmlinuz")
-        tar.add(stock.initrd(tmp, init=INIT), "initrd")
-        script = RUN.replace("SMP", str(smp)).encode()
+        tar.add(stock.initrd(tmp, init=init), "initrd")
+        script = script.encode()
         info = tarfile.TarInfo("run")
         info.size = len(script)
         tar.addfile(info, io.BytesIO(script))
     return path
 
 
-def host(tmp, smp):
-    """Boot the host, which records its guest, and get the recording."""
+def host(tmp, init, script):
+    """Boot the host, which runs the script, and get the folder that it has filled."""
     if not (HOST / "disk.img").exists():
         pytest.skip("scripts/vm/stock-guests.sh kvmhost makes the host")
     out = tmp / "out.tar"
@@ -79,7 +133,7 @@ def host(tmp, smp):
         f.truncate(512 << 20)
     disks = []
     for n, (path, more) in enumerate([(HOST / "disk.img", "snapshot=on"), (out, "cache=unsafe"),
-                                      (job(tmp, smp), "readonly=on")]):
+                                      (job(tmp, init, script), "readonly=on")]):
         disks += ["-drive", f"file={path},format=raw,if=none,id=d{n},{more}",
                   "-device", f"virtio-blk-pci,drive=d{n}"]
     subprocess.run(
@@ -94,7 +148,7 @@ def host(tmp, smp):
     assert (result / "log").exists(), ("the host ended early", stock.console(tmp)[-2000:])
     log = (result / "log").read_text()
     assert "status 0" in log, (log, stock.console(tmp)[-2000:])
-    return result / "rec"
+    return result
 
 
 def events(path, *args):
@@ -160,7 +214,7 @@ def margins(rec):
 def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
     """Only this test proves the dates of a guest and of its host against each other."""
     start = time.monotonic()
-    rec = host(tmp_path, smp)
+    rec = host(tmp_path, INIT, RUN.replace("SMP", str(smp))) / "rec"
     found, outside = margins(rec)
     low = min(m[1] for m in found)
     high = min(m[2] for m in found)
@@ -178,3 +232,48 @@ def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
     for v in trace["vcpus"]:
         assert v["guest_ns"] > 0 and v["qemu_ns"] > 0
         assert "hlt" in {e["name"] for e in v["exits"]}
+
+
+def sums(path):
+    """The clock, and of both guests the running and waiting time, in nanoseconds"""
+    before, a, b, after = [line.split() for line in path.read_text().splitlines()]
+    clock_ns = (float(before[0]) + float(after[0])) / 2 * 1e9
+    return [clock_ns, *map(int, a[:2] + b[:2])]
+
+
+def test_two_guests_compete_for_a_processor(tmp_path):
+    """Only this test compares the waits of real machines with the scheduler's own sums."""
+    result = host(tmp_path, BUSY, COMPETE)
+    begin, end = sums(result / "begin"), sums(result / "end")
+    wall, ran_a, waited_a, ran_b, waited_b = [y - x for x, y in zip(begin, end, strict=True)]
+    window = [f"--from={begin[0]:.0f}ns", f"--to={end[0]:.0f}ns"]
+    text, lines = [subprocess.run(
+        [stock.TOOL, "interference", *form, *window, result / "a", result / "b"],
+        env=stock.ENV, capture_output=True, check=True, text=True).stdout
+        for form in ([], ["--json"])]
+    print(text)
+    trace = json.loads(lines)
+    assert trace["gaps"] == 0
+    machines = {os.path.basename(m["recording"]): m for m in trace["machines"]}
+    a, b = machines["a"], machines["b"]
+    for_b, for_a = [[w for w in m["waited_for"] if w["process"] == other["process"]][0]
+                    for m, other in ((a, b), (b, a))]
+    print(f"{wall / 1e9:.1f} s; a waited {waited_a / 1e9:.3f} s by its schedstat, "
+          f"{a['runnable_ns'] / 1e9:.3f} s by the trace, {for_b['ns'] / 1e9:.3f} s for b; "
+          f"b {waited_b / 1e9:.3f}, {b['runnable_ns'] / 1e9:.3f}, {for_a['ns'] / 1e9:.3f}; "
+          f"a ran {ran_a / 1e9:.3f} s, b {ran_b / 1e9:.3f} s")
+    # Another source: the scheduler's sums
+    assert a["runnable_ns"] == pytest.approx(waited_a, rel=0.05)
+    assert b["runnable_ns"] == pytest.approx(waited_b, rel=0.05)
+    # The pattern: a machine waits while the other one runs.
+    assert for_b["ns"] == pytest.approx(ran_b, rel=0.05)
+    assert for_a["ns"] == pytest.approx(ran_a, rel=0.05)
+    assert for_a["ns"] / for_b["ns"] == pytest.approx(1024 / 335, rel=0.05)
+    assert for_a["machine"] and for_a["waits"] > 10
+    assert max(for_a["cpus"], key=lambda c: c["ns"])["cpu"] == 1
+    # Both guests run their first process all the time.
+    named = sum(t["ns"] for t in trace["tasks"] if t["process"] == a["process"] and
+                t["task"] == t["waited_for_task"] == "init-1")
+    assert named == pytest.approx(for_b["ns"], rel=0.05)
+    assert (b["process"], a["process"]) in [(x["process"], x["waited_for"])
+                                            for x in trace["advice"]]
