@@ -7,6 +7,7 @@ starts after the guest, or if it is killed and another recorder attaches.
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -172,3 +173,58 @@ def test_hosts(tmp_path, env):  # noqa: F811
     assert len(seen) + lost + more_lost == emitted
     assert "WARNING: CPU" not in console(tmp_path)
     assert not any((tmp_path / "other").read_bytes())
+
+
+STOPPED_JOB = """
+while [ ! -e /dev/hypertrace0 ]; do usleep 20000; done
+ht-tracetest switched &
+program=$!
+read -r line <$JOB_OUT
+seconds() { cut -d. -f1 /proc/uptime; }
+begun=$(seconds)
+kill -9 $program
+wait $program
+echo "EXIT $(($(seconds) - begun))"
+insmod /ht/hypertrace-sources.ko events=sched && echo LOADED
+read -r line <$JOB_OUT
+rmmod hypertrace-sources && rmmod hypertrace && echo REMOVED
+"""
+
+
+def test_stopped_host(tmp_path, env):  # noqa: F811
+    """Only this test proves that a process with an open stream ends although its
+    host is stopped, and that the kernel's events, which could not be registered
+    meanwhile, are recorded after the host continues."""
+    need("babeltrace2")
+    host = Host(tmp_path, env, "host", "--create=64M")
+    while "-device" not in host.process.stderr.readline():
+        assert host.process.poll() is None
+    qemu = subprocess.Popen(
+        [*guest(tmp_path, memory_image(tmp_path, STOPPED_JOB)),
+         "-serial", f"unix:{tmp_path}/job,server=on,wait=off",
+         "-object", "memory-backend-file,id=m,share=on,size=64M,"
+         f"mem-path={tmp_path}/memory", "-device", "ivshmem-plain,memdev=m"],
+        stdin=subprocess.DEVNULL)
+    try:
+        host.wait_events(100)
+        with socket.socket(socket.AF_UNIX) as job:
+            job.connect(f"{tmp_path}/job")
+            host.process.send_signal(signal.SIGSTOP)
+            job.send(b"stopped\n")
+            wait_for(tmp_path, "LOADED", qemu)
+            host.process.send_signal(signal.SIGCONT)
+            deadline = time.monotonic() + DEADLINE
+            while not any("sched_switch" in line for line in
+                          events(host.dir / "programs")[0]):
+                assert host.process.poll() is None
+                assert time.monotonic() < deadline, console(tmp_path)[-2000:]
+                time.sleep(0.2)
+            job.send(b"end\n")
+            wait_for(tmp_path, "REMOVED", qemu)
+    finally:
+        host.process.send_signal(signal.SIGCONT)
+        host.end()
+        qemu.kill()
+        qemu.wait()
+    assert int(re.search(r"EXIT (\d+)", console(tmp_path))[1]) < 5
+    assert "WARNING: CPU" not in console(tmp_path)
