@@ -15,9 +15,9 @@
 /**
  * struct made - a class and the memory that it refers to
  * @cls: the class
- * @labels: labels of all fields
+ * @labels: where the next label goes
  * @fields: the fields
- * @text: NUL-terminated names
+ * @text: where the next NUL-terminated name goes
  */
 struct made {
     struct ht_class cls;
@@ -36,72 +36,23 @@ static const char *add_text(struct made *m, const char *text, size_t len)
     return p;
 }
 
-/* Allocate a class with room for fields, labels and @text bytes of names */
-static struct made *made_new(unsigned nr_fields, unsigned nr_labels,
-                             size_t text)
+/* Allocate a class with room for all that @text describes */
+static struct made *made_new(const char *text)
 {
+    const size_t size = strlen(text);
+    /* A label has at least three characters: "a=1" */
+    const size_t nr_labels = size / 3 + 1;
     struct made *m = calloc(1, sizeof(*m) + nr_labels * sizeof(*m->labels) +
-                               nr_fields * sizeof(*m->fields) + text);
+                               HT_FIELDS_MAX * sizeof(*m->fields) +
+                               2 * size + 1);
 
     if (m) {
         m->labels = (struct ht_label *)(m + 1);
         m->fields = (struct ht_field *)(m->labels + nr_labels);
-        m->text = (char *)(m->fields + nr_fields);
+        m->text = (char *)(m->fields + HT_FIELDS_MAX);
         m->cls.fields = m->fields;
     }
     return m;
-}
-
-static struct ht_class *made_class(struct made *m)
-{
-    if (!ht_trace_add_class(&m->cls)) {
-        free(m);
-        return NULL;
-    }
-    return &m->cls;
-}
-
-struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
-                              unsigned nr_fields, unsigned level)
-{
-    unsigned nr_labels = 0, i, j;
-    struct ht_label *label;
-    struct made *m;
-    size_t text;
-
-    if (nr_fields > HT_FIELDS_MAX || !name) {
-        return NULL;
-    }
-    text = strlen(name) + 1;
-    for (i = 0; i < nr_fields; i++) {
-        text += strlen(fields[i].name) + 1;
-        for (j = 0; fields[i].labels && j < fields[i].count; j++) {
-            text += strlen(fields[i].labels[j].name) + 1;
-            nr_labels++;
-        }
-    }
-    m = made_new(nr_fields, nr_labels, text);
-    if (!m) {
-        return NULL;
-    }
-    m->cls.name = add_text(m, name, strlen(name));
-    m->cls.nr_fields = nr_fields;
-    m->cls.loglevel = level;
-    label = m->labels;
-    for (i = 0; i < nr_fields; i++) {
-        m->fields[i] = fields[i];
-        m->fields[i].name = add_text(m, fields[i].name, strlen(fields[i].name));
-        if (fields[i].labels) {
-            m->fields[i].labels = label;
-            for (j = 0; j < fields[i].count; j++) {
-                const char *l = fields[i].labels[j].name;
-
-                label->value = fields[i].labels[j].value;
-                (label++)->name = add_text(m, l, strlen(l));
-            }
-        }
-    }
-    return made_class(m);
 }
 
 bool ht_event_is_on(const struct ht_class *cls)
@@ -281,18 +232,13 @@ static const char *parse_field(struct made *m, struct ht_field *f,
 
 struct ht_class *ht_event_parse(const char *text)
 {
-    const size_t size = strlen(text);
-    /* A label has at least three characters: "a=1" */
-    struct made *m = made_new(HT_FIELDS_MAX, size / 3 + 1, 2 * size + 1);
+    struct made *m = made_new(text);
     const char *s = skip_spaces(text), *name = s;
-    struct ht_label *labels;
-    struct ht_class *cls;
     int level = HT_LEVEL_DEBUG;
 
     if (!m) {
         return NULL;
     }
-    labels = m->labels;
     while (is_word(*s) || *s == '.' || *s == '-') {
         s++;
     }
@@ -312,64 +258,18 @@ struct ht_class *ht_event_parse(const char *text)
         }
     }
     m->cls.loglevel = level;
-    m->labels = labels;
-    if (!s || *s || level < 0 || !ht_class_valid(&m->cls)) {
+    if (!s || *s || level < 0 || !ht_class_valid(&m->cls) ||
+        !ht_trace_add_class(&m->cls)) {
         free(m);
         return NULL;
     }
-    cls = made_class(m);
-    return cls;
+    return &m->cls;
 }
 
 /* Events ------------------------------------------------------------------- */
 
 /* This thread's own stream, or NULL */
 static __thread struct ht_stream *slot HT_TLS_MODEL;
-
-typedef void put_fn(uint8_t *p, const struct ht_class *cls, const void *from,
-                    uint32_t size);
-
-static bool emit(const struct ht_class *cls, put_fn *put, const void *from,
-                 uint32_t size)
-{
-    struct ht_stream *s = slot;
-    bool own = s, done = false;
-    uint8_t *p;
-
-    if (!ht_event_is_on(cls)) {
-        return false;
-    }
-    if (!own) {
-        s = ht_trace_runtime.begin(&slot, cls);
-    }
-    while (s) {
-        p = ht_get(s, cls->id, size);
-        if (p) {
-            put(p, cls, from, size);
-            ht_commit(s);
-            done = true;
-        }
-        if (own && done) {
-            break;
-        }
-        own = false;
-        s = ht_trace_runtime.end(&slot, s, cls, done);
-    }
-    return done;
-}
-
-static void put_payload(uint8_t *p, const struct ht_class *cls,
-                        const void *from, uint32_t size)
-{
-    (void)cls;
-    ht_copy(p, from, size);
-}
-
-bool ht_event_emit(const struct ht_class *cls, const void *payload,
-                   uint32_t size)
-{
-    return emit(cls, put_payload, payload, size);
-}
 
 static unsigned kind_bytes(unsigned kind)
 {
@@ -457,16 +357,36 @@ static uint8_t *put_value(uint8_t *p, const struct ht_field *f,
     }
 }
 
-static void put_values(uint8_t *p, const struct ht_class *cls,
-                       const void *from, uint32_t size)
+static bool emit_values(const struct ht_class *cls,
+                        const struct ht_value *values, uint32_t size)
 {
-    const struct ht_value *values = from;
+    struct ht_stream *s = slot;
+    bool own = s, done = false;
     unsigned i;
+    uint8_t *p;
 
-    (void)size;
-    for (i = 0; i < cls->nr_fields; i++) {
-        p = put_value(p, &cls->fields[i], &values[i]);
+    if (!ht_event_is_on(cls)) {
+        return false;
     }
+    if (!own) {
+        s = ht_trace_runtime.begin(&slot, cls);
+    }
+    while (s) {
+        p = ht_get(s, cls->id, size);
+        if (p) {
+            for (i = 0; i < cls->nr_fields; i++) {
+                p = put_value(p, &cls->fields[i], &values[i]);
+            }
+            ht_commit(s);
+            done = true;
+        }
+        if (own && done) {
+            break;
+        }
+        own = false;
+        s = ht_trace_runtime.end(&slot, s, cls, done);
+    }
+    return done;
 }
 
 int ht_event_values(const struct ht_class *cls, const struct ht_value *values,
@@ -485,5 +405,5 @@ int ht_event_values(const struct ht_class *cls, const struct ht_value *values,
         }
         size += bytes;
     }
-    return emit(cls, put_values, values, size);
+    return emit_values(cls, values, size);
 }

@@ -50,7 +50,7 @@ static char path[64];
  */
 static uint32_t generation;
 
-/* Classes of the library and of ht_event_new(), in the order of creation */
+/* Classes of the library and of ht_event_parse(), in the order of creation */
 static struct ht_class *made[1024];
 static unsigned nr_made;
 

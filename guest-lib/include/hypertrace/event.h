@@ -204,7 +204,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 /*
  * Kinds of fields.  Each gives the form (INT, BOOL, TEXT...) that selects the
  * expansions below.  An integer also gives its C type, its bits, and its kind
- * and flags in the message that registers the class.
+ * and flags in the message that registers the class; LABELS gives more flags.
  */
 #define HT_EV_u8        INT, uint8_t,   8, HT_FIELD_U8,  0
 #define HT_EV_u16       INT, uint16_t, 16, HT_FIELD_U16, 0
@@ -226,8 +226,8 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 /* (bool, f), where "bool" is a macro for _Bool */
 #define HT_EV__Bool     BOOL
 #define HT_EV_ptr       PTR
-#define HT_EV_enum      ENUM
-#define HT_EV_flags     FLAGS
+#define HT_EV_enum      LABELS, HT_FIELD_LABELS
+#define HT_EV_flags     LABELS, HT_FIELD_LABELS | HT_FIELD_BITS
 #define HT_EV_text      TEXT
 #define HT_EV_bytes     BYTES
 #define HT_EV_seq       SEQ
@@ -287,21 +287,12 @@ static const struct ht_label ht_labels_bool[] = {
     ht_put64(ht_p_, (uint64_t)(uintptr_t)ht_a_##n);                         \
     ht_p_ += 8;
 
-#define HT_EV_DESC_ENUM(k, n, l)                                            \
-    HT_EV_LABELLED(n, l, HT_FIELD_LABELS, HT_EV_##k)
-#define HT_EV_PARAM_ENUM(k, n, l) HT_EV_AS(PARAM, HT_EV_##k, n)
-#define HT_EV_ARG_ENUM(k, n, l) , ht_a_##n
-#define HT_EV_LEN_ENUM(k, n, l)
-#define HT_EV_SIZE_ENUM(k, n, l) HT_EV_AS(SIZE, HT_EV_##k, n)
-#define HT_EV_PUT_ENUM(k, n, l) HT_EV_AS(PUT, HT_EV_##k, n)
-
-#define HT_EV_DESC_FLAGS(k, n, l)                                           \
-    HT_EV_LABELLED(n, l, HT_FIELD_LABELS | HT_FIELD_BITS, HT_EV_##k)
-#define HT_EV_PARAM_FLAGS(k, n, l) HT_EV_AS(PARAM, HT_EV_##k, n)
-#define HT_EV_ARG_FLAGS(k, n, l) , ht_a_##n
-#define HT_EV_LEN_FLAGS(k, n, l)
-#define HT_EV_SIZE_FLAGS(k, n, l) HT_EV_AS(SIZE, HT_EV_##k, n)
-#define HT_EV_PUT_FLAGS(k, n, l) HT_EV_AS(PUT, HT_EV_##k, n)
+#define HT_EV_DESC_LABELS(more, k, n, l) HT_EV_LABELLED(n, l, more, HT_EV_##k)
+#define HT_EV_PARAM_LABELS(more, k, n, l) HT_EV_AS(PARAM, HT_EV_##k, n)
+#define HT_EV_ARG_LABELS(more, k, n, l) , ht_a_##n
+#define HT_EV_LEN_LABELS(more, k, n, l)
+#define HT_EV_SIZE_LABELS(more, k, n, l) HT_EV_AS(SIZE, HT_EV_##k, n)
+#define HT_EV_PUT_LABELS(more, k, n, l) HT_EV_AS(PUT, HT_EV_##k, n)
 
 #define HT_EV_LABELLED(n, l, more, ...) HT_EV_LABELLED_(n, l, more, __VA_ARGS__)
 #define HT_EV_LABELLED_(n, l, more, form, type, bits, kind, flags)          \

@@ -187,36 +187,10 @@ int ht_event_values(const struct ht_class *cls, const struct ht_value *values,
                     unsigned n);
 
 /**
- * ht_event_new() - make an event class at run time
- * @name: name of the class, in the form that &struct ht_class requires
- * @fields: array of @nr_fields fields; they and their names are copied
- * @nr_fields: 0 to HT_FIELDS_MAX
- * @level: enum ht_level
- *
- * Context: may block; not in a signal handler.
- *
- * Return: the class, which is never freed; NULL: out of memory, or too many
- * fields.
- */
-struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
-                              unsigned nr_fields, unsigned level);
-
-/**
  * ht_event_is_on() - test whether events of a class would be recorded
  * @cls: the class
  */
 bool ht_event_is_on(const struct ht_class *cls);
-
-/**
- * ht_event_emit() - emit an event of packed values, which are not checked
- * @cls: the class
- * @payload: the fields, packed as in the specification
- * @size: size of @payload in bytes
- *
- * Return: true if it was committed; false if it was discarded or is not wanted.
- */
-bool ht_event_emit(const struct ht_class *cls, const void *payload,
-                   uint32_t size);
 
 /**
  * ht_trace_discarded() - get the number of discarded events not yet reported

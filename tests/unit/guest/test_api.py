@@ -37,7 +37,7 @@ def described():
 
 
 def test_declared():
-    assert len(declared()) > 20
+    assert len(declared()) > 15
 
 
 def test_exported():
