@@ -357,6 +357,7 @@ static int htk_emit_register(struct htk *h)
 {
 	struct ht_class **list;
 	unsigned int i, n, last;
+	const char *name;
 	int ret;
 
 	mutex_lock(&htk_emit_mutex);
@@ -379,15 +380,18 @@ static int htk_emit_register(struct htk *h)
 
 	/* Classes that were added during the exchange follow @last. */
 	mutex_lock(&htk_emit_mutex);
-	for (i = 0; i < last; i++) {
+	for (i = 0, n = 0; i < last; i++) {
 		struct htk_class *c = &htk_classes[i];
 
 		if (c->cls->id || c->refused)
 			continue;
 		c->refused = true;
-		dev_err(h->dev, "class %s: the host refused it (%d)\n",
-			c->cls->name, ret);
+		if (!n++)
+			name = c->cls->name;
 	}
+	if (n)
+		dev_err(h->dev, "the host refused %s and %u other classes (%d)\n",
+			name, n - 1, ret);
 	mutex_unlock(&htk_emit_mutex);
 	return 0;
 }
@@ -666,7 +670,7 @@ void htk_emit_exit(void)
 
 /* For other modules ------------------------------------------------------- */
 
-int ht_kernel_register_all(struct ht_class *const *classes,
+int ht_kernel_register(struct ht_class *const *classes,
 			   unsigned int count)
 {
 	unsigned int i;
@@ -692,12 +696,6 @@ int ht_kernel_register_all(struct ht_class *const *classes,
 out:
 	mutex_unlock(&htk_emit_mutex);
 	return ret;
-}
-EXPORT_SYMBOL_GPL(ht_kernel_register_all);
-
-int ht_kernel_register(struct ht_class *cls)
-{
-	return ht_kernel_register_all(&cls, 1);
 }
 EXPORT_SYMBOL_GPL(ht_kernel_register);
 
@@ -755,7 +753,7 @@ static void htk_emit_forget(struct ht_class *cls)
 	}
 }
 
-void ht_kernel_unregister_all(struct ht_class *const *classes,
+void ht_kernel_unregister(struct ht_class *const *classes,
 			      unsigned int count)
 {
 	bool last;
@@ -777,12 +775,6 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 		htk_emit_kick();
 		ht_kernel_sync();
 	}
-}
-EXPORT_SYMBOL_GPL(ht_kernel_unregister_all);
-
-void ht_kernel_unregister(struct ht_class *cls)
-{
-	ht_kernel_unregister_all(&cls, 1);
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unregister);
 

@@ -197,7 +197,7 @@ static int hte_register(void)
 		if (hte_is_new(e))
 			classes[n++] = &e->class;
 	}
-	ret = ht_kernel_register_all(classes, n);
+	ret = ht_kernel_register(classes, n);
 	kvfree(classes);
 	hte_for_each(e)
 		e->registered |= !ret && hte_is_new(e);
@@ -454,11 +454,11 @@ static void hte_unregister(void)
 			continue;
 		classes[n++] = &e->class;
 		if (n == ARRAY_SIZE(classes)) {
-			ht_kernel_unregister_all(classes, n);
+			ht_kernel_unregister(classes, n);
 			n = 0;
 		}
 	}
-	ht_kernel_unregister_all(classes, n);
+	ht_kernel_unregister(classes, n);
 	hte_for_each(e)
 		hte_class_free(e);
 }

@@ -646,14 +646,14 @@ void fn_exit(void)
 	fn_free_ops(&fn_sets[1].ops);
 	mutex_unlock(&fn_mutex);
 	cancel_work_sync(&fn_work);
-	ht_kernel_unregister_all(fn_classes, ARRAY_SIZE(fn_classes));
+	ht_kernel_unregister(fn_classes, ARRAY_SIZE(fn_classes));
 }
 
 int fn_init(void)
 {
 	int ret;
 
-	ret = ht_kernel_register_all(fn_classes, ARRAY_SIZE(fn_classes));
+	ret = ht_kernel_register(fn_classes, ARRAY_SIZE(fn_classes));
 	if (ret)
 		return ret;
 	ht_kernel_watch(&fn_watch);

@@ -3,10 +3,11 @@
  * hypertrace: events of the Linux kernel, for other modules
  *
  *	HT_EVENT(queue_full, (u32, cpu), (u64, depth));
+ *	static struct ht_class *const classes[] = { &ht_class_queue_full };
  *
- *	ht_kernel_register(&ht_class_queue_full);	// may sleep
+ *	ht_kernel_register(classes, 1);		// may sleep
  *
- *	ht_trace(queue_full, cpu, depth);		// anywhere, even in an NMI
+ *	ht_trace(queue_full, cpu, depth);	// anywhere, even in an NMI
  *
  * Each CPU has a stream.  Events go to the first device, or to the device that
  * the module parameter kernel_device names.  Without a device they are dropped,
@@ -24,53 +25,32 @@
 #include "hypertrace/event.h"
 
 /**
- * ht_kernel_register() - register an event class
- * @cls: the class; must stay in place until ht_kernel_unregister()
+ * ht_kernel_register() - register event classes
+ * @classes: the classes; must stay in place until ht_kernel_unregister()
+ * @count: number of @classes
  *
- * A work item registers the class on the device, and again on each device that
- * replaces it, so this function does not wait for the host.  If the host
- * refuses the class, the driver logs an error and the class stays off.
+ * A work item registers the classes on the device, and again on each device
+ * that replaces it, so this function does not wait for the host.  Classes that
+ * the host refuses stay off, and the driver logs an error.
  *
  * Context: may sleep.
  *
  * Return: 0, also without a device; -ENOSPC: too many classes; -EPERM: the
- * kernel is locked down in confidentiality mode.
+ * kernel is locked down in confidentiality mode.  After an error no class is
+ * registered.
  */
-int ht_kernel_register(struct ht_class *cls);
+int ht_kernel_register(struct ht_class *const *classes, unsigned int count);
 
 /**
- * ht_kernel_register_all() - register several event classes, in few messages
- * @classes: the classes, as for ht_kernel_register()
- * @count: number of @classes
- *
- * Context: may sleep.
- *
- * Return: as ht_kernel_register(); after an error no class is registered.
- */
-int ht_kernel_register_all(struct ht_class *const *classes,
-			   unsigned int count);
-
-/**
- * ht_kernel_unregister() - unregister an event class
- * @cls: a registered class
- *
- * When this function returns, no event of the class is being emitted.
- *
- * Context: may sleep.
- */
-void ht_kernel_unregister(struct ht_class *cls);
-
-/**
- * ht_kernel_unregister_all() - unregister several event classes
+ * ht_kernel_unregister() - unregister event classes
  * @classes: registered classes
  * @count: number of @classes
  *
- * As ht_kernel_unregister(), but wait for emitters only once.
+ * When this function returns, no event of the classes is being emitted.
  *
  * Context: may sleep.
  */
-void ht_kernel_unregister_all(struct ht_class *const *classes,
-			      unsigned int count);
+void ht_kernel_unregister(struct ht_class *const *classes, unsigned int count);
 
 /**
  * ht_kernel_sync() - wait until the host has registered all classes

@@ -368,7 +368,8 @@ wait
 
 def test_kernel_device(tmp_path):
     """The device that the module's parameter names takes the kernel's events;
-    the events can be attached and detached under load."""
+    the events can be attached and detached under load.  An event whose fields the
+    module cannot know, such as NUMA groups, does not exist."""
     with VM(devices=[{"channel": "shm"}, {"channel": "hypercall"}],
             job=DEVICE_JOB, files=sources_module(),
             module_args="kernel_device=1", workdir=tmp_path / "vm") as vm:
@@ -376,10 +377,39 @@ def test_kernel_device(tmp_path):
         assert_sound(vm)
         first, second = (ctf_events.read(vm.trace(f"ht{n}"))
                          for n in range(2))
+        metadata = next(vm.trace("ht1").rglob("metadata")).read_text(
+            errors="replace")
     assert not any(s.events for s in first.values())
+    assert '"sched_process_hang"' in metadata
+    assert '"sched_move_numa"' not in metadata
     names = {name for s in second.values() for name, _ in s.events}
     assert names >= {"sched_switch", "sys_enter", "hrtimer_start",
                      "lttng_statedump_start"}
+
+
+REFUSED_JOB = PRELUDE + """
+insmod /ht/hypertrace-sources.ko events='*'
+until dmesg | grep -q 'the host refused .* and [1-9][0-9][0-9] other classes'; do
+    usleep 20000
+done
+for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null; done
+rmmod hypertrace-sources
+echo lines $(dmesg | grep -c 'the host refused') >&3
+"""
+
+
+def test_refused_classes(tmp_path):
+    """Only this test proves that classes which the host refuses cost the other
+    classes of the kernel nothing, and the kernel's log only a few lines."""
+    with VM(devices=[{"channel": "shm", "class_bytes": "64K", "packets": 64}],
+            job=REFUSED_JOB, files=sources_module(),
+            workdir=tmp_path / "vm") as vm:
+        vm.wait(240)
+        assert not vm.oops(), str(vm)
+        streams = ctf_events.read(vm.trace("ht0")).values()
+    names = {name for s in streams for name, _ in s.events}
+    assert names >= {"sched_switch", "sched_process_exec"}, names
+    assert int(re.search(r"^lines (\d+)", vm.out.text, re.M)[1]) <= 3
 
 
 LOCKDOWN_JOB = PRELUDE + """
