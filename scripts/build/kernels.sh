@@ -19,10 +19,29 @@ kernel_names() {
     printf '%s' "$ht_kernels" | sed 's/ .*//'
 }
 
-# kernel_row NAME: sets suite, package and arch of a kernel of the list
+# Print the name of each kernel 6.1 and 6.12 for amd64 that Debian's archive has now,
+# such as 6.1.0-47-rt-amd64.
+kernel_every() {
+    # shellcheck disable=SC2034 # read by private_apt
+    ht_apt=$HT_CACHE/kernels/apt
+    for suite in bookworm bookworm-backports; do
+        debian_lists "$suite" "kernels"
+        private_apt "$suite" apt-cache pkgnames linux-headers-6.1
+    done | sed -nE 's/^linux-headers-(6\.1\.0-[0-9]+.*-amd64)$/\1/p
+        s/^linux-headers-(6\.12\..*-amd64)$/\1/p' | sort -uV
+}
+
+# kernel_row NAME: sets suite, package and arch of a kernel of the list, or of
+# kernel_every
 kernel_row() {
     # shellcheck disable=SC2034 # read by private_apt
     ht_apt=$HT_CACHE/kernels/apt    # not the lists that a build of QEMU locks
+    arch=
+    package=linux-headers-$1
+    case $1 in
+    6.1.0-*-amd64) suite=bookworm; return 0 ;;
+    6.12.*-amd64) suite=bookworm-backports; return 0 ;;
+    esac
     # shellcheck disable=SC2046
     set -- $(printf '%s' "$ht_kernels" | grep "^$1 ")
     suite=$2
@@ -62,7 +81,10 @@ kernel_headers() {
     mkdir -p "$kernel_root"
     ht_arch=$arch
     debian_lists "$suite" "kernels"
-    headers=$(debian_depends "$suite" "$package" '^linux-headers-[0-9]')
+    case $package in
+    linux-headers-[0-9]*) headers=$package ;;
+    *) headers=$(debian_depends "$suite" "$package" '^linux-headers-[0-9]') ;;
+    esac
     [ -n "$headers" ] || die "Debian $suite has no $package"
     common=$(debian_depends "$suite" "$headers" '^linux-headers-.*-common')
     kbuild=$(debian_depends "$suite" "$headers" '^linux-kbuild-')

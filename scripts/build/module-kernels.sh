@@ -11,18 +11,23 @@
 
 usage() {
     cat <<EOF
-usage: scripts/build/module-kernels.sh [NAME]...
+usage: scripts/build/module-kernels.sh [--every] [NAME]...
 
 Builds guest-linux/ with warnings as errors for several kernels, whose headers
 are fetched from Debian and kept. NAME is one of:
  $(kernel_names | tr '\n' ' ') dkms
+or a kernel of Debian's archive, such as 6.1.0-47-rt-amd64, whose headers are not
+kept. --every stands for all of these that are 6.1 or 6.12 and for amd64. A table of
+the results follows; the status is 1 if a build failed.
 EOF
 }
 
 wanted=
+every=
 while [ $# -gt 0 ]; do
     case $1 in
     -h|--help) usage; exit 0 ;;
+    --every) every=yes; shift ;;
     -*) die "scripts/build/module-kernels.sh: unknown argument $1" ;;
     *) wanted="$wanted $1"; shift ;;
     esac
@@ -39,17 +44,18 @@ build() {
     [ -z "${2-}" ] || cc=aarch64-linux-gnu-gcc
     if ! have "$cc"; then
         note "no $cc: the modules are not built for $1"
-        return 0
+        return 77
     fi
     module_farm "$farm"
     # The headers may be configured for a compiler with more options than this one.
+    # Without debugging data the build is faster.
     logged "module-$1" \
         "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \
         make -j "$(nproc 2>/dev/null || echo 1)" \
         -C "$HT_CACHE/kernels/$1/kheaders" M="$farm/guest-linux" \
         ${2:+ARCH=$2 CROSS_COMPILE=aarch64-linux-gnu-} \
         CC="$cc" HOSTCC="${CC:-gcc}" KCFLAGS="-Werror -Wno-attributes" \
-        CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= modules
+        CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= CONFIG_DEBUG_INFO= modules
 }
 
 # Let dkms build and install the result of "make dkms-source" below a folder of this
@@ -82,16 +88,43 @@ by_dkms() {
     grep -q '^tracing:' "$root/etc/group" || die "there is no group tracing"
 }
 
-for name in $(kernel_names); do
-    case " $wanted " in
-    "  "|*" $name "*) ;;
-    *) continue ;;
-    esac
+# one NAME: fetch the headers and build; 77: there is no compiler
+one() {
     shared_lock "$HT_CACHE/kernels"
-    kernel_headers "$name"
+    kernel_headers "$1"
     cache_unlock
-    build "$name" "$arch"
+    build "$1" "$arch"
+}
+
+# kernel_version NAME: such as 6.1.170, where the package is 6.1.0-47
+kernel_version() {
+    in=$HT_CACHE/kernels/$1/kheaders/include/generated/uapi/linux/version.h
+    sed -n 's/^#define LINUX_VERSION_[PSM][A-Z]* //p' "$in" | paste -sd.
+}
+
+[ -z "$every" ] || wanted="$wanted $(kernel_every | tr '\n' ' ')"
+table="| Debian's headers | kernel | result |
+|---|---|---|"
+status=0
+for name in ${wanted:-$(kernel_names)}; do
+    [ "$name" != dkms ] || continue
+    (one "$name") && ret=0 || ret=$?
+    case $ret in
+    0) result=built ;;
+    77) result="no compiler" ;;
+    *) result=failed; status=1 ;;
+    esac
+    headers=$(cat "$HT_CACHE/stamps/kernel-$name" 2>/dev/null) || headers=$name
+    table="$table
+| $headers | $(kernel_version "$name" 2>/dev/null) | $result |"
+    case $name in
+    *-amd64)
+        rm -rf "$HT_CACHE/kernels/$name" "$HT_CACHE/stamps/kernel-$name" \
+            "$HT_TREE/module-$name" ;;
+    esac
 done
+printf '%s\n' "$table"
+[ "$status" = 0 ] || exit 1
 case " $wanted " in
 "  "|*" dkms "*)
     shared_lock "$HT_CACHE/kernels"
