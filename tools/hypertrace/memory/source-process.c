@@ -21,7 +21,10 @@
 #define LEAST (UINT64_C(8) << 20)
 /* QEMU aligns anonymous RAM to this or to a multiple of it. */
 #define ALIGN (UINT64_C(2) << 20)
-/* Entries of pagemap read at once */
+/*
+ * Maximum number of entries of pagemap read at once. The first read of a search
+ * takes one entry, because most pages of a guest are present.
+ */
 #define ENTRIES 512
 /* bits of an entry: the page is present or swapped */
 #define PRESENT (UINT64_C(3) << 62)
@@ -76,12 +79,12 @@ static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)
 {
     uint64_t page = getauxval(AT_PAGESZ), end = r->at + r->size;
-    uint64_t entries[ENTRIES];
+    uint64_t entries[ENTRIES], most = 1;
     ssize_t bytes;
 
     offset -= (offset - r->at) % page;
     while (offset < end) {
-        uint64_t n = MIN((end - offset + page - 1) / page, ENTRIES), i;
+        uint64_t n = MIN((end - offset + page - 1) / page, most), i;
 
         /* Skip the rest of the cached hole. */
         if (offset >= s->hole_from && offset < s->hole_to &&
@@ -101,6 +104,7 @@ static uint64_t first_present(HtSource *s, const HtSourceRange *r,
             }
         }
         offset += n * page;
+        most = ENTRIES;
     }
     return end;
 }
