@@ -6,6 +6,7 @@ The recordings are described in tests/unit/recording/story.c.
 
 import json
 import os
+import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -582,6 +583,54 @@ class TestViews:
                                     "sched_switch").stdout
         run("report", self.story, "--task", "na\u00efve*", env={
             **os.environ, "LC_ALL": "C.UTF-8"})
+
+    @pytest.mark.skipif(not shutil.which("localedef"),
+                        reason="localedef is not installed")
+    def test_locale(self):
+        """No output depends on the form that numbers have in the user's
+        language."""
+        made = subprocess.run(
+            ["localedef", "-i", "de_DE", "-f", "UTF-8",
+             self.tmp / "de_DE.UTF-8"], capture_output=True)
+        if made.returncode > 1:     # 1: warnings
+            pytest.skip("no source of the locale de_DE")
+        german = {"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8",
+                  "LOCPATH": str(self.tmp)}
+        for args in (("report",), ("report", "--json"), ("log",), ("top",),
+                     ("top", "--json"), ("boot",), ("boot", "--svg=-"),
+                     ("last",), ("last", "--json"), ("flame",),
+                     ("flame", "--folded"), ("report", "--from=0.2", "--to",
+                                             "0.21"),
+                     ("latency", "sched_waking", "sched_switch"),
+                     ("boot", "--max=0.1ms", "--json")):
+            command, *options = args
+            german_, plain = (subprocess.run(
+                [TOOL, command, *options, self.slower], capture_output=True,
+                timeout=60, env={**os.environ, "COLUMNS": "100", **env})
+                for env in (german, {"LC_ALL": "C.UTF-8"}))
+            assert german_.stdout == plain.stdout, args
+            assert german_.returncode == plain.returncode, args
+
+    def test_cut(self):
+        """A recording whose files end anywhere is read as far as possible, or
+        refused with a reason; no command crashes."""
+        source = story("story", self.tmp / "whole")
+        path = self.tmp / "cut"
+        for name in sorted(os.listdir(source)):
+            size = (source / name).stat().st_size
+            for at in sorted({0, 1, 7, size // 7, size // 3, size // 2,
+                              size - 9, size - 1}):
+                shutil.rmtree(path, ignore_errors=True)
+                shutil.copytree(source, path)
+                os.truncate(path / name, max(at, 0))
+                for args in (("report",), ("last",), ("boot",), ("top",),
+                             ("log",), ("export", "-f", "perfetto", "-o",
+                                        self.tmp / "cut.pftrace")):
+                    p = subprocess.run([TOOL, *args, path],
+                                       capture_output=True, timeout=60)
+                    assert p.returncode in (0, 1), (name, at, args, p)
+                    if p.returncode:
+                        assert p.stderr.startswith(b"hypertrace "), p
 
     def test_completion(self):
         script = Path(__file__).parents[3] / "tools/hypertrace/hypertrace.bash"
