@@ -22,10 +22,12 @@
 /* Period in ns at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
- * Pause in ns after the first pass over all formats.  It doubles after each
- * pass.
+ * Pause in ns after the first pass over all formats, and its factor after each
+ * further pass. A pass takes half a minute of an idle guest's polls, and a
+ * change of the kernel's list starts one at once.
  */
 #define PASS_NS         UINT64_C(1000000000)
+#define PASS_FACTOR     4
 
 struct HtKernelWatch {
     HtKernelSearch *search;
@@ -194,7 +196,7 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
     /* Early in the boot, the kernel's list of events is not complete. */
     w->passing = ret < 0 && !w->ready;
     w->next_pass = t + w->pass_ns;
-    w->pass_ns *= 2;
+    w->pass_ns = MIN(w->pass_ns, UINT64_MAX / 2 / PASS_FACTOR) * PASS_FACTOR;
     return w->ready || ret > 0;
 }
 

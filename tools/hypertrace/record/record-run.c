@@ -31,8 +31,11 @@
 /* Number of events in a poll from which on the next pauses are shorter */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
-/* Number of events in a poll below which a guest is idle */
-#define IDLE_EVENTS     50
+/*
+ * Number of events in a poll below which a guest is idle. The ticks of two
+ * processors are fewer.
+ */
+#define IDLE_EVENTS     250
 /* An unfinished search may take --wait times this number */
 #define LONG            20
 /*
