@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measure the processor time of hypertrace watch while its machines are idle.
+
+The machines are processes of watch-guest, of the unit tests: each writes two events
+every 20 ms.  With --vms 0, the machines that run already and that --name chooses are
+measured.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+DEADLINE = 120
+
+
+def children(pid):
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(p) for p in text.split()]
+
+
+def cpu_ns(pid):
+    """The processor time of a process of one thread, from the scheduler"""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+
+
+@contextlib.contextmanager
+def running(*command, **kwargs):
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **kwargs)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure(build, vms, name, settle, seconds):
+    with contextlib.ExitStack() as stack:
+        tmp = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        guest = shutil.copy(build / "tests/unit/tool/watch-guest",
+                            tmp / "qemu-system-x86_64")
+        for i in range(vms):
+            stack.enter_context(running(guest, "-name", f"ht-idle-{i}"))
+        watch = stack.enter_context(running(
+            build / "tools/hypertrace/hypertrace", "watch", "--dir",
+            tmp / "flights", "--name", name or "ht-idle-*",
+            stderr=subprocess.DEVNULL)).pid
+        end = time.monotonic() + DEADLINE
+        while len(children(watch)) < max(vms, 1):
+            if time.monotonic() > end:
+                sys.exit("the machines were not found")
+            time.sleep(0.2)
+        time.sleep(settle)
+        pids = [watch, *children(watch)]
+        before, begun = [cpu_ns(p) for p in pids], time.monotonic()
+        time.sleep(seconds)
+        took = time.monotonic() - begun
+        spent = [(cpu_ns(p) - b) / 1e7 / took for p, b in zip(pids, before)]
+    recorders = spent[1:]
+    print(f"{len(recorders)} machines, load {os.getloadavg()[0]:.1f}: watch"
+          f" {spent[0]:.3f} %, each recorder"
+          f" {sum(recorders) / len(recorders):.3f} % (at most"
+          f" {max(recorders):.3f} %), in all for each machine"
+          f" {sum(spent) / len(recorders):.3f} %", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--vms", type=int, nargs="+", default=[1, 5, 20])
+    parser.add_argument("--name", help="machines to measure, for --vms 0")
+    parser.add_argument("--settle", type=float, default=40, metavar="SECONDS")
+    parser.add_argument("--seconds", type=float, default=60)
+    args = parser.parse_args()
+    for vms in args.vms:
+        measure(Path(os.environ["HT_BUILD"]), vms, args.name, args.settle,
+                args.seconds)
+
+
+if __name__ == "__main__":
+    main()
