@@ -582,6 +582,7 @@ def test_print(env, tmp_path):
 @pytest.mark.parametrize("args, status, message", [
     ((), 2, "give QEMU's command"),
     (("--poll-us", "0", "--", QEMU), 2, "give 1 to 1000000"),
+    (("-o", "-", "--", QEMU), 2, "a recording is a directory"),
     (("--size", "3k", "--", QEMU), 2, "1M to 1G"),
     (("--pid", "x"), 2, "number of a process"),
     (("--pid", "1", "--", QEMU), 2, "give one of them"),

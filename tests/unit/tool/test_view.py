@@ -446,6 +446,11 @@ class TestViews:
                 (("report", self.story, "--where", "prev_state =="), 2,
                  "a number or a text at 'the end'"),
                 (("report", self.story, "--where", "(pid"), 2, "expected ')'"),
+                *((("report", self.story, "--where", f"pid {op} {number}"), 2,
+                   "a number of 64 bits")
+                  for op in ("<", "<=", ">", ">=", "&")
+                  for number in ("18446744073709551616", "-9223372036854775809",
+                                 "9" * 40, "0x1" + "0" * 16)),
                 (("report", self.story, "--where", "!" * 999), 2, "simpler"),
                 (("report", self.story, "--grep", "("), 2, "--grep"),
                 (("reprot", self.story), 2, "did you mean report"),

@@ -2,6 +2,7 @@
 /*
  * hypertrace: conditions on the fields of events
  */
+#include <errno.h>
 #include <gio/gio.h>
 #include <string.h>
 
@@ -114,11 +115,14 @@ static bool take_value(Parser *s, Node *n)
         return false;
     }
     n->text = g_strndup(begin, s->p - begin);
+    errno = 0;
     n->number = g_ascii_strtoll(n->text, &end, 0);
     if (n->number == INT64_MAX) {
+        errno = 0;
         n->number = g_ascii_strtoull(n->text, &end, 0);
     }
-    n->is_number = !*end;
+    /* A number of more than 64 bits would be cut to another one. */
+    n->is_number = !*end && !errno;
     return true;
 }
 
@@ -163,7 +167,7 @@ static Node *parse_comparison(Parser *s)
     if ((n->op == OP_BITS || (n->op >= OP_LE && n->op <= OP_GT)) &&
         !n->is_number) {
         free_node(n);
-        return fail(s, "a number before this");
+        return fail(s, "a number of 64 bits before this");
     }
     return n;
 }

@@ -242,6 +242,10 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->plan_options.events = optarg;
             break;
         case 'o':
+            if (!strcmp(optarg, "-")) {
+                *status = ht_usage_error("-o -: a recording is a directory");
+                return false;
+            }
             r->dir = optarg;
             break;
         case 's':
