@@ -61,7 +61,10 @@ def state(vm):
     """Path of the saved state for a guest; it is made for the first one."""
     environment = {k: v for k, v in os.environ.items()
                    if k in ("HT_QEMU_L", "HT_KERNEL_ARGS")}
-    key = json.dumps([str(vm.qemu), vm.kernel, environment], sort_keys=True)
+    modules = {name: os.stat(path).st_mtime_ns
+               for name, path in _modules().items()}
+    key = json.dumps([str(vm.qemu), vm.kernel, environment, modules],
+                     sort_keys=True)
     name = hashlib.sha256(key.encode()).hexdigest()[:12]
     path = Path(DIRECTORY) / name
     path.parent.mkdir(parents=True, exist_ok=True)
