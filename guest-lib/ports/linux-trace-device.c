@@ -349,8 +349,8 @@ static int find_device(struct ht_ioc_info *info)
 }
 
 /*
- * Open the known device.  If it is gone, was replaced or was suspended, find a
- * device and register all classes.
+ * Open the device that this process used before, or else search for one.
+ * Register all classes if the device is another one or was suspended.
  */
 static int open_device(struct ht_ioc_info *info)
 {

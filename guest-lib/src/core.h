@@ -24,7 +24,7 @@ extern const struct ht_slow ht_slow;
 
 /**
  * ht_head() - get the position after the last event
- * @s: a stream that is open and busy
+ * @s: an open stream whose @busy the caller has set
  */
 static inline uint64_t ht_head(const struct ht_stream *s)
 {
@@ -34,7 +34,7 @@ static inline uint64_t ht_head(const struct ht_stream *s)
 
 /**
  * ht_no_packet() - note that no packet is open
- * @s: a stream that is busy
+ * @s: a stream whose @busy the caller has set
  */
 static inline void ht_no_packet(struct ht_stream *s)
 {
@@ -55,7 +55,7 @@ uint32_t ht_request_check(const struct ht_device *dev,
 
 /**
  * ht_ring_doorbell() - kick the host to poll a stream now
- * @s: a stream that is open and busy
+ * @s: an open stream whose @busy the caller has set
  */
 static inline void ht_ring_doorbell(struct ht_stream *s)
 {

@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     --unit|--fuzz|--qtest|--e2e) kinds="$kinds ${1#--}"; shift ;;
     --long) export HT_LONG=1; shift ;;
     --flavour) flavour=${2:?--flavour needs a name}; shift 2 ;;
-    # For CI: number of failures of lint, which is counted as one more test
+    # For CI: 1 if lint has failed, else 0. Lint counts as one more test.
     --count-lint) lint_failed=${2:?}; shift 2 ;;
     -h|--help) usage; exit 0 ;;
     *) die "./run check: unknown argument '$1'; see --help" ;;

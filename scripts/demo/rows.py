@@ -148,8 +148,8 @@ def micro(ns):
 
 
 def uncertainty(row):
-    """The device's bound, or the larger error that is proved by an event
-    recorded before it was emitted."""
+    """The error bound of the device's dates in ns, or the larger error that is proved
+    by an event recorded before it was emitted."""
     bound, least = row["latency_bound_ns"], row["latency_min_ns"]
     return bound if bound is None or least is None else max(bound, -least)
 

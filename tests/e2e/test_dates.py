@@ -16,7 +16,7 @@ EVENTS = 20
 
 def emit(vm):
     """Let the guest emit.  Returns the host's times before and after that, and
-    the bound of the dates."""
+    the error bound of the dates in ns."""
     begin = time.monotonic_ns()
     row = vm.tell("run", 60, device=vm.index["ht0"], events=EVENTS, mode="flat")
     end = time.monotonic_ns()

@@ -164,8 +164,8 @@ def addresses(text):
 
 
 def test_entries_as_ftrace(run):
-    """On each CPU, the events between loading and unloading the module are a
-    contiguous part of the events of ftrace's function tracer."""
+    """From its loading until the job selects other functions, the module records
+    on each CPU each call that ftrace's function tracer records, in that order."""
     text, _, streams = run
     names = addresses(text)
     pieces = []         # for each stream: the CPUs whose ftrace has its events

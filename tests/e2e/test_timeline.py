@@ -42,7 +42,8 @@ WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "timer:hrtimer_expire_entry,task")
 TIMEOUT = 300
 SHIFT = 50_000      # ns
-# A clock reading that is 100 ms late adds this to the device's bound
+# A clock reading that is 100 ms late adds this to the error bound of the device's
+# dates
 LATE = 10_000       # ns
 
 
@@ -71,8 +72,8 @@ def once(events):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """(directory with the recording and the device's trace, bound of the device's
-    dates)"""
+    """A pair: the directory that holds the recording and the device's trace, and
+    the largest error in ns that a date in the device's trace may have"""
     if lacking():
         pytest.skip(lacking())
     tmp = tmp_path_factory.mktemp("timeline")
@@ -197,8 +198,8 @@ def test_recorded(run):
 
 
 def test_perfetto(run):
-    """In one Perfetto file each event has its date, and its machine's bound is
-    not smaller than its own"""
+    """In one Perfetto file each event has its date.  The error bound of a machine
+    is at least that of each of its events."""
     tmp, bound = run
     if not shutil.which("protoc"):
         pytest.skip("protoc is not installed")

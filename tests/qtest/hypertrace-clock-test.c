@@ -20,11 +20,13 @@
 #define EXCHANGES 60
 #define EVENTS_EACH 8
 
-/* Host time of an event, and the bound of the device's clock at that time */
+/*
+ * Host time of an event, and the error bound of the device's dates at that time
+ */
 typedef struct Truth {
     int64_t from;               /* earliest host time of the event in ns */
     int64_t to;                 /* latest host time of the event in ns */
-    /* bound of the device's clock in ns; UINT64_MAX: unknown */
+    /* error bound of the device's dates in ns; UINT64_MAX: unknown */
     uint64_t bound;
 } Truth;
 

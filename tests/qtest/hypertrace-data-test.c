@@ -288,7 +288,10 @@ static void test_shm_doorbell(const void *data)
     for (n = 0; n < 20; n++) {
         qht_write_number(&s, id, n);
         head = qht_ring_readq(h, 1, QHT_GUEST(head));
-        /* if the wake word asks for no doorbell, the host polls in time */
+        /*
+         * The host wants a doorbell once head >= wake.  Below that, it polls
+         * the stream without one.
+         */
         if (qht_ring_readq(h, 1, QHT_HOST(wake)) <= head) {
             qht_doorbell(&s);
         }

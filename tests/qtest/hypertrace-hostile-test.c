@@ -42,7 +42,10 @@ static void open_bad(Hostile *t, unsigned events)
     QHT_WAIT(qht_stream_stat(t->h, 0, "events") == events);
 }
 
-/* Make the device consume, even if it asked for no doorbell */
+/*
+ * Make the device consume now, even if the stream's wake word asks for no
+ * doorbell
+ */
 static void look(QHtStream *s)
 {
     qht_doorbell(s);

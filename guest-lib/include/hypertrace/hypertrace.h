@@ -124,6 +124,10 @@ struct ht_stream {
     uint64_t clock;             /* time of the last event from ht_slow.get() */
     /* an event this many or more ticks after @clock needs an extended header */
     uint64_t max_gap;
+    /*
+     * a context uses the stream; an event of a context that interrupts it is
+     * discarded
+     */
     uint32_t busy;
     /* number of next events that get the time @clock */
     uint32_t inherit;
@@ -338,7 +342,7 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
 
 /**
  * ht_discard() - discard an event because its stream is not open, and count it
- * @s: the stream, marked as busy
+ * @s: the stream, whose @busy the caller has set
  *
  * Return: NULL.
  */

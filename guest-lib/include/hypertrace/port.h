@@ -335,7 +335,7 @@ bool ht_class_valid(const struct ht_class *c);
 
 /**
  * ht_publish_lost() - report the number of discarded events to the host
- * @s: a stream that is open and busy (or about to be closed)
+ * @s: an open stream whose @busy the caller has set, or that it will close
  *
  * Called when this context discards an event or opens a packet, and by push,
  * flush and close.  Contexts that interrupt the producer do not call this.  The
@@ -349,7 +349,7 @@ static inline void ht_publish_lost(struct ht_stream *s)
 
 /**
  * ht_is_closed() - test whether a stream was closed without its producer
- * @s: a stream that is open and busy
+ * @s: an open stream whose @busy the caller has set
  *
  * The host closes a stream when another driver takes over the device or when
  * the device is removed; another producer may own the ring by now.  The loads

@@ -93,7 +93,7 @@ typedef struct HtGuestClock {
  * @c: the clock
  * @hz: approximate frequency of the counter in Hz, 1 kHz to 100 GHz
  * @ppm: maximum error of @hz in ppm
- * @flags: HT_GUEST_CLOCK_*, or 0*
+ * @flags: HT_GUEST_CLOCK_*, or 0
  */
 void ht_guest_clock_init(HtGuestClock *c, uint64_t hz, uint32_t ppm,
                          unsigned flags);

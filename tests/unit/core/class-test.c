@@ -370,7 +370,10 @@ static void test_unique(void)
     assert_accepted(&m);
     two_fields(&m, "_y_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
     assert_accepted(&m);
-    /* trace readers drop one leading '_' */
+    /*
+     * trace readers drop one leading '_', so the names of two fields must
+     * differ without it
+     */
     two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "__x", HT_FIELD_U8);

@@ -91,7 +91,8 @@ def test_story(tmp_path, name):
 
 
 def test_lost_events_are_unknown_time(tmp_path):
-    """After a gap on any processor the state is unknown until the next change."""
+    """From the start of a gap on any processor, the state of each vCPU is unknown
+    until its next change."""
     path = make(tmp_path / "rec", [
         [piece([(1000, switch(IDLE, RUNS, VCPU)), (1010, event(ENTRY, 11, 0))]),
          piece([(1900, switch(VCPU, RUNS, IDLE))])],

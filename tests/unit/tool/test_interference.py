@@ -157,7 +157,8 @@ def test_window(tmp_path):
 
 
 def test_lost_events_give_no_pairs(tmp_path):
-    """Time after a gap belongs to no pair, and no advice is given on mostly unknown time."""
+    """The time of a gap belongs to no pair.  If most of the time is unknown, no advice
+    is given."""
     rec = make(tmp_path / "rec", [
         [piece([(1 * MS, switch(IDLE, RUNS, A)), (2 * MS, switch(A, RUNS, B))]),
          piece([(90 * MS, switch(B, RUNS, A)), (91 * MS, switch(A, RUNS, B)),

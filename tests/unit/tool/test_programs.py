@@ -41,7 +41,8 @@ def numbers(trace, lost=0):
 
 
 class Guest:
-    """A guest whose device has a file that another process serves"""
+    """A simulated guest that emits.  The memory of its device is the file path, which
+    "hypertrace attach" serves."""
 
     def __init__(self, path):
         self.events = 0
@@ -66,7 +67,8 @@ class Guest:
 
 
 class Attach:
-    """hypertrace attach, which serves when the object is made"""
+    """A running "hypertrace attach".  With --create=16M, the memory exists when
+    the constructor returns."""
 
     def __init__(self, path, out, *options):
         self.dir = out

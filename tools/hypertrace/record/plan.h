@@ -110,7 +110,8 @@ typedef struct HtRecordOptions {
  * @bytes: size of the memfd for QEMU; 0 without one
  * @low: size of the node before the memfd (HT_RECORD_NODE)
  * @fd: number of the memfd, in this process and in a QEMU that inherits it
- * @programs_fd: number of the memory for the programs' events; -1 without it
+ * @programs_fd: descriptor of the memory for the programs' events; -1 if the
+ *               guest has no such memory
  * @files: RAM files of the user (HT_RECORD_SHARED)
  * @kernel: the kernel's image; NULL if a boot loader finds it, or it cannot be
  *          read

@@ -111,7 +111,10 @@ static unsigned searched_for(const Run *run)
            HT_SESSION_ALL;
 }
 
-/* Add the memory that QEMU opens by the number of this process's descriptor. */
+/*
+ * Read the guest's memory from a memfd of this process. QEMU opens the memfd in
+ * /proc, by the number of its descriptor.
+ */
 static bool add_memory(Run *run, GError **error)
 {
     HtSource *source = ht_source_file(run->r->memory_fd, "the guest's memory",

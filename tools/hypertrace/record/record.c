@@ -471,7 +471,7 @@ static const char *main_buffer_lacks(const HtKernelImage *image)
            "its image has no symbols of data (CONFIG_KALLSYMS_ALL)" : NULL;
 }
 
-/* Drop an image without what the log and the main trace buffer need. */
+/* Drop an image that lacks types or symbols of data: a read needs both. */
 static void check_image(HtRecord *r, GError **error)
 {
     const char *lacks = r->image ? main_buffer_lacks(r->image) : NULL;
@@ -758,7 +758,7 @@ int ht_record_process(HtRecord *r)
     return status;
 }
 
-/* Create the guest's memory as a memfd, with the number that the plan has. */
+/* Create the guest's memory as a memfd, which QEMU opens as @plan->fd. */
 static bool make_memory(HtRecord *r)
 {
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;

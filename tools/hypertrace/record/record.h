@@ -58,7 +58,8 @@ typedef enum HtTraceBuffer {
  * @for_ns: duration of the recording; 0: until the guest ends
  * @wait_ns: with @process and without @plan: time to wait for the kernel and
  *           its events, after which the recording ends; 0: no limit
- * @lacking: an image was found, but without what @image must have
+ * @lacking: an image was found and dropped, because it lacks types or symbols
+ *           of data
  * @memory_only: open no file that the process's command line names: the process
  *               may be hostile
  * @again: a recording without @image ended, because the image can be read now
