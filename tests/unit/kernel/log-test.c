@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's log is read from its ring: each record once, in order and whole,
- * whatever the writer does between two loads; and it survives the recording.
+ * The records of a kernel's log are read from its ring in order and whole, none
+ * of them twice, whatever the writer does between two loads.  A reader that
+ * polls often misses none.  A recording keeps the records unchanged.
  *
  * Only this test proves it for a ring that wraps during a read.
  */
