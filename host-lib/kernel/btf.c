@@ -2,9 +2,11 @@
 /*
  * hypertrace: a kernel's types by name (BTF)
  *
- * Documentation/bpf/btf.rst describes the format.  Parsing checks the bounds
- * of each type, that names are in the string section and that referenced types
- * exist.  It does not check for cycles: each walk has a limit instead.
+ * The kernel's Documentation/bpf/btf.rst describes the format.  Parsing checks
+ * the bounds of each type, that names are in the string section, and that the
+ * types exist to which pointers, arrays, members, parameters, typedefs and
+ * qualifiers refer.  It does not check for cycles: each walk has a limit
+ * instead.
  */
 #include "hypertrace/btf.h"
 #include "image-elf.h"
@@ -48,7 +50,10 @@ typedef struct Type {
     uint32_t size;              /* size, or number of the type referred to */
 } Type;
 
-/* Get the bytes after a type's head: a fixed part, and one for each of @vlen */
+/*
+ * Get the number of bytes that follow a type's head: @fixed, and @each for each
+ * of its Type.vlen parts.  Returns false if the kind is unknown.
+ */
 static bool extra(unsigned kind, unsigned *fixed, unsigned *each)
 {
     static const uint8_t sizes[KINDS][2] = {
@@ -438,7 +443,10 @@ static bool member_find(const HtBtf *b, uint32_t id, const char *name,
     return false;
 }
 
-/* Read a name at *@path and advance *@path after it; returns its length */
+/*
+ * Read a name at *@path and advance *@path after it.  Returns its length, or 0
+ * if it is too long.
+ */
 static size_t path_name(const char **path, const char **name)
 {
     size_t len = strcspn(*path, ".[");

@@ -316,7 +316,10 @@ static int read_name(HtKernelFormats *f, const uint8_t *call, GString *name)
     return ret ? ret : name->len ? 0 : -EINVAL;
 }
 
-/* Find the list of an event's fields; system calls have it in their own data */
+/*
+ * Find the list of an event's fields.  For the entry of a system call it is in
+ * the call's syscall_metadata.  Returns 0 if there is no list.
+ */
 static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
                           const uint8_t *class)
 {

@@ -93,7 +93,8 @@ HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
  * ht_guest_kernel_direct_map: find the direct map
  * @k: the kernel
  *
- * Without a direct map, its addresses are translated by the page tables.
+ * If the direct map is not found, addresses in it are translated by the page
+ * tables.
  */
 void ht_guest_kernel_direct_map(HtGuestKernel *k);
 

@@ -18,7 +18,10 @@ void ht_guest_mem_init(HtGuestMem *g, const HtFtMem *mem)
     for (i = 0; mem->piece && i < HT_GUEST_RANGES_MAX &&
          mem->piece(mem->opaque, i, &offset, &size, &phys); i++) {
         size -= size % GRANULE;
-        /* A piece that overlaps or is not aligned is left out. */
+        /*
+         * A piece that is not aligned is left out, as is one whose physical
+         * address is known and that overlaps an earlier one.
+         */
         if (phys != HT_FT_PHYS_UNKNOWN) {
             ht_guest_mem_add(g, phys, size, offset);
         } else {

@@ -22,12 +22,12 @@
 #define X86_PAYLOAD_LENGTH  0x24c
 #define X86_HEADER_END      0x250
 #define ARM64_SIGNATURE     0x38
-/* Maximum nesting: kernel in EFI program in unified image, and one more */
+/* Maximum nesting; a kernel in an EFI program in a unified image has 2 */
 #define DEPTH_MAX           4u
 
 bool ht_image_load(const char *path, char **data, size_t *size, GError **error)
 {
-    /* A FIFO must not block, and a terminal not become this process's own. */
+    /* A FIFO must not block; a terminal must not become the controlling one. */
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     g_autofree char *copy = NULL;
     int code = errno;

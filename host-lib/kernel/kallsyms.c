@@ -304,9 +304,9 @@ static uint64_t address(const Tables *t, const Offsets *o, uint32_t i)
 }
 
 /*
- * Test whether the addresses are plausible.  They must rise, because the kernel
- * uses a binary search.  Most must differ and lie in the range that a kernel
- * can occupy after @text.
+ * Test whether the addresses are plausible.  They must not decrease, because
+ * the kernel uses a binary search.  More than a quarter must differ from the
+ * previous address, and more than half must lie in the 1 GiB from @text on.
  */
 static bool plausible(Tables *t, const Offsets *o, uint64_t text)
 {

@@ -90,7 +90,7 @@ static bool find_version(HtKernelImage *image, GError **error)
     return true;
 }
 
-/* Find BTF: between its symbols, or else by its header */
+/* Find BTF: in the section .BTF, between its symbols, or by its header */
 static HtBtf *find_btf(const HtKernelImage *image)
 {
     static const uint8_t header[] = { 0x9f, 0xeb, 1, 0, 24, 0, 0, 0,

@@ -14,7 +14,7 @@
 #define FOUND_MAX       16u
 /* Maximum number of copies, each of up to HT_SCAN_KERNEL_MAX bytes */
 #define COPIES_MAX      32u
-#define ARM64_MAGIC     0x38u           /* "ARM\x64", from _text on */
+#define ARM64_MAGIC     0x38u           /* offset of "ARM\x64" from _text */
 #define X86_LINK        UINT64_C(0xffffffff80000000)
 #define X86_ALIGN       (UINT64_C(2) << 20)
 #define ARM64_HEAD      (UINT64_C(64) << 10)

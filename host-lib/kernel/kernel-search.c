@@ -28,7 +28,8 @@ struct HtKernelSearch {
     unsigned span;              /* index of the present span */
     uint64_t next;              /* offset of the next candidate in the span */
     GPtrArray *found;           /* HtGuestKernel */
-    unsigned early;             /* candidates that have not initialized yet */
+    /* candidates with the version line that failed another check */
+    unsigned early;
 };
 
 /* Test whether an earlier piece has all candidates of this piece */
@@ -98,7 +99,7 @@ void ht_kernel_search_restart(HtKernelSearch *s)
     s->next = 0;
 }
 
-/* Return the first aligned candidate at or after @place, within a span */
+/* Return the first aligned offset in the span @r that is at least @place */
 static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
                          uint64_t place)
 {

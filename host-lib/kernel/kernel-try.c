@@ -3,9 +3,10 @@
  * hypertrace: test whether a kernel is at an offset of the memory
  *
  * The line of /proc/version proves the build.  The address of the first system
- * call's handler gives the slide.  The kernel's own page tables must then map
- * its first byte to this offset: they give the physical address, and they show
- * that the kernel has initialized itself.  An unpacked image that was not
+ * call's handler gives the slide.  The physical address of the first byte is in
+ * the kernel's page tables (x86) or in kimage_voffset (arm64, where the tables
+ * must agree).  It must fit this offset.  The tables also show that the kernel
+ * has initialized itself.  An unpacked image that was not
  * relocated yet, or a copy of it in the page cache, fails one of these checks.
  */
 #include "guest-kernel.h"
@@ -201,10 +202,11 @@ static bool usual_low(uint64_t below)
 }
 
 /*
- * x86-64: find the ranges of RAM if it begins with a piece.  A PC's RAM is one
- * piece, of which the part above the PCI hole continues at 4 GiB.  The kernel
- * stores the end of RAM (max_pfn).  If RAM has several pieces (NUMA nodes),
- * only the piece with the kernel becomes a range.
+ * x86-64: find the ranges of RAM from the piece @r, which holds the kernel.  A
+ * PC's RAM is one piece, of which the part above the PCI hole continues at
+ * 4 GiB.  The kernel stores the end of RAM (max_pfn).  If RAM has several
+ * pieces (NUMA nodes), only @r becomes a range.  With @usual, refuse a kernel
+ * above 4 GiB if RAM below the hole does not have a usual size.
  */
 static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)
 {

@@ -39,7 +39,7 @@ struct HtKernelLog {
     HtKernelLogLayout layout;
     uint64_t prb;
     uint64_t ring;              /* address of the ring that is read */
-    Ring now;                   /* copy of @ring's members, read last */
+    Ring now;                   /* the latest copy of @ring's members */
     bool known;                 /* @now is valid */
     uint64_t id;                /* id of the next descriptor */
     bool placed;                /* @id is valid */
@@ -194,8 +194,9 @@ static int read_text(HtKernelLog *log, uint64_t id, const uint8_t *desc,
 }
 
 /*
- * Read a record.  Returns 1; 0 if it is not complete yet; -EAGAIN if the
- * descriptor was reused; -ENODATA if it holds no record.
+ * Read a record.  Returns 1; 0 if it is not complete yet; -EAGAIN if its
+ * descriptor or its text was overwritten; -ENODATA if the descriptor holds no
+ * record; -EINVAL if the text exceeds the ring; or the error of the reader.
  */
 static int read_record(HtKernelLog *log, uint64_t id, HtLogRecord *record)
 {

@@ -329,8 +329,8 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
 }
 
 /*
- * Read the header.  A value that has changed may be torn: read a changed
- * pointer, or a count that has decreased, a second time.
+ * Read the header.  A value that has changed may be torn: read @reader and
+ * @commit a second time if they have changed, and @entries if it has decreased.
  */
 static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
 {
@@ -376,8 +376,8 @@ static HtListWalk collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     HtListWalk walk;
 
     /*
-     * The ring was empty at all earlier polls; since then, events were
-     * overwritten or read in the guest.
+     * If the ring was empty at all earlier polls, and events were overwritten
+     * or read in the guest since, some of them may be missing.
      */
     l->doubt |= l->based && !l->placed && (l->h.overrun || l->h.read);
     walk = follow(c, l, look);

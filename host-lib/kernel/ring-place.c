@@ -15,7 +15,7 @@
 #define MOVING  2u
 #define FLAGS   3u
 
-/* Maximum distance of a full ring's head from the writer, in nodes */
+/* Number of nodes from the writer's on whose pointers are searched first */
 #define AHEAD   4u
 #define TRIES   4u
 /* Maximum bytes read of a ring_buffer_per_cpu, and of a buffer_page */
@@ -142,7 +142,10 @@ static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
     while (max--) {
         ret = ht_list_node(l, at, &n);
         if (ret) {
-            /* A torn pointer, or the node was removed: restart the search. */
+            /*
+             * If no reads are left, continue at this node in the next poll.
+             * Else the pointer was torn, or the node removed: restart.
+             */
             l->scan = ret == -EAGAIN ? at : 0;
             return failed(ret);
         }

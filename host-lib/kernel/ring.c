@@ -4,7 +4,7 @@
  */
 #include "ring.h"
 
-/* Minimum number of reads for each processor in a poll */
+/* Lowest limit of the number of reads for each processor in a poll */
 #define READS_MIN 256u
 
 /* All processors of a trace_array */

@@ -78,9 +78,9 @@ typedef struct HtListCursor {
  * @sure: events missing at that poll
  * @overrun: HtListHeader.overrun at the last poll that took everything
  * @settled: the last poll took everything that the counters count
- * @spoiled: the page has an invalid record: the rest of it is skipped
+ * @spoiled: the cursor's page has an invalid record: the rest of it is skipped
  * @uncounted: a gap was reported whose number of events is not known yet
- * @writer: the writer's position; with HtFtCpu.relaxed, at the previous poll
+ * @writer: with HtFtCpu.relaxed: the writer's position at the previous poll
  * @writer_size: bytes committed to the writer's page then
  * @lag: with HtFtCpu.relaxed: the header at the previous poll
  * @lag_begin: with HtFtCpu.relaxed: time at which that poll started, in ns
@@ -118,7 +118,7 @@ typedef struct HtListCpu {
 typedef enum HtListWalk {
     HT_LIST_DONE,       /* success; a walk has reached the writer */
     HT_LIST_MORE,       /* the poll's share of work is used up */
-    HT_LIST_LOST,       /* the cursor's page is gone: set it again */
+    HT_LIST_LOST,       /* the page was replaced: set the cursor again */
     HT_LIST_ERROR,      /* the memory cannot be read or is not a list */
 } HtListWalk;
 
@@ -133,7 +133,7 @@ bool ht_list_layout_ok(const HtKernelRingLayout *p);
  * @l: the processor; HtListCpu.reads is decremented
  * @h: filled in
  *
- * Returns: 0 or -errno
+ * Returns: 0; -EAGAIN if no reads are left in this poll; or another -errno
  */
 int ht_list_header(HtListCpu *l, HtListHeader *h);
 
@@ -143,7 +143,8 @@ int ht_list_header(HtListCpu *l, HtListHeader *h);
  * @addr: its address
  * @n: filled in
  *
- * Returns: 0 or -errno; -EINVAL if @addr cannot be a node's address
+ * Returns: as ht_list_header(); -EINVAL if @addr is 0, or if @addr or the
+ * address of the page is not a multiple of 8
  */
 int ht_list_node(HtListCpu *l, uint64_t addr, HtListNode *n);
 
@@ -154,7 +155,7 @@ int ht_list_node(HtListCpu *l, uint64_t addr, HtListNode *n);
  * @stamp: set to its time stamp
  * @size: set to the number of bytes committed, limited to the page
  *
- * Returns: 0 or -errno
+ * Returns: as ht_list_header()
  */
 int ht_list_page(HtListCpu *l, uint64_t page, uint64_t *stamp,
                  uint32_t *size);

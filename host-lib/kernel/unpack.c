@@ -28,7 +28,7 @@
 
 /* Minimum growth of the output buffer, in bytes */
 #define GROW            (16u << 20)
-/* Maximum size of a block, compressed or not, in lz4's and lzop's formats */
+/* Maximum size of a compressed block (lz4) or of a block's content (lzop) */
 #define BLOCK_MAX       (64u << 20)
 #define LZMA_MEMORY     (UINT64_C(256) << 20)
 
@@ -50,7 +50,10 @@ typedef const char *Reader(Unpack *u);
 static const char *const too_large = "it is too large";
 static const char *const damaged = "it is damaged";
 
-/* Grow the output buffer by at least @least bytes */
+/*
+ * Make room for at least @least bytes in the output buffer; returns NULL or the
+ * reason of a failure
+ */
 static const char *grow(Unpack *u, size_t least)
 {
     size_t room = MAX(least, MIN(GROW + u->size / 2, u->max - u->used));

@@ -4,8 +4,8 @@
  *
  * BTF is the type information that a kernel carries in its image.  It has the
  * offset of each member of each structure, so this program contains no such
- * offsets.  The data is not trusted: all references are checked once, when it
- * is parsed, and every walk is bounded.
+ * offsets.  The data is not trusted: the references that the functions follow
+ * are checked once, when it is parsed, and every walk is bounded.
  *
  * A table never changes after parsing; several threads may read it at the same
  * time.

@@ -7,8 +7,8 @@
  * symbols and names of members, through the kernel's own page tables.
  *
  * RAM may hold several kernels: those of earlier boots survive a reset, and
- * kdump keeps one in reserve.  A search finds all of them and chooses the one
- * whose clock is the latest.
+ * kdump keeps one in reserve.  A search finds all kernels of the image's build
+ * and chooses the one whose clock is the latest.
  *
  * The guest may be hostile: lists may be circular, pointers may have any value.
  * The functions of this header bound their own work; a caller that follows
@@ -48,10 +48,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelSearch, ht_kernel_search_free)
  * @s: the search
  * @budget: time in us after which the search pauses; 0 for no limit
  *
- * Memory that was never written is neither read nor allocated.
+ * Memory that was never written is neither read nor allocated.  Candidates that
+ * cannot be read are skipped.
  *
- * Returns: 1 if all memory was searched; 0 if the budget is used up; -errno if
- * the memory cannot be read (-ESRCH: the process has ended)
+ * Returns: 1 if all memory was searched; 0 if the budget is used up; -ESRCH if
+ * the process whose memory is read has ended
  */
 int ht_kernel_search_step(HtKernelSearch *s, int64_t budget);
 
@@ -70,7 +71,8 @@ unsigned ht_kernel_search_found(const HtKernelSearch *s);
 /**
  * ht_kernel_search_take: take the kernel whose clock is the latest
  * @s: a search whose last step returned 1
- * @error: set if no kernel was found, or if one of several cannot be chosen
+ * @error: set if no kernel was found, or if several were found and the clock of
+ *         none of them can be read
  *
  * A kernel that has just started to boot is not found: it has not relocated
  * itself, or its page tables are not complete.  In this case call
@@ -93,7 +95,7 @@ void ht_kernel_search_restart(HtKernelSearch *s);
  * ht_guest_kernel_find: run a whole search
  * @mem: as for ht_kernel_search_new()
  * @image: as for ht_kernel_search_new()
- * @error: set if no kernel was found
+ * @error: set if the process has ended, or as ht_kernel_search_take()
  *
  * Returns: the kernel, for ht_guest_kernel_free(); or NULL
  */
@@ -255,7 +257,7 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
  */
 int ht_guest_kernel_pointer(HtGuestKernel *k, uint64_t addr, uint64_t *value);
 
-/* Maximum number of reads of a pointer */
+/* Maximum number of reads by ht_guest_kernel_pointer() */
 #define HT_POINTER_TRIES 4u
 
 /**
@@ -274,7 +276,7 @@ ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
  * ht_guest_kernel_cpus: get the number of CPU numbers in use (nr_cpu_ids)
  * @k: the kernel
  *
- * Returns: 1 to HT_FT_CPUS_MAX; 1 if the symbol is missing
+ * Returns: 1 to HT_FT_CPUS_MAX; 1 if the symbol is missing or cannot be read
  */
 unsigned ht_guest_kernel_cpus(HtGuestKernel *k);
 

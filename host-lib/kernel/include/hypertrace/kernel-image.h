@@ -179,8 +179,8 @@ const HtSymbols *ht_kernel_image_symbols(const HtKernelImage *image);
  * ht_kernel_image_btf: get the types
  * @image: the image
  *
- * Returns: the types, valid as long as @image; NULL if the kernel was built
- * without CONFIG_DEBUG_INFO_BTF and ht_kernel_image_set_btf() was not called
+ * Returns: the types, valid as long as @image; NULL if the kernel has no valid
+ * BTF (CONFIG_DEBUG_INFO_BTF) and ht_kernel_image_set_btf() was not called
  */
 const HtBtf *ht_kernel_image_btf(const HtKernelImage *image);
 

@@ -18,7 +18,7 @@
 
 /*
  * Maximum number of reads of the guest's memory in one poll, divided among the
- * processors; each processor has at least 256 reads.  If a read of another
+ * processors; each processor may use at least 256 reads.  If a read of another
  * process takes 2 us, a poll of up to 16 processors takes less than 10 ms.
  */
 #define HT_KERNEL_RING_READS 4096u

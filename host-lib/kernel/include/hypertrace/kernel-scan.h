@@ -38,10 +38,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelScan, ht_kernel_scan_free)
  * @budget: time in us after which the scan pauses; 0 for no limit.  Decoding a
  *          kernel's symbols can take a second longer.
  *
- * Memory that was never written is neither read nor allocated.
+ * Memory that was never written is neither read nor allocated.  Parts that
+ * cannot be read are skipped.
  *
- * Returns: 1 if all memory was read; 0 if the budget is used up; -errno if the
- * memory cannot be read (-ESRCH: the process has ended)
+ * Returns: 1 at the end of the memory; 0 if the budget is used up; -ESRCH if
+ * the process whose memory is read has ended
  */
 int ht_kernel_scan_step(HtKernelScan *s, int64_t budget);
 
