@@ -67,7 +67,8 @@ needs_glibc = pytest.mark.skipif(
     reason="needs the x86-64 glibc of the host")
 
 
-# $1: hackbench's loops, $2: folder of /ht that tar packs, $3: folder for find
+# $1: options of hackbench, $2: file or folder in /ht that tar packs, $3: folder
+# for find
 LOAD = f"""
 LD='{LD}'
 load() {{

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run the tests of root in private namespaces.  There a test has a session
-daemon of root of its own, and it can mount file systems."""
+"""If root runs the tests, run a test in private namespaces.  There it has a
+session daemon of root of its own, and it can mount file systems."""
 
 import functools
 import os

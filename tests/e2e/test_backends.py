@@ -172,7 +172,8 @@ def lttng_events(trace):
             fields = ctf_events.plain(msg.event.payload_field)
             provider, _, name = msg.event.name.partition(":")
             assert provider == "ht0"
-            if name == "discarded":     # count of CTF's packets
+            # the backend's event for the guest's discards, not a guest's event
+            if name == "discarded":
                 continue
             found.append((fields.pop("stream"), fields.pop("vcpu"),
                           fields.pop("guest_ns"), name, fields))

@@ -184,8 +184,8 @@ def test_selftest_log(tmp_path):
 
 
 def test_bar_above_4g(tmp_path, accel):
-    """A BAR with 4 GiB of stream RAM does not fit below 4 GiB: the device works
-    with a BAR above."""
+    """Four devices with BARs of 1 GiB each do not fit below 4 GiB: the devices
+    work with a BAR above."""
     vm = run(tmp_path, accel, "selftest",
              [{"channel": "shm", "streams": 32, "packets": 16,
                "packet_size": "1M"} for _ in range(4)])

@@ -392,8 +392,8 @@ def test_tcg_draws_no_conclusions():
     ([[14, 28, 14], [18, 36, 18]], False),      # worse once, better once
 ])
 def test_runs_in_turns(tmp_path, after, worse):
-    """A regression counts only if both pairs of runs have it.  In the second
-    pair the machine is half as fast, which is no regression."""
+    """A regression counts only if both pairs of runs have it.  In the second run
+    of --after the machine is half as fast, which is no regression."""
     before = [run_of(tmp_path, f"before{n}", [11, 22, 11]) for n in (1, 2)]
     after = [run_of(tmp_path, f"after{n}", emit, factor=n)
              for n, emit in enumerate(after, 1)]

@@ -37,7 +37,7 @@ def test_dates(tmp_path, accel, channel):
             spans.append(emit(vm))
             if n % 4 == 3:
                 vm.qmp.command("stop")
-                time.sleep(0.02)    # far longer than the bound
+                time.sleep(0.02)    # normally far longer than the bound
                 vm.qmp.command("cont")
         trace = vm.trace("ht0")
         vm.quit()

@@ -22,13 +22,14 @@ TOP = Path(__file__).resolve().parents[2]
 CHANNELS = ["hypercall", "shm", "virtio"]
 TIMEOUT = 600
 
-# docs/demo.md
+# Names of the fields of a row, from the table in docs/demo.md
 ROW_KEYS = set(re.findall(r"^\| `(\w+)` \|", (
     TOP / "docs/demo.md").read_text().partition("## A row")[2], re.M))
 
 
 def demo(*args, **kwargs):
-    """Run ./run demo with a private folder for temporary files."""
+    """Run ./run demo.  With env=environment(tmp_path) it has a private folder for
+    temporary files."""
     return subprocess.run(
         command("demo", *args), check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=TIMEOUT, **kwargs)
@@ -91,7 +92,7 @@ def test_linux(tmp_path, recorder):
     for r in result["rows"]:
         assert r["sent"] == 2200
         assert (r["latency_median_ns"] is not None) == (recorder == "lttng")
-    # the table has a line for each row, with a verdict
+    # the table has a line for each row
     lines = [x.split() for x in p.stdout.splitlines()]
     for r in result["rows"]:
         assert [x for x in lines if x[:3] == [r["accel"], r["channel"],
@@ -127,7 +128,7 @@ def test_kvm(tmp_path):
 
 
 def test_without_kvm(tmp_path):
-    """Without a usable KVM, --kvm is an error with a reason."""
+    """Without a usable KVM, --accel kvm is an error with a reason."""
     if not kvm_problem():
         pytest.skip("KVM can be used here")
     p = demo("--accel", "kvm", env=environment(tmp_path))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host switches a running guest's events on and off, through LTTng and with
-the commands list, enable and disable, and chooses functions with set."""
+the commands enable and disable.  list shows them, and set chooses functions."""
 
 import re
 import statistics

@@ -357,7 +357,7 @@ def small_disk(path, size):
 
 def accounted(trace, rows):
     """For each instance with a file, recorded and discarded events in the
-    trace equal the guest's figures; returns the events."""
+    trace equal the guest's figures; returns the number of recorded events."""
     streams = ctf_events.read(trace)
     assert {1, len(rows)} <= set(streams) <= set(range(1, len(rows) + 1))
     for instance, s in streams.items():
@@ -385,7 +385,7 @@ def test_ctf_disk_full(tmp_path):
                    backend_options={"dir": disk / "trace"}) as vm:
             rows = [emit(vm, "ht0")]
             assert dropped(vm) == 0
-            # close() retries the write that did not fit
+            # the file's close() retries the write that did not fit, and fails
             with contextlib.suppress(OSError), open(ballast, "wb") as f:
                 while f.write(bytes(65536)):
                     f.flush()
@@ -490,7 +490,8 @@ read -r line <&3
 
 
 def paces(vm, want, timeout=90):
-    """Wait until each device's producer reports: want(emitted, discarded)"""
+    """Wait until each device's producer has reported counts for which
+    want(emitted, discarded) is true"""
     left = {f"/dev/hypertrace{n}" for n in range(3)}
     deadline = time.monotonic() + timeout
     while left:

@@ -63,7 +63,7 @@ def check_honest(vm, device=0, ended=True):
     return rows
 
 
-# The guest accesses each register with 1 and with 8 bytes.
+# The guest accesses the registers with 1, 2, 4 and 8 bytes.
 
 
 @pytest.mark.parametrize("channel", RING)

@@ -96,7 +96,8 @@ def kernel_streams(trace):
 
 
 def add_cpu(vm):
-    """QEMU plugs a processor, and the guest brings it up."""
+    """Plug a processor, which the guest's kernel ignores (see CPUS), and let the
+    guest enable its second one."""
     slot, = [s for s in vm.qmp.command("query-hotpluggable-cpus")
              if "qom-path" not in s]
     vm.qmp.command("device_add", driver=slot["type"], id="cpu2",

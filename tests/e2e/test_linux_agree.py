@@ -8,7 +8,8 @@ after the other; an interrupt between the two calls is recorded before the event
 by the second recorder, and after it by the first.  Also, ftrace records the
 functions that our recorder calls when it submits a packet.
 
-HT_AGREE=all tests each channel; by default one is tested.
+HT_AGREE=all tests events and functions with each channel; by default only events
+with virtio are tested.
 """
 
 import collections
@@ -168,7 +169,7 @@ def displaced(first, second, same):
     our events have depth 0."""
     late = []           # (index in first, length of depths) of interrupted events
     depths = []         # depths of the events that both have
-    own = []            # functions that our recorder called after that
+    own = []            # functions that our recorder called since the last of these
     f = s = count = owns = 0
 
     def is_next(n):

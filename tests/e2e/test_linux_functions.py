@@ -14,7 +14,8 @@ from vm.machine import VM
 from linux_guest import (
     PRELUDE, assert_sound, call_sites, much, sources_module, stats)
 
-# Exits of functions, which older kernels cannot trace
+# fprobes: succeeds if the guest's kernel can trace exits of functions, which older
+# kernels cannot
 FPROBES = """
 fprobes() { grep -qw register_fprobe /proc/kallsyms; }
 """

@@ -184,7 +184,8 @@ read answer <&3
 
 
 def run_flood(tmp_path, **kwargs):
-    """The device's counters, and the streams of the kernel's events"""
+    """The device's counters, the streams of the trace, and the lines of QEMU's
+    trace event hypertrace_control"""
     with VM(job=FLOOD_JOB, files=sources_module(), workdir=tmp_path / "vm",
             **kwargs) as vm:
         vm.out.expect("^done", 120)

@@ -59,8 +59,8 @@ echo OVER >/dev/console
 sleep 1000
 """
 
-# The values of an event of "tracetest.all", as ht-tracetest prints and as
-# babeltrace2 does
+# Labels of the values 0 to 3 of the field j of "tracetest.all", as in
+# ht-tracetest.c
 STATES = ("idle", "run", "wait", "gone")
 
 
@@ -147,8 +147,8 @@ class Switch:
 
 def check_windows(windows, dates):
     """Check that each time between `lttng enable-event` and `disable-event`
-    has events, and that no event has another time; print the delays of both
-    commands."""
+    has events, and that no event has another time, with a tolerance of
+    SWITCH_MAX; print the delays of both commands."""
     starts = [on for (on, _), _ in windows]
     assert min(dates) >= starts[0]
     for ((on, on_end), (off, off_end)), end in zip(windows, [*starts[1:], math.inf]):

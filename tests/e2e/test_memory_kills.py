@@ -93,7 +93,8 @@ Packet = namedtuple("Packet", "discarded events")
 
 
 def packets(file):
-    """[Packet] of a stream's file: the counts at its end"""
+    """A Packet for each packet of a stream's file: the stream's counts at the end
+    of the packet"""
     data = file.read_bytes()
     at = 0
     while at < len(data):
@@ -121,7 +122,7 @@ def discarded(recording):
 
 
 def lines(recording):
-    """The lines of babeltrace2 for a recording, which is in order"""
+    """The lines that babeltrace2 prints for a recording, in the order of time"""
     if (recording / "programs").exists():
         with subprocess.Popen(["babeltrace2", recording / "programs"], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:

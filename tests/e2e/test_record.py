@@ -513,7 +513,8 @@ sleep 1000
 
 
 def test_pid_unknown_kernel(tmp_path, env):
-    """Record a QEMU whose kernel's file is gone, and which has no ring.
+    """Record a QEMU whose kernel's file is deleted.  The guest has no boot-mapped
+    ring, so its main trace buffer is recorded.
 
     Only this test proves that the kernel's own image in memory is enough for
     the names of events, the symbols and the log.

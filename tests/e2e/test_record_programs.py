@@ -23,7 +23,7 @@ VERIFY = BUILD / "tools/ht-verify/ht-verify"
 MODULE = os.environ.get("HT_MODULE", "")
 PRELUDE = "PATH=$PATH:/ht\n[ -d /sys/module/hypertrace ] || " \
     "insmod /ht/hypertrace.ko\n"
-# Of each of two threads
+# Number of events that each of two threads emits
 EVENTS = 500_000
 
 pytestmark = [

@@ -131,7 +131,7 @@ class LiveReader:
 
 
 def command(tmp, n, memory):
-    """A guest that waits for a command before it runs"""
+    """The command line of a guest that runs only after the QMP command cont"""
     _, *args = recording.guest(
         tmp, recording.initrd(tmp / "initrd", recording.KILLED_JOB), memory)
     return [recording.QEMU, *args, "-name", f"guest=vm{n}", "-S",
@@ -171,7 +171,7 @@ class Guest:
         return pid
 
     def kill(self):
-        """Kill QEMU; returns how the recorder ended."""
+        """Kill QEMU; returns the messages of the recorder, which then ends."""
         os.kill(self.qemu(), signal.SIGKILL)
         _, err = self.recorder.communicate(timeout=DEADLINE)
         assert self.recorder.returncode == 128 + signal.SIGKILL, err

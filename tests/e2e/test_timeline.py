@@ -140,7 +140,8 @@ def traced(path, bound):
 
 
 def exported(path, bound):
-    """(ring, device) of a Perfetto file, each in the form of recorded()"""
+    """(ring, bound, device) of a Perfetto file: {cpu: [date]} of the recording and
+    the largest error of these dates; the device's events as from traced()"""
     packets = perfetto_text.packets(path)
     assert perfetto_text.machines(packets) == {0: "host", 1: "rec",
                                                2: "vm, ht0"}

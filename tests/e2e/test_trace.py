@@ -43,7 +43,8 @@ def notes(streams):
 
 
 def run(tmp_path, channel, commands, **device):
-    """Run commands with an argument list each; returns each device's streams."""
+    """Run commands one after the other, each with a device of its own.  Returns
+    the counts that the commands printed, and each device's streams."""
     job = "set -e\n" + "".join(
         f"HYPERTRACE_DEVICE=/dev/hypertrace{n} {c} >&3\n"
         for n, c in enumerate(commands))

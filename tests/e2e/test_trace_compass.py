@@ -115,7 +115,7 @@ class Analysis:
         self.tasks = set()      # threads that an event has announced
         self.running = {}       # processor: thread
         self.call = {}          # thread: the system call it is in
-        self.ended = 0          # system calls
+        self.ended = 0          # number of system calls that ended
         # True while all threads are known and all probes are attached
         self.on = False
 

@@ -7,10 +7,13 @@ import bt2
 
 
 class Stream:
-    """A stream instance: its events [(name, {field: value})], their times since
-    1970 and by the trace's clock, which has another precision, the guest's
-    counter and the time of the first event of each packet, the processor, and
-    the number of discarded events."""
+    """A stream instance.
+
+    events: [(name, {field: value})]; ns: their times since 1970; cycles: their
+    times by the trace's clock; precision: that clock's precision; begins: of
+    each packet with events, the guest's counter at its begin and the time (ns)
+    of its first event; cpu: the processor; discarded: number of discarded events
+    """
 
     def __init__(self):
         self.events = []

@@ -9,7 +9,8 @@ from built import built
 
 TOOL = built("tools/hypertrace/hypertrace")
 STORY = built("tests/unit/recording/recording-story")
-# A text that a hostile guest chose, as it must appear on terminals and in JSON
+# A text that a hostile guest chose, as it must appear on terminals (ESCAPED) and
+# in JSON (HOSTILE)
 ESCAPED = "\\x1b[2J</script>\"'&\\x01\\xffx"
 HOSTILE = "\033[2J</script>\"'&\001\ufffdx"
 ENV = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "100"}

@@ -3,8 +3,9 @@
 
 pytest gets the file meson-info/intro-tests.json of the build, and runs each
 program as one test, beside the tests in Python and under the same limit of
-jobs. A program that prints TAP gives one report for each of its cases, and one
-more if it fails. The last line of pytest's output counts all reports.
+jobs. A program that prints TAP gives one report for each of its cases, and a
+failed one more if it fails without a failed case, or if it did not run all cases
+of its plan. The last line of pytest's output counts all reports.
 """
 
 import json

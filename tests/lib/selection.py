@@ -5,8 +5,8 @@
 - leaves out the tests with the mark "long", whose promises other tests prove for
   the most part (docs/tests-removed.md), and
 - runs an end-to-end test that has a case for each channel on one channel only,
-  unless it has the mark "each_channel".  Its name decides which, so that each channel
-  is used by a third of these tests.
+  unless it has the mark "each_channel".  The test's name decides which channel, so
+  that each channel is used by about a third of these tests.
 
 If the longest tests start first, the processors have work until the end of the run.
 In the order of the files, a program of a minute could start last, while all but one

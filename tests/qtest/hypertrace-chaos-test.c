@@ -166,7 +166,7 @@ static void check(Chaos *c, Device *d)
     }
 }
 
-/* Add the counters of the device's sinks to c->f, before they are closed */
+/* Add the counters of the device's sink for @fifo to c->f before it is closed */
 static void settle_accounts(Chaos *c, Device *d)
 {
     unsigned i;
@@ -266,8 +266,9 @@ static void unplug(Chaos *c, unsigned i)
 }
 
 /*
- * Commit seldom: each commit takes an entry of a virtqueue, which must have
- * entries for a full ring of events.
+ * Emit up to 300 events of one class.  Commit small events 16 at a time: each
+ * commit takes an entry of a virtqueue, which must have entries for a full ring
+ * of events.
  */
 static void emit(Chaos *c, Device *d)
 {

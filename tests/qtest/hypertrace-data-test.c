@@ -399,7 +399,10 @@ static void discarded(QHt *h, uint64_t count, unsigned status)
     g_assert_cmpuint(qht_call(h, HT_MSG_DISCARDED, &m, sizeof(m)), ==, status);
 }
 
-/* Discards without a stream are reported by an open or the next stream. */
+/*
+ * Discards without a stream are counted in a stream that is open, or in the
+ * next one that is opened.
+ */
 static void test_discarded(const void *data)
 {
     QHt *h = boot(data, "log", "streams=2,packet-size=4096,packets=2");

@@ -310,7 +310,7 @@ static void ring(Fuzz *f)
                        &p, sizeof(p));
         break;
     case 5:
-        /* page 0 and the directory, which the device must not read */
+        /* before the rings, also page 0 and directory, which are never read */
         access_any(f, f->h->ring.addr + below(f, f->h->caps.ring_offset));
         break;
     default:

@@ -2,8 +2,9 @@
 /*
  * hypertrace: guests that write invalid data into memory that the device reads
  *
- * In each case the stream is stopped and the error counted, another stream
- * still works, and the stopped stream can be closed and opened again.
+ * Unless the device ignores the data, the stream is stopped and the error
+ * counted.  Another stream still works, and the stopped stream can be closed and
+ * opened again.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

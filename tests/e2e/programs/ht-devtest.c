@@ -416,8 +416,9 @@ static void *write_all_the_time(void *opaque)
 }
 
 /*
- * Close a stream and open it again while a thread writes to its old ring.  The
- * driver's timer must not submit buffers of the closed stream.
+ * Close a stream while a thread writes to its ring; after the thread has ended,
+ * open the stream again.  The driver's timer must not submit buffers of the
+ * closed stream.
  */
 static void writing(void)
 {

@@ -204,7 +204,10 @@ static void __attribute__((noinline)) vforks(void)
     }
 }
 
-/* A signal handler emits, also if it interrupts the thread's first emit. */
+/*
+ * A signal handler makes the parent's first emit.  Then it emits while it
+ * interrupts the emits of the thread.
+ */
 static void signals(unsigned n)
 {
     const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
@@ -360,7 +363,10 @@ static void plugins(const char *file, unsigned rounds)
 }
 #endif
 
-/* Call getppid(); a preloaded shared object emits at each call */
+/*
+ * Close all descriptors, then call getppid(); a preloaded shared object emits
+ * at each call
+ */
 static void calls(unsigned n)
 {
     unsigned i;

@@ -7,9 +7,11 @@
  *   ring-follow FILE|pid:N POLL-MICROSECONDS [DIRECTORY [core]]
  *
  * Prints "found" when it has found a ring.  Each "HT n" that the guest wrote
- * to its trace_marker is checked: "disorder" counts numbers not above the one
- * before, "mixed" those whose n / 1000000 differs from others in their epoch.
- * With "core" a source is read once, and a missing ring is an error.
+ * to its trace_marker is checked: "disorder" counts numbers that are not larger
+ * than the previous number on the same processor, "mixed" those whose
+ * n / 1000000 differs from that of their epoch, or is not larger than that of
+ * the previous epoch.  With "core" the program does not wait: it searches for
+ * the ring and reads it once.
  */
 #include "hypertrace/base.h"
 #include <poll.h>
