@@ -166,7 +166,7 @@ static void check(Chaos *c, Device *d)
     }
 }
 
-/* Add the counters of the device's sink for @fifo to c->f before it is closed */
+/* Add the counters of the device's sink for @fifo to c->f before it closes */
 static void settle_accounts(Chaos *c, Device *d)
 {
     unsigned i;

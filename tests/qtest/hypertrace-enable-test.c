@@ -205,8 +205,8 @@ static void test_settings(const void *channel)
     assert_settings(h, longest);
 
     /*
-     * messages whose count does not equal the room after the message, and a
-     * message that is too short
+     * a message without room for the settings, one whose count does not equal
+     * the room after it, and one that is too short
      */
     stl_le_p(&m->count, HT_SETTINGS_MAX - 1);
     g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,

@@ -3,8 +3,8 @@
  * hypertrace: guests that write invalid data into memory that the device reads
  *
  * Unless the device ignores the data, the stream is stopped and the error
- * counted.  Another stream still works, and the stopped stream can be closed and
- * opened again.
+ * counted.  Another stream still works, and the stopped stream can be closed
+ * and opened again.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

@@ -11,7 +11,7 @@
 #include "qobject/qjson.h"
 #include "qapi/error.h"
 
-/* Return the size of a BAR, 0 if it is not implemented; clears its address */
+/* Return the size of a BAR, 0 if not implemented; overwrites its address */
 static uint64_t bar_size(QPCIDevice *d, int bar, bool *is64, bool *prefetch)
 {
     uint8_t reg = PCI_BASE_ADDRESS_0 + 4 * bar;

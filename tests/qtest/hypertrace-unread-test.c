@@ -48,8 +48,8 @@ static void check_taken(QHt *h, QHtStream *s)
 }
 
 /*
- * With unread=on a ring is consumed only when the VM stops, on a flush or a
- * close, or when unread is set to off.
+ * With unread=on a ring is consumed only when the VM stops, on a flush, a close
+ * or a reset, or when unread is set to off.
  */
 static void test_unread(void)
 {

@@ -69,7 +69,8 @@ typedef struct QHt {
 /**
  * qht_boot: start QEMU with one device "ht" in slot QHT_SLOT
  * @machine: "pc" or "q35"
- * @backend: "null", or "log", which writes to a new temporary file
+ * @backend: "log", which writes to a new temporary file, or another backend's
+ *           type and properties, such as "null" or "ctf,dir=..."
  * @props: the device's properties, such as "channel=shm,streams=2"
  * @extra: more arguments for QEMU, or NULL
  */
@@ -190,7 +191,10 @@ void qht_stream_write_lost(QHtStream *s, uint64_t lost);
 void qht_stream_forget(QHtStream *s);
 void qht_stream_flush(QHtStream *s);
 
-/* Write an event with a compact header and advance head; do not notify */
+/*
+ * Write an event with a compact header and advance head.  Does not notify, but
+ * submits a packet that ends, if channel=virtio.
+ */
 void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size);
 void qht_write_number(QHtStream *s, uint32_t id, uint64_t n);
 /* End the packet */
