@@ -39,7 +39,7 @@ enum ht_status ct_add(HtClassTable *t, const CtMessage *m, bool *added,
                       HtClass **cls);
 
 /**
- * ct_register: register a valid class and make it ready for use
+ * ct_register: register a class, which must be valid
  *
  * Returns: the class id
  */
@@ -100,8 +100,9 @@ void ct_ring_destroy(CtRing *r);
  */
 bool ct_ring_emit(CtRing *r, uint64_t n);
 /*
- * Put the event's bytes into the ring; its packet may begin with @r->clock.
- * The event must fit into a packet.
+ * Put the event's bytes into the ring.  If the event opens a packet, that
+ * begins at @r->clock.  The event must fit into a packet.  If the ring is full,
+ * count the event as lost and return false.
  */
 bool ct_ring_put(CtRing *r, const void *event, uint32_t size);
 /* Close the open packet, if any */

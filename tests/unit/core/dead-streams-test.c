@@ -135,8 +135,8 @@ static void test_discarding(void)
 }
 
 /*
- * If the host was killed while it added a class, the classes before it are
- * loaded.
+ * If the directory lacks a class, because the host was killed before it added
+ * the class, the events of that class are not read.
  */
 static void test_cut(void)
 {

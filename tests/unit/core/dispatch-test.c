@@ -27,7 +27,8 @@ typedef struct Sink {
     /* HtMutex, because the thread sanitizer does not know GMutex */
     HtMutex lock;
     HtCond changed;
-    bool hang;                  /* the next call waits until this is false */
+    /* the next call of deliver() or end() waits until this is false */
+    bool hang;
     /* a call of this sink is waiting because of @hang */
     bool inside;
     unsigned refuse_from;       /* ids from this one on are refused; 0: none */
@@ -160,7 +161,7 @@ typedef struct Fixture {
     unsigned reports;
     unsigned rooms;
     unsigned progress;
-    /* protects the call that @later has scheduled */
+    /* protects @later and @nr_later, the calls that on_later() has noted */
     HtMutex lock;
     HtCond more;
     struct {
@@ -565,10 +566,10 @@ static void test_refused(void)
 }
 
 /*
- * Promise: registration with a sink is retried at most once in
- * HT_DISPATCH_RETRY_NS, until the sink has refused HT_DISPATCH_RETRY_FAILURES
- * classes.  When the sink accepts classes again, one attempt registers them
- * all, although it always refuses one.
+ * Promise: refused classes are offered to a sink again at most once in
+ * HT_DISPATCH_RETRY_NS.  Such an attempt ends after HT_DISPATCH_RETRY_FAILURES
+ * refusals.  When the sink accepts classes again, one attempt registers them
+ * all, although the sink always refuses one.
  */
 static void test_retry(void)
 {

@@ -50,7 +50,7 @@ static void emit(Fixture *f, unsigned count)
 static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
                     size_t size)
 {
-    /* allocate also if @size is 0: g_malloc(0) returns NULL */
+    /* NULL if @size is 0 */
     uint8_t *data = g_malloc(size);
     uint64_t at = from % (64 * SIZE);
 
@@ -272,7 +272,10 @@ static void test_bad_submit(void)
     }
 }
 
-/* A changed bit in a packet's header stops the stream, as for a ring. */
+/*
+ * A changed bit in a packet's header before clock_begin stops the stream, as
+ * for a ring.
+ */
 static void test_bad_packet(void)
 {
     unsigned i;

@@ -106,8 +106,8 @@ static void test_head(void)
         check_head(mode, five - 1);
         check_head(mode, UINT64_MAX);
         check_head(mode, UINT64_C(1) << 63);
-        check_head(mode, five + 5);             /* inside an event's header */
-        /* inside the payload of that event */
+        /* inside an event: after the first and before the last payload byte */
+        check_head(mode, five + 5);
         check_head(mode, five + 11);
     }
     check_head(false, PACKETS * SIZE + 1);

@@ -375,7 +375,7 @@ static void test_forged_classes(void)
     g_autoptr(GByteArray) more = g_byte_array_new();
     unsigned i, good = 0;
 
-    /* cut the state anywhere except between two classes */
+    /* cut the state anywhere: only a cut between two classes is accepted */
     for (i = 1; i < saved->len; i++) {
         g_autofree uint8_t *copy = g_memdup2(saved->data, i);
         HtClassTable *t = ht_class_table_new();

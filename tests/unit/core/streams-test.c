@@ -237,8 +237,8 @@ static void test_budget(void)
 }
 
 /*
- * Promise: events before and after a move are counted once, also if the target
- * has already seen the instance.
+ * Promise: events from before a move are counted once, also if the target has
+ * already used the number of the instance.
  */
 static void test_move(void)
 {

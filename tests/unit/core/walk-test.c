@@ -57,7 +57,7 @@ static void test_clocks(void)
         { false, 100 }, { false, 100 }, { false, 8000000 },
         { true, 8000001 }, { true, UINT64_C(1) << 40 },
         { false, (UINT64_C(1) << 40) + 1 },
-        /* the 24 bits of time wrap between each two of these */
+        /* long gaps; the 24 bits of time wrap before the last event */
         { false, (UINT64_C(1) << 40) + 0x7fffff },
         { false, (UINT64_C(1) << 40) + 0xfffffe },
         { false, (UINT64_C(1) << 40) + 0x1000001 },

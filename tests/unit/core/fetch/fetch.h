@@ -30,7 +30,8 @@ void fetch_begin(bool flip);
 /**
  * fetch_end: stop watching, and restore the bytes that were flipped
  *
- * Returns: number of watched bytes that were read since fetch_begin()
+ * Returns: number of watched bytes that were read since fetch_begin(); a byte
+ * counts at each read
  */
 size_t fetch_end(void);
 
