@@ -23,7 +23,7 @@
 
 typedef enum Walk {
     WALK_DONE,          /* all committed records were taken */
-    WALK_BEHIND,        /* the poll's limit is reached; records are left */
+    WALK_BEHIND,        /* records may be left for the next poll */
     WALK_AGAIN,         /* the position is lost: restart at the head */
     WALK_ERROR,
 } Walk;
@@ -33,9 +33,12 @@ typedef struct Writer {
     uint32_t slot;
     /* maximum number of bytes to take of the page at @slot */
     uint32_t limit;
-    /* On a host with weak memory ordering: the page's stamp at the last poll */
+    /*
+     * On a host with weak memory ordering: the page's stamp at the previous
+     * poll, and whether the page had committed records then; else 0 and true
+     */
     uint64_t stamp;
-    bool begun;         /* @slot had committed records at that poll */
+    bool begun;
 } Writer;
 
 /* Convert a guest address to a slot; HT_FT_NO_SLOT if it is not a sub-buffer */
@@ -443,8 +446,9 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
 }
 
 /*
- * Test whether the writer's place at the previous poll is between the head and
- * its present place, @writer
+ * Test whether the writer's page at the previous poll (@w) was not reused, and
+ * is either the readers' page or between the pages @head and @writer, which is
+ * the writer's present page
  */
 static bool still_behind(const HtFtCpu *c, const Writer *w, uint32_t head,
                          uint32_t writer)

@@ -25,7 +25,8 @@ typedef enum HtFtStepBack {
  * @step: how the piece's clock continues that of the previous piece
  * @gap_ns: with HT_FT_PIECE_LOST: maximum host time in ns during which the lost
  *          events were written; 0 if not known
- * @counted: @lost is valid: the kernel's own counters gave the number
+ * @counted: @lost is the number that the kernel's own counters give (it is set
+ *           at the end of the processor's poll); otherwise it is estimated
  * @lost: number of events lost before the piece
  */
 typedef struct HtFtTaken {
@@ -40,7 +41,8 @@ typedef struct HtFtTaken {
 /**
  * HtFtLook: result of one poll, of all processors
  * @bytes: the records
- * @taken: array of HtFtTaken, in the order of the processors' rings
+ * @taken: array of HtFtTaken: processor by processor, and those of a processor
+ *         in the order of its ring
  * @copied: bytes of pages copied, including rejected copies
  * @clock: see ht_ft_follow_limit(); NULL: no limit
  * @end: time of @clock at which the poll stops
@@ -93,7 +95,8 @@ typedef struct HtFtWitness {
  * @gap_ns: with @lapped: maximum host time in ns during which the missing
  *          events were written; 0 if not known
  * @cut: events are missing after the page taken last
- * @late: nothing was taken yet, and events are missing before the first piece
+ * @late: the guest had overwritten events before the oldest one in the ring;
+ *        used only until the first piece is taken
  * @last: slot of the page taken last
  * @pos: number of bytes taken of that page
  * @spoiled: the page taken last had an invalid record, so the times of later
@@ -326,7 +329,8 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look);
  * @one_boot: see HtFtCpu
  * @grow: add processors that have appeared: increase @ring->cpus and extend
  *        @ring->cpu; return true if there are any.  Called at the start of each
- *        of the first 1024 polls, later of every 1024th poll.
+ *        of the first 1024 polls, later of every 1024th poll, and by
+ *        ht_ft_follow_covers().
  * @begin: called at the start of each poll; or NULL
  * @collect: as ht_ft_cpu_collect()
  * @free: frees @opaque; or NULL

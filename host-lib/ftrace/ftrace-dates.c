@@ -11,7 +11,7 @@
 #define BOUNDS_MAX (1u << 18)
 
 struct HtFtDates {
-    GArray *bounds;             /* of HtFtBounds; freed by ht_ft_dates_fit() */
+    GArray *bounds;             /* of HtFtBounds; ht_ft_dates_fit() clears it */
     /* of HtTimeSegment, in the order of guest times */
     GArray *segments;
     /*

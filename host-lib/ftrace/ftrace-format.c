@@ -86,8 +86,8 @@ static bool is_word(char c)
 }
 
 /*
- * Copy a name; returns NULL if it has other characters than a file's name or an
- * option may have
+ * Copy a name; returns NULL if it is empty or too long, or if it has other
+ * characters than letters, digits and "_-.:"
  */
 static const char *name_of(HtFtFormats *f, Span s)
 {
@@ -320,8 +320,8 @@ static int by_offset(const void *a, const void *b)
 }
 
 /*
- * Parse one event, from the line after "name:" to the next "name:" or
- * "system:"; returns false if it is malformed.
+ * Parse one event, from the line after "name:" to the next "name:", "system:"
+ * or "header:"; returns false if it is malformed.
  */
 static bool parse_event(HtFtFormats *f, HtFtEvent *event, Span text)
 {

@@ -6,8 +6,9 @@
  *   magic, size of this header (4 bytes each); text_addr, data_addr, first,
  *   head, commit (8 each); sub-buffer size, sub-buffers (4 each); order[];
  *   at the next multiple of the sub-buffer size, the sub-buffers.
- * Header of 6.15 and later: magic, sizes of both headers (4 in total), size of
- *   the ring, offset of the first processor's part (8 each); scratch area:
+ * Header of 6.15 and later: magic (4), sizes of a processor's part before its
+ *   order[] and of this header (2 each), size of the ring, offset of the first
+ *   processor's part (8 each); scratch area:
  *   clock, text address (8 each); then for each processor first, head, commit
  *   (8 each), sub-buffer size, sub-buffers (4 each), in later kernels two
  *   counters, order[]; sub-buffers.
@@ -410,7 +411,10 @@ static bool add_ring(HtFtSearch *s, HtFtRing *ring)
     return true;
 }
 
-/* Set @at to the next candidate; returns false at the end of the memory */
+/*
+ * Set @at to the next candidate, or to UINT64_MAX to skip one; returns false at
+ * the end of the search
+ */
 static bool search_next(HtFtSearch *s, uint64_t *at)
 {
     if (s->step != HT_FT_SEARCH_FULL) {

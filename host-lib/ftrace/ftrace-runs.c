@@ -167,7 +167,8 @@ static void close_stream(HtFtFeed *f, HtFtStream *s)
 /*
  * Get the stream of a piece.  If the rate limit forbids a new stream for a new
  * boot, the events go to the previous boot's stream, after a cut.  Returns NULL
- * if there are too many streams.
+ * if the rate limit forbids the processor's first stream, or if HT_FT_STREAMS
+ * streams are open.
  */
 static HtFtStream *stream_of(HtFtFeed *f, const HtFtPiece *p)
 {

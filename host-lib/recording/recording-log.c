@@ -4,9 +4,9 @@
  */
 #include "hypertrace/recording-log.h"
 
-/* Maximum size of a line: each byte of the longest text takes four bytes */
+/* Maximum size of a line: each byte of its text may take four bytes */
 #define LINE_MAX_BYTES (128u + 4 * HT_LOG_TEXT_MAX)
-/* Begin of the record that panic() writes */
+/* Start of the record that panic() writes */
 #define PANIC_TEXT "Kernel panic - not syncing"
 
 struct HtLogReader {

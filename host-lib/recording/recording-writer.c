@@ -32,7 +32,7 @@ struct HtRecWriter {
     int dir_fd;                 /* -1 if @queue is set */
     HtRecQueue *queue;          /* recording in memory, or NULL */
     GArray *cpus;               /* of CpuFile, by number of the processor */
-    /* content of the text files, by name; with @queue */
+    /* with @queue: content of the text files, by name; else names of files */
     GHashTable *texts;
     int log_fd;                 /* -1: nothing was appended to the log yet */
     bool log_failed;
@@ -269,7 +269,7 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
                        O_CLOEXEC);
     }
     if (c->fd < 0 || !write_all(c->fd, c->kept->data, c->kept->len)) {
-        /* A reader would not find pieces after an incomplete one. */
+        /* A reader can take the next piece for the rest of an incomplete one */
         c->failed = true;
         fail(error, errno, "write", w->dir, name);
     }

@@ -2,7 +2,7 @@
 /*
  * hypertrace: read a recording of an ftrace ring
  *
- * One piece of each processor is in memory.  The content of the files is not
+ * Each processor has a buffer for two pieces.  The content of the files is not
  * trusted: they may be incomplete, and their records come from a guest.
  */
 #include "hypertrace/ftrace-format.h"
@@ -19,7 +19,7 @@ typedef struct Stream {
     char *path;
     bool exists;
     int fd;                     /* -1: the file is opened for each read */
-    uint64_t offset;            /* offset in the file of the end of @buffer */
+    uint64_t offset;            /* offset in the file of the next read */
     uint8_t *buffer;
     /* range of @buffer that was read and not parsed yet */
     size_t pos, end;
@@ -56,7 +56,7 @@ struct HtRecording {
     uint64_t damaged;
     /* sum over the files: bytes after the last whole piece */
     uint64_t unread;
-    int error;                  /* first errno of a file that ends early */
+    int error;                  /* errno of the first read that failed */
 };
 
 static void fail(GError **error, const char *path, int code)
@@ -318,7 +318,7 @@ void ht_rec_rewind(HtRecording *r)
     r->error = 0;
 }
 
-/* Read from the file to the end of the buffer; returns as pread() */
+/* Fill the rest of the buffer from the file; returns as pread() */
 static ssize_t stream_read(Stream *s)
 {
     struct stat st;
@@ -332,7 +332,7 @@ static ssize_t stream_read(Stream *s)
     return n;
 }
 
-/* Read until the buffer has @need bytes; false at the end of the file */
+/* Read until the buffer has @need bytes; false at the file's end or an error */
 static bool stream_fill(HtRecording *r, Stream *s, size_t need)
 {
     if (s->end - s->pos >= need) {

@@ -32,7 +32,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtDates, ht_ft_dates_free)
  * @d: the dates
  * @p: a piece of this segment, of any processor
  *
- * Memory is bounded: if there are too many bounds, weak ones are merged.
+ * Memory is bounded: if there are too many bounds, neighbours are merged, which
+ * keeps the tighter one of each side.
  */
 void ht_ft_dates_add(HtFtDates *d, const HtFtPiece *p);
 

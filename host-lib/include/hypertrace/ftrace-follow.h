@@ -6,7 +6,8 @@
  * after another, and passes it on in pieces: sequences of records of one
  * sub-buffer.  The pieces of a processor are in the order of the ring.  Each
  * overwrite of events that were not copied is detected.  The time range of such
- * a gap is exact; the number of its events is an estimate.
+ * a gap is exact.  In a boot-mapped ring the number of its events is an
+ * estimate; an ordinary ring counts its events (see kernel-ring.h).
  *
  * An event that was reserved but never committed is not seen, for example if
  * the processor stopped in an interrupt within the event.
@@ -24,8 +25,8 @@
 #define HT_FT_LOOK_MAX (64u << 20)
 
 /*
- * If the guest's clock steps back by more than this many ns, the guest has
- * rebooted.
+ * If the guest's clock steps back by more than this many ns in a boot-mapped
+ * ring, the guest has rebooted.
  */
 #define HT_FT_EPOCH_NS (UINT64_C(500) * 1000 * 1000)
 
@@ -177,7 +178,7 @@ int64_t ht_ft_follow_look(HtFtFollow *f);
 bool ht_ft_follow_more(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_limit: bound the time of polls of a mapped ring
+ * ht_ft_follow_limit: bound the time of polls of a boot-mapped ring
  * @f: the follower
  * @clock: a clock, for instance the thread's CPU time; NULL: no limit
  * @end: time of @clock, in its unit, at which a poll stops copying
@@ -238,8 +239,8 @@ uint32_t ht_ft_follow_epoch(const HtFtFollow *f);
  * ht_ft_follow_text: get HtFtRing.text of the present epoch
  * @f: the follower
  *
- * Returns: the address; 0 if the kernel took the ring over from an earlier
- * boot, because the header then has that boot's address
+ * Returns: the address; 0 if it is not known.  A kernel before 6.15 that takes
+ * the ring over from an earlier boot leaves that boot's address in the header.
  */
 uint64_t ht_ft_follow_text(const HtFtFollow *f);
 

@@ -15,8 +15,8 @@
  *     ...
  *
  * The text comes from a guest and is not trusted.  Malformed events are left
- * out and counted.  Guests are little-endian.  All functions are pure; several
- * threads may read a table at the same time.
+ * out and counted.  Guests are little-endian.  A parsed table does not change;
+ * several threads may read it at the same time.
  */
 #ifndef HYPERTRACE_FTRACE_FORMAT_H
 #define HYPERTRACE_FTRACE_FORMAT_H

@@ -47,7 +47,7 @@ typedef enum HtFtStep {
  * @size: size of the committed records in bytes
  * @pos: offset of the next record; after HT_FT_BAD, of the invalid record
  * @ns: the guest's trace clock at @pos, in the clock's unit (ns by default)
- * @discarded: number of records passed that the kernel had discarded
+ * @discarded: number of records skipped because the kernel had discarded them
  */
 typedef struct HtFtIter {
     const uint8_t *data;

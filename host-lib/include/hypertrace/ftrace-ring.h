@@ -15,7 +15,7 @@
 /* Magic number of the ring's header */
 #define HT_FT_MAGIC 0x0badfeedu
 
-/* Limits of a ring; a header that exceeds them is rejected */
+/* Limits of a ring; processors that would exceed them are left out */
 #define HT_FT_CPUS_MAX 1024u
 /* limit of the sub-buffers of all processors together */
 #define HT_FT_PAGES_MAX (1u << 22)
@@ -30,8 +30,8 @@
  * @read: used if @map is NULL: copies @len bytes at @offset to @buf and returns
  *        0 or -errno.  Must not allocate memory for the guest.
  * @next: or NULL: sets @out to the first offset, at or after @offset, that the
- *        guest may have written; returns false if nothing follows.  Memory
- *        that @next skips is never read.
+ *        guest may have written; returns false if nothing follows.  Searches
+ *        do not read the memory that @next skips.
  * @piece: or NULL, which means one piece: sets @offset and @size of the
  *         @index-th contiguous piece, and @phys to its guest-physical address
  *         or HT_FT_PHYS_UNKNOWN; returns false after the last piece

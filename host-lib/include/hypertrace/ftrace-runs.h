@@ -93,7 +93,7 @@ typedef struct HtFtFeed {
     /*< private >*/
     uint32_t epoch;
     uint32_t segment;
-    uint32_t cpus;              /* number of elements of @streams */
+    uint32_t cpus;              /* number of elements of @streams in use */
     HtFtStream *streams[HT_FT_CPUS_MAX];
 } HtFtFeed;
 

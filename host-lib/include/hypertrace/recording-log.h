@@ -2,7 +2,7 @@
 /*
  * hypertrace: the kernel's log in a recording
  *
- * The file "log" has a line for each record, in the form of /dev/kmsg:
+ * The file "log" has a line for each record, similar to those of /dev/kmsg:
  *
  *   PRIORITY,SEQUENCE,NANOSECONDS,BOOT,CALLER;TEXT
  *
@@ -53,7 +53,7 @@ typedef struct HtLogRecord {
 void ht_log_record_write(const HtLogRecord *r, GString *out);
 
 /**
- * ht_log_record_is_panic: whether the kernel panicked with this record
+ * ht_log_record_is_panic: test whether panic() wrote this record
  * @r: the record
  *
  * Programs can write any text into the log, but not with the kernel's facility.

@@ -2,8 +2,8 @@
 /*
  * hypertrace: write and read recordings of ftrace rings
  *
- * A recording is a directory that is valid at every instant: everything that
- * the recorder wrote can be read even if the recorder was killed.
+ * A recording is a directory that is valid at every instant: each piece that
+ * the recorder wrote as a whole can be read even if the recorder was killed.
  *
  *   info         description of the recording (GKeyFile)
  *   formats      tracefs `format` files of the kernel
@@ -174,7 +174,7 @@ uint64_t ht_rec_writer_held(const HtRecWriter *w);
 /**
  * ht_rec_writer_file: write or replace one of the text files
  * @w: the writer
- * @name: name of the file: "info", "formats" or "kallsyms"
+ * @name: name of the file, for example "info", "formats" or "kallsyms"
  * @text: the new content
  * @size: size of @text in bytes; -1 if it is NUL-terminated
  * @error: set on failure; the file then keeps its old content
@@ -318,7 +318,8 @@ typedef struct HtRecInfo {
  * @lost_before: events between the processor's previous event and this one are
  *               missing
  * @lost_estimate: estimated number of the missing events; 0 if not known
- * @lost_from_ns: time of the last event before the gap
+ * @lost_from_ns: the guest's clock at the end of the last piece before the gap;
+ *                0 without a gap
  */
 typedef struct HtRecEvent {
     uint64_t ns;
@@ -338,7 +339,7 @@ typedef struct HtRecEvent {
 
 /**
  * HtRecPage: a page of a processor's ring
- * @stamp: time stamp of the page
+ * @stamp: the guest's clock at the start of @data
  * @data: its records; valid until the next call
  * @size: size of @data in bytes
  * @epoch: see HtRecEvent
