@@ -16,10 +16,11 @@
  * @ring_offset: from struct ht_ioc_info; set by the caller of ht_node_map()
  * @ring: start of the mapping that holds the ring; NULL: not mapped
  * @size: size of the mapping at @ring in bytes
- * @doorbell: the doorbell; NULL for channel virtio
+ * @doorbell: the doorbell; NULL for the channels virtio and memory
  * @reaped_at: virtio: clock at the last ht_node_submit() that freed nothing
  * @pause: ticks to wait after @reaped_at; 0: none
- * @refused: virtio: position at which the driver last had no free buffer
+ * @refused: virtio, ht_open(): first position that was not submitted when the
+ *           driver last had no free buffer; HT_WAKE_NEVER: none
  */
 struct ht_node_map {
     uint32_t ring_offset;
@@ -103,7 +104,7 @@ int ht_node_submit(int fd, const struct ht_device *dev,
  * @map: mappings of the stream
  *
  * While the device is busy, each discarded event asks for a buffer.  After a
- * call of ht_node_submit() that freed nothing, the next one is 20 us later.
+ * call of ht_node_submit() that freed nothing, wait 20 us before the next one.
  * This time doubles with each such call, up to 1 ms.
  */
 bool ht_node_may_reap(const struct ht_node_map *map);

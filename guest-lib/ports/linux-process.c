@@ -27,7 +27,7 @@ __thread struct self ht_self HT_TLS_MODEL;
  * is waiting.  If the host hangs, fork() continues after 50 ms, and the child
  * closes the descriptors.
  *
- * Up to THREADS_MAX threads may be in an opening section at the same time.
+ * Up to THREADS_MAX threads can have a descriptor at the same time.
  */
 static struct descriptor {
     struct process *of;         /* NULL: free */

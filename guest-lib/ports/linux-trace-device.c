@@ -46,7 +46,8 @@ static const void *locked;
 static struct ht_module *modules;
 static char path[64];
 /*
- * number of the device that has the classes of this process; 0: none has them
+ * ht_ioc_info.generation of the device that has the classes of this process; 0:
+ * none has them
  */
 static uint32_t generation;
 
@@ -59,8 +60,8 @@ static unsigned nr_made;
  * mapped at the same address, and the page is never unmapped, because threads
  * read it.  If the device is removed or suspended, the driver maps other bytes
  * in its place: the last ones of the device, or, if another device is present,
- * bytes that are all on.  An event that is on then finds its stream closed, and
- * this process looks for a device.
+ * bytes that are all on.  The next event of a class that is on then finds its
+ * stream closed, and this process looks for a device.
  */
 static uint8_t *enable;
 
@@ -174,7 +175,10 @@ static void switch_class(struct ht_class *cls, const uint8_t *to)
 
 static void set_generation(uint32_t to)
 {
-    /* Release: orders capabilities and ids before; see ht_trace_open(). */
+    /*
+     * Store capabilities and ids first.  Pairs with the load-acquires in
+     * open_device() and ht_trace_attached().
+     */
     __atomic_store_n(&generation, to, __ATOMIC_RELEASE);
 }
 
@@ -184,7 +188,7 @@ static int map_enable(void)
     int r = ht_node_map_enable(*opening.fd, enable, &enable), error;
 
     if (r && enable) {
-        /* The old mapping is not valid: replace it by a page of zeros. */
+        /* The old mapping is not valid: replace it by zeros. */
         ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &error);
     }
@@ -434,7 +438,7 @@ bool ht_trace_report(uint64_t count)
 /*
  * Take the lock outside of events.  Signals are blocked, because a handler must
  * not leave by siglongjmp() while the lock is held.  Sleep instead of yielding:
- * a thread with a lower priority would not run.
+ * otherwise a holder with a lower priority would not run.
  *
  * Return: true if the caller has the lock; *@opens: it may open a device.
  */
@@ -464,7 +468,7 @@ static void unlock_modules(const uint64_t *mask, bool opens)
 
 /*
  * Register new classes.  If there is no device, or if it does not answer,
- * events of the classes look for one.
+ * events of the classes look for one, unless none can appear later.
  *
  * Context: after lock_modules(), which set @opens
  */

@@ -12,8 +12,9 @@
  * will return and let the event finish.  A stream that is busy without progress
  * is therefore retired, never reset.  Private pages replace its ring, which
  * delivers the committed events and frees the device's stream.  Its structure
- * is not reused before its thread ends.  If the event is finished after all, it
- * is written to the private pages, and the thread has lost one event.
+ * is not reused before its thread ends; see may_retire() for the exception.  If
+ * the event is finished after all, it is written to the private pages, and the
+ * thread has lost one event.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -338,8 +339,11 @@ static bool is_stuck(const struct thread_stream *t, unsigned events)
 }
 
 /*
- * If RETIRED_MAX streams are retired, reuse the oldest one of this thread.  Its
- * event can only be under way if about RETIRED_MAX signal handlers are nested.
+ * If RETIRED_MAX streams of the process are retired, reuse the oldest one of
+ * this thread.  The event in it can still be finished only if signal handlers
+ * are nested at least as deep as this thread has retired streams.
+ *
+ * Return: true if the caller may retire another stream.
  */
 static bool may_retire(struct process *p)
 {
@@ -420,7 +424,7 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
             __atomic_compare_exchange_n(&t->holder, &none, 0, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }
-        /* In a signal handler, the holder is this thread, which cannot run. */
+        /* Do not wait for the event of this thread that was interrupted. */
         if (none == ht_self.tid || spins == most) {
             return false;
         }
@@ -434,8 +438,8 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
 
 /*
  * Retire the shared stream if its holder, which may be this thread, has
- * abandoned an event.  Another thread may be waiting for a processor.  For such
- * a holder the test therefore uses time only, not the number of events.
+ * abandoned an event.  If the holder is another thread, it may only be waiting
+ * for a processor: then test the time, not the number of events.
  */
 static void retire_shared(struct process *p, struct thread_stream *t,
                           int holder)

@@ -30,8 +30,8 @@ bool ht_trace_init(void);
 /**
  * ht_trace_process() - get an address that identifies the process
  *
- * Return: an address that no parent or child has; NULL: the system calls that
- * the library needs fail.
+ * Return: an address that no parent or child has; NULL: ht_trace_init() was not
+ * called, or the system calls that the library needs fail.
  */
 const void *ht_trace_process(void);
 
@@ -102,7 +102,8 @@ bool ht_trace_report(uint64_t count);
  *
  * Context: an event; one call at a time in a thread.
  *
- * Return: as ht_stream_open(); -EAGAIN: another thread is registering classes.
+ * Return: as ht_stream_open(); -EAGAIN: another thread is registering classes,
+ * or ht_trace_descriptor() failed.
  */
 int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
                   const struct ht_stream_params *params);
@@ -123,7 +124,7 @@ bool ht_trace_has_device(void);
  *
  * Context: between ht_trace_begin_opening() and ht_trace_end_opening()
  *
- * Return: 0 or a negative errno; -EAGAIN: another thread is registering.
+ * Return: 0 or a negative errno; -EAGAIN: as for ht_trace_open().
  */
 int ht_trace_attach(void);
 
@@ -131,12 +132,13 @@ int ht_trace_attach(void);
  * ht_trace_add_class() - add a class that was made at run time
  * @cls: the class
  *
- * Return: false if there are too many.
+ * Return: false if there are too many, or if ht_trace_init() failed.
  */
 bool ht_trace_add_class(struct ht_class *cls);
 
 /**
- * ht_trace_no_stream() - test whether this thread has failed to get a stream
+ * ht_trace_no_stream() - test whether this thread failed to open a stream, and
+ *                        the process has no shared one
  */
 bool ht_trace_no_stream(void);
 

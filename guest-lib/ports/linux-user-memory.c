@@ -191,7 +191,7 @@ static void memory_close(struct ht_linux *l)
     close(l->fd);
 }
 
-/* Read page 0 once, and check the copy */
+/* Read the capabilities once, and check the copy */
 static int memory_check(struct ht_linux *l)
 {
     struct ht_caps *caps = &l->dev.caps;
@@ -233,7 +233,7 @@ static int memory_open(struct ht_linux *l)
 {
     int r;
 
-    /* The device has one mailbox, which two processes must not use. */
+    /* The device has one mailbox, which only one process may use at a time. */
     if (flock(l->fd, LOCK_EX | LOCK_NB)) {
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     }

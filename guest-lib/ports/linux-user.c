@@ -39,8 +39,9 @@ void ht_linux_doorbell(struct ht_device *dev, uint32_t stream)
 }
 
 /*
- * Most answers take microseconds, some wait for a backend.  Yield 16 times,
- * then sleep 50 us, and twice as long each time up to 20 ms; about 5 s in all.
+ * Most replies take microseconds, some wait for a thread of the host.  Yield 16
+ * times, then sleep 50 us, and twice as long each time up to 6.4 ms, then 250
+ * times 20 ms; about 5 s in all.
  */
 int ht_linux_relax(struct ht_device *dev, unsigned tries)
 {
@@ -150,8 +151,8 @@ static int try_pci(void *opaque, const char *address)
 
 /*
  * Try the module's nodes, then ivshmem devices.  If none can be opened, return
- * the error of the first ivshmem device, or that of the first node if there is
- * no ivshmem device.
+ * the first error of an ivshmem device that is not ENODEV, or else the first
+ * such error of a node.
  */
 static int open_first(struct ht_device **dev)
 {

@@ -12,11 +12,12 @@
 /**
  * struct ht_linux - a device opened from Linux user space
  * @dev: the core's part; the first member, so that the addresses are equal
- * @lock: protects the core's message buffer
+ * @lock: protects the core's message buffer and list of streams
  * @mailbox: without the module: serializes exchanges of control messages
  * @close: release everything except this structure
  * @pid: process that opened the device's node
  * @fd: the device node, or the PCI device's memory
+ * @ring_offset: through the module: from struct ht_ioc_info
  * @maps: through the module: mapped streams
  * @doorbells: their doorbell registers, if the channel has them
  * @enable: the enable page, mapped through the module

@@ -35,9 +35,9 @@ static int hypercall_space(struct ht_stream *s, uint64_t packet)
 }
 
 /*
- * A batch may be larger than a ring.  In this case ring the doorbell early,
- * while the packet about to be opened is still free.  Packets that earlier
- * doorbells made the host take are free as well.
+ * A batch may be larger than a ring.  Ring the doorbell early if no packet is
+ * free after the one about to be opened.  hypercall_space() loads the tail
+ * again, because the host may have freed packets at an earlier doorbell.
  */
 static void hypercall_closed(struct ht_stream *s)
 {

@@ -55,10 +55,10 @@ static int shm_flush(struct ht_stream *s)
 
 static void memory_opened(struct ht_stream *s)
 {
-    s->wake = &s->ring->host.wake;      /* reached when the stream is closed */
+    s->wake = &s->ring->host.wake;      /* 0 after the stream is closed */
 }
 
-/* notify() without a doorbell; called if the host changes the wake word */
+/* notify() and closed() of the channel memory, which has no doorbell */
 static void memory_nothing(struct ht_stream *s)
 {
     (void)s;

@@ -11,10 +11,10 @@
 
 static void virtio_opened(struct ht_stream *s)
 {
-    /* The port sets host.state, since the device may be gone again. */
+    /* Only the port sets host.state: the device may have been removed since. */
     s->ring->host.instance = s->instance;
     s->wake = &s->ring->host.wake;      /* HT_WAKE_NEVER while open */
-    /* Buffers under way cannot be overwritten. */
+    /* The device may still read submitted buffers: do not overwrite them. */
     s->overwrite = 0;
 }
 

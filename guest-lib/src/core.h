@@ -19,7 +19,7 @@ static inline struct ht_packet *ht_packet_at(const struct ht_stream *s,
         (s->packets + ((packet & s->packets_mask) << s->packet_shift));
 }
 
-/* switch.c: slow paths for streams of code that is linked to the core */
+/* switch.c: slow paths of the streams that ht_stream_open() opens */
 extern const struct ht_slow ht_slow;
 
 /**
@@ -47,8 +47,8 @@ static inline void ht_no_packet(struct ht_stream *s)
 int ht_status_errno(int status);
 
 /*
- * control.c: get the bytes of a request, and limit the reply's size to that of
- * the mailbox.  Returns 0 if the request is not valid.
+ * control.c: get the number of bytes of a request, and limit *@size, the room
+ * for the reply, to the mailbox.  Returns 0 if the request is not valid.
  */
 uint32_t ht_request_check(const struct ht_device *dev,
                           const struct ht_msg *msg, uint32_t *size);

@@ -2,9 +2,9 @@
 /*
  * libhypertrace: control messages by memory alone
  *
- * The host polls the number of the request.  Request and reply areas are apart,
- * so the host never writes where the guest writes.  Either side can end at any
- * instant.
+ * The host polls the number of the last request.  Request and reply have areas
+ * of their own, so the host never writes where the guest writes.  Either side
+ * can end at any instant.
  */
 #include "core.h"
 
@@ -122,8 +122,9 @@ static int await(struct ht_device *dev, struct ht_link *l, uint32_t go)
         const bool done = ht_load_acquire32(&l->mem->done) == go;
 
         /*
-         * A host that attaches sets `done` for requests it did not execute,
-         * after its epoch.  The load-acquire above orders this load after it.
+         * A host that attaches stores its epoch, then sets `done` for a request
+         * that it did not execute.  The load-acquire of `done` above comes
+         * before this load of the epoch.
          */
         if (ht_link_renewed(l)) {
             return -ENODEV;
@@ -147,8 +148,8 @@ static int await(struct ht_device *dev, struct ht_link *l, uint32_t go)
 }
 
 /*
- * Wait until the host has left the areas.  An earlier boot of this guest may
- * have left a request that the host executes now.
+ * Wait until the host no longer uses the request and reply areas.  It may be
+ * executing a request that an earlier boot of this guest has left.
  */
 static int await_earlier(struct ht_device *dev, struct ht_link *l)
 {

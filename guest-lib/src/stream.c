@@ -191,7 +191,7 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     uint64_t packet = s->packet;
     bool room = false;
 
-    /* Set busy: space() may submit packets, which no other context may do. */
+    /* Set busy: space() may submit packets, and only one context may. */
     if (s->busy) {
         return false;
     }

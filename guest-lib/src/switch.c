@@ -143,7 +143,7 @@ static uint8_t *get_early(struct ht_stream *s, uint32_t id, uint32_t size)
         return get_full(s);
     }
     header = short_header(id);
-    /* get_slow() emits the last event of a packet, since it ends the packet. */
+    /* Leave an event that fills the packet to get_slow(), which ends it. */
     if ((uint64_t)(s->packet_end - cur) <= (uint64_t)size + header) {
         return get_full(s);
     }

@@ -98,7 +98,8 @@ enum ht_level {
  * HT_EVENT_FULL() - HT_EVENT_NAMED() with a level
  * @ident: part of the names defined
  * @class_name: name of the class
- * @level: enum ht_level @...: fields, see above
+ * @level: enum ht_level
+ * @...: fields, see above
  */
 #define HT_EVENT_FULL(ident, class_name, level, ...) \
     HT_EV_DEFINE(file, ident, class_name, level, ##__VA_ARGS__)
@@ -195,8 +196,8 @@ enum ht_level {
 #endif
 
 /*
- * Enable byte of each class that is not registered.  It is always 0, so the
- * class is off.
+ * Enable byte of each class that was not passed to the library.  It is always
+ * 0, so the class is off.
  */
 __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #endif

@@ -88,8 +88,8 @@ struct ht_class {
  * @early: called before the clock is read.  Returns the end of the event if it
  *         inherits the time of the previous event; NULL if the ring is full,
  *         after counting the event as discarded; else HT_READ_CLOCK
- * @get: reserve an event that starts a packet, or needs a longer header or a
- *       new time base
+ * @get: reserve an event that starts or fills a packet, or that needs a longer
+ *       header or a new time base
  * @notify: called if head has reached the wake word
  *
  * A stream points to the functions of the library that opened it, so that a
@@ -152,7 +152,7 @@ struct ht_stream {
     uint64_t instance;
     uint64_t batch_events;      /* hypercall: @events at the last doorbell */
     uint64_t doorbells;         /* number of doorbells, or of virtio kicks */
-    /* discarded events that were reported to the host */
+    /* number of discarded events that were reported to the host */
     uint64_t told;
     const struct ht_channel_ops *ops;
     struct ht_device *dev;
@@ -162,7 +162,7 @@ struct ht_stream {
     uint32_t packets_mask;
     uint32_t index;
     uint32_t overwrite;
-    /* virtio: @content for a packet that is partly submitted */
+    /* virtio: ht_packet.content of a closed packet that is partly submitted */
     uint32_t content;
     /* N: the producer reads the clock for every Nth event */
     uint32_t stamps;
@@ -196,7 +196,8 @@ struct ht_stream_params {
  *
  * Return: the id, 1 to HT_CLASSES_MAX; -EINVAL: a name or field does not have
  * the form that struct ht_class requires; -ENOSPC: a limit of the host; -EIO:
- * the backend failed; -ETIMEDOUT: the host did not answer within seconds.
+ * the device was removed, or the reply is not valid; -ETIMEDOUT: the host did
+ * not answer within seconds.
  */
 int ht_register(struct ht_device *dev, struct ht_class *cls);
 
@@ -224,8 +225,8 @@ bool ht_wanted(const struct ht_device *dev, const struct ht_class *cls);
  * As ht_register() for each class, but one exchange registers up to 16 classes.
  * A refused class does not affect the others.
  *
- * Return: 0, or the first error; -ETIMEDOUT and other failures of the device
- * end the call.
+ * Return: 0, or the first error of a class.  A failure of the device, such as
+ * -ETIMEDOUT, ends the call and is returned instead.
  */
 int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
                     unsigned n);
@@ -283,13 +284,13 @@ int ht_stream_flush(struct ht_stream *s);
  * @s: the stream
  *
  * Bounds how long an event waits in an open packet: virtio submits the
- * committed events, hypercall kicks for the rest of a batch, shm has nothing to
- * do.  Never sleeps and sends no message.  The next event reads the clock, even
- * if ht_stream_stamps() says otherwise.
+ * committed events, hypercall kicks for the rest of a batch, shm and memory
+ * have nothing to do.  Never sleeps and sends no message.  The next event reads
+ * the clock, even if ht_stream_stamps() says otherwise.
  *
  * Context: the producer, or a context that interrupts it (a timer on its CPU).
  *
- * Return: 0; -EBUSY: an event or a flush of @s is under way; -EAGAIN: no
+ * Return: 0; -EBUSY: an event or another call is using @s; -EAGAIN: virtio: no
  * descriptor is free; -EIO: @s is not open.
  */
 int ht_stream_push(struct ht_stream *s);
@@ -444,8 +445,8 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
  * on @s.
  *
  * Return: the address for @size payload bytes; NULL: the event is discarded and
- * counted (the ring is full, @size exceeds a packet, or the context that this
- * one interrupted is using @s).
+ * counted (the ring is full, @size exceeds a packet, @id is not valid, @s is
+ * not open, or the context that this one interrupted is using @s).
  */
 static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
 {

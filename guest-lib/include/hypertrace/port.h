@@ -29,11 +29,12 @@
  *          0, or -EAGAIN if no descriptor is free.
  * @reap: virtio: advance host.tail in the control page past packets whose
  *        buffers the host has returned.
- * @relax: wait between two attempts for a message that was BUSY; @tries counts
- *         from 0.  Returns a negative errno to give up.
- * @lock: lock the device's message buffer, which registration uses.  NULL if
- *        the caller serializes registrations.
- * @unlock: unlock it
+ * @relax: wait before the next attempt to send a message that was BUSY, or to
+ *         submit bytes after -EAGAIN; @tries counts from 0.  Returns 0, or a
+ *         negative errno to give up.
+ * @lock: lock the device's message buffer and list of streams.  NULL if the
+ *        caller serializes their users; then streams are not listed.
+ * @unlock: undo @lock
  */
 struct ht_port_ops {
     int (*control)(struct ht_device *dev, struct ht_msg *msg, uint32_t size);
@@ -56,10 +57,11 @@ struct ht_port_ops {
  * @mapping: how stream memory is mapped, for display: "write-back",
  *           "write-combining", "uncached", "guest RAM"
  * @cookie: last cookie used
- * @streams: list of open streams
+ * @streams: list of open streams; empty if @ops->lock is NULL
  * @enable: the enable page, or a copy; NULL if the port has none
- * @enable_copy: virtio: the same copy, for ht_register() to write; or NULL
- * @msg: buffer for registration, between ops->lock and ops->unlock
+ * @enable_copy: virtio: the copy at @enable, for ht_register() to write; or
+ *               NULL
+ * @msg: buffer for messages, used between ops->lock and ops->unlock
  */
 struct ht_device {
     struct ht_caps caps;
@@ -149,8 +151,8 @@ static inline uint32_t ht_reply_bytes(uint16_t type, const struct ht_msg *reply,
  * @size: as for ops->control()
  * @go: write @bytes to the register; returns when the device has replied
  *
- * Return: 0; -EINVAL: @size is not valid; -EIO: there was no reply to this
- * message, because the device is gone.
+ * Return: 0; -EINVAL: @size is not valid; -EIO: there is no valid reply to this
+ * message, for example because the device was removed.
  *
  * Context: the port serializes exchanges
  */
@@ -279,8 +281,8 @@ bool ht_caps_fit(const struct ht_caps *caps, uint64_t size);
  * ht_device_init() - check the capabilities and initialize the core's part
  * @dev: @dev->caps and @dev->ops are set
  *
- * Return: 0; -ENODEV: no magic; -EPROTO: another version, or values that
- * contradict each other.
+ * Return: 0; -ENODEV: no magic; -EPROTO: another version, or values that are
+ * out of range or contradict each other.
  */
 int ht_device_init(struct ht_device *dev);
 
@@ -368,7 +370,7 @@ static inline bool ht_is_closed(const struct ht_stream *s)
  * @dev: the device
  * @count: number of events since the last report
  *
- * Events that have a stream are reported by its own count.
+ * Events that have a stream are reported by the count of that stream.
  *
  * Return: as ht_control().
  */

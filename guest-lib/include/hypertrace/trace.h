@@ -13,9 +13,9 @@
  * Each thread has a stream, opened at its first event and closed at its end.
  * Unplugged devices, a suspend, closed descriptors and full rings do not
  * disturb the program.  The library counts the events that it discards and
- * reports the number to the host, unless the process ends without ever having
- * had a stream.  An event that a thread writes while its device is removed is
- * not counted.
+ * reports the number to the host, unless the process is killed before or cannot
+ * open the device.  An event that a thread writes while its device is removed
+ * may be lost without being counted.
  *
  * A child of fork() opens streams of its own.
  *
@@ -27,7 +27,7 @@
  * default is the first that can be opened.  While there is no device, or while
  * its host does not answer, events look for a device every 500 ms, and cost a
  * function call and the evaluation of their arguments.  On an x86 machine that
- * is not virtual, events do not look for a device.
+ * is not virtual, they do not look for one unless $HYPERTRACE_DEVICE names it.
  */
 #ifndef HYPERTRACE_TRACE_H
 #define HYPERTRACE_TRACE_H
@@ -129,9 +129,9 @@ void ht_module_add(struct ht_module *module);
  *            "hello u32 n; text who"
  *            "disk.error:err x64 sector; u8{read=0, write=1} op; u16[4] tags"
  *
- *        Kinds are those of event.h.  Also "u16[]" is a sequence, "u16[4]" an
- *        array, "chars[16]" text in an array, and labels in braces name values,
- *        or bits, if separated by "|".
+ *        Kinds are those of event.h, except that "u16[]" is a sequence,
+ *        "u16[4]" an array, "chars[16]" text in an array, and labels in braces
+ *        name values or, if separated by "|", bits.
  *
  * Context: may block; not in a signal handler.
  *
@@ -376,9 +376,10 @@ static __attribute__((destructor)) void ht_module_stop(void)
  *
  * Include this file before HT_EVENT().
  *
- * Does not change errno.  The first event of a thread, and the first event of a
- * process after the device was away, open a stream and wait for the device,
- * for seconds if its host hangs; no other event waits.
+ * Does not change errno.  The first event of a thread, and the first one after
+ * its device was removed or suspended, open a stream and wait for the device,
+ * for seconds if its host hangs.  If that fails, later events try again, at
+ * most every 500 ms in a thread.  No other event waits for the device.
  *
  * Context: any thread; a signal handler.
  */

@@ -6,7 +6,7 @@
 #include "internal.h"
 
 #define SYNC_ROUNDS     8
-#define RELAX_MS        5000    /* maximum wait for the host's backend */
+#define RELAX_MS        5000    /* maximum time for which replies are BUSY */
 
 static struct ht_bm_device *to_bm(struct ht_device *dev)
 {

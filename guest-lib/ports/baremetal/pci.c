@@ -29,8 +29,8 @@ static uint16_t bdf_of(unsigned bus, unsigned devfn)
 }
 
 /*
- * Search a bus, and the buses below its bridges.  Count *@index down for each
- * device.  Returns 1, with *@bdf set, at the device for which *@index is 0.
+ * Search a bus, and the buses below its bridges.  Decrement *@index at each
+ * hypertrace device.  Returns 1, with *@bdf set, at the one for which it is 0.
  */
 static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
                     unsigned depth, unsigned *index, uint16_t *bdf)

@@ -256,7 +256,7 @@ static int negotiate(struct ht_bm_device *d)
     low = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
     ht_bm_write32(c + COMMON_DEVICE_SELECT, 1);
     high = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
-    /* Without event indexes, each buffer would cause two notifications. */
+    /* Without event indexes, both sides would notify about each buffer. */
     if (!(low & FEATURE_EVENT_IDX) || !(high & FEATURE_VERSION_1)) {
         return -EPROTO;
     }

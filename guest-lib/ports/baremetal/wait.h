@@ -4,9 +4,9 @@
  *
  * Only time in which the guest runs is counted.  The virtual machine may be
  * stopped, or its host busy, while the clock runs; the device has had no more
- * time than the guest then.  At most 10 ms are counted between two checks, so a
- * check that itself waits, for example for an exchange that is repeated while
- * the host is busy, is not counted twice.
+ * time than the guest then.  At most 10 ms are counted between two checks.  So
+ * an exchange between two checks, which has a wait of its own, counts as 10 ms
+ * at most.
  */
 #ifndef HT_BM_WAIT_H
 #define HT_BM_WAIT_H
