@@ -183,8 +183,8 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
 }
 
 /*
- * Get the user's folder of state. g_get_user_state_dir() does not exist in the
- * oldest GLib that hypertrace supports.
+ * Get root's or the user's folder of state. g_get_user_state_dir() does not
+ * exist in the oldest GLib that hypertrace supports.
  */
 static char *state_folder(void)
 {

@@ -3,8 +3,8 @@
  * hypertrace: files of settings
  *
  * A file has groups of settings, as "keep=20". An error names the group, the
- * setting, its value and the accepted values. A setting that is not given
- * leaves its variable unchanged.
+ * setting, its value and the accepted values. If a setting is not given, a text
+ * or list becomes NULL, a folder its default, and any other variable stays.
  */
 #ifndef HYPERTRACE_TOOL_CONFIG_H
 #define HYPERTRACE_TOOL_CONFIG_H
@@ -65,7 +65,7 @@ bool ht_config_refuse(GError **error, const char *group, const char *key,
  * @group: the setting's group
  * @key: its name
  * @value: set to a new text; NULL if the setting is not given
- * @error: set if the value has a wrong escape, as "\\x"
+ * @error: set if the value has a wrong escape, as "\\x", or is not UTF-8
  */
 bool ht_config_text(GKeyFile *file, const char *group, const char *key,
                     char **value, GError **error);
@@ -127,7 +127,8 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
  * @key: its name
  * @below: the default is this folder in root's or the user's folder of state;
  *         NULL for the folder of state itself
- * @folder: set to an absolute path, newly allocated; also on failure
+ * @folder: set to the path, newly allocated, also on failure; it is absolute on
+ *          success
  * @error: set if the value is wrong
  */
 bool ht_config_folder(GKeyFile *file, const char *group, const char *key,

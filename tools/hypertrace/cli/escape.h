@@ -33,7 +33,8 @@ typedef enum HtEscape {
  * @len: number of bytes
  *
  * For a terminal or XML, bytes and characters that cannot be shown become \xNN
- * or \u{N}. For JSON, characters become its escapes, and invalid bytes U+FFFD.
+ * or \u{N}. XML's own characters become entities. For JSON, unsafe characters
+ * become JSON escapes. For JSON or UTF-8, invalid bytes become U+FFFD.
  * At most 6 * @len bytes are appended.
  */
 void ht_escape(GString *out, HtEscape how, const char *s, gsize len);
@@ -51,8 +52,8 @@ void ht_escape_str(GString *out, HtEscape how, const char *s);
  * @text: a text that is not trusted
  *
  * Returns: a new string: the first 64 bytes of @text, where '_' replaces all
- * except ASCII letters, digits, '_', '.' and '-'.  It is not empty and does not
- * begin with '.'.
+ * except ASCII letters, digits, '_', '.' and '-'.  If this is empty or begins
+ * with '.', a '_' is put before it.
  */
 char *ht_escape_file_name(const char *text);
 

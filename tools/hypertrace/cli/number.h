@@ -27,7 +27,8 @@ void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad);
 void ht_number_seconds(GString *out, uint64_t ns, unsigned width);
 
 /**
- * ht_number_duration: append a duration with three digits and a unit
+ * ht_number_duration: append a duration, rounded to three digits, and its unit:
+ *                     "7 ns", "1.23 ms"; from 1000 s on, whole seconds
  * @out: appended to
  * @ns: nanoseconds
  * @width: minimum number of characters; spaces come first

@@ -29,11 +29,12 @@ typedef struct HtOutput {
     unsigned columns;
 
     int fd;
-    /* final name of the file; NULL: standard output */
+    /* path of ht_output_file(); NULL after ht_output_stdout() */
     char *path;
-    /* name of the file until it is complete; NULL with @target */
+    /* name of a new file until it is complete; NULL for other outputs */
     char *temporary;
-    int target;                 /* pipe or device for the output; or -1 */
+    /* pipe, device or standard output that gets the collected output; or -1 */
+    int target;
     uint64_t written;           /* number of bytes written before @text */
     int error;                  /* errno of the first write that failed */
 } HtOutput;
@@ -55,7 +56,7 @@ void ht_output_stdout(HtOutput *o);
  * Until ht_output_finish(), the file has a temporary name in its directory.
  * SIGHUP, SIGINT and SIGTERM remove it. Only one such output may be open.
  *
- * Returns: true if the file was created
+ * Returns: true if the output was opened
  */
 bool ht_output_file(HtOutput *o, const char *path, GError **errp);
 
