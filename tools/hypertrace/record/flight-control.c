@@ -121,8 +121,8 @@ void ht_flight_control_reply(HtFlightControl *c, const char *line)
         int fd = c->clients[--c->count];
 
         /*
-         * A new socket's buffer has room for one line, so this does not block.
-         * Ignore errors: the client may have ended.
+         * The socket does not block, and its empty buffer has room for the
+         * line. Ignore errors: the client may have ended.
          */
         if (line) {
             send(fd, text, strlen(text), MSG_NOSIGNAL);

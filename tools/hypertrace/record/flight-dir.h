@@ -19,7 +19,7 @@
  * @path: its name
  * @fd: its descriptor, which holds the lock
  * @keep: maximum number of recordings in it
- * @number: number of the next recording; no number is used twice
+ * @number: number of the next recording, larger than all in the folder
  */
 typedef struct HtFlightDir {
     char *path;

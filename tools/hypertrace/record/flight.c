@@ -25,7 +25,7 @@
 #define STILL_NS    UINT64_C(200000000)
 /*
  * Minimum time in ns for which the kernel must be missing before it counts as
- * replaced after a reset.  At the end of the machine, no time is needed.
+ * replaced after a reset.  If the machine ends sooner, the cause is its end.
  */
 #define GONE_NS     UINT64_C(2000000000)
 
@@ -79,7 +79,7 @@ struct HtFlight {
     /*
      * The process that writes the last recording, and what that recording has
      */
-    pid_t writer;               /* PID; 0: the recording is complete */
+    pid_t writer;               /* PID; 0: no such process runs */
     bool failed;
     Cause written;
     uint64_t written_events;    /* number of events when @writer started */
@@ -118,8 +118,8 @@ static void raise_cause(HtFlight *f, Cause cause)
 }
 
 /*
- * QEMU reports a panic.  If the kernel's log has shown the panic before, this
- * is no new cause.
+ * Note a panic that QEMU reports or that the kernel's log shows.  If the log
+ * has shown a panic of this boot before, QEMU's report is no new cause.
  */
 static void raise_panic(HtFlight *f)
 {
@@ -223,7 +223,7 @@ static void read_monitor(HtFlight *f)
 
 /* Causes from the guest's events ----------------------------------------- */
 
-/* Without a monitor, the next kernel's events are the only sign of a reset. */
+/* Without a monitor, events of another boot are a sign of a reset. */
 static void note_boots(HtFlight *f, uint32_t boots)
 {
     if (boots > f->boots) {
@@ -459,8 +459,8 @@ static bool wait_writer(HtFlight *f)
 
 /*
  * Test whether a cause needs no recording of its own, for example a shutdown
- * after a panic: there are no new events, and the cause is not more important
- * than that of the last recording.
+ * after a panic: no user has asked, there are no new events, and the cause is
+ * not more important than that of the last recording.
  */
 static bool is_known(const HtFlight *f, const HtSessionStats *n)
 {

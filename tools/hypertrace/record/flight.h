@@ -16,7 +16,7 @@
  * struct HtFlightOptions - options of a flight recorder
  * @size: bytes of memory for events; 0: no flight recorder
  * @keep: maximum number of recordings in the folder; 0: the default
- * @silence_ns: nanoseconds without events that are a cause; 0: no limit
+ * @silence_ns: nanoseconds without events that are a cause; 0: never a cause
  */
 typedef struct HtFlightOptions {
     uint64_t size;
@@ -83,7 +83,7 @@ bool ht_flight_is_writer(const HtFlight *f, pid_t pid);
  *
  * Waits until all recordings are written, or until a signal is caught.
  *
- * Return: false if a recording could not be written
+ * Return: false if a recording could not be written, or after a signal
  */
 bool ht_flight_end(HtFlight *f, HtSession *session, const char *why);
 

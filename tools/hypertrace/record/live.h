@@ -12,7 +12,7 @@
 typedef struct HtLive HtLive;
 
 /**
- * ht_live_new() - find LTTng, and create the session
+ * ht_live_new() - find LTTng, and with @options->url create the session
  * @options: @name and @url must outlive the result
  * @kernel: the guest's kernel, or NULL; must outlive the result
  * @error: set if LTTng cannot be used or the session cannot be created

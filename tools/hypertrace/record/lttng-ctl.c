@@ -65,7 +65,7 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     return done;
 }
 
-/* Restrict the session to this process: others may use the provider's name. */
+/* Restrict the session: other processes may use the provider's name, too. */
 static bool track(const char *name, GError **error)
 {
     struct lttng_process_attr_tracker_handle *t = NULL;

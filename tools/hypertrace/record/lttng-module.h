@@ -3,8 +3,8 @@
  * hypertrace record: modules that use LTTng
  *
  * LTTng-UST starts threads in each program that is linked to it, and waits for
- * session daemons before main(). So the command loads it only with --lttng. The
- * library that controls sessions is loaded only with --net.
+ * session daemons before main(). So the command loads it only with --lttng or
+ * --net. The library that controls sessions is loaded only with --net.
  */
 #ifndef HYPERTRACE_LTTNG_MODULE_H
 #define HYPERTRACE_LTTNG_MODULE_H

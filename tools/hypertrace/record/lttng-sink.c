@@ -94,7 +94,7 @@ static void load(HtLttngSink *s)
         return;
     }
     session = s->ust->create(&cfg);
-    /* Register an event now, so that viewers see the trace before its first. */
+    /* Register an event: viewers then see the trace before its first event. */
     s->ust->expect(session, NULL, 0);
     /* Pairs with the load-acquire in ht_lttng_sink_wants(). */
     ht_atomic_store_release(&s->session, session);

@@ -15,7 +15,7 @@
 #define MAIN_KIB_MIN    64u
 /* COMMAND_LINE_SIZE of x86 and arm64, its NUL included */
 #define COMMAND_LINE    2048
-/* Type of the SMBIOS structure that has strings */
+/* Type of the SMBIOS structure "OEM Strings" */
 #define OEM_STRINGS     11
 
 const char *ht_plan_machine(const HtQemu *q)

@@ -80,8 +80,8 @@ typedef enum HtRecordWords {
  * @config_fd: a descriptor with a further configuration file for QEMU, if QEMU
  *             inherits descriptors; or 0
  * @thread_names: make QEMU name its threads, so that vCPUs can be told apart
- * @words_only: add nothing to the machine but words on the kernel's command
- *              line: no SMBIOS string for a boot loader
+ * @words_only: if a boot loader loads the kernel, do not add an SMBIOS string
+ *              with the words for it
  */
 typedef struct HtRecordOptions {
     const char *events;
@@ -100,9 +100,11 @@ typedef struct HtRecordOptions {
  * @argv: QEMU's arguments; NULL after the last
  * @query: QEMU runs no guest: run @argv and record nothing
  * @daemonize: QEMU goes to the background
- * @words: words for the kernel's command line; NULL if it has a ring already
+ * @words: words for the kernel's command line; NULL if it has a ring already or
+ *         cannot be changed
  * @given: the way in which the kernel gets @words
- * @words_why: reason why the kernel does not get them; NULL if it does
+ * @words_why: reason why the kernel does not get them, or why no SMBIOS string
+ *             has them; or NULL
  * @ring_at: physical address of a ring on the user's command line; 0 if the
  *           kernel chooses it
  * @memory: the way in which the guest's memory is read
@@ -117,7 +119,7 @@ typedef struct HtRecordOptions {
  *          read
  * @program: QEMU's program, or NULL
  * @name: the guest's name, or NULL
- * @cpus: processors that the guest can have at most
+ * @cpus: processors that the guest can have at most; 1 if that is not known
  * @uses_terminal: the guest or QEMU uses standard input and output
  */
 typedef struct HtRecordPlan {

@@ -15,8 +15,8 @@ char *ht_programs_link(const char *memory)
 }
 
 /*
- * Test whether @link is a symbolic link, and set @own to whether this user has
- * made it.  Returns false if there is nothing at @link.
+ * Test whether any file is at @link, and set @own to whether it is a symbolic
+ * link that this user has made.
  */
 static bool is_link(const char *link, bool *own)
 {

@@ -34,7 +34,7 @@ char *ht_programs_link_get(const char *link);
  */
 bool ht_programs_link_set(const char *link, const char *trace, GError **error);
 
-/* ht_programs_link_remove() - remove the link, if it is a link */
+/* ht_programs_link_remove() - remove the link, if this user has made it */
 void ht_programs_link_remove(const char *link);
 
 #endif

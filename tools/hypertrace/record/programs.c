@@ -26,8 +26,8 @@ struct HtPrograms {
     char *previous;
 
     /*
-     * The following members are used by the thread only; after it has ended, by
-     * ht_programs_end().
+     * The following members are used by ht_programs_start(), then by the
+     * thread, and after the thread has ended by ht_programs_end().
      */
     HtCtfWriter *writer;
     uint32_t classes;           /* number of classes that @writer has */
@@ -35,7 +35,7 @@ struct HtPrograms {
     uint64_t events;
     uint64_t dropped;
     uint64_t streams;
-    /* sum of HtRun.lost of the instances that are closed */
+    /* sum of HtRun.discarded of the instances that are closed */
     uint64_t lost;
     /* the limit of the recording's size is reached */
     bool full;

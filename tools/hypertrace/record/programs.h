@@ -10,7 +10,7 @@
 
 #include "record/lttng-sink.h"
 
-/* Minimum size of the memory: one default ring, and the rest */
+/* Minimum size of the memory: one ring of the default size, and the layout */
 #define HT_PROGRAMS_SIZE_MIN    (UINT64_C(8) << 20)
 
 /* Name of the trace's folder in a recording */

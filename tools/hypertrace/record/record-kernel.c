@@ -8,9 +8,9 @@
 /* Time in us that a step of the search may take */
 #define SEARCH_US       2000
 /*
- * Pause between searches: a kernel is found once it has set up its memory. The
- * pause is at least a multiple of the search's duration: half of a processor is
- * used while the guest boots, and 1 % if it runs without this kernel.
+ * Minimum pause in ns between searches: a kernel is found once it has set up
+ * its memory. Up to PAUSE_MAX, the pause is a multiple of the duration of the
+ * search: searches use half of a processor in the first EAGER_NS, 1 % later.
  */
 #define SEARCH_NS       UINT64_C(2000000)
 #define EAGER_NS        UINT64_C(30000000000)
@@ -23,8 +23,8 @@
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
  * Pause in ns after the first pass over all formats, and its factor after each
- * further pass. A pass takes half a minute of an idle guest's polls, and a
- * change of the kernel's list starts one at once.
+ * further pass. A pass costs as much as half a minute of an idle guest's polls,
+ * and a change of the kernel's list starts a pass at once.
  */
 #define PASS_NS         UINT64_C(1000000000)
 #define PASS_FACTOR     4

@@ -14,7 +14,7 @@
 /* Results of a poll, combined by OR */
 /* The formats of the kernel that was found are known. */
 #define HT_WATCH_FOUND      1u
-/* The kernel no longer runs; alone or with HT_WATCH_MORE. */
+/* The kernel no longer runs; only HT_WATCH_MORE is returned with it. */
 #define HT_WATCH_GONE       2u
 /* The formats have changed. */
 #define HT_WATCH_FORMATS    4u
@@ -42,7 +42,7 @@ HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
  * @w: the watch
  * @last: the guest no longer runs: search all of its memory in this call
  *
- * Return: HT_WATCH_ flags. After HT_WATCH_GONE, the caller must stop to use the
+ * Return: HT_WATCH_ flags. After HT_WATCH_GONE, the caller must stop using the
  * kernel before it calls this again.
  */
 unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last);
@@ -59,7 +59,10 @@ HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w);
 /** ht_kernel_watch_formats() - get its formats as text, for g_string_free() */
 GString *ht_kernel_watch_formats(const HtKernelWatch *w);
 
-/** ht_kernel_watch_why() - get the reason why no kernel was found, or NULL */
+/**
+ * ht_kernel_watch_why() - get the reason why no kernel was found, or why its
+ *                         formats cannot be read; or NULL
+ */
 const char *ht_kernel_watch_why(const HtKernelWatch *w);
 
 void ht_kernel_watch_free(HtKernelWatch *w);

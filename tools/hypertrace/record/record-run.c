@@ -4,8 +4,8 @@
  *
  * If this process starts QEMU, it holds the guest's memory, which therefore
  * outlives QEMU. The memory of another process is read while that process runs.
- * QEMU uses the terminal: both processes get signals from the terminal, and
- * other signals are passed on to QEMU.
+ * QEMU uses the terminal: both processes get signals from the terminal. Each
+ * signal that this process catches is passed on to a QEMU that it started.
  */
 #include "hypertrace/base.h"
 #include <malloc.h>
@@ -39,8 +39,9 @@
 /* An unfinished search may take --wait times this number */
 #define LONG            20
 /*
- * With --wait, times after the start at which the image of a guest is searched:
- * the first one; each further one is twice as late.
+ * With --flight and --wait, times in ns after the start at which a missing
+ * image is searched: the first and the last one; each is at least twice as late
+ * as the previous one.
  */
 #define IMAGE_NS        UINT64_C(5000000000)
 #define IMAGE_LAST_NS   UINT64_C(640000000000)
@@ -74,7 +75,8 @@ typedef struct Run {
     /* time in ns at which the kernel was last found */
     uint64_t kernel_seen;
     uint64_t events;            /* number of events at the last poll */
-    uint64_t next_image;        /* time of the next search for an image */
+    /* time after @started of the next search for an image, in ns */
+    uint64_t next_image;
     /* the likely reasons for a missing ring were printed */
     bool explained;
     uint64_t started;
@@ -235,7 +237,7 @@ static void scan_process(Run *run, bool rest, bool whole)
     run->scanned_pid = run->process->pid;
 }
 
-/* Add sources that did not exist at the start, or that have no ring. */
+/* Add sources that did not exist at the start; without a ring, further ones. */
 static void find_sources(Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
@@ -472,8 +474,9 @@ static void look_for_image(Run *run, uint64_t t)
 }
 
 /*
- * Check whether the time of --wait is over. A guest that boots another kernel
- * than the one of the image ends the recording, too.
+ * Check whether the time of --wait is over, at the start or since the kernel
+ * was last seen: the guest may have booted another one. Returns true also if
+ * the recording begins again because the image was found.
  */
 static bool gives_up(Run *run, uint64_t t)
 {
@@ -503,7 +506,7 @@ static bool gives_up(Run *run, uint64_t t)
 
 /*
  * Wait until the next poll, which comes sooner while there are many events. A
- * flight recorder of a process that is idle polls half as often.
+ * flight recorder polls an idle guest half as often, if QEMU is not a child.
  */
 static void wait_for_poll(Run *run)
 {

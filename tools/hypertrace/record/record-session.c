@@ -17,22 +17,22 @@
  */
 #define SEARCH_CANDIDATES 4096
 /*
- * Period in ns of searches after a ring was found, since a guest may create
- * another ring after a reset
+ * Pause in ns between searches: the minimum after a ring was found, since a
+ * guest may create another ring after a reset; before that, the maximum
  */
 #define SEARCH_AGAIN_NS UINT64_C(1000000000)
 /*
- * The pause between two of these searches is also a multiple of the search. It
- * is short only while the ring has no new events, for QUIET_NS after a pause of
- * QUIET_LEAST_NS: the guest may have been reset. Then 1 % of a processor is
+ * After a ring was found, the pause is also a multiple of the search's
+ * duration. It is shorter (PAUSE_LATER) from QUIET_LEAST_NS to QUIET_NS after
+ * the last new event: the guest may have been reset. Then 1 % of a processor is
  * used, else 0.05 %, whatever the size of the memory.
  */
 #define PAUSE_FOUND     1999
 #define QUIET_LEAST_NS  UINT64_C(1500000000)
 #define QUIET_NS        UINT64_C(60000000000)
 /*
- * After a search without a result, a pause follows whose length is a multiple
- * of the search: 10 % of a processor are used while the guest boots, 1 % later.
+ * After a search without a result, the pause is a multiple of the search, up to
+ * SEARCH_AGAIN_NS: 10 % of a processor are used for EAGER_NS, 1 % later.
  */
 #define EAGER_NS        UINT64_C(10000000000)
 #define PAUSE_EAGER     9
@@ -48,8 +48,8 @@
  */
 #define CHANCE_NS       UINT64_C(500000000)
 /*
- * If no ring was found after this time, search every page: a part in each poll,
- * and up to 16 GiB at the end.
+ * If no ring was found after this time in ns, search every page: a part in each
+ * search, and up to 16 GiB at the end.
  */
 #define ANYWHERE_NS     UINT64_C(3000000000)
 #define ANYWHERE_LOOKS  256
@@ -469,7 +469,7 @@ static void finish_logs(HtSession *s)
     }
 }
 
-/* Check whether a ring is known, or is a part of a known one (of a CPU). */
+/* Check whether a ring is known, or is one CPU's part of a known ring. */
 static bool is_known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
 {
     unsigned i;
@@ -500,7 +500,7 @@ static void drop_earlier(HtSession *s, const HtFtMem *mem,
     }
 }
 
-/* Drop rings that have not changed, for example copies in a page cache. */
+/* If needed, drop a ring that has not changed, as a copy in a page cache. */
 static bool make_room(HtSession *s)
 {
     uint64_t t = s->now();
@@ -668,7 +668,7 @@ static void poll_rings(HtSession *s)
     }
 }
 
-/* Test whether events are missing since recently, as after a reset. */
+/* Test whether events are missing for a short time, as after a reset. */
 static bool is_quiet(const HtSession *s, uint64_t now)
 {
     return now - s->active >= QUIET_LEAST_NS && now - s->active <= QUIET_NS;
@@ -676,8 +676,8 @@ static bool is_quiet(const HtSession *s, uint64_t now)
 
 /*
  * Get the time of the next search. Until a ring is found, the pause is a
- * multiple of the duration of the search, so that a guest without a ring does
- * not cost much. The multiple is larger for a guest that has run for long.
+ * multiple of the duration of the search, up to SEARCH_AGAIN_NS, so that a
+ * guest without a ring does not cost much. It is larger after EAGER_NS.
  */
 static uint64_t next_search(const HtSession *s, uint64_t begun)
 {

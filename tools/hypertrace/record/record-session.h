@@ -155,7 +155,7 @@ const char *ht_session_why(const HtSession *s);
 
 /**
  * ht_session_stop() - end the recording before the guest ends
- * @s: the session, which records nothing after this
+ * @s: the session; the caller must not poll or finish it after this
  * @why: reason, for the info file
  */
 void ht_session_stop(HtSession *s, const char *why);

@@ -31,7 +31,7 @@
  */
 #define POLL_US_FLIGHT      10000
 #define POLL_US_MAX         1000000
-/* Search for the kernel's image: minimum pause in us, and the part of --wait */
+/* Search for an image: minimum pause in us; it takes 1/SCAN_PART of --wait */
 #define SCAN_US_MIN         200000
 #define SCAN_PART           6
 
@@ -493,7 +493,7 @@ HtKernelImage *ht_record_scan_image(const HtRecord *r, GError **error)
 /*
  * Find the image of a running guest, whose file is not known. With --wait, the
  * guest may still boot: search for a part of that time, with pauses that are
- * nine times as long as the search. ht_record_run() repeats the search later.
+ * nine times as long as the search. A flight recorder repeats the search later.
  */
 static void scan_image(HtRecord *r, GError **error)
 {
@@ -631,7 +631,7 @@ static bool start_live(HtRecord *r, HtSessionInfo *info)
     return true;
 }
 
-/* Lay out the memory that programs emit into, with the number in the plan. */
+/* Make the memory that programs emit into, as descriptor @plan->programs_fd. */
 static bool make_programs(HtRecord *r, GError **error)
 {
     const HtProgramsOptions options = {
@@ -800,8 +800,8 @@ static bool has_tracer(const HtRecord *r, GError **error)
 }
 
 /*
- * Plan the recording.  If the kernel supports only its main buffer, plan again,
- * as that needs other words.
+ * Plan the recording.  If the kernel's main buffer is chosen, plan again, as
+ * that needs other words.
  */
 bool ht_record_prepare(HtRecord *r, char **argv, GError **error)
 {
@@ -842,8 +842,8 @@ static bool make_plan(HtRecord *r, char **argv, GError **error)
 }
 
 /*
- * Go to the background with a QEMU that does so. The first process returns its
- * status to the caller when QEMU is in the background. Return: true in the new
+ * Go to the background with a QEMU that does so. The first process gets QEMU's
+ * status in @status when QEMU is in the background. Return: true in the new
  * process.
  */
 static bool go_to_background(HtRecord *r, int *status)

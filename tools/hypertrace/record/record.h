@@ -17,7 +17,7 @@
 
 /**
  * enum HtTraceBuffer - the buffer of the guest's kernel that is read
- * @HT_TRACE_BUFFER_ANY: the first of these that the kernel has
+ * @HT_TRACE_BUFFER_ANY: not chosen by the user: choose_buffer() chooses
  * @HT_TRACE_BUFFER_BOOT: a ring in memory that is reserved at boot (6.12)
  * @HT_TRACE_BUFFER_MAIN: its main trace buffer
  */
@@ -56,8 +56,8 @@ typedef enum HtTraceBuffer {
  * @poll_us: period of polls in microseconds
  * @max_bytes: maximum size of the recording
  * @for_ns: duration of the recording; 0: until the guest ends
- * @wait_ns: with @process and without @plan: time to wait for the kernel and
- *           its events, after which the recording ends; 0: no limit
+ * @wait_ns: with @process and without @plan: if the kernel or its events are
+ *           not found in this time, the recording ends; 0: no limit
  * @lacking: an image was found and dropped, because it lacks types or symbols
  *           of data
  * @memory_only: open no file that the process's command line names: the process
