@@ -19,8 +19,8 @@ typedef struct Gap {
 /*
  * The gaps of a processor. Gaps beyond GAPS_MAX are merged with the gap before
  * them. Gaps of different segments cannot be merged: after 2 * GAPS_MAX gaps,
- * all the rest of the recording is one gap. So the gaps of a caller may contain
- * events, but they never lack a loss.
+ * all the rest of the recording is one gap. So a gap may contain recorded
+ * events, but each loss is in a gap.
  */
 typedef struct CpuGaps {
     /* array of Gap, in the order of the recording */

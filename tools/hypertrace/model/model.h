@@ -23,12 +23,14 @@
 
 /**
  * HtTask: a thread of the guest
- * @id: unique number of the task in this recording; 0 if there are too many
- *      tasks. The PID is not unique: the kernel reuses it, also in later boots.
+ * @id: unique number of the task in this recording; 0 for an idle task, or if
+ *      there are too many tasks. The PID is not unique: the kernel reuses it,
+ *      also in later boots.
  * @boot: the boot it belongs to, counted from 1
  * @start_ns: guest time of its creation; 0 if that was not recorded
  * @pid: the thread; the kernel's events call it pid
- * @tgid: its process; 0 if the thread was created before the recording began
+ * @tgid: its process; 0 if not known, as for a thread that was created before
+ *        the recording began
  * @ppid: the parent of its process; -1 if not known
  * @comm: its name, which may have any bytes; "<...>" if not known
  * @named: @comm is known
@@ -153,9 +155,9 @@ bool ht_model_guest_ended(HtModel *m);
 /**
  * ht_model_trouble: describe what the recording lacks
  * @m: model; read to its end
- * @out: a line is appended for each problem: full disk, killed recorder,
- *       damaged file, read error, ring without events, symbols of another
- *       kernel
+ * @out: a line is appended for each problem: a recorder that stopped early or
+ *       was killed, damaged file, read error, ring without events, symbols of
+ *       another kernel
  */
 void ht_model_trouble(HtModel *m, GString *out);
 

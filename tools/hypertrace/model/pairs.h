@@ -17,7 +17,7 @@
  * @to_ns: guest time of B in nanoseconds
  * @from_cpu: processor of A
  * @to_cpu: processor of B
- * @pid: the task of the key; if the key has none, the task that A interrupted
+ * @pid: the task of the key; if the key has none, the task that ran at A
  * @task: that task; NULL if it is not known
  */
 typedef struct HtPair {

@@ -2,8 +2,8 @@
 /*
  * hypertrace: track the threads of a guest by its events
  *
- * Names come from all events that have one. The process of a thread comes from
- * task_newtask. A boot starts without tasks.
+ * Names come from events of the groups sched and task. The process of a thread
+ * comes from task_newtask. A boot starts without tasks.
  */
 #include <string.h>
 
