@@ -2,9 +2,9 @@
 /*
  * hypertrace watch: the folder of all recordings
  *
- * Users own the folders in it and may rename or replace their files. So
- * folders are opened one in another without symbolic links, and only files with
- * the names of a recording's files are removed.
+ * Users own the folders in it and may rename or replace their files. So each
+ * folder is opened by its parent's descriptor, no symbolic link is followed,
+ * and only files with the names of a recording's files are removed.
  */
 #include "hypertrace/base.h"
 #include <pwd.h>
@@ -18,8 +18,8 @@
 #include "watch/disk.h"
 
 /*
- * A recording of the future was made before the host's clock was set back: it
- * is older than all others. In seconds
+ * Seconds to subtract from the time of a recording of the future: it was made
+ * before the host's clock was set back, and counts as older than all others
  */
 #define FUTURE      (INT64_C(1) << 40)
 /* Maximum number of users */
@@ -102,8 +102,8 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
     bool ok = fd >= 0 && !fstat(fd, &st);
 
     /*
-     * Make the user the owner of a new folder, or of one that a watch was
-     * killed before it could.
+     * Make the user the owner of a new folder, or of one that still belongs to
+     * this process's user because a watch was killed before this step.
      */
     if (ok && (made || (st.st_uid == geteuid() && uid != geteuid()))) {
         ok = !fchown(fd, uid, gid) && !fstat(fd, &st);

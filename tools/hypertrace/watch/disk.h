@@ -52,8 +52,8 @@ bool ht_watch_disk_is_full(int dir, uint64_t reserve);
  * user can displace the recordings of others who have less. A user with too
  * many files is left out, which is printed once.
  *
- * Prints a line for each. If the file system is full but @max is not reached,
- * the newest recording of each virtual machine is kept.
+ * Prints a line for each recording that it removes. If the file system is full
+ * but @max is not reached, each virtual machine's newest recording is kept.
  *
  * Return: the sum of the sizes of the recordings that are left, without those
  * that could not be removed

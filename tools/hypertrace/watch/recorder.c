@@ -33,7 +33,11 @@
 #define DELAY_MAX       (30 * 60 * G_USEC_PER_SEC)
 /* A recorder that ran for at least this many us did not fail. */
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
-/* Messages: their length, how many are remembered, and how many are printed */
+/*
+ * Messages of recorders: how two of them begin, maximum length in bytes,
+ * maximum number that is remembered; one is printed every LINE_US, up to 30 at
+ * once
+ */
 #define NO_RECORDING    "no recording"
 #define REMOVED         "removed the recording "
 #define LINE_BYTES      4096

@@ -18,7 +18,7 @@
  * @vm: the machine
  * @where: folder of its recordings in HtWatchSettings.dir, as "alice/web1"
  * @child: PID of the recorder; 0 if none runs
- * @out: the recorder's messages; -1 at their end
+ * @out: descriptor of the recorder's messages; -1 at their end
  * @due: time of the next start in us, if none runs
  */
 typedef struct HtWatchRecorder {

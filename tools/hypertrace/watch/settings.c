@@ -131,8 +131,8 @@ static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
 }
 
 /*
- * Add rules for the settings "name" and "user", which come from the command
- * line.
+ * Add rules for the settings "name" and "user" of the group "watch", which are
+ * the options --name and --user.
  */
 static bool add_names(HtWatchSettings *s, GKeyFile *file,
                       const HtWatchRule *model, GError **error)

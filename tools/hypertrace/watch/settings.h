@@ -19,7 +19,7 @@
  * @any_user: they may be of any user
  * @user: else their user
  * @size: bytes of memory for the events of each
- * @silence_ns: nanoseconds without events that are a cause; 0: no limit
+ * @silence_ns: nanoseconds without events that are a cause; 0: never a cause
  */
 typedef struct HtWatchRule {
     char *name;

@@ -82,7 +82,8 @@ static char *safe_name(const char *program, pid_t pid, const char *name)
 /*
  * Examine the user and the program before the arguments, which any process can
  * make long. The process may run another program meanwhile, also one of another
- * user: user and program must be the same after the arguments were read.
+ * user: the program must be the same after the user was read, and the user
+ * after the arguments were read.
  *
  * Return: the machine, if the process is one that opted in; else NULL
  */

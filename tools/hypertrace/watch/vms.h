@@ -4,8 +4,9 @@
  *
  * A virtual machine is a process of a known program. The kernel has no event
  * for new processes without privilege, so /proc is listed from time to time.
- * Only new processes are examined: the cost depends on the number of processes
- * that start, and a little on the number that run.
+ * New processes are examined, and a few of the others from time to time: the
+ * cost depends on the number of processes that start, and a little on the
+ * number that run.
  */
 #ifndef HYPERTRACE_WATCH_VMS_H
 #define HYPERTRACE_WATCH_VMS_H

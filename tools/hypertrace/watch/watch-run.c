@@ -348,7 +348,7 @@ static bool any_child(const Watch *w)
     return false;
 }
 
-/* End all recorders.  One that is writing a recording completes it first. */
+/* End all recorders.  Each has END_US to complete a recording. */
 static void end(Watch *w)
 {
     int64_t until = g_get_monotonic_time() + END_US;
@@ -417,7 +417,8 @@ int ht_watch_run(const HtWatchSettings *settings)
     };
 
     /*
-     * Users must be able to enter their folders, which get a mode of their own.
+     * Users must be able to pass through the folder of all recordings, if it is
+     * created now, to their own folders, which get mode 0700.
      */
     umask(022);
     raise_limit();
