@@ -392,7 +392,10 @@ bool ht_export_perfetto(HtExport *x, GError **errp)
         ns = MAX(ns, ev.rec.ns);
     }
     if (f) {
-        /* If an earlier write failed, end_file() sets @errp. */
+        /*
+         * If a write failed, end_file() sets @errp; with the host's clock, the
+         * caller's ht_output_finish() does.
+         */
         ok = end_file(f, ns, errp) && ok;
     }
     return ok;

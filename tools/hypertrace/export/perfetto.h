@@ -116,7 +116,7 @@ enum {
 #define PF_TRACK_BASE   0x68740000
 
 /*
- * Fields of FtraceEvent with higher numbers have no message in Perfetto. The
+ * Fields of FtraceEvent from this number on have no message in Perfetto. The
  * trace itself describes them.
  */
 #define PF_GENERIC_BASE         65536

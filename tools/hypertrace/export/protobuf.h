@@ -48,7 +48,7 @@ void ht_pb_str(GString *b, unsigned field, const char *s);
  * ht_pb_guest: append a string that is not trusted
  * @b: message
  * @field: number of the field
- * @s: any bytes; bytes that are not UTF-8 are escaped
+ * @s: any bytes; NUL and bytes that are not UTF-8 become U+FFFD
  * @len: number of bytes
  */
 void ht_pb_guest(GString *b, unsigned field, const char *s, gsize len);
