@@ -127,7 +127,7 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	if (IS_ERR(msg))
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
-	/* The host sets the size of the reply; limit it to the request's. */
+	/* The host sets the size of the reply; limit it to that of @user. */
 	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
 	if (!ret && copy_to_user(user, msg, bytes))
 		ret = -EFAULT;

@@ -77,8 +77,8 @@ static int htk_check_stream(struct htk *h, const struct htk_owner *owner,
 }
 
 /*
- * Keep the owner of a stream from submitting more, so that the number of
- * buffers that the device has can only decrease.
+ * Note that a stream is being closed: programs can no longer map it or submit
+ * its bytes.  The driver submits the rest until htk_seal().
  *
  * Context: h->control held
  */
@@ -166,9 +166,9 @@ static int htk_open_again(struct htk *h, struct htk_owner *owner,
 }
 
 /*
- * Open a stream.  The driver chooses it, since the stream's memory must exist
- * first.  If the host needs time, its reply is BUSY with the instance, and the
- * caller sends the message again with this instance.
+ * Open a stream.  For HT_STREAM_ANY the driver chooses the index, since the
+ * stream's memory must exist first.  If the host needs time, its reply is BUSY
+ * with the instance, and the caller sends the message again with it.
  *
  * Context: h->control held
  */
@@ -205,7 +205,7 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			*m = request;
 			m->stream = i;
 			htk_announce(h, m);
-			/* A stream can be closed only by its instance. */
+			/* Wait: only the reply has the instance to close. */
 			h->killable = false;
 			ret = h->transport->exchange(h, &m->h, sizeof(*m));
 			m->stream = i;
@@ -472,8 +472,8 @@ void htk_report_discarded(struct htk *h, atomic64_t *count)
 }
 
 /*
- * Collect the streams of an owner, or all streams if @owner is NULL, and keep
- * their owners from submitting more.
+ * Collect in @streams the streams of an owner, or all streams if @owner is
+ * NULL, and note that they are being closed.
  */
 static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
 			    unsigned long *streams)
@@ -531,8 +531,9 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			if (ret == -EAGAIN && !over)
 				continue;
 			/*
-			 * ENODEV: there is no host, or a new one, which reads
-			 * the ring's events and discards at the takeover.
+			 * ENODEV: there is no host, or a new one, which at the
+			 * takeover reads the ring's events and the number of
+			 * discarded ones.
 			 */
 			if (ret && ret != -ENODEV)
 				dev_warn_ratelimited(h->dev,

@@ -90,8 +90,8 @@ static struct cpumask htk_emit_cpus;
  * it nests inside htk_emit_exchange.
  *
  * The callbacks of CPU hot-plug and of module notifiers, which run with locks
- * of the kernel held, do not take htk_emit_exchange: they only queue
- * htk_emit_work.
+ * of the kernel held, do not take htk_emit_exchange: they queue htk_emit_work,
+ * and may take htk_emit_mutex.
  */
 static DEFINE_MUTEX(htk_emit_exchange);
 static DEFINE_MUTEX(htk_emit_mutex);
@@ -587,7 +587,7 @@ void htk_emit_add(struct htk *h)
 }
 
 /**
- * htk_emit_remove() - remove a device that is going away but still answers
+ * htk_emit_remove() - remove a device that is going away
  * @h: the device; if it took the kernel's events, the next device takes them
  * @back: the device comes back, so keep the classes on and count the events
  *        that have no device until then

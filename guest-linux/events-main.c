@@ -25,8 +25,8 @@ unsigned int hte_nr_events;
 static u8 __percpu *hte_scratch;
 
 /*
- * Protects the variables up to hte_patterns and the members of events.  The
- * notifier of modules takes it, so its holder must not wait for the host.
+ * Protects hte_ready, hte_patterns and the members of events.  The notifier of
+ * modules takes it, so a holder must not wait for the host.
  */
 static DEFINE_MUTEX(hte_mutex);
 static bool hte_ready;

@@ -210,8 +210,8 @@ const char *hte_syscall_tracepoint(const struct hte_event *e)
 
 /**
  * hte_syscall_attach() - start or stop emitting an event
- * @e: an event of a system call that is emitted unless @on
- * @on: start or stop
+ * @e: an event of a system call
+ * @on: true: start, if the event is not emitted now; false: stop, if it is
  *
  * Context: may sleep; callers exclude each other by hte_mutex
  *

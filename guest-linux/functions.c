@@ -238,7 +238,7 @@ static int fn_calls_attach(const struct fn_set *set)
 	fn_fprobe.exit_handler = fn_on_return;
 	fn_fprobe.entry_data_size = sizeof(u64);
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-	/* Most calls in progress; the default has room for one per function. */
+	/* Limit of calls in progress; the default is 2 per function and CPU. */
 	fn_fprobe.nr_maxactive = 4096;
 #endif
 	return register_fprobe(&fn_fprobe, set->calls,

@@ -23,7 +23,8 @@ struct htk_slot {
 
 /**
  * struct htk_vstream - a stream's queue and memory
- * @lock: protects all members; taken in any context except the emit path
+ * @lock: protects @pages, @ring, @submitted, @kicks, @first, @count, @slots and
+ *        @sealed; taken in any context except the emit path
  * @h: the device
  * @work: hands over packets that a stream of the kernel closed
  * @vq: the data queue

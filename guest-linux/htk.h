@@ -49,7 +49,8 @@ struct pci_dev;
  * @name: name for messages
  * @probe: set h->core.caps and all that the other functions need
  * @ready: after DRIVER_OK, close the streams that an earlier driver has left
- * @remove: undo @probe; all streams are closed and mappings are revoked
+ * @remove: undo @probe; all streams are closed and mappings are revoked.  A
+ *          memory-only device has none of @probe to @restore
  * @freeze: the machine is being suspended; all streams are closed, and the
  *          device loses its state
  * @restore: undo @freeze, except for @ready
@@ -66,7 +67,8 @@ struct pci_dev;
  * Only virtio has these:
  *
  * @drain: submit all committed bytes; returns 0, or -EAGAIN without a buffer
- * @seal: if @on, submit no more of the stream until it is opened again
+ * @seal: if @on, submit no more of the stream until this is undone (not @on) or
+ *        the stream is opened again
  * @settle: wait until the device has returned all buffers of the stream, or
  *          @wait is over
  * @ring_table: get the address of the table of the stream's pages, or 0.  The
@@ -148,7 +150,8 @@ struct htk_claim {
  *           protects @claims and @gone during a fault.  Nests inside @control
  * @gone: the device was removed or is suspended; written with @control and
  *        @map_sem held
- * @generation: identifies the present state of the device; changes at a resume
+ * @generation: identifies the present state of the device; changes when the
+ *              device comes back after a suspend, or with another host
  * @claims: the owner of each stream
  * @mappings: an inode of the driver, whose address space all files of the
  *            device share, so that one call revokes a stream in all of them.

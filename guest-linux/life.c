@@ -63,7 +63,7 @@ int htk_add(struct htk *h)
  * @renewed: another host has attached, which knows no class
  *
  * Files stay open and mappings stay in place, but they no longer reach the
- * device.  The device still answers, so committed events are delivered.
+ * device.  If the device still answers, committed events are delivered.
  *
  * Context: may sleep; returns with h->life held for writing
  */

@@ -20,7 +20,10 @@
 static int htk_validate(struct virtio_device *vdev)
 {
 	__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
-	/* A device with stream memory never reads the guest's memory. */
+	/*
+	 * HT_F_MEMORY: a device with stream memory never reads the guest's
+	 * memory, and one with ACCESS_PLATFORM cannot use physical addresses.
+	 */
 	if (htk_pci_present(vdev) ||
 	    virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM))
 		__virtio_clear_bit(vdev, HT_F_MEMORY);

@@ -142,7 +142,7 @@ static void htk_memory_sync(struct htk *h)
 
 /*
  * Notice changes of enable bytes and settings, for which there is no interrupt.
- * After a pause of the host, ask again, since it may have missed a message.
+ * After a pause of the host, ask again: a request in the pause had no reply.
  */
 static void htk_memory_changes(struct htk *h, bool beats)
 {

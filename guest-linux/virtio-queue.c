@@ -19,7 +19,7 @@
 
 #include "htk-virtio.h"
 
-/* Minimum time between two calls of events that queue the work, in ns */
+/* Minimum time between two requests of events to reap buffers, in ns */
 #define HTK_REAP_NS	(50 * NSEC_PER_USEC)
 
 static void *htk_virtio_packet(struct htk *h, struct htk_vstream *s,
@@ -128,7 +128,7 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	const struct ht_caps *caps = &h->core.caps;
 	unsigned int shift = h->virtio->shift;
 	u64 ring = (u64)caps->packets << shift;
-	/* Pairs with the store-release of head in ht_commit(). */
+	/* Pairs with the store-release of head in the producer. */
 	u64 head = smp_load_acquire(&s->ring->guest.head);
 	u32 rounds;
 	int ret;

@@ -156,6 +156,7 @@ static __always_inline void ht_kernel_end(unsigned long flags)
  * Context: any.
  *
  * Return: true if the class is registered on a device and the host wants it.
+ * While that device is suspended or has no host, the last value.
  */
 static inline bool ht_class_enabled(const struct ht_class *cls)
 {

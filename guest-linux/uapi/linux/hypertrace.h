@@ -28,8 +28,9 @@ enum ht_ioc_mapping {
  * struct ht_ioc_info - properties of the device
  * @caps: struct ht_caps of the specification with present values, then zeroes
  * @mapping: enum ht_ioc_mapping
- * @generation: never 0; differs for each device and changes at a resume.  If it
- *              changed, the caller must register its classes again
+ * @generation: never 0; differs for each device, and changes when the device
+ *              comes back after a suspend or with another host.  If it changed,
+ *              the caller must register its classes again
  * @ring_offset: bytes from HT_MMAP_RING() of a stream to its ring
  * @reserved: 0
  */
