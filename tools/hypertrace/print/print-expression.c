@@ -586,7 +586,7 @@ static HtPrintNode *variable(HtPrintParse *p, const HtPrintVariable *v)
     return cast(p, n, v->type);
 }
 
-/* Skip the value in a declaration, up to the ';'; false: no ';' follows */
+/* Skip the value in a declaration, up to ';'; false: none, or a quote first */
 static bool skip_value(HtPrintParse *p)
 {
     unsigned parens = 0;
@@ -834,7 +834,7 @@ HtPrintNode *pp_unary(HtPrintParse *p)
     return n;
 }
 
-/* Get the next binary operator; 0 if its precedence is below @lowest. */
+/* Get the next binary operator; 0: none, or its precedence is below @lowest */
 static unsigned peek_operator(HtPrintParse *p, unsigned lowest,
                               unsigned *precedence)
 {

@@ -164,7 +164,7 @@ uint64_t ht_print_value(const HtPrintNode *n, const uint8_t *data,
     return eval(n, &r);
 }
 
-/* Print the bits of __print_flags() that have no name, in hexadecimal. */
+/* Print in hexadecimal the bits of flags, or a value, that have no name. */
 static void put_rest(const HtPrintNode *n, uint64_t v, GString *out)
 {
     unsigned bytes = MAX(n->bytes, 4);

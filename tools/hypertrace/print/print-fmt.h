@@ -29,7 +29,7 @@ typedef struct HtPrint HtPrint;
  * @why: set to the reason of a failure, to be freed, else to NULL; may be NULL
  *
  * The format comes from a guest and is not trusted. Memory and time are
- * proportional to its size.
+ * bounded, see HT_PRINT_NODES_MAX.
  *
  * Return: the program, for ht_print_free(); NULL if the format has errors or
  * uses functions that are not supported
