@@ -63,8 +63,9 @@ void ht_notice(const char *format, ...) G_GNUC_PRINTF(1, 2);
 int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /**
- * ht_last_brief() - append the first lines of "hypertrace last" and the last
- *                   record of the log, as one line
+ * ht_last_brief() - append the first lines of "hypertrace last", and the
+ *                   panic's record of the log or else its last record, as one
+ *                   line
  * @dir: a recording
  * @out: appended to; safe for a terminal
  */

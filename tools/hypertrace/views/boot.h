@@ -35,8 +35,8 @@ typedef struct HtBootPhase {
  * @pid: the task that ran the initcall; the process
  * @begin: nanoseconds, see &HtBoot.back_ns
  * @end: nanoseconds, see &HtBoot.back_ns; the end of the recording if the item
- *       had not ended then; @begin if a gap may hide the end
- * @took: time from @begin to @end; unknown if a gap may hide the end
+ *       had not ended then; @begin if an initcall's end may be lost
+ * @took: time from @begin to @end; unknown if an initcall's end may be lost
  * @cpu_ns: CPU time of a process in nanoseconds
  * @ret: return value of an initcall
  * @ended: the end was recorded
@@ -126,7 +126,7 @@ void ht_boot_svg(const HtBoot *b, GString *out);
  */
 void ht_boot_put_name(HtOutput *o, const char *name);
 
-/* Least number of earlier boots with which the last one is compared */
+/* Least number of earlier boots from which ht_boot_differs() can decide */
 #define HT_BOOT_EARLIER_MIN     3
 
 /**

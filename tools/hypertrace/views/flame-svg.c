@@ -2,8 +2,9 @@
 /*
  * hypertrace flame: draw a flame graph, or write a file for speedscope
  *
- * The picture is complete without its script. The script only moves frames: a
- * click on a name shows that name and the frames above it in full width.
+ * The picture is complete without its script. The script moves frames: a click
+ * on a name shows that name and the frames above it in full width. It also
+ * marks the frames that a search finds.
  */
 #include <inttypes.h>
 #include <math.h>

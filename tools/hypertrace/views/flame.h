@@ -77,7 +77,7 @@ HtFlameNode *ht_flame_child(HtFlame *f, HtFlameNode *n, const char *name);
 void ht_flame_adopt(HtFlame *f, HtFlameNode *n, HtFlameNode *child);
 
 /**
- * ht_flame_sum: compute the totals of a node and of all its callees
+ * ht_flame_sum: compute the totals of a node and of all nodes above it
  * @n: node
  *
  * Returns: the node's total in nanoseconds

@@ -200,7 +200,7 @@ uint64_t ht_host_view_total(const HtVcpuSums *v)
     return sum;
 }
 
-/* With Xen, no mode is known: the time of a running vCPU is not unknown. */
+/* Xen's records (no @tid) have no modes: count only time without a state. */
 uint64_t ht_host_view_unknown(const HtVcpuSums *v)
 {
     return v->unknown + (v->tid ? v->modes[HT_MODE_UNKNOWN] : 0);

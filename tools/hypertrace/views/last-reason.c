@@ -9,14 +9,14 @@
 
 #include "views/last.h"
 
-/* Begins of the first record of an error, on all architectures */
+/* How the first record of an error begins, on all architectures */
 static const char *const faults[] = {
     "BUG: ", "kernel BUG at ", "Unable to handle kernel ",
     "Oops: general protection fault", "general protection fault",
     "watchdog: BUG: ", "Kernel stack overflow", "Insufficient stack space",
 };
 
-/* Begins of the record with the address of the instruction that failed */
+/* How the record with the address of the failed instruction begins */
 static const char *const places[] = {
     "RIP: ", "pc : ", "epc : ", "NIP: ", "Krnl PSW : ",
 };

@@ -25,7 +25,7 @@ typedef struct Tail {
 typedef struct Boot {
     uint32_t boot;              /* number of the boot, from 0 */
     bool has_log;
-    bool met;                   /* one of @tail has the same text as @last */
+    bool met;                   /* an event has the same text as @last */
     uint64_t last_ns;           /* time of the last record in the log */
     GString *last;              /* text of the last record in the log */
     /* of Tail: events to show after the log's last record */

@@ -96,7 +96,7 @@ static void put_json(HtOutput *o, const HtLogLine *line)
 typedef struct Printed {
     bool any;                   /* at least one record was printed */
     uint32_t boot;              /* boot of the record that was printed last */
-    /* number of the next record of @boot; 0: not known */
+    /* number of the next record; 0: the next one is the first of a boot */
     uint64_t next_seq;
 } Printed;
 

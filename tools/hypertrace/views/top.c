@@ -50,7 +50,8 @@ typedef struct Top {
     uint64_t begin, end;
     /* sum of the durations of earlier segments in ns */
     uint64_t span;
-    uint64_t other_tasks;       /* number of events of tasks beyond TASKS_MAX */
+    /* number of events without a task, because of TASKS_MAX or of their CPU */
+    uint64_t other_tasks;
     unsigned boot, segment, boots;
 } Top;
 

@@ -133,8 +133,8 @@ void ht_view_use_host(HtView *v, bool host);
  * ht_view_programs: whether events of programs are shown
  * @v: view
  *
- * Returns: false if an option selects by times, processors, tasks or texts of
- * the kernel's events, or asks for the guest's clock
+ * Returns: false if an option selects by times, boots, processors, tasks,
+ * fields or texts of the kernel's events, or asks for the guest's clock
  */
 bool ht_view_programs(const HtView *v);
 
