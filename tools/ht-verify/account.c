@@ -13,7 +13,8 @@
 
 /*
  * An event with a sequence number of SEQ_MAX or more counts as altered. The
- * bitmap Stream.seen has a bit for each lower number: at most 128 MiB.
+ * bitmap Stream.seen has a bit for each lower number. It grows by doubling, to
+ * less than 256 MiB.
  */
 #define SEQ_MAX (UINT64_C(1) << 30)
 
