@@ -7,8 +7,8 @@
  *
  * For each number N read from standard input, it writes N events and confirms
  * that.  It ends with its input.  The events' clock counts only events.  After
- * "+N", it is the host's clock an hour late, and LTTng gets one event before
- * and one after each event.
+ * "+N", it is an hour ahead of the host's clock, and LTTng gets one event
+ * before and one after each event.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>

@@ -383,10 +383,10 @@ class TestCalls:
         assert len(end["log"]) == 3 and not end["blocked"]
 
     def test_last_in(self):
-        # an interrupt, and calls, that did not end
         end = lines("last", self.pairs, "--boot=1")[0]
         assert [(c["cpu"], c["in"]) for c in end["cpus"]] == [(0, []),
                                                               (1, [])]
+        # an interrupt, and calls, that did not end
         end = lines("last", self.hang)[0]
         assert [(c["pid"], c["task"], c["in"], c["calls"])
                 for c in end["cpus"]] == [

@@ -83,7 +83,8 @@ def wait_for_none(env):
 
 def start(world, *args, **kwargs):
     link, env, _ = world
-    # nohup, under which the tests may run, ignores it.
+    # The tests may run under nohup, which makes them ignore SIGHUP.  QEMU must
+    # not inherit that.
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         return popen(link, env, args, kwargs)
@@ -198,7 +199,8 @@ def test_no_qemu(world):
 
 
 def test_rotation(world):
-    """Old recordings go by number; other folders and newer ones stay."""
+    """The oldest recordings beyond the limits of number and size are removed;
+    other folders stay."""
     folder = world[2] / "recordings"
     for n in range(6):
         old = folder / f"old-{n}"

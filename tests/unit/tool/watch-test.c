@@ -247,7 +247,7 @@ static void test_clock(void)
     remove_tree(top);
 }
 
-/* A user may replace a folder by a link to one of another user. */
+/* A link to a folder of another user does not make that user's files go. */
 static void test_links(void)
 {
     g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
@@ -398,8 +398,9 @@ static void test_messages(void)
 }
 
 /*
- * The arguments of a process are read up to a limit, and a process whose ids
- * differ, or that now runs another program, has no owner.
+ * The arguments of a process are read up to a limit.  After a process has
+ * started another program, ht_process_is_owner() is false for its earlier
+ * owner.
  */
 static void test_process(void)
 {
