@@ -26,14 +26,17 @@
 #define NOTE_NS         UINT64_C(1000000000)
 /* Period in ns of writing these to the files */
 #define WRITE_NS        UINT64_C(10000000000)
-/* Size of the rings of all processors together, and of one, in KiB */
+/*
+ * Size of the rings in KiB: of all processors together, at most RING_KB; but of
+ * each processor from RING_MIN_KB to RING_CPU_KB
+ */
 #define RING_KB         (256u << 10)
 #define RING_CPU_KB     4096u
 #define RING_MIN_KB     256u
-/* Limits of the tables: number of threads, and bytes of the files */
+/* Limits: threads, lines of the file "clocks", bytes of the file "offsets" */
 #define THREADS_MAX     65536u
 #define CLOCKS_MAX      100000u
-#define OFFSETS_MAX     (1u << 20)      /* limit of "offsets" */
+#define OFFSETS_MAX     (1u << 20)
 /* Pages of a processor that one poll reads at most: more than its ring has */
 #define PAGES_MAX       8192u
 #define PAGE_MAX        65536u

@@ -207,7 +207,10 @@ static void add_event(Sums *s, const HtModelEvent *ev)
     }
 }
 
-/* A thread without any event of KVM runs its guest's code itself. */
+/*
+ * Add the time up to the end of the sums. A vCPU without any event of KVM is
+ * emulated (TCG): QEMU executes the guest's code in the vCPU's thread.
+ */
 static void end_vcpu(Sums *s, HtVcpuSums *v)
 {
     if (v->seen && v->state != HT_RUN_OFFLINE) {

@@ -136,7 +136,8 @@ typedef struct HtCpuSums {
  * @tid: ID of the vCPU's thread; 0 with Xen
  * @ticks: time in each state. An interval whose end is not in the trace ends at
  *         the end of the sums. With Xen, such an interval counts only if the
- *         vCPU runs, and ends at the last record of the vCPU's processor
+ *         vCPU runs, and ends at the last record of the vCPU's processor if
+ *         that is before the end of the sums
  * @intervals: number of intervals that are in @ticks, for each state
  * @preempted: runnable time after the vCPU ran
  * @woken: runnable time after the vCPU was blocked
@@ -216,7 +217,8 @@ typedef void HtTakenFunc(void *opaque, const HtVcpuSums *v,
  *            the time was raised
  * @others: events left out because a table was full
  * @begin: start of the sums
- * @end: end of the sums; until then, time of the last event
+ * @end: end of the sums: time of the last event, or @to if there was a later
+ *       event
  */
 typedef struct HtRunstates {
     uint64_t from;
@@ -364,8 +366,8 @@ void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number);
  * @count: their number
  * @first: time of the first one
  *
- * The states of all vCPUs are unknown from then on, because a vCPU may move to
- * any processor.
+ * The states of all vCPUs are unknown from then on until their next events,
+ * because a vCPU may move to any processor.
  */
 void ht_runstates_lost(HtRunstates *x, uint64_t count, uint64_t first);
 

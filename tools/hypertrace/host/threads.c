@@ -8,7 +8,7 @@
 #include "host/threads.h"
 
 #define THREADS_MAX     100000
-/* Length of the longest valid line, with a NUL */
+/* Size of the buffer for a line; a longer line is not valid */
 #define LINE_LEN        64
 
 GHashTable *ht_host_threads(const char *text, size_t size)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Length of a thread's name in bytes */
+/* Maximum length of a thread's name in bytes */
 #define HT_HOST_COMM_MAX        16
 
 /**

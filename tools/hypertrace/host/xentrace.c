@@ -275,8 +275,8 @@ static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
         r = &next[used[best]];
         cpu = &cpus[used[best]];
         /*
-         * Raise a time that goes back to the latest time, so that no interval
-         * is counted twice.
+         * If a time is before that of an earlier record, raise it to that time,
+         * so that no interval is counted twice.
          */
         back = r->tsc < cpu->tsc;
         r->tsc = MAX(r->tsc, x->end);
@@ -293,7 +293,10 @@ static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
         }
     }
     ht_runstates_stop(x, false);
-    /* End the runs that are still open at the last record of their CPU. */
+    /*
+     * End the runs that are still open: at the end of the sums if the trace
+     * goes on after it, else at the last record of their CPU.
+     */
     for (i = 0; i < CPUS_MAX; i++) {
         if (cpus[i].current) {
             ht_runstates_close(x, cpus[i].current,

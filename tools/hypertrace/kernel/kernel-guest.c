@@ -3,8 +3,8 @@
  * hypertrace: a temporary guest that prints information about its kernel
  *
  * The machine is emulated in QEMU's sandbox and has only a serial port. Its
- * initramfs has a static busybox and the script below. The script prints a line
- * with the size of its output, and then the compressed output.
+ * initramfs has a static busybox and the script below. The script compresses
+ * its data, and prints a line with the size of the result and then the result.
  */
 #include "hypertrace/base.h"
 #include <elf.h>
@@ -20,11 +20,11 @@
 #include "kernel/kernel.h"
 
 /*
- * Number of times to boot a kernel. QEMU's emulation may have errors, so a
- * guest that ends without printing the data is booted again.
+ * Maximum number of times to boot a kernel. QEMU's emulation may have errors,
+ * so a guest that ends without printing the data is booted again.
  */
 #define ATTEMPTS        2
-/* maximum number of bytes of the compressed output */
+/* maximum number of bytes of the guest's output, with the compressed data */
 #define OUTPUT_MAX      (32u << 20)
 #define TEXT_MAX        (HT_FT_FORMATS_MAX + HT_SYMBOLS_MAX)
 #define DATA_LINE       "hypertrace-data "
@@ -320,9 +320,10 @@ static char *last_words(const GByteArray *output)
 }
 
 /*
- * Boot the guest once. Returns the text that it printed; NULL with @error set
- * if QEMU does not start or @deadline passes; NULL without @error if the output
- * has no valid data. @words is set to the end of the output.
+ * Boot the guest once. Sets @error if QEMU does not start or @deadline passes.
+ * Returns the text that the guest printed, which may be complete although
+ * @deadline has passed; NULL if the output has no valid data. @words is set to
+ * the end of the output.
  */
 static char *boot(const char *qemu, const HtImage *image, Files *files,
                   int64_t deadline, size_t *size, char **words,

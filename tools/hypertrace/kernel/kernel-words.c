@@ -9,7 +9,7 @@
 
 /*
  * A word: @begin and @end are its place in the text. @name and @value have no
- * quotes; @value is NULL for a word without '='.
+ * quotes; @name has '_' instead of '-'; @value is NULL for a word without '='.
  */
 typedef struct Word {
     const char *begin, *end;

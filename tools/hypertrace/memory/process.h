@@ -3,7 +3,7 @@
  * hypertrace: a reference to a process that is safe against reuse of its PID
  *
  * The kernel may give a PID to another process after the first one has ended.
- * These functions never open files of that other process.
+ * The functions that take an HtProcess never open files of that other process.
  */
 #ifndef HYPERTRACE_PROCESS_H
 #define HYPERTRACE_PROCESS_H
@@ -31,10 +31,11 @@ typedef struct HtProcessOwner {
 /**
  * struct HtProcess - a process
  * @pid: its number
- * @pidfd: becomes readable when the process ends, also before its parent waits
+ * @pidfd: becomes readable when the process ends, even before its parent has
+ *         waited for it
  * @dir: descriptor of its folder in /proc
- * @owner: user and program without which its memory must not be read, because
- *         it can run another program at any time; or NULL
+ * @owner: its memory must be read only while it has this user and this program:
+ *         it can run another program at any time.  NULL: no such condition
  */
 typedef struct HtProcess {
     pid_t pid;

@@ -4,12 +4,13 @@
  *
  * /proc does not tell which mapping is the guest's RAM, so the reader searches
  * all mappings that are large enough. QEMU aligns anonymous RAM to 2 MiB, and
- * RAM in a file begins at the file's begin. Therefore the offsets in the source
+ * RAM in a file begins at the file's start. Therefore the offsets in the source
  * can be chosen so that they equal guest addresses modulo 2 MiB. The reader
  * then searches only at multiples of 2 MiB.
  *
  * To read a page of shared memory that was never written would allocate it. So
- * pages are read only if /proc/PID/pagemap shows that they exist.
+ * a search reads a page only if /proc/PID/pagemap shows that it exists, or if
+ * that file cannot be opened.
  */
 #include "hypertrace/base.h"
 #include <sys/auxv.h>
@@ -22,8 +23,8 @@
 /* QEMU aligns anonymous RAM to this or to a multiple of it. */
 #define ALIGN (UINT64_C(2) << 20)
 /*
- * Maximum number of entries of pagemap read at once. The first read of a search
- * takes one entry, because most pages of a guest are present.
+ * Maximum number of entries of pagemap read at once. first_present() reads a
+ * single entry at first, because most pages of a guest are present.
  */
 #define ENTRIES 512
 /* bits of an entry: the page is present or swapped */

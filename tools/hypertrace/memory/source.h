@@ -31,7 +31,7 @@ typedef struct HtSourceRange {
  *       never written, since reading those may allocate them
  * @fd: file, or mem of a process
  * @pagemap: pagemap of a process, or -1
- * @ranges: HtSourceRange, sorted by offset in @mem
+ * @ranges: HtSourceRange, sorted by offset in @mem; none for a file of RAM
  * @inner: HtSourceRange, each from a place within one of @ranges where RAM may
  *         begin to the end of that range
  * @hole_from: offset in @mem of the hole found last

@@ -20,7 +20,7 @@ struct HtQmpEvents {
     int fd;
     /* bytes that were received and not parsed yet */
     GString *in;
-    /* the first so many bytes of @in have no newline */
+    /* number of bytes at the start of @in that contain no newline */
     size_t searched;
     bool skip;                  /* skip the rest of a line that was too long */
 };

@@ -45,9 +45,9 @@ void ht_qmp_events_free(HtQmpEvents *q);
  *
  * One call receives at most HT_QMP_EVENTS_LINE bytes.
  *
- * Returns: an object with the members "event" and "data", for
- * json_node_unref(). The data of "query-status" is QEMU's StatusInfo. NULL if
- * no event has arrived
+ * Returns: an object with the member "event" and, if the event has data,
+ * "data", for json_node_unref(). The data of "query-status" is QEMU's
+ * StatusInfo. NULL if no event has arrived
  */
 JsonNode *ht_qmp_events_next(HtQmpEvents *q);
 

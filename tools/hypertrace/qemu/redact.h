@@ -9,8 +9,8 @@
  * ht_redact() - join a command line to one text without its secrets
  * @argv: words; NULL after the last
  *
- * Passwords, data of secret objects, credentials of systemd and passwords in
- * URLs become "***".
+ * Passwords, cookies, data of secret objects, credentials of systemd and
+ * passwords in URLs become "***".
  *
  * Return: newly allocated
  */

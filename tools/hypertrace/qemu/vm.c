@@ -9,7 +9,7 @@
 #include "qemu/vm.h"
 #include "qemu/qemu-opts.h"
 
-/* Programs of virtual machines, and the option with the name */
+/* Programs of virtual machines; option with the machine's name, or NULL */
 static const struct {
     const char *pattern;
     const char *option;

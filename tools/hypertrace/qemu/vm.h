@@ -37,7 +37,8 @@ char *ht_vm_program(const HtProcess *p);
  * if the process runs another program meanwhile: check the processes that this
  * function keeps with ht_vm_program().
  *
- * Return: false if the process does not run a known program
+ * Return: false if the process does not run a known program; true also if this
+ * process may not find out
  */
 bool ht_vm_maybe(pid_t pid);
 
