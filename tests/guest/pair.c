@@ -24,7 +24,7 @@ struct producer {
 
 static struct producer producers[PAIR_MAX];
 
-/* Measure only the time in which all producers emit. */
+/* Begin to measure when all producers are ready. */
 static void produce(void *arg)
 {
     struct producer *p = arg;

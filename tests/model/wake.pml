@@ -2,9 +2,10 @@
 /*
  * Waking the consumer of channel=shm: it never sleeps while an event waits
  *
- * The producer is ht_finish() and close_packet() with ring.c; the
- * consumer is the IOThread of hw/hypertrace/worker.c with ht_consumer_arm():
- * doorbell, timer and polling.  A processor can load before its earlier stores
+ * The producer is ht_finish() and close_packet() with
+ * guest-lib/src/channel-shm.c; the consumer is the IOThread of
+ * hw/hypertrace/worker.c and ring.c with ht_consumer_arm(): doorbell, timer and
+ * polling.  A processor can load before its earlier stores
  * are visible, so each side has a store buffer, which drains at any time, and
  * must be empty after a full fence and before a doorbell.
  *

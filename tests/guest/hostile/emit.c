@@ -8,7 +8,7 @@
 /* Events of a stream: fewer than any ring holds, so that none is lost */
 #define EVENTS_MAX  200
 
-/* A second driver takes the device over while the first one emits. */
+/* A second driver takes the device over while the first has an open stream. */
 void hostile_takeovers(unsigned index)
 {
     unsigned rounds = hostile_rounds(30);

@@ -81,7 +81,10 @@ static uint8_t *put_name(uint8_t *p, uint8_t *len)
     return p + *len;
 }
 
-/* Register a class: valid in most cases, or with a name used or not allowed */
+/*
+ * Register a class.  It may have a name that is used or not allowed, and in one
+ * of four cases a changed bit.
+ */
 static void register_class(struct chaos *c)
 {
     struct random_class *r = &c->classes[c->registered % CLASSES];

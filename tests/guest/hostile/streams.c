@@ -8,7 +8,7 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-/* number of packets; the first one is full */
+/* number of packets; all but the last are closed */
 #define PACKETS         2
 #define EVENTS          20u             /* number of events in a packet */
 #define EVENT_SIZE      (HT_EVENT_HEADER + 8u)

@@ -303,7 +303,7 @@ void hostile_virtqueues(unsigned index)
     if (a.irq > 15) {
         payload_die(PAYLOAD_USAGE, "the device has no interrupt", NULL);
     }
-    /* Unmask all: the processor is notified, with interrupts off. */
+    /* Unmask all interrupts.  The processor, with IF off, never takes one. */
     outb(PIC_MASTER + 1, 0);
     outb(PIC_SLAVE + 1, 0);
     if (index + 1 < device_count()) {

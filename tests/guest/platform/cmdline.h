@@ -17,7 +17,7 @@
  */
 int cmdline_init(const char *text, const char *const *functions);
 
-/* Each reads an option once; a bad value ends the payload with a message. */
+/* Get an option's value; a bad value ends the payload with a message. */
 const char *cmdline_str(const char *name, const char *otherwise);
 uint64_t cmdline_u64(const char *name, uint64_t otherwise,
                      uint64_t min, uint64_t max);

@@ -203,8 +203,8 @@ static int exchange(struct ht_msg_stats *m, uint64_t *waited)
     m->h.type = HT_MSG_STATS;
     m->h.size = sizeof(*m);
     /*
-     * Always use the same cookie: two programs that use a driver may choose
-     * it, too.
+     * Always use the same cookie: two programs that use a driver may also
+     * choose the same one.
      */
     m->h.cookie = 1;
     r = ht_memory_exchange(dev, &to_host, &m->h, sizeof(*m));

@@ -28,6 +28,9 @@ typedef struct NodeMark {
 /**
  * NodeHost:
  * @lb: the device
+ * @file: memory that the process maps: rings and enable page
+ * @channel: enum ht_channel of the device
+ * @streams_max: number of the device's streams; 0: 64
  * @plugged: the node exists; commands "plug" and "unplug"
  * @error: a control message fails with this error number; commands "stall",
  *         "refuse" (EBUSY) and "go"
@@ -73,8 +76,9 @@ typedef struct NodeHost {
 
 /**
  * node_host_run: run this program again as the process that is served
- * @host: the caller sets @plugged, @error, @unwanted, @busy and @denied; the
- *         results are set when this returns
+ * @host: the caller sets @channel, and, if not 0, @streams_max, @plugged,
+ *         @error, @unwanted, @busy and @denied; the results are set when this
+ *         returns
  * @argument: argv[1] of the process
  * @value: argv[2] of the process, or NULL
  *

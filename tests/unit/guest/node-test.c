@@ -556,7 +556,8 @@ static void child_values(const char *value)
         }
         memcpy(wrong, values, sizeof(values));
         /*
-         * a text that is too long, a wrong length of an array, half an element
+         * a text or sequence that is too long, a wrong length of an array;
+         * below, half an element
          */
         wrong[i].size = i == 2 ? 65536 : i == 3 ? 65536 * 8 : 10;
         if (i >= 2) {
@@ -681,8 +682,8 @@ static void test_nested(void)
     g_assert_cmpint(node_host_run(&h, "nested", NULL), ==, 0);
     all = steps_got(&h) + node_host_got(&h, "node.probe") + h.lost + h.told;
     /*
-     * an event that is interrupted after its commit arrives and is counted,
-     * too
+     * an event that is interrupted after its commit arrives, but is also
+     * counted as lost
      */
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 5);
@@ -728,7 +729,7 @@ static void test_late(void)
 
     g_assert_cmpint(node_host_run(&h, "late", NULL), ==, 0);
     g_assert_cmpuint(steps_got(&h), ==, 100);
-    /* without a host no class is enabled, so no event counts as lost */
+    /* without a device, no event counts as lost */
     g_assert_cmpuint(h.lost + h.told, ==, 0);
     g_test_message("%u calls for 1000000 events", h.mark[1].opens);
     g_assert_cmpuint(h.mark[1].opens, <, 1000);

@@ -175,8 +175,8 @@ static void test_extended(void)
     g_assert_cmpuint(header_after(&s, 1, 0), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 13);
     /*
-     * an event after max_gap or more needs the extended header; events that go
-     * back do not count towards it
+     * max_gap counts from the last extended header, not from the previous
+     * event: a short step back in between changes nothing
      */
     g_assert_cmpuint(header_after(&s, 1, 700), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 4);

@@ -141,7 +141,7 @@ static void test_refused(void)
     ht_loopback_free(lb);
 }
 
-/* The largest possible class fits into a message. */
+/* The largest class without labels fits into a message. */
 static void test_largest(void)
 {
     struct ht_loopback *lb = plain(0);
@@ -289,7 +289,7 @@ static void test_limit(void)
 }
 
 /*
- * Many classes are registered with few exchanges.  A class that the library or
+ * Many classes are registered by one call.  A class that the library or
  * the host refuses does not affect others.  Only classes for which the host had
  * no time are sent again.
  */

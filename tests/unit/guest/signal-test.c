@@ -111,7 +111,7 @@ static void finish(Got *got)
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->errors, ==, 0);
     /*
      * no event is older than the one before: the clock is read in the part of
-     * an emit that no handler can interrupt
+     * an emit in which the events of handlers are discarded
      */
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->walk.backward, ==, 0);
     g_assert_cmpuint(stream.lost + stream.lost_nested, ==,

@@ -248,7 +248,7 @@ static void test_refused(void)
     ht_put16(s.next - 2, 0);
     ht_commit(&s);
 
-    /* callers may not use class 0, whose header means "same date as before" */
+    /* events with an invalid id or size are discarded and counted */
     g_assert_null(ht_get(&s, 0, 6));
     g_assert_null(ht_get(&s, HT_CLASSES_MAX + 1, 6));
     g_assert_null(ht_get(&s, ht_class_numbered.id, PACKET));

@@ -4,7 +4,7 @@
 # ht_trace() without a device: compilers, languages, loading.
 # tests/e2e/test_trace.py tests it with a device.
 #
-# usage: guest-trace.sh SOURCE-ROOT PROGRAM PLUGIN LIBRARY
+# usage: trace.sh SOURCE-ROOT PROGRAM PLUGIN LIBRARY
 
 set -eu
 

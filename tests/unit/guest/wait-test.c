@@ -35,7 +35,7 @@ static void test_length(void)
     g_assert_cmpuint(looks(&w, 100), ==, MS);
 }
 
-/* If the guest does not run for an hour, the wait counts this as one poll. */
+/* If the guest does not run for an hour, the wait counts this as 10 ms. */
 static void test_stood_still(void)
 {
     struct ht_bm_wait w;
@@ -44,7 +44,7 @@ static void test_stood_still(void)
     fake_clock += 3600 * 1000 * MS;
     g_assert_false(ht_bm_wait_over(&w));
     g_assert_cmpuint(looks(&w, MS), ==, 4990 * MS);
-    /* if the clock goes back, the wait counts this as one poll, too */
+    /* if the clock goes back, the wait also counts this as 10 ms */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     fake_clock -= 500 * MS;
     g_assert_false(ht_bm_wait_over(&w));
