@@ -85,7 +85,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecQueue, ht_rec_queue_free)
  * @q: the queue
  * @p: the piece
  *
- * Removes the oldest pieces until there is room.
+ * Removes the oldest pieces until there is room.  A piece that is larger than
+ * the queue is dropped.
  */
 void ht_rec_queue_push(HtRecQueue *q, const HtFtPiece *p);
 

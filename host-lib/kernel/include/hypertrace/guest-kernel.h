@@ -51,8 +51,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelSearch, ht_kernel_search_free)
  * Memory that was never written is neither read nor allocated.  Candidates that
  * cannot be read are skipped.
  *
- * Returns: 1 if all memory was searched; 0 if the budget is used up; -ESRCH if
- * the process whose memory is read has ended
+ * Returns: 1 if all memory was searched, or if the image lacks a symbol that
+ * the search needs; 0 if the budget is used up; -ESRCH if the process whose
+ * memory is read has ended
  */
 int ht_kernel_search_step(HtKernelSearch *s, int64_t budget);
 
