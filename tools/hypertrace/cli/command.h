@@ -15,8 +15,8 @@
  * @HT_EXIT_OK: success
  * @HT_EXIT_ERROR: failure; standard error has the reason
  * @HT_EXIT_USAGE: the command line is not valid
- * @HT_EXIT_NOTHING: the guest ended well, but its recording is missing or not
- *                   complete
+ * @HT_EXIT_NOTHING: the guest ended well, or (attach) the recorder did, but the
+ *                   recording is missing or not complete
  * @HT_EXIT_LIMIT: a limit from the command line is exceeded
  */
 enum ht_exit {
