@@ -2,8 +2,9 @@
 /*
  * hypertrace: read what is new of one processor of an ordinary ftrace ring
  *
- * A page is copied between two reads of its header.  The writer stores a commit
- * count of 0, then the time stamp, then records, then their commit count.  A
+ * A page is copied between two reads of its header.  When the writer reuses a
+ * page, it stores a commit count of 0, then the first record's header, then the
+ * time stamp, and a commit count only after the records that it counts.  A
  * copy is therefore valid if the stamp is unchanged and the count has not
  * decreased.  A page that a reader in the guest takes leaves the ring with its
  * old stamp and count, so the node must also have the same page after the copy.

@@ -69,7 +69,8 @@ typedef struct HtListCursor {
  * @scan: node at which the search for the head continues; 0: it restarts
  * @reads: number of reads left in this poll
  * @followed: events taken since the ring was reset
- * @base: events that were lost before the first poll
+ * @base: missing events that do not count as lost: those that were missing when
+ *        @based was set
  * @based: @base is known
  * @lost: events lost since the ring was reset
  * @lost_before: events lost before the ring was reset

@@ -29,9 +29,10 @@
  * @commit: ring_buffer_per_cpu.commit_page
  * @head: ring_buffer_per_cpu.head_page, which is only a hint
  * @pages: ring_buffer_per_cpu.pages, any node of the list
- * @entries: ring_buffer_per_cpu.entries: number of events ever committed
- * @overrun: ring_buffer_per_cpu.overrun: number of events overwritten
- * @read: ring_buffer_per_cpu.read: number of events read in the guest
+ * @entries: ring_buffer_per_cpu.entries: number of events committed since the
+ *           ring was last reset
+ * @overrun: ring_buffer_per_cpu.overrun: number of them overwritten
+ * @read: ring_buffer_per_cpu.read: number of them read in the guest
  * @committing: ring_buffer_per_cpu.committing: depth of commits under way
  * @node_page: buffer_page.page; buffer_page.list has offset 0
  * @array_buffer: trace_array.array_buffer.buffer
