@@ -101,9 +101,9 @@ int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
  * @bdf: from ht_bm_find()
  *
  * Streams that an earlier owner (firmware, or a kernel before a reboot) left
- * open are closed by the host, after it has consumed their events.  The clocks
- * are related once; a program that runs for hours should call ht_time_sync()
- * from time to time.
+ * open are closed by the host, after it has consumed their events (virtio: not
+ * those that were not handed over).  The clocks are related once; a program
+ * that runs for hours should call ht_time_sync() from time to time.
  *
  * Return: 0; -ENODEV: not a hypertrace device, or firmware left it without
  * addresses; -EPROTO: another version, or capabilities that contradict each
