@@ -10,8 +10,8 @@
  * selects none.  The host's setting "functions" has the same syntax.  The
  * setting can select only functions and calls that the parameter selects.
  *
- * A call is an entry and an exit, of 8 bytes each with its header.  With
- * least_ns, a call is instead one event at its end, of 12 bytes with its
+ * A call is an entry and an exit, of 8 bytes each with a short header.  With
+ * least_ns, a call is instead one event at its end, of 12 bytes with a short
  * header, which has the call's duration.  An event has the lower 32 bits of the
  * function's address.  They identify the function, since a kernel and its
  * modules lie within 4 GiB.

@@ -84,7 +84,7 @@ void ht_trace_tell(void);
  * ht_trace_report() - report events that had no stream to the host
  * @count: number of events
  *
- * Context: this thread opens no stream meanwhile
+ * Context: between ht_trace_begin_opening() and ht_trace_end_opening()
  *
  * Return: true if the host knows the number; false if the device cannot be
  * opened, or is not the one with the classes.
@@ -100,7 +100,7 @@ bool ht_trace_report(uint64_t count);
  * If the device was replaced or suspended since the classes were registered,
  * they are registered again.
  *
- * Context: an event; one call at a time in a thread.
+ * Context: between ht_trace_begin_opening() and ht_trace_end_opening()
  *
  * Return: as ht_stream_open(); -EAGAIN: another thread is registering classes,
  * or ht_trace_descriptor() failed.

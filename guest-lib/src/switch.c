@@ -143,7 +143,7 @@ static uint8_t *get_early(struct ht_stream *s, uint32_t id, uint32_t size)
         return get_full(s);
     }
     header = short_header(id);
-    /* Leave an event that fills the packet to get_slow(), which ends it. */
+    /* get_slow() handles an event that fills the packet or does not fit. */
     if ((uint64_t)(s->packet_end - cur) <= (uint64_t)size + header) {
         return get_full(s);
     }

@@ -18,9 +18,9 @@
  * flush-ms.  hold: report when the stream is open and when all events are
  * emitted, and wait for a line each time, so that the host can change something
  * for the time of the events.  The ring is then brought into this processor's
- * cache, because the host's consumer may have read it.  delay: in a held run,
- * print "ready", let MS pass without an exit, then begin, so that the host can
- * stop the thread that reads the lines.
+ * cache, because the host's consumer may have read it.  delay: print "ready",
+ * let MS pass without an exit, then begin, so that the host can stop the thread
+ * that reads the lines.
  */
 #include "hypertrace/port.h"
 #include "clock.h"

@@ -337,11 +337,11 @@ bool ht_class_valid(const struct ht_class *c);
 
 /**
  * ht_publish_lost() - report the number of discarded events to the host
- * @s: an open stream whose @busy the caller has set, or that it will close
+ * @s: an open stream whose @busy the caller has set
  *
- * Called when this context discards an event or opens a packet, and by push,
- * flush and close.  Contexts that interrupt the producer do not call this.  The
- * next packet reports their discarded events at the latest.
+ * Called when the producer discards an event or opens a packet, and by push,
+ * flush and close.  An event that is discarded because it interrupts the
+ * producer does not call this; the next packet reports it at the latest.
  */
 static inline void ht_publish_lost(struct ht_stream *s)
 {

@@ -27,7 +27,7 @@
  * default is the first that can be opened.  While there is no device, or while
  * its host does not answer, events look for a device every 500 ms, and cost a
  * function call and the evaluation of their arguments.  On an x86 machine that
- * is not virtual, they do not look for one unless $HYPERTRACE_DEVICE names it.
+ * is not virtual, they look for one only if $HYPERTRACE_DEVICE names it.
  */
 #ifndef HYPERTRACE_TRACE_H
 #define HYPERTRACE_TRACE_H
