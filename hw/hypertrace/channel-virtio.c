@@ -43,8 +43,9 @@ struct HtVirtio {
 
     VirtQueue *control;
     QEMUBH *messages;           /* continues to serve @control */
-    VirtQueue **data;           /* by stream, as the next two */
-    unsigned *closing;          /* buffers to take before the stream closes */
+    /* arrays with an element for each stream */
+    VirtQueue **data;
+    unsigned *closing;          /* most buffers to take before it closes */
     HtTaken *taken;
 };
 

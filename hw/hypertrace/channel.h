@@ -13,20 +13,22 @@ typedef struct HypertraceDevice HypertraceDevice;
 /**
  * HtChannelOps: the host's part of a channel
  * @name: value of the property "channel"
- * @uses_ring: the device has BAR0 and BAR4, and an IOThread as worker;
- *             otherwise the main loop is the worker
+ * @uses_ring: the device has registers (BAR0) and stream RAM (BAR4), and its
+ *             worker runs in an IOThread; else it runs in the main loop
  * @rings: the producer writes the doorbell for each batch of events, and the
  *         vCPU thread that handles this write consumes them
  * @arms: the consumer sleeps after it has armed the wake word; the producer
  *        then writes the doorbell
  * @realize: allocate the channel's own resources; cannot fail; BQL
  * @unrealize: free them; BQL
- * @consume: consume at most one packet of a stream.  Without @force, consume
- *           only if a sink has room.  Returns the number of bytes.  Worker;
- *           takes the stream's lock
+ * @consume: consume about one packet, or one buffer, of a stream; virtio, when
+ *           the VM stops or is reset: also all that was not handed over.
+ *           Without @force, consume only if a sink has room.  Returns the
+ *           number of bytes.  Worker; takes the stream's lock
  * @doorbell: called when the guest has written the doorbell; vCPU thread
- * @closing: called when a close is requested: note how many buffers the guest
- *           has handed over so far, which must be consumed first; BQL
+ * @closing: called when a close is requested: note the maximum number of
+ *           buffers that the guest may have handed over so far, which must be
+ *           consumed first; BQL
  * @drained: test whether the buffers that @closing noted were consumed.  Worker
  * @drop: drop one buffer that was handed over for a closed stream; returns
  *        whether there was one.  Worker

@@ -67,8 +67,8 @@ bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
 }
 
 /*
- * Call this in a vCPU's thread only: elsewhere the ioctl would wait until the
- * vCPU leaves the guest.
+ * Ask only about the calling thread's own vCPU: the ioctl for another vCPU
+ * would wait until that vCPU leaves the guest.
  */
 bool ht_clock_kvm_tsc(HtKvmTsc *tsc)
 {

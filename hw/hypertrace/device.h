@@ -5,12 +5,14 @@
  * Threads:
  *   BQL     control messages, resets, properties; the worker, if channel=virtio
  *   worker  opens, consumes and closes streams; never takes the BQL
- *   vCPU    channel=hypercall: consumes in the doorbell (in QEMU 10.0 with the
- *           BQL, from 10.2 on without it)
+ *   vCPU    channel=hypercall: consumes in the doorbell (before QEMU 10.2 with
+ *           the BQL, from 10.2 on without it)
  *   sinks   one thread for each backend, which calls the backend; see sink.h
  *
- * Lock order: BQL, HtStream.lock, then the sinks' locks or HtGuestClock.lock.
- * No code that may wait for a backend runs with one of these locks.
+ * Lock order: BQL, HtWorker.lock, HtStream.lock, then the sinks' locks or
+ * HtGuestClock.lock.  No code waits for a backend with one of these locks held,
+ * except that an unplug and the exit of QEMU wait a few seconds with the BQL,
+ * and that a session's lock is held while its backend takes a run.
  */
 #ifndef HW_HYPERTRACE_DEVICE_H
 #define HW_HYPERTRACE_DEVICE_H
@@ -63,7 +65,7 @@ struct HypertraceDevice {
         char *name;
     } conf;
 
-    DeviceState *proxy;         /* PCI proxy, whose memory contains this */
+    DeviceState *proxy;         /* PCI proxy; this structure is inside it */
 
     /* set by hypertrace_device_prepare() */
     const HtChannelOps *channel;
@@ -124,7 +126,7 @@ void ht_device_unref(HypertraceDevice *dev);
  * The guest may overwrite both.  Only `hypertrace recover` reads them, after
  * QEMU has ended.
  *
- * Context: BQL; the worker opens no stream
+ * Context: BQL, while the worker opens no stream
  */
 void ht_device_describe(HypertraceDevice *dev);
 /*
@@ -142,14 +144,17 @@ void ht_device_streams_init(HypertraceDevice *dev);
 
 /* Functions of control.c.  Context: BQL */
 void ht_control_init(HypertraceDevice *dev);
-/* Close all streams, as the message HT_MSG_TAKEOVER does */
+/* Request to close all streams, as the message HT_MSG_TAKEOVER does */
 void ht_control_takeover(HypertraceDevice *dev);
 
 /* migration.c: migration, savevm and loadvm.  Context: BQL */
 extern const VMStateDescription ht_vmstate_state;
 void ht_migration_realize(HypertraceDevice *dev);
 void ht_migration_unrealize(HypertraceDevice *dev);
-/* Resume loaded streams: when the device is reset, and when the VM starts */
+/*
+ * Resume loaded streams: when a device with channel=virtio is reset, and when
+ * the VM starts
+ */
 void ht_migration_reset(HypertraceDevice *dev);
 void ht_migration_vm_start(HypertraceDevice *dev);
 
@@ -159,7 +164,7 @@ extern const MemoryRegionOps ht_regs_ops;
 uint64_t ht_regs_size(const HypertraceDevice *dev);
 
 /**
- * ht_guest_log: log a guest's fault, at most a few times a second
+ * ht_guest_log: log a guest's fault, at most 10 times a second for each @limit
  * @dev: the device
  * @limit: limit shared by faults of this kind
  * @fmt: description of the fault

@@ -19,7 +19,7 @@ typedef struct HtDrain {
     uint64_t id;
     HtDispatch *sinks;
     char *path;
-    /* by sink: number of runs posted before the request */
+    /* by sink: position that ht_dispatch_posted() has returned */
     uint32_t posted[HT_QUEUES_MAX];
     QTAILQ_ENTRY(HtDrain) next;
 } HtDrain;

@@ -45,7 +45,7 @@ static void page_write_all(HypertraceDevice *dev)
                             HT_ENABLE_SIZE);
 }
 
-/* Notify drivers with a copy of the enable bytes (virtio); others ignore it */
+/* Notify the driver, which reads the settings and the bytes again */
 static void changed(void *opaque, uint32_t seq)
 {
     HypertraceDevice *dev = opaque;

@@ -2,8 +2,8 @@
 /*
  * hypertrace: write the enable bytes of a device, and poll the backends
  *
- * host-lib decides which classes are on (hypertrace/enable.h).  Backends that
- * may not want a class are asked every 20 ms while the VM runs.
+ * host-lib decides which classes are on (hypertrace/enable.h).  If each backend
+ * of a device can refuse classes, they are asked every 20 ms while the VM runs.
  *
  * Context: BQL, for all functions
  */

@@ -7,8 +7,8 @@
  * the source does not write to the rings' host lines.  The saved state is the
  * position of each stream.  Loaded streams continue when the VM runs.  The
  * guest sees no change: it keeps its stream instances.  The trace also keeps
- * them, unless it already has later events of them.  After such a rewind, each
- * stream gets a new instance in the trace, because otherwise events would
+ * them, unless it already has events of them (the VM was rewound).  Then each
+ * such stream gets a new instance in the trace, because otherwise events would
  * appear twice.
  *
  * The loaded state may be forged.
@@ -44,7 +44,7 @@ struct HtMigration {
     uint8_t *streams;
 
     uint32_t classes_max;       /* value of the property class-bytes */
-    /* a state was loaded, and the VM has not run since */
+    /* a state was loaded, and choose_instances() was not called since */
     bool loaded;
 };
 
@@ -245,8 +245,8 @@ const VMStateDescription ht_vmstate_state = {
 
 /*
  * Give the loaded streams instances that are new to the trace.  No stream was
- * opened since the state was loaded.  Returns false if no state was loaded, or
- * the VM has run since.
+ * opened since the state was loaded.  Returns false if no state was loaded
+ * since the last call.
  */
 static bool choose_instances(HypertraceDevice *dev)
 {

@@ -9,7 +9,7 @@
  * HtTrace: the state of a device name, kept when the device is unplugged
  * @name: the name
  * @classes: event classes; their ids never change
- * @instances: number of stream instances that the trace has had
+ * @instances: number of the newest stream instance in the trace
  * @used: a device has claimed the trace
  */
 typedef struct HtTrace {

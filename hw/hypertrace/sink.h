@@ -16,8 +16,8 @@ typedef struct HtSinks HtSinks;
  * @name: name of the trace
  * @ids: ids of backends, separated by ':'; NULL: make an LTTng backend, or one
  *       that only counts events if this QEMU has no LTTng
- * @errp: set if a backend does not exist or is named twice, or if there are too
- *        many
+ * @errp: set if a backend does not exist, cannot be made or is named twice, or
+ *        if there are none or too many
  *
  * Returns: HypertraceBackend *, 1 to HT_QUEUES_MAX of them; or NULL
  *

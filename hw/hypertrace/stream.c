@@ -51,7 +51,7 @@ static void update_clock(HtStream *s)
 
 /*
  * Mark a part of the stream RAM dirty for migration.  This costs almost nothing
- * unless dirty pages are logged.  Context: any thread, without the BQL
+ * unless dirty pages are logged.  Context: any thread; the BQL is not needed
  */
 static void mark_dirty(void *opaque, const void *host, size_t size)
 {
@@ -102,7 +102,7 @@ static void stream_closed(HtStream *s)
     ht_dispatch_release(dev->dispatch, &s->fill);
 }
 
-/* Called after a reset: the guest's counter may have started again */
+/* Called after a reset: the guest's counter may have restarted */
 static void resampled(void *opaque)
 {
     HypertraceDevice *dev = opaque;

@@ -2,11 +2,12 @@
 /*
  * hypertrace: the worker, which opens, consumes and closes streams
  *
- * Three things start a turn of the worker: the doorbell (rung by shm's
- * producer, or by code in QEMU), the polling of its IOThread, and a timer of
- * flush-ms that bounds how long an event can wait in an open packet.  After one
- * tick of the timer without progress, the worker arms the wake words for the
- * next commit; after two, it stops the timer, so an idle device costs nothing.
+ * A turn of the worker is started by the doorbell (rung by shm's producer, or
+ * by code in QEMU), by the polling of its IOThread, by a driver's kick of a
+ * virtio queue, and by a timer of flush-ms that bounds how long an event can
+ * wait in an open packet.  With channel=shm, the worker arms the wake words for
+ * the next commit after one tick of the timer without progress; after two, it
+ * stops the timer, so an idle device costs nothing.
  * tests/model/wake.pml proves that no commit is forgotten.
  *
  * Context: worker, for static functions unless stated otherwise
@@ -21,8 +22,9 @@
 #include "trace.h"
 
 /*
- * Minimum time between two polls in ns.  A poll reads head, which takes the
- * cache line from the producer's processor.  This interval keeps the cost low.
+ * Minimum time between a turn and the next poll, in ns.  A poll reads head,
+ * which takes the cache line from the producer's processor.  This interval
+ * keeps the cost low.
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
@@ -34,8 +36,8 @@ static void worker_leave(HtWorker *w)
 }
 
 /*
- * Begin a turn.  Returns false if the device was stopped or unplugged since the
- * event loop chose to call the handler: the turn must be skipped then.
+ * Begin a turn.  Returns false if ht_worker_stop() has ended the worker since
+ * the event loop chose to call the handler: the turn must be skipped then.
  */
 static bool worker_enter(HtWorker *w)
 {
@@ -117,7 +119,7 @@ static void worker_start_timer(HypertraceDevice *dev)
     }
 }
 
-/* Consume from all streams once */
+/* Run a turn; see ht_streams_turn() */
 static void worker_work(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;

@@ -24,7 +24,7 @@ typedef struct HtWorker {
     IOThread *iothread;         /* NULL: the worker is the main loop */
     AioContext *ctx;
     QemuMutex lock;             /* held during a turn in an IOThread */
-    EventNotifier doorbell;     /* shm's doorbell; any thread may set it */
+    EventNotifier doorbell;     /* starts a turn; any thread may set it */
     QEMUTimer *timer;
     bool running;               /* BQL; written with @lock */
     bool paused;                /* VM stopped, all consumed; atomic */
@@ -33,14 +33,14 @@ typedef struct HtWorker {
     bool starved;               /* no sink has room */
 
     /* protected by @lock */
-    bool polling;
-    bool progress;              /* events were consumed since the last tick */
-    unsigned quiet;             /* number of ticks without @progress */
+    bool polling;               /* the IOThread polls: do not arm streams */
+    bool progress;              /* a turn found work since the last tick */
+    unsigned quiet;             /* ticks in a row without @progress */
     /* arm streams for their next commit instead of their next packet */
     bool eager;
     /* another turn is scheduled, or ht_worker_go() will schedule one */
     bool again;
-    int64_t looked_ns;          /* time of the last poll */
+    int64_t looked_ns;          /* time of the last turn */
 } HtWorker;
 
 bool ht_worker_prepare(HypertraceDevice *dev, Error **errp);

@@ -113,7 +113,8 @@ struct ht_caps {
     /* 0x2c ticks since the last event, or more: extended header */
     uint32_t max_gap;
     uint64_t clock_hz;          /* 0x30 guest counter's frequency; 0: unknown */
-    uint64_t epoch;             /* 0x38 changes when the host closes streams */
+    /* 0x38 changes when all streams are closed; memory: when a host attaches */
+    uint64_t epoch;
     uint64_t ring_stride;       /* 0x40 ring of stream i: + i * stride */
     uint32_t doorbell_offset;   /* 0x48 in BAR0: doorbell of stream 0 */
     uint32_t doorbell_stride;   /* 0x4c doorbell of stream i: + i * stride */
@@ -311,7 +312,7 @@ struct ht_msg_stream {
     uint32_t ticket;            /* flush: 0; reply: number of the flush */
     /* from the reply to STREAM_OPEN; 0 with HT_STREAM_ANY */
     uint64_t instance;
-    uint64_t lost;              /* virtio: events discarded by the producer */
+    uint64_t lost;              /* close: events discarded by the producer */
 };
 
 struct ht_msg_time {
@@ -355,7 +356,7 @@ struct ht_stats {
     uint64_t packets;           /* runs of events passed to the backends */
     uint64_t bytes;             /* bytes of these events, with headers */
     uint64_t lost;              /* events that the producer has discarded */
-    uint64_t dropped;           /* events that the device discarded */
+    uint64_t dropped;           /* events overwritten before they were read */
     /* times that the consumer read the stream's ring or queue */
     uint64_t wakeups;
     uint64_t errors;            /* pieces of malformed input */
@@ -409,7 +410,7 @@ struct ht_guest_line {
 
 /* the part of the control page that the host writes */
 struct ht_host_line {
-    /* number of the oldest packet that is still in use */
+    /* number of the oldest packet that the host has not released */
     uint64_t tail;
     uint64_t wake;              /* kick once head >= wake */
     uint32_t state;             /* enum ht_stream_state */

@@ -56,7 +56,8 @@ struct HypertraceBackend {
  * HypertraceBackendClass:
  * @setup: Check the properties.  Called once, with the BQL held.  May be NULL
  * @may_block: Return whether deliver() can sleep (file I/O, a blocking tracer).
- *             If it can, only the session's own thread calls it.  NULL: never
+ *             If so, only the session's own thread calls deliver().  NULL:
+ *             deliver() never sleeps
  * @attach: Create the session of a device that begins to use the backend.  BQL
  *          held.  Returns NULL with @errp set on failure
  * @detach: Free a session.  BQL held, and no other call follows
