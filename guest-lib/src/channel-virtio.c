@@ -73,7 +73,7 @@ static int virtio_space(struct ht_stream *s, uint64_t packet)
     if (s->submitted < ht_head(s)) {
         (void)submit(s, false);
     }
-    /* Pairs with the store-release of tail in the port, or the driver. */
+    /* Pairs with the Linux driver's store-release; else reap() stored it. */
     s->tail = ht_load_acquire(&s->ring->host.tail);
     return packet - s->tail <= s->packets_mask;
 }
