@@ -75,7 +75,7 @@ def stated(s):
 
 
 def disagreements(a, b):
-    """Number of ratios in both runs, and those that do not agree."""
+    """Names of the ratios in both runs, and those that do not agree."""
     a, b = ratios(a), ratios(b)
     both = [name for name in a if name in b]
     bad = []

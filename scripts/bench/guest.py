@@ -61,8 +61,9 @@ class StoppedThread:
 class Study(Payload):
     """The payload, with devices whose consumers can be controlled.
 
-    Each device has its own IOThread, which sleeps unless it is set to poll.
-    The producer has one processor, all other threads of QEMU the other.
+    Each device except virtio's has its own IOThread, which sleeps unless it is set
+    to poll.  If the host has two processors, the producer has one and all other
+    threads of QEMU the other.
     """
 
     def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):
@@ -122,7 +123,7 @@ class Study(Payload):
         return os.listdir(f"/proc/{self.process.pid}/task")
 
     def host_cpu_ns(self):
-        """Run time of QEMU's threads except the vCPUs'."""
+        """Run time of QEMU's threads except the first vCPU's."""
         total = 0
         for task in self._threads():
             if int(task) == self.tids["vcpu"]:
@@ -170,7 +171,7 @@ class Study(Payload):
         return {k: v for k, v in s.items() if isinstance(v, int)}
 
     def run(self, device, consumer="asleep", **options):
-        """Run a command of the payload with the consumer in a given state.
+        """Run the payload's command "run" with the consumer in a given state.
 
         The row also has the host's counters and its time.
         """
@@ -207,12 +208,12 @@ class Study(Payload):
         return self.devices[self.index[device]]["channel"] == "virtio"
 
     def _run_held(self, device, stopped, options):
-        """Run a command, and count exits from the first event to the last
+        """Run the command "run", and count exits from the first event to the last
         only: opening and closing a stream are exits, too, and need the
         consumer.
 
-        With hypercall and shm, the row also shows the host's work for the
-        events alone.
+        For a single event, the row also has the host's wakeups until the event is
+        delivered ("woken").
         """
         self._expect("opened", "run", **dict(options, hold=1))
         before, kvm = self.stats(device), self.kvm_exits()
@@ -286,7 +287,8 @@ class Study(Payload):
         return sums
 
     def _exits_since(self, before):
-        """Exits except those of port I/O, which polls for the next command.
+        """Exits except those by interrupts and of port I/O, which polls for the
+        next command.
 
         If port I/O has no counter of its own, only emulated memory accesses
         are counted: doorbells are such accesses.

@@ -9,7 +9,7 @@ FLOOR = 0.10
 
 
 def spread(values):
-    """Median and quartiles."""
+    """Median, quartiles, range and number of values."""
     values = sorted(values)
     if len(values) == 1:
         q1 = q3 = values[0]

@@ -2,12 +2,12 @@
 """The cost of an event in a Linux guest, by each way out of the guest.
 
 A plugin for TCG counts the instructions of the guest's processor, the kernel's
-included, between two marks in the program (tests/bench/insn-plugin.c).  The count
-is the same on any machine, with one exception: while the consumer of channel shm
-is late, each event checks again whether it must ring the doorbell.  On a busy host
-this can last longer than a program runs.  Therefore each program runs RUNS times,
-and the minimum of all groups is used.  The count does not include the effects of
-caches or the host's work in an exit.
+included, between two marks in the program (tests/bench/insn-plugin.c).  The count is
+the same on any machine, with one exception: while the consumer of channel shm is
+late, each event checks again whether it must ring the doorbell.  On a busy host this
+can last longer than a program runs.  Therefore each program with a channel runs RUNS
+times, and the minimum of all groups is recorded, too.  The count does not include
+the effects of caches or the host's work in an exit.
 
 Then the same programs are timed in a guest without the plugin.  Under TCG memory
 accesses and exits have other costs than on a processor.
@@ -28,12 +28,13 @@ BEGIN, END = 1, 2   # insn-marks.h
 T = "/sys/kernel/tracing"
 KERNEL_EVENT = "sched_switch"
 RUNS = 8
-# task switches for each event of ht-marker: to the other thread, and back
+# task switches for each event of ht-marker-switch: to the other thread, and back
 SWITCHES = 2
 # the kernel function that each event of ht-marker calls once
 FUNCTION = "vfs_write"
 ENTRY, CALL = "function entry", "function entry and exit"
-# number of recorded events for each event of ht-marker, by kind of event
+# number of traced switches or calls for each event of the program; its cost is
+# divided by it
 KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
 MODULES = ["hypertrace.ko", "hypertrace-sources.ko"]
 OFF = "hypertrace-sources.ko, off by the host"

@@ -61,7 +61,7 @@ program() {
 }
 
 # The guest's init. The three devices are found in the order of their slots;
-# loading of virtio's modules is repeated until all dependencies are met.
+# loading of virtio's modules is repeated, because they depend on each other.
 # shellcheck disable=SC2016
 init='#!/busybox sh
 export PATH=/bin

@@ -369,7 +369,8 @@ def read_corpus(folder):
             yield path.stem, arch, argv[1:]
 
 
-# A generated line has one choice of each group; all combinations work
+# A generated line has one choice of each group; alone() removes options that QEMU
+# refuses
 GROUPS = [
     [["-M", "q35"], ["-M", "pc"], ["-machine", "type=q35"], [],
      ["-machine", "pc-q35-7.2"], ["-M", "q35,usb=off"], ["-M", "microvm"],
@@ -449,8 +450,8 @@ def generate(count, seed):
 
 
 def check(name, argv, program, arch, tmp, hypertrace):
-    """Compare a machine alone and recorded; returns a list of complaints, or
-    None if QEMU does not start with this line here."""
+    """Compare a machine alone and recorded; returns (list of complaints, command
+    line), or (None, last line of QEMU's message) if QEMU does not start here."""
     line, before = alone(adapt(argv, tmp, arch), program, tmp, arch)
     if not line:
         return None, before.strip().splitlines()[-1:] or ["no output"]

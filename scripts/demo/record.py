@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo's recorders: LTTng, or the device's own CTF backend.
+"""The demo's recorder: LTTng makes a trace of each round, for ht-verify.
 
-A recorder makes a trace of each round, for ht-verify.
+Without it, the device's own CTF backend makes a trace of all rounds.
 """
 
 import json

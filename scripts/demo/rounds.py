@@ -11,8 +11,8 @@ import json
 from vm.machine import VM, Failure
 from vm.payload import Payload
 
-# The ring has room for a whole burst, so that the cost of a burst includes
-# neither waits nor discards.
+# The ring has room for a whole burst of the default length, so that the cost of a
+# burst includes neither waits nor discards.
 RING = {"packet_size": "64k", "packets": 256, "streams": 1}
 
 # Send a command only after READY: a serial port drops bytes while it is closed.

@@ -130,7 +130,7 @@ class Stock(Guest):
             return 0
 
     def trigger(self, key):
-        """Reset by a key of sysrq; returns when the guest has booted again."""
+        """Reset or crash by a key of sysrq; returns when the guest has booted again."""
         boots = self.boots()
         with socket.socket(socket.AF_UNIX) as talk:
             talk.connect(str(self.tmp / "talk"))

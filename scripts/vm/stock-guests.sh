@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fetch more stock guests than scripts/build/guest-image.sh does, each from Debian's
 # archive: a system on a disk, kernels of other versions and architectures, the
-# parts of a unified kernel image, and a program that starts guests.
+# parts of a unified kernel image, a program that starts guests, and a KVM host.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
