@@ -315,7 +315,10 @@ static bool same_labels(const HtField *a, const HtField *b)
     return a->nr_labels == b->nr_labels;
 }
 
-/* Test whether two classes of the same name are equal */
+/*
+ * Test whether two classes of the same name are equal: in their fields, and in
+ * whether the kernel or a program registers them; log levels may differ
+ */
 static bool class_same(const HtClass *a, const HtClass *b)
 {
     unsigned i;

@@ -2,7 +2,8 @@
 /*
  * hypertrace: save and load the state of a stream's consumer
  *
- * A loaded state may be forged: every value is checked.
+ * A loaded state may be forged: all values but plain statistics are checked,
+ * here or when they are used.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/consumer.h"

@@ -100,8 +100,8 @@ static void deliver(HtConsumer *c, HtRun *run)
 {
     run->stream = &c->info;
     /*
-     * Read the count after the walk, so that it includes every class that the
-     * walk has seen.
+     * Read the number of classes after the walk, so that it includes every
+     * class that the walk has seen.
      */
     run->classes = ht_class_table_count(c->cfg.classes);
     c->told = discarded(c);
@@ -423,8 +423,8 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         slot = packets + (packet & (c->cfg.packets - 1)) * size;
         if (closed) {
             /*
-             * The header was written before head moved into the packet, so the
-             * load-acquire of head covers it.
+             * The header was completed, with @content, before head moved into
+             * the next packet, so the load-acquire of head covers it.
              */
             const struct ht_packet *h = (const struct ht_packet *)slot;
 

@@ -121,7 +121,7 @@ static bool learn(HtSink *sink, uint32_t id)
                            sink->ops->learn(sink->session, c) : NULL;
 
     if (!why == !is_refused(sink, id)) {
-        return !why;            /* the class was refused before, too */
+        return !why;            /* the class's bit is right already */
     }
     sink->refused[id / 64] ^= UINT64_C(1) << id % 64;
     ht_atomic_set(&sink->nr_refused, sink->nr_refused + (why ? 1 : -1));
@@ -272,8 +272,8 @@ static bool any_room(HtDispatch *d)
 }
 
 /*
- * After an item was delivered, call the callbacks that wait for it.  Context:
- * the dispatcher's lock is held
+ * After an item was delivered, call HtDispatchConfig.progress and .room if they
+ * are due.  Context: the dispatcher's lock is held
  */
 static void notify(HtDispatch *d)
 {

@@ -9,9 +9,9 @@
 #define SAMPLE_NS           INT64_C(10000000)
 
 /*
- * Time in ns after a reading for which its error bound is computed: at least
- * until the next reading, and half of the time within which readings share a
- * segment of the map
+ * Time in ns from now for which an error bound is computed.  If the host reads
+ * the counter: at least until the next reading, and half of the time within
+ * which readings share a segment of the map.  Else: until the next exchange
  */
 #define SAMPLE_AHEAD_NS     INT64_C(25000000)
 #define BRACKET_AHEAD_NS    INT64_C(1000000000)
@@ -206,8 +206,8 @@ static uint64_t bound(const HtGuestClock *c)
 /*
  * Each message has the guest's two readings of its counter that bracket the
  * host's reading in the previous exchange.  A guest that gives false readings
- * makes the dates of its own events wrong; the map keeps them below the present
- * time and never lets them decrease.
+ * makes the dates of its own events wrong; ht_walk() keeps them below the
+ * present time and never lets them decrease.
  */
 void ht_guest_clock_sync(HtGuestClock *c, struct ht_msg_time *m)
 {

@@ -58,8 +58,8 @@ static void publish(uint64_t *word, uint64_t v)
 }
 
 /*
- * Load such a word.  Pairs with the store-release in publish(), of another
- * process.
+ * Load a word that the previous host has stored by publish().  Pairs with the
+ * store-release there, in another process.
  */
 static uint64_t load(const uint64_t *word)
 {

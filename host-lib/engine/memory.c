@@ -456,7 +456,10 @@ static HtServer *new_server(HtMemory *m, uint64_t hz)
     return ht_server_new(&cfg);
 }
 
-/* Prepare to become the guest's host; writes nothing to the memory */
+/*
+ * Prepare to become the guest's host.  After ht_memory_attach() this writes
+ * nothing to the memory; after ht_memory_create() it closes the rings
+ */
 static bool prepare(HtMemory *m, GError **error)
 {
     while (!m->epoch) {
@@ -487,9 +490,9 @@ static bool is_new(const HtInherited *in, unsigned n)
 }
 
 /*
- * Find the streams that the previous host has left open.  @lost gets the number
- * of events that the guest discarded in rings without a valid entry of the
- * directory, which the guest may have written to.
+ * Find the streams that the previous host has left open.  Add to @lost the
+ * number of events that the guest discarded in rings without a valid entry of
+ * the directory, which the guest may have written to.
  */
 static unsigned open_instances(HtMemory *m, HtInherited *in, uint64_t *lost)
 {

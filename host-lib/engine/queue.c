@@ -35,11 +35,11 @@ struct HtQueueStream {
     /* description of the instance that was opened last */
     HtStreamInfo info;
     uint64_t upstream;          /* HtRun.discarded of the last run posted */
-    /* events of that instance discarded in this queue */
+    /* events of that instance discarded in this queue, plus @carried */
     uint64_t discarded;
     /* discarded events of instances of which no item was queued */
     uint64_t carried;
-    /* events were discarded in this queue since the last run */
+    /* events were discarded in this queue since the last run with events */
     bool gap;
     uint64_t ns;                /* time of the last run posted */
     uint64_t counter;           /* guest counter of the last run posted */
@@ -155,8 +155,9 @@ uint32_t ht_queue_posted(const HtQueue *q)
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted)
 {
     /*
-     * A pending item that is being delivered was made after all items of the
-     * queue were taken: it counts as later than @posted.
+     * An item made by take_mark() was never counted in @head.  While it is
+     * being delivered, the first test can fail although all items before
+     * @posted were delivered: the result is then true later, never too early.
      */
     return (int32_t)(q->head - q->delivering - posted) >= 0 ||
            ht_queue_empty(q);

@@ -140,7 +140,7 @@ static bool fetch_all(HtStream *s)
         }
         pos = start + size;
     }
-    /* If the guest has discarded all events, no packet has the number. */
+    /* If the guest has discarded all later events, no packet has this count. */
     ht_consumer_tell(&s->consumer, g.lost);
     return true;
 }

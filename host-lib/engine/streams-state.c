@@ -2,7 +2,8 @@
 /*
  * hypertrace: save and load the streams of a guest
  *
- * A loaded state may be forged: every value is checked.
+ * A loaded state may be forged: all values but plain statistics are checked,
+ * here or when they are used.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/streams.h"
@@ -12,7 +13,7 @@ typedef struct State {
     HtConsumerState consumer;
     struct ht_stats closed;
     uint64_t memory;
-    /* a reset had closed the stream before it was resumed */
+    /* a close was requested (by a reset) before the stream was resumed */
     bool closing;
 } State;
 
@@ -256,7 +257,10 @@ void ht_streams_resume(HtStreams *a)
 
 void ht_streams_load_flush(HtStreams *a, uint64_t wanted)
 {
-    /* Tickets that were given after the state was saved count as complete. */
+    /*
+     * If this QEMU has already given @wanted or a later ticket, its own flushes
+     * complete the saved tickets too.
+     */
     if (wanted > a->flush_given) {
         a->flush_given = wanted;
         /* Pairs with the load-acquire in ht_streams_turn(). */

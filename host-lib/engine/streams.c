@@ -2,8 +2,8 @@
 /*
  * hypertrace: the streams of one guest, from opening to closing
  *
- * The guest is hostile: each word of a ring is read once by the consumer, and
- * nothing that was written to the host's lines is read back.
+ * The guest is hostile: each value of a ring is copied before it is checked,
+ * and this host never reads back what it wrote to the host's lines.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/streams.h"
@@ -135,8 +135,8 @@ static void seq_write_end(unsigned *seq)
 }
 
 /*
- * Begin to read.  If the value returned is odd, seq_read_retry() will return
- * true.
+ * Begin to read.  If the number is odd, a writer is active: clear its lowest
+ * bit, so that seq_read_retry() returns true.
  */
 static unsigned seq_read_begin(const unsigned *seq)
 {
@@ -221,8 +221,8 @@ static size_t read_ring(HtStream *s, size_t most)
     done = ht_consumer_ring(c, s->ring, s->packets, 1);
     if (done && done < most && c->events - events < cfg.piece_events) {
         /*
-         * At the end of a packet, continue in the next one with what is left of
-         * @most.
+         * If the piece ended early, at the end of a packet, continue in the
+         * next packet with what is left of @most.
          */
         c->cfg.piece = most - done;
         c->walk.most = cfg.piece_events - (c->events - events);
@@ -355,8 +355,7 @@ static void open_stream(HtStream *s)
         struct ht_ring_control *ring = s->ring;
 
         /*
-         * Initialize the host's line before its state is set to
-         * HT_STREAM_OPENED.
+         * Initialize both lines before the state is set to HT_STREAM_OPENED.
          */
         memset(&ring->guest, 0, sizeof(ring->guest));
         memset(&ring->host, 0, sizeof(ring->host));
@@ -432,8 +431,8 @@ static void end_stream(HtStream *s, bool close_ring)
 }
 
 /*
- * Consume what is in the ring, at most one ring's size.  Events that the
- * producer commits later are lost.
+ * Consume what is in the ring or queue, at most one ring's size.  Events that
+ * the producer commits later are not consumed.
  *
  * Returns: true if anything was consumed
  */
@@ -717,8 +716,9 @@ static enum ht_status open_again(HtStream *s, uint64_t instance)
 }
 
 /*
- * Find a free stream.  If none is free but one is being closed, the status is
- * BUSY, else LIMIT or EXIST.
+ * Find a free stream: the one with @index, or any.  If none is free but one is
+ * being closed, the status is BUSY, else LIMIT or EXIST; NOENT if there is no
+ * such index.
  *
  * Returns: the stream; NULL with @status set if no stream is free
  */

@@ -282,7 +282,7 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     if (m->count - 1 > m->epoch &&
         minus(last->ns, m->seg[m->count - 2].ns) < m->step_ns &&
         minus(ns, last->ns) < m->step_ns) {
-        /* the new reading replaces it */
+        /* the new reading replaces the last one */
         m->count--;
     }
     if (m->count - 1 == m->epoch && counter == last->counter) {
@@ -331,7 +331,7 @@ bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
 
         s.ns = ht_time_shift(s.ns, shift, now_ns);
         if (s.ns == 0) {
-            /* the segment ends before this host's clock began */
+            /* the segment begins before this host's clock: drop it */
             continue;
         }
         append(m, &s, &(HtTimeInterval) { s.ns, s.ns });

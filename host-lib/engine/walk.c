@@ -15,7 +15,8 @@ typedef struct Converter {
     const HtTimeSegment *seg;
     uint64_t begin;             /* @seg is valid for counters [begin, end) */
     uint64_t end;
-    uint64_t latest;            /* the host's time, once @looked is set */
+    /* times up to this need no check; the host's time once @looked is set */
+    uint64_t latest;
     bool looked;                /* @latest was read in this walk */
 } Converter;
 

@@ -40,7 +40,7 @@ typedef struct HtField {
 } HtField;
 
 /**
- * HtClass: an event class; immutable once published, never freed
+ * HtClass: an event class; immutable once published, and freed with its table
  * @id: number of the class, 1 to HT_CLASSES_MAX; it never changes
  * @name: name, unique in the table: the guest's name.  If an earlier class has
  *        the same name but other fields, or comes from the kernel and this one

@@ -71,14 +71,14 @@ typedef struct HtConsumer {
     uint64_t fed;
     /* events consumed since the instance was opened */
     uint64_t events;
-    uint64_t expected;          /* @events plus events overwritten */
+    uint64_t expected;          /* events up to @cursor, by producer's count */
     uint64_t recorded;          /* events that an earlier host has delivered */
     uint64_t skipped;           /* overwritten packets, not yet in @expected */
     /* producer's count of discards; never decreases */
     uint64_t lost;
     /* discarded events of producers without a stream */
     uint64_t others;
-    uint64_t dropped;           /* events that the host discarded */
+    uint64_t dropped;           /* events overwritten before they were read */
     uint64_t told;              /* discards reported so far, in the last run */
     uint64_t base;              /* part of @told that earlier hosts reported */
     uint64_t bytes;
@@ -265,7 +265,8 @@ void ht_consumer_fetched(HtConsumer *c, const struct ht_submit *sub,
  * @ring: the stream's control page
  * @eager: kick at the next commit; otherwise at the start of the next packet
  *
- * Returns: true if something was committed meanwhile (do not sleep)
+ * Returns: true if head has already reached the wake position: consume instead
+ * of sleeping
  */
 bool ht_consumer_arm(HtConsumer *c, struct ht_ring_control *ring, bool eager);
 

@@ -16,8 +16,8 @@
  * HtDead: description of stream memory, from the memory itself
  * @caps: in the host's byte order; the layout is checked
  * @wall_offset: the host's CLOCK_REALTIME - CLOCK_MONOTONIC in ns; not checked
- * @clock: relation of the clocks when a stream was last opened; without
- *         segments if the host did not know it
+ * @clock: relation of the clocks that the host stored last; without segments if
+ *         the host did not know it
  * @streams: @caps.streams elements; instance 0: the stream was not open
  * @invalid: number of open streams whose description is not valid
  * @classes: the classes that were written completely

@@ -96,8 +96,8 @@ typedef struct HtSinkConfig {
  * @now: or NULL for ht_now_ns(); returns the time in ns, for the intervals of
  *       retries and reports
  * @room: or NULL; called when a sink has room again after ht_dispatch_room()
- *        returned false.  Any thread calls it, with the dispatcher's lock held:
- *        it may wake a thread and must do nothing else
+ *        returned false.  A sink's thread calls it, with the dispatcher's lock
+ *        held: it may wake a thread and must do nothing else
  * @progress: or NULL; while ht_dispatch_watch() is on, called after each item
  *            that a sink has delivered from its queue; context as for @room
  * @report: or NULL; shows the user that a sink refuses a class: one call for
@@ -276,12 +276,12 @@ void ht_dispatch_wake(HtDispatch *d);
  * Returns: true if a backend wants events of the class, or if a sink has not
  * passed the class to HtSinkOps.learn yet
  *
- * Context: as for ht_dispatch_free()
+ * Context: the thread that calls ht_dispatch_free()
  */
 bool ht_dispatch_wants(HtDispatch *d, const HtClass *c);
 /*
  * ht_dispatch_chooses: test whether ht_dispatch_wants() can return false for a
- * class that all sinks know.  Context: as for ht_dispatch_free()
+ * class that all sinks know.  Context: the thread that calls ht_dispatch_free()
  */
 bool ht_dispatch_chooses(const HtDispatch *d);
 

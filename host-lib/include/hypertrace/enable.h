@@ -68,9 +68,10 @@ void ht_enable_destroy(HtEnable *e);
  * @e: the state
  * @c: the class; it may have been registered before
  *
- * If the class was registered before and its byte changes, @cfg.changed
- * notifies the guest.  The driver that registers a new class gets the value in
- * the reply.
+ * Also decides about classes with lower ids about which was not decided yet.
+ * If one of them is switched on, or if @c was registered before and its byte
+ * changes, @cfg.changed notifies the guest.  The driver that registers a new
+ * class gets the value in the reply.
  *
  * Returns: the byte that the guest sees
  */
@@ -89,7 +90,8 @@ bool ht_enable_decide(HtEnable *e);
 void ht_enable_tell(HtEnable *e);
 
 /**
- * ht_enable_set_events: set the list of patterns, and decide again
+ * ht_enable_set_events: set the list of patterns; enable bytes change at the
+ * next ht_enable_decide()
  * @e: the state
  * @events: the list, or NULL for all classes
  * @why: set to the reason if the list is invalid, for g_free()

@@ -44,7 +44,7 @@ int64_t ht_wall_offset(void);
  */
 #define HT_GUEST_CLOCK_FUTURE   1u
 /*
- * The host cannot read the counter: measure its rate from the exchanges with
+ * If the host cannot read the counter, measure its rate from the exchanges with
  * the guest
  */
 #define HT_GUEST_CLOCK_MEASURE  2u
@@ -57,11 +57,11 @@ int64_t ht_wall_offset(void);
  * @opaque: argument of @counter
  * @flags: HT_GUEST_CLOCK_*
  * @ppm: maximum error of the configured rate in ppm
- * @lock: protects the members below, and @counter
+ * @lock: protects the members below, @counter, @offset and @opaque
  * @map: map from the counter to host time
  * @version: number of changes of @map
  * @sampled_ns: time of the last reading in the map
- * @looked_ns: time of the last check
+ * @looked_ns: time of the last check whether a reading was due
  * @exchange_ns: host time of the previous TIME_SYNC; 0: none
  * @exchange_cookie: cookie of that TIME_SYNC
  * @rate_known: the rate was measured

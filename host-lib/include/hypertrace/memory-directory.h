@@ -14,7 +14,7 @@
  *             id
  *   a stream  by its instance, before the guest gets its index
  *   a clock   by its number; two are kept in turns
- *   discards  that no trace has, as one number
+ *   discards  by their number itself: those that no trace has reported
  */
 #ifndef HYPERTRACE_MEMORY_DIRECTORY_H
 #define HYPERTRACE_MEMORY_DIRECTORY_H
@@ -22,8 +22,8 @@
 #include "hypertrace/streams.h"
 
 /*
- * Maximum size of all classes of a guest in bytes, as the device's property
- * class-bytes
+ * Maximum size of all classes of a guest in bytes; also the maximum of the
+ * device's property class-bytes
  */
 #define HT_DIRECTORY_CLASSES    (1u << 20)
 

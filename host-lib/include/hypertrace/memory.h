@@ -36,8 +36,8 @@
 /* Time in ns after an exchange for which the polls do not pause */
 #define HT_MEMORY_EAGER_NS      INT64_C(2000000)
 /*
- * Maximum number of bytes that one poll consumes: of one stream, and of all
- * streams
+ * Number of bytes after which a poll starts no further packet of a stream, and
+ * no further stream
  */
 #define HT_MEMORY_STREAM_BYTES  (UINT64_C(1) << 20)
 #define HT_MEMORY_POLL_BYTES    (UINT64_C(8) << 20)
@@ -135,8 +135,9 @@ void ht_memory_start(HtMemory *m);
  * ht_memory_poll: advance the beat, and serve the mailbox and the streams once
  * @m: the host
  *
- * A poll executes one exchange and consumes at most HT_MEMORY_POLL_BYTES, plus
- * at most one packet.  The beat also advances before each run is delivered.
+ * A poll executes at most one exchange, and starts no further stream once it
+ * has consumed HT_MEMORY_POLL_BYTES.  The beat also advances before each run is
+ * delivered.
  *
  * Returns: ns to wait until the next poll, at most HT_MEMORY_IDLE_NS; 0: poll
  * again at once

@@ -92,12 +92,12 @@ typedef struct HtQueue {
     size_t budget;              /* maximum of @held */
     /* number of bytes of the buffers that have runs in the queue */
     size_t held;
-    uint64_t posted;            /* number of events posted */
+    uint64_t posted;            /* events posted and not discarded */
     uint64_t discarded;         /* number of events discarded */
     unsigned delivering;        /* items taken and not given back yet */
     /*< private >*/
     HtQueued *items;
-    /* number of items ever taken (@head), and ever posted (@tail) */
+    /* number of @items ever taken (@head), and ever posted (@tail) */
     uint32_t head, tail;
     HtQueueStream *streams;
     uint32_t nr_streams;

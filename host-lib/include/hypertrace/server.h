@@ -25,7 +25,7 @@ typedef struct HtServer HtServer;
  * @deliver: take a run; runs of one stream come in order.  Context: the
  *           stream's lock is held
  * @wants: return whether to switch a class on; NULL: all classes are on.
- *         Context: the messages' lock is held, or in ht_server_decide()
+ *         Context: the messages' lock is held
  * @added: called after a class was registered; may be NULL.  Context: the
  *         messages' lock is held
  * @changed: called when the enable bytes have changed; @seq is the new

@@ -81,7 +81,7 @@ typedef enum HtStreamPhase {
  * @want_close: close the stream; control; cleared when the stream is opened
  *              again
  * @want_resume: resume the loaded stream; control
- * @lock: protects all members below
+ * @lock: protects the members from @consumer to @packets
  * @consumer: reads the events
  * @fill: for the owner: buffer that the events are copied to
  * @time_version: for the owner: version of the consumer's time map
@@ -129,24 +129,27 @@ typedef struct HtStream {
  * @passes: number of passes in which everything is consumed that was committed
  *          or handed over before them: the packets of a ring, or the buffers of
  *          a queue
- * @consume: consume at most one packet of a stream; without @force, only if a
- *           sink has room.  Returns the number of bytes or buffers.  Worker;
- *           takes the stream's lock
+ * @consume: consume about one packet, or one buffer, of a stream; without
+ *           @force, only if a sink has room.  Returns the number of bytes or
+ *           buffers; 0 if nothing was consumed.  Worker; takes the stream's
+ *           lock
  * @room: return whether a sink has room; NULL: always.  HtStream.lock held
  * @clock: update consumer.time, before the stream is consumed and when it is
  *         opened.  HtStream.lock held
  * @kick: schedule ht_streams_turn(); NULL with @inline_work.  Any thread
  * @dirty: mark guest memory as dirty after the host wrote to it; may be NULL.
  *         Any thread
- * @closing: called when a close is requested: note the buffers that were handed
- *           over so far, which must be consumed first; may be NULL.  Control
+ * @closing: called when a close is requested: note the maximum number of
+ *           buffers that may have been handed over so far, which must be
+ *           consumed first; may be NULL.  Control
  * @drained: test whether the buffers that @closing noted were consumed; NULL:
  *           always true.  Worker
  * @drop: drop one buffer that was handed over for a closed stream; returns
  *        false if there is none; may be NULL.  Worker
  * @opening: called when an instance begins, before its HT_RUN_OPEN run; may be
  *           NULL.  HtStream.lock held
- * @opened: called after an instance has begun; may be NULL.  Worker
+ * @opened: called after an instance has begun, or a loaded one was resumed; may
+ *          be NULL.  Worker
  * @stopped: called when an instance was stopped as corrupt: consumer.why has
  *           the reason; may be NULL.  HtStream.lock held
  * @closed: called after an instance has ended; may be NULL.  HtStream.lock held
@@ -202,7 +205,7 @@ typedef struct HtStreamsConfig {
  * @flush_done: flushes up to this ticket are complete; worker, store-release
  * @flush_next: ticket of the flush under way; worker
  * @flush_polled: @polled when the flush under way began; worker
- * @polled: number of times that a stream was consumed; worker
+ * @polled: number of times that a turn has served a stream; worker
  * @more: the last turn stopped at a limit and left events; worker
  * @first: stream that the next turn begins with; worker
  * @telling: sequence lock of @discarded; worker
@@ -290,7 +293,8 @@ typedef struct HtInherited {
  *
  * Its producer notices nothing.
  *
- * Returns: false if the ring is not open or has another instance
+ * Returns: false if the ring is not open, has another instance, or has a tail
+ * that is not valid
  *
  * Context: with HtStreamsConfig.inline_work only; control
  */
@@ -355,10 +359,11 @@ void ht_streams_tell(HtStreams *a);
  * ht_stream_consume: consume the events committed to a stream's ring
  * @s: any stream with a ring
  * @most: start no further packet once this many bytes were consumed; with
- *        HtConsumerConfig.piece, consume at most this many, in two pieces
+ *        HtConsumerConfig.piece, consume one piece, and if it has less than
+ *        @most bytes, one more with the rest of @most
  * @force: consume even if no sink has room
  *
- * Returns: bytes consumed; 0 if nothing was pending
+ * Returns: bytes consumed; 0 if nothing was pending, or if no sink has room
  *
  * Context: any thread
  */
@@ -393,7 +398,8 @@ void ht_streams_forget_memory(HtStreams *a);
  * @a: the streams
  * @eager: kick at the next commit, not at the end of the packet
  *
- * Returns: true if something was committed meanwhile (do not sleep)
+ * Returns: true if a producer has already reached its wake position: consume
+ * instead of sleeping
  *
  * Context: worker
  */

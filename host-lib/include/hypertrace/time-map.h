@@ -71,7 +71,7 @@ typedef struct HtTimeInterval {
  * @at: earliest and latest host times of these readings
  * @restart: the counter was interrupted: the next reading begins an epoch
  * @now: returns the host's time in ns; NULL if it is not available
- * @latest: last result of @now
+ * @latest: host time up to which dates are accepted without a call of @now
  *
  * The map has no lock: threads that share it must copy it under a lock of their
  * own.
@@ -148,7 +148,7 @@ void ht_time_map_break(HtTimeMap *m);
  * @seg: segments, oldest first; not trusted
  * @count: number of @seg
  * @shift: value to add to the times of the segments, in ns
- * @now_ns: this host's time; segments that seem later are ignored
+ * @now_ns: this host's time; a segment that seems later gets this time
  *
  * The next sample may show another rate of the counter.  Until then, the error
  * is unknown.

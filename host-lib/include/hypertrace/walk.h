@@ -14,13 +14,13 @@ typedef enum HtWalkStop {
     HT_WALK_MOST,               /* HtWalk.most events were checked */
     HT_WALK_BAD_ID,             /* an event has an unknown class id */
     HT_WALK_BAD_LENGTH,         /* an event exceeds the bytes */
-    HT_WALK_BAD_HEADER,         /* an extended header is not valid */
+    HT_WALK_BAD_HEADER,         /* an id exceeds HT_CLASSES_MAX */
 } HtWalkStop;
 
 /**
  * HtWalk: state of the check of a stream, from one call to the next
  * @clock: guest counter of the last event, or of the start of the packet
- * @ns: host time of @clock; never decreases
+ * @ns: host time of the last event, opening or closing; never decreases
  * @cut: accept the next event even if its 24-bit clock cannot be compared with
  *       that of the previous event; set at the start, and after HT_WALK_CUT
  * @most: maximum number of events in a call; 0 for no limit
@@ -60,9 +60,11 @@ typedef struct HtWalkRun {
  * @len: size of @buf in bytes
  * @run: filled in for the events before the stop
  *
- * A pure function of its arguments.  After HT_WALK_CUT, the caller must call
- * this again from the event at @run->size on, which is then accepted, and set
- * HT_RUN_CUT in the run.  The walk stops before a malformed event.
+ * Calls HtTimeMap.now if an event seems to be later than HtTimeMap.latest;
+ * apart from that, the result depends on the arguments only.  After
+ * HT_WALK_CUT, the caller must call this again from the event at @run->size on,
+ * which is then accepted, and set HT_RUN_CUT in the run.  The walk stops before
+ * a malformed event.
  *
  * Returns: the reason for the stop
  */
