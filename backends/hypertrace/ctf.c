@@ -26,7 +26,7 @@ struct HypertraceCtf {
     bool lttng;
     /* a write failed, and the failure was reported; atomic */
     bool failed;
-    /* events dropped by sessions that were detached since */
+    /* events dropped by sessions that are detached now; BQL */
     uint64_t dropped;
     GPtrArray *writers;         /* HtCtfWriter of each attached session; BQL */
 };

@@ -169,8 +169,9 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
 }
 
 /*
- * A class is also wanted if it has no LTTng-UST event, or not yet.  Its events
- * are then counted as discarded, and make the device call add_class() again.
+ * A class is also wanted if it has no LTTng-UST event, because it was refused
+ * or was not registered yet.  If it was refused, its events are counted as
+ * discarded, and make the device call add_class() again.
  */
 static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {

@@ -12,7 +12,8 @@
 #include "ctf-stream.h"
 
 /*
- * Return the number N of a file PREFIXN of the trace; 0 if the name has another
+ * Return 1 plus the number N at the end of the name of a trace's file, which is
+ * PREFIX, maybe the stream's name and '-', and N; 0 if the name has another
  * form
  */
 static unsigned part_of(const char *name, const char *prefix)

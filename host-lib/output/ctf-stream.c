@@ -428,8 +428,8 @@ static void check_file(HtCtfStream *s, const HtRun *run)
 }
 
 /*
- * Set the times of the packets of a stream without events to @ns, the time of
- * its first event, which is before its opening
+ * Set the time of the empty first packet of a stream without events to before
+ * @ns, the time of its first event, which is before its opening
  */
 static int open_earlier(HtCtfStream *s, uint64_t ns)
 {

@@ -8,14 +8,16 @@
 #include "hypertrace/run.h"
 
 /*
- * Size in bytes at which a packet is closed.  A larger run gets a packet of its
- * own.
+ * Maximum size in bytes of a packet with several runs.  A larger run gets a
+ * packet of its own.  Runs that begin at the same time share one packet, of any
+ * size.
  */
 #define HT_CTF_PACKET_SIZE      (64 * 1024)
 
 /*
- * Size of a stream's first file in bytes, and maximum size of a file.  Each
- * file is twice as large as the previous one.
+ * Size of a stream's first file in bytes, and size from which files grow no
+ * further.  Each file is twice as large as the previous one, or as large as a
+ * run needs.
  */
 #define HT_CTF_FILE_MIN         (1024 * 1024)
 #define HT_CTF_FILE_MAX         (64 * 1024 * 1024)
@@ -68,7 +70,7 @@ typedef struct HtCtfStream {
     bool open;
 
     int fd;                     /* -1: there is no file, or it was deleted */
-    uint64_t checked_ns;        /* time of the last check of the file */
+    uint64_t checked_ns;        /* event time of the last check of the file */
     unsigned unchecked;         /* runs since the last check */
     unsigned part;              /* number of files made */
     uint64_t size;              /* size of the file in bytes */
@@ -113,7 +115,8 @@ int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run);
  * ht_ctf_stream_close: write the final count of discarded events, close the
  * file
  * @s: open stream
- * @run: the HT_RUN_CLOSE run; NULL if the owner goes away
+ * @run: the HT_RUN_CLOSE run; NULL if the writer ends, or the stream is opened
+ *       anew, without such a run
  *
  * Returns: 0, or -errno if the count could not be written
  */

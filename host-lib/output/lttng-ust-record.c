@@ -200,7 +200,10 @@ void ht_ust_probe(void *data, const HtUstEvent *e, const UstRecord *r)
     probe_inline(data, e, r);
 }
 
-/* Copy at most SMALL bytes, by moves of constant sizes, which may overlap */
+/*
+ * Copy at most SMALL bytes; 16 or more by moves of a constant size, which may
+ * overlap
+ */
 static inline void copy_small(uint8_t *to, const uint8_t *from, size_t size)
 {
     if (size < 16) {
@@ -297,8 +300,8 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
     HtEvent ev;
 
     /*
-     * A test of all classes costs a fraction of decoding the events.  If no
-     * session wants any class, do not decode them.
+     * If the run has many events, a test of all classes costs a fraction of
+     * decoding them: if no session wants any class, do not decode.
      */
     if ((run->events >= count / 8 && !any_enabled(events, count)) ||
         !begin()) {

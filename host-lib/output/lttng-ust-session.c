@@ -12,7 +12,7 @@ struct HtUstSession {
     char *provider;
     HtUstEvent *discarded;
     bool asked;                 /* the registration of @discarded was tried */
-    /* by stream: the number that ht_ust_tell_discarded() has recorded */
+    /* by stream: HtRun.discarded of the last run */
     uint64_t *told;
     /* events by class id; NULL: not registered */
     HtUstEvent *events[HT_CLASSES_MAX + 1];
@@ -91,7 +91,10 @@ char *ht_ust_session_learn(HtUstSession *s, const HtClass *c)
                                s->provider, c->name,
                                why ? why : "LTTng-UST refuses it");
     }
-    /* Pairs with the acquires in ht_ust_deliver() and others. */
+    /*
+     * Pairs with the load-acquires in ht_ust_session_wants(),
+     * ht_ust_deliver() and any_enabled().
+     */
     ht_atomic_store_release(&s->events[c->id], e);
     return NULL;
 }

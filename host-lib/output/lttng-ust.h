@@ -10,7 +10,10 @@
 
 #include "hypertrace/lttng-ust-event.h"
 
-/* Fields stream, vcpu and guest_ns, which precede each class's own fields */
+/*
+ * Number of the fields stream, vcpu and guest_ns, which precede each class's
+ * own fields, and their size in bytes
+ */
 #define PREFIX_FIELDS   3
 #define PREFIX_SIZE     16
 

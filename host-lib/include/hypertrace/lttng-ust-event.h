@@ -86,7 +86,8 @@ HtUstEvent *ht_ust_discarded_get(const char *provider, char **why);
  * ht_ust_tell_discarded: record the number of events discarded before a run
  * @e: the event from ht_ust_discarded_get(); NULL: record nothing
  * @run: the run; call this before ht_ust_deliver()
- * @told: the stream's number recorded so far; updated
+ * @told: HtRun.discarded of the stream's previous run; updated, even if nothing
+ *        is recorded
  *
  * Context: as ht_ust_deliver()
  */
