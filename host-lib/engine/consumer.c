@@ -338,7 +338,7 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
                       uint64_t *head)
 {
     const uint64_t size = c->cfg.packet_size;
-    /* Pairs with the store-release of head in ht_commit(). */
+    /* Pairs with the producer's store-release of head after each event. */
     uint64_t h = ht_le64(ht_atomic_load_acquire(&ring->guest.head));
 
     if (h < c->cursor || h > UINT64_MAX / 2 ||

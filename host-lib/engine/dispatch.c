@@ -23,7 +23,7 @@ typedef struct HtSink {
     bool end;                   /* HtDispatch.lock: the thread must end */
     /* HtDispatch.lock: the thread makes no more calls */
     bool ended;
-    /* HtDispatch.lock: ht_dispatch_free() has left the sink to its thread */
+    /* HtDispatch.lock: the thread must schedule sink_free() when it ends */
     bool left;
 
     /* the session's lock; protects the members below */

@@ -57,7 +57,7 @@ struct HtMemory {
     uint64_t beat;
     int64_t beat_ns;
     int64_t eager_ns;           /* poll without pauses until then */
-    int64_t told_ns;            /* time of the last poll at TELL_NS */
+    int64_t told_ns;            /* time of the last report, see TELL_NS */
     /* index of the stream that the next poll begins with */
     uint32_t first;
     /*

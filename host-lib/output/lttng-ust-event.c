@@ -138,7 +138,7 @@ static void add_class_field(HtUstEvent *e, const HtField *cf)
         f->type.sequence = (struct lttng_ust_type_sequence) {
             .parent.type = lttng_ust_type_sequence,
             .struct_size = sizeof(f->type.sequence),
-            /* LTTng-UST takes the field before this one */
+            /* NULL: the length is in the field before this one */
             .length_name = NULL,
             .elem_type = &f->elem.parent,
             .encoding = cf->kind == HT_FIELD_TEXT ?

@@ -97,8 +97,8 @@ static bool data_available(HtStream *s)
     HtVirtio *v = dev->virtio;
 
     /*
-     * A reset clears the status before it consumes what is left.  Then v->all
-     * is set, so do not check the status.
+     * A reset clears the status before it consumes the rest of the queues.
+     * Then v->all is set, so do not check the status.
      */
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||

@@ -30,8 +30,8 @@ bool ht_clock_init(HtClock *c, Error **errp);
  */
 uint64_t ht_clock_bound_ns(void *c);
 /*
- * Note that the VM stopped or continues, as the counter may stop meanwhile.
- * Context: BQL
+ * Note that the VM stopped or continues: the counter may have stood still or
+ * jumped while the VM was stopped.  Context: BQL
  */
 void ht_clock_vm_change(HtClock *c, bool running);
 /* If this is a vCPU's thread, ask KVM for the TSC's offset.  Context: BQL */

@@ -91,7 +91,7 @@ static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
         /* fall through */
     default:
         if (addr < sizeof(struct ht_caps)) {
-            /* other registers are read-only: ignore the write */
+            /* the capabilities are read-only: ignore the write */
             break;
         }
         ht_guest_error(dev, "write of 0x%" PRIx64 " to register 0x%"

@@ -110,7 +110,7 @@ struct ht_caps {
     uint32_t packets;           /* 0x20 packets per ring, a power of two */
     uint32_t batch;             /* 0x24 hypercall: commits per doorbell */
     uint32_t flush_ms;          /* 0x28 ms that an event may wait in a packet */
-    /* 0x2c ticks since the last event, or more: extended header */
+    /* 0x2c after a gap of so many ticks, an event has an extended header */
     uint32_t max_gap;
     uint64_t clock_hz;          /* 0x30 guest counter's frequency; 0: unknown */
     /* 0x38 changes when all streams are closed; memory: when a host attaches */
@@ -289,7 +289,7 @@ struct ht_msg_open {
     uint32_t stream;
     /* guest's number of the producer's vCPU; -1: none */
     int32_t  vcpu;
-    /* 0; reply: number that no other stream of the trace had */
+    /* first request: 0; reply: number that no other stream of the trace had */
     uint64_t instance;
     uint8_t  name[HT_STREAM_NAME_MAX]; /* printable ASCII, padded with 0 */
     /* with HT_F_MEMORY: address of a table, see below; or 0 */

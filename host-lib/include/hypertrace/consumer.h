@@ -79,7 +79,7 @@ typedef struct HtConsumer {
     /* discarded events of producers without a stream */
     uint64_t others;
     uint64_t dropped;           /* events overwritten before they were read */
-    uint64_t told;              /* discards reported so far, in the last run */
+    uint64_t told;              /* all discards as of the last run delivered */
     uint64_t base;              /* part of @told that earlier hosts reported */
     uint64_t bytes;
     uint64_t packets;           /* runs delivered */
