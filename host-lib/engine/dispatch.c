@@ -21,7 +21,7 @@ typedef struct HtSink {
     HtQueue queue;              /* HtDispatch.lock */
     uint64_t items;             /* HtDispatch.lock: number of items delivered */
     bool end;                   /* HtDispatch.lock: the thread must end */
-    /* HtDispatch.lock: the thread makes no more calls */
+    /* HtDispatch.lock: the thread makes no more calls of the session */
     bool ended;
     /* HtDispatch.lock: the thread must schedule sink_free() when it ends */
     bool left;

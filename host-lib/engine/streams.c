@@ -63,14 +63,17 @@ static void set_state(HtStream *s, enum ht_stream_state state)
     if (!s->ring) {
         return;
     }
-    /* Pairs with the load of host.state in the producer's ht_is_closed(). */
+    /*
+     * The producer's ht_is_closed() loads host.state with relaxed order: if it
+     * sees a change late, the host rejects a packet.
+     */
     ht_atomic_store_release(&s->ring->host.state, ht_le32(state));
     if (state == HT_STREAM_CLOSED) {
         /*
          * Set the wake word to 0, which any head exceeds: if a producer goes on
          * to emit, it calls notify() at the next commit, finds its stream
-         * closed, and counts its events as discarded.  Pairs with the load of
-         * host.wake in a commit.
+         * closed, and counts its events as discarded.  A commit loads host.wake
+         * with relaxed order, after its store of head.
          */
         ht_atomic_store_release(&s->ring->host.wake, ht_le64(0));
     }
