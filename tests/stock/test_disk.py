@@ -2,7 +2,7 @@
 """A Debian with systemd on a disk, booted by its own GRUB.
 
 Its console is a socket, on which the test logs in and crashes it.  All tests use
-that one recording of about a million events.
+that one recording.
 """
 
 import json

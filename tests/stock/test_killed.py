@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kill -9 of QEMU or of the recorder at many points of a boot: every command
-still opens the recording."""
+"""kill -9 of QEMU or of the recorder at many points of a boot: report, boot, log,
+top and export still open the recording."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def recorded(recording):
 
 
 def check_everywhere(tmp):
-    """All commands find the same number of events in a recording."""
+    """Commands and other programs read a recording; returns the number of events."""
     n = len(stock.run("report", "--json", tmp / "rec").splitlines())
     stock.run("boot", tmp / "rec")
     stock.run("log", tmp / "rec")

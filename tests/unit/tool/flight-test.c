@@ -291,8 +291,8 @@ static void test_long_message(void)
 }
 
 /*
- * A shutdown after a panic causes a second recording only if there are new
- * events.
+ * The end of QEMU, or a reset, after a panic causes a second recording only if
+ * there are new events.
  */
 static void test_same_end(void)
 {
@@ -324,8 +324,8 @@ static void test_same_end(void)
 }
 
 /*
- * If there are too many recordings, the oldest are removed, but not those that
- * the user renamed or added.
+ * If there are too many recordings, the oldest are removed, but not one that
+ * the user renamed.
  */
 static void test_keep(void)
 {
@@ -387,7 +387,8 @@ static void test_private(void)
 
 /*
  * Two recorders cannot use one folder. A recorder that starts removes the
- * half-written recording of one that was killed.
+ * half-written recording of one that was killed, and refuses a folder in which
+ * others can write.
  */
 static void test_folder(void)
 {
@@ -418,7 +419,7 @@ static void test_folder(void)
     teardown(&t);
 }
 
-/* Each silence causes one recording; a paused machine is not silent. */
+/* Each silence causes one recording, also after the machine was paused. */
 static void test_silence(void)
 {
     Test t;

@@ -412,7 +412,7 @@ static void test_more(void)
 /*
  * Promise: while a ring has events, the searches for other rings take less than
  * 0.1 % of a processor in a guest of any size. After the last event, a ring
- * elsewhere is still found within seconds.
+ * elsewhere is still found within 30 s.
  */
 static void test_pace(void)
 {

@@ -2,7 +2,7 @@
 /*
  * hypertrace record: memory that is found, and memory that is refused
  *
- * The process whose memory is read is this one.
+ * The process whose memory is read is this one, or a child of it.
  */
 #include "hypertrace/base.h"
 #include <elf.h>

@@ -141,9 +141,8 @@ def test_no_daemon(tmp, monkeypatch):
 
 
 def test_attach(tmp, monkeypatch):
-    """Promise: attach delivers, too; its provider has the name of the memory's file; a
-    recorder that is killed leaves a trace that LTTng completes, and its successor
-    delivers to the same session."""
+    """Promise: attach delivers, too; its provider has the name of the memory's file;
+    after a recorder that SIGTERM ends, its successor delivers to the same session."""
     memory = tmp / "vm 1"
     with PrivateSession(str(tmp / "trace"), events=["vm_1-programs:*"],
                         blocking=True) as s:

@@ -380,8 +380,8 @@ def test_refused_settings(tmp_path, text, message):
 
 
 def test_file(tmp_path):
-    """A rule of the file chooses by name and user, and has its own size; an option of
-    the command line replaces a setting of the file."""
+    """A rule of the file chooses by name and user, and has its own silence; an option
+    of the command line replaces a setting of the file."""
     me = user_name()
     path = tmp_path / "watch.conf"
     path.write_text(f"""
