@@ -16,7 +16,8 @@ extern const char *const marker_target;
  * marker_open() - prepare for marker_emit()
  * @target: the argument, if there is one
  *
- * Return: whether events are recorded; if not, stderr has the reason.
+ * Return: whether events can be emitted, and are recorded as far as the method
+ * knows; if not, stderr has the reason.
  */
 bool marker_open(const char *target);
 

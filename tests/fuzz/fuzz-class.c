@@ -160,8 +160,8 @@ static void fill(HtClassTable *t, uint32_t count)
 }
 
 /*
- * Actions of the input.  A message is a byte 0 to 3, its length and its bytes,
- * so that the mutator can find the messages.
+ * Actions of the input: a byte modulo 8.  A message is an action 0 to 4, its
+ * length and its bytes, so that the mutator can find the messages.
  */
 enum {
     ADD = 0,

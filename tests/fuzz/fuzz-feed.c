@@ -4,7 +4,7 @@
  * honest guest, and arbitrary ones
  *
  * Delivered runs are well-formed and counted.  A stopped stream stays stopped.
- * Every event of an honest guest is delivered.
+ * Every event of an honest guest is delivered, or counted as lost by the guest.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's ring that changes between any two reads
+ * A guest's ring that changes before every third read
  *
  * The guest writes events as a kernel does, and overwrites anything: header,
  * order, stamps, counts, records.  In every case the follower delivers whole

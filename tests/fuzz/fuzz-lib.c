@@ -45,7 +45,7 @@ FuzzInput fuzz_slice(FuzzInput *in, size_t size)
 
 void *fuzz_copy(const void *bytes, size_t size)
 {
-    /* malloc(0) may return NULL, a copy must not be NULL */
+    /* g_malloc(0) returns NULL, malloc(0) of glibc does not */
     void *copy = malloc(size);
 
     if (size) {

@@ -2,9 +2,10 @@
 /*
  * Shared code of the fuzz targets
  *
- * A target reads its input as a program: each byte chooses an action, the
+ * Most targets read their input as a program: each byte chooses an action, the
  * bytes after it are its arguments, and bytes missing at the end are 0.  So
- * every input is meaningful, and a change of one byte changes one action.
+ * every input is meaningful, and a change of one byte changes one action. Other
+ * targets take the input as the content of a file or text.
  */
 #ifndef FUZZ_H
 #define FUZZ_H

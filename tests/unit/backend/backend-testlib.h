@@ -14,7 +14,8 @@
  * @name: name of the class
  * @spec: fields "kind:name ...", kind being u8 to u64, x8 to x64 (shown in
  *         base 16), s8 to s64, f32, f64, text, seq-KIND, arr-KIND-COUNT,
- *         label-KIND, an integer whose values 0 and 7 have names
+ *         chars-COUNT, an array with text, label-KIND, an integer whose values
+ *         0 and 7 have names
  *
  * Returns: the class, ready for use
  */

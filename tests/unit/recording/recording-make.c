@@ -135,7 +135,7 @@ struct Make {
     uint32_t epoch, segment;
     /* common_flags of the events that are added next */
     uint8_t flags;
-    /* host's clock before and after the present poll, in ns; 0: no poll */
+    /* arguments of the last make_look(), in ns; 0: it was not called */
     uint64_t before, after;
 };
 
