@@ -112,7 +112,10 @@ void make_hang(const char *dir);
 void make_naps(const char *dir);
 void make_functions(const char *dir);
 void make_inside(const char *dir);
-/* Write DIR/index and DIR/ram as a killed QEMU leaves them (see dead.c). */
+/*
+ * Write DIR/ht0, stream memory as a killed QEMU leaves it, and DIR/short, which
+ * lacks its last byte (see dead.c).
+ */
 void make_dead(const char *dir);
 /**
  * Device: a guest's device that writes a trace
@@ -136,7 +139,7 @@ Device *device_new(const char *dir, uint64_t ns);
 void device_think(Device *d, uint64_t host, uint32_t n);
 
 /**
- * device_end: write the remaining events, and an event with hostile texts to
+ * device_end: write the remaining events, and two events with hostile texts to
  * another stream
  * @d: the device; freed
  */
