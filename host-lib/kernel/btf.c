@@ -444,6 +444,22 @@ static bool member_find(const HtBtf *b, uint32_t id, const char *name,
 }
 
 /*
+ * Test whether a member lies within its structure.  Readers copy a structure by
+ * its size, and find the member in the copy.
+ */
+static bool member_fits(const HtBtf *b, uint32_t id, const Member *m)
+{
+    const uint64_t room = type_get(b, id).size * UINT64_C(8);
+    HtBtfField f = { 0 };
+    uint64_t bits = m->bits;
+
+    if (!bits && describe(b, m->type, &f)) {
+        bits = f.size * UINT64_C(8);
+    }
+    return m->bit <= room && bits <= room - m->bit;
+}
+
+/*
  * Read a name at *@path and advance *@path after it.  Returns its length, or 0
  * if it is too long.
  */
@@ -500,6 +516,9 @@ static int field_from(const HtBtf *b, uint32_t id, const char *path,
         }
         if (!member_find(b, strip(b, id), name, len, 0, &visits, &m)) {
             return -ENOENT;
+        }
+        if (!member_fits(b, strip(b, id), &m)) {
+            return -EINVAL;
         }
         bit += m.bit;
         id = m.type;

@@ -84,12 +84,17 @@ void ht_kernel_formats_free(HtKernelFormats *f)
     }
 }
 
-/* Find a member that every kernel has */
-static bool need(const HtBtf *btf, Struct *type, const char *path, Member *m,
-                 GError **error)
+/*
+ * Include a member in the copies of its structure.  Returns false with @error
+ * set if it is not @found, or if its size is not @least to @most bytes.  The
+ * types may come from the guest's memory.
+ */
+static bool include(Struct *type, const char *path, bool found,
+                    const Member *m, uint32_t least, uint32_t most,
+                    GError **error)
 {
-    if (ht_btf_offset(btf, type->name, path, &m->offset, &m->size) ||
-        !m->size || m->size > 16 || m->offset > STRUCT_MAX - m->size) {
+    if (!found || m->size < least || m->size > most ||
+        m->offset > STRUCT_MAX - m->size) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
                     "the kernel's types have no %s.%s: its event formats "
                     "cannot be read", type->name, path);
@@ -99,10 +104,28 @@ static bool need(const HtBtf *btf, Struct *type, const char *path, Member *m,
     return true;
 }
 
-/* Find a member that only some kernels have */
-static void may(const HtBtf *btf, Struct *type, const char *path, Member *m)
+/* Find a member that every kernel has: a number or a pointer */
+static bool need(const HtBtf *btf, Struct *type, const char *path, Member *m,
+                 GError **error)
 {
-    if (!need(btf, type, path, m, NULL)) {
+    bool found = !ht_btf_offset(btf, type->name, path, &m->offset, &m->size);
+
+    return include(type, path, found, m, 1, 8, error);
+}
+
+/* Find a list_head, which has two pointers */
+static bool need_list(const HtBtf *btf, Struct *type, const char *path,
+                      Member *m, GError **error)
+{
+    bool found = !ht_btf_offset(btf, type->name, path, &m->offset, &m->size);
+
+    return include(type, path, found, m, 16, 16, error);
+}
+
+/* Set the size of a member that only some kernels have to 0 if it is missing */
+static void may(bool found, Member *m)
+{
+    if (!found) {
         m->size = 0;
     }
 }
@@ -116,17 +139,11 @@ static uint64_t flag(const HtBtf *btf, const char *name, uint64_t otherwise)
 
 static bool need_signed(HtKernelFormats *f, const HtBtf *btf, GError **error)
 {
-    const HtBtfField *m = &f->field_signed;
+    bool found = !ht_btf_field(btf, f->field_type.name, "is_signed",
+                               &f->field_signed);
+    const Member m = { f->field_signed.offset, f->field_signed.size };
 
-    if (ht_btf_field(btf, f->field_type.name, "is_signed",
-                     &f->field_signed) || m->offset > STRUCT_MAX - 8) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "the kernel's types have no %s.is_signed: its event "
-                    "formats cannot be read", f->field_type.name);
-        return false;
-    }
-    f->field_type.size = MAX(f->field_type.size, m->offset + m->size);
-    return true;
+    return include(&f->field_type, "is_signed", found, &m, 1, 8, error);
 }
 
 static bool find_members(HtKernelFormats *f, const HtBtf *btf, GError **error)
@@ -139,12 +156,13 @@ static bool find_members(HtKernelFormats *f, const HtBtf *btf, GError **error)
     call->name = "trace_event_call";
     class->name = "trace_event_class";
     field->name = "ftrace_event_field";
-    may(btf, &meta, "enter_fields", &f->enter_fields);
-    may(btf, field, "len", &f->field_len);
+    may(need_list(btf, &meta, "enter_fields", &f->enter_fields, NULL),
+        &f->enter_fields);
+    may(need(btf, field, "len", &f->field_len, NULL), &f->field_len);
     f->flag_tracepoint = flag(btf, "TRACE_EVENT_FL_TRACEPOINT",
                               FLAG_TRACEPOINT);
     f->flag_custom = flag(btf, "TRACE_EVENT_FL_CUSTOM", 0);
-    return need(btf, call, "list", &f->call_list, error) &&
+    return need_list(btf, call, "list", &f->call_list, error) &&
            need(btf, call, "class", &f->call_class, error) &&
            need(btf, call, "name", &f->call_name, error) &&
            need(btf, call, "tp", &f->call_tp, error) &&
@@ -153,10 +171,10 @@ static bool find_members(HtKernelFormats *f, const HtBtf *btf, GError **error)
            need(btf, call, "flags", &f->call_flags, error) &&
            need(btf, call, "data", &f->call_data, error) &&
            need(btf, class, "system", &f->class_system, error) &&
-           need(btf, class, "fields", &f->class_fields, error) &&
+           need_list(btf, class, "fields", &f->class_fields, error) &&
            need(btf, class, "get_fields", &f->class_get, error) &&
            need(btf, &tp, "name", &f->tp_name, error) &&
-           need(btf, field, "link", &f->field_link, error) &&
+           need_list(btf, field, "link", &f->field_link, error) &&
            need(btf, field, "name", &f->field_name, error) &&
            need(btf, field, "type", &f->field_kind, error) &&
            need(btf, field, "offset", &f->field_offset, error) &&

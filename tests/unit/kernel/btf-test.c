@@ -173,9 +173,73 @@ static void test_circles(void)
     g_assert_cmpint(g_get_monotonic_time() - begin, <, G_USEC_PER_SEC);
 }
 
+/* Assert that a field, if it is found, lies within its structure. */
+static void check_inside(const HtBtf *btf, const char *type, const char *path)
+{
+    HtBtfField f;
+    uint32_t size;
+
+    if (!ht_btf_field(btf, type, path, &f)) {
+        g_assert_cmpint(ht_btf_struct_size(btf, type, &size), ==, 0);
+        g_assert_cmpuint(f.offset * UINT64_C(8) + f.bit +
+                         (f.bits ?: f.size * UINT64_C(8)), <=,
+                         size * UINT64_C(8));
+    }
+}
+
+/*
+ * Promise: a member beyond the end of its structure is refused.  Readers copy a
+ * structure of the guest by its size, and then read members in the copy.
+ */
+static void test_outside(void)
+{
+    static const struct {
+        const char *path;
+        int ret;
+    } cases[] = {
+        { "first", 0 }, { "last", 0 }, { "bits", 0 }, { "inner.fits", 0 },
+        { "after", -EINVAL }, { "across", -EINVAL }, { "far", -EINVAL },
+        { "long", -EINVAL }, { "bits_after", -EINVAL },
+        { "inner.outside", -EINVAL }, { "far.fits", -EINVAL },
+        { "outside", -EINVAL },
+    };
+    g_autoptr(HtBtf) btf = NULL;
+    HtBtfField f;
+    BtfMake m;
+    unsigned i;
+
+    bm_init(&m);
+    bm_int(&m, "int", 4, true);                         /* 1 */
+    bm_array(&m, 1, 1000);                              /* 2 */
+    bm_struct(&m, "inner", 8);                          /* 3 */
+    bm_member(&m, "fits", 1, 4);
+    bm_member(&m, "outside", 1, 8);
+    bm_struct(&m, "s", 24);                             /* 4 */
+    bm_member(&m, "first", 1, 0);
+    bm_member(&m, "last", 1, 20);
+    bm_member(&m, "after", 1, 24);
+    bm_member(&m, "across", 1, 21);
+    bm_member(&m, "inner", 3, 8);
+    bm_member(&m, "far", 3, 100000);
+    bm_member(&m, "long", 2, 0);
+    bm_member(&m, NULL, 3, 16);
+    bm_struct(&m, "b", 4);
+    bm_bits(&m, "bits", 1, 30, 2);
+    bm_bits(&m, "bits_after", 1, 30, 3);
+    btf = finish(&m);
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const char *type = g_str_has_prefix(cases[i].path, "bits") ? "b" : "s";
+
+        g_assert_cmpint(ht_btf_field(btf, type, cases[i].path, &f), ==,
+                        cases[i].ret);
+        check_inside(btf, type, cases[i].path);
+    }
+}
+
 /*
  * Promise: a table with any changed byte is refused or read within its bounds
- * (the sanitizer builds of this test prove the bounds).
+ * (the sanitizer builds of this test prove the bounds), and no member that
+ * is found lies beyond its structure.
  */
 static void test_damaged(void)
 {
@@ -201,12 +265,14 @@ static void test_damaged(void)
         g_autoptr(HtBtf) btf = NULL;
         g_autoptr(GError) error = NULL;
         int64_t value;
-        HtBtfField f;
 
         bad[i / 3] ^= changes[i % 3];
         btf = ht_btf_parse(bad, size, &error);
         if (btf) {
-            ht_btf_field(btf, "s", "y", &f);
+            HtBtfField f;
+
+            check_inside(btf, "s", "y");
+            /* The change may make this a flexible array, without an end. */
             ht_btf_field(btf, "s", "x[2]", &f);
             ht_btf_enum(btf, "ONE", &value);
         } else {
@@ -226,6 +292,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/btf/moved", test_moved);
+    g_test_add_func("/btf/outside", test_outside);
     g_test_add_func("/btf/enums", test_enums);
     g_test_add_func("/btf/circles", test_circles);
     g_test_add_func("/btf/damaged", test_damaged);
