@@ -16,18 +16,19 @@
 #define EAGER_NS        UINT64_C(30000000000)
 #define PAUSE_LATER     99
 #define PAUSE_MAX       UINT64_C(2000000000)
-/* Number of formats read in a poll, before and after all were read once */
+/* Number of formats read in a poll, in the first passes and later */
 #define EVENTS_FIRST    128u
 #define EVENTS_LATER    16u
 /* Period in ns at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
- * Pause in ns after the first pass over all formats, and its factor after each
- * further pass. A pass costs as much as half a minute of an idle guest's polls,
- * and a change of the kernel's list starts a pass at once.
+ * Pause in ns after the first pass over all formats.  It doubles after each
+ * pass.  A pass finds texts that the kernel changes in place: early in the boot
+ * it replaces the names of enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
-#define PASS_FACTOR     4
+/* Pause in ns up to which passes are as fast as the first one */
+#define PASS_SOON_NS    (4 * PASS_NS)
 
 struct HtKernelWatch {
     HtKernelSearch *search;
@@ -188,15 +189,18 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
         return w->ready;
     }
     ret = ht_kernel_formats_step(w->formats, last ? HT_KERNEL_EVENTS_MAX :
-                                 w->ready ? EVENTS_LATER : EVENTS_FIRST);
+                                 w->pass_ns > PASS_SOON_NS ? EVENTS_LATER :
+                                 EVENTS_FIRST);
     if (ret == 0) {
         *flags |= w->ready ? 0 : HT_WATCH_MORE;
         return w->ready;
     }
     /* Early in the boot, the kernel's list of events is not complete. */
     w->passing = ret < 0 && !w->ready;
-    w->next_pass = t + w->pass_ns;
-    w->pass_ns = MIN(w->pass_ns, UINT64_MAX / 2 / PASS_FACTOR) * PASS_FACTOR;
+    if (!w->passing) {
+        w->next_pass = t + w->pass_ns;
+        w->pass_ns *= 2;
+    }
     return w->ready || ret > 0;
 }
 

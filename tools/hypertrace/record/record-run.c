@@ -31,11 +31,8 @@
 /* Number of events in a poll from which on the next pauses are shorter */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
-/*
- * Number of events in a poll below which a guest is idle. The ticks of two
- * processors are fewer.
- */
-#define IDLE_EVENTS     250
+/* Number of events in a poll below which a guest is idle */
+#define IDLE_EVENTS     50
 /* An unfinished search may take --wait times this number */
 #define LONG            20
 /*
@@ -301,7 +298,7 @@ static void report_status(const Run *run, int status)
         dup2(null, fd);
     }
     if (write(run->r->ready_fd, &byte, 1) != 1) {
-        /* The caller has ended: nobody reads the status. */
+        /* The caller has ended and does not read the status. */
         return;
     }
 }
