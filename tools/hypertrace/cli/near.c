@@ -11,16 +11,13 @@
 
 /*
  * Compute the edit distance: the number of letters to insert, remove, replace
- * or swap to turn @a into @b
+ * or swap to turn @a into @b, which have at most LENGTH_MAX letters
  */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned rows[3][LENGTH_MAX + 2];
     size_t la = strlen(a), lb = strlen(b), i, j;
 
-    if (la > LENGTH_MAX || lb > LENGTH_MAX) {
-        return LENGTH_MAX;
-    }
     for (j = 0; j <= lb; j++) {
         rows[0][j] = j;
     }
@@ -46,8 +43,12 @@ static unsigned distance(const char *a, const char *b)
 void ht_near_add(HtNear *n, const char *candidate)
 {
     size_t length = strlen(n->name);
-    unsigned cost = distance(n->name, candidate), i;
+    unsigned cost, i;
 
+    if (length > LENGTH_MAX || strlen(candidate) > LENGTH_MAX) {
+        return;
+    }
+    cost = distance(n->name, candidate);
     if (length >= 3 && strstr(candidate, n->name)) {
         cost = MIN(cost, 1);
     }
