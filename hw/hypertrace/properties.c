@@ -127,7 +127,7 @@ static void settings_set(Object *obj, Visitor *v, const char *name,
 const PropertyInfo ht_prop_settings = {
     .type = "str",
     .description = "for those who emit in the guest, as"
-                   " 'functions.entry=vfs_*'",
+                   " 'functions=entry:vfs_*'",
     .realized_set_allowed = true,
     .get = settings_get,
     .set = settings_set,

@@ -282,7 +282,7 @@ int ht_set(int argc, char **argv)
     if (ht_control_open(&c, argc, argv, "set", 0, 1,
                         "QMP NAME=VALUE",
                         "Change a setting of the guest's event sources, for"
-                        " example\n'functions.entry=vfs_*'. Other settings do"
+                        " example\n'functions=entry:vfs_*'. Other settings do"
                         " not change.", &status)) {
         status = !strchr(c.rest[0], '=') || strchr(c.rest[0], ' ') ?
             ht_usage_error("'%s': give one NAME=VALUE without blanks",
