@@ -180,9 +180,10 @@ static void check_inside(const HtBtf *btf, const char *type, const char *path)
     uint32_t size;
 
     if (!ht_btf_field(btf, type, path, &f)) {
+        uint64_t bits = f.bits ? f.bits : f.size * UINT64_C(8);
+
         g_assert_cmpint(ht_btf_struct_size(btf, type, &size), ==, 0);
-        g_assert_cmpuint(f.offset * UINT64_C(8) + f.bit +
-                         (f.bits ?: f.size * UINT64_C(8)), <=,
+        g_assert_cmpuint(f.offset * UINT64_C(8) + f.bit + bits, <=,
                          size * UINT64_C(8));
     }
 }

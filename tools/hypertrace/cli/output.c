@@ -99,8 +99,8 @@ static bool same_file(const struct stat *a, const struct stat *b)
 
 /*
  * Open the target of an output that cannot get a new file: standard output, a
- * pipe or a device. Returns -1 if @path is none of these; on failure, @errp is
- * set, too. "/dev/stdout" may be a regular file, which a rename would replace
+ * pipe or a device. Returns -1 for any other @path; on failure, @errp is set,
+ * too. "/dev/stdout" may be a regular file, which a rename would replace
  * together with the link in /dev.
  */
 static int open_target(const char *path, GError **errp)
