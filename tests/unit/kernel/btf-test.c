@@ -229,8 +229,11 @@ static void test_outside(void)
     bm_bits(&m, "bits_after", 1, 30, 3);
     btf = finish(&m);
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
-        const char *type = g_str_has_prefix(cases[i].path, "bits") ? "b" : "s";
+        const char *type = "s";
 
+        if (g_str_has_prefix(cases[i].path, "bits")) {
+            type = "b";
+        }
         g_assert_cmpint(ht_btf_field(btf, type, cases[i].path, &f), ==,
                         cases[i].ret);
         check_inside(btf, type, cases[i].path);
