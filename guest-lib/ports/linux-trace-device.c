@@ -354,7 +354,7 @@ static int find_device(struct ht_ioc_info *info)
 
 /*
  * Open the device that this process used before, or else search for one.
- * Register all classes if the device is another one or was suspended.
+ * Register all classes if this is a different device, or if it was suspended.
  */
 static int open_device(struct ht_ioc_info *info)
 {

@@ -18,7 +18,7 @@
 
 /*
  * Minimum time in ns between the two exchanges that measure the counter's rate.
- * Their brackets must also be so narrow that the error of the rate is below
+ * The widths of their brackets must also keep the error of the rate below
  * HT_TIME_PPM_MAX / 4.
  */
 #define RATE_NS             UINT64_C(50000000)

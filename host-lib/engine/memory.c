@@ -629,8 +629,8 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
     m->caps.mode = cfg->mode;
     m->caps.counter = COUNTER;
     /*
-     * Limit the ticks between two events with a short header to half of what 24
-     * bits hold, so that neither ticks nor ns can wrap.
+     * Events with a short header have 24 bits of the counter.  Limit the gap
+     * between two of them to half of that, in ticks and in ns.
      */
     m->caps.max_gap = MAX(MIN(hz, UINT64_C(1000000000)) / 1e9 *
                           ((HT_CLOCK_MASK + 1) / 2), 1);

@@ -89,8 +89,8 @@ static uint64_t host_hz(uint32_t *ppm)
             g_usleep(MEASURE_NS / SCALE_US);
         }
         /*
-         * Use floating point: if QEMU was stopped, @elapsed may be so long that
-         * the product exceeds 64 bits.
+         * Use floating point: if QEMU was stopped for long, the product exceeds
+         * 64 bits.
          */
         hz = (double)(end.counter - begin.counter) * NANOSECONDS_PER_SECOND /
              elapsed;

@@ -17,7 +17,7 @@ typedef struct HtSinks HtSinks;
  * @ids: ids of backends, separated by ':'; NULL: make an LTTng backend, or one
  *       that only counts events if this QEMU has no LTTng
  * @errp: set if a backend does not exist, cannot be made or is named twice, or
- *        if there are none or too many
+ *        if @ids has no id or too many
  *
  * Returns: HypertraceBackend *, 1 to HT_QUEUES_MAX of them; or NULL
  *

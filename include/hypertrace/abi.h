@@ -110,7 +110,7 @@ struct ht_caps {
     uint32_t packets;           /* 0x20 packets per ring, a power of two */
     uint32_t batch;             /* 0x24 hypercall: commits per doorbell */
     uint32_t flush_ms;          /* 0x28 ms that an event may wait in a packet */
-    /* 0x2c after a gap of so many ticks, an event has an extended header */
+    /* 0x2c ticks; an event after such a gap has an extended header */
     uint32_t max_gap;
     uint64_t clock_hz;          /* 0x30 guest counter's frequency; 0: unknown */
     /* 0x38 changes when all streams are closed; memory: when a host attaches */

@@ -53,7 +53,7 @@ private_apt() {
 }
 
 # debian_lists SUITE WHAT: fetch package lists, once in each run of a script;
-# WHAT is text for the message
+# the message has the text WHAT
 debian_lists() {
     root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
     [ -f "$root/fresh.$$" ] && return 0

@@ -132,7 +132,7 @@ def main():
         if way != "none":
             line += f"{statistics.median(r['cpu'] for r in found) * 1e3:14.0f}"
         if found[0]["events"]:
-            # What "record" does for the guest is not a cost of --host.
+            # Subtract the cost of "record" for the guest, which --host does not add.
             base = [r["cpu"] if way == "--host" else 0 for r in rows["record"]]
             ns = [(r["cpu"] - b) * 1e9 / r["events"] for r, b in zip(found, base, strict=True)]
             rate = statistics.median(r["events"] / (r["us"] * args.loops) * 1e6 for r in found)

@@ -214,7 +214,9 @@ static unsigned any_of(GRand *rand, const uint8_t *of, unsigned n)
 }
 
 /*
- * Choose a name that is valid, almost valid, or equal or similar to another one
+ * Choose a name: a valid or almost valid one of the list, or a numbered one.
+ * Some names of the list differ only by a prefix, which a backend may add or
+ * remove.
  */
 static void any_name(GRand *rand, char *name, size_t size)
 {

@@ -219,7 +219,7 @@ static void take_over(unsigned d)
     unsigned n = streams_of(d);
 
     if (device[d]->dev.caps.channel == HT_CHANNEL_VIRTIO) {
-        /* device_open() resets the device: what is not submitted is lost. */
+        /* device_open() resets the device, which loses unsubmitted events. */
         for (unsigned i = 0; i < n; i++) {
             if (slots[i].open) {
                 check(ht_stream_flush(&slots[i].s), "cannot flush a stream");

@@ -145,7 +145,7 @@ typedef struct HtStream {
  * @drained: test whether the buffers that @closing noted were consumed; NULL:
  *           always true.  Worker
  * @drop: drop one buffer that was handed over for a closed stream; returns
- *        false if there is none; may be NULL.  Worker
+ *        false if no buffer was left; may be NULL.  Worker
  * @opening: called when an instance begins, before its HT_RUN_OPEN run; may be
  *           NULL.  HtStream.lock held
  * @opened: called after an instance has begun, or a loaded one was resumed; may

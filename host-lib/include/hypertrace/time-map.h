@@ -126,8 +126,8 @@ void ht_time_map_set_wander(HtTimeMap *m, uint32_t ppm, uint64_t step_ns);
  * @bound_ns: maximum error of @ns; UINT64_MAX if @ns is a guess
  *
  * All readings that agree with each other are used, even those with wide
- * bounds.  A reading that contradicts the earlier ones begins an epoch.  So
- * does a counter below the last one (reset, loadvm); that also drops older
+ * bounds.  A reading that contradicts the earlier ones begins an epoch.  A
+ * counter below the last one (reset, loadvm) begins one, too, and drops older
  * segments.
  */
 void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,

@@ -282,8 +282,8 @@ static void assert_same(HtClassTable *a, HtClassTable *b, uint32_t count)
 }
 
 /*
- * Load saved classes into a table that is empty, has some of them, or has
- * more.
+ * Load saved classes into a table that is empty, has some of the classes, or
+ * has all of them and others.
  */
 static void test_classes(void)
 {

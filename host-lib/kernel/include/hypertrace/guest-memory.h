@@ -7,7 +7,7 @@
  * other: on a PC, for example, RAM continues at 4 GiB after the PCI hole, and
  * on arm64's virt machine RAM begins at 1 GiB.
  *
- * The functions use nothing but their arguments, and take no lock.
+ * The functions use only their arguments, and take no lock.
  */
 #ifndef HYPERTRACE_GUEST_MEMORY_H
 #define HYPERTRACE_GUEST_MEMORY_H

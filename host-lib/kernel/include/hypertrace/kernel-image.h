@@ -4,9 +4,9 @@
  *
  * A kernel is distributed as a bzImage (x86), an Image, a compressed Image or
  * an EFI zboot program (arm64), or as a part of a unified kernel image.  The
- * file contains the kernel as it is loaded into memory, with its symbols
- * (kallsyms), its types (BTF) and its version.  The file is not trusted: sizes
- * are bounded, and all references are checked.
+ * file contains the bytes that a boot loader copies into memory: the kernel
+ * with its symbols (kallsyms), its types (BTF) and its version.  The file is
+ * not trusted: sizes are bounded, and all references are checked.
  */
 #ifndef HYPERTRACE_KERNEL_IMAGE_H
 #define HYPERTRACE_KERNEL_IMAGE_H
