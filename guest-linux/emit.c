@@ -670,8 +670,7 @@ void htk_emit_exit(void)
 
 /* For other modules ------------------------------------------------------- */
 
-int ht_kernel_register(struct ht_class *const *classes,
-			   unsigned int count)
+int ht_kernel_register(struct ht_class *const *classes, unsigned int count)
 {
 	unsigned int i;
 	int ret = htk_locked_down();
@@ -753,8 +752,7 @@ static void htk_emit_forget(struct ht_class *cls)
 	}
 }
 
-void ht_kernel_unregister(struct ht_class *const *classes,
-			      unsigned int count)
+void ht_kernel_unregister(struct ht_class *const *classes, unsigned int count)
 {
 	bool last;
 

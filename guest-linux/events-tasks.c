@@ -102,11 +102,10 @@ void hte_tasks_switch(bool any, bool more)
 int hte_tasks_init(void)
 {
 	return ht_kernel_register(hte_task_classes,
-				      ARRAY_SIZE(hte_task_classes));
+				  ARRAY_SIZE(hte_task_classes));
 }
 
 void hte_tasks_exit(void)
 {
-	ht_kernel_unregister(hte_task_classes,
-				 ARRAY_SIZE(hte_task_classes));
+	ht_kernel_unregister(hte_task_classes, ARRAY_SIZE(hte_task_classes));
 }
