@@ -92,6 +92,11 @@ void ht_output_stdout(HtOutput *o)
     o->colour = o->terminal && !(no && *no) && term && strcmp(term, "dumb");
 }
 
+static bool is_stream(const struct stat *st)
+{
+    return S_ISFIFO(st->st_mode) || S_ISCHR(st->st_mode);
+}
+
 static bool same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -112,7 +117,7 @@ static int open_target(const char *path, GError **errp)
     if (!strcmp(path, "-") || (exists && fstat(STDOUT_FILENO, &out) == 0 &&
                                same_file(&st, &out))) {
         fd = dup(STDOUT_FILENO);
-    } else if (exists && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))) {
+    } else if (exists && is_stream(&st)) {
         fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     } else if (exists && !S_ISREG(st.st_mode)) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_REGULAR_FILE,
@@ -135,9 +140,7 @@ bool ht_output_is_stream(const char *path)
 {
     struct stat st;
 
-    return !strcmp(path, "-") ||
-           (stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) ||
-                                     S_ISCHR(st.st_mode)));
+    return !strcmp(path, "-") || (stat(path, &st) == 0 && is_stream(&st));
 }
 
 /* Collect the output in a file without a name, since it may be patched. */
@@ -197,23 +200,27 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp)
     return true;
 }
 
-bool ht_output_flush(HtOutput *o)
+/* Write all of @p. Returns 0 or an errno. */
+static int write_all(int fd, const char *p, gsize left)
 {
-    const char *p = o->text->str;
-    gsize left = o->text->len;
+    while (left) {
+        ssize_t n = write(fd, p, left);
 
-    while (left && !o->error) {
-        ssize_t n = write(o->fd, p, left);
-
-        if (n < 0) {
-            if (errno != EINTR) {
-                o->error = errno;
-            }
-            continue;
+        if (n < 0 && errno != EINTR) {
+            return errno;
         }
+        n = MAX(n, 0);
         p += n;
         left -= n;
-        o->written += n;
+    }
+    return 0;
+}
+
+bool ht_output_flush(HtOutput *o)
+{
+    if (!o->error) {
+        o->error = write_all(o->fd, o->text->str, o->text->len);
+        o->written += o->error ? 0 : o->text->len;
     }
     g_string_truncate(o->text, 0);
     return !o->error;
@@ -264,23 +271,18 @@ static int send_to_target(HtOutput *o)
 {
     char buffer[65536];
     uint64_t at = 0;
+    int error = 0;
 
-    while (at < o->written) {
-        ssize_t n = pread(o->fd, buffer, sizeof(buffer), at), done, w;
+    while (at < o->written && !error) {
+        ssize_t n = pread(o->fd, buffer, sizeof(buffer), at);
 
         if (n <= 0) {
             return n ? errno : EIO;
         }
-        for (done = 0; done < n; done += w) {
-            w = write(o->target, buffer + done, n - done);
-            if (w < 0 && errno != EINTR) {
-                return errno;
-            }
-            w = MAX(w, 0);
-        }
+        error = write_all(o->target, buffer, n);
         at += n;
     }
-    return 0;
+    return error;
 }
 
 /* Give a complete file its name. Returns 0 or an errno. */
