@@ -38,18 +38,13 @@ static bool begins_with(const HtLogRecord *r, const char *const *texts,
 
 static void forget(HtLastLine **line)
 {
-    if (*line) {
-        g_string_free((*line)->text, true);
-        g_clear_pointer(line, g_free);
-    }
+    g_clear_pointer(line, ht_last_line_free);
 }
 
 static void keep(HtLastLine **line, const HtLogRecord *r)
 {
     forget(line);
-    *line = g_new(HtLastLine, 1);
-    (*line)->ns = r->ns;
-    (*line)->text = g_string_new_len(r->text, r->len);
+    *line = ht_last_line_new(r);
 }
 
 void ht_last_reason(HtLast *l, const HtLogRecord *r)

@@ -30,7 +30,16 @@ typedef struct Collect {
     unsigned segment;
 } Collect;
 
-static void free_line(gpointer data)
+HtLastLine *ht_last_line_new(const HtLogRecord *r)
+{
+    HtLastLine *line = g_new(HtLastLine, 1);
+
+    line->ns = r->ns;
+    line->text = g_string_new_len(r->text, r->len);
+    return line;
+}
+
+void ht_last_line_free(gpointer data)
 {
     HtLastLine *line = data;
 
@@ -40,7 +49,7 @@ static void free_line(gpointer data)
 
 static void forget_log(HtLast *l)
 {
-    g_queue_clear_full(&l->log, free_line);
+    g_queue_clear_full(&l->log, ht_last_line_free);
     ht_last_forget_reasons(l);
 }
 
@@ -106,14 +115,10 @@ static void longest(Collect *c, HtLastSilence *s, const HtModelEvent *ev,
 
 static void add_line(HtLast *l, unsigned max, const HtLogRecord *r)
 {
-    HtLastLine *line = g_new(HtLastLine, 1);
-
-    line->ns = r->ns;
-    line->text = g_string_new_len(r->text, r->len);
-    g_queue_push_tail(&l->log, line);
+    g_queue_push_tail(&l->log, ht_last_line_new(r));
     ht_last_reason(l, r);
     if (l->log.length > max) {
-        free_line(g_queue_pop_head(&l->log));
+        ht_last_line_free(g_queue_pop_head(&l->log));
     }
 }
 

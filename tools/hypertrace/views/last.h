@@ -118,6 +118,12 @@ typedef struct HtLast {
     HtGraph *graph;
 } HtLast;
 
+/* ht_last_line_new: copy a record of the log */
+HtLastLine *ht_last_line_new(const HtLogRecord *r);
+
+/* ht_last_line_free: free an HtLastLine; a GDestroyNotify */
+void ht_last_line_free(gpointer line);
+
 /**
  * ht_last_collect: read a recording up to the end of a boot
  * @m: model; do not read further events until ht_last_free(), since the names
