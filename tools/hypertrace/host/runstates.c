@@ -17,17 +17,14 @@
 #define TAKERS_MAX      262144
 #define CPUS_MAX        4096
 
-void ht_taker_free(HtTaker *taker)
+void ht_taker_free(gpointer taker)
 {
-    if (taker->cpus) {
-        g_array_unref(taker->cpus);
-    }
-    g_free(taker);
-}
+    HtTaker *t = taker;
 
-static void free_taker(gpointer taker)
-{
-    ht_taker_free(taker);
+    if (t->cpus) {
+        g_array_unref(t->cpus);
+    }
+    g_free(t);
 }
 
 static void free_vcpu(gpointer p)
@@ -77,8 +74,8 @@ HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id)
         v = g_new0(HtVcpuSums, 1);
         v->exits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
         v->hypercalls = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-        v->takers = g_hash_table_new_full(NULL, NULL, NULL, free_taker);
-        v->rivals = g_hash_table_new_full(NULL, NULL, NULL, free_taker);
+        v->takers = g_hash_table_new_full(NULL, NULL, NULL, ht_taker_free);
+        v->rivals = g_hash_table_new_full(NULL, NULL, NULL, ht_taker_free);
         g_ptr_array_add(x->vcpus, v);
         g_hash_table_insert(x->by_id, GUINT_TO_POINTER(id), v);
     }

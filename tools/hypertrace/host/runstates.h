@@ -337,8 +337,8 @@ void ht_runstates_ran(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
  */
 void ht_taker_add(HtTaker *to, const HtTaker *from);
 
-/** ht_taker_free: free a taker */
-void ht_taker_free(HtTaker *taker);
+/** ht_taker_free: free an HtTaker; a GDestroyNotify */
+void ht_taker_free(gpointer taker);
 
 /**
  * ht_runstates_exit: note that an exit of a vCPU begins

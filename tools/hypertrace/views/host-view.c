@@ -93,7 +93,8 @@ uint64_t ht_host_view_ns(const HtHostView *h, uint64_t ticks)
     return ns < 0x1p63 ? ns + 0.5 : INT64_MAX;
 }
 
-uint64_t ht_host_view_ticks(const HtHostView *h, uint64_t ns)
+/* Convert nanoseconds to ticks of the sums. */
+static uint64_t to_ticks(const HtHostView *h, uint64_t ns)
 {
     double ticks = ns / 1e9 * h->hz;
 
@@ -125,9 +126,9 @@ static bool read_xen(HtHostView *h, GError **errp)
                          errp)) {
             return false;
         }
-        h->x->from = whole->begin + ht_host_view_ticks(h, h->v.from_ns);
+        h->x->from = whole->begin + to_ticks(h, h->v.from_ns);
         h->x->to = h->v.to_ns == UINT64_MAX ? UINT64_MAX :
-                   whole->begin + ht_host_view_ticks(h, h->v.to_ns);
+                   whole->begin + to_ticks(h, h->v.to_ns);
     }
     return ht_xentrace_read(h->x, bytes, size, errp);
 }

@@ -71,9 +71,6 @@ void ht_host_view_free(HtHostView *h);
 /** ht_host_view_ns: convert ticks of the sums to nanoseconds */
 uint64_t ht_host_view_ns(const HtHostView *h, uint64_t ticks);
 
-/** ht_host_view_ticks: convert nanoseconds to ticks of the sums */
-uint64_t ht_host_view_ticks(const HtHostView *h, uint64_t ns);
-
 /** ht_host_view_total: get all ticks of a vCPU, also those without a state */
 uint64_t ht_host_view_total(const HtVcpuSums *v);
 

@@ -84,11 +84,6 @@ typedef struct View {
     uint64_t left_out;          /* number of intervals that @tasks lacks */
 } View;
 
-static void free_taker(gpointer taker)
-{
-    ht_taker_free(taker);
-}
-
 static void free_machine(gpointer p)
 {
     Machine *m = p;
@@ -263,7 +258,7 @@ static void add_vcpu(View *w, const HtVcpuSums *v)
     if (!m) {
         m = g_new0(Machine, 1);
         m->number = number;
-        m->rivals = g_hash_table_new_full(NULL, NULL, NULL, free_taker);
+        m->rivals = g_hash_table_new_full(NULL, NULL, NULL, ht_taker_free);
         g_ptr_array_add(w->machines, m);
     }
     m->vcpus++;
