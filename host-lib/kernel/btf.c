@@ -514,10 +514,11 @@ static int field_from(const HtBtf *b, uint32_t id, const char *path,
         if (!len || m.bits) {
             return -EINVAL;
         }
-        if (!member_find(b, strip(b, id), name, len, 0, &visits, &m)) {
+        id = strip(b, id);
+        if (!member_find(b, id, name, len, 0, &visits, &m)) {
             return -ENOENT;
         }
-        if (!member_fits(b, strip(b, id), &m)) {
+        if (!member_fits(b, id, &m)) {
             return -EINVAL;
         }
         bit += m.bit;

@@ -122,14 +122,6 @@ static bool need_list(const HtBtf *btf, Struct *type, const char *path,
     return include(type, path, found, m, 16, 16, error);
 }
 
-/* Set the size of a member that only some kernels have to 0 if it is missing */
-static void may(bool found, Member *m)
-{
-    if (!found) {
-        m->size = 0;
-    }
-}
-
 static uint64_t flag(const HtBtf *btf, const char *name, uint64_t otherwise)
 {
     int64_t v;
@@ -156,9 +148,13 @@ static bool find_members(HtKernelFormats *f, const HtBtf *btf, GError **error)
     call->name = "trace_event_call";
     class->name = "trace_event_class";
     field->name = "ftrace_event_field";
-    may(need_list(btf, &meta, "enter_fields", &f->enter_fields, NULL),
-        &f->enter_fields);
-    may(need(btf, field, "len", &f->field_len, NULL), &f->field_len);
+    /* Only some kernels have these two members. */
+    if (!need_list(btf, &meta, "enter_fields", &f->enter_fields, NULL)) {
+        f->enter_fields.size = 0;
+    }
+    if (!need(btf, field, "len", &f->field_len, NULL)) {
+        f->field_len.size = 0;
+    }
     f->flag_tracepoint = flag(btf, "TRACE_EVENT_FL_TRACEPOINT",
                               FLAG_TRACEPOINT);
     f->flag_custom = flag(btf, "TRACE_EVENT_FL_CUSTOM", 0);
