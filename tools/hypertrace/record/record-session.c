@@ -703,16 +703,18 @@ void ht_session_process(HtSession *s, pid_t pid)
 bool ht_session_look(HtSession *s, GError **error)
 {
     uint64_t t;
+    bool quiet;
 
     s->more = false;
     if (s->image) {
         watch(s, false);
     }
     t = s->now();
-    if (is_quiet(s, t) && !s->quiet) {
+    quiet = is_quiet(s, t);
+    if (quiet && !s->quiet) {
         s->next_search = t;
     }
-    s->quiet = is_quiet(s, t);
+    s->quiet = quiet;
     if (!s->main_buffer && t >= s->next_search) {
         search(s, t - s->started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
         s->next_search = next_search(s, t);
