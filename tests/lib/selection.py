@@ -78,6 +78,9 @@ def pytest_collection_modifyitems(config, items):
             return item.get_closest_marker("long") or \
                 (found and chosen[found[0]] != found[1])
 
-        config.hook.pytest_deselected(items=[i for i in items if left_out(i)])
-        items[:] = [i for i in items if not left_out(i)]
+        kept, left = [], []
+        for item in items:
+            (left if left_out(item) else kept).append(item)
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
     items.sort(key=rank)
