@@ -586,6 +586,13 @@ static struct ht_stream *begin(struct ht_stream **slot,
             ht_trace_debug();
         }
     }
+    /*
+     * While no host served the device, every class was on.  The host of the
+     * stream that was opened may have switched this class off.
+     */
+    if (!ht_event_is_on(cls)) {
+        return NULL;
+    }
     if (!open) {
         return take_shared(p);
     }
