@@ -279,8 +279,8 @@ size_t ht_control_exchange(HtControl *c, void *msgs, size_t size)
         if (!registers(h, size - pos) || length < sizeof(*h) ||
             length > size - pos) {
             /*
-             * The size is not valid.  Stop here: the place of the next message is
-             * not known.
+             * The size is not valid.  Stop here: the place of the next
+             * message is not known.
              */
             guest_error(c, "at byte %zu of an exchange there is no message"
                         " that registers a class", pos);
