@@ -552,9 +552,12 @@ def run(env, *args, **kwargs):
                           timeout=DEADLINE, **kwargs)
 
 
-def test_event_names(env):
-    """A name that no event has is refused before the guest starts."""
-    p = run(env, "--event", "sched:sched_swich", "--", QEMU, "-m", "1G",
+@pytest.mark.parametrize("options", (
+    [], ["--buffer", "boot"], ["--buffer", "main"], ["--graph", "acpi_init"]))
+def test_event_names(env, options):
+    """A name that no event has is refused before the guest starts, whichever
+    buffer is read."""
+    p = run(env, "--event", "sched:sched_swich", *options, "--", QEMU, "-m", "1G",
             "-kernel", os.environ["HT_KERNEL"])
     assert p.returncode == 1
     assert "sched_swich" in p.stderr and "did you mean" in p.stderr, p.stderr
@@ -587,6 +590,8 @@ def test_print(env, tmp_path):
     (("--size", "3k", "--", QEMU), 2, "1M to 1G"),
     (("--pid", "x"), 2, "number of a process"),
     (("--pid", "1", "--", QEMU), 2, "give one of them"),
+    (("--pid", "1", "--event", "sched"), 2, "--event and --pid"),
+    (("--pid", "1", "--size", "8M"), 2, "--size and --pid"),
     (("--domain", "no-such-machine"), 1, "no virtual machine"),
     (("--event", "a b", "--", QEMU), 1, "separated by commas"),
     (("--for", "soon", "--", QEMU), 2, "10s or 500ms"),

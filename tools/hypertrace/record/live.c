@@ -8,7 +8,6 @@
 struct HtLive {
     /* module that controls the session; set with HtLttngOptions.url */
     const HtLttngOps *ctl;
-    HtFtFormats *formats;
     HtFtRuns runs;
     uint64_t instances;
     HtLttngSink *sink;
@@ -36,7 +35,7 @@ static void release(void *opaque, HtBuffer **fill)
     ht_lttng_sink_release(l->sink, fill);
 }
 
-static bool init_runs(HtLive *l, const HtKernel *kernel, GError **error)
+static bool init_runs(HtLive *l, const HtFtFormats *formats)
 {
     static const HtFtRunsOps ops = {
         .learn = learn_later,
@@ -44,17 +43,10 @@ static bool init_runs(HtLive *l, const HtKernel *kernel, GError **error)
         .release = release,
     };
 
-    if (kernel) {
-        l->formats = ht_ft_formats_parse(kernel->formats, kernel->formats_size,
-                                         error);
-        if (!l->formats) {
-            return false;
-        }
-    }
     l->runs.ops = &ops;
     l->runs.opaque = l;
     l->runs.classes = ht_class_table_new();
-    l->runs.formats = l->formats;
+    l->runs.formats = formats;
     l->runs.instances = &l->instances;
     /* The class table is still empty, so it has room for the first class. */
     return ht_ft_runs_init(&l->runs);
@@ -66,7 +58,7 @@ static bool begin_session(HtLive *l, const HtLttngOptions *o, GError **error)
     return l->ctl && l->ctl->begin(o->name, o->url, o->live, error);
 }
 
-HtLive *ht_live_new(const HtLttngOptions *options, const HtKernel *kernel,
+HtLive *ht_live_new(const HtLttngOptions *options, const HtFtFormats *formats,
                     GError **error)
 {
     HtLive *l = g_new0(HtLive, 1);
@@ -77,7 +69,7 @@ HtLive *ht_live_new(const HtLttngOptions *options, const HtKernel *kernel,
         .session = options->name,
     };
 
-    if (!ht_lttng_module_find("ust", error) || !init_runs(l, kernel, error) ||
+    if (!ht_lttng_module_find("ust", error) || !init_runs(l, formats) ||
         (options->url && !begin_session(l, options, error))) {
         ht_live_free(l);
         return NULL;
@@ -110,6 +102,5 @@ void ht_live_free(HtLive *l)
     }
     ht_lttng_sink_free(l->sink);
     g_clear_pointer(&l->runs.classes, ht_class_table_free);
-    ht_ft_formats_free(l->formats);
     g_free(l);
 }

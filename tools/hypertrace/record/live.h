@@ -5,8 +5,8 @@
 #ifndef HYPERTRACE_LIVE_H
 #define HYPERTRACE_LIVE_H
 
+#include "hypertrace/ftrace-format.h"
 #include "hypertrace/ftrace-runs.h"
-#include "kernel/kernel.h"
 #include "record/lttng-sink.h"
 
 typedef struct HtLive HtLive;
@@ -14,12 +14,13 @@ typedef struct HtLive HtLive;
 /**
  * ht_live_new() - find LTTng, and with @options->url create the session
  * @options: @name and @url must outlive the result
- * @kernel: the guest's kernel, or NULL; must outlive the result
+ * @formats: formats of the kernel's events, which must outlive the result;
+ *           NULL: events have no fields
  * @error: set if LTTng cannot be used or the session cannot be created
  *
  * Return: the result, for ht_live_free(); NULL on failure
  */
-HtLive *ht_live_new(const HtLttngOptions *options, const HtKernel *kernel,
+HtLive *ht_live_new(const HtLttngOptions *options, const HtFtFormats *formats,
                     GError **error);
 
 /** ht_live_start() - begin to deliver events; see ht_lttng_sink_start() */

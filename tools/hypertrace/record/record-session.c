@@ -778,7 +778,7 @@ void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what)
     p->rings = what & HT_SESSION_RINGS;
     if (s->image && what & HT_SESSION_KERNEL) {
         p->watch = ht_kernel_watch_new(mem, s->image,
-                                       !s->kernel || !s->kernel->formats,
+                                       s->main_buffer || !s->has_formats,
                                        s->now);
     }
     ht_ft_search_init(&p->search, mem, HT_FT_SEARCH_FAST);

@@ -3,394 +3,27 @@
  * hypertrace record: record what the kernel of a virtual machine traces
  */
 #include "hypertrace/base.h"
-#include <getopt.h>
 #include <glib/gstdio.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "cli/command.h"
 #include "cli/escape.h"
-#include "cli/number.h"
 #include "hypertrace/memory.h"
 #include "model/patterns.h"
 #include "qemu/qmp-events.h"
 #include "qemu/redact.h"
-#include "qemu/vm.h"
 #include "hypertrace/recording.h"
 #include "record/flight-dir.h"
 #include "record/options.h"
 #include "record/plan-words.h"
+#include "record/record-kernel.h"
 #include "record/record.h"
 
-#define POLL_US_DEFAULT     1000
-/*
- * Period of polls of a flight recorder in us.  It is longer than that of other
- * recorders, because the guest's ring still has the events.
- */
-#define POLL_US_FLIGHT      10000
-#define POLL_US_MAX         1000000
 /* Search for an image: minimum pause in us; it takes 1/SCAN_PART of --wait */
 #define SCAN_US_MIN         200000
 #define SCAN_PART           6
-
-static void usage(void)
-{
-    printf(
-"usage: hypertrace record [OPTIONS] -- qemu-system-x86_64 ARGS...\n"
-"       hypertrace record [OPTIONS] --pid PID | --domain NAME\n\n"
-"Run a virtual machine and record what its kernel traces, from its first\n"
-"instant to its last, whatever becomes of it. Nothing is installed in the guest:\n"
-"words on the kernel's command line make it keep a ring of events in its memory,\n"
-"which is read from outside.\n\n"
-"Events:\n"
-"  -e, --event LIST    events and groups, as 'sched,irq,block:block_rq_issue'\n"
-"                      (default: " HT_RECORD_EVENTS ");\n"
-"                      always: " HT_RECORD_ALWAYS "\n"
-"      --graph LIST    calls of the functions in LIST, with the calls inside\n"
-"                      them, from the kernel's first initcalls on, as\n"
-"                      'acpi_init,depth=4'\n"
-"      --functions LIST\n"
-"                      calls of the functions in LIST, without their returns\n"
-"  -s, --size SIZE     size of the ring in the guest's memory (default: 16M)\n"
-"      --buffer WHICH  'boot': a ring in reserved memory (Linux 6.12 or later);\n"
-"                      'main': the kernel's main trace buffer (5.10 or later, if\n"
-"                      the kernel has BTF and KALLSYMS_ALL); default: the first\n"
-"                      of the two that the kernel allows\n"
-"      --programs[=SIZE] events of the guest's programs, too: QEMU gets a device\n"
-"                      ivshmem-plain with SIZE of memory (default: 256M); the\n"
-"                      guest needs the driver of hypertrace\n"
-"      --host          what the host does with the guest's vCPUs, too; for root\n"
-"  -p, --pid PID       record a running virtual machine: the process of QEMU,\n"
-"                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
-"      --domain NAME   the same for the virtual machine with this name, as\n"
-"                      libvirt calls its domains\n"
-"      --wait TIME     with --pid: end with status 3 if the guest's kernel or its\n"
-"                      events are not found after TIME, as 30s\n"
-"      --for TIME      stop after TIME, as 10s, and end the QEMU that was\n"
-"                      started\n"
-"      --kernel FILE   the guest's kernel image, if a boot loader loads it\n"
-"Output:\n"
-"  -o, --output DIR    directory of the recording (default:\n"
-"                      recording-DATE-TIME)\n"
-"      --max-size SIZE end the recording at this size (default: 16G)\n"
-"      --flight SIZE   a flight recorder: keep the newest events in SIZE bytes of\n"
-"                      memory, and make a numbered recording in DIR (default:\n"
-"                      flight-DATE-TIME) at a panic, reset, shutdown, I/O error,\n"
-"                      at the watchdog, SIGUSR1 and 'hypertrace snapshot DIR'\n"
-"      --silence TIME  with --flight: also make a recording if there are no\n"
-"                      events for TIME, as 30s\n"
-"      --keep N        number of recordings that --flight keeps (default: %d)\n"
-"      --lttng[=NAME]  also deliver events to LTTng, as this process's events\n"
-"                      'NAME:*' (default: the guest's name); those of programs\n"
-"                      are 'NAME-programs:*', and LTTng switches them on\n"
-"      --net URL       also send events through LTTng to a relay daemon, as\n"
-"                      net://localhost\n"
-"      --live          with --net: clients can read the events live\n"
-"Other options:\n"
-"      --poll-us N     period of polls in microseconds (default: %d; with\n"
-"                      --flight %d)\n"
-"      --busybox FILE  a static busybox for the guest's architecture\n"
-"      --print         only print QEMU's command and how it was changed\n"
-"  -q, --quiet         print no status line and no summary\n\n"
-"The exit status is that of QEMU if it is not 0; else 0, or 3 if the virtual\n"
-"machine ended well but its recording is missing or not complete.\n",
-           HT_FLIGHT_KEEP_DEFAULT, POLL_US_DEFAULT, POLL_US_FLIGHT);
-}
-
-static bool set_functions(HtRecord *r, const char *text, bool graph,
-                          int *status)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (r->functions.names) {
-        *status = ht_usage_error("give --functions or --graph, and only once: "
-                                 "the kernel has only one tracer at a time");
-        return false;
-    }
-    if (!ht_record_functions_parse(&r->functions, text, graph, &error)) {
-        *status = ht_usage_error("%s", error->message);
-        return false;
-    }
-    return true;
-}
-
-static bool set_flight(HtRecord *r, const char *text, int *status)
-{
-    uint64_t *size = &r->flight.size;
-
-    if (!ht_number_size(text, 'M', size) || *size < HT_REC_QUEUE_MIN ||
-        *size > HT_REC_QUEUE_MAX) {
-        *status = ht_usage_error("--flight '%s': give 1M to 64G", text);
-        return false;
-    }
-    return true;
-}
-
-/* Refuse options that contradict each other, or lack an option they need. */
-static bool check_options(HtRecord *r, int *status)
-{
-    const char *option = ht_record_functions_option(&r->functions);
-
-    if (r->live_options.live && !r->live_options.url) {
-        *status = ht_usage_error("--live needs the URL of a relay daemon: give "
-                                 "--net URL");
-        return false;
-    }
-    if (r->pid && r->plan_options.programs) {
-        *status = ht_usage_error("--programs and --pid: a machine that runs "
-                                 "already gets no device");
-        return false;
-    }
-    if (r->wait_ns && !r->pid) {
-        *status = ht_usage_error("--wait needs --pid");
-        return false;
-    }
-    if (r->functions.names && r->pid) {
-        *status = ht_usage_error("%s: words on the command line of a kernel "
-                                 "that boots start the tracer: leave out "
-                                 "--pid", option);
-        return false;
-    }
-    if (r->functions.names && r->buffer == HT_TRACE_BUFFER_BOOT) {
-        *status = ht_usage_error("%s: only the main trace buffer has "
-                                 "functions: leave out --buffer boot", option);
-        return false;
-    }
-    if (!r->flight.size && (r->flight.keep || r->flight.silence_ns)) {
-        *status = ht_usage_error("--keep and --silence need --flight");
-        return false;
-    }
-    if (r->flight.size && r->lttng) {
-        *status = ht_usage_error("--flight keeps events in memory, and --lttng "
-                                 "and --net deliver them at once: leave out "
-                                 "one of them");
-        return false;
-    }
-    if (r->flight.size && r->plan_options.programs) {
-        *status = ht_usage_error("--flight keeps events of the kernel only: "
-                                 "give it or --programs");
-        return false;
-    }
-    if (r->flight.size && r->host) {
-        *status = ht_usage_error("--flight keeps events of the guest only: "
-                                 "give it or --host");
-        return false;
-    }
-    if (!r->poll_us) {
-        r->poll_us = r->flight.size ? POLL_US_FLIGHT : POLL_US_DEFAULT;
-    }
-    return true;
-}
-
-static bool find_domain(HtRecord *r, const char *name, int *status)
-{
-    g_autoptr(GError) error = NULL;
-
-    g_clear_pointer(&r->process, ht_process_free);
-    r->process = ht_vm_find(name, &error);
-    if (!r->process) {
-        *status = ht_error("--domain '%s': %s", name, error->message);
-        return false;
-    }
-    r->pid = r->process->pid;
-    return true;
-}
-
-static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
-{
-    enum {
-        POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
-        BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE, WAIT, HOST,
-        DOMAIN,
-    };
-    static const struct option longs[] = {
-        { "event", required_argument, NULL, 'e' },
-        { "output", required_argument, NULL, 'o' },
-        { "pid", required_argument, NULL, 'p' },
-        { "domain", required_argument, NULL, DOMAIN },
-        { "size", required_argument, NULL, 's' },
-        { "poll-us", required_argument, NULL, POLL },
-        { "max-size", required_argument, NULL, MAX_SIZE },
-        { "for", required_argument, NULL, FOR },
-        { "wait", required_argument, NULL, WAIT },
-        { "flight", required_argument, NULL, FLIGHT },
-        { "keep", required_argument, NULL, KEEP },
-        { "silence", required_argument, NULL, SILENCE },
-        { "buffer", required_argument, NULL, BUFFER },
-        { "programs", optional_argument, NULL, PROGRAMS },
-        { "host", no_argument, NULL, HOST },
-        { "functions", required_argument, NULL, FUNCTIONS },
-        { "graph", required_argument, NULL, GRAPH },
-        { "kernel", required_argument, NULL, KERNEL },
-        { "busybox", required_argument, NULL, BUSYBOX },
-        { "lttng", optional_argument, NULL, LTTNG },
-        { "net", required_argument, NULL, NET },
-        { "live", no_argument, NULL, LIVE },
-        { "print", no_argument, NULL, PRINT },
-        { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },
-        { }
-    };
-    uint64_t n;
-    int c;
-
-    while ((c = getopt_long(argc, argv, "+e:o:p:s:qh", longs, NULL)) != -1) {
-        switch (c) {
-        case 'e':
-            r->plan_options.events = optarg;
-            break;
-        case 'o':
-            if (!strcmp(optarg, "-")) {
-                *status = ht_usage_error("-o -: a recording is a directory");
-                return false;
-            }
-            r->dir = optarg;
-            break;
-        case 's':
-            if (!ht_number_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN ||
-                n > HT_RECORD_SIZE_MAX || n % HT_RECORD_SIZE_MIN) {
-                *status = ht_usage_error("--size '%s': give whole MiB, 1M to "
-                                         "1G", optarg);
-                return false;
-            }
-            r->plan_options.size = n;
-            break;
-        case 'p':
-            if (!g_ascii_string_to_unsigned(optarg, 10, 1, INT_MAX, &n,
-                                            NULL)) {
-                *status = ht_usage_error("--pid '%s': give the number of a "
-                                         "process", optarg);
-                return false;
-            }
-            g_clear_pointer(&r->process, ht_process_free);
-            r->pid = n;
-            break;
-        case DOMAIN:
-            if (!find_domain(r, optarg, status)) {
-                return false;
-            }
-            break;
-        case POLL:
-            if (!g_ascii_string_to_unsigned(optarg, 10, 1, POLL_US_MAX, &n,
-                                            NULL)) {
-                *status = ht_usage_error("--poll-us '%s': give 1 to %d",
-                                         optarg, POLL_US_MAX);
-                return false;
-            }
-            r->poll_us = n;
-            break;
-        case MAX_SIZE:
-            if (!ht_number_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN) {
-                *status = ht_usage_error("--max-size '%s': give 1M or more, "
-                                         "as 500M or 1T", optarg);
-                return false;
-            }
-            r->max_bytes = n;
-            break;
-        case FOR:
-            if (!ht_record_duration("--for", optarg, &r->for_ns, status)) {
-                return false;
-            }
-            break;
-        case WAIT:
-            if (!ht_record_duration("--wait", optarg, &r->wait_ns, status)) {
-                return false;
-            }
-            break;
-        case FLIGHT:
-            if (!set_flight(r, optarg, status)) {
-                return false;
-            }
-            break;
-        case KEEP:
-            if (!g_ascii_string_to_unsigned(optarg, 10, 1, HT_FLIGHT_KEEP_MAX,
-                                            &n, NULL)) {
-                *status = ht_usage_error("--keep '%s': give 1 to %d", optarg,
-                                         HT_FLIGHT_KEEP_MAX);
-                return false;
-            }
-            r->flight.keep = n;
-            break;
-        case SILENCE:
-            if (!ht_record_duration("--silence", optarg,
-                                    &r->flight.silence_ns, status)) {
-                return false;
-            }
-            break;
-        case BUFFER:
-            r->buffer = !strcmp(optarg, "boot") ? HT_TRACE_BUFFER_BOOT :
-                        !strcmp(optarg, "main") ? HT_TRACE_BUFFER_MAIN :
-                        HT_TRACE_BUFFER_ANY;
-            if (!r->buffer) {
-                *status = ht_usage_error("--buffer '%s': give 'boot' or "
-                                         "'main'", optarg);
-                return false;
-            }
-            break;
-        case PROGRAMS:
-            if (!ht_record_memory("--programs", optarg,
-                                  &r->plan_options.programs, status)) {
-                return false;
-            }
-            break;
-        case FUNCTIONS:
-        case GRAPH:
-            if (!set_functions(r, optarg, c == GRAPH, status)) {
-                return false;
-            }
-            break;
-        case KERNEL:
-            r->kernel_path = optarg;
-            break;
-        case BUSYBOX:
-            r->busybox = optarg;
-            break;
-        case HOST:
-            r->host = true;
-            r->plan_options.thread_names = true;
-            break;
-        case LTTNG:
-            if (!ht_record_lttng_name(optarg, &r->live_options.name, status)) {
-                return false;
-            }
-            r->lttng = true;
-            break;
-        case NET:
-            r->lttng = true;
-            r->live_options.url = optarg;
-            break;
-        case LIVE:
-            r->live_options.live = true;
-            break;
-        case PRINT:
-            r->print = true;
-            break;
-        case 'q':
-            r->quiet = true;
-            break;
-        case 'h':
-            usage();
-            *status = HT_EXIT_OK;
-            return false;
-        default:
-            *status = HT_EXIT_USAGE;
-            return false;
-        }
-    }
-    if (!check_options(r, status)) {
-        return false;
-    }
-    if (r->pid ? optind < argc : optind == argc) {
-        *status = ht_usage_error(r->pid ?
-                                 "a command and --pid: give one of them" :
-                                 "give QEMU's command after '--', "
-                                 "--pid PID, or --domain NAME");
-        return false;
-    }
-    return true;
-}
 
 static void print_plan(const HtRecordPlan *p)
 {
@@ -517,9 +150,9 @@ static void scan_image(HtRecord *r, GError **error)
 }
 
 /*
- * Check whether the formats of events are needed before they can be read from
- * the guest's memory: LTTng needs them before the first event, and the names of
- * --event are checked before the guest starts.
+ * Check whether the formats of events are needed before the recording starts,
+ * whichever buffer it reads: LTTng needs them before the first event, and the
+ * names of --event are checked before the guest starts.
  */
 static bool needs_formats(const HtRecord *r)
 {
@@ -556,11 +189,10 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
     }
     /*
-     * Take the kernel's data from its image if the image has all that is
-     * needed.  If not, get_kernel() boots the kernel once to get its formats.
+     * The image has no formats. If they are needed now, get_kernel() boots the
+     * kernel once to get them.
      */
-    if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path ||
-                     !needs_formats(r))) {
+    if (r->image && !(path && needs_formats(r))) {
         r->kernel = ht_kernel_of_image(r->image);
     }
     if (r->image && !r->functions.names) {
@@ -587,23 +219,70 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
            ht_record_functions_check(&r->functions, r->image, error);
 }
 
-/* Get formats and symbols. A failure is reported, but the guest must start. */
+static uint64_t now_ns(void)
+{
+    return ht_now_ns();
+}
+
+/*
+ * Read the formats of a running guest, whose kernel has no file, from its
+ * memory.
+ */
+static HtFtFormats *guest_formats(const HtRecord *r, GError **error)
+{
+    g_autoptr(HtSource) source = ht_source_process(r->process, NULL, error);
+    g_autoptr(HtKernelWatch) watch = NULL;
+    g_autoptr(GString) text = NULL;
+    const char *why;
+
+    if (!source) {
+        return NULL;
+    }
+    watch = ht_kernel_watch_new(&source->mem, r->image, true, now_ns);
+    if (!(ht_kernel_watch_look(watch, true) & HT_WATCH_FOUND)) {
+        why = ht_kernel_watch_why(watch);
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "the guest's "
+                    "memory has no formats of events%s%s", why ? ": " : "",
+                    why ? why : "");
+        return NULL;
+    }
+    text = ht_kernel_watch_formats(watch);
+    return ht_ft_formats_parse(text->str, text->len, error);
+}
+
+/*
+ * Get the kernel's symbols, and its formats if they are needed now. A failure
+ * is reported, but the guest must start.
+ */
 static void get_kernel(HtRecord *r, const char *image, const char *qemu)
 {
     g_autoptr(GError) error = NULL;
 
-    if (r->kernel) {
-        return;
-    }
-    if (!image) {
+    if (!r->kernel && !image) {
         ht_error("events will have numbers instead of names: give the kernel "
                  "that the guest boots with --kernel FILE");
         return;
     }
-    r->kernel = ht_kernel_get(image, qemu, r->busybox, &error);
     if (!r->kernel) {
+        r->kernel = ht_kernel_get(image, qemu, r->busybox, &error);
+    }
+    if (!r->kernel && !r->image) {
         ht_error("events will have numbers instead of names: %s",
                  error->message);
+        return;
+    }
+    if (r->kernel && needs_formats(r)) {
+        r->formats = r->kernel->formats ?
+                     ht_ft_formats_parse(r->kernel->formats,
+                                         r->kernel->formats_size, &error) :
+                     guest_formats(r, &error);
+    }
+    if (error) {
+        ht_error("%s: %s", r->lttng ? "LTTng gets events without fields" :
+                 "the names of --event are not checked", error->message);
+    }
+    if (!r->kernel) {
+        r->kernel = ht_kernel_of_image(r->image);
     }
 }
 
@@ -622,7 +301,7 @@ static bool start_live(HtRecord *r, HtSessionInfo *info)
     if (!r->lttng) {
         return true;
     }
-    r->live = ht_live_new(&r->live_options, r->kernel, &error);
+    r->live = ht_live_new(&r->live_options, r->formats, &error);
     if (!r->live) {
         ht_error("%s", error->message);
         return false;
@@ -747,6 +426,7 @@ int ht_record_process(HtRecord *r)
         r->again = false;
         r->buffer = buffer;
         g_clear_pointer(&r->kernel, ht_kernel_free);
+        g_clear_pointer(&r->formats, ht_ft_formats_free);
         if (!choose_buffer(r, image, ht_record_has_ring(argv, !r->memory_only),
                            &error)) {
             return ht_error("%s", error->message);
@@ -902,15 +582,8 @@ static void announce(const HtRecord *r)
 /* Check the names of events now, not by missing events after the boot. */
 static bool check_events(const HtRecord *r, GError **error)
 {
-    g_autoptr(HtFtFormats) formats = NULL;
-
-    if (!r->plan_options.events || !r->kernel || !r->kernel->formats) {
-        return true;
-    }
-    formats = ht_ft_formats_parse(r->kernel->formats, r->kernel->formats_size,
-                                  NULL);
-    if (!formats ||
-        ht_names_check(r->plan_options.events, formats, true, error)) {
+    if (!r->plan_options.events || !r->formats ||
+        ht_names_check(r->plan_options.events, r->formats, true, error)) {
         return true;
     }
     g_prefix_error(error, "Linux %s: ", r->kernel->release);
@@ -976,6 +649,7 @@ void ht_record_clear(HtRecord *r)
     ht_record_functions_clear(&r->functions);
     g_free(r->tracer);
     ht_kernel_free(r->kernel);
+    ht_ft_formats_free(r->formats);
 }
 
 int ht_record(int argc, char **argv)
@@ -989,7 +663,7 @@ int ht_record(int argc, char **argv)
     };
     int status;
 
-    if (parse_options(&r, argc, argv, &status)) {
+    if (ht_record_parse(&r, argc, argv, &status)) {
         status = r.pid ? ht_record_process(&r) :
                  record_command(&r, argv + optind);
     }

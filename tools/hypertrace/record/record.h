@@ -40,7 +40,9 @@ typedef enum HtTraceBuffer {
  * @pid: a running virtual machine monitor; or 0
  * @process: the process to record, if this process did not start it; with
  *           @plan, the process may not have mapped the guest's memory yet
- * @kernel: formats and symbols of the guest's kernel, or NULL
+ * @kernel: symbols of the guest's kernel and, if they are known, its formats;
+ *          or NULL
+ * @formats: formats of its events, if they are needed before the start; or NULL
  * @buffer: the buffer that is read
  * @image: image of the guest's kernel, if the kernel's own data can be read; or
  *         NULL
@@ -78,6 +80,7 @@ typedef struct HtRecord {
     pid_t pid;
     HtProcess *process;
     HtKernel *kernel;
+    HtFtFormats *formats;
     HtTraceBuffer buffer;
     HtKernelImage *image;
     HtRecordFunctions functions;
@@ -100,6 +103,19 @@ typedef struct HtRecord {
     bool quiet;
     bool as_qemu;
 } HtRecord;
+
+/**
+ * ht_record_parse() - parse the options of the command
+ * @r: the recording; its options are set
+ * @argc: number of elements of @argv
+ * @argv: the command's name and its arguments
+ * @status: set to the exit status if nothing is to be recorded
+ *
+ * Sets optind to the index of QEMU's name.
+ *
+ * Return: false after an error or --help
+ */
+bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status);
 
 /**
  * ht_record_prepare() - plan a recording of a command
