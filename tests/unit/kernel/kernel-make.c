@@ -14,13 +14,23 @@
 
 /* Offsets of a kernel's parts from _text, in bytes */
 enum {
-    AT_BANNER = 0x1000, AT_TABLE = 0x2000, AT_READ = 0x3000,
+    AT_BANNER = 0x1000, AT_TABLE = KM_SYSCALLS, AT_READ = 0x3000,
     AT_TOP = 0x4000, AT_L3 = 0x5000, AT_L2 = 0x6000, AT_DIRECT_L3 = 0x7000,
     AT_TK = 0x8000, AT_JIFFIES = 0x9000, AT_DIRECT = 0x9008,
     AT_MAX_PFN = 0x9010, AT_CPUS = 0x9020,
-    AT_PERCPU = 0x9028, AT_INIT = 0xa000, AT_FILL = 0x10000,
-    AT_TABLES = 0x30000,
+    AT_PERCPU = 0x9028, AT_INIT = 0xa000, AT_PRB = 0xb000, AT_LOG = 0xb008,
+    AT_DESCS = 0xb100, AT_INFOS = 0xb400, AT_LOG_TEXT = 0xc000,
+    AT_FILL = 0x10000, AT_TABLES = 0x30000,
 };
+
+/* The kernel's log: offsets in its structures and their sizes, in bytes */
+enum {
+    LOG_DESCS = 16, LOG_TEXT = 4096, DESC_SIZE = 24, INFO_SIZE = 88,
+    LOG_AT_DESCS = 8, LOG_AT_INFOS = 16, LOG_AT_HEAD = 24, LOG_AT_TAIL = 32,
+    LOG_AT_TEXT_BITS = 40, LOG_AT_TEXT = 48,
+};
+#define LOG_ID_MASK (UINT64_MAX >> 2)
+#define LOG_NO_ID   ((-(uint64_t)LOG_DESCS) & LOG_ID_MASK)
 
 static void put32(GByteArray *a, uint32_t v)
 {
@@ -165,6 +175,40 @@ void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
     }
 }
 
+/* Make the types of the kernel's log. */
+static void make_log_types(BtfMake *m, uint32_t u32, uint32_t u64)
+{
+    uint32_t u8 = bm_int(m, "unsigned char", 1, false);
+    uint32_t u16 = bm_int(m, "short unsigned int", 2, false);
+    uint32_t descs, text;
+
+    text = bm_struct(m, "prb_data_blk_lpos", 16);
+    bm_member(m, "begin", u64, 0);
+    bm_member(m, "next", u64, 8);
+    bm_struct(m, "prb_desc", DESC_SIZE);
+    bm_member(m, "state_var", u64, 0);
+    bm_member(m, "text_blk_lpos", text, 8);
+    bm_struct(m, "printk_info", INFO_SIZE);
+    bm_member(m, "seq", u64, 0);
+    bm_member(m, "ts_nsec", u64, 8);
+    bm_member(m, "text_len", u16, 16);
+    bm_member(m, "facility", u8, 18);
+    bm_member(m, "level", u8, 19);
+    bm_member(m, "caller_id", u32, 20);
+    descs = bm_struct(m, "prb_desc_ring", LOG_AT_TEXT_BITS);
+    bm_member(m, "count_bits", u32, 0);
+    bm_member(m, "descs", u64, LOG_AT_DESCS);
+    bm_member(m, "infos", u64, LOG_AT_INFOS);
+    bm_member(m, "head_id", u64, LOG_AT_HEAD);
+    bm_member(m, "tail_id", u64, LOG_AT_TAIL);
+    text = bm_struct(m, "prb_data_ring", 16);
+    bm_member(m, "size_bits", u32, 0);
+    bm_member(m, "data", u64, LOG_AT_TEXT - LOG_AT_TEXT_BITS);
+    bm_struct(m, "printk_ringbuffer", LOG_AT_TEXT_BITS + 16);
+    bm_member(m, "desc_ring", descs, 0);
+    bm_member(m, "text_data_ring", text, LOG_AT_TEXT_BITS);
+}
+
 static GBytes *make_btf(uint32_t xtime)
 {
     uint32_t u32, u64;
@@ -178,6 +222,7 @@ static GBytes *make_btf(uint32_t xtime)
     bm_type(&m, "seqcount_raw_spinlock_t", BM_TYPEDEF, 0, false, 3);
     bm_struct(&m, "timekeeper", 256);
     bm_member(&m, "xtime_sec", u64, xtime);
+    make_log_types(&m, u32, u64);
     return bm_finish(&m);
 }
 
@@ -201,7 +246,7 @@ void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf)
         { AT_JIFFIES, "jiffies_64" }, { AT_DIRECT, "page_offset_base" },
         { AT_MAX_PFN, "max_pfn" }, { AT_CPUS, "nr_cpu_ids" },
         { AT_PERCPU, "__per_cpu_offset" },
-        { AT_INIT, "init_task" }, { KM_SIZE, "_end" },
+        { AT_INIT, "init_task" }, { AT_PRB, "prb" }, { KM_SIZE, "_end" },
     };
     static const char banner[] = "Linux version 6.12.0-test (x@y) #1 SMP\n";
     g_autoptr(GArray) symbols = g_array_new(false, false, sizeof(KmSymbol));
@@ -244,6 +289,50 @@ void km_kernel_free(KmKernel *k)
     ht_kernel_image_unref(k->image);
 }
 
+/* Make an empty log. */
+static void place_log(uint8_t *kernel, uint64_t slide)
+{
+    uint8_t *log = kernel + AT_LOG;
+    unsigned i;
+
+    ht_put_le64(kernel + AT_PRB, KM_TEXT + slide + AT_LOG);
+    ht_put_le32(log, __builtin_ctz(LOG_DESCS));
+    ht_put_le64(log + LOG_AT_DESCS, KM_TEXT + slide + AT_DESCS);
+    ht_put_le64(log + LOG_AT_INFOS, KM_TEXT + slide + AT_INFOS);
+    ht_put_le64(log + LOG_AT_HEAD, LOG_NO_ID);
+    ht_put_le64(log + LOG_AT_TAIL, LOG_NO_ID);
+    ht_put_le32(log + LOG_AT_TEXT_BITS, __builtin_ctz(LOG_TEXT));
+    ht_put_le64(log + LOG_AT_TEXT, KM_TEXT + slide + AT_LOG_TEXT);
+    for (i = 0; i < LOG_DESCS; i++) {
+        /* The state is "reusable". */
+        ht_put_le64(kernel + AT_DESCS + i * DESC_SIZE, 3ull << 62 | LOG_NO_ID);
+    }
+}
+
+void km_print(uint8_t *kernel, uint64_t ns, const char *text)
+{
+    uint64_t id = (ht_get_le64(kernel + AT_LOG + LOG_AT_HEAD) + 1) &
+                  LOG_ID_MASK;
+    unsigned seq = (id - LOG_NO_ID - 1) & LOG_ID_MASK, len = strlen(text);
+    unsigned size = LOG_TEXT / LOG_DESCS;
+    uint8_t *desc = kernel + AT_DESCS + id % LOG_DESCS * DESC_SIZE;
+    uint8_t *info = kernel + AT_INFOS + id % LOG_DESCS * INFO_SIZE;
+    uint8_t *block = kernel + AT_LOG_TEXT + seq * size;
+
+    g_assert_cmpuint(seq, <, LOG_DESCS);
+    g_assert_cmpuint(len, <=, size - 8);
+    ht_put_le64(kernel + AT_LOG + LOG_AT_HEAD, id);
+    ht_put_le64(block, id);
+    memcpy(block + 8, text, len);
+    ht_put_le64(desc + 8, seq * size);
+    ht_put_le64(desc + 16, (seq + 1) * size);
+    ht_put_le64(info, seq);
+    ht_put_le64(info + 8, ns);
+    ht_put_le16(info + 16, len);
+    /* The state is "final". */
+    ht_put_le64(desc, 2ull << 62 | id);
+}
+
 void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
               uint64_t slide, uint64_t seconds)
 {
@@ -269,6 +358,7 @@ void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
     ht_put_le32(p + AT_CPUS, 2);
     ht_put_le64(p + AT_PERCPU, DIRECT + 0x1000);
     ht_put_le64(p + AT_PERCPU + 8, DIRECT + 0x2000);
+    place_log(p, slide);
 }
 
 void km_map(uint8_t *ram, uint64_t phys, uint64_t *free, uint64_t addr,

@@ -11,6 +11,8 @@
 #define KM_TEXT     UINT64_C(0xffffffff81000000)
 /* Size of a kernel that km_kernel() makes, from _text to _end, in bytes */
 #define KM_SIZE     (UINT64_C(1) << 20)
+/* Offset from _text of sys_call_table, by which a kernel is recognized */
+#define KM_SYSCALLS 0x2000u
 
 typedef enum KmLayout {
     /* offsets before the names; per-CPU symbols are absolute */
@@ -73,6 +75,14 @@ void km_kernel_free(KmKernel *k);
  */
 void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
               uint64_t slide, uint64_t seconds);
+
+/**
+ * km_print: add a record to a placed kernel's log
+ * @kernel: the memory from _text on
+ * @ns: the record's stamp, ns
+ * @text: the record, at most 248 bytes; a log holds 15 records
+ */
+void km_print(uint8_t *kernel, uint64_t ns, const char *text);
 
 /**
  * km_map: map a page in the page tables of a placed kernel

@@ -8,6 +8,7 @@
 
 #include "ftrace-guest.h"
 #include "hypertrace/recording.h"
+#include "kernel-make.h"
 #include "record/record-session.h"
 
 #define MIB     (UINT64_C(1) << 20)
@@ -526,6 +527,59 @@ static void test_where_said(gconstpointer less)
     teardown(&t);
 }
 
+/* Poll until the session reads the log of a kernel, or of none. */
+static void look_for_kernel(Test *t, bool there)
+{
+    unsigned i;
+
+    for (i = 0; i < 1000; i++) {
+        look(t);
+        if (ht_session_stats(t->session).kernel == there) {
+            return;
+        }
+    }
+    g_assert_not_reached();
+}
+
+/*
+ * A guest reboots at once after a panic, so that no poll comes between them.
+ * The rest of the dead kernel's log still shows the panic, also after the
+ * search found the next kernel.
+ */
+static void test_panic_between_polls(void)
+{
+    const uint64_t first = 8 * MIB, second = 24 * MIB;
+    g_autofree uint8_t *ram = g_malloc0(64 * MIB);
+    KmKernel kernel;
+    unsigned i;
+    Test t;
+
+    setup(&t, 64 * MIB);
+    t.mem = (HtFtMem) { .size = 64 * MIB, .map = ram };
+    km_kernel(&kernel, 24, true);
+    km_place(&kernel, ram, 64 * MIB, first, 0, 1000);
+    km_print(ram + first, 1, "Linux version 6.12.0-test");
+    t.info.image = kernel.image;
+    begin(&t);
+    look_for_kernel(&t, true);
+    g_assert_cmpuint(ht_session_stats(t.session).logged, ==, 1);
+
+    for (i = 0; i < 13; i++) {
+        km_print(ram + first, 2 + i, "RIP: 0010:sysrq_handle_crash+0x16/0x20");
+    }
+    km_print(ram + first, 77, "Kernel panic - not syncing: sysrq");
+    km_place(&kernel, ram, 64 * MIB, second, 2 * MIB, 2000);
+    km_print(ram + second, 1, "Linux version 6.12.0-test");
+    memset(ram + first + KM_SYSCALLS, 0, 8);
+    look_for_kernel(&t, false);
+    g_assert_cmpuint(ht_session_stats(t.session).panic_ns, ==, 77);
+    look_for_kernel(&t, true);
+    g_assert_cmpuint(ht_session_stats(t.session).panic_ns, ==, 77);
+    g_assert_cmpuint(ht_session_stats(t.session).logged, ==, 16);
+    teardown(&t);
+    km_kernel_free(&kernel);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -541,6 +595,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/more", test_more);
     g_test_add_func("/session/pace", test_pace);
     g_test_add_func("/session/max", test_max);
+    g_test_add_func("/session/panic-between-polls", test_panic_between_polls);
     g_test_add_func("/session/anywhere", test_anywhere);
     g_test_add_func("/session/anywhere-last", test_anywhere_last);
     g_test_add_data_func("/session/where-said/0", NULL, test_where_said);

@@ -120,6 +120,7 @@ struct HtSession {
     bool has_formats;           /* the recording has the formats of events */
     uint32_t log_boots;         /* highest boot whose log is recorded, plus 1 */
     uint64_t logged;            /* number of records of earlier kernels' logs */
+    uint64_t panic_ns;          /* guest time of a log's last panic; 0: none */
     GString *log_text;
     bool more;
     /* sum of the counters of rings that were dropped */
@@ -389,13 +390,16 @@ static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
     return MIN(MAX(s->log_boots, boot), BOOTS_MAX - 1);
 }
 
-/* Record the new part of a log, which gets its boot with its first record. */
-static void poll_log(HtSession *s, Place *p, bool last, int64_t us)
+/*
+ * Record the new part of a log, which gets its boot with its first record.
+ * Return: true if the time @us ended before the log
+ */
+static bool poll_log(HtSession *s, Place *p, bool last, int64_t us)
 {
     bool more, begun;
 
     if (!p->log || s->error) {
-        return;
+        return false;
     }
     begun = ht_record_log_records(p->log);
     if (!begun) {
@@ -410,13 +414,30 @@ static void poll_log(HtSession *s, Place *p, bool last, int64_t us)
     if (!begun && ht_record_log_records(p->log)) {
         s->log_boots = p->log_boot + 1;
     }
-    s->more |= more;
+    if (ht_record_log_panic(p->log)) {
+        s->panic_ns = ht_record_log_panic(p->log);
+    }
+    return more;
 }
 
-/* Read the rest of an ended kernel's log, as far as its memory still has it. */
+/* Record the rest of a log.  The guest may still print: bound the polls. */
+static void poll_log_last(HtSession *s, Place *p, int64_t us)
+{
+    unsigned n = 0;
+    bool more;
+
+    do {
+        more = poll_log(s, p, true, us);
+    } while (more && ++n < LOG_LAST_POLLS);
+}
+
+/*
+ * Read the rest of an ended kernel's log, as far as its memory still has it.
+ * After a long pause between polls, only this rest has the panic.
+ */
 static void end_log(HtSession *s, Place *p)
 {
-    poll_log(s, p, true, LOG_US);
+    poll_log_last(s, p, LOG_US);
     if (p->log) {
         s->logged += ht_record_log_records(p->log);
         g_clear_pointer(&p->log, ht_record_log_free);
@@ -451,21 +472,16 @@ static void watch(HtSession *s, bool last)
         if (flags & HT_WATCH_FOUND && s->main_buffer) {
             add_list(s, p);
         }
-        poll_log(s, p, false, LOG_US);
+        s->more |= poll_log(s, p, false, LOG_US);
     }
 }
 
-/* Record the rest of each log. The guest may still print: bound the polls. */
 static void finish_logs(HtSession *s)
 {
-    unsigned i, n;
+    unsigned i;
 
     for (i = 0; i < s->places->len; i++) {
-        n = 0;
-        do {
-            s->more = false;
-            poll_log(s, s->places->pdata[i], true, LOG_LAST_US);
-        } while (s->more && !s->error && ++n < LOG_LAST_POLLS);
+        poll_log_last(s, s->places->pdata[i], LOG_LAST_US);
     }
 }
 
@@ -805,7 +821,6 @@ HtSessionStats ht_session_stats(const HtSession *s)
 {
     HtFtStats sum = s->past;
     uint64_t logged = s->logged;
-    uint64_t panic_ns = 0;
     bool kernel = false;
     unsigned i;
 
@@ -813,9 +828,6 @@ HtSessionStats ht_session_stats(const HtSession *s)
         const Place *p = s->places->pdata[i];
 
         kernel |= p->log != NULL;
-        if (p->log && ht_record_log_panic(p->log)) {
-            panic_ns = ht_record_log_panic(p->log);
-        }
         logged += p->log ? ht_record_log_records(p->log) : 0;
     }
 
@@ -834,7 +846,7 @@ HtSessionStats ht_session_stats(const HtSession *s)
         .boots = s->epochs,
         .logged = logged,
         .kernel = kernel,
-        .panic_ns = panic_ns,
+        .panic_ns = s->panic_ns,
     };
 }
 

@@ -63,7 +63,8 @@ typedef struct HtSessionInfo {
  * @boots: number of the guest's boots
  * @logged: records of the kernel's log
  * @kernel: a kernel was found whose log can be read
- * @panic_ns: time in the log of this kernel at which it panicked; or 0
+ * @panic_ns: guest time of the last panic in a log, also in that of an earlier
+ *            kernel, in ns; 0: no log has a panic
  */
 typedef struct HtSessionStats {
     bool found;
