@@ -11,6 +11,9 @@
  * written as BOOTTIME. The host comes first, because Perfetto assigns the clock
  * to the first machine in the trace. Each boot of each guest is another machine
  * without a clock, and each segment of a guest's clock is a sequence.
+ *
+ * The host's part of a recording becomes events of the host, and tracks of the
+ * vCPUs (perfetto-vcpus.c).
  */
 #include <gio/gio.h>
 #include <string.h>
@@ -19,6 +22,7 @@
 #include "export/export.h"
 #include "export/perfetto.h"
 #include "export/protobuf.h"
+#include "views/host-view.h"
 
 #define BUNDLE_BYTES    65536
 #define TRACKS_MAX      4096
@@ -75,6 +79,51 @@ static void put_system(File *f, uint64_t ns, unsigned boot)
     pf_packet_end(&f->s, at);
 }
 
+static void put_process(File *f, int32_t pid, int32_t ppid, const char *comm)
+{
+    gsize one = ht_pb_begin(f->s.packet, PF_TREE_PROCESSES);
+
+    ht_pb_uint(f->s.packet, PF_PROCESS_PID, pid);
+    ht_pb_uint(f->s.packet, PF_PROCESS_PPID, MAX(ppid, 0));
+    ht_pb_guest(f->s.packet, PF_PROCESS_CMDLINE, comm, strlen(comm));
+    ht_pb_uint(f->s.packet, PF_PROCESS_CMDLINE_IS_COMM, 1);
+    ht_pb_end(f->s.packet, one);
+}
+
+static void put_thread(File *f, int32_t tid, int32_t tgid, const char *comm)
+{
+    gsize one = ht_pb_begin(f->s.packet, PF_TREE_THREADS);
+
+    ht_pb_uint(f->s.packet, PF_THREAD_TID, tid);
+    ht_pb_guest(f->s.packet, PF_THREAD_NAME, comm, strlen(comm));
+    ht_pb_uint(f->s.packet, PF_THREAD_TGID, tgid);
+    ht_pb_end(f->s.packet, one);
+}
+
+/* Write the threads of the host that the recorder has noted. */
+static void put_host_threads(File *f, uint64_t ns)
+{
+    g_autoptr(GHashTable) threads = ht_host_view_threads(f->x->m, NULL);
+    gsize at = pf_packet_begin(&f->s, ns);
+    gsize tree = ht_pb_begin(f->s.packet, PF_PACKET_PROCESS_TREE);
+    GHashTableIter iter;
+    gpointer tid, data;
+
+    g_hash_table_iter_init(&iter, threads);
+    while (g_hash_table_iter_next(&iter, &tid, &data)) {
+        const HtHostThread *t = data;
+
+        if (t->pid == GPOINTER_TO_UINT(tid)) {
+            put_process(f, t->pid, 0, t->name);
+        }
+        put_thread(f, GPOINTER_TO_UINT(tid), t->pid, t->name);
+    }
+    ht_pb_end(f->s.packet, tree);
+    if (g_hash_table_size(threads)) {
+        pf_packet_end(&f->s, at);
+    }
+}
+
 /*
  * Write the processes and threads that existed at the start of the file. Later
  * ones are created by events.
@@ -83,7 +132,7 @@ static void put_processes(File *f, uint64_t ns, GHashTable *tasks)
 {
     GHashTableIter iter;
     gpointer data;
-    gsize at, tree, one;
+    gsize at, tree;
     bool any = false;
 
     at = pf_packet_begin(&f->s, ns);
@@ -97,19 +146,9 @@ static void put_processes(File *f, uint64_t ns, GHashTable *tasks)
         }
         any = true;
         if (t->tgid == t->pid) {
-            one = ht_pb_begin(f->s.packet, PF_TREE_PROCESSES);
-            ht_pb_uint(f->s.packet, PF_PROCESS_PID, t->pid);
-            ht_pb_uint(f->s.packet, PF_PROCESS_PPID, MAX(t->ppid, 0));
-            ht_pb_guest(f->s.packet, PF_PROCESS_CMDLINE, t->comm,
-                        strlen(t->comm));
-            ht_pb_uint(f->s.packet, PF_PROCESS_CMDLINE_IS_COMM, 1);
-            ht_pb_end(f->s.packet, one);
+            put_process(f, t->pid, t->ppid, t->comm);
         }
-        one = ht_pb_begin(f->s.packet, PF_TREE_THREADS);
-        ht_pb_uint(f->s.packet, PF_THREAD_TID, t->pid);
-        ht_pb_guest(f->s.packet, PF_THREAD_NAME, t->comm, strlen(t->comm));
-        ht_pb_uint(f->s.packet, PF_THREAD_TGID, t->tgid);
-        ht_pb_end(f->s.packet, one);
+        put_thread(f, t->pid, t->tgid, t->comm);
     }
     ht_pb_end(f->s.packet, tree);
     if (any) {
@@ -242,7 +281,7 @@ static bool put_event(File *f, const HtModelEvent *ev)
     if (ev->rec.cpu >= PF_CPUS_MAX) {
         return true;
     }
-    if (ev->rec.pid > 0 && ev->task->tgid == 0) {
+    if (ev->rec.pid > 0 && ev->task->tgid == 0 && !f->x->host_part) {
         note_unknown(f, ev->rec.pid);
     }
     if (ev->class->kind == HT_KIND_INITCALL_START ||
@@ -315,6 +354,12 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns)
     pf_sequence_end(&s);
 }
 
+/* Check whether the recording is of the host that is machine 0. */
+static bool is_host(const HtExport *x)
+{
+    return x->host_part && x->same_host;
+}
+
 /*
  * Create the file for an event's part. @boot is the boot of the previous file,
  * or 0 for the first file.
@@ -334,8 +379,8 @@ static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
     }
     f = new_file(x);
     if (x->v->host) {
-        x->machines += ev->boot != boot;
-        f->s.machine = x->machines;
+        x->machines += ev->boot != boot && !is_host(x);
+        f->s.machine = is_host(x) ? 0 : x->machines;
         f->worst_ns = part->worst_ns;
     } else if (!ht_output_file(&f->own, part->path, errp)) {
         free_file(f);
@@ -348,7 +393,11 @@ static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
     }
     part->made = true;
     put_system(f, ev->rec.ns, ev->boot);
-    put_processes(f, ev->rec.ns, ht_model_tasks(x->m, ev->boot));
+    if (x->host_part) {
+        put_host_threads(f, ev->rec.ns);
+    } else {
+        put_processes(f, ev->rec.ns, ht_model_tasks(x->m, ev->boot));
+    }
     return f;
 }
 
@@ -397,6 +446,9 @@ bool ht_export_perfetto(HtExport *x, GError **errp)
          * caller's ht_output_finish() does.
          */
         ok = end_file(f, ns, errp) && ok;
+    }
+    if (ok && x->host_part && boot) {
+        ht_export_vcpus(x, is_host(x) ? 0 : x->machines);
     }
     return ok;
 }

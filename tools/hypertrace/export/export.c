@@ -6,13 +6,16 @@
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/number.h"
 #include "export/export.h"
+#include "host/host-record.h"
 #include "hypertrace/ctf-writer.h"
+#include "views/host-view.h"
 #include "views/programs.h"
 
 static const struct {
@@ -34,6 +37,8 @@ bool ht_export_next(HtExport *x, HtModelEvent *ev)
     if (x->v->host) {
         x->dated[ev->bound_ns ? 64 - __builtin_clzll(ev->bound_ns) : 0]++;
         x->worst_ns = MAX(x->worst_ns, ev->bound_ns);
+        x->begin_ns = MIN(x->begin_ns, ev->rec.ns);
+        x->end_ns = MAX(x->end_ns, ev->rec.ns);
     }
     return true;
 }
@@ -163,7 +168,7 @@ static bool find_parts(HtExport *x, GError **errp)
                     HT_EXPORT_FILES_MAX);
         return false;
     }
-    if (!x->parts->len) {
+    if (!x->parts->len && !x->host_part) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
                     "no events are selected");
         return false;
@@ -209,12 +214,17 @@ static void report_error(HtExport *x)
         half++;
     }
     ht_escape_str(name, HT_ESCAPE_TERMINAL, x->name);
-    g_string_printf(text, "hypertrace export: '%s': %" PRIu64 " events; on"
-                    " the host's clock, the error of half of them is at most ",
+    g_string_printf(text, "hypertrace export: '%s': %" PRIu64 " events",
                     name->str, events);
-    ht_number_duration(text, UINT64_C(1) << MIN(half, 62), 0);
-    g_string_append(text, ", of all at most ");
-    ht_number_duration(text, x->worst_ns, 0);
+    if (x->host_part) {
+        g_string_append(text, " of the host");
+    } else {
+        g_string_append(text, "; on the host's clock, the error of half of"
+                        " them is at most ");
+        ht_number_duration(text, UINT64_C(1) << MIN(half, 62), 0);
+        g_string_append(text, ", of all at most ");
+        ht_number_duration(text, x->worst_ns, 0);
+    }
     g_printerr("%s\n", text->str);
     if (x->v->undated) {
         g_printerr("hypertrace export: '%s': %" PRIu64 " events were left out:"
@@ -304,7 +314,9 @@ static bool run_one(HtExport *x, int which, GError **errp)
     if (x->m) {
         set_common_clock(x);
     }
-    if (x->m && !ht_host_clock_shift(x->m, x->first, &x->v->shift, &early)) {
+    x->same_host = x->m && ht_host_clock_shift(x->m, x->first, &x->v->shift,
+                                               &early);
+    if (x->m && !x->same_host) {
         g_printerr("hypertrace export: '%s' is from another host than the first"
                    " recording, or from another boot of it: its times are as"
                    " exact as the wall clocks of the hosts agree\n", x->name);
@@ -428,9 +440,70 @@ static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
     return all;
 }
 
-/* Export all recordings, to one trace or to a directory of traces. */
+/*
+ * List the host's parts of recordings, each part once: several recordings may
+ * refer to one part. @dirs are the recordings. The list is empty if an option
+ * selects single events of the guest, or the guest's clock.
+ */
+static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
+{
+    g_autoptr(GHashTable) known = g_hash_table_new_full(g_str_hash, g_str_equal,
+                                                        free, NULL);
+    GPtrArray *parts = g_ptr_array_new_with_free_func(g_free);
+    int i;
+
+    if (formats[which].run == ht_export_dat || ht_view_filters(v) ||
+        (v->clock && !ht_view_on_host(v))) {
+        return parts;
+    }
+    for (i = 0; i < count; i++) {
+        char *real = realpath(dirs[i], NULL);
+
+        if (real) {
+            g_hash_table_add(known, real);
+        }
+    }
+    for (i = 0; i < count; i++) {
+        g_autofree char *part = ht_host_view_part(dirs[i]);
+        char *real = part ? realpath(part, NULL) : NULL;
+
+        if (real && g_hash_table_add(known, real)) {
+            g_ptr_array_add(parts, g_steal_pointer(&part));
+        }
+    }
+    return parts;
+}
+
+/*
+ * Export the host's part of the recordings that were exported before. Unless
+ * @whole is set, leave out the time before and after their exported events.
+ */
+static bool run_host(HtExport *x, int which, const char *dir, bool whole,
+                     GError **errp)
+{
+    HtView *guest = x->v, v = { .dir = g_strdup(dir), .to_ns = UINT64_MAX };
+    bool ok;
+
+    if (!whole) {
+        v.from_ns = x->begin_ns;
+        v.to_ns = x->end_ns;
+    }
+    ht_view_use_host(&v, true);
+    x->v = &v;
+    x->host_part = true;
+    ok = run_one(x, which, errp);
+    x->host_part = false;
+    x->v = guest;
+    ht_view_free(&v);
+    return ok;
+}
+
+/*
+ * Export all recordings and the host's parts, to one trace or to a directory of
+ * traces.
+ */
 static bool run_all(HtExport *x, int which, char **dirs, int count,
-                    GError **errp)
+                    const GPtrArray *hosts, GError **errp)
 {
     g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash,
                                                         g_str_equal, g_free,
@@ -439,12 +512,15 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     bool in_file = formats[which].run == ht_export_perfetto &&
                    ht_view_on_host(x->v);
     bool in_directory = (formats[which].run == ht_export_ctf ||
-                         formats[which].run == ht_export_lttng) && count > 1;
+                         formats[which].run == ht_export_lttng) &&
+                        count + hosts->len > 1;
     g_autofree char *hidden = NULL;
     bool ok = true;
+    unsigned h;
     int i;
 
-    x->several = count > 1;
+    x->several = count + hosts->len > 1;
+    x->begin_ns = UINT64_MAX;
     if (in_directory) {
         hidden = begin_directory(path, errp);
         ok = hidden;
@@ -469,6 +545,15 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
                     "no events are selected");
         ok = false;
+    }
+    for (h = 0; ok && h < hosts->len; h++) {
+        g_autofree char *trace = NULL;
+
+        x->name = name_of(HT_HOST_FOLDER, names);
+        trace = in_directory ? g_build_filename(hidden, x->name, NULL) : NULL;
+        x->path = trace ? trace : path;
+        ok = run_host(x, which, hosts->pdata[h], count > 1 ||
+                      !(x->v->boot || ht_view_times(x->v)), errp);
     }
     x->path = path;
     if (hidden) {
@@ -521,7 +606,7 @@ int ht_export(int argc, char **argv)
     };
     HtView v = { 0 };
     HtExport x = { .v = &v };
-    g_autoptr(GPtrArray) all = NULL;
+    g_autoptr(GPtrArray) all = NULL, hosts = NULL;
     g_autoptr(GError) error = NULL;
     const char *wrong;
     bool several;
@@ -563,12 +648,13 @@ int ht_export(int argc, char **argv)
         status = ht_usage_error("%s", wrong);
         goto out;
     }
-    if (several && !v.clock) {
+    hosts = host_parts(&v, which, argv + 1, argc - 1);
+    if ((several || hosts->len) && !v.clock) {
         v.clock = g_strdup("host");
     }
     x.path = path;
     ht_ctf_uuid(x.clock_uuid);
-    if (run_all(&x, which, argv + 1, argc - 1, &error)) {
+    if (run_all(&x, which, argv + 1, argc - 1, hosts, &error)) {
         status = HT_EXIT_OK;
     } else {
         g_autoptr(GString) s = g_string_new(NULL);

@@ -49,6 +49,10 @@ typedef struct HtExportPart {
  * @machines: number of machines in @out
  * @sequences: number of sequences in @out
  * @any: @out has something that was selected
+ * @host_part: the recording is the host's part of other recordings
+ * @same_host: the recording is from the same boot of the same host as @first
+ * @begin_ns: host time of the earliest exported event; UINT64_MAX: none
+ * @end_ns: host time of the latest exported event
  * @clock_uuid: UUID of the host's clock
  * @clock_known: @host_boot, @wall_known and @wall_ns are set, from the first
  *               recording or trace
@@ -77,6 +81,10 @@ typedef struct HtExport {
     unsigned machines;
     unsigned sequences;
     bool any;
+    bool host_part;
+    bool same_host;
+    uint64_t begin_ns;
+    uint64_t end_ns;
     uint8_t clock_uuid[16];
     bool clock_known;
     char *host_boot;
@@ -136,6 +144,16 @@ bool ht_export_dat(HtExport *x, GError **errp);
  * Returns: true on success
  */
 bool ht_export_perfetto(HtExport *x, GError **errp);
+
+/**
+ * ht_export_vcpus: add the vCPUs of the host's part to @x->out
+ * @x: export of a host's part
+ * @machine: number of the machine that is the host
+ *
+ * Each vCPU becomes a track. Its slices show when the vCPU executed the guest's
+ * code, was in an exit or in QEMU, waited for a task or was blocked.
+ */
+void ht_export_vcpus(HtExport *x, unsigned machine);
 
 /**
  * ht_export_perfetto_host: write the host and the common clock to @x->out

@@ -89,21 +89,35 @@ void ht_runstates_drop_exit(HtVcpuSums *v)
     v->exit = NULL;
 }
 
-/* Add the time since @v->mode_since, up to @t, to a mode. */
-static void add_mode(HtVcpuSums *v, HtRunMode mode, uint64_t t)
+static void report_span(HtRunstates *x, const HtVcpuSums *v, HtRunstate state,
+                        HtRunMode mode, uint64_t from, uint64_t to)
 {
-    v->modes[mode] += t > v->mode_since ? t - v->mode_since : 0;
-    v->mode_since = MAX(t, v->mode_since);
+    if (x->span && x->begun && to > from) {
+        x->span(x->opaque, v, state, mode, from, to);
+    }
 }
 
-static void add_state(HtVcpuSums *v, HtRunstate state, uint64_t from,
-                      uint64_t ticks)
+/* Add the time since @v->mode_since, up to @t, to a mode. */
+static void add_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode mode, uint64_t t)
+{
+    if (t > v->mode_since) {
+        report_span(x, v, HT_RUN_RUNNING, mode, v->mode_since, t);
+        v->modes[mode] += t - v->mode_since;
+        v->mode_since = t;
+    }
+}
+
+static void add_state(HtRunstates *x, HtVcpuSums *v, HtRunstate state,
+                      uint64_t from, uint64_t ticks)
 {
     v->ticks[state] += ticks;
     v->intervals[state]++;
+    if (state != HT_RUN_RUNNING) {
+        report_span(x, v, state, HT_MODE_UNKNOWN, from, from + ticks);
+    }
     switch (state) {
     case HT_RUN_RUNNING:
-        add_mode(v, v->mode, from + ticks);
+        add_mode(x, v, v->mode, from + ticks);
         break;
     case HT_RUN_RUNNABLE:
         v->preempted += v->before == HT_RUN_RUNNING ? ticks : 0;
@@ -152,7 +166,7 @@ static void end_state(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
         ht_runstates_drop_exit(v);
     }
     if (gap || v->state == from || known > v->since) {
-        add_state(v, v->state, v->since, known - v->since);
+        add_state(x, v, v->state, v->since, known - v->since);
     }
     if (gap) {
         v->mode = HT_MODE_UNKNOWN;
@@ -199,9 +213,9 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
         /* The event also tells the mode of the time before it. */
         v->modes[from] += v->modes[HT_MODE_UNKNOWN];
         v->modes[HT_MODE_UNKNOWN] = 0;
-        add_mode(v, from, t);
+        add_mode(x, v, from, t);
     } else {
-        add_mode(v, v->mode, t);
+        add_mode(x, v, v->mode, t);
     }
     v->mode = to;
     v->mode_since = t;

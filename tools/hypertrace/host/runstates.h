@@ -200,12 +200,29 @@ typedef void HtTakenFunc(void *opaque, const HtVcpuSums *v,
                          const HtHostTask *task, uint64_t from, uint64_t to);
 
 /**
+ * HtSpanFunc: a vCPU kept its state and its mode for a time
+ * @opaque: HtRunstates.opaque
+ * @v: the vCPU. The member @exit is the exit that the time belongs to, or NULL;
+ *     @halt: the guest has asked to halt the vCPU
+ * @state: the state
+ * @mode: the mode, if @state is HT_RUN_RUNNING
+ * @from: start of the time
+ * @to: end of the time, later than @from
+ *
+ * The times of a vCPU do not overlap, and are reported in their order. Time
+ * without a known state is not reported.
+ */
+typedef void HtSpanFunc(void *opaque, const HtVcpuSums *v, HtRunstate state,
+                        HtRunMode mode, uint64_t from, uint64_t to);
+
+/**
  * HtRunstates: sums of all vCPUs
  * @from: time at which the sums begin; the caller may set it before the first
  *        event
  * @to: time at which the sums end; the caller may set it before the first event
  * @taken: called for each time in which a task ran while a vCPU waited, or NULL
- * @opaque: argument of @taken
+ * @span: called for each time in which a vCPU kept its state and mode, or NULL
+ * @opaque: argument of @taken and @span
  * @vcpus: of HtVcpuSums, in order of machine and vCPU after ht_runstates_end()
  * @cpus: number of physical processors
  * @cpu_sums: array of HtCpuSums, by number of the processor
@@ -224,6 +241,7 @@ typedef struct HtRunstates {
     uint64_t from;
     uint64_t to;
     HtTakenFunc *taken;
+    HtSpanFunc *span;
     void *opaque;
     GPtrArray *vcpus;
     unsigned cpus;

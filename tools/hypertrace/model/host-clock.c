@@ -15,6 +15,7 @@
 #define SEGMENTS_MAX 1000
 
 struct HtHostClock {
+    bool same;                  /* the recording's clock is the host's clock */
     GHashTable *segments;       /* HtFtDates by the result of number_of() */
     /* The segment used last */
     uint64_t number;
@@ -71,6 +72,10 @@ HtHostClock *ht_host_clock_new(HtModel *m, GError **errp)
 
     c->segments = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                         free_dates);
+    c->same = !strcmp(ht_model_info(m, "host", "clock"), "mono");
+    if (c->same) {
+        return g_steal_pointer(&c);
+    }
     ht_model_rewind(m);
     for (cpu = 0; cpu < cpus; cpu++) {
         while (ok && ht_rec_next_piece(rec, cpu, &p)) {
@@ -112,6 +117,10 @@ bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev)
     HtFtDates *dates = find(c, number_of(ev->boot, ev->rec.segment));
     uint64_t ns, bound;
 
+    if (c->same) {
+        ev->bound_ns = 0;
+        return true;
+    }
     if (!dates || !ht_ft_dates_get(dates, ev->rec.ns, &ns,
                                     &ev->bound_ns)) {
         return false;
@@ -130,7 +139,7 @@ uint64_t ht_host_clock_worst(HtHostClock *c, unsigned boot, uint32_t segment,
 {
     HtFtDates *dates = find(c, number_of(boot, segment));
 
-    return dates ? ht_ft_dates_worst(dates, from_ns) : UINT64_MAX;
+    return c->same ? 0 : dates ? ht_ft_dates_worst(dates, from_ns) : UINT64_MAX;
 }
 
 static bool started(HtModel *m, const char *clock, gint64 *ns)

@@ -14,6 +14,8 @@ typedef struct HtHostClock HtHostClock;
  * @m: model of the recording; rewound
  * @errp: set on failure
  *
+ * The times of a host's part are already those of the host's clock.
+ *
  * Returns: the clock, or NULL
  */
 HtHostClock *ht_host_clock_new(HtModel *m, GError **errp);

@@ -145,14 +145,21 @@ char *ht_host_view_part(const char *dir)
     return g_file_test(own, G_FILE_TEST_EXISTS) ? g_strdup(dir) : NULL;
 }
 
+GHashTable *ht_host_view_threads(HtModel *m, GError **errp)
+{
+    size_t size = 0;
+    g_autofree char *text = ht_rec_text(ht_model_recording(m), "threads",
+                                        THREADS_MAX, &size, errp);
+
+    return ht_host_threads(text ? text : "", text ? size : 0);
+}
+
 /* Add up the host's part of a recording. */
 static bool read_host(HtHostView *h, GError **errp)
 {
     g_autofree char *part = ht_host_view_part(h->v.dir);
     g_autoptr(HtModel) m = NULL;
-    g_autofree char *text = NULL;
     GError *error = NULL;
-    size_t size = 0;
 
     if (!part) {
         g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
@@ -166,13 +173,11 @@ static bool read_host(HtHostView *h, GError **errp)
     if (!m) {
         return false;
     }
-    text = ht_rec_text(ht_model_recording(m), "threads", THREADS_MAX, &size,
-                       &error);
+    h->threads = ht_host_view_threads(m, &error);
     if (error) {
         g_propagate_error(errp, error);
         return false;
     }
-    h->threads = ht_host_threads(text ? text : "", size);
     h->x->from = h->v.from_ns;
     h->x->to = h->v.to_ns;
     ht_host_sums(h->x, m, h->threads);

@@ -54,6 +54,15 @@ bool ht_host_view_parse(HtHostView *h, int *argc, char **argv,
 char *ht_host_view_part(const char *dir);
 
 /**
+ * ht_host_view_threads: read the names of the host's threads
+ * @m: model of the host's part
+ * @errp: set if the file cannot be read, or NULL
+ *
+ * Returns: the result of ht_host_threads(), without entries on failure
+ */
+GHashTable *ht_host_view_threads(HtModel *m, GError **errp);
+
+/**
  * ht_host_view_read: read the recording and add up its events
  * @h: view; @h->x is filled in
  * @taken: called for each time in which a task ran while a vCPU waited, or NULL

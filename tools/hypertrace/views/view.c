@@ -528,8 +528,12 @@ bool ht_view_event(const HtView *v, const char *system, const char *name)
 
 bool ht_view_selects(const HtView *v)
 {
-    return v->from || v->to || v->cpu || v->event || v->task || v->where ||
-           v->grep;
+    return ht_view_times(v) || ht_view_filters(v);
+}
+
+bool ht_view_filters(const HtView *v)
+{
+    return v->cpu || v->event || v->task || v->where || v->grep;
 }
 
 bool ht_view_times(const HtView *v)

@@ -190,6 +190,13 @@ bool ht_view_event(const HtView *v, const char *system, const char *name);
 bool ht_view_selects(const HtView *v);
 
 /**
+ * ht_view_filters: whether an option selects events by something other than
+ * their times and boots
+ * @v: view
+ */
+bool ht_view_filters(const HtView *v);
+
+/**
  * ht_view_times: whether --from or --to leaves out events by their time
  * @v: view
  */
