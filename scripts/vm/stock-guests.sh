@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fetch more stock guests than scripts/build/guest-image.sh does, each from Debian's
 # archive: a system on a disk, kernels of other versions and architectures, the
-# parts of a unified kernel image, a program that starts guests, and a KVM host.
+# parts of a unified kernel image, a program that starts guests, a KVM host, and a
+# program that reads traces of Xen.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -10,10 +11,11 @@
 # Programs for file systems are often in folders outside PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
-all="disk newest arm64 uki mkosi kvmhost"
+all="disk newest arm64 uki mkosi kvmhost xenalyze"
 debian=trixie
 newest_suite=trixie-backports
 mkosi_suite=bookworm
+xen_suite=bookworm
 
 usage() {
     cat <<EOF
@@ -27,6 +29,7 @@ Makes guests in \$HT_CACHE/stock, once. NAME is one of
   mkosi   mkosi 14 of Debian $mkosi_suite, which starts QEMU for its images
   kvmhost a Debian that runs QEMU with KVM, inside an emulated processor that
           has AMD's SVM
+  xenalyze the program of Debian $xen_suite that reads traces of Xen
 EOF
 }
 
@@ -249,6 +252,13 @@ make_mkosi() {
     end mkosi
 }
 
+make_xenalyze() {
+    begin xenalyze "$xen_suite" || return 0
+    debian_debs "$xen_suite" "$debs" xen-utils-common
+    unpack
+    end xenalyze
+}
+
 wanted=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -280,6 +290,7 @@ for guest in ${wanted:-$all}; do
     uki) make_uki ;;
     mkosi) make_mkosi ;;
     kvmhost) make_kvmhost ;;
+    xenalyze) make_xenalyze ;;
     esac
 done
 cache_unlock
