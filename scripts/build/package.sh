@@ -3,44 +3,63 @@
 # Packages of the checkout: Debian's from debian/, RPM's from packaging/.
 
 . "$(dirname -- "$0")/../lib.sh"
+. "$HT_TOP/scripts/build/debian.sh"
 
 usage() {
     cat <<EOT
-usage: ./run package [-o DIR] [--check] [--rpm] [--test [SUITE]]
+usage: ./run package [-o DIR] [--in SUITE] [--check] [--rpm]
+                     [--test [SUITE]]
+       ./run package --full
 
 Builds the Debian packages of this checkout with dpkg-buildpackage. QEMU and
 its source are not needed.
   -o DIR          write the packages to DIR instead of the cache
+  --in SUITE      build (and check) in a clean chroot of Debian SUITE, such as
+                  trixie, and not on this system; needs root
   --check         build twice and compare the packages byte for byte, then
                   run lintian
   --rpm           run rpmlint on packaging/hypertrace.spec, and build RPM
                   packages, too
   --test [SUITE]  run debian/tests with autopkgtest in a clean chroot of
-                  SUITE, bookworm if not given, then install, upgrade and
-                  remove the packages there; needs root and some minutes
+                  SUITE, else that of --in, else bookworm; then install,
+                  upgrade and remove the packages there; needs root and some
+                  minutes
+  --full          all of this: --in SUITE --check --test for Debian 12 and 13,
+                  --rpm, and './run stock --check' with the programs that start
+                  virtual machines; needs root and more than an hour
 EOT
 }
 
 out=
 check=
 rpm=
+in=
 suite=
 while [ $# -gt 0 ]; do
     case $1 in
     -o) out=${2:?-o needs a folder}; shift 2 ;;
+    --in) in=${2:?--in needs a suite}; shift 2 ;;
     --check) check=yes; shift ;;
     --rpm) rpm=yes; shift ;;
     --test)
         shift
         case ${1--} in
-        -*) suite=bookworm ;;
+        -*) suite=default ;;
         *) suite=$1; shift ;;
         esac
+        ;;
+    --full)
+        for suite in bookworm trixie; do
+            "$HT_TOP/run" package --in "$suite" --check --test
+        done
+        "$HT_TOP/run" package --rpm
+        exec "$HT_TOP/run" stock --check -- -k 'libvirt or callers or pages or ci'
         ;;
     -h|--help) usage; exit 0 ;;
     *) die "./run package: unknown argument '$1'; see --help" ;;
     esac
 done
+[ "$suite" != default ] || suite=${in:-bookworm}
 
 have apt-get && have dpkg-query ||
     die "./run package builds Debian packages: run it on Debian 12 or newer"
@@ -76,17 +95,26 @@ while_present() {
     done' sh
 }
 
+# at DIR COMMAND...: run COMMAND in DIR, which is a folder of the chroot if there is one
+at() {
+    if [ -n "$in" ]; then
+        dir=${1#"$chroot"}
+        shift
+        in_chroot "$dir" "$@"
+    else
+        env -C "$@"
+    fi
+}
+
 # build_packages DIR: build the copied sources in DIR, where the packages are written
 build_packages() {
     rm -rf "$1"
     mkdir "$1"
     cp -a "$sources" "$1/"
-    cd "$1/hypertrace-$version"
     # dpkg-buildpackage must not wait for the caller's locks.
-    logged package "building the packages in $1" \
+    logged package "building the packages in $1" at "$1/hypertrace-$version" \
         env -u MAKEFLAGS -u CFLAGS -u LDFLAGS DEB_BUILD_OPTIONS="parallel=$(nproc)" \
         dpkg-buildpackage --no-sign -sa
-    cd "$HT_TOP"
 }
 
 # build_rpms DIR: build RPM packages in DIR. Debian has neither the packages
@@ -119,9 +147,21 @@ have git && git -C "$HT_TOP" rev-parse --git-dir >/dev/null 2>&1 ||
 CCACHE_DIR=${CCACHE_DIR:-$HT_CACHE/ccache}
 export CCACHE_DIR
 # The checkout may change while the packages are built.
+if [ -n "$in" ]; then
+    . "$HT_TOP/scripts/build/chroot.sh"
+    make_chroot "$in"
+    work=$chroot/package
+fi
 sources=$work/hypertrace-$version
 rm -rf "$work"
 copy_sources "$sources"
+if [ -n "$in" ]; then
+    logged build-dep "installing what the build needs in the chroot" \
+        at "$sources" sh -c 'export DEBIAN_FRONTEND=noninteractive
+            apt-get -q update &&
+                apt-get -q -y --no-install-recommends build-dep . &&
+                apt-get -q -y --no-install-recommends install lintian'
+fi
 build_packages "$work/first"
 find "$out" -maxdepth 1 -type f \
     '(' -name '*hypertrace*_*' -o -name '*hypertrace*.rpm' ')' -delete
@@ -139,9 +179,9 @@ if [ -n "$check" ]; then
         note "equal: ${file##*/}"
     done
     step "lintian"
-    have lintian || die "lintian is not installed"
-    lintian --fail-on error,warning --tag-display-limit 0 \
-        --allow-root "$work/first"/*.changes ||
+    [ -n "$in" ] || have lintian || die "lintian is not installed"
+    at "$work/first" sh -c 'lintian --fail-on error,warning \
+        --tag-display-limit 0 --allow-root ./*.changes' ||
         die "lintian reports errors or warnings"
 fi
 [ -z "$rpm" ] || build_rpms "$work/rpm"

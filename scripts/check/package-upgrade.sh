@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# In a chroot of Debian: install packages, upgrade them, remove and purge them.
+# In a chroot of Debian: install packages and use them, upgrade them, remove and
+# purge them.
 #
 # usage: package-upgrade.sh OLD NEW TESTS
 #
@@ -69,8 +70,11 @@ boot_once() {
     done
 }
 
-# First, purge the packages that autopkgtest installed.
+# Install as the documentation says, and answer the three questions of the
+# tutorial. First, purge the packages that autopkgtest installed.
+purge
 apt install "$new"/*.deb
+sh "$3/record"
 purge
 all_files >files-before
 
