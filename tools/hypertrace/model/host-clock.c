@@ -112,23 +112,32 @@ void ht_host_clock_free(HtHostClock *c)
     }
 }
 
-bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev)
+bool ht_host_clock_at(HtHostClock *c, unsigned boot, uint32_t segment,
+                      uint64_t ns, uint64_t *host_ns, uint64_t *bound_ns)
 {
-    HtFtDates *dates = find(c, number_of(ev->boot, ev->rec.segment));
-    uint64_t ns, bound;
+    HtFtDates *dates = find(c, number_of(boot, segment));
 
     if (c->same) {
-        ev->bound_ns = 0;
+        *host_ns = ns;
+        *bound_ns = 0;
         return true;
     }
-    if (!dates || !ht_ft_dates_get(dates, ev->rec.ns, &ns,
-                                    &ev->bound_ns)) {
+    return dates && ht_ft_dates_get(dates, ns, host_ns, bound_ns);
+}
+
+bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev)
+{
+    uint64_t ns, bound;
+
+    if (!ht_host_clock_at(c, ev->boot, ev->rec.segment, ev->rec.ns, &ns,
+                          &ev->bound_ns)) {
         return false;
     }
     c->last_ns = MAX(c->last_ns, ns);
     ev->rec.ns = c->last_ns;
     if (ev->rec.lost_before &&
-        ht_ft_dates_get(dates, ev->rec.lost_from_ns, &ns, &bound)) {
+        ht_host_clock_at(c, ev->boot, ev->rec.segment, ev->rec.lost_from_ns,
+                         &ns, &bound)) {
         ev->rec.lost_from_ns = MIN(ns, c->last_ns);
     }
     return true;

@@ -41,6 +41,23 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostClock, ht_host_clock_free)
 bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev);
 
 /**
+ * ht_host_clock_at: convert a guest time
+ * @c: the clock
+ * @boot: boot, counted from 1
+ * @segment: segment of the guest's clock in that boot
+ * @ns: guest time in nanoseconds
+ * @host_ns: set to the host's CLOCK_MONOTONIC
+ * @bound_ns: set to the maximum error of @host_ns
+ *
+ * Unlike those of ht_host_clock_date(), times may decrease by less than their
+ * error.
+ *
+ * Returns: false if the host's time is not known
+ */
+bool ht_host_clock_at(HtHostClock *c, unsigned boot, uint32_t segment,
+                      uint64_t ns, uint64_t *host_ns, uint64_t *bound_ns);
+
+/**
  * ht_host_clock_worst: get the maximum error of the times of a segment
  * @c: the clock
  * @boot: boot, counted from 1

@@ -23,16 +23,18 @@ typedef struct Place {
 struct HtFlameCpu {
     HtFlame *f;
     HtModel *m;
+    HtHostSplit *host;          /* NULL: do not split times */
     HtRunning *running;
     Place *places;
 };
 
-HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m)
+HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m, HtHostSplit *host)
 {
     HtFlameCpu *c = g_new0(HtFlameCpu, 1);
 
     c->f = f;
     c->m = m;
+    c->host = host;
     c->running = ht_running_new(m);
     c->places = g_new0(Place, HT_RUNNING_CPUS_MAX);
     return c;
@@ -70,6 +72,30 @@ static HtFlameNode *find_node(HtFlameCpu *c, const HtRunCpu *cpu)
     return put_nests(c, n, &cpu->irqs);
 }
 
+/* Add the time since the processor's previous event to a node. */
+static void add_time(HtFlameCpu *c, HtFlameNode *n, const HtRunCpu *cpu,
+                     const HtModelEvent *ev)
+{
+    HtSplit split = { 0 };
+    unsigned i;
+
+    if (!c->host) {
+        n->self += ht_running_time(cpu, ev);
+        return;
+    }
+    ht_host_split_add(c->host, ev->boot, ev->rec.segment, ev->rec.cpu,
+                      cpu->last, ev->rec.ns, &split);
+    n->self += split.ns[HT_SPLIT_GUEST];
+    for (i = HT_SPLIT_GUEST + 1; i < HT_SPLIT_PARTS; i++) {
+        g_autofree char *name = split.ns[i] ?
+            g_strdup_printf("(%s)", ht_host_split_name(i)) : NULL;
+
+        if (name) {
+            ht_flame_child(c->f, n, name)->self += split.ns[i];
+        }
+    }
+}
+
 void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev)
 {
     const HtRunCpu *cpu = ht_running_before(c->running, ev);
@@ -80,7 +106,7 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev)
             p->node = find_node(c, cpu);
             p->version = cpu->version;
         }
-        p->node->self += ht_running_time(cpu, ev);
+        add_time(c, p->node, cpu, ev);
     }
     ht_running_after(c->running, ev);
 }

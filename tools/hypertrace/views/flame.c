@@ -28,6 +28,8 @@ typedef struct Flame {
     HtFlame *calls, *cpu, *off; /* the trees; NULL: not collected */
     HtFlame *chosen;            /* which of @calls, @cpu and @off is shown */
     char *title;
+    gboolean by_host;           /* --host */
+    HtHostSplit *host;
 } Flame;
 
 /*
@@ -47,7 +49,7 @@ static bool collect(Flame *f, GError **errp)
     }
     if (!f->of || !strcmp(f->of, "cpu")) {
         f->cpu = ht_flame_new();
-        cpu = ht_flame_cpu_new(f->cpu, f->m);
+        cpu = ht_flame_cpu_new(f->cpu, f->m, f->host);
     }
     if (f->of && !strcmp(f->of, "off-cpu")) {
         f->off = ht_flame_new();
@@ -210,6 +212,14 @@ static bool check(Flame *f, int *status)
                                  f->of);
         return false;
     }
+    if (f->by_host && f->of && strcmp(f->of, "cpu")) {
+        *status = ht_usage_error("--host splits the time on the CPUs: give"
+                                 " --of=cpu");
+        return false;
+    }
+    if (f->by_host && !f->of) {
+        f->of = g_strdup("cpu");
+    }
     if (f->v.output && g_str_has_suffix(f->v.output, ".svg") && !f->svg) {
         f->svg = g_steal_pointer(&f->v.output);
     } else if (f->v.output && g_str_has_suffix(f->v.output, ".json") &&
@@ -227,6 +237,7 @@ static void free_flame(Flame *f)
     ht_flame_free(f->calls);
     ht_flame_free(f->cpu);
     ht_flame_free(f->off);
+    ht_host_split_free(f->host);
     ht_model_free(f->m);
     ht_view_free(&f->v);
     g_free(f->of);
@@ -242,6 +253,8 @@ int ht_flame(int argc, char **argv)
         { "of", 0, 0, G_OPTION_ARG_STRING, &f.of,
           "functions, cpu or off-cpu (default: functions if they were"
           " recorded, else cpu)", "KIND" },
+        { "host", 0, 0, G_OPTION_ARG_NONE, &f.by_host, HT_HOST_SPLIT_HELP,
+          NULL },
         { "svg", 0, 0, G_OPTION_ARG_FILENAME, &f.svg,
           "draw a flame graph; a click on a name enlarges it", "FILE" },
         { "folded", 0, 0, G_OPTION_ARG_NONE, &f.folded,
@@ -263,7 +276,8 @@ int ht_flame(int argc, char **argv)
     }
     ht_view_output(&f.v, &f.o);
     f.m = ht_view_open(&f.v, &error);
-    ok = f.m && collect(&f, &error) && show(&f, &error);
+    f.host = f.m && f.by_host ? ht_host_split_new(f.v.dir, f.m, &error) : NULL;
+    ok = f.m && !error && collect(&f, &error) && show(&f, &error);
     status = ht_view_finish(&f.o, ok, error);
     free_flame(&f);
     return status;

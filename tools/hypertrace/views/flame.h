@@ -8,6 +8,7 @@
 #define HYPERTRACE_TOOL_FLAME_H
 
 #include "model/model.h"
+#include "views/host-split.h"
 
 /*
  * Maximum number of nodes of a tree. If a new node has no room, its time is
@@ -107,10 +108,12 @@ void ht_flame_calls_end(HtFlameCalls *c);
 
 /**
  * HtFlameCpu: collect the time of each task on the processors, divided into
- * initcalls, system calls and interrupts
+ * initcalls, system calls and interrupts. With @host, the times in which the
+ * host did not execute the guest's code are nodes above these: "(exits)",
+ * "(stolen)", "(blocked)" and "(unknown)".
  */
 typedef struct HtFlameCpu HtFlameCpu;
-HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m);
+HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m, HtHostSplit *host);
 void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev);
 void ht_flame_cpu_end(HtFlameCpu *c);
 

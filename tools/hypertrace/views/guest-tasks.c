@@ -95,21 +95,29 @@ static void read_tasks(HtGuestTasks *g, HtModel *m, HtHostClock *clock)
     ht_running_free(running);
 }
 
+bool ht_guest_tasks_find_process(HtModel *m, uint32_t *process, GError **errp)
+{
+    guint64 pid;
+
+    if (!g_ascii_string_to_unsigned(ht_model_info(m, "recording", "process"),
+                                    10, 1, INT32_MAX, &pid, NULL)) {
+        g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "the recording does not have the process of its virtual"
+                    " machine");
+        return false;
+    }
+    *process = pid;
+    return true;
+}
+
 HtGuestTasks *ht_guest_tasks_new(const char *dir, GError **errp)
 {
     g_autoptr(HtModel) m = ht_model_open(dir, errp);
     g_autoptr(HtHostClock) clock = NULL;
     HtGuestTasks *g;
-    guint64 process;
+    uint32_t process;
 
-    if (!m) {
-        return NULL;
-    }
-    if (!g_ascii_string_to_unsigned(ht_model_info(m, "recording", "process"),
-                                    10, 1, INT32_MAX, &process, NULL)) {
-        g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-                    "the recording does not have the process of its virtual"
-                    " machine");
+    if (!m || !ht_guest_tasks_find_process(m, &process, errp)) {
         return NULL;
     }
     clock = ht_host_clock_new(m, errp);

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/model.h"
+
 typedef struct HtGuestTasks HtGuestTasks;
 
 /**
@@ -20,6 +22,16 @@ typedef struct HtGuestTasks HtGuestTasks;
  * Returns: the tasks; NULL on failure
  */
 HtGuestTasks *ht_guest_tasks_new(const char *dir, GError **errp);
+
+/**
+ * ht_guest_tasks_find_process: get the PID of a recording's virtual machine
+ * @m: model of the recording
+ * @process: set to the PID
+ * @errp: set if the recording does not have it
+ *
+ * Returns: false on failure
+ */
+bool ht_guest_tasks_find_process(HtModel *m, uint32_t *process, GError **errp);
 
 /** ht_guest_tasks_free: free the tasks, or do nothing for NULL */
 void ht_guest_tasks_free(HtGuestTasks *g);

@@ -145,6 +145,13 @@ char *ht_host_view_part(const char *dir)
     return g_file_test(own, G_FILE_TEST_EXISTS) ? g_strdup(dir) : NULL;
 }
 
+void ht_host_view_no_part(const char *dir, GError **errp)
+{
+    g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                "%s has no events of the host; record them as root with"
+                " 'hypertrace record --host'", dir);
+}
+
 GHashTable *ht_host_view_threads(HtModel *m, GError **errp)
 {
     size_t size = 0;
@@ -162,9 +169,7 @@ static bool read_host(HtHostView *h, GError **errp)
     GError *error = NULL;
 
     if (!part) {
-        g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-                    "%s has no events of the host; record them as root with"
-                    " 'hypertrace record --host'", h->v.dir);
+        ht_host_view_no_part(h->v.dir, errp);
         return false;
     }
     g_free(h->v.dir);

@@ -54,6 +54,13 @@ bool ht_host_view_parse(HtHostView *h, int *argc, char **argv,
 char *ht_host_view_part(const char *dir);
 
 /**
+ * ht_host_view_no_part: set the error that a recording has no host's part
+ * @dir: the recording
+ * @errp: set
+ */
+void ht_host_view_no_part(const char *dir, GError **errp);
+
+/**
  * ht_host_view_threads: read the names of the host's threads
  * @m: model of the host's part
  * @errp: set if the file cannot be read, or NULL

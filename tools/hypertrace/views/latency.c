@@ -11,6 +11,7 @@
 #include "cli/number.h"
 #include "model/duration.h"
 #include "model/pairs.h"
+#include "views/host-split.h"
 #include "views/view.h"
 
 /*
@@ -31,6 +32,7 @@
 typedef struct Worst {
     HtPair pair;
     char comm[HT_COMM_MAX + 1];
+    HtSplit split;
 } Worst;
 
 typedef struct Latency {
@@ -47,6 +49,9 @@ typedef struct Latency {
     gint worst_max;
     HtPairsCounts counts;
     unsigned boots;
+    gboolean by_host;           /* --host */
+    HtHostSplit *host;
+    HtSplit split;              /* of all pairs */
 } Latency;
 
 static const struct {
@@ -105,10 +110,10 @@ static uint64_t row_begin(unsigned row)
     return power * firsts[(row - 1) % 3];
 }
 
-static void keep_worst(Latency *l, const HtPair *pair)
+static void keep_worst(Latency *l, const HtPair *pair, const HtSplit *split)
 {
     uint64_t ns = ht_elapsed(pair->from_ns, pair->to_ns);
-    Worst w = { .pair = *pair };
+    Worst w = { .pair = *pair, .split = *split };
     unsigned at = l->worst->len;
 
     while (at) {
@@ -130,10 +135,31 @@ static void keep_worst(Latency *l, const HtPair *pair)
     }
 }
 
-static void count(Latency *l, const HtPair *pair)
+/*
+ * Split the time of a pair by the host. The vCPU is that of the event B: if a
+ * task is woken on one processor and runs on another one, it waits for the
+ * latter.
+ */
+static HtSplit split_pair(Latency *l, const HtPair *pair, uint32_t segment)
+{
+    HtSplit split = { 0 };
+    unsigned i;
+
+    if (l->host) {
+        ht_host_split_add(l->host, pair->boot, segment, pair->to_cpu,
+                          pair->from_ns, pair->to_ns, &split);
+    }
+    for (i = 0; i < HT_SPLIT_PARTS; i++) {
+        l->split.ns[i] += split.ns[i];
+    }
+    return split;
+}
+
+static void count(Latency *l, const HtPair *pair, uint32_t segment)
 {
     uint64_t ns = ht_elapsed(pair->from_ns, pair->to_ns);
     unsigned row = ROWS - 1;
+    HtSplit split;
 
     if (l->tasks && (!pair->task || !ht_names_task(l->tasks, pair->task))) {
         return;
@@ -147,7 +173,8 @@ static void count(Latency *l, const HtPair *pair)
         row--;
     }
     l->rows[row]++;
-    keep_worst(l, pair);
+    split = split_pair(l, pair, segment);
+    keep_worst(l, pair, &split);
 }
 
 static bool collect(Latency *l, const char *key, GError **errp)
@@ -160,7 +187,7 @@ static bool collect(Latency *l, const char *key, GError **errp)
     while (l->pairs && !error && ht_view_next(&l->v, l->m, &ev)) {
         l->boots = MAX(l->boots, ev.boot);
         if (ht_pairs_event(l->pairs, &ev, &pair, &error)) {
-            count(l, &pair);
+            count(l, &pair, ev.rec.segment);
         }
     }
     if (error) {
@@ -227,8 +254,9 @@ static void put_worst(const Latency *l, HtOutput *o)
 
     ht_output_colour(o, HT_COLOUR_BOLD);
     g_string_append_printf(o->text, "\n     longest %s           from"
-                           "               to   CPU       task-PID\n",
-                           l->boots > 1 ? " boot" : "");
+                           "               to   CPU%s       task-PID\n",
+                           l->boots > 1 ? " boot" : "",
+                           l->host ? "     exits    stolen" : "");
     ht_output_colour(o, HT_COLOUR_NONE);
     for (i = 0; i < l->worst->len; i++) {
         const Worst *w = &g_array_index(l->worst, Worst, i);
@@ -245,7 +273,12 @@ static void put_worst(const Latency *l, HtOutput *o)
         ht_number_seconds(o->text, p->from_ns, 6);
         g_string_append_c(o->text, ' ');
         ht_number_seconds(o->text, p->to_ns, 6);
-        g_string_append_printf(o->text, " %5s       ", cpus);
+        g_string_append_printf(o->text, " %5s", cpus);
+        if (l->host) {
+            ht_host_split_share(&w->split, HT_SPLIT_EXITS, o);
+            ht_host_split_share(&w->split, HT_SPLIT_STOLEN, o);
+        }
+        g_string_append(o->text, "       ");
         ht_escape_str(o->text, HT_ESCAPE_TERMINAL, w->comm);
         g_string_append_printf(o->text, "-%d\n", p->pid);
     }
@@ -304,6 +337,10 @@ static void put_text(const Latency *l, HtOutput *o)
     }
     ht_number_duration(o->text, l->max, 12);
     g_string_append_c(o->text, '\n');
+    if (l->host) {
+        g_string_append_c(o->text, '\n');
+        ht_host_split_text(l->host, &l->split, o);
+    }
     put_histogram(l, o);
     if (l->worst->len) {
         put_worst(l, o);
@@ -327,6 +364,9 @@ static void json_worst(const Latency *l, HtJson *j)
         ht_json_uint(j, "to_cpu", w->pair.to_cpu);
         ht_json_int(j, "pid", w->pair.pid);
         ht_json_str(j, "task", w->comm);
+        if (l->host) {
+            ht_host_split_json(&w->split, j);
+        }
         ht_json_close(j, '}');
     }
     ht_json_close(j, ']');
@@ -355,6 +395,9 @@ static void put_json(const Latency *l, HtOutput *o)
         }
         ht_json_uint(&j, "max_ns", l->max);
     }
+    if (l->host) {
+        ht_host_split_json(&l->split, &j);
+    }
     ht_json_open(&j, "histogram", '[');
     for (i = 0; i < ROWS; i++) {
         if (l->rows[i]) {
@@ -380,6 +423,8 @@ int ht_latency(int argc, char **argv)
           " FIELD=FIELD", "LIST" },
         { "task", 0, 0, G_OPTION_ARG_STRING, &task,
           "only pairs of these tasks: 17,systemd*", "LIST" },
+        { "host", 0, 0, G_OPTION_ARG_NONE, &l->by_host, HT_HOST_SPLIT_HELP,
+          NULL },
         { "worst", 'n', 0, G_OPTION_ARG_INT, &l->worst_max,
           "number of longest pairs to list (5)", "N" },
         { 0 }
@@ -408,7 +453,9 @@ int ht_latency(int argc, char **argv)
     l->tasks = task ? ht_names_new(task) : NULL;
     ht_view_output(&l->v, &o);
     l->m = ht_view_open(&l->v, &error);
-    ok = l->m && collect(l, key, &error);
+    l->host = l->m && l->by_host ?
+              ht_host_split_new(l->v.dir, l->m, &error) : NULL;
+    ok = l->m && !error && collect(l, key, &error);
     if (ok && l->v.json) {
         put_json(l, &o);
     } else if (ok) {
@@ -416,6 +463,7 @@ int ht_latency(int argc, char **argv)
     }
     status = ht_view_finish(&o, ok, error);
     ht_pairs_free(l->pairs);
+    ht_host_split_free(l->host);
     ht_model_free(l->m);
     g_array_unref(l->worst);
     ht_names_free(l->tasks);

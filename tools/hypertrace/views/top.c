@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "model/running.h"
+#include "views/host-split.h"
 #include "views/view.h"
 
 #define TASKS_MAX       65536
@@ -29,6 +30,7 @@ typedef struct TopTask {
     uint64_t ns;
     uint64_t events;
     uint64_t switches;          /* how often the task was switched in */
+    HtSplit split;              /* of @ns, with --host */
 } TopTask;
 
 typedef struct Top {
@@ -53,6 +55,9 @@ typedef struct Top {
     /* number of events without a task, because of TASKS_MAX or of their CPU */
     uint64_t other_tasks;
     unsigned boot, segment, boots;
+    gboolean by_host;           /* --host */
+    HtHostSplit *host;
+    HtSplit split;              /* of the time of all tasks except idle ones */
 } Top;
 
 /* Get or create the entry of a task; NULL if there are too many. */
@@ -109,6 +114,17 @@ static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu,
     t->cpu_ns += ns;
     t->idle_ns += ran && !ran->pid ? ns : 0;
     *(ran ? &ran->ns : &t->unknown_ns) += ns;
+    if (t->host && ran && ran->pid) {
+        HtSplit split = { 0 };
+        unsigned i;
+
+        ht_host_split_add(t->host, ev->boot, ev->rec.segment, ev->rec.cpu,
+                          cpu->last, ev->rec.ns, &split);
+        for (i = 0; i < HT_SPLIT_PARTS; i++) {
+            ran->split.ns[i] += split.ns[i];
+            t->split.ns[i] += split.ns[i];
+        }
+    }
 }
 
 static void count(Top *t, const HtModelEvent *ev)
@@ -235,17 +251,22 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
                                " gaps", t->lost, t->gaps);
         ht_output_colour(o, HT_COLOUR_NONE);
     }
-    g_string_append(o->text, "\n\n");
+    g_string_append(o->text, "\n");
+    if (t->host) {
+        ht_host_split_text(t->host, &t->split, o);
+    }
+    g_string_append(o->text, "\n");
     ht_output_colour(o, HT_COLOUR_BOLD);
-    g_string_append(o->text, "    CPU      seconds  switched     events"
-                    "     PID  task\n");
+    g_string_append_printf(o->text, "    CPU      seconds%s  switched"
+                           "     events     PID  task\n", t->host ?
+                           "     exits    stolen" : "");
     ht_output_colour(o, HT_COLOUR_NONE);
     put_share(o, t->idle_ns, t->cpu_ns);
-    g_string_append(o->text, "                              (idle)\n");
+    g_string_append_printf(o->text, "%*s(idle)\n", t->host ? 50 : 30, "");
     if (t->unknown_ns) {
         put_share(o, t->unknown_ns, t->cpu_ns);
-        g_string_append(o->text, "                              (not known:"
-                        " gaps, or before the first switch)\n");
+        g_string_append_printf(o->text, "%*s(not known: gaps, or before the"
+                               " first switch)\n", t->host ? 50 : 30, "");
     }
     for (i = 0; i < tasks->len && i < rows; i++) {
         const TopTask *k = tasks->pdata[i];
@@ -255,6 +276,10 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
             continue;
         }
         put_share(o, k->ns, t->cpu_ns);
+        if (t->host) {
+            ht_host_split_share(&k->split, HT_SPLIT_EXITS, o);
+            ht_host_split_share(&k->split, HT_SPLIT_STOLEN, o);
+        }
         g_string_append_printf(o->text, " %9" PRIu64 " %10" PRIu64 " %7d  ",
                                k->switches, k->events, k->pid);
         ht_output_padded(o, k->comm[0] ? k->comm : "<...>", 1 - HT_COMM_MAX);
@@ -310,6 +335,9 @@ static void put_json(Top *t, HtOutput *o)
     ht_json_uint(&j, "cpu_ns", t->cpu_ns);
     ht_json_uint(&j, "idle_ns", t->idle_ns);
     ht_json_uint(&j, "unknown_ns", t->unknown_ns);
+    if (t->host) {
+        ht_host_split_json(&t->split, &j);
+    }
     ht_json_open(&j, "tasks", '[');
     for (i = 0; i < tasks->len && ht_output_room(o); i++) {
         const TopTask *k = tasks->pdata[i];
@@ -323,6 +351,9 @@ static void put_json(Top *t, HtOutput *o)
         }
         ht_json_str(&j, "task", k->comm);
         ht_json_uint(&j, "cpu_ns", k->ns);
+        if (t->host) {
+            ht_host_split_json(&k->split, &j);
+        }
         ht_json_uint(&j, "switches", k->switches);
         ht_json_uint(&j, "events", k->events);
         ht_json_close(&j, '}');
@@ -348,12 +379,14 @@ static void put_json(Top *t, HtOutput *o)
 int ht_top(int argc, char **argv)
 {
     gint rows = ROWS_DEFAULT;
+    g_autofree Top *t = g_new0(Top, 1);
     const GOptionEntry own[] = {
         { "rows", 'n', 0, G_OPTION_ARG_INT, &rows,
           "number of tasks and of events to list (20)", "N" },
+        { "host", 0, 0, G_OPTION_ARG_NONE, &t->by_host, HT_HOST_SPLIT_HELP,
+          NULL },
         { 0 }
     };
-    g_autofree Top *t = g_new0(Top, 1);
     GError *error = NULL;
     bool ok;
     HtOutput o;
@@ -377,7 +410,9 @@ int ht_top(int argc, char **argv)
     t->m = ht_view_open(&t->v, &error);
     t->running = ht_running_new(t->m);
     ht_running_tasks_only(t->running);
-    ok = t->m != NULL;
+    t->host = t->m && t->by_host ?
+              ht_host_split_new(t->v.dir, t->m, &error) : NULL;
+    ok = t->m && !error;
     if (ok) {
         while (ht_view_next(&t->v, t->m, &ev)) {
             count(t, &ev);
@@ -391,6 +426,7 @@ int ht_top(int argc, char **argv)
     }
     status = ht_view_finish(&o, ok, error);
     ht_running_free(t->running);
+    ht_host_split_free(t->host);
     ht_model_free(t->m);
     g_hash_table_destroy(t->tasks);
     ht_view_free(&t->v);

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""top, latency and flame with --host: a guest's times split by what its host did."""
+
+import json
+import shutil
+
+import pytest
+
+from hosttrace import ENTRY, EXIT, IDLE, RUNS, WAITS, WAKING, event, make, make_part, piece, switch
+from hypertrace import run
+
+MS = 1_000_000
+START = 1000 * MS
+VCPU, RIVAL = ("CPU 0/KVM", 11), ("cc1", 31)
+THREADS = "10 10 qemu\n11 10 CPU 0/KVM\n31 31 cc1\n"
+TASKS = [("init", 1), ("postgres", 7)]
+PARTS = ("guest", "exits", "stolen", "blocked", "unknown")
+# What the host does in each period: begin, in milliseconds, and part
+PERIOD, STATES = 11, [(0, "guest"), (4, "exits"), (5, "guest"), (6, "stolen"), (9, "guest"),
+                      (10, "blocked")]
+ROUNDS, TURN, FIRST = 80, 8, 2
+
+
+def host_events():
+    for n in range(ROUNDS):
+        t = START + n * PERIOD * MS
+        yield t, switch(IDLE, RUNS, VCPU)
+        yield t, event(ENTRY, 11, 0)
+        yield t + 4 * MS, event(EXIT, 11, 0x7b, 0)
+        yield t + 5 * MS, event(ENTRY, 11, 0)
+        yield t + 6 * MS, switch(VCPU, RUNS, RIVAL)
+        yield t + 9 * MS, switch(RIVAL, RUNS, VCPU)
+        yield t + 10 * MS, switch(VCPU, WAITS, IDLE)
+
+
+def expected():
+    """{task: {part: nanoseconds}}, by the smallest steps of both patterns"""
+    found = {task: dict.fromkeys(PARTS, 0) for task, _ in TASKS}
+    for ms in range(FIRST, FIRST + (turns() - 1) * TURN):
+        part = [p for begin, p in STATES if begin <= ms % PERIOD][-1]
+        found[TASKS[((ms - FIRST) // TURN + 1) % 2][0]][part] += MS
+    return found
+
+
+def turns():
+    """The number of the guest's events, which end before those of the host. Both its tasks have
+    the same number of turns."""
+    return (ROUNDS - 1) * PERIOD // TURN // 2 * 2 - 1
+
+
+@pytest.fixture
+def rec(tmp_path):
+    path = make(tmp_path / "rec", [[piece(list(host_events()))]], THREADS)
+    pieces = []
+    for n in range(turns()):
+        t, (name, pid), after = START + (FIRST + n * TURN) * MS, TASKS[n % 2], TASKS[(n + 1) % 2]
+        # A poll dates the second of the events that it reads: here within a nanosecond.
+        pieces.append(piece([(t - 2, event(WAKING, pid, *after, 120, 0)),
+                             (t, switch((name, pid), RUNS, after))], polled=(t - 1, t + 1)))
+    return make_part(path, [pieces], "process=10\n[guest]\ncpus=1\n")
+
+
+def agrees(split, parts, rel=0.001):
+    # The first task's first turn begins with the first event, 2 ns before its switch.
+    assert sum(split.values()) == pytest.approx(sum(parts.values()), abs=2)
+    for part, ns in parts.items():
+        assert split[f"{part}_ns"] == pytest.approx(ns, rel=rel, abs=1000), (part, split, parts)
+
+
+def test_top(rec):
+    """Only this test proves that each task gets the parts of its own time."""
+    trace = json.loads(run("top", "--json", "--host", rec).stdout)
+    parts = expected()
+    found = {t["task"]: t for t in trace["tasks"] if t["cpu_ns"]}
+    assert set(found) == set(parts)
+    for task, sums in parts.items():
+        assert found[task]["cpu_ns"] == sum(found[task]["host"].values())
+        agrees(found[task]["host"], sums)
+    agrees(trace["host"], {p: sum(s[p] for s in parts.values()) for p in PARTS})
+    text = run("top", "--host", rec).stdout.decode()
+    assert "by the host: guest 5" in text and "stolen 27." in text and "unknown" not in text
+    assert "host" not in json.loads(run("top", "--json", rec).stdout)
+
+
+def test_latency(rec):
+    """The parts of all pairs, and of each of the longest ones."""
+    args = "sched_switch", "sched_switch", "--key=cpu", "--worst=1000", rec
+    trace = json.loads(run("latency", "--json", "--host", *args).stdout)
+    parts = expected()
+    agrees(trace["host"], {p: sum(s[p] for s in parts.values()) for p in PARTS})
+    assert len(trace["worst"]) == trace["pairs"] == turns() - 1
+    for w in trace["worst"]:
+        sums = dict.fromkeys(PARTS, 0)
+        for ms in range((w["from_ns"] - START) // MS, (w["to_ns"] - START) // MS):
+            sums[[p for begin, p in STATES if begin <= ms % PERIOD][-1]] += MS
+        agrees(w["host"], sums)
+    text = run("latency", "--host", *args).stdout.decode()
+    assert "     exits    stolen       task-PID" in text and "by the host: guest" in text
+
+
+def test_flame(rec):
+    """The host's parts are nodes above the guest's tasks."""
+    lines = run("flame", "--host", "--folded", rec).stdout.decode().splitlines()
+    found = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
+    for task, sums in expected().items():
+        agrees({f"{p}_ns": found.get(task if p == "guest" else f"{task};({p})", 0) for p in PARTS},
+               sums)
+
+
+def test_time_that_the_host_does_not_know(rec):
+    """A gap in the host's part, and time before and after it, are unknown."""
+    events = list(host_events())
+    half = len(events) // 2
+    gap = [e for e in events if e[0] < events[half][0] - 30 * MS], events[half:-7 * 20]
+    make_part(rec / "host", [[piece(gap[0][7 * 3:]), piece(gap[1], lost=True)]])
+    (host,) = [json.loads(run("top", "--json", "--host", rec).stdout)["host"]]
+    lost = sum(ns for ns in host.values())
+    lost -= (gap[0][-1][0] - gap[0][7 * 3][0]) + (gap[1][-1][0] - gap[1][0][0])
+    # A vCPU's state is unknown until its first event, and from its last event before a gap.
+    assert host["unknown_ns"] == pytest.approx(lost, abs=PERIOD * MS)
+
+
+def test_refused(rec):
+    """Each reason for which times cannot be split has a message."""
+    for command in (["top"], ["latency", "sched_switch", "sched_switch"], ["flame"]):
+        run(*command, "--host", rec)
+    assert b"--of=cpu" in run("flame", "--host", "--of=off-cpu", rec, status=2).stderr
+    info = (rec / "info").read_text()
+    (rec / "info").write_text(info.replace("process=10\n", ""))
+    assert b"process of its virtual machine" in run("top", "--host", rec, status=1).stderr
+    (rec / "info").write_text(info)
+    shutil.rmtree(rec / "host")
+    for command in (["top"], ["latency", "sched_switch", "sched_switch"], ["flame"]):
+        assert b"record --host" in run(*command, "--host", rec, status=1).stderr
+
+
+def test_another_machine(rec):
+    """The vCPUs of other machines do not count."""
+    info = (rec / "info").read_text()
+    (rec / "info").write_text(info.replace("process=10\n", "process=12\n"))
+    host = json.loads(run("top", "--json", "--host", rec).stdout)["host"]
+    assert [p for p in PARTS if host[f"{p}_ns"]] == ["unknown"]

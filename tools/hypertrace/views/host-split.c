@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: split times of a guest by what its host did meanwhile
+ *
+ * Each vCPU has an array of the times at which its part changed. Every
+ * MARK_EVERY entries, a mark has the sums of all parts up to that entry. A time
+ * is thus split without reading all entries in it.
+ */
+#include <string.h>
+
+#include "cli/number.h"
+#include "host/host-sums.h"
+#include "model/duration.h"
+#include "model/host-clock.h"
+#include "views/guest-tasks.h"
+#include "views/host-split.h"
+#include "views/host-view.h"
+
+#define CHANGES_MAX     (8u << 20)
+#define MARK_EVERY      64
+#define VCPUS_MAX       4096
+
+typedef struct Change {
+    uint64_t ns;                /* host time */
+    uint32_t part;              /* HtSplitPart from then on */
+} Change;
+
+typedef struct Vcpu {
+    GArray *changes;            /* of Change, in the order of time */
+    GArray *marks;              /* of HtSplit */
+    uint64_t end_ns;            /* end of the last change's part */
+} Vcpu;
+
+struct HtHostSplit {
+    HtHostClock *clock;
+    uint32_t process;
+    GHashTable *vcpus;          /* Vcpu by number; of one thread: by -1 */
+    unsigned changes;           /* number in all vCPUs */
+    uint64_t bound_ns;          /* maximum error of the times that were split */
+};
+
+static void free_vcpu(gpointer data)
+{
+    Vcpu *v = data;
+
+    g_array_unref(v->changes);
+    g_array_unref(v->marks);
+    g_free(v);
+}
+
+static Vcpu *find_vcpu(HtHostSplit *s, int32_t number)
+{
+    return g_hash_table_lookup(s->vcpus, GINT_TO_POINTER(number));
+}
+
+static Vcpu *add_vcpu(HtHostSplit *s, int32_t number)
+{
+    Vcpu *v = find_vcpu(s, number);
+
+    if (!v && g_hash_table_size(s->vcpus) < VCPUS_MAX) {
+        v = g_new0(Vcpu, 1);
+        v->changes = g_array_new(false, false, sizeof(Change));
+        v->marks = g_array_new(false, false, sizeof(HtSplit));
+        g_hash_table_insert(s->vcpus, GINT_TO_POINTER(number), v);
+    }
+    return v;
+}
+
+static const Change *change_at(const Vcpu *v, unsigned i)
+{
+    return &g_array_index(v->changes, Change, i);
+}
+
+/* Add up the parts of a vCPU up to the change @i. */
+static HtSplit sums_to(const Vcpu *v, unsigned i)
+{
+    unsigned mark = i / MARK_EVERY, k;
+    HtSplit sums = g_array_index(v->marks, HtSplit, mark);
+
+    for (k = mark * MARK_EVERY; k < i; k++) {
+        sums.ns[change_at(v, k)->part] += change_at(v, k + 1)->ns -
+                                          change_at(v, k)->ns;
+    }
+    return sums;
+}
+
+static void add_change(HtHostSplit *s, Vcpu *v, uint64_t ns, HtSplitPart part)
+{
+    unsigned n = v->changes->len;
+    Change c = { ns, part };
+    /* The time before the first change counts as unknown. */
+    HtSplit sums = { .ns[HT_SPLIT_UNKNOWN] = ns };
+
+    if (n && change_at(v, n - 1)->part == (uint32_t)part) {
+        return;
+    }
+    s->changes++;
+    g_array_append_val(v->changes, c);
+    if (n % MARK_EVERY == 0) {
+        if (n) {
+            sums = sums_to(v, n - 1);
+            sums.ns[change_at(v, n - 1)->part] += ns - change_at(v, n - 1)->ns;
+        }
+        g_array_append_val(v->marks, sums);
+    }
+}
+
+static HtSplitPart part_of(HtRunstate state, HtRunMode mode)
+{
+    switch (state) {
+    case HT_RUN_RUNNING:
+        /*
+         * The mode of a vCPU that TCG emulates is never known: its thread
+         * executes the guest's code.
+         */
+        return mode == HT_MODE_EXIT || mode == HT_MODE_VMM ? HT_SPLIT_EXITS :
+               HT_SPLIT_GUEST;
+    case HT_RUN_RUNNABLE:
+        return HT_SPLIT_STOLEN;
+    case HT_RUN_BLOCKED:
+        return HT_SPLIT_BLOCKED;
+    default:
+        return HT_SPLIT_UNKNOWN;
+    }
+}
+
+static void add_span(void *opaque, const HtVcpuSums *v, HtRunstate state,
+                     HtRunMode mode, uint64_t from, uint64_t to)
+{
+    HtHostSplit *s = opaque;
+    Vcpu *own = v->machine == s->process ? add_vcpu(s, v->vcpu) : NULL;
+
+    if (!own || s->changes >= CHANGES_MAX) {
+        return;
+    }
+    if (own->changes->len && from > own->end_ns) {
+        add_change(s, own, own->end_ns, HT_SPLIT_UNKNOWN);
+    }
+    add_change(s, own, from, part_of(state, mode));
+    own->end_ns = to;
+}
+
+static bool read_host(HtHostSplit *s, const char *dir, GError **errp)
+{
+    g_autofree char *part = ht_host_view_part(dir);
+    g_autoptr(HtRunstates) sums = NULL;
+    g_autoptr(GHashTable) threads = NULL;
+    g_autoptr(HtModel) m = NULL;
+    GError *error = NULL;
+
+    if (!part) {
+        ht_host_view_no_part(dir, errp);
+        return false;
+    }
+    m = ht_model_open(part, errp);
+    if (!m) {
+        return false;
+    }
+    threads = ht_host_view_threads(m, &error);
+    if (error) {
+        g_propagate_error(errp, error);
+        return false;
+    }
+    sums = ht_runstates_new();
+    sums->span = add_span;
+    sums->opaque = s;
+    ht_host_sums(sums, m, threads);
+    return true;
+}
+
+HtHostSplit *ht_host_split_new(const char *dir, HtModel *guest, GError **errp)
+{
+    HtHostSplit *s = g_new0(HtHostSplit, 1);
+
+    s->vcpus = g_hash_table_new_full(NULL, NULL, NULL, free_vcpu);
+    if (ht_guest_tasks_find_process(guest, &s->process, errp) &&
+        read_host(s, dir, errp)) {
+        s->clock = ht_host_clock_new(guest, errp);
+    }
+    if (!s->clock) {
+        ht_host_split_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void ht_host_split_free(HtHostSplit *s)
+{
+    if (s) {
+        ht_host_clock_free(s->clock);
+        g_hash_table_destroy(s->vcpus);
+        g_free(s);
+    }
+}
+
+/* Add up the parts of a vCPU up to a host time. */
+static HtSplit sums_at(const Vcpu *v, uint64_t ns)
+{
+    unsigned low = 0, high = v->changes->len;
+    uint64_t known = MIN(ns, v->end_ns);
+    HtSplit sums = { .ns[HT_SPLIT_UNKNOWN] = ns };
+    const Change *c;
+
+    /* Find the first change after @known. */
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+
+        if (change_at(v, middle)->ns <= known) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low) {
+        c = change_at(v, low - 1);
+        sums = sums_to(v, low - 1);
+        sums.ns[c->part] += known - c->ns;
+        sums.ns[HT_SPLIT_UNKNOWN] += ns - known;
+    }
+    return sums;
+}
+
+/*
+ * Get the vCPU of a processor. If one thread of the host runs all vCPUs, it is
+ * one only if the guest has just one processor.
+ */
+static Vcpu *vcpu_of(HtHostSplit *s, uint32_t cpu)
+{
+    return find_vcpu(s, cpu) ?: cpu == 0 ? find_vcpu(s, -1) : NULL;
+}
+
+void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
+                       uint32_t cpu, uint64_t from_ns, uint64_t to_ns,
+                       HtSplit *split)
+{
+    uint64_t all = ht_elapsed(from_ns, to_ns), left = all, from, to, a, b, ns;
+    const Vcpu *v = vcpu_of(s, cpu);
+    HtSplit before, after;
+    unsigned i;
+
+    if (!v || !ht_host_clock_at(s->clock, boot, segment, from_ns, &from, &a) ||
+        !ht_host_clock_at(s->clock, boot, segment, to_ns, &to, &b) ||
+        to <= from) {
+        split->ns[HT_SPLIT_UNKNOWN] += all;
+        return;
+    }
+    s->bound_ns = MAX(s->bound_ns, MAX(a, b));
+    before = sums_at(v, from);
+    after = sums_at(v, to);
+    /* Scale the parts, because the rates of the two clocks may differ. */
+    for (i = HT_SPLIT_GUEST + 1; i < HT_SPLIT_PARTS; i++) {
+        ns = (double)(after.ns[i] - before.ns[i]) / (to - from) * all + 0.5;
+        ns = MIN(ns, left);
+        split->ns[i] += ns;
+        left -= ns;
+    }
+    split->ns[HT_SPLIT_GUEST] += left;
+}
+
+const char *ht_host_split_name(HtSplitPart part)
+{
+    static const char * const names[HT_SPLIT_PARTS] = {
+        "guest", "exits", "stolen", "blocked", "unknown",
+    };
+
+    return names[part];
+}
+
+static uint64_t total(const HtSplit *split)
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    for (i = 0; i < HT_SPLIT_PARTS; i++) {
+        sum += split->ns[i];
+    }
+    return sum;
+}
+
+void ht_host_split_text(const HtHostSplit *s, const HtSplit *split, HtOutput *o)
+{
+    uint64_t all = MAX(total(split), 1);
+    unsigned i;
+
+    g_string_append(o->text, "by the host:");
+    for (i = 0; i < HT_SPLIT_PARTS; i++) {
+        if (i != HT_SPLIT_UNKNOWN || split->ns[i]) {
+            g_string_append_printf(o->text, "%s %s %.1f%%", i ? "," : "",
+                                   ht_host_split_name(i),
+                                   100.0 * split->ns[i] / all);
+        }
+    }
+    g_string_append(o->text, "; the guest's times have an error of at most ");
+    ht_number_duration(o->text, s->bound_ns, 0);
+    g_string_append_c(o->text, '\n');
+}
+
+void ht_host_split_share(const HtSplit *split, HtSplitPart part, HtOutput *o)
+{
+    uint64_t all = total(split);
+
+    g_string_append_printf(o->text, " %8.1f%%",
+                           all ? 100.0 * split->ns[part] / all : 0);
+}
+
+void ht_host_split_json(const HtSplit *split, HtJson *j)
+{
+    unsigned i;
+
+    ht_json_open(j, "host", '{');
+    for (i = 0; i < HT_SPLIT_PARTS; i++) {
+        g_autofree char *key = g_strdup_printf("%s_ns", ht_host_split_name(i));
+
+        ht_json_uint(j, key, split->ns[i]);
+    }
+    ht_json_close(j, '}');
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: split times of a guest by what its host did meanwhile
+ */
+#ifndef HYPERTRACE_TOOL_HOST_SPLIT_H
+#define HYPERTRACE_TOOL_HOST_SPLIT_H
+
+#include "cli/json.h"
+#include "cli/output.h"
+#include "model/model.h"
+
+/* The parts of a time in which a processor of a guest was in use */
+typedef enum HtSplitPart {
+    HT_SPLIT_GUEST,             /* the vCPU executed the guest's code */
+    HT_SPLIT_EXITS,             /* KVM or QEMU handled an exit */
+    HT_SPLIT_STOLEN,            /* the vCPU waited for a CPU of the host */
+    HT_SPLIT_BLOCKED,           /* the vCPU was halted or waited in QEMU */
+    HT_SPLIT_UNKNOWN,           /* the host's part does not tell */
+    HT_SPLIT_PARTS,
+} HtSplitPart;
+
+/** HtSplit: the parts of a time, in nanoseconds */
+typedef struct HtSplit {
+    uint64_t ns[HT_SPLIT_PARTS];
+} HtSplit;
+
+typedef struct HtHostSplit HtHostSplit;
+
+/* Text for the option --host of a command */
+#define HT_HOST_SPLIT_HELP \
+    "split times by the host's part of the recording: guest, exits, stolen," \
+    " blocked"
+
+/**
+ * ht_host_split_new: read what the host did for each vCPU of a guest
+ * @dir: recording of the guest
+ * @guest: its model, which is rewound
+ * @errp: set on failure; also if the recording has no host's part, no times of
+ *        the host's clock, or not the process of the virtual machine
+ *
+ * Memory is bounded: 16 bytes for each change of a vCPU's state, of which at
+ * most 8 million are stored. Later times are HT_SPLIT_UNKNOWN.
+ *
+ * Returns: the times; NULL on failure
+ */
+HtHostSplit *ht_host_split_new(const char *dir, HtModel *guest, GError **errp);
+
+/** ht_host_split_free: free the times, or do nothing for NULL */
+void ht_host_split_free(HtHostSplit *s);
+
+/**
+ * ht_host_split_add: split a time and add its parts
+ * @s: the times of the vCPUs
+ * @boot: boot of the guest, counted from 1
+ * @segment: segment of the guest's clock in that boot
+ * @cpu: processor of the guest
+ * @from_ns: guest time of the begin
+ * @to_ns: guest time of the end
+ * @split: the parts are added; their sum is @to_ns - @from_ns
+ */
+void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
+                       uint32_t cpu, uint64_t from_ns, uint64_t to_ns,
+                       HtSplit *split);
+
+/** ht_host_split_name: get the name of a part, for example "stolen" */
+const char *ht_host_split_name(HtSplitPart part);
+
+/**
+ * ht_host_split_text: append a line with the shares of all parts, and the
+ * maximum error of the guest's times on the host's clock
+ */
+void ht_host_split_text(const HtHostSplit *s, const HtSplit *split,
+                        HtOutput *o);
+
+/** ht_host_split_share: append a part as a percentage, 10 columns wide */
+void ht_host_split_share(const HtSplit *split, HtSplitPart part, HtOutput *o);
+
+/** ht_host_split_json: append the member "host" with all parts */
+void ht_host_split_json(const HtSplit *split, HtJson *j);
+
+#endif /* HYPERTRACE_TOOL_HOST_SPLIT_H */
