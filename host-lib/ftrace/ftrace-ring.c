@@ -186,6 +186,7 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
     }
     if (ring->cpus == HT_FT_CPUS_MAX ||
         (ring->cpus + 1) * (uint64_t)l.subbufs > HT_FT_PAGES_MAX) {
+        ring->cut = ring->cpus;
         return "larger than any ring that is followed";
     }
     /* Align relative to the ring, whose guest address is page-aligned. */

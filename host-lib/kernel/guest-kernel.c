@@ -247,7 +247,7 @@ unsigned ht_guest_kernel_cpus(HtGuestKernel *k)
         ht_guest_kernel_value(k, addr, 4, &n)) {
         return 1;
     }
-    return MIN(MAX(n, 1), HT_FT_CPUS_MAX);
+    return MAX(n, 1);
 }
 
 int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,

@@ -14,6 +14,9 @@ typedef struct List {
     uint64_t array;             /* address of the trace_array */
     uint32_t subbuf_size;
     uint32_t cpus;
+    /* the kernel may have CPU numbers from HT_FT_CPUS_MAX on */
+    bool beyond;
+    bool cut;                   /* see HtFtRing */
     /* for each processor: address of its ring_buffer_per_cpu */
     uint64_t *address;
     HtListCpu *cpu;
@@ -78,9 +81,6 @@ bool ht_kernel_ring_layout(const HtBtf *btf, uint32_t page_size,
                     "known");
         return false;
     }
-    if (ht_btf_offset(btf, "trace_buffer", "cpus", &p->cpus, NULL)) {
-        p->cpus = UINT32_MAX;   /* kernels from 7.0 on lack this member */
-    }
     if (ht_btf_offset(btf, "trace_buffer", "subbuf_size", &p->subbuf_size,
                       NULL)) {
         /* kernels before 6.8 lack this member */
@@ -112,6 +112,12 @@ static void begin(void *opaque)
         ht_kernel_space_read(&list->space, buffers, list->address,
                              8 * (size_t)list->cpus)) {
         return;
+    }
+    if (list->beyond) {
+        uint64_t next;
+
+        list->cut = !ht_kernel_space_u64(&list->space, buffers +
+                                         8 * HT_FT_CPUS_MAX, &next) && next;
     }
     for (i = 0; i < list->cpus; i++) {
         HtListCpu *l = &list->cpu[i];
@@ -151,6 +157,7 @@ static bool grow(void *opaque, const HtFtMem *mem, HtFtRing *ring)
             n = i + 1;
         }
     }
+    ring->cut |= list->cut;
     i = ring->cpus;
     ring->cpus = n;
     return n > i;
@@ -211,6 +218,7 @@ HtFtFollow *ht_kernel_ring_follow(const HtKernelSpace *space,
     list->layout = *layout;
     list->array = array;
     list->cpus = CLAMP(cpus, 1, HT_FT_CPUS_MAX);
+    list->beyond = cpus > HT_FT_CPUS_MAX;
     list->subbuf_size = read_subbuf_size(list);
     list->address = g_new0(uint64_t, list->cpus);
     list->cpu = g_new0(HtListCpu, list->cpus);

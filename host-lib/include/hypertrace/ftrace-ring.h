@@ -109,6 +109,8 @@ typedef struct HtFtRingCpu {
  * @subbuf_size: size of a sub-buffer: 4, 16 or 64 KiB
  * @subbufs: sub-buffers of each processor, including the readers' one
  * @cpus: number of processors that have a part
+ * @cut: the ring has more processors than HT_FT_CPUS_MAX, or more sub-buffers
+ *       than HT_FT_PAGES_MAX: the rest is not followed
  * @cpu: array of @cpus elements
  * @text: a kernel address that reveals KASLR's offset: that of
  *        rb_meta_init_text_addr (6.11) or _text (6.15)
@@ -125,6 +127,7 @@ typedef struct HtFtRing {
     uint32_t subbuf_size;
     uint32_t subbufs;
     uint32_t cpus;
+    bool cut;
     HtFtRingCpu *cpu;
     uint64_t text;
     uint32_t clock;

@@ -47,6 +47,40 @@ static void test_adjacent(const void *opaque)
     free(one.mem);
 }
 
+/*
+ * A ring of more processors than the limit is followed up to the limit, and says
+ * so.  Only this test proves that the processors are not left out silently.
+ */
+static void test_processors(const void *opaque)
+{
+    const uint32_t cpus = HT_FT_CPUS_MAX + GPOINTER_TO_INT(opaque);
+    const uint64_t size = (cpus + 1) * UINT64_C(5) * 4096;
+    uint8_t *memory = g_malloc0(size);
+    HtFtMem mem = { .size = size, .map = memory };
+    uint64_t offset = 0;
+    HtFtRing *ring;
+    uint32_t i;
+
+    /* Before Linux 6.15, each processor's part has a header of its own. */
+    for (i = 0; i < cpus; i++) {
+        FtGuest part = {
+            .layout = HT_FT_LAYOUT_6_11, .subbuf = 4096, .nr = 3, .cpus = 1,
+            .mem = memory, .offset = offset,
+            .va = UINT64_C(0xffff888000000000) + offset,
+        };
+
+        fg_init(&part);
+        offset = part.size;
+        fg_clear(&part);
+    }
+    ring = ht_ft_ring_at(&mem, 0, NULL);
+    g_assert_nonnull(ring);
+    g_assert_cmpuint(ring->cpus, ==, MIN(cpus, HT_FT_CPUS_MAX));
+    g_assert_cmpint(ring->cut, ==, cpus > HT_FT_CPUS_MAX);
+    ht_ft_ring_free(ring);
+    g_free(memory);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -54,5 +88,9 @@ int main(int argc, char **argv)
                          test_adjacent);
     g_test_add_data_func("/ring/adjacent/6.15", GUINT_TO_POINTER(1),
                          test_adjacent);
+    g_test_add_data_func("/ring/processors/all", GINT_TO_POINTER(0),
+                         test_processors);
+    g_test_add_data_func("/ring/processors/more", GINT_TO_POINTER(1),
+                         test_processors);
     return g_test_run();
 }

@@ -15,7 +15,7 @@ enum {
     CPU_ENTRIES = 104, CPU_OVERRUN = 112, CPU_COMMITTING = 120,
     CPU_READ = 176, CPU_SIZE = 256,
     NODE_PAGE = 56, NODE_SIZE = 64,
-    ARRAY_BUFFER = 24, BUFFER_CPUS = 4, BUFFER_BUFFERS = 48,
+    ARRAY_BUFFER = 24, BUFFER_BUFFERS = 48,
 };
 
 static uint64_t *at(const ListGuest *g, uint64_t addr)
@@ -132,7 +132,7 @@ void lg_init(ListGuest *g, uint32_t cpus, uint32_t nodes, uint32_t seed)
         .read = CPU_READ, .committing = CPU_COMMITTING,
         .node_page = NODE_PAGE,
         .array_buffer = ARRAY_BUFFER, .buffers = BUFFER_BUFFERS,
-        .cpus = BUFFER_CPUS, .subbuf_size = UINT32_MAX, .page_size = LG_PAGE,
+        .subbuf_size = UINT32_MAX, .page_size = LG_PAGE,
     };
     g->used = 64;
     g->array = lg_alloc(g, 64, 64);

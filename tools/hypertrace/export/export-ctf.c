@@ -17,7 +17,6 @@
 
 #define RUN_BYTES       (48 * 1024)
 #define EVENT_MAX       (128 * 1024)
-#define CPUS_MAX        1024
 #define NAME_FIELD      "function"
 #define NAME_MAX_BYTES  1024
 
@@ -41,7 +40,7 @@ typedef struct Trace {
     /* by type of event: the class ends with NAME_FIELD */
     bool named[1 << 16];
     uint32_t nr_classes;
-    Stream streams[CPUS_MAX];
+    Stream streams[HT_FT_CPUS_MAX];
     char *path;                 /* final name of the directory */
     int error;                  /* the first error, an errno */
 } Trace;
@@ -162,7 +161,7 @@ static bool add_event(Trace *t, const HtModelEvent *ev)
     Stream *s;
     int ret;
 
-    if (ev->rec.cpu >= CPUS_MAX) {
+    if (ev->rec.cpu >= HT_FT_CPUS_MAX) {
         return true;
     }
     s = &t->streams[ev->rec.cpu];
@@ -248,7 +247,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
     t->x = x;
     t->path = g_strdup(path);
     part->made = true;
-    ret = ht_ctf_writer_new(parent, hidden, &info, CPUS_MAX, &t->writer);
+    ret = ht_ctf_writer_new(parent, hidden, &info, HT_FT_CPUS_MAX, &t->writer);
     if (ret) {
         g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(-ret),
                     "cannot create a directory in '%s': %s", parent,
@@ -266,7 +265,7 @@ static bool end_trace(Trace *t, bool ok, GError **errp)
     g_autofree char *made = g_strdup(ht_ctf_writer_path(t->writer));
     unsigned i;
 
-    for (i = 0; i < CPUS_MAX; i++) {
+    for (i = 0; i < HT_FT_CPUS_MAX; i++) {
         Stream *s = &t->streams[i];
 
         if (s->open) {

@@ -389,6 +389,10 @@ static bool open_rings(HtHostRecord *h, GError **error)
         !ht_tracefs_write(h->trace, "buffer_size_kb", size, error)) {
         return false;
     }
+    if (cpus > HT_FT_CPUS_MAX) {
+        fprintf(stderr, "hypertrace record: --host: the host's processors from "
+                "number %u on are not recorded\n", HT_FT_CPUS_MAX);
+    }
     for (cpu = 0; cpu < MIN(cpus, HT_FT_CPUS_MAX); cpu++) {
         int fd = ht_tracefs_ring(h->trace, cpu);
 

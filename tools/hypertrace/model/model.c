@@ -258,6 +258,12 @@ void ht_model_trouble(HtModel *m, GString *out)
                         " and fields may be wrong; give 'hypertrace record"
                         " --kernel' the kernel that the guest boots\n");
     }
+    if (ht_rec_info(m->rec)->cpus_left_out) {
+        g_string_append_printf(out, "the recording has %" PRIu32 " processors"
+                               " with numbers from %u on, which are not"
+                               " read\n", ht_rec_info(m->rec)->cpus_left_out,
+                               HT_FT_CPUS_MAX);
+    }
     if (ht_rec_error(m->rec)) {
         g_string_append_printf(out, "the recording could not be read to its"
                                " end: %s\n",

@@ -66,7 +66,7 @@ HtRunning *ht_running_new(HtModel *m)
     HtRunning *r = g_new0(HtRunning, 1);
 
     r->m = m;
-    r->cpus = g_new0(HtRunCpu, HT_RUNNING_CPUS_MAX);
+    r->cpus = g_new0(HtRunCpu, HT_FT_CPUS_MAX);
     r->tasks = g_hash_table_new_full(NULL, NULL, NULL, free_nests);
     return r;
 }
@@ -80,7 +80,7 @@ static void forget(HtRunning *r)
 {
     unsigned i;
 
-    for (i = 0; i < HT_RUNNING_CPUS_MAX; i++) {
+    for (i = 0; i < HT_FT_CPUS_MAX; i++) {
         unsigned version = r->cpus[i].version + 1;
 
         clear_nests(&r->cpus[i].irqs);
@@ -131,7 +131,7 @@ const HtRunCpu *ht_running_before(HtRunning *r, const HtModelEvent *ev)
         r->boot = ev->boot;
         r->segment = ev->rec.segment;
     }
-    if (ev->rec.cpu >= HT_RUNNING_CPUS_MAX) {
+    if (ev->rec.cpu >= HT_FT_CPUS_MAX) {
         return NULL;
     }
     cpu = &r->cpus[ev->rec.cpu];
@@ -208,7 +208,7 @@ void ht_running_after(HtRunning *r, const HtModelEvent *ev)
 {
     HtRunCpu *cpu;
 
-    if (ev->rec.cpu >= HT_RUNNING_CPUS_MAX) {
+    if (ev->rec.cpu >= HT_FT_CPUS_MAX) {
         return;
     }
     cpu = &r->cpus[ev->rec.cpu];

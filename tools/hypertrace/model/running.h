@@ -9,7 +9,6 @@
 #include "model/duration.h"
 #include "model/model.h"
 
-#define HT_RUNNING_CPUS_MAX     4096
 #define HT_RUNNING_NESTED_MAX   8
 
 /**
@@ -79,7 +78,7 @@ void ht_running_free(HtRunning *r);
  * at the start of a boot or of a segment of the clock.
  *
  * Returns: the state of the event's processor since its previous event, valid
- * until ht_running_after(); NULL if its number is HT_RUNNING_CPUS_MAX or more
+ * until ht_running_after(); NULL if its number is HT_FT_CPUS_MAX or more
  */
 const HtRunCpu *ht_running_before(HtRunning *r, const HtModelEvent *ev);
 
@@ -109,7 +108,7 @@ void ht_running_after(HtRunning *r, const HtModelEvent *ev);
 /**
  * ht_running_cpu: get the current state of a processor
  * @r: the states
- * @cpu: its number, below HT_RUNNING_CPUS_MAX
+ * @cpu: its number, below HT_FT_CPUS_MAX
  */
 const HtRunCpu *ht_running_cpu(const HtRunning *r, uint32_t cpu);
 

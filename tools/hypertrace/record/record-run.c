@@ -584,6 +584,12 @@ static void print_losses(const HtSessionStats *n, bool stopped)
                 next, n->errors, n->errors == 1 ? "" : "s");
         next = "; ";
     }
+    if (n->cut) {
+        fprintf(stderr, "%sevents of some processors are missing: at most %u "
+                "processors are recorded, and rings of 16 GiB", next,
+                HT_FT_CPUS_MAX);
+        next = "; ";
+    }
     if (stopped) {
         fprintf(stderr, "%sthe rest is missing", next);
     } else if (!*next) {
@@ -772,9 +778,9 @@ static void catch_signals(void)
 /* See the table in hypertrace-record(1). */
 static int exit_status(const Run *run, int status)
 {
-    bool complete = (ht_session_stats(run->session).events ||
-                     run->programs.events) && !run->stopped &&
-                    !run->programs.why;
+    HtSessionStats n = ht_session_stats(run->session);
+    bool complete = (n.events || run->programs.events) && !run->stopped &&
+                    !n.cut && !run->programs.why;
 
     if (!ended_well(run, status)) {
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :

@@ -113,6 +113,7 @@ struct HtSession {
     /* number of boots whose kernel's address the info file has */
     uint32_t epochs;
     bool info_changed;
+    bool cut;                   /* HtSessionStats.cut */
     pid_t process;              /* noted in @info */
     uint64_t next_info;         /* earliest time of the next write_info() */
     HtKernelImage *image;
@@ -247,6 +248,7 @@ static void update_info(HtSession *s, const Ring *ring)
     uint32_t n = MIN(ring->epoch_base + ht_ft_follow_epoch(ring->follow) + 1,
                      BOOTS_MAX);
 
+    s->cut |= r->cut;
     if (r->cpus > s->cpus) {
         s->cpus = r->cpus;
         g_key_file_set_integer(s->info, "guest", "cpus", s->cpus);
@@ -843,6 +845,7 @@ HtSessionStats ht_session_stats(const HtSession *s)
         .lost = sum.lost,
         .late = sum.late,
         .errors = sum.errors,
+        .cut = s->cut,
         .boots = s->epochs,
         .logged = logged,
         .kernel = kernel,

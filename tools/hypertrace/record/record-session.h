@@ -60,6 +60,7 @@ typedef struct HtSessionInfo {
  * @lost: estimate of the number of these events
  * @late: processors whose first events were overwritten before the first poll
  * @errors: number of polls that could not read a page
+ * @cut: processors were left out, because a ring has too many; see HtFtRing
  * @boots: number of the guest's boots
  * @logged: records of the kernel's log
  * @kernel: a kernel was found whose log can be read
@@ -75,6 +76,7 @@ typedef struct HtSessionStats {
     uint64_t lost;
     uint64_t late;
     uint64_t errors;
+    bool cut;
     uint32_t boots;
     uint64_t logged;
     bool kernel;

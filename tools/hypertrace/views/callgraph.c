@@ -19,7 +19,6 @@
 #include "model/graph.h"
 #include "views/view.h"
 
-#define CPUS_MAX        4096
 #define LINES_MAX       4096    /* maximum number of lines in the queue */
 #define INDENT_MAX      64
 #define FUNCTIONS_MAX   (1u << 20)
@@ -53,7 +52,7 @@ typedef struct Callgraph {
      * by CPU: its last line, if that is a call whose end is not known; else
      * NULL
      */
-    Line *open[CPUS_MAX];
+    Line *open[HT_FT_CPUS_MAX];
     GString *name;
     /* cache, by address: whether a pattern of @functions matches */
     GHashTable *asked;
@@ -110,7 +109,7 @@ static void put_lines(Callgraph *c, bool all)
            (all || l->what != BEGAN || c->lines.length > LINES_MAX)) {
         unsigned cpu;
 
-        for (cpu = 0; l->what == BEGAN && cpu < CPUS_MAX; cpu++) {
+        for (cpu = 0; l->what == BEGAN && cpu < HT_FT_CPUS_MAX; cpu++) {
             c->open[cpu] = c->open[cpu] == l ? NULL : c->open[cpu];
         }
         put_line(c, l);
@@ -413,7 +412,7 @@ static bool show(Callgraph *c, GError **errp)
     HtModelEvent ev;
 
     while (ht_output_room(&c->o) && ht_view_next(&c->v, c->m, &ev)) {
-        if (ev.rec.cpu >= CPUS_MAX) {
+        if (ev.rec.cpu >= HT_FT_CPUS_MAX) {
             continue;
         }
         if (!c->v.json) {

@@ -36,7 +36,7 @@ HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m, HtHostSplit *host)
     c->m = m;
     c->host = host;
     c->running = ht_running_new(m);
-    c->places = g_new0(Place, HT_RUNNING_CPUS_MAX);
+    c->places = g_new0(Place, HT_FT_CPUS_MAX);
     return c;
 }
 

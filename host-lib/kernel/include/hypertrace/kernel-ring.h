@@ -37,7 +37,6 @@
  * @node_page: buffer_page.page; buffer_page.list has offset 0
  * @array_buffer: trace_array.array_buffer.buffer
  * @buffers: trace_buffer.buffers
- * @cpus: trace_buffer.cpus; UINT32_MAX if nr_cpu_ids is used instead
  * @subbuf_size: trace_buffer.subbuf_size; UINT32_MAX if it is a page
  * @page_size: page size of the kernel in bytes
  */
@@ -53,7 +52,6 @@ typedef struct HtKernelRingLayout {
     uint32_t node_page;
     uint32_t array_buffer;
     uint32_t buffers;
-    uint32_t cpus;
     uint32_t subbuf_size;
     uint32_t page_size;
 } HtKernelRingLayout;
@@ -74,7 +72,7 @@ bool ht_kernel_ring_layout(const HtBtf *btf, uint32_t page_size,
  * @space: the kernel's addresses; copied
  * @layout: offsets of members; copied
  * @array: address of the trace_array
- * @cpus: number of CPU numbers in use, 1 to HT_FT_CPUS_MAX
+ * @cpus: number of CPU numbers in use; at most HT_FT_CPUS_MAX are followed
  * @text: address of _text in this boot
  * @ops: the callbacks; must stay valid
  * @opaque: passed to @ops
