@@ -57,6 +57,10 @@ struct HtRecording {
     /* sum over the files: bytes after the last whole piece */
     uint64_t unread;
     int error;                  /* errno of the first read that failed */
+    /* ht_rec_until(): last epoch, and time after which @last_part ends */
+    uint32_t until_epoch;
+    uint64_t until_ns;
+    uint64_t last_part;         /* Next.part of the recording's end */
 };
 
 static void fail(GError **error, const char *path, int code)
@@ -137,23 +141,26 @@ static bool read_text(const char *dir, const char *name, size_t max,
     return true;
 }
 
-/* Return the highest N of the files cpuN, plus 1 */
-static uint32_t count_cpus(const char *dir)
+/* Count the files cpuN. */
+static void count_cpus(const char *dir, HtRecInfo *info)
 {
     g_autoptr(GDir) d = g_dir_open(dir, 0, NULL);
     const char *name;
-    uint32_t cpus = 0;
 
     while (d && (name = g_dir_read_name(d))) {
         guint64 n;
 
-        if (g_str_has_prefix(name, "cpu") &&
-            g_ascii_string_to_unsigned(name + 3, 10, 0, HT_FT_CPUS_MAX - 1,
-                                       &n, NULL)) {
-            cpus = MAX(cpus, n + 1);
+        if (!g_str_has_prefix(name, "cpu") ||
+            !g_ascii_string_to_unsigned(name + 3, 10, 0, UINT32_MAX, &n,
+                                        NULL)) {
+            continue;
+        }
+        if (n < HT_FT_CPUS_MAX) {
+            info->cpus = MAX(info->cpus, n + 1);
+        } else {
+            info->cpus_left_out++;
         }
     }
-    return cpus;
 }
 
 static GKeyFile *read_info(const char *dir, GError **error)
@@ -212,24 +219,25 @@ HtRecording *ht_rec_open(const char *dir, GError **error)
 {
     g_autoptr(HtRecording) r = NULL;
     GKeyFile *keys = read_info(dir, error);
-    uint32_t i, cpus;
+    uint32_t i;
 
     if (!keys) {
         return NULL;
     }
-    cpus = count_cpus(dir);
     r = g_new0(HtRecording, 1);
     r->dir = g_strdup(dir);
     r->info.keys = keys;
-    r->info.cpus = cpus;
+    count_cpus(dir, &r->info);
     r->info.subbuf_size = g_key_file_get_integer(keys, "guest", "page-size",
                                                  NULL);
     if (r->info.subbuf_size < 4096 || r->info.subbuf_size > PIECE_MAX) {
         r->info.subbuf_size = 4096;
     }
-    r->heap = g_new0(Next, cpus);
-    r->streams = g_new0(Stream, cpus);
-    for (i = 0; i < cpus; i++) {
+    r->until_epoch = UINT32_MAX;
+    r->until_ns = UINT64_MAX;
+    r->heap = g_new0(Next, r->info.cpus);
+    r->streams = g_new0(Stream, r->info.cpus);
+    for (i = 0; i < r->info.cpus; i++) {
         r->streams[i].fd = -1;
     }
     if (!read_text(dir, "formats", HT_FT_FORMATS_MAX, &r->info.formats,
@@ -485,12 +493,17 @@ static bool before(const Next *a, const Next *b)
            a->ns != b->ns ? a->ns < b->ns : a->cpu < b->cpu;
 }
 
+static uint64_t part_of(uint32_t epoch, uint32_t segment)
+{
+    return (uint64_t)epoch << 32 | segment;
+}
+
 static Next next_of(const HtRecording *r, uint32_t cpu)
 {
     const Stream *s = &r->streams[cpu];
 
     return (Next) {
-        .part = (uint64_t)s->piece.epoch << 32 | s->piece.segment,
+        .part = part_of(s->piece.epoch, s->piece.segment),
         .ns = s->order_ns,
         .cpu = cpu,
     };
@@ -535,6 +548,122 @@ static void merge_begin(HtRecording *r)
     }
 }
 
+/*
+ * Walk the pieces from @data to @size, the end of a file. Returns false if
+ * something else is there, or no whole piece. An incomplete piece at the end was
+ * being written when the recorder was killed, or is being written now.
+ */
+static bool walk_tail(const uint8_t *data, size_t size, HtFtPiece *last)
+{
+    HtRecPieceHeader h;
+    bool found = false;
+
+    while (size >= sizeof(h)) {
+        memcpy(&h, data, sizeof(h));
+        if (!header_ok(&h)) {
+            return false;
+        }
+        if (size - sizeof(h) < ht_le32(h.size)) {
+            break;
+        }
+        *last = (HtFtPiece) {
+            .size = ht_le32(h.size),
+            .data = data + sizeof(h),
+            .base_ns = ht_le64(h.base_ns),
+            .epoch = ht_le32(h.epoch),
+            .segment = ht_le32(h.segment),
+        };
+        data += sizeof(h) + last->size;
+        size -= sizeof(h) + last->size;
+        found = true;
+    }
+    return found && piece_scan(last);
+}
+
+/*
+ * Find the last piece of a file. Returns 1, 0 if the file is empty, or -1 if the
+ * end of the file is damaged or cannot be read.
+ */
+static int last_piece(const Stream *s, uint8_t *buffer, HtFtPiece *p)
+{
+    struct stat st;
+    int fd = s->fd >= 0 ? s->fd : open_file(s->path, &st, NULL);
+    ssize_t n = fd < 0 || fstat(fd, &st) ? -1 : 0;
+    size_t at, size = 0;
+
+    if (n == 0 && st.st_size > 0) {
+        /* Pieces begin at multiples of 4. */
+        at = st.st_size <= (off_t)BUFFER_SIZE ? 0 :
+             HT_ROUND_UP(st.st_size - BUFFER_SIZE, 4);
+        size = st.st_size - at;
+        n = pread(fd, buffer, size, at);
+    }
+    if (fd >= 0 && fd != s->fd) {
+        close(fd);
+    }
+    if (n < 0 || (size_t)n != size) {
+        return -1;
+    }
+    for (at = 0; at < size; at += 4) {
+        if (walk_tail(buffer + at, size - at, p)) {
+            return 1;
+        }
+    }
+    return size ? -1 : 0;
+}
+
+bool ht_rec_end(HtRecording *r, HtRecEnd *end)
+{
+    g_autofree uint8_t *buffer = g_malloc(BUFFER_SIZE);
+    bool found = false;
+    uint32_t i;
+
+    *end = (HtRecEnd) { 0 };
+    for (i = 0; i < r->info.cpus; i++) {
+        HtFtPiece p;
+        uint64_t part;
+        int ret = r->streams[i].exists ?
+                  last_piece(&r->streams[i], buffer, &p) : 0;
+
+        if (ret < 0) {
+            return false;
+        }
+        if (!ret) {
+            continue;
+        }
+        part = part_of(p.epoch, p.segment);
+        if (!found || part > part_of(end->epoch, end->segment)) {
+            *end = (HtRecEnd) { p.epoch, p.segment, p.end_ns };
+        } else if (part == part_of(end->epoch, end->segment)) {
+            end->ns = MAX(end->ns, p.end_ns);
+        }
+        found = true;
+    }
+    return found;
+}
+
+void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns)
+{
+    HtRecEnd end;
+
+    r->until_epoch = epoch;
+    r->until_ns = UINT64_MAX;
+    if (ns < UINT64_MAX - HT_FT_EPOCH_NS && ht_rec_end(r, &end)) {
+        /* A clock that steps back by less does not start a segment. */
+        r->until_ns = ns + HT_FT_EPOCH_NS;
+        r->last_part = part_of(end.epoch, end.segment);
+    }
+}
+
+/* Check whether all further events are after those of ht_rec_until(). */
+static bool is_past(const HtRecording *r)
+{
+    const Next *next = &r->heap[0];
+
+    return next->part >> 32 > r->until_epoch ||
+           (next->ns > r->until_ns && next->part >= r->last_part);
+}
+
 bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
 {
     const uint8_t *data;
@@ -554,7 +683,7 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
             heap_down(r, 0);
         }
     }
-    if (r->waiting == 0) {
+    if (r->waiting == 0 || is_past(r)) {
         return false;
     }
     s = &r->streams[r->heap[0].cpu];

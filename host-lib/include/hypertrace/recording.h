@@ -291,6 +291,8 @@ void ht_rec_info_end(GKeyFile *keys, const char *end, uint64_t ns);
  * @kallsyms: text of the symbols, or NULL
  * @kallsyms_size: size of @kallsyms in bytes
  * @cpus: number of processors: highest N of the files cpuN, plus 1
+ * @cpus_left_out: number of files cpuN with N from HT_FT_CPUS_MAX on, which are
+ *                 not read
  * @subbuf_size: size of a page in bytes, with its header
  */
 typedef struct HtRecInfo {
@@ -300,6 +302,7 @@ typedef struct HtRecInfo {
     char *kallsyms;
     size_t kallsyms_size;
     uint32_t cpus;
+    uint32_t cpus_left_out;
     uint32_t subbuf_size;
 } HtRecInfo;
 
@@ -419,6 +422,41 @@ char *ht_rec_text(HtRecording *r, const char *name, size_t max, size_t *size,
  * Returns: false at the end
  */
 bool ht_rec_next(HtRecording *r, HtRecEvent *ev);
+
+/**
+ * HtRecEnd: the newest piece of a recording
+ * @epoch: its epoch
+ * @segment: its segment
+ * @ns: guest time of the last event of this epoch and segment, in ns
+ */
+typedef struct HtRecEnd {
+    uint32_t epoch;
+    uint32_t segment;
+    uint64_t ns;
+} HtRecEnd;
+
+/**
+ * ht_rec_end: find the end of a recording without reading all of it
+ * @r: the recording; its position does not change
+ * @end: set on success
+ *
+ * Reads at most 128 KiB of each processor's file.
+ *
+ * Returns: false if there are no events, or if the end of a file is damaged: then
+ * only a read of the whole recording tells its end
+ */
+bool ht_rec_end(HtRecording *r, HtRecEnd *end);
+
+/**
+ * ht_rec_until: end ht_rec_next() early
+ * @r: the recording
+ * @epoch: last epoch to read, or UINT32_MAX
+ * @ns: guest time up to which events are needed, or UINT64_MAX
+ *
+ * Events of later epochs are not read. Events after @ns are read as long as
+ * earlier ones may follow: if the guest boots again or its clock goes back.
+ */
+void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns);
 
 /**
  * ht_rec_next_page: read the next page of one processor

@@ -155,6 +155,27 @@ static void test_processors(void)
     teardown();
 }
 
+/* Files of processors that are not read are counted. */
+static void test_left_out(void)
+{
+    static const char * const more[] = { "cpu1024", "cpu2000", "cpu4294967295" };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HtRecording) r = NULL;
+    unsigned i;
+
+    setup();
+    put("cpu1023", "");
+    put("cpux", "");
+    for (i = 0; i < G_N_ELEMENTS(more); i++) {
+        put(more[i], "");
+    }
+    r = ht_rec_open(dir, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(ht_rec_info(r)->cpus, ==, 1024);
+    g_assert_cmpuint(ht_rec_info(r)->cpus_left_out, ==, G_N_ELEMENTS(more));
+    teardown();
+}
+
 static void test_none(void)
 {
     setup();
@@ -186,6 +207,7 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, names[i], test_large);
     }
     g_test_add_func("/recording-open/processors", test_processors);
+    g_test_add_func("/recording-open/left-out", test_left_out);
     g_test_add_func("/recording-open/none", test_none);
     return g_test_run();
 }

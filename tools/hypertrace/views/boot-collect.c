@@ -500,12 +500,16 @@ static HtBoot *new_boot(HtModel *m)
     return b;
 }
 
-/* Count the boots. The number is known only at the end of the recording. */
+/* Count the boots. If the end of a file is damaged, read all events. */
 static unsigned count_boots(HtModel *m)
 {
     unsigned boots = 0;
     HtModelEvent ev;
+    HtRecEnd end;
 
+    if (ht_rec_end(ht_model_recording(m), &end)) {
+        return end.epoch + 1;
+    }
     while (ht_model_next(m, &ev)) {
         boots = MAX(boots, ev.boot);
     }
@@ -547,6 +551,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
     c.images = g_hash_table_new(NULL, NULL);
     c.running = ht_running_new(m);
     ht_running_tasks_only(c.running);
+    ht_rec_until(ht_model_recording(m), b->boot - 1, to_ns);
     c.graph = ht_graph_new(m);
     while (ht_model_next(m, &ev)) {
         if (ev.boot == b->boot && ev.rec.ns <= to_ns) {

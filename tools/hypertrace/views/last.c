@@ -24,8 +24,8 @@
 typedef struct Collect {
     HtLast *l;
     GHashTable *blocked;        /* HtLastBlocked by number of the task */
-    uint64_t cpu_last[HT_RUNNING_CPUS_MAX];
-    const HtEventClass *cpu_event[HT_RUNNING_CPUS_MAX];
+    uint64_t cpu_last[HT_FT_CPUS_MAX];
+    const HtEventClass *cpu_event[HT_FT_CPUS_MAX];
     unsigned lines;
     unsigned segment;
 } Collect;
@@ -215,7 +215,7 @@ static void finish(Collect *c)
     gpointer b;
     uint32_t i;
 
-    for (i = 0; i < HT_RUNNING_CPUS_MAX; i++) {
+    for (i = 0; i < HT_FT_CPUS_MAX; i++) {
         HtLastCpu cpu = { i, c->cpu_last[i], c->cpu_event[i] };
 
         if (cpu.event) {
@@ -297,6 +297,7 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
     g_autoptr(HtLogLines) lines = ht_log_lines_open(dir, m, &error);
     uint64_t after = silence_after(m);
     HtModelEvent ev;
+    HtRecEnd end;
     HtLast *l;
 
     if (error) {
@@ -313,6 +314,11 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
     l->blocked = g_array_new(false, false, sizeof(HtLastBlocked));
     l->running = ht_running_new(m);
     l->graph = ht_graph_new(m);
+    /* The first event of the next boot shows that the chosen one has ended. */
+    ht_rec_until(ht_model_recording(m), UINT32_MAX, UINT64_MAX);
+    if (ht_rec_end(ht_model_recording(m), &end)) {
+        l->boots = end.epoch + 1;
+    }
     while (ht_model_next(m, &ev)) {
         l->boots = MAX(l->boots, ev.boot);
         if (boot && ev.boot > boot) {

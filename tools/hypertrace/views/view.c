@@ -17,8 +17,6 @@
 #include "model/fields.h"
 #include "views/view.h"
 
-#define CPUS_MAX        4096
-
 /* Parse a list such as "0,2-3". */
 static bool parse_cpus(HtView *v, GError **errp)
 {
@@ -32,13 +30,13 @@ static bool parse_cpus(HtView *v, GError **errp)
         unsigned c;
 
         if (!ends[0] ||
-            !g_ascii_string_to_unsigned(ends[0], 10, 0, CPUS_MAX - 1, &first,
+            !g_ascii_string_to_unsigned(ends[0], 10, 0, HT_FT_CPUS_MAX - 1, &first,
                                         NULL) ||
             !g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10,
-                                        first, CPUS_MAX - 1, &last, NULL)) {
+                                        first, HT_FT_CPUS_MAX - 1, &last, NULL)) {
             g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                        "--cpu=%s: give CPU numbers from 0 to %d and ranges:"
-                        " 0,2-3", v->cpu, CPUS_MAX - 1);
+                        "--cpu=%s: give CPU numbers from 0 to %u and ranges:"
+                        " 0,2-3", v->cpu, HT_FT_CPUS_MAX - 1);
             return false;
         }
         for (c = first; c <= last; c++) {
@@ -330,25 +328,42 @@ bool ht_view_end(HtView *v, uint64_t end, GError **errp)
 }
 
 /*
- * Read the recording once to find the end that times are relative to, and to
- * check that the chosen boot exists. Boots are in order, so the search for a
- * boot can stop early.
+ * Get the number of boots, and the end of the boot that @v names, or else of the
+ * last boot. The ends of the files tell it, unless a file is damaged there or
+ * an earlier boot is named; then read all events.
  */
-static bool look_ahead(HtView *v, HtModel *m, GError **errp)
+static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 {
-    const bool whole = v->from_end || v->to_end;
     unsigned last = 0;
-    uint64_t end = 0;
     HtModelEvent ev;
+    HtRecEnd end;
 
-    while ((whole || last < (unsigned)v->boot) && ht_model_next(m, &ev)) {
+    if (ht_rec_end(ht_model_recording(m), &end) &&
+        (!v->boot || (!v->from_end && !v->to_end) ||
+         (unsigned)v->boot > end.epoch)) {
+        *ns = end.ns;
+        return end.epoch + 1;
+    }
+    *ns = 0;
+    while (ht_model_next(m, &ev)) {
         last = ev.boot;
         if (!v->boot || ev.boot == (unsigned)v->boot) {
-            /* without --boot, times are relative to the end of the last boot */
-            end = ev.rec.ns;
+            *ns = ev.rec.ns;
         }
     }
     ht_model_rewind(m);
+    return last;
+}
+
+/*
+ * Find the end that times are relative to, and check that the chosen boot
+ * exists.
+ */
+static bool look_ahead(HtView *v, HtModel *m, GError **errp)
+{
+    uint64_t end;
+    unsigned last = find_end(v, m, &end);
+
     if (v->boot > 1 && last < (unsigned)v->boot) {
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--boot=%d: %s has %u boot%s", v->boot, v->dir, last,
@@ -399,6 +414,11 @@ HtModel *ht_view_open(HtView *v, GError **errp)
 
     if (m && !check_selection(v, m, errp)) {
         g_clear_pointer(&m, ht_model_free);
+    }
+    if (m) {
+        ht_rec_until(ht_model_recording(m),
+                     v->boot ? (uint32_t)v->boot - 1 : UINT32_MAX,
+                     v->to_ns);
     }
     g_clear_pointer(&v->host, ht_host_clock_free);
     if (m && ht_view_on_host(v)) {
