@@ -347,14 +347,15 @@ static uint64_t per_second(const struct ht_bench_report *r)
 
 static const char *channel_name(const struct ht_device *dev)
 {
-    switch (dev->caps.channel) {
-    case HT_CHANNEL_HYPERCALL:
-        return "hypercall";
-    case HT_CHANNEL_SHM:
-        return "shm";
-    default:
-        return "virtio";
-    }
+    static const char * const names[] = {
+        [HT_CHANNEL_HYPERCALL] = "hypercall",
+        [HT_CHANNEL_SHM] = "shm",
+        [HT_CHANNEL_VIRTIO] = "virtio",
+        [HT_CHANNEL_MEMORY] = "memory",
+    };
+
+    return dev->caps.channel < sizeof(names) / sizeof(names[0]) ?
+           names[dev->caps.channel] : "unknown";
 }
 
 static uint64_t doorbells(const struct ht_bench_report *r)

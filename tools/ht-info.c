@@ -20,9 +20,15 @@ static int fail(const char *what, int r)
 
 static const char *channel_name(uint32_t channel)
 {
-    static const char * const names[] = { "hypercall", "shm", "virtio" };
+    static const char * const names[] = {
+        [HT_CHANNEL_HYPERCALL] = "hypercall",
+        [HT_CHANNEL_SHM] = "shm",
+        [HT_CHANNEL_VIRTIO] = "virtio",
+        [HT_CHANNEL_MEMORY] = "memory",
+    };
 
-    return channel <= HT_CHANNEL_VIRTIO ? names[channel] : "unknown";
+    return channel < sizeof(names) / sizeof(names[0]) ? names[channel] :
+           "unknown";
 }
 
 static void print_device(const struct ht_device *dev)

@@ -392,12 +392,17 @@ void ht_rec_writer_discard(HtRecWriter *w)
         unlinkat(w->dir_fd, name, 0);
     }
     for (cpu = 0; cpu < w->cpus->len; cpu++) {
+        CpuFile *c = &g_array_index(w->cpus, CpuFile, cpu);
         g_autofree char *file = g_strdup_printf("cpu%u", cpu);
 
-        if (g_array_index(w->cpus, CpuFile, cpu).made) {
+        if (c->made) {
             unlinkat(w->dir_fd, file, 0);
         }
+        /* Do not write later what is kept in memory. */
+        c->failed = true;
+        g_byte_array_set_size(c->kept, 0);
     }
+    w->log_failed = true;
     if (w->made_dir) {
         rmdir(w->dir);
     }

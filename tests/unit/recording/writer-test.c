@@ -103,7 +103,10 @@ static void test_links(void)
     clear();
 }
 
-/* Write each text of a recording, then discard the recording. */
+/*
+ * Write each text of a recording and keep a piece in memory, then discard the
+ * recording.
+ */
 static void write_and_discard(HtRecWriter *w)
 {
     g_autoptr(GError) error = NULL;
@@ -113,6 +116,7 @@ static void write_and_discard(HtRecWriter *w)
     ht_rec_writer_file(w, "formats", "x", -1, &error);
     ht_rec_writer_file(w, "kallsyms", "x", -1, &error);
     ht_rec_writer_log(w, "x\n", 2, &error);
+    write_piece(w, &error);
     g_assert_no_error(error);
     ht_rec_writer_discard(w);
 }

@@ -195,6 +195,45 @@ class TestViews:
             "-- 4 records were overwritten before they were read --",
             "[    0.003000] c"]
 
+    @pytest.mark.parametrize("options, printed", (
+        ([], ["a", "--", "b", "-- boot 2 --", "c", "d", "-- boot 3 --", "--", "e"]),
+        (["--from=1.5ms"], ["--", "b", "-- boot 2 --", "d"]),
+        (["--to=1.5ms"], ["a", "-- boot 2 --", "c", "-- boot 3 --", "--", "e"]),
+        (["--from=1.5ms", "--to=2.5ms"], ["--", "b", "-- boot 2 --", "d"]),
+    ))
+    def test_log_gap_boots(self, options, printed):
+        """Each boot counts its records from 0: what the options leave out is not
+        missing.  Only this test proves it for several boots."""
+        dir_ = story("story", self.tmp / f"log-boots{len(options)}{len(printed)}")
+        for file in dir_.glob("cpu*"):
+            file.unlink()
+        (dir_ / "log").write_text(
+            "6,0,1000000,0,T1;a\n6,2,2000000,0,T1;b\n6,0,1000000,1,T1;c\n"
+            "6,1,2000000,1,T1;d\n6,4,1000000,2,T1;e\n")
+        assert [line if "boot" in line else
+                "--" if "overwritten" in line else line.split("] ")[1]
+                for line in text("log", dir_, *options)] == printed
+
+    @pytest.mark.parametrize("cpu, said", (
+        ("2", "has CPUs 0 to 1"), ("1023", "has CPUs 0 to 1"),
+        ("1024", "from 0 to 1023"), ("0-1024", "from 0 to 1023"),
+        ("2000", "from 0 to 1023"), ("-1", "from 0 to 1023"),
+    ))
+    def test_cpu_limit(self, cpu, said):
+        """A processor that no recording or not this one can have is refused."""
+        p = run("report", f"--cpu={cpu}", self.story, status=1 if "has" in said
+                else 2)
+        assert said in p.stderr.decode() and not p.stdout
+
+    def test_cpus_left_out(self):
+        """Files of processors above the limit are reported, not ignored."""
+        dir_ = story("story", self.tmp / "left-out")
+        shutil.copy(dir_ / "cpu0", dir_ / "cpu1024")
+        shutil.copy(dir_ / "cpu0", dir_ / "cpu2000")
+        p = run("report", dir_)
+        assert b"2 processors with numbers from 1024 on" in p.stderr
+        assert p.stdout == run("report", self.story).stdout
+
     def test_log_follow(self):
         """log --follow prints each line once, when it is whole, to the end.
 
@@ -468,7 +507,7 @@ class TestViews:
                  "--from=3 is later than --to=1"),
                 (("report", self.story, "--from=0.2", "--to=-300s"), 1,
                  "later"),
-                (("report", self.story, "--cpu=2,4095"), 1, "CPUs 0 to 1"),
+                (("report", self.story, "--cpu=2,1023"), 1, "CPUs 0 to 1"),
                 (("report", self.story, "--cpu="), 2, "--cpu is empty"),
                 (("log", self.story, "--boot="), 2, "--boot"),
                 (("report", self.story, "--event="), 2, "--event is empty"),

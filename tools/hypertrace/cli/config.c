@@ -113,6 +113,7 @@ bool ht_config_text(GKeyFile *file, const char *group, const char *key,
 bool ht_config_list(GKeyFile *file, const char *group, const char *key,
                     const char *accepted, char ***list, GError **error)
 {
+    g_autofree char *raw = g_key_file_get_value(file, group, key, NULL);
     g_autoptr(GError) local = NULL;
 
     *list = g_key_file_get_string_list(file, group, key, NULL, &local);
@@ -124,7 +125,7 @@ bool ht_config_list(GKeyFile *file, const char *group, const char *key,
     }
     return (*list && **list &&
             !g_strv_contains((const char * const *)*list, "")) ||
-           ht_config_refuse(error, group, key, "", accepted);
+           ht_config_refuse(error, group, key, raw, accepted);
 }
 
 bool ht_config_size(GKeyFile *file, const char *group, const char *key,

@@ -422,8 +422,8 @@ static bool change(Domain *d, const HtRecord *r, GError **error)
 static void print_next_steps(const Domain *d, const HtRecord *r)
 {
     if (r->plan->given == HT_RECORD_WORDS_LOADER) {
-        puts("The guest's boot loader must pass the string on: see 'Boot "
-             "loaders' in hypertrace-record(1).");
+        puts("The guest's boot loader must pass the string on: see 'Changes "
+             "of QEMU's command' in hypertrace-record(1).");
     }
     if (d->programs) {
         g_autofree char *name = memory_name(d);

@@ -96,6 +96,7 @@ static void put_json(HtOutput *o, const HtLogLine *line)
 typedef struct Printed {
     bool any;                   /* at least one record was printed */
     uint32_t boot;              /* boot of the record that was printed last */
+    uint32_t seq_boot;          /* boot of @next_seq */
     /* number of the next record; 0: the next one is the first of a boot */
     uint64_t next_seq;
 } Printed;
@@ -115,6 +116,10 @@ static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
 {
     const HtLogRecord *r = &line->record;
 
+    if (r->boot != p->seq_boot) {
+        p->seq_boot = r->boot;
+        p->next_seq = 0;
+    }
     if (!in_view(v, r)) {
         p->next_seq = line->is_event ? 0 : r->seq + 1;
         return;
@@ -124,7 +129,6 @@ static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
     } else {
         if (p->any && r->boot != p->boot) {
             g_string_append_printf(o->text, "-- boot %u --\n", r->boot + 1);
-            p->next_seq = 0;
             lost = false;
         }
         if (!line->is_event && r->seq > p->next_seq) {

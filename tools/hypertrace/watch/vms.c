@@ -82,8 +82,7 @@ static char *safe_name(const char *program, pid_t pid, const char *name)
 /*
  * Examine the user and the program before the arguments, which any process can
  * make long. The process may run another program meanwhile, also one of another
- * user: the program must be the same after the user was read, and the user
- * after the arguments were read.
+ * user: program and user must be the same after the arguments were read.
  *
  * Return: the machine, if the process is one that opted in; else NULL
  */
@@ -100,8 +99,8 @@ static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
         !ht_watch_settings_has_user(v->settings, vm->owner.uid)) {
         return NULL;
     }
-    again = ht_vm_program(vm->process);
     args = ht_process_args(vm->process, NULL);
+    again = ht_vm_program(vm->process);
     name = args ? ht_vm_name(program, args) : NULL;
     vm->name = safe_name(program, pid, name);
     vm->rule = ht_watch_settings_match(v->settings, name ? name : vm->name,
