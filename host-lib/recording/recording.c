@@ -549,9 +549,9 @@ static void merge_begin(HtRecording *r)
 }
 
 /*
- * Walk the pieces from @data to @size, the end of a file. Returns false if
- * something else is there, or no whole piece. An incomplete piece at the end was
- * being written when the recorder was killed, or is being written now.
+ * Walk the pieces in @size bytes of @data, the end of a file. Returns false if
+ * something else is there, or no whole piece. An incomplete piece at the end
+ * was being written when the recorder was killed, or is being written now.
  */
 static bool walk_tail(const uint8_t *data, size_t size, HtFtPiece *last)
 {
@@ -581,8 +581,8 @@ static bool walk_tail(const uint8_t *data, size_t size, HtFtPiece *last)
 }
 
 /*
- * Find the last piece of a file. Returns 1, 0 if the file is empty, or -1 if the
- * end of the file is damaged or cannot be read.
+ * Find the last piece of a file. Returns 1, 0 if the file is empty, or -1 if
+ * the end of the file is damaged or cannot be read.
  */
 static int last_piece(const Stream *s, uint8_t *buffer, HtFtPiece *p)
 {

@@ -442,8 +442,8 @@ typedef struct HtRecEnd {
  *
  * Reads at most 128 KiB of each processor's file.
  *
- * Returns: false if there are no events, or if the end of a file is damaged: then
- * only a read of the whole recording tells its end
+ * Returns: false if there are no events, or if the end of a file is damaged:
+ * then only a read of the whole recording tells its end
  */
 bool ht_rec_end(HtRecording *r, HtRecEnd *end);
 

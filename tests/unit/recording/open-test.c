@@ -158,7 +158,8 @@ static void test_processors(void)
 /* Files of processors that are not read are counted. */
 static void test_left_out(void)
 {
-    static const char * const more[] = { "cpu1024", "cpu2000", "cpu4294967295" };
+    static const char * const more[] = { "cpu1024", "cpu2000",
+                                         "cpu4294967295" };
     g_autoptr(GError) error = NULL;
     g_autoptr(HtRecording) r = NULL;
     unsigned i;

@@ -26,14 +26,14 @@ static bool parse_cpus(HtView *v, GError **errp)
     v->cpus = g_array_new(false, false, sizeof(unsigned));
     for (i = 0; parts[i]; i++) {
         g_auto(GStrv) ends = g_strsplit(parts[i], "-", 2);
+        const guint64 most = HT_FT_CPUS_MAX - 1;
         guint64 first, last;
         unsigned c;
 
         if (!ends[0] ||
-            !g_ascii_string_to_unsigned(ends[0], 10, 0, HT_FT_CPUS_MAX - 1, &first,
-                                        NULL) ||
+            !g_ascii_string_to_unsigned(ends[0], 10, 0, most, &first, NULL) ||
             !g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10,
-                                        first, HT_FT_CPUS_MAX - 1, &last, NULL)) {
+                                        first, most, &last, NULL)) {
             g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                         "--cpu=%s: give CPU numbers from 0 to %u and ranges:"
                         " 0,2-3", v->cpu, HT_FT_CPUS_MAX - 1);
@@ -328,9 +328,9 @@ bool ht_view_end(HtView *v, uint64_t end, GError **errp)
 }
 
 /*
- * Get the number of boots, and the end of the boot that @v names, or else of the
- * last boot. The ends of the files tell it, unless a file is damaged there or
- * an earlier boot is named; then read all events.
+ * Get the number of boots, and the end of the boot that @v names, or else of
+ * the last boot. The ends of the files tell it, unless a file is damaged there
+ * or an earlier boot is named; then read all events.
  */
 static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 {

@@ -277,8 +277,8 @@ ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
  * ht_guest_kernel_cpus: get the number of CPU numbers in use (nr_cpu_ids)
  * @k: the kernel
  *
- * Returns: 1 or more, as the guest says; 1 if the symbol is missing or cannot be
- * read
+ * Returns: 1 or more, as the guest says; 1 if the symbol is missing or cannot
+ * be read
  */
 unsigned ht_guest_kernel_cpus(HtGuestKernel *k);
 
