@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""top, latency and flame with --host: a guest's times split by what its host did."""
+"""top, latency, flame and boot with --host: a guest's times split by what its host did."""
 
 import json
 import shutil
@@ -105,6 +105,18 @@ def test_flame(rec):
     for task, sums in expected().items():
         agrees({f"{p}_ns": found.get(task if p == "guest" else f"{task};({p})", 0) for p in PARTS},
                sums)
+
+
+def test_boot(rec):
+    """The parts of a phase are those of the processors' tasks in it."""
+    trace = json.loads(run("boot", "--json", "--host", rec).stdout)
+    (phase,) = trace["phases"]
+    sums = expected()
+    agrees(phase["host"], {p: sum(s[p] for s in sums.values()) for p in PARTS})
+    text = run("boot", "--host", rec).stdout.decode()
+    assert "     exits    stolen" in text and "by the host: guest" in text
+    assert b"one recording" in run("boot", "--host", rec, rec, status=2).stderr
+    assert "host" not in json.loads(run("boot", "--json", rec).stdout)["phases"][0]
 
 
 def test_time_that_the_host_does_not_know(rec):

@@ -354,6 +354,17 @@ static uint64_t time_of_task(const HtRunCpu *cpu, const HtModelEvent *ev)
     return cpu && cpu->known && cpu->pid ? ht_running_time(cpu, ev) : 0;
 }
 
+/* Split the time up to an event, and add the parts to the current phase. */
+static void split_time(Collect *c, const HtModelEvent *ev, uint64_t ns)
+{
+    HtBootPhase *last = last_phase(c->b);
+
+    if (c->b->host && ns && last) {
+        ht_host_split_add(c->b->host, ev->boot, ev->rec.segment, ev->rec.cpu,
+                          ev->rec.ns - ns, ev->rec.ns, &last->split);
+    }
+}
+
 /*
  * Add CPU time to the task's process. The event's time must be monotonic, as
  * the begin of the process is (make_monotonic()).
@@ -404,6 +415,7 @@ static void add_event(Collect *c, HtModelEvent *ev)
     uint64_t ran = time_of_task(ht_running_before(c->running, ev), ev);
     HtBoot *b = c->b;
 
+    split_time(c, ev, ran);
     ht_running_after(c->running, ev);
     step(c, ev);
     if (!b->events++) {
@@ -453,6 +465,10 @@ static void finish(Collect *c)
 
     if (last) {
         last->end = b->end;
+    }
+    for (i = 0; i < b->phases->len; i++) {
+        ht_host_split_sum(&b->split,
+                          &g_array_index(b->phases, HtBootPhase, i).split);
     }
     g_hash_table_iter_init(&iter, c->calls);
     while (g_hash_table_iter_next(&iter, NULL, &data)) {
@@ -517,7 +533,7 @@ static unsigned count_boots(HtModel *m)
 }
 
 HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
-                        GError **errp)
+                        bool by_host, GError **errp)
 {
     g_autoptr(HtModel) m = ht_model_open(dir, errp);
     g_autoptr(HtBoot) b = NULL;
@@ -542,6 +558,12 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
     }
     ht_model_rewind(m);
     b = new_boot(m);
+    if (by_host) {
+        b->host = ht_host_split_new(dir, m, errp);
+        if (!b->host) {
+            return NULL;
+        }
+    }
     b->boots = boots;
     b->boot = boot ? boot : boots;
     c.b = b;
@@ -578,6 +600,7 @@ void ht_boot_free(HtBoot *b)
 {
     if (b) {
         g_free(b->release);
+        ht_host_split_free(b->host);
         g_array_unref(b->phases);
         g_array_unref(b->initcalls);
         g_array_unref(b->processes);

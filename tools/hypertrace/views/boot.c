@@ -152,7 +152,12 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
                                " selects another.\n", b->boot, b->boots);
     }
     g_string_append_c(o->text, '\n');
-    ht_output_heading(o, "  phase                             from ms"
+    if (b->host) {
+        ht_host_split_text(b->host, &b->split, o);
+    }
+    ht_output_heading(o, b->host ? "  phase                             from ms"
+                      "          ms   share     exits    stolen" :
+                      "  phase                             from ms"
                       "          ms   share");
     for (i = 0; i < b->phases->len; i++) {
         const HtBootPhase *p = &g_array_index(b->phases, HtBootPhase, i);
@@ -167,6 +172,10 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
                                ht_elapsed(p->begin, p->end) / 1e6,
                                100.0 * ht_elapsed(p->begin, p->end) /
                                MAX(ht_elapsed(b->begin, b->end), 1));
+        if (b->host) {
+            ht_host_split_share(&p->split, HT_SPLIT_EXITS, o);
+            ht_host_split_share(&p->split, HT_SPLIT_STOLEN, o);
+        }
         put_bar(o, b, p->begin, p->end, colours[i % G_N_ELEMENTS(colours)]);
     }
     if (b->initcalls->len) {
@@ -263,6 +272,9 @@ static void json_boot(HtJson *j, const HtBoot *b)
         ht_json_str(j, "detail", p->detail);
         ht_json_uint(j, "begin_ns", p->begin);
         ht_json_uint(j, "end_ns", p->end);
+        if (b->host) {
+            ht_host_split_json(&p->split, j);
+        }
         ht_json_close(j, '}');
     }
     ht_json_close(j, ']');
@@ -319,6 +331,7 @@ typedef struct Options {
     char **max;
     GArray *limits;
     gboolean regression;
+    gboolean by_host;
     char *junit;
 } Options;
 
@@ -353,6 +366,10 @@ static bool check_options(Options *opt, unsigned recordings, GError **errp)
     } else if (opt->svg && recordings > 1) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
                     "--svg draws one recording, not %u", recordings);
+    } else if (opt->by_host && recordings > 1) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                    "--host splits the times of one recording, not of %u",
+                    recordings);
     } else if (opt->regression && recordings <= HT_BOOT_EARLIER_MIN) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
                     "--regression needs at least %d earlier recordings before"
@@ -367,15 +384,16 @@ static bool check_options(Options *opt, unsigned recordings, GError **errp)
     return false;
 }
 
-static GPtrArray *collect(const HtView *v, char **dirs, unsigned count,
-                          uint64_t to_ns, GError **errp)
+static GPtrArray *collect(const HtView *v, const Options *opt, char **dirs,
+                          unsigned count, GError **errp)
 {
     g_autoptr(GPtrArray) boots =
         g_ptr_array_new_with_free_func((GDestroyNotify)ht_boot_free);
     unsigned i;
 
     for (i = 0; i < count; i++) {
-        HtBoot *b = ht_boot_collect(dirs[i], v->boot, to_ns, errp);
+        HtBoot *b = ht_boot_collect(dirs[i], v->boot, opt->to_ns,
+                                    opt->by_host, errp);
 
         if (!b) {
             return NULL;
@@ -433,6 +451,8 @@ int ht_boot(int argc, char **argv)
 {
     Options opt = { .rows = SLOWEST_DEFAULT, .to_ns = UINT64_MAX };
     const GOptionEntry own[] = {
+        { "host", 0, 0, G_OPTION_ARG_NONE, &opt.by_host, HT_HOST_SPLIT_HELP,
+          NULL },
         { "slowest", 'n', 0, G_OPTION_ARG_INT, &opt.rows,
           "list N initcalls and N processes (15)", "N" },
         { "svg", 0, 0, G_OPTION_ARG_FILENAME, &opt.svg,
@@ -461,7 +481,7 @@ int ht_boot(int argc, char **argv)
         if (!check_options(&opt, argc - 1, &error)) {
             status = ht_usage_error("%s", error->message);
         } else {
-            boots = collect(&v, argv + 1, argc - 1, opt.to_ns, &error);
+            boots = collect(&v, &opt, argv + 1, argc - 1, &error);
             status = boots ? show(&v, &opt, boots) :
                              ht_error("%s", error->message);
         }

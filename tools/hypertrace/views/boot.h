@@ -9,6 +9,7 @@
 #include "model/duration.h"
 #include "model/model.h"
 #include "views/boot-functions.h"
+#include "views/host-split.h"
 
 /* Maximum number of items in each list: the guest decides how many exist. */
 #define HT_BOOT_ITEMS_MAX       65536
@@ -20,12 +21,15 @@
  *          NULL
  * @begin: nanoseconds, see &HtBoot.back_ns
  * @end: nanoseconds, see &HtBoot.back_ns
+ * @split: with &HtBoot.host: the time of all processors in which they had a
+ *         task
  */
 typedef struct HtBootPhase {
     const char *name;
     char *detail;
     uint64_t begin;
     uint64_t end;
+    HtSplit split;
 } HtBootPhase;
 
 /**
@@ -73,6 +77,8 @@ typedef struct HtBootItem {
  * @initcalls: of HtBootItem, by their ends
  * @processes: of HtBootItem, by their beginnings
  * @left_out: number of items beyond HT_BOOT_ITEMS_MAX
+ * @host: what the host did for each vCPU; NULL: times are not split
+ * @split: sum of the phases' @split
  */
 typedef struct HtBoot {
     unsigned boots;
@@ -88,6 +94,8 @@ typedef struct HtBoot {
     GArray *initcalls;
     GArray *processes;
     uint64_t left_out;
+    HtHostSplit *host;
+    HtSplit split;
 } HtBoot;
 
 /**
@@ -95,12 +103,13 @@ typedef struct HtBoot {
  * @dir: the recording
  * @boot: number of the boot, counted from 1; 0 for the last one that has events
  * @to_ns: skip events later than this guest time
+ * @by_host: split times by the host's part of the recording
  * @errp: set on failure
  *
  * Returns: the boot, or NULL
  */
 HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
-                        GError **errp);
+                        bool by_host, GError **errp);
 
 /**
  * ht_boot_free: free a boot

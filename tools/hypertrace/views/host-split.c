@@ -257,6 +257,15 @@ void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
     split->ns[HT_SPLIT_GUEST] += left;
 }
 
+void ht_host_split_sum(HtSplit *to, const HtSplit *from)
+{
+    unsigned i;
+
+    for (i = 0; i < HT_SPLIT_PARTS; i++) {
+        to->ns[i] += from->ns[i];
+    }
+}
+
 const char *ht_host_split_name(HtSplitPart part)
 {
     static const char * const names[HT_SPLIT_PARTS] = {

@@ -62,6 +62,9 @@ void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
                        uint32_t cpu, uint64_t from_ns, uint64_t to_ns,
                        HtSplit *split);
 
+/** ht_host_split_sum: add the parts of a time to those of another one */
+void ht_host_split_sum(HtSplit *to, const HtSplit *from);
+
 /** ht_host_split_name: get the name of a part, for example "stolen" */
 const char *ht_host_split_name(HtSplitPart part);
 

@@ -143,15 +143,12 @@ static void keep_worst(Latency *l, const HtPair *pair, const HtSplit *split)
 static HtSplit split_pair(Latency *l, const HtPair *pair, uint32_t segment)
 {
     HtSplit split = { 0 };
-    unsigned i;
 
     if (l->host) {
         ht_host_split_add(l->host, pair->boot, segment, pair->to_cpu,
                           pair->from_ns, pair->to_ns, &split);
     }
-    for (i = 0; i < HT_SPLIT_PARTS; i++) {
-        l->split.ns[i] += split.ns[i];
-    }
+    ht_host_split_sum(&l->split, &split);
     return split;
 }
 

@@ -116,14 +116,11 @@ static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu,
     *(ran ? &ran->ns : &t->unknown_ns) += ns;
     if (t->host && ran && ran->pid) {
         HtSplit split = { 0 };
-        unsigned i;
 
         ht_host_split_add(t->host, ev->boot, ev->rec.segment, ev->rec.cpu,
                           cpu->last, ev->rec.ns, &split);
-        for (i = 0; i < HT_SPLIT_PARTS; i++) {
-            ran->split.ns[i] += split.ns[i];
-            t->split.ns[i] += split.ns[i];
-        }
+        ht_host_split_sum(&ran->split, &split);
+        ht_host_split_sum(&t->split, &split);
     }
 }
 
