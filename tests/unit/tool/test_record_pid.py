@@ -9,7 +9,9 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +75,35 @@ def test_names(tmp_path, machine, name):
     assert p.stderr.count(b"\n") <= 4, p.stderr
     q = subprocess.run([TOOL, "report", place], capture_output=True, timeout=60)
     assert q.returncode == 0 and q.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' machines")
+@pytest.mark.parametrize("user, folder, owner", (
+    (65534, None, 65534),       # a new folder
+    (65534, "exists", 0),       # a folder of root, which stays root's
+    (0, None, 0),
+))
+def test_owner(user, folder, owner):
+    """What root records of another user's machine belongs to that user, with mode
+    0600, and nothing else changes.  Only this test proves it for record --pid."""
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chmod(tmp, 0o755)
+        program = shutil.copy(GUEST, f"{tmp}/qemu-system-x86_64")
+        path = Path(tmp) / "rec"
+        if folder:
+            path.mkdir(mode=0o700)
+            (path / "mine").write_text("mine")
+        with subprocess.Popen([program, "-name", "vm"], user=user, group=user,
+                              extra_groups=[], stdin=subprocess.DEVNULL) as vm:
+            run("record", "--pid", vm.pid, "--for", "1s", "-o", path)
+            vm.kill()
+        assert (path / "cpu0").stat().st_size
+        for file in path, *path.iterdir():
+            st = file.stat()
+            assert (st.st_uid, st.st_gid) == (owner, owner), file
+            if file.name != "mine":
+                assert st.st_mode & 0o777 == (0o700 if file == path else 0o600)
+        assert os.stat(tmp).st_uid == 0
 
 
 def test_stopped(tmp_path, machine):

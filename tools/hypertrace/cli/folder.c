@@ -69,3 +69,45 @@ bool ht_folder_remove(int at, const char *name,
     close(fd);
     return !unlinkat(at, name, AT_REMOVEDIR) || errno == ENOENT;
 }
+
+typedef struct Owner {
+    uid_t uid;
+    gid_t gid;
+} Owner;
+
+static bool give(int fd, Owner *to);
+
+static bool give_entry(int fd, const char *name, void *to)
+{
+    const Owner *o = to;
+    int folder = ht_folder_open(fd, name);
+    bool ok;
+
+    if (folder < 0) {
+        return !fchownat(fd, name, o->uid, o->gid, AT_SYMLINK_NOFOLLOW);
+    }
+    ok = give(folder, to);
+    close(folder);
+    return ok;
+}
+
+/* The folder is the last to change: until then its new owner cannot enter. */
+static bool give(int fd, Owner *to)
+{
+    return ht_folder_each(fd, NULL, give_entry, to) &&
+           !fchown(fd, to->uid, to->gid);
+}
+
+bool ht_folder_give(const char *path, uid_t uid, gid_t gid)
+{
+    Owner to = { uid, gid };
+    int fd = ht_folder_open(AT_FDCWD, path);
+    bool ok = fd >= 0 && give(fd, &to);
+    int code = errno;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = code;
+    return ok;
+}

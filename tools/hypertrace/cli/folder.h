@@ -9,6 +9,7 @@
 #define HYPERTRACE_TOOL_FOLDER_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /**
  * HtFolderEach() - handle an entry of a folder
@@ -54,5 +55,15 @@ bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque);
  */
 bool ht_folder_remove(int at, const char *name,
                       bool (*is_ours)(const char *name));
+
+/**
+ * ht_folder_give() - make a user the owner of a folder and of all that is in it
+ * @path: the folder, in which no other user can change anything
+ * @uid: the user
+ * @gid: the user's group
+ *
+ * Return: false on failure, with errno
+ */
+bool ht_folder_give(const char *path, uid_t uid, gid_t gid);
 
 #endif /* HYPERTRACE_TOOL_FOLDER_H */

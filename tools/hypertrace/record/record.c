@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/folder.h"
 #include "hypertrace/memory.h"
 #include "model/patterns.h"
 #include "qemu/qmp-events.h"
@@ -335,12 +336,31 @@ static bool make_programs(HtRecord *r, GError **error)
     return r->programs;
 }
 
+/*
+ * Check whether the recording is to belong to the user of the machine: root
+ * records the machine of another user, into a new folder. The process is then
+ * read only as long as it is that user's and has its program, so that the
+ * recording has nothing that the user could not read anyway.
+ */
+static bool is_for_owner(HtRecord *r, bool new, HtProcessOwner *owner)
+{
+    if (!new || r->plan || !r->process || r->flight.size || geteuid() ||
+        !ht_process_owner(r->process, owner) || !owner->uid) {
+        return false;
+    }
+    r->process->owner = owner;
+    return true;
+}
+
 static int run(HtRecord *r, char **argv, const char *guest,
                const char *source)
 {
     g_autofree char *command = ht_redact(argv);
     g_autofree char *dir = r->dir ? NULL :
                            ht_record_default_dir(r->flight.size);
+    bool new = dir || !g_file_test(r->dir, G_FILE_TEST_EXISTS);
+    HtProcessOwner owner;
+    bool for_owner = is_for_owner(r, new, &owner);
     g_autoptr(GError) error = NULL;
     HtSessionInfo info = {
         .command = command,
@@ -368,6 +388,13 @@ static int run(HtRecord *r, char **argv, const char *guest,
     } else {
         status = start_live(r, &info) ? ht_record_run(r, &info) :
                  HT_EXIT_ERROR;
+    }
+    if (for_owner) {
+        r->process->owner = NULL;
+        if (!ht_folder_give(r->dir, owner.uid, owner.gid) && errno != ENOENT) {
+            ht_error("%s belongs to root, not to the user of the virtual "
+                     "machine: %s", r->dir, g_strerror(errno));
+        }
     }
     if (dir) {
         /* rmdir() fails if something was recorded: the folder then stays */
