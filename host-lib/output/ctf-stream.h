@@ -49,7 +49,8 @@ typedef struct HtCtfHeader {
     uint64_t discarded;
     uint64_t seq;
     uint64_t total;             /* HtRun.total of the last run */
-    uint64_t lost;              /* HtRun.lost of the last run */
+    /* HtRun.lost of the last run; the next recorder of the stream reads it */
+    uint64_t lost;
     int32_t cpu;
     uint32_t stream;
     uint64_t content_bits;
