@@ -133,7 +133,8 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
     }
     if (fd >= 0 && a->create) {
         /*
-         * The link is left from an earlier memory of the same name: remove it.
+         * A link may be left from an earlier memory of the same name: remove
+         * it.
          */
         ht_programs_link_remove(a->link);
     }

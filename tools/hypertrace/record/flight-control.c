@@ -18,7 +18,7 @@ struct HtFlightControl {
     int fd;
     int clients[CLIENTS_MAX];
     unsigned count;
-    /* the last poll of the socket found no request */
+    /* the last ht_flight_control_wait() found no request */
     bool idle;
 };
 

@@ -10,7 +10,7 @@
 
 #include "hypertrace/recording.h"
 
-/* Limits of the number of recordings that are kept */
+/* Number of recordings that are kept: the default and the maximum */
 #define HT_FLIGHT_KEEP_DEFAULT  20
 #define HT_FLIGHT_KEEP_MAX      10000
 
@@ -94,7 +94,8 @@ bool ht_flight_dir_remove(int dir, const char *name);
  * ht_flight_dir_remove_oldest() - make room on a full disk
  * @d: the folder
  *
- * Return: the path of the removed recording, newly allocated; NULL without one
+ * Return: the path of the removed recording, newly allocated; NULL if there is
+ * none, or it cannot be removed
  */
 char *ht_flight_dir_remove_oldest(const HtFlightDir *d);
 

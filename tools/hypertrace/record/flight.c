@@ -98,7 +98,7 @@ struct HtFlight {
     bool had_kernel;
     /* time since which the kernel is missing; 0: it is not missing */
     uint64_t gone;
-    /* a reset is known: the next boot is no new cause */
+    /* a reset or a panic is known: the next boot is no new cause */
     bool expected;
 };
 
@@ -252,8 +252,9 @@ static void note_panic(HtFlight *f, uint64_t ns)
 }
 
 /*
- * A kernel is missing for GONE_NS: it was replaced after a reset.  Record its
- * events now, because the next kernel, if it is unknown, may never be found.
+ * If the kernel is missing for GONE_NS, another one has replaced it after a
+ * reset. Record its events now: the next kernel, if it is unknown, may never be
+ * found.
  */
 static void note_kernel(HtFlight *f, const HtSessionStats *n)
 {
@@ -336,8 +337,8 @@ static char *write_once(HtFlight *f, HtSession *session, GError **error)
 }
 
 /*
- * Write a recording.  If the disk is full, remove older recordings of this
- * guest to make room.  Return: the recording's path; NULL on failure
+ * Write a recording. If the disk is full, remove the oldest recordings in the
+ * folder to make room. Return: the recording's path; NULL on failure
  */
 static char *write_recording(HtFlight *f, HtSession *session, GError **error)
 {

@@ -31,7 +31,7 @@ typedef struct HtFlight HtFlight;
  * @options: options of the recorder
  * @dir: folder of the recordings
  * @quiet: print errors only
- * @error: set if the folder cannot be used
+ * @error: set if the folder cannot be used, or its socket cannot be created
  *
  * After this call the signal SIGUSR1 is a cause.
  *
@@ -64,7 +64,7 @@ void ht_flight_poll(HtFlight *f, HtSession *session);
  * @pidfd: the process whose end stops the wait; or -1
  * @time: maximum time
  *
- * A request and a signal stop the wait, too.
+ * A request of hypertrace snapshot and a signal stop the wait, too.
  */
 void ht_flight_wait(HtFlight *f, int pidfd, const struct timespec *time);
 

@@ -335,7 +335,7 @@ static bool read_image(HtRecordPlan *p, HtImage *image, bool others,
         g_propagate_error(error, g_steal_pointer(&err));
         return false;
     }
-    /* The image is not a kernel, or only the user of QEMU can read it. */
+    /* The file is not a kernel, or only QEMU can find or read it. */
     if (err->domain == G_FILE_ERROR && err->code == G_FILE_ERROR_INVAL) {
         p->words_why = "it is not a Linux kernel for x86_64 or aarch64";
     }

@@ -24,7 +24,10 @@
 #define HT_RECORD_SIZE_MIN  (UINT64_C(1) << 20)
 #define HT_RECORD_SIZE_MAX  (UINT64_C(1) << 30)
 
-/* Prefix of an SMBIOS string whose value a stub or boot loader adds */
+/*
+ * Prefix of an SMBIOS string; a stub or boot loader adds the text after it to
+ * the kernel's command line
+ */
 #define HT_RECORD_EXTRA     "io.systemd.stub.kernel-cmdline-extra="
 
 /*
@@ -100,8 +103,8 @@ typedef struct HtRecordOptions {
  * @argv: QEMU's arguments; NULL after the last
  * @query: QEMU runs no guest: run @argv and record nothing
  * @daemonize: QEMU goes to the background
- * @words: words for the kernel's command line; NULL if it has a ring already or
- *         cannot be changed
+ * @words: words for the kernel's command line, also if they do not fit there;
+ *         NULL if it has a ring already, or no words are planned
  * @given: the way in which the kernel gets @words
  * @words_why: reason why the kernel does not get them, or why no SMBIOS string
  *             has them; or NULL

@@ -17,8 +17,8 @@ void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info);
 /**
  * ht_record_info_ring() - set the values that describe the ring
  * @keys: the recording's "info"
- * @kernel: the guest's kernel, in whose symbols the one is looked up whose
- *          address the ring's header has; or NULL
+ * @kernel: the guest's kernel, or NULL. The ring's header holds the address of
+ *          one symbol: the address that the kernel's symbols give it is added
  * @ring: the ring
  */
 void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,

@@ -27,7 +27,9 @@
  * it replaces the names of enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
-/* Pause in ns up to which passes are as fast as the first one */
+/*
+ * A pass is as fast as the first one if the pause after it, in ns, is at most:
+ */
 #define PASS_SOON_NS    (4 * PASS_NS)
 
 struct HtKernelWatch {

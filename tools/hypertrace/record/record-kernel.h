@@ -3,7 +3,8 @@
  * hypertrace record: find the kernel in a guest's memory
  *
  * A watch finds the kernel of an image in a memory, reads its event formats,
- * and detects a new boot of the guest. The work of each call is bounded.
+ * and detects a new boot of the guest. The work of each poll is bounded, except
+ * the last one.
  */
 #ifndef HYPERTRACE_RECORD_KERNEL_H
 #define HYPERTRACE_RECORD_KERNEL_H

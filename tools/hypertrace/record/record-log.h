@@ -37,7 +37,7 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
 /** ht_record_log_records() - get the number of records read so far */
 uint64_t ht_record_log_records(const HtRecordLog *l);
 
-/** ht_record_log_panic() - get the guest's time of a panic; 0 without one */
+/** ht_record_log_panic() - get the guest time of the last panic in ns; or 0 */
 uint64_t ht_record_log_panic(const HtRecordLog *l);
 
 /**

@@ -2,10 +2,10 @@
 /*
  * hypertrace record: run QEMU or use a running one, and poll its memory
  *
- * If this process starts QEMU, it holds the guest's memory, which therefore
- * outlives QEMU. The memory of another process is read while that process runs.
- * QEMU uses the terminal: both processes get signals from the terminal. Each
- * signal that this process catches is passed on to a QEMU that it started.
+ * If the guest's memory is a memfd or a shared file, this process holds it, so
+ * that it outlives QEMU. Private memory is read while its process runs. QEMU
+ * uses the terminal: both processes get signals from the terminal. Each signal
+ * that this process catches is passed on to a QEMU that it started.
  */
 #include "hypertrace/base.h"
 #include <malloc.h>
@@ -28,7 +28,7 @@
 #define RESCAN_NS       UINT64_C(200000000)
 /* Time in ns without a ring after which likely reasons are printed */
 #define REASONS_NS      UINT64_C(30000000000)
-/* Number of events in a poll from which on the next pauses are shorter */
+/* Number of events in a poll from which on the next pause is shorter */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
 /* Number of events in a poll below which a guest is idle */

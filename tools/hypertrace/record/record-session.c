@@ -31,8 +31,8 @@
 #define QUIET_LEAST_NS  UINT64_C(1500000000)
 #define QUIET_NS        UINT64_C(60000000000)
 /*
- * After a search without a result, the pause is a multiple of the search, up to
- * SEARCH_AGAIN_NS: 10 % of a processor are used for EAGER_NS, 1 % later.
+ * After a search without a result, the pause is a multiple of its duration, up
+ * to SEARCH_AGAIN_NS: 10 % of a processor are used for EAGER_NS, 1 % later.
  */
 #define EAGER_NS        UINT64_C(10000000000)
 #define PAUSE_EAGER     9
@@ -394,7 +394,7 @@ static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
 
 /*
  * Record the new part of a log, which gets its boot with its first record.
- * Return: true if the time @us ended before the log
+ * Return: true if the log may have more
  */
 static bool poll_log(HtSession *s, Place *p, bool last, int64_t us)
 {

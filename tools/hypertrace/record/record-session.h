@@ -63,7 +63,7 @@ typedef struct HtSessionInfo {
  * @cut: processors were left out, because a ring has too many; see HtFtRing
  * @boots: number of the guest's boots
  * @logged: records of the kernel's log
- * @kernel: a kernel was found whose log can be read
+ * @kernel: a kernel is known now whose log can be read
  * @panic_ns: guest time of the last panic in a log, also in that of an earlier
  *            kernel, in ns; 0: no log has a panic
  */
@@ -141,7 +141,7 @@ void ht_session_process(HtSession *s, pid_t pid);
 bool ht_session_look(HtSession *s, GError **error);
 
 /**
- * ht_session_more() - whether the last poll left events
+ * ht_session_more() - whether the last poll left events or other work
  * @s: the session
  *
  * Return: true if the next poll should not wait
@@ -167,7 +167,7 @@ void ht_session_stop(HtSession *s, const char *why);
 HtSessionStats ht_session_stats(const HtSession *s);
 
 /**
- * ht_session_finish() - record the remaining events after the guest's end
+ * ht_session_finish() - record the remaining events, and end the recording
  * @s: the session
  * @end: description of the end, for the info file
  * @error: set on failure

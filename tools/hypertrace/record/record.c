@@ -22,7 +22,10 @@
 #include "record/record-kernel.h"
 #include "record/record.h"
 
-/* Search for an image: minimum pause in us; it takes 1/SCAN_PART of --wait */
+/*
+ * Searches for an image: minimum pause in us; they end after 1/SCAN_PART of
+ * --wait
+ */
 #define SCAN_US_MIN         200000
 #define SCAN_PART           6
 
@@ -190,8 +193,8 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
     }
     /*
-     * The image has no formats. If they are needed now, get_kernel() boots the
-     * kernel once to get them.
+     * The image has no formats. If they are needed now and @path is known,
+     * get_kernel() boots the kernel once to get them.
      */
     if (r->image && !(path && needs_formats(r))) {
         r->kernel = ht_kernel_of_image(r->image);
