@@ -442,8 +442,8 @@ static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
 
 /*
  * List the host's parts of recordings, each part once: several recordings may
- * refer to one part. @dirs are the recordings. The list is empty if an option
- * selects single events of the guest, or the guest's clock.
+ * refer to one part. @dirs are the recordings. The list is empty for trace.dat,
+ * or if an option selects single events of the guest, or the guest's clock.
  */
 static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
 {

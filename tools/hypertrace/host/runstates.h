@@ -230,8 +230,8 @@ typedef void HtSpanFunc(void *opaque, const HtVcpuSums *v, HtRunstate state,
  * @lost: events that were lost, as the host counted
  * @gaps: places where events were lost
  * @damaged: bytes that were skipped because they hold no valid event
- * @backward: events whose time is before the previous one of their processor;
- *            the time was raised
+ * @backward: events with a time before that of the previous event (Xen: of the
+ *            same processor); the time was raised
  * @others: events left out because a table was full
  * @begin: start of the sums
  * @end: end of the sums: time of the last event, or @to if there was a later

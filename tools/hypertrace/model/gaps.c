@@ -8,7 +8,7 @@
  */
 #include "model/gaps.h"
 
-/* Maximum number of gaps of a processor; CpuGaps tells about further ones */
+/* Number of gaps of a processor that are kept apart; see CpuGaps for more */
 #define GAPS_MAX        65536
 
 typedef struct Gap {

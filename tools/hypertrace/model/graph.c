@@ -123,7 +123,7 @@ static void leave(HtGraph *g, HtStack *s, HtGraphStep *step)
 
 /*
  * Add a call that the function tracer reports. Its caller is the innermost
- * frame of the function that the event names as parent. Frames above it have
+ * frame of the function that the event names as parent. Frames inside it have
  * ended and are dropped.
  */
 static void call(HtGraph *g, HtStack *s, const HtModelEvent *ev, HtFrame *f)

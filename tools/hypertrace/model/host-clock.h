@@ -11,7 +11,7 @@ typedef struct HtHostClock HtHostClock;
 
 /**
  * ht_host_clock_new: relate the clocks of a recording to the host's clock
- * @m: model of the recording; rewound
+ * @m: model of the recording; rewound, unless its clock is the host's already
  * @errp: set on failure
  *
  * The times of a host's part are already those of the host's clock.

@@ -139,7 +139,7 @@ const HtFtFormats *ht_model_formats(const HtModel *m);
 /**
  * ht_model_info: get a value of the recording's info file
  * @m: model
- * @group: "recording", "guest" or "kernel"
+ * @group: "recording", "guest", "kernel" or "host"
  * @key: key in the group
  *
  * Returns: the value, owned by the model; "" if the file has no such key
@@ -156,8 +156,8 @@ bool ht_model_guest_ended(HtModel *m);
  * ht_model_trouble: describe what the recording lacks
  * @m: model; read to its end
  * @out: a line is appended for each problem: a recorder that stopped early or
- *       was killed, damaged file, read error, ring without events, symbols of
- *       another kernel
+ *       was killed, damaged file, read error, processors left out, ring without
+ *       events, symbols of another kernel
  */
 void ht_model_trouble(HtModel *m, GString *out);
 
