@@ -36,7 +36,7 @@ typedef struct Bundle {
 typedef struct File {
     HtExport *x;
     PfWriter w;
-    /* with the guest's clock: the sequence, of machine 0 */
+    /* the sequence of the packets; with the guest's clock, of machine 0 */
     PfSequence s;
     /* the file; with the host's clock, HtExport.out is used instead */
     HtOutput own;

@@ -418,7 +418,7 @@ static bool put_loss(Trace *t, const Stream *s, uint64_t ns, uint64_t count)
     return pf_packet_end(&t->s, packet);
 }
 
-/* A trace may have losses but no event. */
+/* A trace may have losses but no event: a loss may begin the sequence. */
 static bool read_loss(void *opaque, const bt_message *msg)
 {
     Trace *t = opaque;

@@ -151,7 +151,7 @@ bool ht_export_perfetto(HtExport *x, GError **errp);
  * @machine: number of the machine that is the host
  *
  * Each vCPU becomes a track. Its slices show when the vCPU executed the guest's
- * code, was in an exit or in QEMU, waited for a task or was blocked.
+ * code, was in an exit or in QEMU, waited for a CPU or was blocked.
  */
 void ht_export_vcpus(HtExport *x, unsigned machine);
 

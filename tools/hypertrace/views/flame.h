@@ -95,7 +95,7 @@ GPtrArray *ht_flame_sorted(const HtFlameNode *n);
 
 /*
  * Collectors. The caller passes every event in order to the _event() function;
- * the _end() function adds the remaining time and frees the collector.
+ * the _end() function completes the tree and frees the collector.
  */
 
 /**

@@ -221,8 +221,8 @@ static HtSplit sums_at(const Vcpu *v, uint64_t ns)
 }
 
 /*
- * Get the vCPU of a processor. If one thread of the host runs all vCPUs, it is
- * one only if the guest has just one processor.
+ * Get the vCPU of a processor. If one thread of the host runs all vCPUs, its
+ * times count as those of processor 0.
  */
 static Vcpu *vcpu_of(HtHostSplit *s, uint32_t cpu)
 {

@@ -314,7 +314,9 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
     l->blocked = g_array_new(false, false, sizeof(HtLastBlocked));
     l->running = ht_running_new(m);
     l->graph = ht_graph_new(m);
-    /* The first event of the next boot shows that the chosen one has ended. */
+    /*
+     * Read on after the chosen boot: the next boot's first event shows its end.
+     */
     ht_rec_until(ht_model_recording(m), UINT32_MAX, UINT64_MAX);
     if (ht_rec_end(ht_model_recording(m), &end)) {
         l->boots = end.epoch + 1;

@@ -77,7 +77,7 @@ typedef struct HtLastBlocked {
  * HtLast: the end of a boot
  * @m: the recording
  * @boot: number of the boot, counted from 1
- * @boots: number of boots that were read
+ * @boots: number of boots in the recording
  * @begin: guest time of the first event in the last segment of the boot's clock
  * @end: guest time of the last event; without events, of the log's last record
  * @events: number of events in the boot
