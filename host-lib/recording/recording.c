@@ -61,6 +61,7 @@ struct HtRecording {
     uint32_t until_epoch;
     uint64_t until_ns;
     uint64_t last_part;         /* Next.part of the recording's end */
+    uint64_t bytes;             /* size of all streams when they were opened */
 };
 
 static void fail(GError **error, const char *path, int code)
@@ -205,6 +206,7 @@ static bool open_streams(HtRecording *r, GError **error)
             return false;
         }
         s->exists = s->fd >= 0;
+        r->bytes += s->exists ? st.st_size : 0;
         s->ended = !s->exists;
         s->buffer = s->exists ? g_malloc(BUFFER_SIZE) : NULL;
         if (s->exists && i >= HT_REC_OPEN_MAX) {
@@ -324,6 +326,17 @@ void ht_rec_rewind(HtRecording *r)
     r->merging = false;
     r->damaged = r->unread = 0;
     r->error = 0;
+}
+
+unsigned ht_rec_progress(const HtRecording *r)
+{
+    uint64_t read = 0;
+    uint32_t i;
+
+    for (i = 0; i < r->info.cpus; i++) {
+        read += r->streams[i].offset;
+    }
+    return r->bytes ? MIN(read * 1.0 / r->bytes, 1) * 1000 : 1000;
 }
 
 /* Fill the rest of the buffer from the file; returns as pread() */

@@ -473,6 +473,14 @@ void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns);
 bool ht_rec_next_page(HtRecording *r, uint32_t cpu, HtRecPage *p);
 
 /**
+ * ht_rec_progress: get the part of the recording that was read
+ * @r: the recording
+ *
+ * Returns: thousandths of the size that the files had when they were opened
+ */
+unsigned ht_rec_progress(const HtRecording *r);
+
+/**
  * ht_rec_rewind: restart reading at the beginning
  * @r: the recording
  *

@@ -7,6 +7,7 @@
 #include <syslog.h>
 
 #include "cli/command.h"
+#include "cli/progress.h"
 
 static const char *current;
 static bool to_syslog;
@@ -29,6 +30,7 @@ static void print_message(int priority, const char *format, va_list args)
         syslog(priority | LOG_USER, "hypertrace: %s", text);
         return;
     }
+    ht_progress_clear();
     fprintf(stderr, "hypertrace%s%s: ", current ? " " : "",
             current ? current : "");
     vfprintf(stderr, format, args);

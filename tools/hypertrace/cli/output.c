@@ -15,6 +15,7 @@
 
 #include "cli/escape.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 #define COLUMNS_DEFAULT 100
 #define COLUMNS_MAX     1000
@@ -218,6 +219,10 @@ static int write_all(int fd, const char *p, gsize left)
 
 bool ht_output_flush(HtOutput *o)
 {
+    if (o->terminal && o->text->len) {
+        /* The line would be in the middle of the output. */
+        ht_progress_end();
+    }
     if (!o->error) {
         o->error = write_all(o->fd, o->text->str, o->text->len);
         o->written += o->error ? 0 : o->text->len;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/progress.h"
 #include "hypertrace/base.h"
 #include "hypertrace/symbols.h"
 #include "model/fields.h"
@@ -18,6 +19,8 @@
  * with UEFI; the steps of other kernels are multiples of it.
  */
 #define SLIDE           UINT64_C(0x10000)
+/* Number of events between two updates of the progress line */
+#define PROGRESS_EVENTS 65536
 
 struct HtModel {
     HtRecording *rec;
@@ -147,7 +150,9 @@ bool ht_model_next(HtModel *m, HtModelEvent *ev)
     if (!ht_rec_next(m->rec, &ev->rec)) {
         return false;
     }
-    m->events++;
+    if (++m->events % PROGRESS_EVENTS == 0) {
+        ht_progress_show(ht_rec_progress(m->rec));
+    }
     ev->boot = ev->rec.epoch + 1;
     ev->class = ht_model_class(m, ev->rec.type);
     ev->task = ht_tasks_before(m->tasks, ev);

@@ -260,6 +260,8 @@ int ht_log(int argc, char **argv)
         return ht_usage_error("--follow prints all lines: leave out --from and"
                               " --to");
     }
+    /* A pager would wait for the end of the recording. */
+    v.no_pager |= follows;
     ht_view_output(&v, &o);
     m = ht_view_open(&v, &error);
     if (m && follows) {

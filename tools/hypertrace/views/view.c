@@ -13,6 +13,8 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/number.h"
+#include "cli/pager.h"
+#include "cli/progress.h"
 #include "model/duration.h"
 #include "model/fields.h"
 #include "views/view.h"
@@ -221,6 +223,8 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         add_option(g, "color", G_OPTION_ARG_STRING, &v->colour,
                    "use colors: always, never, or auto (on a terminal)",
                    "WHEN");
+        add_option(g, "no-pager", G_OPTION_ARG_NONE, &v->no_pager,
+                   "do not show the text in a pager on a terminal", NULL);
     }
     if (which & HT_VIEW_CLOCK) {
         add_option(g, "clock", G_OPTION_ARG_STRING, &v->clock,
@@ -233,6 +237,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     g_option_context_set_summary(context, summary);
     g_option_context_set_main_group(context, g);
     g_set_prgname(program);
+    ht_progress_begin();
     if (!g_option_context_parse(context, argc, &argv, &error) ||
         !check(v, &error)) {
         *status = ht_usage_error("%s", error->message);
@@ -303,6 +308,9 @@ void ht_view_output(const HtView *v, HtOutput *o)
 
     if (!v->output || !strcmp(v->output, "-")) {
         ht_output_stdout(o);
+        if (!v->output && !v->no_pager) {
+            ht_pager_start();
+        }
     } else if (!ht_output_file(o, v->output, &error)) {
         exit(ht_error("%s", error->message));
     }
@@ -490,6 +498,7 @@ void ht_view_trouble(HtModel *m)
     g_autoptr(GString) safe = g_string_new(NULL);
     char *line, *rest;
 
+    ht_progress_clear();
     ht_model_trouble(m, lines);
     for (line = lines->str; (rest = strchr(line, '\n')); line = rest + 1) {
         g_string_truncate(safe, 0);
@@ -588,6 +597,7 @@ int ht_view_finish(HtOutput *o, bool ok, GError *error)
 {
     int status = HT_EXIT_OK;
 
+    ht_progress_end();
     if (!ok && o->path) {
         ht_output_abort(o);
     } else {

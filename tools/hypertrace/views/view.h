@@ -16,6 +16,7 @@
  * HtView: the selection and form of output that a command line asks for
  * @dir: the recording
  * @json: JSON instead of text
+ * @no_pager: use no pager on a terminal
  * @boot: only this boot, counted from 1; 0 for all
  * @from_ns: skip earlier events; nanoseconds of guest time
  * @to_ns: skip later events; nanoseconds of guest time
@@ -27,6 +28,7 @@
 typedef struct HtView {
     char *dir;
     gboolean json;
+    gboolean no_pager;
     gint boot;
     uint64_t from_ns;
     uint64_t to_ns;

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Views on a terminal: the pager, and the line that shows progress."""
+
+import contextlib
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from hypertrace import ENV, TOOL, run, story
+
+DEADLINE = 60
+
+
+@pytest.fixture(name="recording", scope="module")
+def make_recording(tmp_path_factory):
+    return story("story", tmp_path_factory.mktemp("terminal") / "story")
+
+
+def read_all(fd):
+    """What a process writes to a terminal"""
+    out = b""
+    # A terminal whose other side is closed cannot be read.
+    with contextlib.suppress(OSError):
+        while part := os.read(fd, 65536):
+            out += part
+    os.close(fd)
+    return out.replace(b"\r\n", b"\n")
+
+
+def on_terminal(*args, env, **kwargs):
+    """Run the command with a terminal as its output: (exit status, output)"""
+    terminal, other = pty.openpty()
+    with subprocess.Popen([TOOL, *map(str, args)], stdin=subprocess.DEVNULL,
+                          stdout=other, env={**ENV, "TERM": "xterm", **env},
+                          stderr=subprocess.PIPE, **kwargs) as p:
+        os.close(other)
+        out = read_all(terminal)
+        err = p.stderr.read()
+        return p.wait(DEADLINE), out, err
+
+
+PREFIX = "sed s/^/paged:/"
+
+
+@pytest.mark.parametrize("command", (
+    ["report"], ["log"], ["top"], ["boot"], ["last"], ["callgraph"],
+    ["latency", "sched_waking", "sched_switch"]))
+def test_pager(recording, command):
+    """A view's text on a terminal passes through the pager as it is."""
+    plain = run(*command, recording).stdout
+    args = [*command, "--color=never", recording]
+    status, out, _ = on_terminal(*args, env={"PAGER": PREFIX})
+    assert status == 0
+    assert out == b"".join(b"paged:" + line + b"\n"
+                           for line in plain.splitlines())
+
+
+@pytest.mark.parametrize("env, options", (
+    ({"PAGER": PREFIX}, ["--no-pager"]), ({"PAGER": ""}, []),
+    ({"PAGER": "cat"}, []), ({"PAGER": "/no/such/pager -x"}, []),
+    ({"PAGER": "unmatched 'quote"}, []), ({"PAGER": PREFIX, "TERM": "dumb"}, []),
+    ({"PAGER": PREFIX}, ["--output=-"]),
+))
+def test_no_pager(recording, env, options):
+    """Without a pager that works, the text is printed as it is."""
+    status, out, err = on_terminal("log", "--color=never", *options, recording,
+                                   env=env)
+    assert (status, err) == (0, b"")
+    assert out == run("log", recording).stdout
+
+
+def test_pipe(recording):
+    """A pipe gets no pager."""
+    assert run("log", recording, env={"PAGER": PREFIX}).stdout == \
+        run("log", recording).stdout
+
+
+def test_pager_ends_first(recording):
+    """A pager that the user ends early is no error; the exit status of a command
+    that fails stays."""
+    status, out, err = on_terminal("report", "--color=never", recording,
+                                   env={"PAGER": "head -n 1"})
+    assert status == 0 and out.count(b"\n") == 1 and not err
+    status, _, err = on_terminal("report", "--event=no_such_event", recording,
+                                 env={"PAGER": PREFIX})
+    assert status == 1 and b"no_such_event" in err
+
+
+@pytest.fixture(name="large", scope="module")
+def make_large(tmp_path_factory, recording):
+    """A recording that takes some time to read, of equal pieces"""
+    path = tmp_path_factory.mktemp("large") / "large"
+    shutil.copytree(recording, path)
+    for file in path.glob("cpu*"):
+        data = file.read_bytes()
+        file.write_bytes(data * (24_000_000 // len(data)))
+    return path
+
+
+def bytes_read(pid):
+    text = Path(f"/proc/{pid}/io").read_text()
+    return int(text.split("rchar: ")[1].split()[0])
+
+
+def stop_for_a_second(p):
+    """Stop a reader for more than a second, so that its read takes long."""
+    while bytes_read(p.pid) < 3_000_000:
+        assert p.poll() is None
+    p.send_signal(signal.SIGSTOP)
+    end = time.monotonic() + 1.1
+    while time.monotonic() < end:
+        os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        time.sleep(0.05)
+    p.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("terminal", (True, False))
+def test_progress(large, terminal):
+    """A read of more than a second shows its progress on a terminal, and removes
+    the line before the end; other places get no such line."""
+    fd, other = pty.openpty()
+    with subprocess.Popen([TOOL, "top", large], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, env=ENV,
+                          stderr=other if terminal else subprocess.PIPE) as p:
+        os.close(other)
+        stop_for_a_second(p)
+        assert b"sched_switch" in p.stdout.read()
+        err = read_all(fd) if terminal else p.stderr.read()
+        assert p.wait(DEADLINE) == 0
+    if terminal:
+        assert b"\rhypertrace top: " in err and b" % read\033[K" in err
+        assert err.endswith(b"\r\033[K"), err
+    else:
+        assert not err
