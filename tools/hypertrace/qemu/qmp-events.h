@@ -10,7 +10,7 @@
 #include <json-glib/json-glib.h>
 #include <stdbool.h>
 
-/* Maximum size of a message in bytes; a longer one is skipped */
+/* Maximum size of a message in bytes; a longer one may be skipped */
 #define HT_QMP_EVENTS_LINE  65536u
 
 typedef struct HtQmpEvents HtQmpEvents;

@@ -337,8 +337,8 @@ bool ht_view_end(HtView *v, uint64_t end, GError **errp)
 
 /*
  * Get the number of boots, and the end of the boot that @v names, or else of
- * the last boot. The ends of the files tell it, unless a file is damaged there
- * or an earlier boot is named; then read all events.
+ * the last boot. The ends of the files tell it, unless a file is damaged there,
+ * or times count from the end of an earlier boot; then read all events.
  */
 static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 {
@@ -399,8 +399,8 @@ static bool check_cpus(const HtView *v, HtModel *m, GError **errp)
 }
 
 /*
- * Check that the events, fields and boot that the user named exist. If one
- * does not, report an error instead of printing nothing.
+ * Check that the events, fields and boot that the user named exist, and one of
+ * the processors. If not, report an error instead of printing nothing.
  */
 static bool check_selection(HtView *v, HtModel *m, GError **errp)
 {

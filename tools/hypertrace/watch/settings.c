@@ -209,8 +209,8 @@ uint64_t ht_watch_settings_recording(const HtWatchSettings *s)
 }
 
 /*
- * Refuse limits in which no recording fits: each recording would be removed at
- * once.
+ * Refuse limits that are too small. Room for a further recording is kept free:
+ * if only one fits into max-disk, each would be removed at once.
  */
 static bool check_limits(const HtWatchSettings *s, GError **error)
 {
