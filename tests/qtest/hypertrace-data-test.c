@@ -188,9 +188,7 @@ static void test_time(const void *data)
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, <=, after);
     /* the bound is a few us, and larger only if this program was preempted */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), <, 10000000);
-    /*
-     * the bound includes drift: 50 ppm to each side for 25 ms, a reading's life
-     */
+    /* the bound includes a drift of 50 ppm to each side in the next 25 ms */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), >=, 2500);
 
     after = g_get_monotonic_time() / 1e6;

@@ -242,7 +242,7 @@ static void mailbox(Fuzz *f)
     qtest_memwrite(f->h->qts, box, buf, size);
     qtest_writel(f->h->qts, f->h->regs.addr + HT_REG_MAILBOX_GO,
                  below(f, 10) ? size : any64(f));
-    /* after BUSY the guest may send the reply back, or anything else */
+    /* read the reply sometimes; a message that is BUSY is not repeated */
     if (below(f, 2)) {
         qtest_memread(f->h->qts, box, buf, 64);
     }
@@ -294,7 +294,10 @@ static void ring(Fuzz *f)
         access_any(f, base + below(f, sizeof(struct ht_ring_control)));
         break;
     case 3:
-        /* a valid packet, with the instance that the device reports */
+        /*
+         * a packet at the start of the ring, with valid events, this stream's
+         * index and the instance that the device reports
+         */
         p.instance = cpu_to_le64(qtest_readq(f->h->qts,
                                              base + QHT_HOST(instance)));
         p.stream = cpu_to_le32(stream);
@@ -310,7 +313,7 @@ static void ring(Fuzz *f)
                        &p, sizeof(p));
         break;
     case 5:
-        /* before the rings, also page 0 and directory, which are never read */
+        /* before the rings; the device never reads page 0 and directory */
         access_any(f, f->h->ring.addr + below(f, f->h->caps.ring_offset));
         break;
     default:
@@ -388,7 +391,10 @@ static void descriptors(Fuzz *f)
     }
 }
 
-/* Submit one valid descriptor chain: a message, or a stream's buffer */
+/*
+ * Submit a valid chain of descriptors: a stream's buffer, or a message and room
+ * for its reply at any address
+ */
 static void buffer(Fuzz *f)
 {
     uint8_t buf[HT_MESSAGE_MAX + 64];

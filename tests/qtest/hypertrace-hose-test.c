@@ -120,8 +120,9 @@ static void test_flush(const void *opaque)
 }
 
 /*
- * A flush of all streams replies after all buffers that a queue held at the
- * request, although the queue of a closed or closing stream is never empty.
+ * A flush of all streams replies after the device has used all buffers that a
+ * queue held at the request, although the queue of a closed or closing stream
+ * is never empty.
  */
 static void test_flush_whole(const void *opaque)
 {

@@ -167,7 +167,7 @@ static void test_host_line(const void *channel)
 
 /*
  * Write a packet with one event.  The four bytes of its header at the offset
- * @nonsense are invalid.
+ * @nonsense are 0xdeadbeef.
  */
 static void put_packet(Hostile *t, unsigned nonsense, bool closed)
 {

@@ -10,7 +10,7 @@
 
 #define MEMDEV "-object memory-backend-ram,size=2M,id="
 
-/* QEMU's message names the property that differs. */
+/* QEMU's message names the property or the RAM block that differs. */
 static void test_properties(void)
 {
     static const struct {

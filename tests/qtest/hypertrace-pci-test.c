@@ -153,7 +153,7 @@ static uint64_t next_offset(uint64_t off)
            next - in + HT_MAP_ALIGN - 16;
 }
 
-/* Accesses of each size, at all offsets of BAR0, leave the device working. */
+/* After accesses of each size all over BAR0, the device still works. */
 static void test_write_everywhere(const void *channel)
 {
     g_autofree char *props = g_strdup_printf("channel=%s,streams=2",
@@ -309,7 +309,7 @@ static void use(QHt *h, unsigned events)
     }
     qht_stream_flush(&s);
     g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, events);
-    /* the device is unplugged while the stream is open */
+    /* the stream stays open, also if the caller unplugs the device */
     qht_stream_forget(&s);
 }
 
@@ -522,7 +522,7 @@ static void test_memdev(void)
     qht_quit(h);
 }
 
-/* Several devices, one of each channel, in one machine */
+/* Four devices in one machine, at least one of each channel */
 static void test_several(const void *machine)
 {
     QHt *h[4];

@@ -146,7 +146,7 @@ static void test_shapes(void)
     qht_stream_close(&s);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
 
-    /* a valid buffer in three parts, split inside the header and an event */
+    /* a valid buffer in three parts, split in its header and the packet's */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 1);
     struct ht_submit sub = { .to = cpu_to_le64(76) };

@@ -57,8 +57,9 @@ static void map(QHt *h)
 }
 
 /*
- * Set up a virtqueue.  libqos writes its descriptors one by one; for hundreds
- * of queues that takes a minute of processor time.
+ * Set up a virtqueue, and write all its descriptors at once.  libqos writes
+ * them one by one, which takes a minute of processor time for hundreds of
+ * queues.
  */
 static QVirtQueue *setup_queue(QHt *h, uint16_t index)
 {
