@@ -236,9 +236,10 @@ BAD = [
 
 
 def test_failed_adds(channel, tmp_path):
-    """Add fifty invalid devices while a valid one emits.  The valid one loses
-    no event, and QEMU leaks nothing.  A valid device then gets the id and the
-    slot of the invalid ones."""
+    """Add fifty invalid devices while a valid one emits.  Each event of the
+    valid one is delivered or counted as discarded, and QEMU has no more threads
+    and open files.  A valid device then gets the id and the slot of the invalid
+    ones."""
     with Payload("soak", devices=[{"channel": channel,
                                    "backend": "null"}],
                  accel="tcg", workdir=tmp_path) as vm:

@@ -15,7 +15,8 @@ from linux_guest import (
     LD, assert_sound, needs_glibc, shared_library)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
-# A value of each type that the Python module converts
+# Emit values of the types that examples/hello.py does not use, and check that
+# wrong values are refused.
 TYPES = """
 from array import array
 import hypertrace

@@ -39,7 +39,7 @@ SWITCH_MAX = 2.0
 
 @pytest.fixture(name="tmp")
 def session_directory():
-    """A directory that the session daemon can read: the daemon runs as another
+    """A directory that the session daemon can enter: it may run as another
     user."""
     with tempfile.TemporaryDirectory(prefix="ht-programs-") as tmp:
         os.chmod(tmp, 0o755)

@@ -572,7 +572,8 @@ def test_print(env, tmp_path):
     assert "quiet reserve_mem=16M:2M:ht trace_instance=boot_map@ht,sched,task"\
         in command
     assert rest[0] == "# memory: a shared NUMA node on top of the memory"
-    # Only the main buffer gets system calls.
+    # The kernel records no system calls in a ring in reserved memory, so record
+    # chooses the main buffer for them.
     p = run(env, "--print", "--event", "sched,raw_syscalls", "--", QEMU, "-m",
             "1G", "-kernel", kernel)
     assert "trace_event=sched,raw_syscalls,task" in p.stdout and not p.stderr

@@ -37,7 +37,7 @@ pytestmark = [
 
 @pytest.fixture(name="tmp")
 def session_directory():
-    """A directory that the session daemon can write to: it may run as another
+    """A directory that the session daemon can enter: it may run as another
     user."""
     with tempfile.TemporaryDirectory(prefix="ht-lttng-") as tmp:
         os.chmod(tmp, 0o755)

@@ -35,8 +35,8 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 pytestmark = pytest.mark.xdist_group("timeline")
 
 MODULE = "hypertrace-sources.ko"
-# Events that the kernel emits with interrupts off, so that no other event
-# comes between the record in the ring and the event of the device
+# Except for task, events that the kernel emits with interrupts off, so that no
+# other event comes between the record in the ring and the event of the device
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"
          "timer:hrtimer_expire_entry,task")

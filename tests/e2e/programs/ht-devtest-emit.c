@@ -70,8 +70,8 @@ static int no_room(struct ht_device *dev, struct ht_stream *s, uint64_t from,
 }
 
 /*
- * With channel=virtio, submit a part of a packet.  Fill its rest and the next
- * packet without submitting them, then die by SIGKILL.
+ * With channel=virtio, submit the first events of a packet.  Fill its rest and
+ * at least one further packet without submitting them, then die by SIGKILL.
  */
 static void abandon(uint64_t events)
 {
@@ -119,7 +119,7 @@ static void __attribute__((noreturn)) emit_until_killed(struct progress *p)
     }
 }
 
-/* Kill producers at random moments, and print their progress. */
+/* Kill producers at various moments, and print their progress. */
 static void kills(unsigned rounds)
 {
     struct progress *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,

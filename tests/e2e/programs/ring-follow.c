@@ -35,7 +35,7 @@ typedef struct Follow {
     bool boot_known;
     GHashTable *seen;
     uint32_t epochs, segments;
-    /* text: for each epoch, the newest time in it */
+    /* newest time of each earlier epoch, as text */
     GString *boots;
     GString *texts;
     uint32_t texts_of;          /* number of epochs in @texts */
