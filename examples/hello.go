@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// One event a greeting, from Go, by cgo:
+// One event for each greeting, from Go, by cgo:
 //
 //	go build hello.go
 package main
@@ -23,7 +23,8 @@ type Event struct {
 	class *C.struct_ht_class
 }
 
-// NewEvent makes NewEvent("disk.error:err x64 sector; text what").
+// NewEvent makes an event from a description, such as
+// "disk.error:err x64 sector; text what".
 func NewEvent(description string) (Event, error) {
 	text := C.CString(description)
 	defer C.free(unsafe.Pointer(text))

@@ -128,7 +128,8 @@ case " $targets " in
 esac
 # shellcheck disable=SC2086
 logged "ninja-$flavour" "building QEMU ($flavour)" ninja $targets
-# For ./run check.  Others may have a compiler that warns of more.
+# HT_WERROR, which ./run check sets, makes warnings in our sources errors.  A
+# user's compiler may have more warnings.
 if [ -n "${HT_WERROR-}" ] &&
     grep -a 'hypertrace[^ ]*:[0-9]*:[0-9]*: warning:' "$log" >&2; then
     find . -name '*hypertrace*.o' -exec rm {} +

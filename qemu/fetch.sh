@@ -67,7 +67,7 @@ unpack_debs() {
     stamp "$HT_CACHE/stamps/$name" "$suite $*"
 }
 
-# A script that meson can run again by its path when ninja asks for it
+# Write a script that starts this meson; ninja runs it again by its path
 write_meson() {
     cat >"$1/meson.py" <<EOF
 #!$HT_PYTHON

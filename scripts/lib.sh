@@ -164,7 +164,7 @@ tree_unlock() {
     exec 9>&-
 }
 
-# shared_lock DIR: lock a part of the cache that only this script changes
+# shared_lock DIR: lock a folder of the cache; only the holder of the lock changes it
 shared_lock() {
     mkdir -p "$1" 2>/dev/null ||
         die "cannot create $1; set HYPERTRACE_CACHE to another place"
@@ -189,7 +189,8 @@ need_space() {
             "make room or set HYPERTRACE_CACHE to a place on another disk"
 }
 
-# Follow a log: ninja's last [n/m] on a terminal, else an occasional line.
+# Show the last line of a log that grows: on a terminal every second, else every
+# thirtieth change
 watch_log() {
     last=
     waited=0

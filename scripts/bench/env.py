@@ -62,6 +62,5 @@ def collect():
 
 
 def load():
-    """Average number of runnable programs in the last minute, including this
-    one."""
+    """Load average of the last minute; it includes this program"""
     return os.getloadavg()[0]

@@ -287,8 +287,8 @@ class Study(Payload):
         return sums
 
     def _exits_since(self, before):
-        """Exits except those by interrupts and of port I/O, which polls for the
-        next command.
+        """Exits except those by interrupts and by port I/O, with which the payload
+        polls for the next command.
 
         If port I/O has no counter of its own, only emulated memory accesses
         are counted: doorbells are such accesses.

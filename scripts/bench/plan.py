@@ -271,7 +271,8 @@ def overload_cases(accel, channels, ms):
 
 
 def latency_cases(accel, channels, events):
-    """Two rates: each event is polled, or packets fill slowly."""
+    """Latency at two rates: an event wakes an idle consumer, or waits for the next
+    poll of the open packet."""
     for rate in LATENCY_RATES:
         for c in channels:
             for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:

@@ -27,8 +27,8 @@ ht_offline="see that the network and the mirror answer, then run it again"
 # Folder of the package lists; empty: $HT_CACHE/apt, which needs the cache's lock
 ht_apt=
 
-# Architecture of the packages; empty: this system's.  Packages of another
-# architecture are only unpacked.
+# Architecture of the packages, which are only downloaded and unpacked; empty: this
+# system's
 ht_arch=
 
 # private_apt SUITE COMMAND...: apt on the lists of one suite
@@ -95,7 +95,8 @@ debian_debs() {
     )
 }
 
-# The newest version of a meta package's dependency that matches a pattern
+# debian_depends SUITE PACKAGE PATTERN: print the first package that the newest
+# version of PACKAGE depends on and whose name matches PATTERN
 debian_depends() {
     private_apt "$1" apt-cache show --no-all-versions "$2" |
         sed -n 's/^Depends: //p' | tr ',' '\n' |

@@ -48,8 +48,8 @@ fetch_kernel() {
         dpkg -x "$deb" "$new" || die "cannot unpack $deb (disk full?)"
     done
     headers=usr/src/linux-headers-$release
-    # The package expects to live in /; without vmlinux, modules are built
-    # without BTF, which would need pahole.
+    # The Makefile has absolute paths: make them point into $HT_GUEST. Delete vmlinux,
+    # so that kbuild makes no BTF for modules, which would need pahole.
     sed -i "s,^include /usr/src/,include $HT_GUEST/usr/src/," \
         "$new/$headers/Makefile"
     rm -f "$new/$headers/vmlinux"

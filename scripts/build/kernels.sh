@@ -102,7 +102,8 @@ kernel_headers() {
     for deb in "$debs"/*.deb; do
         dpkg -x "$deb" "$kernel_root" || die "cannot unpack $deb (disk full?)"
     done
-    # The package expects to live in /; without vmlinux, no BTF is made.
+    # The Makefile has absolute paths: make them point into $kernel_root. Delete
+    # vmlinux, so that kbuild makes no BTF for modules.
     sed -i "s,\(^\|[ =]\)/usr/,\1$kernel_root/usr/," \
         "$kernel_root/usr/src/$headers/Makefile"
     rm -f "$kernel_root/usr/src/$headers/vmlinux"

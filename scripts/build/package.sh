@@ -111,7 +111,7 @@ build_packages() {
     rm -rf "$1"
     mkdir "$1"
     cp -a "$sources" "$1/"
-    # dpkg-buildpackage must not wait for the caller's locks.
+    # The caller's options of make and of the compiler must not change the packages.
     logged package "building the packages in $1" at "$1/hypertrace-$version" \
         env -u MAKEFLAGS -u CFLAGS -u LDFLAGS DEB_BUILD_OPTIONS="parallel=$(nproc)" \
         dpkg-buildpackage --no-sign -sa
@@ -146,7 +146,7 @@ have git && git -C "$HT_TOP" rev-parse --git-dir >/dev/null 2>&1 ||
         "in an unpacked source package run dpkg-buildpackage"
 CCACHE_DIR=${CCACHE_DIR:-$HT_CACHE/ccache}
 export CCACHE_DIR
-# The checkout may change while the packages are built.
+# Build a copy of the checkout, which may change meanwhile.
 if [ -n "$in" ]; then
     . "$HT_TOP/scripts/build/chroot.sh"
     make_chroot "$in"

@@ -304,8 +304,8 @@ class Soak(Payload):
         self.booted()
 
     def round(self, events, end):
-        """Run a round, and compare during it.  If end is "cut", do not wait
-        for the round's end; leave the VM stopped."""
+        """Run a round, and compare during it.  Leaves the VM stopped.  If end is
+        "cut", does not wait for the round's end."""
         rng = self.rng
         self.console.send(f"round seed={rng.getrandbits(48)} events={events} "
                           f"few={self.few} "

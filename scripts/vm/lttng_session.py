@@ -10,7 +10,7 @@ The daemon has its own LTTNG_HOME and so is independent of a running one.  LTTng
 allows root only one daemon per machine, so root's private daemon runs as an
 unprivileged user.  A program that root runs with the same LTTNG_HOME is traced
 nevertheless, but a daemon that is started later does not find it.  private_run()
-gives root a separate machine for that.
+gives root a daemon of its own, in a private /run.
 
 As a command: lttng_session.py [--event PATTERN]... OUTPUT -- COMMAND...
 records while COMMAND runs, and exits as it does.

@@ -333,7 +333,8 @@ class VM:
                for k, v in properties.items())])]
 
     def command(self, beginning, fds):
-        """QEMU's command line; beginning: its arguments for the guest's start"""
+        """QEMU's command line; beginning: -initrd, or the arguments that load a saved
+        state"""
         accel = {
             "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
             "tcg": ["-accel", "tcg"],

@@ -46,7 +46,7 @@ def _modules():
 
 
 def suits(vm):
-    """True if a guest can start from a saved state: few guests have another size."""
+    """True if a guest can start from a saved state, all of which have one size"""
     return bool(
         DIRECTORY and vm.job is not None and vm.module and not vm.fresh
         and os.environ.get("HT_MODULE") and vm.accel.startswith("tcg")

@@ -55,7 +55,8 @@ unpack() {
     done
 }
 
-# make_kernel NAME SUITE META PACKAGE...: the image that META depends on
+# make_kernel NAME SUITE META PACKAGE...: unpack the kernel that META depends on, and
+# the packages
 make_kernel() {
     name=$1
     from=$2
