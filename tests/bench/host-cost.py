@@ -61,7 +61,8 @@ def events():
 
 
 def trace_cmd(folder):
-    """The command. If the kernel protects files that trace-cmd resets, it gets plain ones."""
+    """The command line of trace-cmd. Plain files hide those that trace-cmd resets and
+    that the kernel protects."""
     names = ["/proc/sys/kernel/ftrace_enabled"]
     names += [f"/sys/kernel/tracing/{n}" for n in
               ("set_ftrace_filter", "set_ftrace_notrace", "set_ftrace_pid",

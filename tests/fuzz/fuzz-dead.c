@@ -97,7 +97,7 @@ static void add_stream(FuzzInput *in, CtMemory *m, unsigned i)
     ct_ring_destroy(&ring);
 }
 
-/* Change any byte, but mostly bytes of numbers */
+/* Change bytes, mostly of numbers, or cut the memory short */
 static void change(FuzzInput *in, CtMemory *m)
 {
     const struct ht_caps *c = &m->caps;

@@ -293,8 +293,8 @@ static bool begin_host(Fuzz *f, bool attach)
 }
 
 /*
- * Kill the host, without any call that would write to the memory, and start the
- * next one
+ * End the host, undo all that this writes to the memory, as if the host had
+ * been killed, and start the next one
  */
 static bool next_host(Fuzz *f, FuzzInput *in)
 {

@@ -6,7 +6,7 @@
 #include "io.h"
 #include "peers.h"
 
-/* The limit: cost of the loop around an event */
+/* struct peer's open() for peers that need no device */
 static int none_open(const struct ht_bm_platform *platform)
 {
     (void)platform;

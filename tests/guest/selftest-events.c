@@ -67,7 +67,7 @@ static void emit_kinds(struct sender *t)
     count(t, "no fields", ht_emit_empty(t->s));
 }
 
-/* Register more classes than a 1-byte id can name, in one exchange */
+/* Register more classes than a 1-byte id can name, by one call */
 static void register_many(struct ht_device *dev)
 {
     static struct ht_class *all[MANY_CLASSES];

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Check each variant of each model exhaustively, and that each mutant fails in at
+# Check each variant of a model exhaustively, and that each mutant fails in at
 # least one of them: a model that does not detect a missing barrier proves
 # nothing. Prints TAP.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 TOOL = Path(os.environ["HT_BUILD"]) / "tools/hypertrace/hypertrace"
 GUESTS = Path(os.environ["HT_CACHE"]) / "stock"
 ENV = {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
-DEADLINE = 1800             # seconds; the slowest guest takes 60 if idle
+DEADLINE = 1800             # seconds; on an idle host the slowest guest takes 60
 
 # Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel patches
 # while another processor runs it.
@@ -79,7 +79,7 @@ def start(tmp, command, *options):
 
 
 def qemu_of(recorder):
-    """The recorder's child process; None before it started"""
+    """The process id of the recorder's QEMU; None before it has started"""
     path = Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children")
     for pid in path.read_text().split():
         if "qemu-system" in Path(f"/proc/{pid}/cmdline").read_text():

@@ -2,7 +2,8 @@
 """Recording costs a guest with a ring not one instruction.
 
 With -icount and no sleep the guest's clock counts its instructions, and two runs
-are identical to the last one: each line that it prints begins with the time.
+are identical to the last instruction: each line that it prints begins with the
+time.
 """
 
 import os

@@ -52,7 +52,7 @@ class Session:
 
     def __init__(self, top):
         self.top = top
-        # root's session is the system's
+        # root would get the system's daemon, so use another user
         user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         self.user = {"user": user.pw_uid, "group": user.pw_gid,
                      "extra_groups": []} if user else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace vcpus --xentrace beside Xen's own program for traces."""
+"""hypertrace vcpus --xentrace compared with Xen's own program for traces."""
 
 import json
 import re

@@ -44,7 +44,7 @@ void honest_emit(struct honest *h, unsigned n);
 void honest_flush(struct honest *h);
 /* Close @h, and print the number of events that the host must have */
 void honest_close(struct honest *h, unsigned index);
-/* Print that @flushed to @h->sent events were delivered; do not close @h */
+/* Print that the host must have @flushed to @h->sent events; keep @h open */
 void honest_report(struct honest *h, unsigned index, uint64_t flushed);
 
 /*

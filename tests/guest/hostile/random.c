@@ -10,7 +10,7 @@
 #include "libc.h"
 #include "mm.h"
 
-/* number of classes that are remembered; later ones replace them */
+/* number of classes that are remembered; a later one replaces the oldest */
 #define CLASSES     48
 #define FIELDS      6
 #define PAYLOAD     256u

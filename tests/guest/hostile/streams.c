@@ -68,7 +68,7 @@ static const struct {
  * @bytes: packets that will be copied to the device
  * @content: their used bytes
  * @guest: content of the guest's line in the ring
- * @submit: header of each packet, with channel=virtio
+ * @submit: header of each buffer, with channel=virtio
  * @size: size of each buffer, with channel=virtio
  */
 struct forger {
