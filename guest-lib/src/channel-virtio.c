@@ -11,7 +11,10 @@
 
 static void virtio_opened(struct ht_stream *s)
 {
-    /* Only the port sets host.state: the device may have been removed since. */
+    /*
+     * The port has set host.state to OPENED.  Do not set it again: if the
+     * device was removed since, the port has set it to CLOSED.
+     */
     s->ring->host.instance = s->instance;
     s->wake = &s->ring->host.wake;      /* HT_WAKE_NEVER while open */
     /* The device may still read submitted buffers: do not overwrite them. */
@@ -73,7 +76,10 @@ static int virtio_space(struct ht_stream *s, uint64_t packet)
     if (s->submitted < ht_head(s)) {
         (void)submit(s, false);
     }
-    /* Pairs with the Linux driver's store-release; else reap() stored it. */
+    /*
+     * The Linux driver stores the tail with release order; in other ports,
+     * reap() has stored it.
+     */
     s->tail = ht_load_acquire(&s->ring->host.tail);
     return packet - s->tail <= s->packets_mask;
 }

@@ -132,7 +132,7 @@ static bool names_clash(const char *a, const char *b)
 }
 
 /*
- * For a text or sequence x, traces have another field, x_length, before x.  So
+ * For a text or sequence x, traces have another field, _x_length, before x.  So
  * no field of the class may have that name either.
  */
 static bool field_names_unique(const HtClass *c)

@@ -251,8 +251,9 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 }
 
 /*
- * Start the counts of an inherited instance at its first packet.  The earlier
- * host got all events before that packet.
+ * Start the counts of an inherited instance at the first packet that this host
+ * reads.  Count the events before that packet that the earlier host did not
+ * record as dropped.
  */
 static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 {
@@ -472,7 +473,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         done += walked;
         if (walked < to - from) {
             c->cursor += walked;
-            /* no event ends in the piece: try a larger one */
+            /* if no event ends in the piece, copy a larger one next */
             most = walked ? piece : 2 * n;
             continue;
         }

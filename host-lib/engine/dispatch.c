@@ -32,7 +32,7 @@ typedef struct HtSink {
     unsigned nr_refused;        /* number of refused ids; written atomically */
     /* bitmap of refused classes, by id */
     uint64_t refused[HT_CLASSES_MAX / 64 + 1];
-    /* id with which the next attempt to register refused classes begins */
+    /* id after which the next attempt to register refused classes begins */
     uint32_t next_try;
     /* time at which the last attempt to register refused classes began */
     int64_t tried_ns;

@@ -231,7 +231,10 @@ struct Map {
     bool gone;                  /* the handler has replaced the pages */
 };
 
-/* Written under @maps_lock; the handler runs in the thread that accesses */
+/*
+ * Written under @maps_lock.  on_sigbus() reads it without the lock, in the
+ * thread whose access has raised the signal.
+ */
 static Map maps[MAPS_MAX];
 static GMutex maps_lock;
 static struct sigaction old_action;
@@ -457,8 +460,8 @@ static HtServer *new_server(HtMemory *m, uint64_t hz)
 }
 
 /*
- * Prepare to become the guest's host.  After ht_memory_attach() this writes
- * nothing to the memory; after ht_memory_create() it closes the rings
+ * Prepare to become the guest's host.  For ht_memory_attach() this writes
+ * nothing to the memory; for ht_memory_create() it closes the rings
  */
 static bool prepare(HtMemory *m, GError **error)
 {

@@ -35,7 +35,10 @@ struct HtQueueStream {
     /* description of the instance that was opened last */
     HtStreamInfo info;
     uint64_t upstream;          /* HtRun.discarded of the last run posted */
-    /* events of that instance discarded in this queue, plus @carried */
+    /*
+     * events of the instance opened last that this queue has discarded, plus
+     * @carried as it was at the opening
+     */
     uint64_t discarded;
     /* discarded events of instances of which no item was queued */
     uint64_t carried;
@@ -155,9 +158,10 @@ uint32_t ht_queue_posted(const HtQueue *q)
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted)
 {
     /*
-     * An item made by take_mark() was never counted in @head.  While it is
-     * being delivered, the first test can fail although all items before
-     * @posted were delivered: the result is then true later, never too early.
+     * An item that ht_queue_take() makes by take_mark() is not counted in
+     * @head.  While it is being delivered, the first test can fail although all
+     * items before @posted were delivered: the result is then true later, never
+     * too early.
      */
     return (int32_t)(q->head - q->delivering - posted) >= 0 ||
            ht_queue_empty(q);

@@ -140,7 +140,10 @@ static bool fetch_all(HtStream *s)
         }
         pos = start + size;
     }
-    /* If the guest has discarded all later events, no packet has this count. */
+    /*
+     * Report the guest's count of discarded events: if the guest has discarded
+     * all events since its last packet, no packet header has the count.
+     */
     ht_consumer_tell(&s->consumer, g.lost);
     return true;
 }

@@ -528,8 +528,8 @@ static void resample(HtStreams *a)
 }
 
 /*
- * Report events that were discarded without a stream through any open stream.
- * Context: worker
+ * Report through any open stream how many events were discarded by producers
+ * that have no stream.  Context: worker
  */
 static void tell_discarded(HtStreams *a)
 {

@@ -414,8 +414,8 @@ static void leave_deleted(HtCtfStream *s)
 }
 
 /*
- * Check whether the file still exists, at most every CHECK_NS of event time or
- * every HT_CTF_CHECK_RUNS runs
+ * Check whether the file still exists: after CHECK_NS of event time or
+ * HT_CTF_CHECK_RUNS runs, whichever comes first
  */
 static void check_file(HtCtfStream *s, const HtRun *run)
 {

@@ -10,7 +10,7 @@
  * classes.  To add a class, write it into the comment, and a new start of a
  * comment after it; then overwrite the old start by two blanks, which makes the
  * class visible to readers.  When the comment is full, write the whole metadata
- * again, with a comment of the same size as the text.
+ * again, with a comment as long as the text, but at least of BLANKS_MIN bytes.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

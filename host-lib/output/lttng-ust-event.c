@@ -5,8 +5,8 @@
  * LTTng-UST's macros generate a probe for each event at compile time.  This
  * file fills in the same public structures when a guest registers a class.  One
  * probe serves all classes: every field is declared with an alignment of 8
- * bits, so a payload is copied to the buffer unchanged, and only filters decode
- * it.
+ * bits, so a payload is copied to the buffer unchanged, and only filters and
+ * captures decode it.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

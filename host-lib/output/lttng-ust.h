@@ -46,7 +46,7 @@ struct HtUstEvent {
     int loglevel;
     const int *loglevel_ptr;
     unsigned nr_class_fields;
-    HtField *class_fields;      /* fields of the class, for filters */
+    HtField *class_fields;      /* of the class; for filters and captures */
 
     struct lttng_ust_tracepoint tp;
     struct lttng_ust_event_desc event;

@@ -96,7 +96,10 @@ static int make_file(const HtRecWriter *w, const char *name, int flags)
 /* Check that the directory has no file that a recording would replace */
 static bool check_empty(int fd, const char *dir, GError **error)
 {
-    /* A recording has files of these names; a file of the user may, too. */
+    /*
+     * Names of a recording's files.  Those from "formats" on may also be files
+     * of the user's own.
+     */
     static const char * const names[] = { "info", "cpu0", "formats",
                                           "kallsyms", "log" };
     unsigned i;

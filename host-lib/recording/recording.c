@@ -662,7 +662,10 @@ void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns)
     r->until_epoch = epoch;
     r->until_ns = UINT64_MAX;
     if (ns < UINT64_MAX - HT_FT_EPOCH_NS && ht_rec_end(r, &end)) {
-        /* A clock that steps back by less does not start a segment. */
+        /*
+         * Leave a margin: read until events are HT_FT_EPOCH_NS later than @ns,
+         * in case the times in a segment are not quite in order.
+         */
         r->until_ns = ns + HT_FT_EPOCH_NS;
         r->last_part = part_of(end.epoch, end.segment);
     }

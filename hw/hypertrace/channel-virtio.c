@@ -45,7 +45,7 @@ struct HtVirtio {
     QEMUBH *messages;           /* continues to serve @control */
     /* arrays with an element for each stream */
     VirtQueue **data;
-    unsigned *closing;          /* most buffers to take before it closes */
+    unsigned *closing;          /* maximum of buffers to take while it closes */
     HtTaken *taken;
 };
 

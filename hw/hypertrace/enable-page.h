@@ -3,7 +3,8 @@
  * hypertrace: write the enable bytes of a device, and poll the backends
  *
  * host-lib decides which classes are on (hypertrace/enable.h).  If each backend
- * of a device can refuse classes, they are asked every 20 ms while the VM runs.
+ * of a device chooses classes (wants()), they are asked every 20 ms while the
+ * VM runs.
  *
  * Context: BQL, for all functions
  */

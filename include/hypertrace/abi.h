@@ -113,7 +113,7 @@ struct ht_caps {
     /* 0x2c ticks; an event after such a gap has an extended header */
     uint32_t max_gap;
     uint64_t clock_hz;          /* 0x30 guest counter's frequency; 0: unknown */
-    /* 0x38 changes when all streams are closed; memory: when a host attaches */
+    /* 0x38 new at a reset or TAKEOVER; memory: when a host attaches */
     uint64_t epoch;
     uint64_t ring_stride;       /* 0x40 ring of stream i: + i * stride */
     uint32_t doorbell_offset;   /* 0x48 in BAR0: doorbell of stream 0 */
@@ -205,7 +205,7 @@ enum ht_status {
     HT_STATUS_INVAL  = 2,       /* malformed */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
     HT_STATUS_NOENT  = 4,       /* no such stream, class or message type */
-    HT_STATUS_EXIST  = 5,       /* the name or the stream is in use */
+    HT_STATUS_EXIST  = 5,       /* the stream is in use */
     HT_STATUS_IO     = 6,       /* the device is being unplugged */
     HT_STATUS_STOPPED = 7,      /* the stream was stopped as corrupt */
 };

@@ -83,7 +83,7 @@ typedef struct HtConsumer {
     uint64_t base;              /* part of @told that earlier hosts reported */
     uint64_t bytes;
     uint64_t packets;           /* runs delivered */
-    uint64_t wakeups;           /* number of polls; the owner counts them */
+    uint64_t wakeups;           /* polls that found events; the owner counts */
     uint64_t errors;
     bool open;
     bool stopped;               /* input was malformed: read no more of it */
