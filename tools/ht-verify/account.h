@@ -129,7 +129,8 @@ void account_problem(Account *a, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 uint64_t account_missing(const Stream *s);
 
 /**
- * account_lossless: append a message for each stream that lacks events
+ * account_lossless: append a message for each stream that lacks events, and one
+ * if LTTng discarded any
  */
 void account_lossless(Account *a);
 

@@ -27,7 +27,7 @@ bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines, bool json,
     return refuse(dir, errp);
 }
 
-/* Without libbabeltrace2, "last" and "report" show no events of programs. */
+/* Without libbabeltrace2, "export" and "report" show no events of programs. */
 char *ht_programs_path(const char *dir)
 {
     return NULL;

@@ -265,8 +265,7 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
     status = run_qemu(r->plan->argv);
     if (write(started, "", 1) != 1) {
         /*
-         * The caller writes to the pipe that the recorder reads, so the
-         * recorder has ended here.
+         * The write failed: the recorder, which reads this pipe, has ended.
          */
         return status;
     }

@@ -14,9 +14,9 @@ bool ht_is_emulator(const char *argv0);
  * ht_emulator() - become QEMU, with a recorder beside it
  * @argv: QEMU's arguments
  *
- * The process runs QEMU by exec, so PID, descriptors, signals, standard
- * streams and exit status are QEMU's own. If the guest cannot be recorded,
- * QEMU runs with the arguments unchanged.
+ * Unless QEMU goes to the background, the process runs QEMU by exec, so PID,
+ * descriptors, signals, standard streams and exit status are QEMU's own. If the
+ * guest cannot be recorded, QEMU runs with the arguments unchanged.
  *
  * Return: only if QEMU could not be run, or went to the background: the exit
  * status
