@@ -482,7 +482,7 @@ static void test_versions(void)
     g_assert_cmpstr(b->name, ==, "a.v2");
     c = add_kind(t, "a", HT_FIELD_U32, &added);
     g_assert_cmpstr(c->name, ==, "a.v3");
-    /* the host finds a class by its content, also if it has a version's name */
+    /* the host finds a class by its content, also under a version's name */
     g_assert_true(add_kind(t, "a", HT_FIELD_U16, &added) == b);
     g_assert_true(add_kind(t, "a", HT_FIELD_U32, &added) == c);
     g_assert_true(add_kind(t, "a", HT_FIELD_U8, &added) == a);
@@ -756,7 +756,7 @@ static void test_encode(void)
 
     full_message(&m);
     assert_round_trip(ht_class_table_get(t, ct_register(t, &m)));
-    /* a name of maximum length */
+    /* names of maximum length, of the class and of each field */
     memset(name, 'f', HT_FIELD_NAME_MAX);
     {
         g_autofree char *cls = g_strnfill(HT_CLASS_NAME_MAX, 'c');

@@ -157,7 +157,7 @@ struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet)
 
 static void publish(CtRing *r)
 {
-    /* Pairs with the load-acquire of head in ht_consumer_ring(). */
+    /* Pairs with the load-acquire of head in load_head(), consumer.c. */
     ht_atomic_store_release(&r->control->guest.head,
                           ht_le64(r->packet * r->packet_size + r->offset));
 }

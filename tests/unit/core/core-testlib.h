@@ -100,9 +100,9 @@ void ct_ring_destroy(CtRing *r);
  */
 bool ct_ring_emit(CtRing *r, uint64_t n);
 /*
- * Put the event's bytes into the ring.  If the event opens a packet, that
- * begins at @r->clock.  The event must fit into a packet.  If the ring is full,
- * count the event as lost and return false.
+ * Put the event's bytes into the ring.  If the event opens a packet, @r->clock
+ * is the packet's clock_begin.  The event must fit into a packet.  If the ring
+ * is full, count the event as lost and return false.
  */
 bool ct_ring_put(CtRing *r, const void *event, uint32_t size);
 /* Close the open packet, if any */
@@ -117,9 +117,9 @@ struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet);
  * @other: count of events of other classes
  * @runs: count of runs with events
  * @bytes: event bytes in these runs
- * @discarded: count of discarded events in the last run
- * @opened, @closed: marks seen
- * @ns: time of the last event
+ * @discarded: HtRun.discarded of the last run
+ * @opened, @closed: number of runs with HT_RUN_OPEN, with HT_RUN_CLOSE
+ * @ns: HtRun.end_ns of the last run
  */
 typedef struct CtSink {
     HtClassTable *classes;

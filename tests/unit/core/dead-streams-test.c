@@ -185,7 +185,7 @@ static void test_closed(void)
     teardown(&f);
 }
 
-/* Check that the memory is refused for a reason that begins with @why */
+/* Check that the memory is refused for a reason that contains @why */
 static void refused(Fixture *f, size_t size, const char *why)
 {
     g_autoptr(GError) err = NULL;
@@ -197,7 +197,7 @@ static void refused(Fixture *f, size_t size, const char *why)
 
 static void test_refused(void)
 {
-    /* Members of struct ht_caps that follow from the layout */
+    /* Members of struct ht_caps that must fit each other and the size */
     static const size_t fixed[] = {
         offsetof(struct ht_caps, ring_offset),
         offsetof(struct ht_caps, packet_size),

@@ -3,7 +3,7 @@
  * The dispatcher without QEMU: order, budgets, accounting, sinks that hang or
  * refuse classes.  Also built with ThreadSanitizer.
  *
- * Time that matters is virtual: clock_ns.  No test sleeps.
+ * The dispatcher's clock is virtual: clock_ns.  No test sleeps.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

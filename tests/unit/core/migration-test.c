@@ -387,7 +387,7 @@ static void test_forged_classes(void)
         ht_class_table_free(t);
     }
     g_assert_cmpuint(good, ==, 5);
-    /* one class more than the limit */
+    /* more classes than the limit */
     g_byte_array_append(more, all->data, all->len);
     g_byte_array_append(more, saved->data, saved->len);
     assert_refused(to, more->data, more->len);
@@ -529,7 +529,7 @@ static void test_forged_time(void)
         }
         g_assert_false(ht_time_map_load(&m, seg, 2, 0, 5 * SECOND));
     }
-    /* if a forged map is accepted, dates never decrease */
+    /* if a forged map is accepted, dates from seg[1] on never decrease */
     for (i = 0; i < 10000; i++) {
         uint64_t last = 0, counter, step;
         unsigned j;

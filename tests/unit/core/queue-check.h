@@ -19,7 +19,7 @@ typedef struct QcSeen {
     uint64_t next;
     /* missing events of the open instance, as reported */
     uint64_t missing;
-    /* missing events of older instances, as reported */
+    /* missing events of closed instances, as reported */
     uint64_t told;
     uint64_t got;               /* number of events delivered */
 } QcSeen;

@@ -17,7 +17,7 @@ typedef struct Fixture {
     CtRing ring;
     CtSink sink;
     HtConsumer consumer;
-    uint64_t n;                 /* number of events emitted */
+    uint64_t n;                 /* number of events emitted and not lost */
 } Fixture;
 
 static void setup(Fixture *f, uint32_t packets, bool overwrite)
@@ -55,7 +55,7 @@ static void emit(Fixture *f, unsigned count)
     }
 }
 
-/* Assert that all events emitted so far were delivered, once and in order. */
+/* Assert that all events that were not lost were delivered, once, in order. */
 static void assert_all(Fixture *f)
 {
     unsigned i;
@@ -152,7 +152,7 @@ static void test_pieces(void)
     static const struct {
         uint32_t piece;
         uint32_t events;
-        /* number of events that a call is expected to deliver */
+        /* maximum number of events that a call may deliver */
         uint32_t most;
     } cases[] = {
         { 0, 10, 10 }, { 120, 0, 10 }, { 131, 0, 10 }, { 600, 7, 7 },
@@ -425,7 +425,8 @@ static void test_overtaken(void)
 
     for (page = 0; page < 2; page++) {
         /*
-         * events that continue the packet, reuse its memory, or wrap the ring
+         * events that continue the open packet, reuse the memory of the packet
+         * being copied, or wrap the ring
          */
         check_overtaken(page, 5);
         check_overtaken(page, packet + 1);

@@ -135,7 +135,10 @@ static enum ht_status send_close(Host *h, uint32_t index, uint64_t lost)
     return ht_streams_close(&h->streams, &m);
 }
 
-/* Each phase answers each message as the table in streams.h says. */
+/*
+ * Promise: in each phase of a stream, the reply to each request is the right
+ * one, before and after the work is done.
+ */
 static void test_phases(void)
 {
     Host *h = host_new(0);
@@ -176,8 +179,8 @@ static void test_phases(void)
     g_assert_cmpuint(h->events, ==, 5);
 
     /*
-     * CLOSING: committed events are consumed first. Of the two counts of lost
-     * events, the message's and the ring's, the higher one is kept.
+     * OPEN, a close is wanted: committed events are consumed first. Of the two
+     * counts of lost events, the message's and the ring's, the higher is kept.
      */
     ct_ring_emit(&h->ring[0], 5);
     g_assert_cmpint(send_close(h, 0, 7), ==, HT_STATUS_BUSY);
@@ -272,7 +275,7 @@ static void test_move(void)
     work(b);
     g_assert_cmpuint(b->opens, ==, 0);
 
-    /* A second load replaces a loaded stream, but fails if a stream is open. */
+    /* ht_streams_unload() drops loaded streams; it fails if one is open. */
     g_assert_true(ht_streams_unload(&b->streams, &open));
     g_assert_false(ht_streams_any_open(&b->streams));
     g_assert_true(ht_streams_load(&b->streams, state, a->instances, 0, &why));

@@ -44,8 +44,8 @@ static void test_one_sample(void)
 }
 
 /*
- * Dates between two samples lie on the line through them; later dates extend
- * it.
+ * Dates between two samples lie on the line through them; later dates continue
+ * it at a rate near its slope.
  */
 static void test_slope(void)
 {
@@ -99,7 +99,10 @@ static void test_repeated(void)
     g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 251);
 }
 
-/* Take a bracket of 20 ms whose date is near its end, then narrow ones. */
+/*
+ * Take a reading that is 19 ms late, with a bound of 20 ms, then readings with
+ * a bound of 300 us.
+ */
 static void test_brackets(void)
 {
     HtTimeMap m;
@@ -107,7 +110,7 @@ static void test_brackets(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND + 19000000, 20000000);
     ht_time_map_sample(&m, SECOND / 10, SECOND * 11 / 10 - 300000, 300000);
-    /* the narrow bracket also improves the date of the first reading */
+    /* the second reading also improves the date of the first one */
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), >=, SECOND - 640000);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), <=, SECOND);
     g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 300100);
@@ -203,7 +206,7 @@ static void test_loadable(void)
 {
     HtTimeMap m;
 
-    /* a bracket of 20 s; then a narrow one long before its middle */
+    /* a bound of 20 s; then an exact date, 10 s too early for the rate */
     ht_time_map_init(&m, 3 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 1000, 100 * SECOND, 100);
@@ -446,8 +449,8 @@ static void add_late(const HtTimeMap *m, Truth *t)
 
 /*
  * Take correct readings of a counter and a host clock.  The rate wanders as far
- * as the map assumes.  Brackets are narrow, or tens of ms wide and off
- * center.  The VM stops, and the counter jumps.
+ * as the map assumes.  Brackets are up to 3 us wide, or 0.5 to 40 ms, and off
+ * center.  The VM stops, and the counter jumps or restarts.
  */
 static void play(unsigned ppm)
 {

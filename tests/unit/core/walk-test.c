@@ -296,7 +296,7 @@ static void test_backward(void)
 }
 
 /*
- * Two events of a run may be up to HT_CLOCK_MASK ns apart: 24 bits must
+ * Consecutive events of a run may be up to HT_CLOCK_MASK ns apart: 24 bits must
  * suffice for a reader to compute each date. For a larger gap, the run is cut.
  */
 static void check_gap(uint64_t gap, bool cut)
@@ -409,9 +409,9 @@ static uint64_t host_now(void)
 }
 
 /*
- * The counter jumped by days and no sample shows that yet: events get the time
- * of the walk, not a date days later. The walk reads the host's clock once,
- * however many events there are.
+ * The counter jumped by days and no sample shows that yet: an event after the
+ * jump gets the time of the walk, not a date days later. The walk reads the
+ * host's clock once, however many events there are.
  */
 static void test_not_later_than_now(void)
 {

@@ -4,8 +4,8 @@
  *
  * The code under test is compiled with -fsanitize=thread and memcpy renamed,
  * but not linked with that sanitizer: this file provides the functions that
- * the instrumentation calls for each load.  They flip a byte before its second
- * read, as a guest might that waits for that moment.
+ * the instrumentation calls for each load.  They flip a byte before each read
+ * but the first, as a guest might that waits for that moment.
  */
 #ifndef FETCH_H
 #define FETCH_H
@@ -23,7 +23,7 @@ void fetch_forget(void);
 
 /**
  * fetch_begin: start to watch the loads of the code under test
- * @flip: flip bytes before their second read
+ * @flip: flip a byte before each read of it but the first
  */
 void fetch_begin(bool flip);
 
@@ -36,8 +36,8 @@ void fetch_begin(bool flip);
 size_t fetch_end(void);
 
 /*
- * memcpy() whose loads are watched, for stubs of functions that copy guest
- * memory
+ * memcpy() whose loads are watched: the code under test calls it as memcpy, and
+ * so do stubs of functions that copy guest memory
  */
 void *fetch_memcpy(void *to, const void *from, size_t n);
 
