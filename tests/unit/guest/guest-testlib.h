@@ -21,7 +21,10 @@ typedef enum GtKind {
     GT_NUMBERED,
 } GtKind;
 
-/* Events received from a stream since it was opened */
+/*
+ * A stream as it was received: @opened and @closed count all its openings, the
+ * other members describe the last one
+ */
 typedef struct GtReceived {
     uint64_t events;
     uint64_t next;              /* lowest number that the next event can have */

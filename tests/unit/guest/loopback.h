@@ -16,7 +16,7 @@ struct ht_loopback;
 /**
  * enum ht_loopback_host - when the host consumes
  * @HT_LOOPBACK_NOW: in the doorbell (hypercall) or the submission (virtio)
- * @HT_LOOPBACK_STEP: in ht_loopback_step() only
+ * @HT_LOOPBACK_STEP: in ht_loopback_step(), and during a flush or a close
  * @HT_LOOPBACK_THREAD: on its own thread (shm, virtio)
  */
 enum ht_loopback_host {
@@ -35,8 +35,10 @@ enum ht_loopback_host {
  * @batch: commits per doorbell, default 1
  * @max_gap: maximum gap of a compact header in ticks, default half of its range
  * @queue: virtio: descriptors of a stream's queue, default HT_VQ_SIZE
- * @busy_replies: number of BUSY replies before a class is registered
- * @at_once: maximum number of classes registered in an exchange; 0: all
+ * @busy_replies: number of times that the registration of a class gets the
+ *      reply BUSY instead of OK
+ * @at_once: maximum number of messages executed in an exchange, the others get
+ *      the reply BUSY; 0: all are executed
  * @host: when the host consumes
  * @eager: thread: while it sleeps, the next event kicks it, not the next packet
  * @pace_us: thread: pause after each poll in us

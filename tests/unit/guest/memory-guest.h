@@ -23,12 +23,15 @@ typedef struct MgGuest {
 /* mg_new: map the memory in @fd as a guest does; it may have no host yet */
 void mg_new(MgGuest *g, int fd);
 
-/* mg_connect: attach to the memory's host, whose thread must be running */
+/*
+ * mg_connect: attach to the memory's host, whose thread must be running, and
+ * send TAKEOVER, which closes all streams
+ */
 void mg_connect(MgGuest *g);
 
 /*
- * mg_try_connect: as mg_connect(), but returns false if there is no host for
- * @ms
+ * mg_try_connect: as mg_connect(), but returns false if no host appears within
+ * @ms, or if it does not answer
  */
 bool mg_try_connect(MgGuest *g, unsigned ms);
 void mg_free(MgGuest *g);

@@ -349,7 +349,10 @@ static void test_enable(void)
     ht_atomic_set(&h.decided[2], -1);
     wait_enable(&g, 2, 0);
 
-    /* The successor is undecided until the guest has registered again. */
+    /*
+     * The next host keeps the previous host's bytes, also when the guest
+     * registers its classes, until the test sets decided[].
+     */
     host_stop(&h);
     ht_memory_free(h.m);
     g_assert_cmpint(g.dev.enable[2], ==, 0);
@@ -377,8 +380,8 @@ static void test_enable(void)
 }
 
 /*
- * Promise: memory with other content, or of a wrong kind, is refused with a
- * reason.
+ * Promise: a memory of a wrong size, memory with other content, and a path that
+ * exists already are refused.
  */
 static void test_refused(void)
 {

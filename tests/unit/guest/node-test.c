@@ -139,9 +139,9 @@ static void child_abandon(const char *value)
 }
 
 /*
- * The process has one stream.  When a second thread starts, all threads share
- * that stream.  The second thread emits events and leaves some of them by
- * siglongjmp().
+ * The device has two streams.  This thread uses the first.  The second thread
+ * takes the last one, which therefore becomes the process's shared stream; it
+ * emits events and leaves some of them by siglongjmp().
  */
 static void child_abandon_shared(const char *value)
 {
@@ -557,7 +557,7 @@ static void child_values(const char *value)
         memcpy(wrong, values, sizeof(values));
         /*
          * a text or sequence that is too long, a wrong length of an array;
-         * below, half an element
+         * below, a length that ends within an element
          */
         wrong[i].size = i == 2 ? 65536 : i == 3 ? 65536 * 8 : 10;
         if (i >= 2) {
@@ -634,8 +634,9 @@ static void test_plain(void)
 
 #ifdef __x86_64__
 /*
- * Events are left by siglongjmp(), each after another instruction.  Of the
- * completed events between them, more than half arrive; all others are counted.
+ * Events are left by siglongjmp(), each one instruction later than the previous
+ * one.  Of the completed events between them, more than half arrive; all others
+ * are counted.
  */
 static void check_abandoned(const char *how, uint32_t streams)
 {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Guest library, as compiled: the core needs no outside symbol, and the fast path
-# of an emit is short, without a loop or a call.
+# Guest library, as compiled: the core needs no outside symbol, and the fast
+# path of an emit is short, without a call or a locked instruction.
 #
 # usage: objects.sh CORE-ARCHIVE CODEGEN-ARCHIVE
 
@@ -23,7 +23,7 @@ result() {
     fi
 }
 
-# ht_* are defined in another object of the archive.
+# Undefined symbols of the archive that none of its objects defines
 defined=$(nm --defined-only "$1" | awk 'NF == 3 { print $3 }' | sort -u)
 missing=$(nm --undefined-only "$1" | awk '$1 == "U" { print $2 }' | sort -u |
           grep -vx _GLOBAL_OFFSET_TABLE_ |

@@ -71,8 +71,8 @@ static struct ht_packet *packet(struct ht_stream *s, unsigned slot)
 }
 
 /*
- * Assert every byte of a packet with two events, and of the next packet's
- * header.
+ * Assert the bytes of two events, and the members of their packet's header and
+ * of the next packet's.
  */
 static void test_bytes(void)
 {

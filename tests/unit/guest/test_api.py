@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest library's public functions: exactly those that a header declares are
-exported and have a manual page.  The library makes exactly the system calls that
-the manual lists for seccomp filters."""
+exported, and each that users call has a manual page.  The library makes exactly
+the system calls that the manual lists for seccomp filters."""
 
 import re
 from pathlib import Path

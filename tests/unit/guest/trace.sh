@@ -22,7 +22,7 @@ echo "1..13"
 test=0
 failed=0
 
-# check NAME COMMAND...: it exits 0 and its output has no complaint
+# check NAME COMMAND...: pass if COMMAND exits 0, otherwise print its output
 check() {
     name=$1
     shift
