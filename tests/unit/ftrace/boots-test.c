@@ -24,7 +24,7 @@ typedef struct Kind {
     uint32_t events;
     /* number of events between two polls; 0: poll at each step of a write */
     uint32_t poll;
-    /* number of events written after a boot's last poll */
+    /* maximum number of each processor's events after a boot's last poll */
     uint32_t unseen;
     bool nokaslr;
     uint64_t lasts;             /* duration of a boot in ns; 0: 20 s */
@@ -95,7 +95,7 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
 {
     Event e = { ns, boot };
 
-    /* the last step of writing the event commits it */
+    /* append first: fg_event() may poll after the event is committed */
     g_array_append_val(t->events[cpu], e);
     fg_event(&t->g, cpu, ns, ns / MS % 20);
     if (seen && t->kind->poll && ++t->written % t->kind->poll == 0) {

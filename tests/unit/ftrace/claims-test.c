@@ -29,8 +29,9 @@ typedef struct Test {
 } Test;
 
 /*
- * HtFtFollowOps.piece: for each event but the first of a piece, assert that
- * host_before is not later than the event was written.
+ * HtFtFollowOps.piece: if @from is set, assert for each event but the first of
+ * a piece that host_before is not later than the event was written, and that it
+ * is 0 for events before @from.
  */
 static void take(void *opaque, const HtFtPiece *p)
 {
@@ -314,8 +315,9 @@ static void test_lost_at_end(void)
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 1);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).bad, >, 0);
     /*
-     * Skip the rest of that page: neither the dates nor the starts of its
-     * records are known. The middle of the next event looks like a record.
+     * The follower must skip the rest of that page: neither the dates nor the
+     * starts of its records are known. The middle of the next event looks like
+     * a record.
      */
     fg_event(&t.g, 0, ns += 1000, 6);
     look(&t);

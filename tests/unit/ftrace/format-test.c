@@ -96,7 +96,7 @@ static void test_strings_and_arrays(void)
 {
     static const uint8_t data[] = {
         0, 0, 0, 0, 0, 0, 0, 0,
-        /* comm: 8 bytes without a NUL at the end */
+        /* comm: 4 bytes with a NUL; full: 4 bytes without one */
         'a', 'b', 0, 'c', 'w', 'x', 'y', 'z',
         /* name: its text is 3 bytes at offset 40 */
         40, 0, 3, 0,

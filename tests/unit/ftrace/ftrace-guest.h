@@ -45,7 +45,7 @@ typedef struct FgCpu {
     uint32_t full;
     uint32_t full_slot;
     uint64_t ns;
-    bool begun;                 /* the first event of the boot was written */
+    bool begun;                 /* an event was written, so @ns is valid */
     uint32_t read;              /* number of events read of the readers' page */
     uint32_t *entries;          /* number of events in the page of each slot */
     uint64_t seq;               /* number of events written */
@@ -68,7 +68,7 @@ typedef struct FtGuest {
     uint32_t cpus;
     uint64_t va;                /* guest address of the ring */
     FgCpu cpu[8];
-    /* called between two stores of the writer; may be NULL */
+    /* called between two stores of the writer and before a read; or NULL */
     void (*step)(void *opaque);
     void *opaque;
 } FtGuest;

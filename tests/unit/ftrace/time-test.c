@@ -275,7 +275,7 @@ static void test_step(void)
     run(c, f, 100, 40000);
     for (i = 0; i < 10; i++) {
         g_assert_cmpuint(c->time.steps, ==, steps);
-        /* step during a poll, or between two polls */
+        /* step between two events that one poll reads, or between two polls */
         if (i % 2) {
             c->at[0][c->g.cpu[0].seq] = c->host;
             fg_event(&c->g, 0, c->guest, 0);
@@ -290,7 +290,7 @@ static void test_step(void)
     end(c);
 }
 
-/* The poll bounds impossible times. */
+/* Whatever times a piece has, no date is later than the end of its poll. */
 static void test_forged(void)
 {
     static const uint64_t times[] = {
