@@ -17,7 +17,7 @@ typedef struct Ram {
     /* pages that the callback @next reports as written; NULL: all */
     bool *written;
     unsigned reads;
-    /* number of reads of 8 bytes that return a torn value */
+    /* number of next reads of 8 bytes that return a torn value */
     unsigned torn;
     HtFtMem mem;
     HtGuestMem guest;

@@ -267,8 +267,8 @@ static unsigned compare_struct(const struct btf *oracle, const HtBtf *mine,
 }
 
 /*
- * Promise: offset, size and width of every member of every structure of a
- * distribution's kernel are those that libbpf reads.
+ * Promise: offset, size and width of every named member of every named
+ * structure of a distribution's kernel are those that libbpf reads.
  */
 static void test_oracle(void)
 {

@@ -88,8 +88,8 @@ void km_print(uint8_t *kernel, uint64_t ns, const char *text);
  * km_map: map a page in the page tables of a placed kernel
  * @ram: the memory
  * @phys: physical address of the kernel's _text
- * @free: physical address of free pages; this call takes the next 3 and
- *         advances it
+ * @free: physical address of free pages; this call takes up to 3 of them for
+ *         tables and advances it
  * @addr: virtual address of the page
  * @to: physical address of the page
  */

@@ -4,7 +4,7 @@
  * order, or lies in a reported gap, whatever the writer and the guest's
  * readers do between two loads of a poll.
  *
- * Only this test proves it for each interleaving of stores and polls.
+ * Only this test proves it for polls between any two of the writer's stores.
  */
 #include "list-guest.h"
 
@@ -263,8 +263,8 @@ static void test_reset(void)
 }
 
 /*
- * A poll makes a bounded number of reads of a busy ring, and one read per
- * processor of an idle one.
+ * A poll of a full ring copies at most HT_KERNEL_RING_READS pages; the next
+ * polls read the rest.
  */
 static void test_bounded(void)
 {
