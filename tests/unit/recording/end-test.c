@@ -62,7 +62,10 @@ static bool damage(GRand *rand, const char *dir)
     FILE *f = g_file_test(path, G_FILE_TEST_EXISTS) ? fopen(path, "a") : NULL;
 
     if (f) {
-        /* 64 bytes are no less than a header, so random ones are damage. */
+        /*
+         * 8 bytes are the begin of a header. 72 random bytes count as damage:
+         * they do not begin with a valid header.
+         */
         fwrite(whole ? header : &other, 4, 1, f);
         fwrite(header + 1, 4, 1, f);
         for (int i = 0; !whole && i < 16; i++) {
@@ -78,7 +81,7 @@ static bool is_wanted(const HtRecEvent *ev, uint32_t epoch, uint64_t ns)
     return ev->epoch <= epoch && ev->ns <= ns;
 }
 
-/* Sum up the wanted events, so that any other sequence has another sum. */
+/* Return a hash of the sequence of wanted events. */
 static uint64_t sum(HtRecording *r, uint32_t epoch, uint64_t ns,
                     uint64_t *events, HtRecEnd *end)
 {

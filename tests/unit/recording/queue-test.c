@@ -184,7 +184,7 @@ static void push_event(HtRecWriter *w, uint32_t n)
 
 /*
  * Save a queue twice: each copy has all pieces that were pushed before it was
- * made, and the file "info" of that moment.
+ * made, and can be opened.
  */
 static void test_save(void)
 {

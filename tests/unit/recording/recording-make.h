@@ -36,7 +36,7 @@ Make *make_new(const char *dir);
  * make_event: add an event
  * @m: the recording
  * @cpu: CPU of the event
- * @ns: time; must not be before the CPU's previous event of the epoch
+ * @ns: time; must not be before the CPU's previous event of the segment
  * @pid: the running task
  * @type: MAKE_*
  * @payload: the event's fields

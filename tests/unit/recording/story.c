@@ -9,11 +9,17 @@
  *   recording-story functions DIR  function events (calls.c)
  *   recording-story hang DIR       a hang within an interrupt (calls.c)
  *   recording-story naps DIR       a task that sleeps (calls.c)
+ *   recording-story inside DIR     functions called within initcalls (calls.c)
  *   recording-story talk DIR       two guests that exchange messages (talk.c)
+ *   recording-story losses DIR     a device's trace that only lost events
+ *   recording-story dead DIR       stream memory of a killed QEMU (dead.c)
  *   recording-story steps DIR      a clock that goes back, lost ends
+ *   recording-story steps-process DIR  a clock that goes back in a process
+ *   recording-story repeats DIR    a console line that is printed twice
  *   recording-story stacks DIR     stacks, and system calls with their names
  *   recording-story reuse DIR      a PID used by three tasks
  *   recording-story random DIR N   random events; N is the seed
+ *   recording-story bulk DIR N     N events, for measurements
  */
 #include "recording-make.h"
 

@@ -104,8 +104,7 @@ static void test_links(void)
 }
 
 /*
- * Write each text of a recording and keep a piece in memory, then discard the
- * recording.
+ * Write each text of a recording and a piece, then discard the recording.
  */
 static void write_and_discard(HtRecWriter *w)
 {
