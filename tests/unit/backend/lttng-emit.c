@@ -13,7 +13,7 @@
  *   exit MS                        exit during that: status 0, or 3 if a thread
  *                                  does not return from LTTng in that time
  *
- * Each is answered by "ok", or by "error" and the reason.
+ * Each but "exit" is answered by "ok", or by "error" and the reason.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/lttng-ust-event.h"

@@ -40,7 +40,7 @@ def session_directory():
 
 
 def wait_state(pid, state, looks=1):
-    """Wait until all threads of a process are in a state at some checks in a row."""
+    """Wait until all threads of a process have @state at @looks checks in a row."""
     deadline = time.monotonic() + 60
     seen = 0
     while seen < looks:
@@ -114,7 +114,7 @@ def read(trace):
 
 
 def compare(trace, expected):
-    """Whether a trace holds what was emitted, in this order."""
+    """Assert that a trace has exactly the events @expected, in this order."""
     events, warnings = read(trace)
     assert not warnings, warnings
     for got, want in zip(events, expected):
