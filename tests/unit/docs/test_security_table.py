@@ -2,8 +2,8 @@
 """docs/security.md lists every function that touches what a guest can write.
 
 A function counts if it names a ring, a slot, a scatter list, a virtqueue
-element or the mailbox. In the reader of ftrace rings it counts if it copies,
-as that reader examines only copies.
+element, the mailbox or stream memory. In the files for ftrace rings and
+recordings it counts if it copies, as the others examine only copies.
 """
 
 import re
