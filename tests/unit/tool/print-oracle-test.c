@@ -4,8 +4,8 @@
  *
  * Promise: random records of every format are printed as libtraceevent prints
  * them, except for the formats in the table below, where libtraceevent differs
- * from the kernel.  With HT_FORMATS=FILE the formats of a kernel are compared
- * ("hypertrace formats"), else those in this file.
+ * from the kernel.  The formats in this file are compared, and with
+ * HT_FORMATS=FILE also those of a kernel ("hypertrace formats" prints them).
  */
 #include <event-parse.h>
 #include <string.h>
@@ -277,7 +277,7 @@ typedef struct Oracle {
     unsigned unknown;           /* number of formats without a program */
     /* number of formats that differ for random numbers */
     unsigned different;
-    /* number of formats that differ only for the numbers in edges[] */
+    /* number of formats that differ only if random_number() has @edges_too */
     unsigned edges;
     unsigned failed;
 } Oracle;

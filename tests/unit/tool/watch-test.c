@@ -247,7 +247,10 @@ static void test_clock(void)
     remove_tree(top);
 }
 
-/* A link to a folder of another user does not make that user's files go. */
+/*
+ * Trimming does not follow symbolic links: it removes no recording of another
+ * user's folder.
+ */
 static void test_links(void)
 {
     g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
