@@ -145,7 +145,7 @@ class TestExportHost:
         packets = perfetto_text.packets(out)
         names = {p.get("machine_id", [0])[0]: p["system_info"][0]["machine_name"][0]
                  for p in packets if "machine_name" in p.get("system_info", [{}])[0]}
-        assert names == {0: "host", 1: "ping", 2: "pong", 3: "other", 4: "host-2"}
+        assert names == {0: "host", 1: "ping", 2: "pong", 3: "other", 4: "other-host"}
         for machine in 0, 4:
             assert len([e for _, e in perfetto_text.events(
                 [p for p in packets if p.get("machine_id", [0])[0] == machine])

@@ -475,6 +475,20 @@ static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
 }
 
 /*
+ * Name a host's part. If the recordings have several hosts, the later ones are
+ * named after a recording.
+ */
+static char *host_name(const char *part, unsigned index, GHashTable *names)
+{
+    g_autofree char *path = g_canonicalize_filename(part, NULL);
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *base = g_path_get_basename(dir);
+    g_autofree char *name = g_strdup_printf("%s-%s", base, HT_HOST_FOLDER);
+
+    return name_of(index ? name : HT_HOST_FOLDER, names);
+}
+
+/*
  * Export the host's part of the recordings that were exported before. Unless
  * @whole is set, leave out the time before and after their exported events.
  */
@@ -549,7 +563,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     for (h = 0; ok && h < hosts->len; h++) {
         g_autofree char *trace = NULL;
 
-        x->name = name_of(HT_HOST_FOLDER, names);
+        x->name = host_name(hosts->pdata[h], h, names);
         trace = in_directory ? g_build_filename(hidden, x->name, NULL) : NULL;
         x->path = trace ? trace : path;
         ok = run_host(x, which, hosts->pdata[h], count > 1 ||
