@@ -36,7 +36,8 @@ struct HtHostSplit {
     uint32_t process;
     GHashTable *vcpus;          /* Vcpu by number; of one thread: by -1 */
     unsigned changes;           /* number in all vCPUs */
-    uint64_t bound_ns;          /* maximum error of the times that were split */
+    bool dated;                 /* a time of the guest was converted */
+    uint64_t bound_ns;          /* maximum error of the converted times */
 };
 
 static void free_vcpu(gpointer data)
@@ -165,6 +166,7 @@ static bool read_host(HtHostSplit *s, const char *dir, GError **errp)
     sums->span = add_span;
     sums->opaque = s;
     ht_host_sums(sums, m, threads);
+    ht_view_trouble(m);
     return true;
 }
 
@@ -244,6 +246,7 @@ void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
         split->ns[HT_SPLIT_UNKNOWN] += all;
         return;
     }
+    s->dated = true;
     s->bound_ns = MAX(s->bound_ns, MAX(a, b));
     before = sums_at(v, from);
     after = sums_at(v, to);
@@ -299,9 +302,15 @@ void ht_host_split_text(const HtHostSplit *s, const HtSplit *split, HtOutput *o)
                                    100.0 * split->ns[i] / all);
         }
     }
-    g_string_append(o->text, "; the guest's times have an error of at most ");
-    ht_number_duration(o->text, s->bound_ns, 0);
-    g_string_append_c(o->text, '\n');
+    if (s->dated) {
+        g_string_append(o->text, "; the guest's times have an error of at"
+                        " most ");
+        ht_number_duration(o->text, s->bound_ns, 0);
+        g_string_append_c(o->text, '\n');
+    } else {
+        g_string_append(o->text, "; no time of the guest is known on the"
+                        " host's clock\n");
+    }
 }
 
 void ht_host_split_share(const HtSplit *split, HtSplitPart part, HtOutput *o)
