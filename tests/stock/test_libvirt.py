@@ -204,10 +204,11 @@ def test_prepared(session):
     start_domain(session)
     recorder = subprocess.Popen(
         [stock.TOOL, "record", "-q", "-o", session.top / "rec",
-         "--domain", NAME, "--kernel", session.top / "vmlinuz"], env=stock.ENV)
-    stock.wait_until(lambda: sum(p.stat().st_size for p in
-                                 (session.top / "rec").glob("cpu*")) > 100000,
-                     session.processes)
+         "--domain", NAME, "--kernel", session.top / "vmlinuz"], env=stock.ENV,
+        stderr=subprocess.PIPE, text=True)
+    stock.wait_for(lambda: sum(p.stat().st_size for p in
+                               (session.top / "rec").glob("cpu*")) > 100000,
+                   recorder)
     session.virsh("destroy", NAME)
     assert recorder.wait(stock.DEADLINE) == 0
     assert {"initcall_start", "sched_switch"} <= {

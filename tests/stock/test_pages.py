@@ -163,16 +163,13 @@ def test_live(world):
     try:
         stock.wait_until(lambda: "the guest is up" in stock.console(top),
                          lambda: stock.console(top)[-2000:])
-        with (top / "recorder").open("w") as log:
-            recorder = subprocess.Popen(
-                [*shlex.split(flight.replace("4711", str(qemu.pid))),
-                 "--kernel", "vmlinuz", "--buffer", "main"],
-                cwd=top, env=env, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log)
-        stock.wait_until(
-            lambda: shell(world, snapshot).returncode == 0,
-            lambda: (top / "recorder").read_text())
-        assert recorder.poll() is None
+        recorder = subprocess.Popen(
+            [*shlex.split(flight.replace("4711", str(qemu.pid))),
+             "--kernel", "vmlinuz", "--buffer", "main"],
+            cwd=top, env=env, stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True)
+        stock.wait_for(lambda: shell(world, snapshot).returncode == 0,
+                       recorder)
         assert list((top / "flights").glob("1-command*"))
     finally:
         qemu.kill()
