@@ -34,7 +34,9 @@ make_chroot() {
 }
 
 # with_chroot COMMAND...: run COMMAND on this system while the chroot has the file
-# systems of a running system, in a mount namespace that ends with the command
+# systems of a running system, in namespaces that end with the command. The shell
+# stays their first process, because that one must reap orphans: a test waits for
+# the end of a QEMU that its parent has left.
 # shellcheck disable=SC2016 # the inner shell expands them
 with_chroot() {
     unshare -m --pid --fork sh -c '
@@ -44,7 +46,8 @@ with_chroot() {
         mount --rbind /sys "$chroot/sys"
         mount --rbind /dev "$chroot/dev"
         mount -t tmpfs shm "$chroot/dev/shm"
-        exec "$@"' sh "$chroot" "$@"
+        "$@" || exit
+        exit 0' sh "$chroot" "$@"
 }
 
 # in_chroot DIR COMMAND...: run COMMAND in the chroot's folder DIR

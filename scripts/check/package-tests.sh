@@ -6,13 +6,14 @@
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
 
-[ $# -eq 2 ] && [ "$1" != --help ] || {
-    echo "usage: scripts/check/package-tests.sh SUITE DIR" >&2
+[ $# -ge 2 ] && [ "$1" != --help ] || {
+    echo "usage: scripts/check/package-tests.sh SUITE DIR [AUTOPKGTEST OPTIONS]" >&2
     echo "Tests the packages in DIR in a chroot of Debian SUITE; needs root." >&2
     exit 2
 }
 suite=$1
 packages=$(CDPATH='' cd -- "$2" && pwd -P)
+shift 2
 ht_paths ""
 ht_tree_init
 have autopkgtest || die "autopkgtest is not installed"
@@ -24,7 +25,7 @@ rm -rf "$results"
 status=0
 step "testing the packages in Debian $suite ($results)"
 with_chroot autopkgtest --output-dir "$results" --apt-upgrade --no-built-binaries \
-    "$packages"/*.deb "$packages"/*.dsc -- chroot "$chroot" \
+    "$@" "$packages"/*.deb "$packages"/*.dsc -- chroot "$chroot" \
     >"$HT_TREE/log/autopkgtest.log" 2>&1 </dev/null || status=$?
 [ ! -f "$results/summary" ] || cat "$results/summary" >&2
 # autopkgtest's status 2: some tests were skipped, such as virtme-ng without
