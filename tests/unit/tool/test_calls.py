@@ -172,6 +172,28 @@ class TestCalls:
         # columns: time, CPU, task; duration, call
         assert [line[4:] for line in out] == GRAPH, "\n".join(out)
 
+    @pytest.mark.parametrize("view", (
+        ["callgraph"], ["callgraph", "--json"], ["boot", "--json"],
+        ["flame", "--folded"], ["top", "--json"],
+        ["latency", "funcgraph_entry", "funcgraph_exit"],
+    ))
+    def test_retaddr(self, view):
+        """With options/funcgraph-retaddr, a kernel from 6.13 on gives a call's event
+        another name; the views show the same."""
+        path = self.tmp / "retaddr"
+        if not path.exists():
+            shutil.copytree(self.functions, path)
+            formats = (path / "formats").read_bytes()
+            assert b"funcgraph_entry" in formats
+            (path / "formats").write_bytes(
+                formats.replace(b"funcgraph_entry", b"fgraph_retaddr_entry"))
+        def renamed(out):
+            return out.replace(b"funcgraph_entry", b"fgraph_retaddr_entry")
+        old = run(*view, self.functions).stdout
+        new = run(*(renamed(arg.encode()).decode() for arg in view), path).stdout
+        assert [b" ".join(line.split()) for line in renamed(old).splitlines()] == \
+            [b" ".join(line.split()) for line in new.splitlines()]
+
     def test_callgraph_choice(self):
         def calls(*args):
             return [line.split("| ")[1] for line in text(

@@ -87,7 +87,9 @@ HtKind ht_kind_find(const char *system, const char *name)
                !strncmp(name, "sys_exit_", 9) ? HT_KIND_SYS_EXIT :
                HT_KIND_OTHER;
     }
-
+    if (!strcmp(system, "ftrace") && !strcmp(name, HT_KIND_RETADDR)) {
+        return HT_KIND_GRAPH_ENTRY;
+    }
     for (k = HT_KIND_OTHER + 1; k < HT_KINDS; k++) {
         if (!strcmp(name, ht_kinds[k].name) &&
             !strcmp(system, ht_kinds[k].system)) {

@@ -8,6 +8,12 @@
 #include <stdint.h>
 
 #define HT_KIND_FIELDS  8
+/*
+ * Name of a call's event in a kernel from Linux 6.13 on that records the
+ * return address, too (options/funcgraph-retaddr). Its kind is
+ * HT_KIND_GRAPH_ENTRY.
+ */
+#define HT_KIND_RETADDR "fgraph_retaddr_entry"
 
 typedef enum HtKind {
     HT_KIND_OTHER,

@@ -7,6 +7,7 @@
 
 #include "hypertrace/pattern.h"
 #include "model/gaps.h"
+#include "model/kinds.h"
 #include "model/pairs.h"
 #include "model/patterns.h"
 
@@ -83,6 +84,7 @@ static const struct {
     { "softirq_raise", "softirq_e*", "cpu,vec", NULL, false },
     { "initcall_start", "initcall_finish", "task,func", NULL, false },
     { "funcgraph_entry", "funcgraph_exit", "task,func", NULL, true },
+    { HT_KIND_RETADDR, "funcgraph_exit", "task,func", NULL, true },
     { "block_rq_*", "block_rq_*", "dev,sector", NULL, false },
     { "*", "*", "task", NULL, false },
 };
