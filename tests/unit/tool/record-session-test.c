@@ -492,7 +492,10 @@ static void test_anywhere(void)
     teardown(&t);
 }
 
-/* If no earlier poll finds such a ring, the last one does. */
+/*
+ * A ring that is not at a multiple of 2 MiB is found by the last poll if no
+ * earlier poll has found it.
+ */
 static void test_anywhere_last(void)
 {
     Test t;
@@ -510,7 +513,7 @@ static void test_anywhere_last(void)
 
 /*
  * A ring at any address is found at once if the user gave its physical
- * address. The offset may be less by @less GiB.
+ * address. Its offset in the memory may be @less GiB below that address.
  */
 static void test_where_said(gconstpointer less)
 {
@@ -527,7 +530,7 @@ static void test_where_said(gconstpointer less)
     teardown(&t);
 }
 
-/* Poll until the session reads the log of a kernel, or of none. */
+/* Poll until the session reads a kernel's log (@there), or reads none. */
 static void look_for_kernel(Test *t, bool there)
 {
     unsigned i;

@@ -373,7 +373,7 @@ static void test_process(void)
 
 /*
  * Promise: a search through the memory of a process that has ended stops at
- * once, with or without its page map. The search once read each page of it.
+ * once, with or without its page map, and does not read each page.
  */
 static void test_ended(void)
 {

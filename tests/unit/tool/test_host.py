@@ -237,7 +237,8 @@ def free_host():
 
 
 # A thread with the name of a vCPU competes with another process for one processor,
-# then sleeps. It prints its own CPU time and the sleep in nanoseconds.
+# then sleeps. It prints its CPU time, the sleep and the whole time in nanoseconds, the
+# PID of the other process and its own PID.
 PROGRAM = """
 import ctypes, os, subprocess, sys, time
 name = lambda s: ctypes.CDLL(None).prctl(15, s, 0, 0, 0)

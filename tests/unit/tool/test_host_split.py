@@ -34,7 +34,7 @@ def host_events():
 
 
 def expected():
-    """{task: {part: nanoseconds}}, by the smallest steps of both patterns"""
+    """{task: {part: nanoseconds}}, counted in steps of 1 ms"""
     found = {task: dict.fromkeys(PARTS, 0) for task, _ in TASKS}
     for ms in range(FIRST, FIRST + (turns() - 1) * TURN):
         part = [p for begin, p in STATES if begin <= ms % PERIOD][-1]
@@ -43,8 +43,8 @@ def expected():
 
 
 def turns():
-    """The number of the guest's events, which end before those of the host. Both its tasks have
-    the same number of turns."""
+    """The number of the guest's task switches; the last one is before the host's last event. Both
+    tasks have the same number of turns."""
     return (ROUNDS - 1) * PERIOD // TURN // 2 * 2 - 1
 
 

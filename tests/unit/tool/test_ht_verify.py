@@ -248,7 +248,7 @@ def test_before_it_was_emitted(tmp):
 
 
 def test_every_byte_is_checked(tmp):
-    """Every changed bit of a payload is detected."""
+    """A changed bit in each byte of a payload is detected."""
     for name in NAMES[:4]:
         size = len(CLASSES[name][0](0, 5))
         # not the lengths of text and sequence: they change the structure

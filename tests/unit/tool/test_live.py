@@ -80,7 +80,8 @@ class Recorder:
         return sum(f.stat().st_size for f in self.dir.iterdir())
 
     def end(self):
-        """End the guest; returns the recorder's messages.  All is recorded."""
+        """End the guest; assert that each event is recorded.  Returns the recorder's
+        messages."""
         _, err = self.process.communicate(timeout=DEADLINE)
         assert self.process.returncode == 0, err
         assert f"{self.events} events, " in err, err

@@ -124,8 +124,8 @@ class TestMerge:
         assert kernel == 20_000
 
     def test_programs_left_out(self):
-        """Options that select by the kernel's words show the kernel's events
-        alone."""
+        """Options that name the kernel's clock, boots, processors or tasks show
+        only events of the kernel."""
         for option in ("--clock=guest", "--boot=1", "--cpu=0-63", "--task=*"):
             assert not [e for e in lines("report", option, self.with_programs())
                         if e["system"] == "programs"], option

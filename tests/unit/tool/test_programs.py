@@ -127,9 +127,9 @@ class Recorder:
 
 
 def test_each_event(tmp_path):
-    """Promise: rings that fill up many times; each event is in the recording
-    once, in order, with its fields; the summary counts them; a guest that ends
-    without closing its streams loses nothing."""
+    """Promise: although rings fill up many times, each event is in the recording
+    once, in order, with its fields; the summary counts the events; a guest that
+    ends without closing its streams loses nothing."""
     with Recorder(tmp_path, "--programs=16M") as r:
         for count in (1, 100, 200_000):
             r.emit(count)

@@ -144,7 +144,7 @@ class TestViews:
             "after a step back"]
 
     def test_log_and_events(self):
-        """The log has what was read of it; events printk:console the rest.
+        """Lines come from the recorded log; later ones, from events printk:console.
 
         Only this test proves it for each record that may be the last one.
         """
@@ -523,7 +523,8 @@ class TestViews:
             assert not p.stdout, args
 
     def test_where(self):
-        """Each operator means what it means in Python."""
+        """Each condition selects the events for which its equivalent in Python
+        holds."""
         events = lines("report", self.story)
 
         def chosen(condition, *more):

@@ -262,7 +262,7 @@ def test_retry(tmp_path):
 
 
 def test_max_memory(tmp_path):
-    """A machine for which there is no memory waits until a recorder ends."""
+    """A machine for which --max-memory leaves no memory waits until a recorder ends."""
     me = user_name()
     with Watch(tmp_path, "--name", "web*", "--max-memory", "1M") as w, \
             Guest(tmp_path, "web1") as first:
@@ -276,7 +276,7 @@ def test_max_memory(tmp_path):
 
 
 def test_max_vms(tmp_path):
-    """A user has no more recorders than max-vms; the log has it once."""
+    """A user has no more recorders than max-vms; one message reports the limit."""
     me = user_name()
     path = tmp_path / "watch.conf"
     path.write_text(f"[watch]\nmax-vms=1\nuser={me}\nname=web*\n")

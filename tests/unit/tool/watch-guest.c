@@ -7,7 +7,8 @@
  *
  * It writes two events every 20 ms.  With -late, it maps its memory only at
  * SIGUSR2.  With -empty, the ring gets no events; with -blank, the memory has
- * no ring.  SIGUSR1 resets it: the next kernel begins its ring, and its clock.
+ * no ring.  SIGUSR1 resets it: the next kernel makes a new ring, and its
+ * clock begins at 0.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -38,7 +39,7 @@ static uint64_t now_ns(void)
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Return: the signal, or a negative value after 20 ms */
+/* Return: the signal, or a negative value after 20 ms unless @forever */
 static int wait_signal(const sigset_t *signals, bool forever)
 {
     const struct timespec tick = { 0, 20000000 };

@@ -280,7 +280,7 @@ static void test_links(void)
 /*
  * The user with the most bytes makes room: the only recording of another user
  * stays, although it is the oldest. Files that are no part of a recording, or
- * that have another name elsewhere, do not count.
+ * that have a second hard link, do not count.
  */
 static void test_users(void)
 {
