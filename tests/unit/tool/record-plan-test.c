@@ -39,6 +39,8 @@
     "|-object|memory-backend-file,id=ht-ram,size=" #n "M,"                   \
     "mem-path=/proc/self/fd/100,share=on|-machine|memory-backend=ht-ram"
 
+#define KEPT    Q "|-m|1G|-kernel|KERNEL"
+
 static const struct {
     const char *what;
     const char *before;         /* words of the command line, separated by | */
@@ -271,6 +273,26 @@ static const struct {
       "nice|-n|5|" Q "|-m|1G|-kernel|KERNEL",
       "nice|-n|5|" Q "|-m|1G|-kernel|KERNEL" NODES(906, "0") "|-append|" WORDS,
       HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
+    { "behind a program that closes descriptors",
+      "sudo|-E|" Q "|-m|1G|-kernel|KERNEL",
+      "sudo|-E|" Q "|-m|1G|-kernel|KERNEL"
+      "|-object|memory-backend-ram,id=ht-ram,size=906M"
+      "|-object|memory-backend-file,id=ht-top,size=118M,"
+      "mem-path=/proc/PARENT/fd/100,share=on"
+      "|-numa|node,nodeid=0,cpus=0,memdev=ht-ram"
+      "|-numa|node,nodeid=1,memdev=ht-top|-append|" WORDS,
+      HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
+    /* Another user's QEMU cannot open the descriptors: it would not start. */
+    { "behind a change of the user", "sudo|-nu|libvirt-qemu|" KEPT,
+      "sudo|-nu|libvirt-qemu|" KEPT "|-append|" WORDS,
+      HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
+    { "behind a change of the user by its name",
+      "/usr/bin/sudo|--user=qemu|" KEPT,
+      "/usr/bin/sudo|--user=qemu|" KEPT "|-append|" WORDS,
+      HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
+    { "behind doas with a user", "doas|-u|qemu|" KEPT,
+      "doas|-u|qemu|" KEPT "|-append|" WORDS,
+      HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
     { "behind an unknown program",
       "docker|run|-m|9G|" Q "|-m|1G|-kernel|KERNEL",
       "docker|run|-m|9G|" Q "|-m|1G|-kernel|KERNEL|-append|" WORDS,
@@ -363,7 +385,9 @@ static void remove_files(Files *f)
 static char **words_of(const char *row, const Files *f)
 {
     g_autoptr(GString) text = g_string_new(row);
+    g_autofree char *pid = g_strdup_printf("%d", (int)getpid());
 
+    g_string_replace(text, "PARENT", pid, 0);
     g_string_replace(text, "KERNEL", f->kernel, 0);
     g_string_replace(text, "UKI", f->uki, 0);
     g_string_replace(text, "DIR", f->dir, 0);

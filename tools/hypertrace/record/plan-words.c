@@ -76,6 +76,25 @@ static bool is_among(const char *path, const char * const *names)
     return g_strv_contains(names, slash ? slash + 1 : path);
 }
 
+/*
+ * Check whether sudo or doas gets a user: only root and the same user may open
+ * the descriptors of this process.
+ */
+static bool has_user(char **argv, unsigned end)
+{
+    unsigned i;
+
+    for (i = 1; i < end; i++) {
+        const char *word = argv[i];
+
+        if (g_str_has_prefix(word, "--") ? g_str_has_prefix(word, "--user") :
+            word[0] == '-' && strchr(word, 'u')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 char *ht_plan_descriptor(const HtQemu *q, int fd)
 {
     /*
@@ -93,6 +112,9 @@ char *ht_plan_descriptor(const HtQemu *q, int fd)
     bool closed = is_script(argv[q->program]);
 
     if (q->program && is_among(argv[0], others)) {
+        if (has_user(argv, q->program)) {
+            return NULL;
+        }
         closed = true;
     } else if (q->program && !is_among(argv[0], plain)) {
         return NULL;
