@@ -14,6 +14,8 @@ struct HtRunning {
     /* HtNests by the result of ht_model_task_id() */
     GHashTable *tasks;
     bool tasks_only;
+    /* number of elements of @cpus that are in use */
+    unsigned used;
     unsigned boot, segment;
 };
 
@@ -80,7 +82,7 @@ static void forget(HtRunning *r)
 {
     unsigned i;
 
-    for (i = 0; i < HT_FT_CPUS_MAX; i++) {
+    for (i = 0; i < r->used; i++) {
         unsigned version = r->cpus[i].version + 1;
 
         clear_nests(&r->cpus[i].irqs);
@@ -136,6 +138,7 @@ const HtRunCpu *ht_running_before(HtRunning *r, const HtModelEvent *ev)
     }
     cpu = &r->cpus[ev->rec.cpu];
     if (!cpu->seen) {
+        r->used = MAX(r->used, ev->rec.cpu + 1);
         cpu->seen = true;
         cpu->last = ev->rec.ns;
     }
