@@ -48,16 +48,33 @@ def turns():
     return (ROUNDS - 1) * PERIOD // TURN // 2 * 2 - 1
 
 
-@pytest.fixture
-def rec(tmp_path):
-    path = make(tmp_path / "rec", [[piece(list(host_events()))]], THREADS)
+def record(tmp_path, host, threads, cpus):
+    path = make(tmp_path / "rec", [[piece(list(host))]], threads)
     pieces = []
     for n in range(turns()):
         t, (name, pid), after = START + (FIRST + n * TURN) * MS, TASKS[n % 2], TASKS[(n + 1) % 2]
         # A poll dates the second of the events that it reads: here within a nanosecond.
         pieces.append(piece([(t - 2, event(WAKING, pid, *after, 120, 0)),
                              (t, switch((name, pid), RUNS, after))], polled=(t - 1, t + 1)))
-    return make_part(path, [pieces], "process=10\n[guest]\ncpus=1\n")
+    return make_part(path, [pieces], f"process=10\n[guest]\ncpus={cpus}\n")
+
+
+@pytest.fixture
+def rec(tmp_path):
+    return record(tmp_path, host_events(), THREADS, 1)
+
+
+@pytest.mark.parametrize("cpus", (1, 2))
+def test_shared_thread(tmp_path, cpus):
+    """Only this test proves that the times of a thread that runs all vCPUs of TCG in turn are
+    not taken for those of the guest's first processor, unless there is just one."""
+    thread = ("ALL CPUs/TCG", 11)
+    host = [(START + n * PERIOD * MS + ms * MS, switch(old, RUNS, new)) for n in range(ROUNDS)
+            for ms, old, new in ((0, RIVAL, thread), (6, thread, RIVAL))]
+    rec = record(tmp_path, host, "10 10 qemu\n11 10 ALL CPUs/TCG\n31 31 cc1\n", cpus)
+    parts = json.loads(run("top", "--json", "--host", rec).stdout)["host"]
+    assert (parts["stolen_ns"] > 0) == (cpus == 1), parts
+    assert (parts["unknown_ns"] == sum(parts.values())) == (cpus == 2), parts
 
 
 def agrees(split, parts, rel=0.001):

@@ -20,6 +20,7 @@ struct HtGuestTasks {
     uint64_t bound;
     uint64_t end;               /* host time of the last event */
     unsigned changes;           /* number of changes of all processors */
+    uint64_t full;              /* host time from which no task is known */
     GPtrArray *cpus;            /* GArray of Change, or NULL, by processor */
     GStringChunk *names;
 };
@@ -47,7 +48,11 @@ static void add_change(HtGuestTasks *g, uint32_t cpu, uint64_t ns,
         a = g->cpus->pdata[cpu] = g_array_new(false, false, sizeof(Change));
     }
     last = a->len ? &g_array_index(a, Change, a->len - 1) : NULL;
-    if ((last && last->task == task) || g->changes >= CHANGES_MAX) {
+    if (last && last->task == task) {
+        return;
+    }
+    if (g->changes >= CHANGES_MAX) {
+        g->full = MIN(g->full, ns);
         return;
     }
     c.ns = last ? MAX(last->ns, ns) : ns;
@@ -127,6 +132,7 @@ HtGuestTasks *ht_guest_tasks_new(const char *dir, GError **errp)
     g = g_new0(HtGuestTasks, 1);
     g->dir = g_strdup(dir);
     g->process = process;
+    g->full = UINT64_MAX;
     g->cpus = g_ptr_array_new_with_free_func(free_cpu);
     g->names = g_string_chunk_new(4096);
     read_tasks(g, m, clock);
@@ -165,6 +171,9 @@ const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
     unsigned low = 0, high;
 
     *until = UINT64_MAX;
+    if (ns >= g->full) {
+        return NULL;
+    }
     /*
      * If one thread of the host runs all processors, the task is known only if
      * there is just one processor.
@@ -186,5 +195,6 @@ const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
     if (a && low < a->len) {
         *until = g_array_index(a, Change, low).ns;
     }
+    *until = MIN(*until, g->full);
     return low ? g_array_index(a, Change, low - 1).task : NULL;
 }

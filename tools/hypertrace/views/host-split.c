@@ -34,6 +34,7 @@ typedef struct Vcpu {
 struct HtHostSplit {
     HtHostClock *clock;
     uint32_t process;
+    bool one_cpu;               /* the guest has just one processor */
     GHashTable *vcpus;          /* Vcpu by number; of one thread: by -1 */
     unsigned changes;           /* number in all vCPUs */
     bool dated;                 /* a time of the guest was converted */
@@ -175,6 +176,7 @@ HtHostSplit *ht_host_split_new(const char *dir, HtModel *guest, GError **errp)
     HtHostSplit *s = g_new0(HtHostSplit, 1);
 
     s->vcpus = g_hash_table_new_full(NULL, NULL, NULL, free_vcpu);
+    s->one_cpu = !g_strcmp0(ht_model_info(guest, "guest", "cpus"), "1");
     if (ht_guest_tasks_find_process(guest, &s->process, errp) &&
         read_host(s, dir, errp)) {
         s->clock = ht_host_clock_new(guest, errp);
@@ -224,11 +226,11 @@ static HtSplit sums_at(const Vcpu *v, uint64_t ns)
 
 /*
  * Get the vCPU of a processor. If one thread of the host runs all vCPUs, its
- * times count as those of processor 0.
+ * times are known to be a processor's only if there is just one.
  */
 static Vcpu *vcpu_of(HtHostSplit *s, uint32_t cpu)
 {
-    return find_vcpu(s, cpu) ?: cpu == 0 ? find_vcpu(s, -1) : NULL;
+    return find_vcpu(s, cpu) ?: s->one_cpu ? find_vcpu(s, -1) : NULL;
 }
 
 void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
