@@ -723,6 +723,7 @@ static void test_events(void)
     full = plan(Q "|-kernel|KERNEL|-append|mine", &f, many, &error);
     g_assert_no_error(error);
     g_assert_cmpint(full->given, ==, HT_RECORD_WORDS_NONE);
+    g_assert_null(full->words);
     g_assert_cmpstr(full->argv[4], ==, "mine");
     p = plan(Q "|-kernel|KERNEL", &f, "sched:sched_*,irq", &error);
     g_assert_no_error(error);

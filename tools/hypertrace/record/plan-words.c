@@ -251,6 +251,7 @@ static void add_append(HtRecordPlan *p, HtQemu *q, const char *append)
 
     if (strlen(merged) >= COMMAND_LINE) {
         g_free(merged);
+        g_clear_pointer(&p->words, g_free);
         p->given = HT_RECORD_WORDS_NONE;
         p->words_why = "the kernel's command line has no room for them: give "
                        "fewer events";

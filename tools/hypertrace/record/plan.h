@@ -103,8 +103,8 @@ typedef struct HtRecordOptions {
  * @argv: QEMU's arguments; NULL after the last
  * @query: QEMU runs no guest: run @argv and record nothing
  * @daemonize: QEMU goes to the background
- * @words: words for the kernel's command line, also if they do not fit there;
- *         NULL if it has a ring already, or no words are planned
+ * @words: words for the kernel's command line; NULL if it has a ring already,
+ *         or no words are planned
  * @given: the way in which the kernel gets @words
  * @words_why: reason why the kernel does not get them, or why no SMBIOS string
  *             has them; or NULL
