@@ -42,7 +42,7 @@ HtPatterns *ht_patterns_new(const char *text, char **why)
     }
     if (i == 0 || p->items[i]) {
         *why = g_strdup_printf("'%s' is not a pattern: characters of"
-                               " [A-Za-z0-9_.*?-], maybe behind a '!'; '!*' is"
+                               " [A-Za-z0-9_.*?-], or a '!' and these; '!*' is"
                                " no event at all", i ? p->items[i] : text);
         ht_patterns_free(p);
         return NULL;

@@ -8,9 +8,9 @@ purpose=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
-    --for) purpose=${2:?--for needs bench, e2e, fuzz, guests, kernels, modules, package or stock}; shift 2 ;;
+    --for) purpose=${2:?--for needs arm64, bench, e2e, fuzz, guests, kernels, modules, package or stock}; shift 2 ;;
     -h|--help)
-        echo "usage: scripts/build/prerequisites.sh [--qemu DIR] [--for bench|e2e|fuzz|guests|kernels|modules|package|stock]"
+        echo "usage: scripts/build/prerequisites.sh [--qemu DIR] [--for arm64|bench|e2e|fuzz|guests|kernels|modules|package|stock]"
         echo "Installs missing packages with apt; elsewhere says what to install."
         echo "  --for   also what one kind of tests uses"
         exit 0

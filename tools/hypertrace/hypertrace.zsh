@@ -11,8 +11,9 @@ _hypertrace() {
         return
     fi
     if [[ $words[2] == record && ${words[(I)--]} -gt 0 ]]; then
-        shift ${words[(i)--]} words
-        (( CURRENT -= ${words[(i)--]} ))
+        local -i at=${words[(i)--]}
+        shift $at words
+        (( CURRENT -= at ))
         _normal
         return
     fi
