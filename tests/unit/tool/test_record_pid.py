@@ -106,6 +106,35 @@ def test_owner(user, folder, owner):
         assert os.stat(tmp).st_uid == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' machines")
+def test_replaced_folder():
+    """The user of a machine cannot become the owner of root's other files by putting
+    another folder in the recording's place.  Only this test proves it."""
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chmod(tmp, 0o755)
+        replace_folder(Path(tmp))
+
+
+def replace_folder(top):
+    program = shutil.copy(GUEST, top / "qemu-system-x86_64")
+    path, moved = top / "rec", top / "moved"
+    with subprocess.Popen([program, "-name", "vm"], user=65534, group=65534,
+                          extra_groups=[], stdin=subprocess.DEVNULL) as vm:
+        with subprocess.Popen([TOOL, "record", "-q", "--pid", str(vm.pid), "-o",
+                               path]) as p:
+            while not (path / "cpu0").exists() or not (path / "cpu0").stat().st_size:
+                assert p.poll() is None
+                time.sleep(0.05)
+            path.rename(moved)
+            path.mkdir()
+            (path / "secret").write_text("root's")
+            p.terminate()
+            p.wait(60)
+        vm.kill()
+    files = path, path / "secret", moved, moved / "cpu0"
+    assert [f.stat().st_uid for f in files] == [0, 0, 65534, 65534]
+
+
 def test_stopped(tmp_path, machine):
     """A recorder that a signal stops leaves a complete recording."""
     pid = machine()

@@ -98,16 +98,9 @@ static bool give(int fd, Owner *to)
            !fchown(fd, to->uid, to->gid);
 }
 
-bool ht_folder_give(const char *path, uid_t uid, gid_t gid)
+bool ht_folder_give(int fd, uid_t uid, gid_t gid)
 {
     Owner to = { uid, gid };
-    int fd = ht_folder_open(AT_FDCWD, path);
-    bool ok = fd >= 0 && give(fd, &to);
-    int code = errno;
 
-    if (fd >= 0) {
-        close(fd);
-    }
-    errno = code;
-    return ok;
+    return give(fd, &to);
 }

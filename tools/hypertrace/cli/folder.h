@@ -58,12 +58,12 @@ bool ht_folder_remove(int at, const char *name,
 
 /**
  * ht_folder_give() - make a user the owner of a folder and of all that is in it
- * @path: the folder, in which no other user can change anything
+ * @fd: the folder, which no other user could change since it was created
  * @uid: the user
  * @gid: the user's group
  *
  * Return: false on failure, with errno
  */
-bool ht_folder_give(const char *path, uid_t uid, gid_t gid);
+bool ht_folder_give(int fd, uid_t uid, gid_t gid);
 
 #endif /* HYPERTRACE_TOOL_FOLDER_H */

@@ -341,18 +341,29 @@ static bool make_programs(HtRecord *r, GError **error)
 
 /*
  * Check whether the recording is to belong to the user of the machine: root
- * records the machine of another user, into a new folder. The process is then
- * read only as long as it is that user's and has its program, so that the
- * recording has nothing that the user could not read anyway.
+ * records the machine of another user. The process is then read only as long as
+ * it is that user's and has its program, so that the recording has nothing that
+ * the user could not read anyway. The host's part has what all users do.
  */
-static bool is_for_owner(HtRecord *r, bool new, HtProcessOwner *owner)
+static bool is_for_owner(const HtRecord *r, HtProcessOwner *owner)
 {
-    if (!new || r->plan || !r->process || r->flight.size || geteuid() ||
-        !ht_process_owner(r->process, owner) || !owner->uid) {
-        return false;
+    return !r->plan && r->process && !r->flight.size && !r->host &&
+           !geteuid() && ht_process_owner(r->process, owner) && owner->uid;
+}
+
+/*
+ * Create a folder, which must be new. It stays open until its owner changes,
+ * because its path may be in a folder where the new owner can replace it.
+ * Return: a descriptor; -1 on failure
+ */
+static int make_folder(const char *path)
+{
+    g_autofree char *parent = g_path_get_dirname(path);
+
+    if (g_mkdir_with_parents(parent, 0700) || mkdir(path, 0700)) {
+        return -1;
     }
-    r->process->owner = owner;
-    return true;
+    return ht_folder_open(AT_FDCWD, path);
 }
 
 static int run(HtRecord *r, char **argv, const char *guest,
@@ -361,9 +372,7 @@ static int run(HtRecord *r, char **argv, const char *guest,
     g_autofree char *command = ht_redact(argv);
     g_autofree char *dir = r->dir ? NULL :
                            ht_record_default_dir(r->flight.size);
-    bool new = dir || !g_file_test(r->dir, G_FILE_TEST_EXISTS);
     HtProcessOwner owner;
-    bool for_owner = is_for_owner(r, new, &owner);
     g_autoptr(GError) error = NULL;
     HtSessionInfo info = {
         .command = command,
@@ -377,10 +386,16 @@ static int run(HtRecord *r, char **argv, const char *guest,
         .main_buffer = r->buffer == HT_TRACE_BUFFER_MAIN,
         .ring_at = r->plan ? r->plan->ring_at : 0,
     };
-    int status;
+    int status, folder = -1;
 
     if (!r->dir) {
         r->dir = dir;
+    }
+    if (is_for_owner(r, &owner)) {
+        folder = make_folder(r->dir);
+    }
+    if (folder >= 0) {
+        r->process->owner = &owner;
     }
     info.dir = r->dir;
     if (r->lttng && !r->live_options.name) {
@@ -392,16 +407,19 @@ static int run(HtRecord *r, char **argv, const char *guest,
         status = start_live(r, &info) ? ht_record_run(r, &info) :
                  HT_EXIT_ERROR;
     }
-    if (for_owner) {
+    if (folder >= 0) {
         r->process->owner = NULL;
-        if (!ht_folder_give(r->dir, owner.uid, owner.gid) && errno != ENOENT) {
+        if (!ht_folder_give(folder, owner.uid, owner.gid)) {
             ht_error("%s belongs to root, not to the user of the virtual "
                      "machine: %s", r->dir, g_strerror(errno));
         }
+        close(folder);
+    }
+    if (dir || folder >= 0) {
+        /* rmdir() fails if something was recorded: the folder then stays */
+        rmdir(r->dir);
     }
     if (dir) {
-        /* rmdir() fails if something was recorded: the folder then stays */
-        rmdir(dir);
         /* ht_record_run() may be repeated: it then needs another folder */
         r->dir = NULL;
     }
