@@ -91,7 +91,10 @@ struct self {
     bool ended;
 };
 
-/* The last process made by this process or a parent; NULL: none yet */
+/*
+ * The structure of this process. After fork() it is the parent's until
+ * ht_this_process() makes the child's. NULL: none was made yet
+ */
 extern struct process *ht_process;
 
 extern __thread struct self ht_self HT_TLS_MODEL;

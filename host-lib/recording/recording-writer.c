@@ -14,7 +14,7 @@
  */
 #include "hypertrace/recording.h"
 
-/* Maximum size of the log of a recording in memory */
+/* Maximum size in bytes of a kernel's log that is kept in memory */
 #define LOG_BYTES (4u << 20)
 
 /* Buffered bytes of a processor that cause a write before the end of a poll */

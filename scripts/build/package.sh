@@ -95,7 +95,8 @@ while_present() {
     done' sh
 }
 
-# at DIR COMMAND...: run COMMAND in DIR, which is a folder of the chroot if there is one
+# at DIR COMMAND...: run COMMAND in DIR. With a chroot, DIR begins with its path, and
+# COMMAND runs inside.
 at() {
     if [ -n "$in" ]; then
         dir=${1#"$chroot"}

@@ -192,7 +192,7 @@ class Soak(Payload):
 
     @property
     def died(self):
-        """Events and discards that only the memory of a reset guest knew."""
+        """Number of events and discards that reset guests had not told the host."""
         return self.past_died + sum(i.died for a in self.accounts
                                     for i in a.ended.values())
 

@@ -40,7 +40,8 @@ HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
  * each active session; one registration for all classes saves time.  To get the
  * events, or the reasons of failures, call ht_ust_event_get().
  *
- * Context: as ht_ust_event_get(); one wait for each class
+ * Context: as ht_ust_event_get(), but this function may wait for a session
+ * daemon once for each new class
  */
 void ht_ust_events_prepare(const char *provider, HtClass *const *classes,
                            unsigned count);

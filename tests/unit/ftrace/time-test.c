@@ -347,7 +347,7 @@ static void test_later(void)
     } events[] = {
         /* this event may have been under way when the previous poll began */
         { 100, 0, false },
-        /* raised in a hard interrupt of the first event */
+        /* of a hard interrupt that came while the first event was written */
         { 100, 0x08, false },
         { 50, 0x10, false },
         /*

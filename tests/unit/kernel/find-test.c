@@ -323,9 +323,9 @@ static void test_hole(void)
 }
 
 /*
- * Promise: mapped pages are read, also across page borders. Unmapped
- * addresses, memory beyond RAM and circular page tables end a read with an
- * error.
+ * Promise: mapped pages are read, also across page borders. Reads of unmapped
+ * addresses and of memory beyond RAM fail. If page tables are circular, a
+ * walk still reads only one entry a level.
  */
 static void test_pages(void)
 {

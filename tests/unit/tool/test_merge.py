@@ -66,7 +66,7 @@ class TestMerge:
         assert self.too_early(self.talk()) == 0
 
     def test_shifted(self):
-        """Clocks that are 50 us off are detected, in either direction."""
+        """Dates that are 50 us wrong are detected, in either direction."""
         for shift in (SHIFT, -SHIFT):
             assert self.too_early(self.talk(shift)) > 5000
 

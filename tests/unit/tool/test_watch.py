@@ -167,7 +167,7 @@ def test_found_and_killed(tmp_path):
 
 
 def test_domain(tmp_path):
-    """'record --domain' refuses a name that two machines have, and none."""
+    """'record --domain' refuses a name of two machines, and a name of no machine."""
     name = f"d{os.getpid()}"
     with Guest(tmp_path, name) as one, Guest(
             tmp_path, f"guest={name},debug-threads=on") as two:

@@ -35,7 +35,7 @@ struct HtPrograms {
     uint64_t events;
     uint64_t dropped;
     uint64_t streams;
-    /* sum of HtRun.discarded of the instances that are closed */
+    /* sum of HtRun.discarded of the streams' instances that are closed */
     uint64_t lost;
     /* the limit of the recording's size is reached */
     bool full;

@@ -314,7 +314,10 @@ static bool start_live(HtRecord *r, HtSessionInfo *info)
     return true;
 }
 
-/* Make the memory that programs emit into, as descriptor @plan->programs_fd. */
+/*
+ * Make the memory that programs emit into. QEMU's options have the number of its
+ * descriptor already, @plan->programs_fd: give the memory this number.
+ */
 static bool make_programs(HtRecord *r, GError **error)
 {
     const HtProgramsOptions options = {
