@@ -77,6 +77,10 @@ def test_names(tmp_path, machine, name):
     assert q.returncode == 0 and q.stdout
 
 
+# TMPDIR may be in a folder that other users cannot enter.
+PUBLIC = "/tmp"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' machines")
 @pytest.mark.parametrize("user, folder, owner", (
     (65534, None, 65534),       # a new folder
@@ -86,7 +90,7 @@ def test_names(tmp_path, machine, name):
 def test_owner(user, folder, owner):
     """What root records of another user's machine belongs to that user, with mode
     0600, and nothing else changes.  Only this test proves it for record --pid."""
-    with tempfile.TemporaryDirectory() as tmp:
+    with tempfile.TemporaryDirectory(dir=PUBLIC) as tmp:
         os.chmod(tmp, 0o755)
         program = shutil.copy(GUEST, f"{tmp}/qemu-system-x86_64")
         path = Path(tmp) / "rec"
@@ -110,7 +114,7 @@ def test_owner(user, folder, owner):
 def test_replaced_folder():
     """The user of a machine cannot become the owner of root's other files by putting
     another folder in the recording's place.  Only this test proves it."""
-    with tempfile.TemporaryDirectory() as tmp:
+    with tempfile.TemporaryDirectory(dir=PUBLIC) as tmp:
         os.chmod(tmp, 0o755)
         replace_folder(Path(tmp))
 
