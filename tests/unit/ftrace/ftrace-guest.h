@@ -61,7 +61,7 @@ typedef struct FtGuest {
     uint64_t size;
     uint64_t offset;            /* offset of the ring in @mem */
     HtFtLayout layout;
-    /* layout of 6.15: bytes before FgCpu.order in a processor's part, 32 or 40 */
+    /* layout of 6.15: bytes of a processor's part before its order, 32 or 40 */
     uint32_t line_size;
     uint32_t subbuf;
     uint32_t nr;

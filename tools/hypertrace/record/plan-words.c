@@ -143,8 +143,8 @@ static bool is_oem_strings(const HtOpts *opts)
 }
 
 /*
- * Check for a file with a whole SMBIOS structure of type 11. QEMU refuses options
- * for a type if a file has a structure of that type.
+ * Check for a file with a whole SMBIOS structure of type 11. QEMU refuses
+ * options for a type if a file has a structure of that type.
  */
 static bool is_oem_file(const HtOpts *opts)
 {

@@ -111,9 +111,9 @@ static unsigned searched_for(const Run *run)
 }
 
 /*
- * Add the guest's memory to the session: a memfd of this process. QEMU's options
- * have its path already: /proc/self/fd/N if QEMU inherits the descriptor, else
- * /proc/PID/fd/N.
+ * Add the guest's memory to the session: a memfd of this process. QEMU's
+ * options have its path already: /proc/self/fd/N if QEMU inherits the
+ * descriptor, else /proc/PID/fd/N.
  */
 static bool add_memory(Run *run, GError **error)
 {

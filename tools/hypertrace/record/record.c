@@ -315,8 +315,8 @@ static bool start_live(HtRecord *r, HtSessionInfo *info)
 }
 
 /*
- * Make the memory that programs emit into. QEMU's options have the number of its
- * descriptor already, @plan->programs_fd: give the memory this number.
+ * Make the memory that programs emit into. QEMU's options have the number of
+ * its descriptor already, @plan->programs_fd: give the memory this number.
  */
 static bool make_programs(HtRecord *r, GError **error)
 {
