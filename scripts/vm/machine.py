@@ -41,6 +41,10 @@ class Failure(Exception):
     """The guest or QEMU did not do what was expected."""
 
 
+class Closed(Failure):
+    """QEMU has closed a connection: it may have crashed."""
+
+
 class Stream:
     """Bytes received from a socket, and searches in them.
 
@@ -137,8 +141,10 @@ class Qmp:
                 data = self.ours.recv(65536)
             except TimeoutError:
                 return None
+            except ConnectionError:
+                data = b""
             if not data:
-                raise Failure("QMP: QEMU has closed the connection")
+                raise Closed("QMP: QEMU has closed the connection")
             self._data += data
         line, _, self._data = self._data.partition(b"\n")
         return json.loads(line)
@@ -156,7 +162,10 @@ class Qmp:
             message["arguments"] = {k.replace("_", "-"): v
                                     for k, v in arguments.items()}
         self.ours.settimeout(QMP_TIMEOUT)
-        self.ours.sendall(json.dumps(message).encode() + b"\n")
+        try:
+            self.ours.sendall(json.dumps(message).encode() + b"\n")
+        except ConnectionError as e:
+            raise Closed(f"QMP {name}: QEMU has closed the connection") from e
         while True:
             reply = self._receive(QMP_TIMEOUT)
             if not reply:
@@ -513,8 +522,17 @@ class VM:
             self.close()
             raise
 
-    def __exit__(self, *exc):
+    def __exit__(self, _type, failure, _trace):
+        if isinstance(failure, Closed):
+            failure.args = (f"{failure}: {self._end()}",)
         self.close()
+
+    def _end(self):
+        """How QEMU ended, after it has closed a connection"""
+        try:
+            return f"it ended with status {self.process.wait(5)}: {self.stderr[-2000:]}"
+        except subprocess.TimeoutExpired:
+            return "it still runs"
 
     def __str__(self):
         return (f"--- console\n{self.console.text}\n--- job\n{self.out.text}\n"
