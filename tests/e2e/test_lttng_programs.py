@@ -11,13 +11,12 @@ import os
 import re
 import socket
 import subprocess
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
 from built import need
+from directories import session_directory  # noqa: F401
 from test_memory import TRACETEST, Host, memory_image
 from test_record import console, env, guest, wait_for  # noqa: F401
 from vm.lttng_session import PrivateSession, missing_programs
@@ -35,15 +34,6 @@ TICK = "vm-programs:tracetest.tick"
 # Longest time in seconds from the end of the lttng command to the first or
 # last event of the guest; without load it is some 25 ms.
 SWITCH_MAX = 2.0
-
-
-@pytest.fixture(name="tmp")
-def session_directory():
-    """A directory that the session daemon can enter: it may run as another
-    user."""
-    with tempfile.TemporaryDirectory(prefix="ht-programs-") as tmp:
-        os.chmod(tmp, 0o755)
-        yield Path(tmp)
 
 
 JOB = f"""

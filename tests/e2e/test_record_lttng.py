@@ -12,12 +12,11 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
 
 import test_record as recording
+from directories import session_directory  # noqa: F401
 from test_record import DEADLINE, HYPERTRACE, env  # noqa: F401
 from vm.lttng_session import PrivateSession, missing_programs
 
@@ -33,15 +32,6 @@ pytestmark = [
     pytest.mark.skipif(bool(missing_programs()) or
                        not shutil.which("babeltrace2"),
                        reason="LTTng or babeltrace2 is not installed")]
-
-
-@pytest.fixture(name="tmp")
-def session_directory():
-    """A directory that the session daemon can enter: it may run as another
-    user."""
-    with tempfile.TemporaryDirectory(prefix="ht-lttng-") as tmp:
-        os.chmod(tmp, 0o755)
-        yield Path(tmp)
 
 
 def record_started(tmp, environment, options):

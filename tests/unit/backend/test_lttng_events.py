@@ -10,13 +10,13 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 import time
 from collections import Counter
 
 import pytest
 
 from built import built, need
+from directories import public_directory
 from vm.lttng_session import PrivateSession, missing_programs
 
 EMITTER = built("tests/unit/backend/backend-lttng-emit")
@@ -34,9 +34,8 @@ ALL = ("u8:int u16:event u32:string u64:struct x8:a x16:b x32:c x64:d s8:e "
 def session_directory():
     """A directory that the session daemon, which runs as another user, can read"""
     need("babeltrace2")
-    with tempfile.TemporaryDirectory(prefix="ht-test-") as directory:
-        os.chmod(directory, 0o755)
-        yield directory
+    with public_directory() as path:
+        yield str(path)
 
 
 def wait_state(pid, state, looks=1):

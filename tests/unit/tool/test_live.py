@@ -19,6 +19,7 @@ import pytest
 
 import perfetto_text
 from built import built
+from directories import session_directory  # noqa: F401
 from hypertrace import TOOL
 from vm.lttng_session import PrivateSession, missing_programs
 
@@ -27,15 +28,6 @@ pytestmark = pytest.mark.skipif(
     bool(missing_programs()), reason=f"missing: {' '.join(missing_programs())}")
 DEADLINE = 120
 SHIFT = 50_000      # ns
-
-
-@pytest.fixture(name="tmp")
-def session_directory():
-    """A directory that the session daemon can read: the daemon runs as another
-    user."""
-    with tempfile.TemporaryDirectory(prefix="ht-live-") as tmp:
-        os.chmod(tmp, 0o755)
-        yield Path(tmp)
 
 
 class Recorder:

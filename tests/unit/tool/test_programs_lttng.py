@@ -10,13 +10,12 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
 from built import need
+from directories import session_directory  # noqa: F401
 from test_programs import DEADLINE, STREAMS, TOOL, Attach, Guest, Recorder, numbers
 from vm.lttng_session import PrivateSession, missing_programs
 
@@ -26,15 +25,6 @@ STEP, TEXT = 1, 2           # ids of the classes
 # Longest time in seconds from the end of the lttng command to the change of
 # the guest's enable byte; without load it is some 25 ms.
 SWITCH_MAX = 1.0
-
-
-@pytest.fixture(name="tmp")
-def session_directory():
-    """A directory that the session daemon can read: the daemon runs as another
-    user."""
-    with tempfile.TemporaryDirectory(prefix="ht-programs-") as tmp:
-        os.chmod(tmp, 0o755)
-        yield Path(tmp)
 
 
 def lttng_numbers(trace, provider):

@@ -9,13 +9,13 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
 from built import built
+from directories import public_directory
 from hypertrace import TOOL, lines, run
 
 GUEST = built("tests/unit/tool/watch-guest")
@@ -77,10 +77,6 @@ def test_names(tmp_path, machine, name):
     assert q.returncode == 0 and q.stdout
 
 
-# TMPDIR may be in a folder that other users cannot enter.
-PUBLIC = "/tmp"
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' machines")
 @pytest.mark.parametrize("user, folder, owner", (
     (65534, None, 65534),       # a new folder
@@ -88,12 +84,11 @@ PUBLIC = "/tmp"
     (0, None, 0),
 ))
 def test_owner(user, folder, owner):
-    """What root records of another user's machine belongs to that user, with mode
+    """A recording by root of another user's machine belongs to that user, with mode
     0600, and nothing else changes.  Only this test proves it for record --pid."""
-    with tempfile.TemporaryDirectory(dir=PUBLIC) as tmp:
-        os.chmod(tmp, 0o755)
-        program = shutil.copy(GUEST, f"{tmp}/qemu-system-x86_64")
-        path = Path(tmp) / "rec"
+    with public_directory() as tmp:
+        program = shutil.copy(GUEST, tmp / "qemu-system-x86_64")
+        path = tmp / "rec"
         if folder:
             path.mkdir(mode=0o700)
             (path / "mine").write_text("mine")
@@ -114,9 +109,8 @@ def test_owner(user, folder, owner):
 def test_replaced_folder():
     """The user of a machine cannot become the owner of root's other files by putting
     another folder in the recording's place.  Only this test proves it."""
-    with tempfile.TemporaryDirectory(dir=PUBLIC) as tmp:
-        os.chmod(tmp, 0o755)
-        replace_folder(Path(tmp))
+    with public_directory() as tmp:
+        replace_folder(tmp)
 
 
 def replace_folder(top):

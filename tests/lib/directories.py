@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Temporary directories that other users can enter"""
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+import pytest
+
+
+@contextlib.contextmanager
+def public_directory():
+    """A new directory, which any user can enter and read"""
+    with tempfile.TemporaryDirectory(prefix="ht-") as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture(name="tmp")
+def session_directory():
+    """A directory for a session daemon, which may run as another user"""
+    with public_directory() as path:
+        yield path
