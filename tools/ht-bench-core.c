@@ -5,6 +5,7 @@
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
 #include "ht-bench-payload.h"
+#include "ht-channel.h"
 
 static const struct ht_field fields8[] = {
     { "seq", HT_FIELD_U64, 0, 0, 0, NULL },
@@ -345,19 +346,6 @@ static uint64_t per_second(const struct ht_bench_report *r)
     return muldiv(r->sum->sent, r->clock_hz, r->sum->end - r->sum->begin);
 }
 
-static const char *channel_name(const struct ht_device *dev)
-{
-    static const char * const names[] = {
-        [HT_CHANNEL_HYPERCALL] = "hypercall",
-        [HT_CHANNEL_SHM] = "shm",
-        [HT_CHANNEL_VIRTIO] = "virtio",
-        [HT_CHANNEL_MEMORY] = "memory",
-    };
-
-    return dev->caps.channel < sizeof(names) / sizeof(names[0]) ?
-           names[dev->caps.channel] : "unknown";
-}
-
 static uint64_t doorbells(const struct ht_bench_report *r)
 {
     uint64_t n = 0;
@@ -420,7 +408,7 @@ void ht_bench_json(const struct ht_bench_report *r)
     uint32_t i;
 
     h->print("{\"tool\": \"ht-bench\"");
-    json_str(h, "channel", channel_name(r->dev));
+    json_str(h, "channel", ht_channel_name(r->dev->caps.channel));
     json_str(h, "mapping", r->dev->mapping);
     json_str(h, "mode", caps->mode == HT_MODE_OVERWRITE ? "overwrite" :
                                                           "discard");
@@ -473,7 +461,7 @@ void ht_bench_text(const struct ht_bench_report *r)
 {
     const struct ht_bench_hooks *h = r->params->hooks;
 
-    h->print(channel_name(r->dev));
+    h->print(ht_channel_name(r->dev->caps.channel));
     h->print(" (");
     h->print(r->dev->mapping);
     h->print("), ");

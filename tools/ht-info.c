@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "hypertrace/port.h"
+#include "ht-channel.h"
 
 static int fail(const char *what, int r)
 {
@@ -18,24 +19,11 @@ static int fail(const char *what, int r)
     return 1;
 }
 
-static const char *channel_name(uint32_t channel)
-{
-    static const char * const names[] = {
-        [HT_CHANNEL_HYPERCALL] = "hypercall",
-        [HT_CHANNEL_SHM] = "shm",
-        [HT_CHANNEL_VIRTIO] = "virtio",
-        [HT_CHANNEL_MEMORY] = "memory",
-    };
-
-    return channel < sizeof(names) / sizeof(names[0]) ? names[channel] :
-           "unknown";
-}
-
 static void print_device(const struct ht_device *dev)
 {
     const struct ht_caps *c = &dev->caps;
 
-    printf("channel      %s\n", channel_name(c->channel));
+    printf("channel      %s\n", ht_channel_name(c->channel));
     printf("mapping      %s\n", dev->mapping);
     printf("mode         %s\n",
            c->mode == HT_MODE_OVERWRITE ? "overwrite" : "discard");
