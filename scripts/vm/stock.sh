@@ -19,8 +19,8 @@ and shows where its time went.
   --check  run the tests with other guests: this disk, Debian's newest kernel,
            arm64, microvm, unified kernel images, a million events, guests that
            are killed, a KVM host with its guest, programs that start QEMU
-           (libvirt, mkosi), xenalyze on a trace of Xen, and the pipeline of docs/ci.md; this takes an hour;
-           ./run check does not run these tests
+           (libvirt, mkosi), xenalyze on a trace of Xen, and the pipeline of
+           docs/ci.md; this takes an hour; ./run check does not run these tests
 QEMU ARGS are added to QEMU's arguments, for example -accel kvm -cpu host.
 EOT
 }

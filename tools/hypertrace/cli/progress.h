@@ -10,7 +10,7 @@ void ht_progress_begin(void);
 
 /**
  * ht_progress_show() - show the line, if standard error is a terminal
- * @part: what was read, in thousandths
+ * @part: part of the recording that was read, in thousandths
  */
 void ht_progress_show(unsigned part);
 

@@ -115,13 +115,14 @@ void ht_host_clock_free(HtHostClock *c)
 bool ht_host_clock_at(HtHostClock *c, unsigned boot, uint32_t segment,
                       uint64_t ns, uint64_t *host_ns, uint64_t *bound_ns)
 {
-    HtFtDates *dates = find(c, number_of(boot, segment));
+    HtFtDates *dates;
 
     if (c->same) {
         *host_ns = ns;
         *bound_ns = 0;
         return true;
     }
+    dates = find(c, number_of(boot, segment));
     return dates && ht_ft_dates_get(dates, ns, host_ns, bound_ns);
 }
 

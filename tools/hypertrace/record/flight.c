@@ -252,9 +252,9 @@ static void note_panic(HtFlight *f, uint64_t ns)
 }
 
 /*
- * If the kernel is missing for GONE_NS, another one has replaced it after a
- * reset. Record its events now: the next kernel, if it is unknown, may never be
- * found.
+ * If the kernel is missing for GONE_NS, the machine was reset and another
+ * kernel has its memory. Record the events of the missing kernel now: the next
+ * kernel, if it is unknown, may never be found.
  */
 static void note_kernel(HtFlight *f, const HtSessionStats *n)
 {
