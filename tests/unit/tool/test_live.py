@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from pathlib import Path
 
 import pytest
 
