@@ -2,7 +2,8 @@
 /*
  * Read traces in the Common Trace Format with libbabeltrace2
  *
- * The graph has a ctf.fs source for each trace, one muxer, and the sink below.
+ * libbabeltrace2 runs a graph of components: a source "ctf.fs" for each trace,
+ * one muxer that sorts the messages by time, and the sink of this file.
  */
 #include <string.h>
 
@@ -171,7 +172,7 @@ sink_consume(bt_message_iterator *iterator, void *opaque)
     if (r->ended) {
         return BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_END;
     }
-    /* The enumeration of @status and the returned one have the same values. */
+    /* Both enumerations give the same number to the same status. */
     return (bt_graph_simple_sink_component_consume_func_status)status;
 }
 

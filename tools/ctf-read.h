@@ -79,7 +79,7 @@ const char *ht_ctf_env(const bt_trace *trace, const char *name);
  * ht_ctf_number: get an integer from a structure
  * @structure: the structure or NULL
  * @name: name of the member
- * @v: set to its value; at most INT64_MAX
+ * @v: set to its value; a larger one becomes INT64_MAX
  *
  * Returns: false if there is no integer of that name
  */

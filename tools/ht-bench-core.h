@@ -139,8 +139,7 @@ void ht_bench_run(struct ht_stream *s, const struct ht_bench_params *params,
                   struct ht_bench_result *result);
 
 /**
- * ht_bench_add() - add the result of a producer to the sum of those that ran
- * at the same time
+ * ht_bench_add() - add the result of one producer of a run to their sum
  * @sum: zeroed before the first call
  * @one: result to add
  */

@@ -86,7 +86,7 @@ static void print_field(const struct ht_msg_field *f, const uint8_t *name)
     }
 }
 
-/* Skip the labels after a field's name. Returns NULL if they are truncated. */
+/* Skip the labels of a field's values. Returns NULL if they are truncated. */
 static const uint8_t *skip_labels(const struct ht_msg_field *f,
                                   const uint8_t *p, const uint8_t *end)
 {

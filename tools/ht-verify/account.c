@@ -8,7 +8,7 @@
 #include "account.h"
 #include "compare.h"
 
-/* Maximum number of messages about single events; later errors only count. */
+/* Maximum number of messages about single events */
 #define REPORTED_MAX 20
 
 /*
@@ -252,8 +252,8 @@ static void on_loss(void *opaque, const TraceLoss *loss)
         s = stream_get(a, loss->kind, loss->device, loss->stream,
                        loss->instance);
         /*
-         * Compute the loss from the totals, if two reports have one: LTTng may
-         * have discarded reports between them, whose counts would be missing.
+         * LTTng may have discarded reports of the device since the previous
+         * one. The difference of the totals includes their events.
          */
         s->discarded += s->has_total && loss->total > s->previous_total ?
                         loss->total - s->previous_total : loss->events;

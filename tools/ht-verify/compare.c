@@ -113,7 +113,7 @@ static bool same_event(const Recorded *x, const Recorded *y)
     return x->guest_ns == y->guest_ns && x->hash == y->hash;
 }
 
-/* Check whether an event equal to @e is among those of its time, from @i on. */
+/* Find @e in @list, from index @i up to the end of the events of its time. */
 static bool follows(const GArray *list, guint i, const Recorded *e)
 {
     for (; i < list->len; i++) {
@@ -130,8 +130,8 @@ static bool follows(const GArray *list, guint i, const Recorded *e)
 }
 
 /*
- * Count the events that both lists have, and those that only one has. The lists
- * must be in the order of guest_ns; account_read() reports a list that is not.
+ * Count the events that are in both lists, only in @a, and only in @b. The
+ * lists must be sorted by guest_ns; account_read() reports one that is not.
  */
 static void compare_stream(Difference *d, const GArray *a, const GArray *b)
 {
@@ -194,10 +194,10 @@ static uint64_t reported(const Account *a)
 }
 
 /*
- * Check that trace @lacks reports as discarded the @missing events that only
- * trace @other has. @others_missing is the number that only @lacks has. Events
- * that both traces lack are in both reports. Therefore the report of @lacks
- * must exceed that of @other by at least @missing - @others_missing.
+ * Check the number of events that trace @lacks reports as discarded. It lacks
+ * @missing events of @other, and @other lacks @others_missing events of @lacks.
+ * Each trace also reports the events that both lack. So @lacks must report at
+ * least @missing - @others_missing more events than @other.
  */
 static void check_missing(Account *to, const Account *lacks, uint64_t missing,
                           const Account *other, uint64_t others_missing)

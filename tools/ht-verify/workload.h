@@ -23,10 +23,9 @@ typedef struct WorkloadClass {
 } WorkloadClass;
 
 /**
- * workload_is_extra: whether a field was added by the tracer
+ * workload_is_extra: whether the tracer added a field to the guest's ones
  * @cls: class of the event
- * @name: name of the field; lengths, and the first fields of LTTng's events are
- *        extra
+ * @name: name of the field
  */
 bool workload_is_extra(const TraceClass *cls, const char *name);
 

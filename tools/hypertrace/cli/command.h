@@ -15,8 +15,7 @@
  * @HT_EXIT_OK: success
  * @HT_EXIT_ERROR: failure; standard error has the reason
  * @HT_EXIT_USAGE: the command line is not valid
- * @HT_EXIT_NOTHING: the guest ended well, or (attach) the recorder did, but the
- *                   recording is missing or not complete
+ * @HT_EXIT_NOTHING: no failure, but the recording is missing or not complete
  * @HT_EXIT_LIMIT: a limit from the command line is exceeded
  */
 enum ht_exit {
@@ -63,11 +62,10 @@ void ht_notice(const char *format, ...) G_GNUC_PRINTF(1, 2);
 int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /**
- * ht_last_brief() - append the first lines of "hypertrace last", and the
- *                   panic's record of the log or else its last record, as one
- *                   line
+ * ht_last_brief() - describe the end of a recording in one line
  * @dir: a recording
- * @out: appended to; safe for a terminal
+ * @out: set to the first lines of "hypertrace last" and a record of the log:
+ *       the one of the panic, or else the last one; safe for a terminal
  */
 void ht_last_brief(const char *dir, GString *out);
 

@@ -3,8 +3,9 @@
  * hypertrace: files of settings
  *
  * A file has groups of settings, as "keep=20". An error names the group, the
- * setting, its value and the accepted values. If a setting is not given, a text
- * or list becomes NULL, a folder its default, and any other variable stays.
+ * setting, its value and the accepted values. If a setting is not given, the
+ * functions set a text or list to NULL and a folder to its default. They leave
+ * a size, number or flag unchanged.
  */
 #ifndef HYPERTRACE_TOOL_CONFIG_H
 #define HYPERTRACE_TOOL_CONFIG_H
@@ -17,9 +18,8 @@
  * ht_config_load() - read a file of settings
  * @file: filled in
  * @path: the file, which must exist; or NULL
- * @name: if @path is NULL, the name of the user's file in
- *        $XDG_CONFIG_HOME/hypertrace, or else of the system's in
- *        /etc/hypertrace, which need not exist
+ * @name: if @path is NULL: name of a file in $XDG_CONFIG_HOME/hypertrace or,
+ *        if none is there, in /etc/hypertrace. Neither needs to exist
  * @error: set if the file cannot be read or has a wrong syntax; names the file
  */
 bool ht_config_load(GKeyFile *file, const char *path, const char *name,

@@ -91,7 +91,7 @@ static bool give_entry(int fd, const char *name, void *to)
     return ok;
 }
 
-/* The folder is the last to change: until then its new owner cannot enter. */
+/* Change the folder last: its new owner must not change its entries before. */
 static bool give(int fd, Owner *to)
 {
     return ht_folder_each(fd, NULL, give_entry, to) &&

@@ -9,7 +9,7 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 
-/* Escape names: those of event fields come from the guest's kernel. */
+/* Escape @name: the guest's kernel chooses the names of event fields. */
 static void begin(HtJson *j, const char *name)
 {
     if (j->comma) {

@@ -32,7 +32,7 @@ static void remove_unfinished(int sig)
     if (unfinished[0]) {
         unlink(unfinished);
     }
-    /* SA_RESETHAND has restored the default action: end the process. */
+    /* SA_RESETHAND has restored the default action, which ends the process. */
     raise(sig);
 }
 
@@ -104,10 +104,10 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /*
- * Open the target of an output that cannot get a new file: standard output, a
- * pipe or a device. Returns -1 for any other @path; on failure, @errp is set,
- * too. "/dev/stdout" may be a regular file, which a rename would replace
- * together with the link in /dev.
+ * Open @path if it must not be replaced by a new file: standard output, a pipe
+ * or a character device. Returns -1 for any other @path, and on failure with
+ * @errp set. A path such as /dev/stdout counts as standard output even if that
+ * is a regular file: a rename would replace the link in /dev.
  */
 static int open_target(const char *path, GError **errp)
 {
@@ -220,7 +220,7 @@ static int write_all(int fd, const char *p, gsize left)
 bool ht_output_flush(HtOutput *o)
 {
     if (o->terminal && o->text->len) {
-        /* The line would be in the middle of the output. */
+        /* The progress line would be in the middle of the output. */
         ht_progress_end();
     }
     if (!o->error) {

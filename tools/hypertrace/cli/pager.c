@@ -29,13 +29,13 @@ static void wait_for_pager(void)
     }
 }
 
-/* The pager ignores SIGINT and has the terminal until the user ends it. */
+/* Wait for the pager: it ignores SIGINT, and still uses the terminal. */
 static void on_signal(int sig)
 {
     if (pager) {
         wait_for_pager();
     }
-    /* SA_RESETHAND has restored the default action: end the process. */
+    /* SA_RESETHAND has restored the default action, which ends the process. */
     raise(sig);
 }
 
@@ -61,7 +61,10 @@ static const char *command(void)
 static void run_pager(const char *name, int in)
 {
     dup2(in, STDIN_FILENO);
-    /* Quit if all fits on the screen, pass on colours, keep the screen. */
+    /*
+     * Options of less: quit if all fits on the screen, pass on colours, do not
+     * clear the screen.
+     */
     setenv("LESS", "FRX", 0);
     signal(SIGPIPE, SIG_DFL);
     execl("/bin/sh", "sh", "-c", name, (char *)NULL);

@@ -12,7 +12,7 @@
  *
  * The pager is $PAGER, or less. It is not started if standard output is no
  * terminal or a dumb one, if $PAGER is empty or "cat", or if the program is not
- * found. ht_pager_end() runs at the end of the process, too.
+ * found. exit() also calls ht_pager_end().
  *
  * Return: true if the pager was started
  */

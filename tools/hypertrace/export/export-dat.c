@@ -20,8 +20,8 @@
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
 /*
- * The first page of a CPU that belongs to a later part.  Reading the pages of a
- * part ends with it
+ * A page of a CPU that was read but belongs to a later part (HtExportPart). It
+ * is kept until that part is written.
  */
 typedef struct Pending {
     HtRecPage page;

@@ -206,8 +206,8 @@ static bool flush_cpu(File *f, unsigned cpu, uint64_t ns)
 }
 
 /*
- * Get or create the track for the initcalls of a task. They have a track of
- * their own, so that slices of other events cannot overlap them.
+ * Get or create a task's track for initcalls. No other slices are on this
+ * track, so none can overlap the initcalls.
  */
 static uint64_t initcall_track(File *f, const HtModelEvent *ev)
 {

@@ -411,14 +411,13 @@ static bool put_loss(Trace *t, const Stream *s, uint64_t ns, uint64_t count)
     ht_pb_end(t->s.packet, at);
     t->end_ns = MAX(t->end_ns, ns);
     /*
-     * Without --event, a loss counts as output.  With --event that selects no
-     * event, the user must still get an error.
+     * Without --event, a loss counts as output. If --event selects no event,
+     * the export fails, even if the trace has losses.
      */
     t->x->any |= !t->x->v->event;
     return pf_packet_end(&t->s, packet);
 }
 
-/* A trace may have losses but no event: a loss may begin the sequence. */
 static bool read_loss(void *opaque, const bt_message *msg)
 {
     Trace *t = opaque;

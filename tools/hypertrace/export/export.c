@@ -68,8 +68,9 @@ static gint by_order(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Name the files. The part with the most events gets the name of the user, for
- * example trace.dat. The others get names with their number: trace-1.dat.
+ * Name the files. The part with the most events gets the name that the user
+ * chose, for example trace.dat. A number is added for the other parts, as in
+ * trace-2.dat for the second part.
  */
 static void name_parts(HtExport *x)
 {
@@ -95,9 +96,10 @@ static void name_parts(HtExport *x)
 }
 
 /*
- * Bound a segment's wall clock by a piece. The guest wrote the last event of
- * the piece before the end of the recorder's poll that read it (host_after).
- * Their difference is thus an upper bound; the least one of all pieces is used.
+ * Bound the wall clock of @part by the piece @p of the recording. The guest
+ * wrote the last event of @p (end_ns) before the poll that read it ended
+ * (host_after). So the difference of these times is an upper bound of the
+ * difference of the clocks; the smallest one of all pieces is used.
  */
 static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
 {
@@ -251,8 +253,8 @@ static void report(HtExport *x)
         g_autoptr(GString) s = g_string_new(NULL);
 
         /*
-         * If there are several traces, print only the name: the path changes
-         * when the directory is renamed.
+         * If there are several traces, print only the file's name: the
+         * temporary directory that has the file is renamed later.
          */
         ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
         if (p->made && x->parts->len > 1 && !x->out.path) {
@@ -441,9 +443,10 @@ static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
 }
 
 /*
- * List the host's parts of recordings, each part once: several recordings may
- * refer to one part. @dirs are the recordings. The list is empty for trace.dat,
- * or if an option selects single events of the guest, or the guest's clock.
+ * List the host's parts of the recordings @dirs. Several recordings may refer
+ * to one part, which is listed once. The list is empty for the format dat, if
+ * an option selects events by more than time and boot, or if the user chose the
+ * guest's clock.
  */
 static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
 {
@@ -475,8 +478,7 @@ static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
 }
 
 /*
- * Name a host's part. If the recordings have several hosts, the later ones are
- * named after a recording.
+ * Name a host's part: "host" for the first one, RECORDING-host for later ones.
  */
 static char *host_name(const char *part, unsigned index, GHashTable *names)
 {

@@ -63,10 +63,10 @@ typedef struct HtExportPart {
  *         errors of 0, entry i those from 2^(i - 1) to less than 2^i ns
  * @worst_ns: maximum error of an event's time
  *
- * Each file holds one segment of the guest's clock, because time may not go
- * back in any of the formats; only Perfetto's with the host's clock holds all.
- * The file with the most events gets @path; the names of the others also have
- * their number.
+ * Time must not go back in a file, so each segment of the guest's clock becomes
+ * a file of its own. Only a file for Perfetto with the host's clock holds all
+ * segments. The file with the most events gets @path; the names of the others
+ * also have their number.
  */
 typedef struct HtExport {
     HtView *v;

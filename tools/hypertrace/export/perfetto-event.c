@@ -94,7 +94,7 @@ uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr)
         return iid[1];
     }
     if (g_hash_table_size(w->symbols) >= SYMBOLS_MAX) {
-        /* an id that has no entry in the names: Perfetto shows the number */
+        /* No name has this iid, so Perfetto shows the number. */
         return addr;
     }
     key = g_new(uint64_t, 2);

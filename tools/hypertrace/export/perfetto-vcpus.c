@@ -121,8 +121,8 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *task,
 }
 
 /*
- * The part of a wait that taken() has written is left out, because a slice
- * begins no earlier than the end of the one before.
+ * A vCPU kept its state: write a slice. taken() may have written slices for a
+ * part of a wait; put_slice() leaves out the time up to the last slice's end.
  */
 static void span(void *opaque, const HtVcpuSums *v, HtRunstate state,
                  HtRunMode mode, uint64_t from, uint64_t to)

@@ -2,8 +2,8 @@
 /*
  * hypertrace: write the wire format of protocol buffers
  *
- * A message is a GString, because its capacity is public: an append needs no
- * call then. Each function appends one field.
+ * A message is a GString. Its capacity is public, so an append that fits needs
+ * no call of GLib. Each function appends one field.
  */
 #ifndef HYPERTRACE_TOOL_PROTOBUF_H
 #define HYPERTRACE_TOOL_PROTOBUF_H

@@ -17,14 +17,11 @@
 #include "hypertrace/recording.h"
 #include "host/host-record.h"
 
-/*
- * Period in ns of reading the rings, which the kernel must not fill in that
- * time
- */
+/* Period in ns of reading the rings, in which the kernel must not fill them */
 #define POLL_NS         UINT64_C(20000000)
 /* Period in ns of reading the names of threads, the clocks and the offsets */
 #define NOTE_NS         UINT64_C(1000000000)
-/* Period in ns of writing these to the files */
+/* Period in ns of writing the files with names, clocks and offsets */
 #define WRITE_NS        UINT64_C(10000000000)
 /*
  * Size of the rings in KiB: of all processors together, at most RING_KB; but of
@@ -241,7 +238,7 @@ static void note_threads_of(HtHostRecord *h, unsigned pid)
 
 #if defined(__x86_64__)
 /*
- * HtCounter.  The fences keep the reading of the TSC between the two readings
+ * Read the TSC, for ht_bracket(). The fences keep this between the two readings
  * of the host's clock.
  */
 static uint64_t read_tsc(void *opaque)
@@ -363,7 +360,7 @@ static void write_notes(HtHostRecord *h)
 
 static void take_notes(HtHostRecord *h, uint64_t now, bool write)
 {
-    /* Other recorders' machines may have new threads. */
+    /* Machines of other recorders: look for new threads only at each write. */
     if (write) {
         note_all_threads(h);
     } else {

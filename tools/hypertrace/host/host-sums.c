@@ -39,7 +39,10 @@ static HtVcpuSums *add_vcpu(Sums *s, uint32_t tid, int32_t vcpu)
     return v;
 }
 
-/* Find the vCPU of a thread in sched_switch, also by the thread's name. */
+/*
+ * Find the vCPU of a thread in sched_switch. If the thread is new and has a
+ * name that QEMU gives vCPUs, create the vCPU.
+ */
 static HtVcpuSums *switched(Sums *s, const HtModelEvent *ev,
                             unsigned pid_field, unsigned comm_field)
 {
@@ -117,8 +120,8 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
     HtVcpuSums *v = ht_runstates_find(s->x, ht_event_uint(ev, HT_F_TASK_PID));
 
     /*
-     * If the task is woken before it has left its processor, it keeps running:
-     * this is no change.
+     * A task that is woken before it has left its processor keeps running: its
+     * state does not change.
      */
     if (v && v->seen && v->state == HT_RUN_BLOCKED) {
         v->cpu = ht_event_uint(ev, HT_F_WAKE_CPU);

@@ -146,10 +146,10 @@ static bool lost_since(const HtRunstates *x, const HtVcpuSums *v, uint64_t *t)
 }
 
 /*
- * Add the time since the vCPU's last change to the state that it had. Time from
- * the first lost record on counts as unknown, and so does all the time if the
- * state is not the one that the record names as the old one (@from). In both
- * cases, events of a running vCPU prove that it ran up to @v->mode_since.
+ * End the state that the vCPU has had since @v->since. If @from, the old state
+ * according to the event, is another one, the time counts as unknown. If events
+ * were lost, only the time from the first lost one on is unknown. However, a
+ * vCPU that was running certainly ran until its last event, @v->mode_since.
  */
 static void end_state(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
                       uint64_t t)
@@ -207,10 +207,10 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
     uint64_t lost;
 
     if (!v->seen || v->state != HT_RUN_RUNNING || lost_since(x, v, &lost)) {
-        /* The event shows that the vCPU runs. */
+        /* Only a running vCPU has events of its mode. */
         ht_runstates_change(x, v, HT_RUN_RUNNING, HT_RUN_RUNNING, t);
     } else if (v->mode == HT_MODE_UNKNOWN) {
-        /* The event also tells the mode of the time before it. */
+        /* The time in which the mode was not known was spent in mode @from. */
         v->modes[from] += v->modes[HT_MODE_UNKNOWN];
         v->modes[HT_MODE_UNKNOWN] = 0;
         add_mode(x, v, from, t);
@@ -278,8 +278,8 @@ bool ht_runstates_time(HtRunstates *x, uint64_t *t)
 }
 
 /*
- * Add a turn, which ends at @t, to the sums of a processor. Leave it out if the
- * task is not known or events were lost in the turn.
+ * Add to the sums of a processor the time, up to @t, in which one task had it.
+ * Leave the time out if the task is not known or events were lost in it.
  */
 static void add_turn(HtRunstates *x, HtCpuSums *c, bool known, bool idle,
                      uint64_t t)
@@ -467,7 +467,7 @@ static unsigned bucket(uint64_t ticks)
     return (e - 4) * 32 + (ticks >> (e - 5) & 31);
 }
 
-/* The largest time of a bucket */
+/* Get the longest time that a bucket counts. */
 static uint64_t bucket_end(unsigned i)
 {
     unsigned shift = i < 64 ? 0 : i / 32 - 1;

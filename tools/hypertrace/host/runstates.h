@@ -293,9 +293,9 @@ HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id);
 bool ht_runstates_time(HtRunstates *x, uint64_t *t);
 
 /**
- * ht_runstates_stop: there are no more events in the time of the sums
+ * ht_runstates_stop: add the time up to the end of the sums to each processor
  * @x: the sums
- * @waits: whether vCPUs that still wait get a taker for the time up to the end
+ * @waits: also add this time to the takers of the vCPUs that still wait
  */
 void ht_runstates_stop(HtRunstates *x, bool waits);
 

@@ -170,7 +170,7 @@ void ht_tracefs_free(HtTracefs *t)
     if (t->instances >= 0) {
         close(t->instances);
     }
-    /* Release the lock last: the next owner creates the instance again. */
+    /* Release the lock last: its next owner creates a new instance. */
     if (t->lock >= 0) {
         close(t->lock);
     }

@@ -79,8 +79,8 @@ static HtHostTask task_of(const HtVcpuSums *v)
 }
 
 /*
- * The vCPU that ran last on the CPU @n ran until @t. @v: the vCPU that runs
- * next; NULL: it is not known
+ * Report that the vCPU that ran last on CPU @n ran until @t. @v: the vCPU that
+ * runs next; NULL: it is not known
  */
 static void end_turn(HtRunstates *x, const Cpu *cpus, unsigned n,
                      const HtVcpuSums *v, uint64_t t)
@@ -121,8 +121,8 @@ static void runstate(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
 }
 
 /*
- * Handle CONTINUE: the scheduler lets the vCPU run on. If it was not known to
- * run on this CPU, its state is known from this record on.
+ * Handle CONTINUE: the scheduler lets the vCPU run on. This is news only if the
+ * vCPU was not known to run on this CPU.
  */
 static void run_on(HtRunstates *x, Cpu *cpus, unsigned n, Record r)
 {

@@ -17,7 +17,7 @@
  * @x: new sums, with @from and @to set or not; filled in
  * @data: contents of the file; any bytes
  * @size: number of bytes
- * @errp: set if the file does not begin as one of xentrace
+ * @errp: set if the data does not begin as a file of xentrace does
  *
  * The memory used is proportional to the size of the file, plus at most 80 MB.
  * An interval whose end is not in the trace counts only if the vCPU runs. It
