@@ -185,9 +185,9 @@ static void child_setup(gpointer opaque)
 }
 
 /*
- * Start QEMU. The guest has no cmpxchg16b and one processor, because of two
- * errors of Debian 12's QEMU: sometimes it emulates cmpxchg16b wrongly, or code
- * that the kernel patches while another processor executes it.
+ * Start QEMU. Debian 12's QEMU sometimes emulates cmpxchg16b wrongly: the
+ * guest's processor lacks it. That QEMU also makes errors if one processor
+ * executes code that another one patches: the guest has only one.
  */
 static bool spawn(const char *qemu, const HtImage *image, Files *files,
                   GPid *pid, int *out, GError **error)

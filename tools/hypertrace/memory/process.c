@@ -131,9 +131,9 @@ bool ht_process_ended(const HtProcess *p)
 }
 
 /*
- * Put CAP_SYS_PTRACE into the effective set, or take it out.  A recorder that
- * hypertrace watch starts has it in the permitted set only, so that it applies
- * to no other open.
+ * Put CAP_SYS_PTRACE into the effective set, or take it out. A recorder that
+ * hypertrace watch starts has this right in the permitted set only. It is
+ * effective only while a file in /proc is opened or examined.
  *
  * Return: true if the set was changed
  */
@@ -222,7 +222,7 @@ int ht_process_open(const HtProcess *p, const char *name)
     return fd;
 }
 
-/* Read at least @limit bytes, or all; set @whole if these are all. */
+/* Read up to the file's end (then set @whole), or at least @limit bytes. */
 static GByteArray *read_text(const HtProcess *p, const char *name, size_t limit,
                              bool *whole, GError **error)
 {

@@ -294,8 +294,8 @@ static HtSource *open_process(const HtProcess *process, char **maps,
     }
     s->pagemap = ht_process_open(process, "pagemap");
     /*
-     * The descriptors stay with the memory of the program that ran when they
-     * were opened. Check afterwards that no other program ran by then.
+     * The process may have run another program before the descriptors were
+     * opened. They would then belong to that program's memory.
      */
     if (process->owner && !ht_process_is_owner(process, process->owner)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,
@@ -330,9 +330,9 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
 }
 
 /*
- * Find the only range with a size. QEMU puts a guard page after RAM. So an
- * inner range, which ends with its mapping, has RAM's size if RAM begins with
- * it. Returns NULL if no range or several ranges have the size.
+ * Find the range of @size bytes. Returns NULL if no range or several ranges
+ * have this size. An inner range may have it, too: that range ends with its
+ * mapping, and so does RAM, because QEMU puts a guard page after RAM.
  */
 static const HtSourceRange *range_of_size(const GArray *ranges, uint64_t size)
 {

@@ -38,8 +38,8 @@ static void put_bytes(GString *out, const uint8_t *p, size_t len)
 }
 
 /*
- * Check whether to print a number as an address. Some fields with addresses are
- * no pointers but, for example, unsigned long; there the value decides.
+ * Check whether to print a number as an address. A field that is no pointer but
+ * unsigned may hold an address, too: the value decides.
  */
 static bool is_address(const HtFtField *f, uint64_t v)
 {

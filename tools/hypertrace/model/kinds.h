@@ -9,8 +9,8 @@
 
 #define HT_KIND_FIELDS  8
 /*
- * Name of a call's event in a kernel from Linux 6.13 on that records the
- * return address, too (options/funcgraph-retaddr). Its kind is
+ * Name of function_graph's entry event if the tracer's option
+ * funcgraph-retaddr is set (Linux 6.13 and later). Its kind is
  * HT_KIND_GRAPH_ENTRY.
  */
 #define HT_KIND_RETADDR "fgraph_retaddr_entry"

@@ -187,8 +187,8 @@ const HtTask *ht_model_task(const HtModel *m, int32_t pid)
 static uint64_t task_id(int32_t pid, uint32_t cpu, uint32_t id)
 {
     /*
-     * An idle task gets a number of its processor. If there were too many tasks
-     * for a unique number (@id is 0), use the PID.
+     * An idle task has a number that depends only on its processor. If there
+     * were too many tasks for a unique number (@id is 0), use the PID.
      */
     return !pid ? UINT64_C(1) << 40 | cpu :
            id ? id : UINT64_C(1) << 41 | (uint32_t)pid;
@@ -230,7 +230,7 @@ static bool is_whole(HtModel *m)
            !ht_rec_damaged(m->rec) && !ht_rec_unread(m->rec);
 }
 
-/* Check whether the guest ran during the recording: it was then polled. */
+/* Check whether the recorder polled a running guest, not a memory image. */
 static bool is_live(HtModel *m)
 {
     const char *poll = ht_model_info(m, "recording", "poll-us");

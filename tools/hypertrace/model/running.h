@@ -117,8 +117,8 @@ const HtRunCpu *ht_running_cpu(const HtRunning *r, uint32_t cpu);
  * @r: the states
  * @pid: task
  *
- * Returns: the initcall or system call; without entries, or NULL, if it is in
- * none or if that was not recorded
+ * Returns: the initcall or system call. NULL, or a result without entries: the
+ * task is in none, or its begin was not recorded
  */
 const HtNests *ht_running_task(const HtRunning *r, int32_t pid);
 

@@ -24,7 +24,7 @@ struct HtShifts {
     /* addresses of the boot's initcalls, without duplicates */
     uint64_t addrs[FUNCTIONS];
     unsigned count;             /* number of @addrs in use */
-    GHashTable *known;          /* ht_shifts_of() by number of the boot */
+    GHashTable *known;          /* results of ht_shifts_of(), by boot */
     bool ended;                 /* the recording was read to its end */
 };
 

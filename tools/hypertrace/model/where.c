@@ -121,7 +121,7 @@ static bool take_value(Parser *s, Node *n)
         errno = 0;
         n->number = g_ascii_strtoull(n->text, &end, 0);
     }
-    /* A number of more than 64 bits would be cut to another one. */
+    /* A number that does not fit in 64 bits is treated as text only. */
     n->is_number = !*end && !errno;
     return true;
 }

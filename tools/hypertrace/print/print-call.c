@@ -196,7 +196,7 @@ static HtPrintNode *call_disk(HtPrintParse *p)
     return n && pp_expect(p, ")") ? n : pp_fail(p, n, "')' is missing");
 }
 
-/* Parse a call of a function whose first argument is taken as its result. */
+/* Parse a call of a function. Its first argument stands for its result. */
 static HtPrintNode *call_same(HtPrintParse *p)
 {
     HtPrintNode *n = argument(p, "(");

@@ -586,7 +586,7 @@ static HtPrintNode *variable(HtPrintParse *p, const HtPrintVariable *v)
     return cast(p, n, v->type);
 }
 
-/* Skip the value in a declaration, up to ';'; false: none, or a quote first */
+/* Skip a declaration's value. Returns false if a quote or no ';' follows. */
 static bool skip_value(HtPrintParse *p)
 {
     unsigned parens = 0;

@@ -115,8 +115,8 @@ static void receive(HtQmpEvents *q)
 }
 
 /*
- * Take a line from the received bytes; NULL if no line is complete. A line
- * longer than HT_QMP_EVENTS_LINE is skipped, unless its end has arrived.
+ * Take a line from the received bytes; NULL if no line is complete. If more
+ * than HT_QMP_EVENTS_LINE bytes have arrived without a newline, skip that line.
  */
 static char *take_line(HtQmpEvents *q)
 {

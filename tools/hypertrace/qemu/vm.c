@@ -103,9 +103,9 @@ bool ht_vm_maybe(pid_t pid)
 }
 
 /*
- * Get the name of the program's file; if that is not allowed, as for another
- * user's process, the program that its command line names.  Return: NULL for a
- * kernel thread
+ * Get the name of a process's program: from the link "exe" or, if reading it is
+ * not allowed, as for another user's process, from the command line. Return:
+ * NULL if neither names one, as for a kernel thread
  */
 static char *program_of(const HtProcess *p)
 {

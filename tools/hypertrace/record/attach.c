@@ -188,7 +188,10 @@ static int summary(const Attach *a, const HtProgramsStats *n)
     return n->events && !n->why ? HT_EXIT_OK : HT_EXIT_NOTHING;
 }
 
-/* Skip LTTng-UST's destructor, which would wait for the hanging thread. */
+/*
+ * End the process although the thread that delivers to LTTng hangs. exit()
+ * would run LTTng-UST's destructor, which waits for that thread.
+ */
 static void exit_hanging(int status)
 {
     fflush(NULL);

@@ -72,13 +72,8 @@ struct HtFlight {
     Cause pending;
     uint64_t since;             /* time at which @pending was set */
     bool asked;                 /* a user has requested a recording */
-    /*
-     * number of events at the last poll
-     */
-    uint64_t polled_events;
-    /*
-     * The process that writes the last recording, and what that recording has
-     */
+    uint64_t polled_events;     /* number of events at the last poll */
+    /* The last recording, and the process that writes it */
     pid_t writer;               /* PID; 0: no such process runs */
     bool failed;
     Cause written;
@@ -170,8 +165,8 @@ static Cause cause_of(const char *event, JsonObject *data)
 }
 
 /*
- * Begin a boot.  If @expected, a known reset came before, so that the boot
- * itself is no cause.
+ * Forget the causes of the previous boot. @expected: the reset is known, so the
+ * first events of the next boot are no new cause.
  */
 static void begin_boot(HtFlight *f, bool expected)
 {
@@ -223,7 +218,7 @@ static void read_monitor(HtFlight *f)
 
 /* Causes from the guest's events ----------------------------------------- */
 
-/* Without a monitor, events of another boot are a sign of a reset. */
+/* Events of another boot are a cause, unless a reset or panic is known. */
 static void note_boots(HtFlight *f, uint32_t boots)
 {
     if (boots > f->boots) {
@@ -236,9 +231,9 @@ static void note_boots(HtFlight *f, uint32_t boots)
 }
 
 /*
- * Note a panic in a log, at guest time @ns.  A search may find, for a moment,
- * the remains of a kernel that panicked before a reset.  The equal time shows
- * that this panic is known.
+ * Note a panic in a log, at guest time @ns. After a reset, a search may still
+ * find the log of the kernel that panicked before. Its panic has the same time,
+ * and is no new one.
  */
 static void note_panic(HtFlight *f, uint64_t ns)
 {

@@ -16,7 +16,7 @@ struct HtLive {
 /* HtFtRunsOps.learn */
 static void learn_later(void *opaque)
 {
-    /* Do nothing: the sink registers the classes with the next run. */
+    /* ht_lttng_sink_post() registers new classes with the next events. */
 }
 
 /* HtFtRunsOps.post */
@@ -48,7 +48,7 @@ static bool init_runs(HtLive *l, const HtFtFormats *formats)
     l->runs.classes = ht_class_table_new();
     l->runs.formats = formats;
     l->runs.instances = &l->instances;
-    /* The class table is still empty, so it has room for the first class. */
+    /* This fails only if the class table is full, which a new one is not. */
     return ht_ft_runs_init(&l->runs);
 }
 

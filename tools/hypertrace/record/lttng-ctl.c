@@ -54,8 +54,9 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     c->attr.subbuf_size = SUBBUF_SIZE;
     c->attr.num_subbuf = SUBBUF_COUNT;
     /*
-     * Block without limit if the buffers are full: only the sink's own thread
-     * delivers, and it has a queue; see lttng-sink.c.
+     * If LTTng's buffers are full, let the delivering thread wait without
+     * limit. Only that thread waits: it takes its events from a queue
+     * (lttng-sink.c).
      */
     done = ok(lttng_channel_set_blocking_timeout(c, -1), "make a channel that "
               "waits for", name, error) &&

@@ -105,7 +105,7 @@ static void begin(void *opaque)
 {
     HtLttngSink *s = opaque;
 
-    /* if the sink was not started, the recorder has no events */
+    /* If the sink ends before it was started, it has nothing to deliver. */
     if (s->started) {
         load(s);
     }
@@ -212,7 +212,7 @@ void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms)
 
     ht_mutex_lock(&s->lock);
     while (!s->ready && ht_cond_wait_until(&s->loaded, &s->lock, end)) {
-        /* The loop ends when the time is over, or when LTTng-UST is loaded. */
+        /* A spurious wake-up: wait for the rest of the time. */
     }
     ht_mutex_unlock(&s->lock);
 }

@@ -77,8 +77,8 @@ static bool is_among(const char *path, const char * const *names)
 }
 
 /*
- * Check whether sudo or doas gets a user: only root and the same user may open
- * the descriptors of this process.
+ * Check whether sudo or doas has the option -u: a QEMU that runs as another
+ * user than root may not open the descriptors of this process.
  */
 static bool has_user(char **argv, unsigned end)
 {
@@ -288,7 +288,7 @@ static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
                            o->tracer ? " " : "", o->tracer ? o->tracer : "");
 }
 
-/* Get the words. The label of the memory must not be one that the user has. */
+/* Get the words for a ring. @there: the user's words, for a new label */
 static char *make_words(const HtRecordPlan *p, const HtRecordOptions *o,
                         const char *there)
 {
@@ -322,7 +322,7 @@ bool ht_plan_has_syscalls(const char *events)
     return found;
 }
 
-/* Check whether the words that the stub or a boot loader adds have a ring. */
+/* Check whether the user's SMBIOS string asks for a ring already. */
 static bool has_extra_ring(HtRecordPlan *p, const HtQemu *q)
 {
     g_autoptr(HtOpts) opts = NULL;

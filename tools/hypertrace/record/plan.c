@@ -153,7 +153,7 @@ static bool number(const HtOpts *opts, const char *name, unsigned max,
     return true;
 }
 
-/* Get the maximum number of processors, for the first node; 0: not known */
+/* Get the maximum number of the guest's processors; 0: not known */
 static unsigned max_cpus(const HtOpts *machine)
 {
     static const char * const levels[] = {
@@ -235,8 +235,8 @@ static void add_all(HtRecordPlan *p, HtQemu *q, const char *path)
 }
 
 /*
- * Get the size of the node at the end of the guest's memory, which holds the
- * ring and what else the kernel places there.
+ * Get the size of the NUMA node at the end of the guest's memory. The kernel
+ * places the ring there, and may also place itself and the initrd there.
  */
 static uint64_t node_size(const HtQemu *q, uint64_t ring, uint64_t ram)
 {

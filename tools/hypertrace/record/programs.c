@@ -21,7 +21,8 @@ struct HtPrograms {
     HtMemory *m;
     HtThread thread;
     bool started;
-    bool serves;                /* the trace has all inherited streams */
+    /* the streams that were open at the start are in the trace */
+    bool serves;
     /* path of the trace that a killed recorder has left */
     char *previous;
 
@@ -39,7 +40,7 @@ struct HtPrograms {
     uint64_t lost;
     /* the limit of the recording's size is reached */
     bool full;
-    /* by stream: events left out since @full, in the open instance */
+    /* by stream: events left out of its open instance because of @full */
     uint64_t skipped[HT_STREAMS_MAX];
     char *why;
     /* name of the provider in LTTng; NULL: no LTTng */
@@ -65,7 +66,7 @@ static void G_GNUC_PRINTF(2, 3) note(HtPrograms *p, const char *fmt, ...)
     }
 }
 
-/* Get the error bound of times that is known when the trace begins; or 0. */
+/* Get the maximum error of times as known now, in ns; 0: not known */
 static uint64_t precision_ns(HtPrograms *p)
 {
     uint64_t bound;
@@ -77,8 +78,8 @@ static uint64_t precision_ns(HtPrograms *p)
 }
 
 /*
- * Let a successor find the trace. While it lacks inherited streams, a successor
- * would count their events as dropped, so the link stays at the previous trace.
+ * Let a successor find the trace by the link. If an earlier recorder was
+ * killed, the link stays at its trace until this trace has the open streams.
  */
 static void publish_trace(HtPrograms *p)
 {
@@ -203,9 +204,8 @@ static void deliver(void *opaque, const HtRun *run)
 }
 
 /*
- * HtMemoryConfig.wants.  The recording has the events that LTTng switches on.
- * Until LTTng has registered a class, the class stays on, or, if it is
- * inherited, as it was before.
+ * HtMemoryConfig.wants: whether a class is on. LTTng decides, also for the
+ * recording. Until LTTng has registered the class, @before is the answer.
  */
 static bool wants(void *opaque, const HtClass *c, bool before)
 {
@@ -296,10 +296,7 @@ static bool pause_for(HtPrograms *p, int64_t ns)
     return !quit;
 }
 
-/*
- * Let LTTng register new classes now: their programs may not emit an event
- * soon.
- */
+/* Let LTTng register new classes now, not only with their first event. */
 static void offer_classes(HtPrograms *p)
 {
     uint32_t count = ht_class_table_count(

@@ -16,7 +16,7 @@
 #define EAGER_NS        UINT64_C(30000000000)
 #define PAUSE_LATER     99
 #define PAUSE_MAX       UINT64_C(2000000000)
-/* Number of formats read in a poll, in the first passes and later */
+/* Number of event formats read in a poll, in the first passes and later */
 #define EVENTS_FIRST    128u
 #define EVENTS_LATER    16u
 /* Period in ns at which the kernel's clock is checked */

@@ -235,7 +235,10 @@ static void scan_process(Run *run, bool rest, bool whole)
     run->scanned_pid = run->process->pid;
 }
 
-/* Add sources that did not exist at the start; without a ring, further ones. */
+/*
+ * Open files of RAM that did not exist at the start. If no ring or kernel was
+ * found, search memory of the process, too.
+ */
 static void find_sources(Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
@@ -288,7 +291,7 @@ static void show_status(const Run *run, uint64_t ns)
     last = now;
 }
 
-/* Send QEMU's status to the caller, with -daemonize, and leave the terminal. */
+/* With -daemonize: leave the terminal, and send QEMU's status to the caller. */
 static void report_status(const Run *run, int status)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -367,8 +370,8 @@ static void poll_session(Run *run)
 }
 
 /*
- * With the main buffer, the kernel was not found, so do not print reasons about
- * words on its command line.
+ * Print why the main buffer was not found: it needs the kernel itself, but no
+ * words on the kernel's command line.
  */
 static void print_kernel_reasons(const Run *run)
 {
@@ -503,8 +506,9 @@ static bool gives_up(Run *run, uint64_t t)
 }
 
 /*
- * Wait until the next poll, which comes sooner while there are many events. A
- * flight recorder polls an idle guest half as often, if QEMU is not a child.
+ * Wait until the next poll. If there were many events, wait for a shorter time.
+ * A flight recorder that did not start QEMU waits twice as long if the guest is
+ * idle.
  */
 static void wait_for_poll(Run *run)
 {

@@ -73,7 +73,7 @@ typedef struct Ring {
     HtFtFollow *follow;
     /* converter to runs; if @feed.runs is NULL, the ring is only recorded */
     HtFtFeed feed;
-    uint32_t epoch_base;        /* number of boots of rings that were older */
+    uint32_t epoch_base;        /* number of boots before this ring's first */
     bool taken;                 /* the ring is being recorded */
     uint64_t since;             /* time in ns when the ring was found */
     uint64_t newest_ns;         /* guest time of the last event, in ns */
@@ -518,7 +518,7 @@ static void drop_earlier(HtSession *s, const HtFtMem *mem,
     }
 }
 
-/* If needed, drop a ring that has not changed, as a copy in a page cache. */
+/* If RINGS_MAX is reached, drop a ring that has not changed for CHANCE_NS. */
 static bool make_room(HtSession *s)
 {
     uint64_t t = s->now();
@@ -628,7 +628,7 @@ static void search(HtSession *s, uint64_t anywhere)
     }
 }
 
-/* Follow a ring again from its start, and record it. */
+/* Start to follow a ring anew from its oldest event, and record it. */
 static bool follow_again(HtSession *s, Ring *ring)
 {
     HtFtRing *again = ht_ft_ring_at(ring->mem, ring->offset, NULL);
@@ -686,7 +686,7 @@ static void poll_rings(HtSession *s)
     }
 }
 
-/* Test whether events are missing for a short time, as after a reset. */
+/* Test whether the last new event was a short time ago, as after a reset. */
 static bool is_quiet(const HtSession *s, uint64_t now)
 {
     return now - s->active >= QUIET_LEAST_NS && now - s->active <= QUIET_NS;
