@@ -23,8 +23,8 @@
 #include "record/record.h"
 
 /*
- * Searches for an image: minimum pause in us; they end after 1/SCAN_PART of
- * --wait
+ * Searches for the image of a running guest: minimum pause in us; part of the
+ * time of --wait after which they end (1/SCAN_PART)
  */
 #define SCAN_US_MIN         200000
 #define SCAN_PART           6
@@ -517,7 +517,7 @@ static bool make_memory(HtRecord *r)
     return true;
 }
 
-/* Without its words on the kernel's command line, the tracer does not start. */
+/* Refuse --functions and --graph if the kernel does not get their words. */
 static bool has_tracer(const HtRecord *r, GError **error)
 {
     if (!r->functions.names || r->plan->given != HT_RECORD_WORDS_NONE) {
@@ -630,7 +630,7 @@ static void announce(const HtRecord *r)
     }
 }
 
-/* Check the names of events now, not by missing events after the boot. */
+/* Check the names of --event before the guest boots, if formats are known. */
 static bool check_events(const HtRecord *r, GError **error)
 {
     if (!r->plan_options.events || !r->formats ||

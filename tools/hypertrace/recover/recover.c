@@ -125,7 +125,7 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     if (!r->quiet) {
         printf("%" PRIu64 " events, %.1f MB in %s\n\n", n.events,
                n.bytes / 1e6, r->dir);
-        /* Flush stdio: HtOutput, which writes next, bypasses it */
+        /* HtOutput writes the next text, not through stdio: flush stdio. */
         fflush(stdout);
     }
     return true;

@@ -12,8 +12,8 @@
 #define LEVELS_MAX      32
 
 /*
- * Least duration of the phase "init", in ns. If PID 1 executes another program
- * earlier, that program continues the phase and begins no other one.
+ * If PID 1 executes another program within this time in ns after the begin of
+ * the phase "init", the phase goes on.
  */
 #define STEP_NS         20000000
 
@@ -346,8 +346,8 @@ static void renames(Collect *c, const HtModelEvent *ev)
 }
 
 /*
- * Get the CPU time of the event's task since the CPU's previous event. If
- * ht_running_before() knows the CPU's task, it is the event's.
+ * Get the time since the CPU's previous event, if the CPU ran the event's task;
+ * 0 if it was idle or its task is not known. @cpu: from ht_running_before()
  */
 static uint64_t time_of_task(const HtRunCpu *cpu, const HtModelEvent *ev)
 {
@@ -516,7 +516,7 @@ static HtBoot *new_boot(HtModel *m)
     return b;
 }
 
-/* Count the boots. If the end of a file is damaged, read all events. */
+/* Count the boots, by the ends of the files or, if damaged, by all events. */
 static unsigned count_boots(HtModel *m)
 {
     unsigned boots = 0;

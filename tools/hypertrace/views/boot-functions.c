@@ -17,7 +17,7 @@ typedef struct Function {
 
 struct HtBootFunctions {
     GHashTable *functions;      /* Function by address */
-    GArray *within;             /* by depth: see within() */
+    GArray *within;             /* by depth: results of within() */
 };
 
 HtBootFunctions *ht_boot_functions_new(void)
@@ -59,8 +59,8 @@ static void add(uint64_t *sum, uint64_t ns)
 }
 
 /*
- * Get the time of the calls at a depth that have ended, in ns, since their
- * caller began. The caller is still open.
+ * Get the sum, in ns, of the calls at @depth that have ended and whose caller
+ * has not ended yet.
  */
 static uint64_t *within(HtBootFunctions *f, int32_t depth)
 {

@@ -205,7 +205,6 @@ static HtSplit sums_at(const Vcpu *v, uint64_t ns)
     HtSplit sums = { .ns[HT_SPLIT_UNKNOWN] = ns };
     const Change *c;
 
-    /* Find the first change after @known. */
     while (low < high) {
         unsigned middle = (low + high) / 2;
 
@@ -225,8 +224,8 @@ static HtSplit sums_at(const Vcpu *v, uint64_t ns)
 }
 
 /*
- * Get the vCPU of a processor. If one thread of the host runs all vCPUs, its
- * times are known to be a processor's only if there is just one.
+ * Get the vCPU of a processor; NULL if it is not known. A thread of the host
+ * that runs all vCPUs is the vCPU only if the guest has just one processor.
  */
 static Vcpu *vcpu_of(HtHostSplit *s, uint32_t cpu)
 {

@@ -15,7 +15,7 @@
 
 #define HZ_MIN      1e6
 #define HZ_MAX      1e11
-/* Frequency of the times in a recording, which are nanoseconds */
+/* Ticks per second of the times in a recording, which are nanoseconds */
 #define HZ_NS       1e9
 /* Maximum size of the file "threads" of a host's part */
 #define THREADS_MAX (16u << 20)
@@ -211,7 +211,7 @@ uint64_t ht_host_view_total(const HtVcpuSums *v)
     return sum;
 }
 
-/* Xen's records (no @tid) have no modes: count only time without a state. */
+/* With Xen, @tid is 0 and the mode is never known: do not count that time. */
 uint64_t ht_host_view_unknown(const HtVcpuSums *v)
 {
     return v->unknown + (v->tid ? v->modes[HT_MODE_UNKNOWN] : 0);

@@ -21,9 +21,8 @@
  * running time of the machine that waited for it.
  */
 #define ADVICE_LONGER   1.25
-/* Maximum rows: of a machine in the first table, and of the table of tasks */
-#define RIVALS_SHOWN    8
-#define TASKS_SHOWN     15
+#define RIVALS_SHOWN    8   /* maximum rows of a machine in the first table */
+#define TASKS_SHOWN     15  /* maximum rows of the table of tasks */
 /* Maximum number of entries of View.tasks */
 #define TASKS_MAX       65536
 
@@ -169,9 +168,9 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *rival,
         return;
     }
     /*
-     * The waiting vCPU ran nothing from @from to @to, so its task did not
-     * change. The times of the guest's events are inexact: the middle is the
-     * farthest from them.
+     * The waiting vCPU ran nothing from @from to @to, so it has the same task
+     * in all of that time. Ask for the middle: the guest's events have inexact
+     * times, but none of them is near the middle.
      */
     if (own) {
         task = ht_guest_tasks_at(own, v->vcpu, from + (to - from) / 2, &until);

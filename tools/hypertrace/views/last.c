@@ -235,8 +235,8 @@ static uint64_t number(HtModel *m, const char *key)
 }
 
 /*
- * Replace the lines of printk:console events by those of the log: it also has
- * lines whose events were not recorded.
+ * Replace the lines that come from events printk:console by those of the log.
+ * The log also has lines whose events were not recorded.
  */
 static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
 {
@@ -293,7 +293,7 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
 {
     g_autofree Collect *c = NULL;
     g_autoptr(GError) error = NULL;
-    /* Open the log before events are read: this reads and rewinds the model. */
+    /* Open the log first: ht_log_lines_open() reads and rewinds the model. */
     g_autoptr(HtLogLines) lines = ht_log_lines_open(dir, m, &error);
     uint64_t after = silence_after(m);
     HtModelEvent ev;

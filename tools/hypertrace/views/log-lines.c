@@ -90,8 +90,8 @@ static bool is_last(const Boot *b, const char *s, gsize len)
 }
 
 /*
- * Append the line of an event printk:console to the boot's tail. If the log
- * certainly has the line, drop it instead.
+ * Append the line of an event printk:console to the boot's tail, unless the log
+ * certainly has that line.
  */
 static void add_event(HtLogLines *l, const HtModelEvent *ev)
 {
@@ -104,10 +104,10 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
         return;
     }
     s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
-    /* A later event of the same text is a repetition, which the log lacks. */
+    /* After SLACK_NS, an equal text is a new line, which the log lacks. */
     if (b->has_log && ev->rec.ns <= b->last_ns + SLACK_NS &&
         is_last(b, s, len)) {
-        /* The log has this line and all earlier ones: drop their events. */
+        /* This is the log's last line: the log has all earlier ones, too. */
         l->tails -= b->tail->len;
         g_ptr_array_set_size(b->tail, 0);
         b->met = true;
@@ -126,8 +126,8 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
 }
 
 /*
- * If no event has the text of the log's last record (@met), decide by time:
- * drop the events that are not later than that record.
+ * If no event was the log's last record (@met is not set), drop the events that
+ * are not later than that record.
  */
 static void drop_early(Boot *b)
 {

@@ -52,12 +52,12 @@ typedef struct Top {
     uint64_t begin, end;
     /* sum of the durations of earlier segments in ns */
     uint64_t span;
-    /* number of events without a task, because of TASKS_MAX or of their CPU */
+    /* number of events of no task: too many tasks, or too high a CPU number */
     uint64_t other_tasks;
     unsigned boot, segment, boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
-    HtSplit split;              /* of the time of all tasks except idle ones */
+    HtSplit split;              /* parts of the time that was not idle */
 } Top;
 
 /* Get or create the entry of a task; NULL if there are too many. */
@@ -102,8 +102,9 @@ static void end_segment(Top *t)
 }
 
 /*
- * Add the time since the CPU's previous event to the task that ran. If the
- * CPU's task is known, it is the event's task @task (ht_running_before()).
+ * Add the time since the CPU's previous event to @task, the event's task; if it
+ * is not known which task ran in that time, to @t->unknown_ns. @cpu: the result
+ * of ht_running_before()
  */
 static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu,
                        TopTask *task)

@@ -336,9 +336,9 @@ bool ht_view_end(HtView *v, uint64_t end, GError **errp)
 }
 
 /*
- * Get the number of boots, and the end of the boot that @v names, or else of
- * the last boot. The ends of the files tell it, unless a file is damaged there,
- * or times count from the end of an earlier boot; then read all events.
+ * Get the number of boots, and in @ns the end of the chosen boot, or of the
+ * last one. The ends of the files have this for the last boot. If a file is
+ * damaged there, or the end of an earlier boot is needed, read all events.
  */
 static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 {
@@ -399,8 +399,9 @@ static bool check_cpus(const HtView *v, HtModel *m, GError **errp)
 }
 
 /*
- * Check that the events, fields and boot that the user named exist, and one of
- * the processors. If not, report an error instead of printing nothing.
+ * Check that the recording has the boot, the events and the fields that the
+ * user named, and at least one of the processors. Otherwise set an error: the
+ * command would print nothing.
  */
 static bool check_selection(HtView *v, HtModel *m, GError **errp)
 {

@@ -59,7 +59,7 @@ typedef struct HtView {
     HtNames *tasks;          /* tasks of --task; NULL: all */
     bool several;               /* the command line names several recordings */
     bool found;                 /* an event was selected */
-    bool told;                  /* the user knows that none was selected */
+    bool told;                  /* a message said that no event was selected */
 } HtView;
 
 /* The common options and arguments that a command takes */
@@ -124,10 +124,10 @@ void ht_view_trouble(HtModel *m);
 bool ht_view_on_host(const HtView *v);
 
 /**
- * ht_view_use_host: choose the clock as --clock does
+ * ht_view_use_host: choose the clock of times
  * @v: view; not open
- * @host: true for the host's clock, and --event may then name events that are
- *        not the kernel's; false for no --clock
+ * @host: true: as --clock=host, and --event may also name events that the
+ *        kernel does not have; false: as without --clock
  */
 void ht_view_use_host(HtView *v, bool host);
 

@@ -34,9 +34,8 @@
 /* A recorder that ran for at least this many us did not fail. */
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
 /*
- * Messages of recorders: how two of them begin, maximum length in bytes,
- * maximum number that is remembered; one is printed every LINE_US, up to 30 at
- * once
+ * Messages of a recorder: maximum length in bytes, and number of messages that
+ * are remembered. One is printed every LINE_US on average, up to 30 at once.
  */
 #define NO_RECORDING    "no recording"
 #define REMOVED         "removed the recording "

@@ -50,7 +50,7 @@ HtWatchRecorder *ht_watch_recorder_new(HtWatchVm *vm, const char *where);
 
 /**
  * ht_watch_is_recording() - whether a message says that a recording was made
- * @text: the message, as "panic: PATH/3-panic, ...": a guest may cause the rest
+ * @text: the message, as "panic: PATH/3-panic, ..."; "..." is text of the guest
  * @path: folder of the recordings
  */
 bool ht_watch_is_recording(const char *text, const char *path);

@@ -209,8 +209,8 @@ uint64_t ht_watch_settings_recording(const HtWatchSettings *s)
 }
 
 /*
- * Refuse limits that are too small. Room for a further recording is kept free:
- * if only one fits into max-disk, each would be removed at once.
+ * Refuse limits that are too small. Old recordings are removed until another
+ * one fits into max-disk. So it must hold two, or each is removed at once.
  */
 static bool check_limits(const HtWatchSettings *s, GError **error)
 {

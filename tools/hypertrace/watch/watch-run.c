@@ -92,8 +92,8 @@ static char *choose_folder(const Watch *w, const char *user, const char *vm)
 }
 
 /*
- * Test whether a machine has a recorder.  The scan may return a process again
- * if the kernel has forgotten its inode.
+ * Test whether a machine has a recorder. The scan may return a process twice,
+ * because the inode of a folder in /proc is not constant.
  */
 static bool is_known(const Watch *w, const HtWatchVm *vm)
 {
