@@ -34,7 +34,7 @@ static unsigned parse_kind(const char *s, unsigned *flags)
     g_assert_not_reached();
 }
 
-/* The names of some values of a field "label-KIND:..." */
+/* Labels of each field "label-KIND:..." */
 static const struct {
     uint64_t value;
     const char *name;
@@ -176,7 +176,7 @@ static void put_scalar(TlRun *r, GString *text, unsigned kind, bool hex,
     g_byte_array_append(r->data, le, size);
 }
 
-/* Put one of the values that have names, or 99 */
+/* Put a value with a label, or 99, which has none */
 static void put_label(TlRun *r, GString *text, const HtField *f, GRand *rand)
 {
     unsigned i = g_rand_int_range(rand, 0, G_N_ELEMENTS(labels) + 1);

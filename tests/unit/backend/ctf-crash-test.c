@@ -28,9 +28,8 @@ static const HtStreamInfo stream[] = {
 };
 
 /*
- * Memory that the writer's process shares with the test's process, which kills
- * it or reads its trace. Both only poll the fields; a stale value weakens the
- * test for a moment, and cannot make it fail.
+ * Memory shared by the writer's process and the test's process. The fields need
+ * no barriers: a stale value cannot make the test fail.
  */
 typedef struct Progress {
     /* total number of events that the writer may write */
@@ -48,9 +47,9 @@ static Progress *progress_new(void)
 }
 
 /*
- * Write runs of two streams until the process is killed. Meanwhile add classes
- * (after the first run only if @late_classes), begin new files, close streams
- * and open them again.
+ * Write runs of two streams until the process is killed. Between runs, begin
+ * new files, close streams and open them again. If @late_classes is false, add
+ * all classes before the first run.
  */
 static void G_GNUC_NORETURN write_forever(const char *dir, Progress *p,
                                           uint32_t seed, bool late_classes)
@@ -132,8 +131,8 @@ static void check_trace(const char *dir, uint64_t least, uint64_t most)
 }
 
 /*
- * A writer that is killed at any moment leaves a trace with all events whose
- * call had returned, and at most one more run.
+ * A writer that is killed at any moment leaves a trace with all runs whose
+ * ht_ctf_writer_run() had returned, and at most one more run.
  */
 static void test_kill(void)
 {

@@ -135,8 +135,8 @@ static void test_kinds(void)
 }
 
 /*
- * Ids from 254 on need the wide header, large gaps between dates the extended
- * one.
+ * An id from 254 on needs the wide event header. A large gap between dates
+ * needs the extended event header.
  */
 static void test_many_classes(void)
 {
@@ -299,9 +299,9 @@ static void remove_streams(const char *dir)
 }
 
 /*
- * A run that only reports discarded events is written, even if the stream's
- * packet is empty.  Without a close, the trace also has the counts of the last
- * run, which ht_ctf_recorded() finds.
+ * A run without events, which only reports discarded events, is written. The
+ * counts of the last run are in the trace before the stream is closed:
+ * ht_ctf_recorded() reads them.
  */
 static void test_recorded(void)
 {
@@ -441,9 +441,9 @@ static ino_t metadata_inode(const Fixture *f)
 }
 
 /*
- * babeltrace2 2.0.4 does not clear the text of an event object that it reuses:
- * text of length 0, or whose first byte is NUL, is printed as an older event's.
- * The trace itself and the printed length are correct; see docs/reliability.md.
+ * babeltrace2 2.0.4 prints the text of an earlier event for a text of length 0,
+ * and for one whose first byte is NUL. The trace itself and the printed length
+ * are correct; see docs/reliability.md.
  */
 static void test_empty_text(void)
 {

@@ -4,16 +4,16 @@
  * by test_lttng_events.py.  One command per line:
  *
  *   class PROVIDER NAME FIELD...   register; fields as in backend-testlib.h
- *   prepare PROVIDER NAME...       register several at once, one number each
- *   enabled PROVIDER NAME          tell whether a session enables the event
+ *   prepare PROVIDER NAME...       register several at once, with field u32:x
+ *   enabled PROVIDER NAME          print whether a session enables the event
  *   forget PROVIDER                behave like a device that is created again
  *   emit PROVIDER NAME COUNT PAD   emit, and print the expected trace
  *   burst PROVIDER NAME COUNT PAD THREADS    emit as fast as possible
  *   forever PROVIDER NAME PAD THREADS        the same without end
- *   exit MS                        exit during that: status 0, or 3 if a thread
- *                                  does not return from LTTng in that time
+ *   exit MS                        exit, also while "forever" emits: status 0,
+ *                                  or 3 if a thread is in LTTng after MS ms
  *
- * Each but "exit" is answered by "ok", or by "error" and the reason.
+ * The reply to a command except "exit" is "ok", or "error" and the reason.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/lttng-ust-event.h"
@@ -26,7 +26,7 @@ typedef struct Known {
 } Known;
 
 static GHashTable *tables;      /* HtClassTable by provider */
-static GHashTable *known;       /* Known by provider:class */
+static GHashTable *known;       /* Known by "provider:class" */
 
 static const HtStreamInfo stream = { .index = 3, .vcpu = -1, .instance = 1 };
 

@@ -81,7 +81,7 @@ class Emitter:
         wait_state(self._child.pid, "S", 5)
 
     def tell(self, command):
-        """Run one command; returns the words of its answers by kind."""
+        """Run one command; returns {first word of a line of its reply: the rest}."""
         self._child.stdin.write(command + "\n")
         self._child.stdin.flush()
         answers = {}
@@ -98,7 +98,7 @@ class Emitter:
 
 
 def read(trace):
-    """The events of a trace in the form that the emitter prints, and warnings."""
+    """(the trace's events, in the emitter's text form; babeltrace2's warnings)"""
     done = subprocess.run(["babeltrace2", "--no-delta", trace], check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True)
@@ -122,7 +122,8 @@ def compare(trace, expected):
 
 
 def test_kinds(directory):
-    """every kind of field; events known before and after the start"""
+    """Each kind of field is recorded, of events registered before and after the
+    session starts."""
     with PrivateSession(f"{directory}/t", ["ht0:*"], start=False) as session:
         with Emitter(session) as emitter:
             emitter.tell("class ht0 early " + ALL)
@@ -142,7 +143,8 @@ def test_kinds(directory):
 
 
 def test_again(directory):
-    """a device that comes back: same fields, other fields"""
+    """A device is created again: an event with the same fields keeps its name, an
+    event with other fields gets a new version."""
     with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
         with Emitter(session) as emitter:
             emitter.tell("class ht0 same u32:x")
@@ -163,7 +165,8 @@ def test_again(directory):
 
 
 def test_together(directory):
-    """events registered together, one refused, one with other fields before"""
+    """62 events are registered together. One is refused, because its name is too
+    long; one had other fields before."""
     with PrivateSession(f"{directory}/t", ["d*"]) as session:
         with Emitter(session) as emitter:
             device = "d" * 200
@@ -199,12 +202,12 @@ def test_providers(directory):
 
 
 def value(event, field):
-    """A number in an event's text"""
+    """The number in a field of an event's text"""
     return float(re.search(rf"[ {{]{field} = ([^ ,]+)", event)[1])
 
 
 def test_filter(directory):
-    """filters see each kind of field, before and after other fields"""
+    """Filters of LTTng read each kind of field, at any place among the fields."""
     spec = "s8:a text:t f32:f seq-u16:q arr-u32-4:r u16:b f64:g s64:z"
     filters = {
         "stream == 3 && vcpu == -1": lambda e: True,
@@ -256,7 +259,7 @@ def test_threads(directory):
 
 
 def test_blocking(directory):
-    """100,000 events through small buffers, waiting for space"""
+    """100,000 events through small buffers, in blocking mode"""
     burst(directory, 1, blocking=True, subbuf_size="64k", num_subbuf=4)
 
 
@@ -316,7 +319,7 @@ def test_trigger(directory):
 
 
 def test_quit(directory):
-    """a process ends well while threads record at full rate"""
+    """A process exits with status 0 while its threads record at full rate."""
     with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
         for _ in range(10):
             with Emitter(session) as emitter:

@@ -304,7 +304,7 @@ static void test_field_names(void)
 {
     static const char *const bad[] = {
         "", "0a", "a.b", "a-b", "a b", "a:", "\xc3\xa4",
-        /* fields that backends add */
+        /* names of fields that backends add to each event */
         "stream", "vcpu", "guest_ns",
     };
     static const char *const good[] = {
@@ -445,7 +445,7 @@ static void test_payload(void)
                         avail < size ? -1 : (ssize_t)size);
         g_free(p);
     }
-    /* set the counts to their maximum */
+    /* lengths of 65535, which exceed the payload */
     p = g_malloc(64);
     memset(p, 0xff, 64);
     g_assert_cmpint(ht_class_payload(c, p, 64), ==, -1);
@@ -482,7 +482,7 @@ static void test_versions(void)
     g_assert_cmpstr(b->name, ==, "a.v2");
     c = add_kind(t, "a", HT_FIELD_U32, &added);
     g_assert_cmpstr(c->name, ==, "a.v3");
-    /* the host finds a class by its content, also under a version's name */
+    /* equal fields give the same class, also under the name of a version */
     g_assert_true(add_kind(t, "a", HT_FIELD_U16, &added) == b);
     g_assert_true(add_kind(t, "a", HT_FIELD_U32, &added) == c);
     g_assert_true(add_kind(t, "a", HT_FIELD_U8, &added) == a);
@@ -493,7 +493,7 @@ static void test_versions(void)
     add_kind(t, "z", HT_FIELD_U8, &added);
     g_assert_true(add_kind(t, "z", HT_FIELD_U64, &added) == v2);
     g_assert_cmpstr(add_kind(t, "z", HT_FIELD_S8, &added)->name, ==, "z.v3");
-    /* the loglevel does not distinguish classes */
+    /* a class that differs only in its loglevel is the same class */
     ct_class(&m, "a");
     ct_field(&m, "x", HT_FIELD_U8, 0, 0);
     ct_message(&m)->loglevel = 3;
@@ -597,8 +597,9 @@ static void test_limit(void)
 }
 
 /*
- * Promise: labels count among the bytes of a table.  No class is longer than a
- * message, even with the version in its name, since buffers have that size.
+ * Promise: the size of a table includes labels.  The message that encodes a
+ * class, with the version in its name, is never longer than HT_MESSAGE_MAX, the
+ * size of the buffers for it.
  */
 static void test_longest(void)
 {

@@ -489,7 +489,7 @@ static void test_left(void)
     total = f.stream[0].number;
     wait_inside(&f.sink[0]);
     ht_dispatch_release(f.d, &f.stream[0].fill);
-    /* the deadline is now, so the other sink may also be unfinished */
+    /* sink 0 hangs; at a deadline of now, sink 1 may also be unfinished */
     g_assert_cmpstr(ht_dispatch_end(f.d, ht_now_ns()), ==, "sink0");
     ht_dispatch_free(f.d);
     g_assert_cmpuint(f.sink[0].gone, ==, 0);
@@ -568,8 +568,8 @@ static void test_refused(void)
 /*
  * Promise: refused classes are offered to a sink again at most once in
  * HT_DISPATCH_RETRY_NS.  Such an attempt ends after HT_DISPATCH_RETRY_FAILURES
- * refusals.  When the sink accepts classes again, one attempt registers them
- * all, although the sink always refuses one.
+ * refusals.  When the sink accepts all classes except one again, one attempt
+ * registers them all.
  */
 static void test_retry(void)
 {
@@ -611,8 +611,9 @@ static void test_retry(void)
 }
 
 /*
- * Promise: if a session cannot block and nothing is queued, the posting thread
- * calls it. While the session refuses a class, only its own thread calls it.
+ * Promise: if a sink cannot block and its queue is empty, the thread that posts
+ * a run delivers the run. While the sink refuses a class, only the sink's own
+ * thread delivers.
  */
 static void test_direct(void)
 {

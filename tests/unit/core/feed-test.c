@@ -158,8 +158,8 @@ static void test_skip_rest(void)
 }
 
 /*
- * The guest submits bytes that the host has already read: only such bytes,
- * such bytes with new ones, and whole packets. No event is delivered twice.
+ * The host has read bytes before the guest submits them. A buffer with such
+ * bytes, with or without new ones, delivers no event twice.
  */
 static void test_fetched(void)
 {
@@ -273,8 +273,8 @@ static void test_bad_submit(void)
 }
 
 /*
- * A changed bit in a packet's header before clock_begin stops the stream, as
- * for a ring.
+ * A changed bit in a packet's header, in a member before clock_begin, stops the
+ * stream.
  */
 static void test_bad_packet(void)
 {

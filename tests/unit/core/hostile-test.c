@@ -116,8 +116,8 @@ static void test_head(void)
 }
 
 /*
- * In mode overwrite, head may be far ahead.  The ring has no packet that fits
- * such a head, so the stream stops.
+ * In mode overwrite, head may be far ahead of the host.  The stream stops
+ * nevertheless, because the packet at head is not in the ring.
  */
 static void test_head_far(void)
 {

@@ -45,7 +45,10 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
             missing += ct_sink_number(&s, i) - next;
             next = ct_sink_number(&s, i) + 1;
         }
-        /* a saved state has the sum of the counts of all hosts so far */
+        /*
+         * a saved state has the sum of the events that all hosts reported
+         * missing
+         */
         told += s.discarded;
         ht_consumer_save(&c, &st);
         g_assert_cmpuint(st.told, ==, told);
@@ -426,9 +429,9 @@ static void test_forged_classes(void)
 /* Time --------------------------------------------------------------------- */
 
 /*
- * The counter stands still for a second while the VM moves, and the new host's
- * clock differs by @shift. On the new host's clock, an event from before the
- * move is as long ago as in real time, so the second counts.
+ * A move takes a second, in which the guest's counter stands still. The new
+ * host's clock differs by @shift. Events from before the move are dated by the
+ * new host's clock, and the second lies between them and later events.
  */
 static void test_time(void)
 {
@@ -447,7 +450,7 @@ static void test_time(void)
     g_assert_cmpuint(ht_time_map_to_ns(&b, 10 * SECOND + 1000), ==,
                      15 * SECOND);
 
-    /* on the new host, the counter runs on after a second, at half the rate */
+    /* on the new host, the counter runs at half the rate */
     ht_time_map_sample(&b, 10 * SECOND + 1000, go, 7);
     g_assert_cmpuint(ht_time_map_bound(&b, 0), ==, 7);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 5 * SECOND + 1000), ==,
@@ -529,7 +532,7 @@ static void test_forged_time(void)
         }
         g_assert_false(ht_time_map_load(&m, seg, 2, 0, 5 * SECOND));
     }
-    /* if a forged map is accepted, dates from seg[1] on never decrease */
+    /* a forged map is refused, or its dates from seg[1] on never decrease */
     for (i = 0; i < 10000; i++) {
         uint64_t last = 0, counter, step;
         unsigned j;

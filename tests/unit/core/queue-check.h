@@ -31,9 +31,11 @@ typedef struct QcStream {
     /* no event was posted since the stream was opened */
     bool fresh;
     uint64_t next;              /* number of the next event */
-    /* events of the open instance discarded before the queue */
+    /*
+     * events of the open instance that were discarded before they were posted
+     */
     uint64_t upstream;
-    /* events of all instances discarded before the queue */
+    /* events of all instances that were discarded before they were posted */
     uint64_t discarded;
     QcSeen seen[QC_QUEUES];
 } QcStream;

@@ -146,7 +146,10 @@ static void test_limit(void)
     teardown(&f);
 }
 
-/* A piece is bounded in bytes and events, and ends after a whole event. */
+/*
+ * A call of the consumer delivers a piece. A piece has at most the configured
+ * number of bytes and events, and ends after a whole event.
+ */
 static void test_pieces(void)
 {
     static const struct {
@@ -470,7 +473,7 @@ static void race(Race *r, uint32_t packets, bool overwrite)
     do {
         done = ht_atomic_load_acquire(&r->done);
         while (consume(&r->f, SIZE_MAX)) {
-            /* without pause */
+            /* the consumer always polls */
         }
         g_thread_yield();
     } while (!done);

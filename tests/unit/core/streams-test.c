@@ -179,8 +179,9 @@ static void test_phases(void)
     g_assert_cmpuint(h->events, ==, 5);
 
     /*
-     * OPEN, a close is wanted: committed events are consumed first. Of the two
-     * counts of lost events, the message's and the ring's, the higher is kept.
+     * OPEN, and the guest has sent a close: the host first consumes committed
+     * events. The message and the ring each have a count of lost events; the
+     * host keeps the higher one.
      */
     ct_ring_emit(&h->ring[0], 5);
     g_assert_cmpint(send_close(h, 0, 7), ==, HT_STATUS_BUSY);
@@ -240,8 +241,8 @@ static void test_budget(void)
 }
 
 /*
- * Promise: events from before a move are counted once, also if the target has
- * already used the number of the instance.
+ * Promise: after a migration, events of an open stream are counted once, also
+ * if the target host has already used the stream's instance number.
  */
 static void test_move(void)
 {
@@ -263,8 +264,8 @@ static void test_move(void)
     memcpy(b->ring[0].data, a->ring[0].data, SIZE * PACKETS);
 
     /*
-     * The target has already used that instance number, as after it loaded an
-     * older snapshot.
+     * The target has already used that instance number: it is the target's
+     * newest one.
      */
     b->instances = instance;
     g_assert_true(ht_streams_load(&b->streams, state, a->instances, 0, &why));

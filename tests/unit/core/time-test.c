@@ -25,7 +25,7 @@ static void test_empty(void)
     g_assert_cmpuint(ht_time_map_hz(&m), <=, 2600000010);
 }
 
-/* With one sample, the nominal slope applies in both directions. */
+/* With one sample, dates before and after it have the nominal slope. */
 static void test_one_sample(void)
 {
     HtTimeMap m;
@@ -78,10 +78,10 @@ static void test_drift(void)
     g_assert_cmpuint(ht_time_map_bound(&m, 0), ==, 10);
     g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), >=, 200000);
     g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), <=, 200050);
-    /* a poor reading makes no bound worse... */
+    /* an imprecise reading does not enlarge the bound at that time */
     ht_time_map_sample(&m, 1000, SECOND + 50000, 1000000);
     g_assert_cmpuint(ht_time_map_bound(&m, SECOND + 1000), <=, 12);
-    /* ...and after 10 s of samples, only the wander of the rate adds to it */
+    /* after 10 s of samples, the bound grows only by HT_TIME_WANDER_PPM */
     ht_time_map_sample(&m, 10 * SECOND, 11 * SECOND, 10);
     g_assert_cmpuint(ht_time_map_bound(&m, 12 * SECOND), <=, 100050);
 }
@@ -173,7 +173,9 @@ static void test_break(void)
     }
 }
 
-/* A frequency may be wrong by 2 %: a period may be 2.04 % longer. */
+/*
+ * If the nominal frequency may be wrong by 2 %, a period may be 2.04 % longer.
+ */
 static void test_frequency(void)
 {
     HtTimeMap m;
@@ -206,7 +208,10 @@ static void test_loadable(void)
 {
     HtTimeMap m;
 
-    /* a bound of 20 s; then an exact date, 10 s too early for the rate */
+    /*
+     * a reading with a bound of 20 s, then an exact one, whose date is 10 s
+     * earlier than the nominal rate gives
+     */
     ht_time_map_init(&m, 3 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 1000, 100 * SECOND, 100);
@@ -303,8 +308,8 @@ static void test_measure(void)
 }
 
 /*
- * If a bracket is so wide that any rate fits, the slope keeps within 1/63 of
- * the nominal one.
+ * If brackets are so wide that any rate fits, the slope still differs from the
+ * nominal one by at most 1/63.
  */
 static void test_bend(void)
 {
@@ -530,8 +535,8 @@ static void test_truth(void)
 }
 
 /*
- * The counter jumps between two samples. From the time between the samples,
- * the map tells events before the jump from events after it.
+ * The counter jumps between two samples. An event before the jump is dated by
+ * the sample before it, an event after the jump by the sample after it.
  */
 static void test_late_jump(void)
 {

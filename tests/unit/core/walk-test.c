@@ -357,7 +357,7 @@ static void test_cut_backward(void)
     uint8_t *walked;
 
     ct_put_compact(a, CT_EMPTY, 1000, NULL, 0);
-    /* a sample an hour later arrives after the last event was dated */
+    /* after the last event was dated, the map gets a sample an hour later */
     ht_time_map_sample(&time, 100, START + UINT64_C(3600000000000), 1);
     g_assert_cmpint(walk_copy(&w, &time, a, a->len, &run, &walked), ==,
                     HT_WALK_CUT);

@@ -20,7 +20,7 @@ typedef struct Member {
 
 #define M(s, m) { #s, #m, offsetof(struct s, m), \
                   sizeof(((struct s *)0)->m), false }
-/* A member of ht_host_line, whose offset is that within ht_ring_control */
+/* A member of ht_host_line, with its offset in ht_ring_control */
 #define H(m) { "ht_host_line", #m, \
                offsetof(struct ht_ring_control, host.m), \
                sizeof(((struct ht_host_line *)0)->m), false }

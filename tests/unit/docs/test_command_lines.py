@@ -19,8 +19,8 @@ def changes():
 
 
 def test_table():
-    """The table and the check allow the same differences; only this test keeps a
-    difference from being allowed without being documented."""
+    """The page's table lists exactly the differences that
+    scripts/check/qemu-command-lines.py accepts."""
     text = (TOP / "docs/reliability.md").read_text()
     section = re.search(r"\n## Command lines of QEMU\n.*?(?=\n## )", text,
                         re.DOTALL)[0]

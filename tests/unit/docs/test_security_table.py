@@ -3,7 +3,7 @@
 
 A function counts if it names a ring, a slot, a scatter list, a virtqueue
 element, the mailbox or stream memory. In the files for ftrace rings and
-recordings it counts if it copies, as the others examine only copies.
+recordings, a function counts if it reads guest memory.
 """
 
 import re
@@ -28,7 +28,7 @@ def functions(text):
     for line in text.splitlines():
         m = HEAD.match(line)
         if m and body == []:
-            # the last call-like word of G_GNUC_PRINTF(2, 3) f( is the name
+            # in "G_GNUC_PRINTF(2, 3) f(" the last word before a "(" is the name
             name = re.findall(r"\b(\w+)\(", line)[-1]
         if line == "{" and name:
             head = name

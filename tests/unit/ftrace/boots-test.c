@@ -95,7 +95,7 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
 {
     Event e = { ns, boot };
 
-    /* append first: fg_event() may poll after the event is committed */
+    /* append before fg_event(), which may poll once the event is committed */
     g_array_append_val(t->events[cpu], e);
     fg_event(&t->g, cpu, ns, ns / MS % 20);
     if (seen && t->kind->poll && ++t->written % t->kind->poll == 0) {
@@ -209,9 +209,9 @@ static void test_boots(gconstpointer opaque)
 }
 
 /*
- * A guest that hangs early in its boot.  For a while the follower cannot tell
- * whether the new kernel wrote the commit count of its only page; it must still
- * deliver the events in the end.
+ * A guest hangs early in its boot.  The follower cannot tell at once whether
+ * the new kernel wrote the commit count of the ring's only page.  Later it must
+ * deliver the events of that page.
  */
 static void test_hangs(void)
 {

@@ -237,7 +237,7 @@ static void test_late_commit(void)
 /*
  * The guest's clock goes back, and the ring's header is unchanged. Without
  * KASLR, or after a snapshot was loaded, the text address in the header is
- * still valid. With KASLR it is that of the previous kernel.
+ * valid. With KASLR, the header has the previous kernel's text address.
  */
 static void test_text(gconstpointer kaslr)
 {
@@ -434,7 +434,7 @@ static void test_limited(void)
 
 /*
  * The guest runs "echo > trace" while the writer is on the readers' page,
- * which is only partly written. The rest of that page counts as no bad record.
+ * which is only partly written. The rest of that page is not a bad record.
  */
 static void test_reset_is_not_bad(void)
 {

@@ -110,7 +110,7 @@ static void test_any_bytes(void)
     ht_class_table_free(t);
 }
 
-/* The longest names, and many equal ones, still give a valid class. */
+/* A format with field names of maximum length, many equal, gives a class. */
 static void test_names(void)
 {
     g_autoptr(GString) text = g_string_new("system: s\nname: n\nID: 20\n"

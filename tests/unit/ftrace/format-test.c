@@ -166,7 +166,7 @@ static void test_headers(void)
     text = ht_ft_formats_header(f, "header_event", &size);
     g_assert_cmpmem(text, size, "# compressed\n", 13);
     g_assert_null(ht_ft_formats_header(f, "other", &size));
-    /* the kernel's text from "name:" on */
+    /* an event's text begins at the line "name:" of its format */
     g_assert_true(g_str_has_prefix(e->text, "name: e\nID: 1\n"));
     g_assert_cmpmem(e->text + e->text_size - 7, 7, "REC->n\n", 7);
 }

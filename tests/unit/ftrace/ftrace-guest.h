@@ -31,7 +31,7 @@ typedef enum FgBoot {
 } FgBoot;
 
 typedef struct FgCpu {
-    /* offset of the three addresses first, head and commit */
+    /* offset of the addresses `first`, `head` and `commit`, in this order */
     uint64_t line;
     uint64_t order;
     uint64_t pages;

@@ -190,8 +190,8 @@ static void bracket(void *opaque, const HtFtPiece *p)
 }
 
 /*
- * A follower reads all events in one poll, 10 s after the last one. The events
- * must have bounds that are better than the time of that poll.
+ * A follower reads all events in one poll, 10 s after the last event.
+ * ht_ft_time_bracket() must narrow the bounds that the poll gives them.
  */
 static void check_brackets(Check *c)
 {
@@ -347,7 +347,7 @@ static void test_later(void)
     } events[] = {
         /* this event may have been under way when the previous poll began */
         { 100, 0, false },
-        /* of a hard interrupt that came while the first event was written */
+        /* an event of a hard interrupt while the first event was written */
         { 100, 0x08, false },
         { 50, 0x10, false },
         /*
@@ -385,8 +385,8 @@ static void test_later(void)
 }
 
 /*
- * Date events after 600,000 polls, one every 432 ms. These are more polls than
- * the dates keep, so neighbours are merged.
+ * Date events after 600,000 polls, one every 432 ms. HtFtDates keeps fewer
+ * polls, so it merges neighbouring ones.
  */
 static void test_many(void)
 {
@@ -396,8 +396,8 @@ static void test_many(void)
     unsigned i, k;
 
     /*
-     * add every second poll, then the others: processors' pieces are not in
-     * order
+     * add every second poll, then the others: pieces of several processors
+     * need not be in the order of time
      */
     for (k = 0; k < 2; k++) {
         for (i = k; i < 600000; i += 2) {

@@ -171,8 +171,8 @@ static void test_push(void)
 }
 
 /*
- * If the host has not taken a push, the producer still fills and closes
- * packets.
+ * While the host has not consumed a pushed buffer, the producer fills and
+ * closes further packets.
  */
 static void test_push_deferred(void)
 {

@@ -351,8 +351,8 @@ static void test_mute(void)
 }
 
 /*
- * An earlier boot of the guest left a request; the host executes it before the
- * guest's own.
+ * An earlier boot of the guest left a request in memory. The host executes that
+ * request before the first one of the new boot.
  */
 static void test_reboot(void)
 {
@@ -369,8 +369,8 @@ static void test_reboot(void)
     g_assert_cmpuint(host.executed, ==, 2);
 
     /*
-     * If the host never answers that request, only the first message waits for
-     * it.
+     * If the host never answers the old request, only the new boot's first
+     * message waits for the host.
      */
     ram->page.go++;
     host.mute = true;

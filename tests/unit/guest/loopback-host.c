@@ -2,8 +2,8 @@
 /*
  * Tests: the loopback port, host side
  *
- * The host's server (host-lib) runs in the guest's process.  This file has what
- * surrounds the server: virtio's buffers and the thread that consumes.
+ * The host's server (host-lib) runs in the guest's process.  This file adds
+ * virtio's buffers and the thread that consumes.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include "loopback-host.h"
 
-/* Maximum time of an event in the open packet of a quiet stream */
+/* The thread polls at least at this interval, in ms */
 #define FLUSH_MS 10
 
 /* Time to measure the counter's frequency, which suffices for a test */
@@ -113,7 +113,7 @@ static bool look(struct ht_loopback *lb)
 void ht_loopback_step(struct ht_loopback *lb)
 {
     while (!look(lb)) {
-        /* Poll again: there was something. */
+        /* poll until a poll finds nothing */
     }
 }
 

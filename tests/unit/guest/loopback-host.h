@@ -22,7 +22,10 @@ struct ht_loopback_stream {
     struct ht_ring_control *ring;
     uint8_t *packets;
 
-    /* virtio: circular queue; [done, queued) are submitted; ht_server_lock() */
+    /*
+     * virtio: circular queue, whose buffers @done to @queued - 1 are submitted.
+     * Lock: ht_server_lock()
+     */
     struct ht_loopback_buffer *buffers;
     uint8_t *copy;              /* copy of the buffer being consumed */
     uint64_t queued;
@@ -34,9 +37,9 @@ struct ht_loopback {
     struct ht_loopback_config cfg;
     HtServer *server;
     unsigned busy[HT_CLASSES_MAX + 1];
-    bool off[HT_CLASSES_MAX + 1];        /* ht_loopback_enable(); atomic */
+    bool off[HT_CLASSES_MAX + 1];        /* by class id; accessed atomically */
     struct ht_loopback_stream *streams;
-    pthread_mutex_t control;             /* ht_device's buffer and list */
+    pthread_mutex_t control;             /* ht_device's lock() and unlock() */
     uint8_t *memory;            /* rings, then the enable page */
     uint8_t *enable;
     size_t memory_size;         /* 0 if the memory is mapped from a file */

@@ -40,7 +40,8 @@ enum ht_loopback_host {
  * @at_once: maximum number of messages executed in an exchange, the others get
  *      the reply BUSY; 0: all are executed
  * @host: when the host consumes
- * @eager: thread: while it sleeps, the next event kicks it, not the next packet
+ * @eager: thread: while the thread sleeps, a commit wakes it; if false, only a
+ *         commit in the next packet does
  * @pace_us: thread: pause after each poll in us
  * @file: descriptor of a file that holds the rings and the enable page at the
  *        offsets of the Linux driver's node, for a producer in another process;

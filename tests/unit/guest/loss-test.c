@@ -133,8 +133,8 @@ static void test_newest(void)
 }
 
 /*
- * Events that were lost before a stream was open are added to the stream's
- * count. A packet reports them (@told), and they are reported once.
+ * A stream's next packet reports the events that the stream counted as lost
+ * before (@told), and the host counts them once.
  */
 static void test_carried(gconstpointer opaque)
 {

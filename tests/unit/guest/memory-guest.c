@@ -2,7 +2,7 @@
 /*
  * Guest library tests: a guest in this process, over memory alone
  *
- * The library does the protocol; this is its port.
+ * This file is a port of the guest library: the functions that it calls.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

@@ -70,8 +70,8 @@ static const HtMemoryConfig config = {
 };
 
 /*
- * HtMemoryConfig.wants, like LTTng's: it decides only when the test sets
- * Host.decided, and until then keeps the decision @before
+ * HtMemoryConfig.wants: returns @before until the test sets Host.decided for
+ * the class
  */
 static bool wants(void *opaque, const HtClass *c, bool before)
 {
@@ -272,7 +272,7 @@ static void test_successor(void)
     h.any = true;
     ht_memory_free(h.m);
     host_new(&h, fd, true);
-    h.any = true;               /* successor-test.c checks these events */
+    h.any = true;               /* successor-test.c does check such events */
     host_start(&h);
     g_assert_cmpint(ht_stream_flush(&p.s), ==, -ENODEV);
     ht_stream_close(&p.s);

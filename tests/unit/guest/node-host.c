@@ -172,7 +172,7 @@ static int on_open(NodeHost *h, int listener, const struct seccomp_notif *req,
         return -h->denied;
     }
     /*
-     * Return 1 on success: this ioctl() also completes the call of the process.
+     * Return 1 on success: this ioctl() has then completed the process's call.
      */
     return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 1;
 }
@@ -304,8 +304,7 @@ static int on_submit(NodeHost *h, pid_t pid, uint64_t arg)
     struct ht_ioc_submit ioc;
 
     /*
-     * The test holds back submitted buffers; the library sees a call that
-     * succeeds.
+     * The device never consumes the buffer, but the process's call succeeds.
      */
     g_assert_true(h->busy);
     if (!peek(pid, arg, &ioc, sizeof(ioc))) {

@@ -19,7 +19,7 @@
 
 /* Calls between two commands "mark" */
 typedef struct NodeMark {
-    unsigned opens;             /* openat() of /dev/hypertraceN, there or not */
+    unsigned opens;             /* openat() of /dev/hypertraceN, also failed */
     unsigned ioctls;
 } NodeMark;
 

@@ -555,14 +555,12 @@ static void child_values(const char *value)
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
         }
         memcpy(wrong, values, sizeof(values));
-        /*
-         * a text or sequence that is too long, a wrong length of an array;
-         * below, a length that ends within an element
-         */
+        /* a text or sequence that is too long, or an array of a wrong length */
         wrong[i].size = i == 2 ? 65536 : i == 3 ? 65536 * 8 : 10;
         if (i >= 2) {
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
         }
+        /* a length that ends within an element */
         wrong[i].size = i == 2 ? 4 : sizeof(two) - 1;
         if (i >= 3) {
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);

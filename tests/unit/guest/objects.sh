@@ -23,7 +23,7 @@ result() {
     fi
 }
 
-# Undefined symbols of the archive that none of its objects defines
+# Symbols that objects of the archive use and none of them defines
 defined=$(nm --defined-only "$1" | awk 'NF == 3 { print $3 }' | sort -u)
 missing=$(nm --undefined-only "$1" | awk '$1 == "U" { print $2 }' | sort -u |
           grep -vx _GLOBAL_OFFSET_TABLE_ |
@@ -51,8 +51,8 @@ check_path() {
     fi
 }
 
-# Each store may delay the next event: twice the busy flag, the header, the
-# position here and for the host, the count, and the payload.
+# An emit stores the busy flag twice, the header, its own position, the ring's
+# head, the count and the payload. Each store may delay the next event.
 check_stores() {
     path=$(fast_path "$1" "$2")
     stores=$(echo "$path" | grep -E '^(mov[a-z]*|add[lq]?|inc[lq]?) +.*[^,]\)$' |

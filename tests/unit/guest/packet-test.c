@@ -176,7 +176,7 @@ static void test_extended(void)
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 13);
     /*
      * max_gap counts from the last extended header, not from the previous
-     * event: a short step back in between changes nothing
+     * event; a small step back between the two does not change that
      */
     g_assert_cmpuint(header_after(&s, 1, 700), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 4);
@@ -217,8 +217,8 @@ static void test_extended(void)
 }
 
 /*
- * Events at the end of a packet: one leaves @left bytes of it. The next event,
- * of each size near @left, fits or begins a new packet.
+ * An event leaves @left bytes of its packet. The next event goes into the
+ * packet if it fits, else into a new one. Test all sizes near @left.
  */
 static void test_end_of_packet(void)
 {
@@ -415,8 +415,8 @@ static void test_batch(void)
 }
 
 /*
- * If the ring wraps before a batch is complete, the host has made room at
- * earlier doorbells.
+ * The ring wraps within a batch. No event is lost, because the host has
+ * consumed at earlier doorbells.
  */
 static void test_batch_wrap(void)
 {
@@ -489,7 +489,7 @@ static void test_taken_away(void)
     g_assert_cmpuint(s.ring->guest.lost, ==, 0);
     g_assert_cmpint(ht_stream_flush(&s), ==, -EIO);
 
-    /* another producer owns the ring now */
+    /* @other gets the ring; @s must no longer write to it */
     open_any(dev, &other);
     g_assert_cmpuint(other.index, ==, s.index);
     g_assert_false(ht_emit_raw(&s, zeros, PACKET / 2));

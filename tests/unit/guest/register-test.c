@@ -259,7 +259,7 @@ static void test_busy(void)
     g_assert_cmpuint(events, ==, 2);
     ht_loopback_free(lb);
 
-    /* the host never has time: the class gets no id, and its events are lost */
+    /* the host always replies BUSY: the class has no id, its events are lost */
     lb = plain(UINT32_MAX);
     dev = ht_loopback_device(lb);
     ht_class_tick.id = 0;

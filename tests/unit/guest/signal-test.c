@@ -280,7 +280,7 @@ static void step_through(struct ht_loopback_config cfg, bool push)
         trap_on();
         emit_outer();
         trap_off();
-        /* a push has many more instructions than an emit */
+        /* push rarely: a push has many more instructions than an emit */
         if (push && i % 20 == 0) {
             int r;
 

@@ -2,8 +2,8 @@
 /*
  * Guest library: streams that read the clock for some events only
  *
- * The tests set the clock.  Each event carries a number, which tells when it
- * was emitted and which stamp it must have; dates are compared on delivery.
+ * The tests set the clock.  Each event carries its number, by which the sink
+ * finds the date that the event must have.
  */
 #include "hypertrace/base.h"
 
@@ -103,8 +103,9 @@ static uint64_t next_step(void)
 }
 
 /*
- * Emit events of all sizes at irregular times, with some pushes. Each event
- * has the date of the last clock reading, which is as new as @stamps demands.
+ * Emit events of all sizes at irregular times, with some pushes. The stream
+ * reads the clock at least for every @stamps-th event, and each event has the
+ * date of the last reading.
  */
 static void check_dates(uint32_t channel, uint32_t stamps)
 {

@@ -28,7 +28,7 @@
 typedef struct Recordings {
     uint8_t seen[EVENTS_MAX];
     struct {
-        HtRecorded last;        /* how far the newest recording goes */
+        HtRecorded last;        /* counts of the instance's last recorded run */
         uint64_t discarded[HOSTS];
     } instances[INSTANCES_MAX];
     int quit;
@@ -131,7 +131,7 @@ static void emit(Emitter *e, unsigned n)
         bool open = e->s.slow;
         bool kept = ht_emit_tick(&e->s, e->next);
 
-        /* A commit that finds the stream closed also loses its event. */
+        /* a commit that finds the stream closed clears @slow: event lost */
         kept &= !open || e->s.slow;
         e->kept[e->next++] = kept;
         e->discarded += !kept;
@@ -167,7 +167,7 @@ static bool serve_guest(Emitter *e)
     return true;
 }
 
-/* Emit until the host is killed; sometimes faster than it can read */
+/* Emit until the host is killed, sometimes faster than the host reads. */
 static void emit_until(Emitter *e, pid_t pid)
 {
     int64_t end = ht_now_ns() + 10 * INT64_C(1000000000);

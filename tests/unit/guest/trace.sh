@@ -64,7 +64,8 @@ else
     skip "processors that it cannot run on are refused" "no clang"
 fi
 
-# Names that C++ reserves, no field, and as many as a class may have
+# Fields with names that C++ reserves, no field, and the maximum number of
+# fields
 cat >"$libraries/fields.c" <<END
 #include <hypertrace.h>
 HT_EVENT(no_field);
@@ -103,7 +104,7 @@ else
 fi
 check "a program with all kinds of fields" "$libraries/fields"
 
-# Both files share one class, as they share the inline function
+# Both files that include this header share one class
 cat >"$libraries/inline.h" <<END
 #include <hypertrace.h>
 HT_EVENT_INLINE(seen, "test.seen", HT_LEVEL_INFO, (u32, n));

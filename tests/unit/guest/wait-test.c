@@ -35,7 +35,7 @@ static void test_length(void)
     g_assert_cmpuint(looks(&w, 100), ==, MS);
 }
 
-/* If the guest does not run for an hour, the wait counts this as 10 ms. */
+/* If the guest does not run for an hour, the wait counts 10 ms for it. */
 static void test_stood_still(void)
 {
     struct ht_bm_wait w;
@@ -44,12 +44,12 @@ static void test_stood_still(void)
     fake_clock += 3600 * 1000 * MS;
     g_assert_false(ht_bm_wait_over(&w));
     g_assert_cmpuint(looks(&w, MS), ==, 4990 * MS);
-    /* if the clock goes back, the wait also counts this as 10 ms */
+    /* if the clock goes back by 500 ms, the wait counts 10 ms for it */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     fake_clock -= 500 * MS;
     g_assert_false(ht_bm_wait_over(&w));
     g_assert_cmpuint(looks(&w, MS), ==, 4990 * MS);
-    /* the wait also ends if the guest stands still before each poll */
+    /* the wait ends even if the guest stands still for 1 s before each poll */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     g_assert_cmpuint(looks(&w, 1000 * MS), ==, 500 * 1000 * MS);
 }

@@ -276,7 +276,7 @@ static void test_damaged(void)
             HtBtfField f;
 
             check_inside(btf, "s", "y");
-            /* The change may make this a flexible array, without an end. */
+            /* the change may make "x" a flexible array: do not check its end */
             ht_btf_field(btf, "s", "x[2]", &f);
             ht_btf_enum(btf, "ONE", &value);
         } else {

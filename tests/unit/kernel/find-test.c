@@ -443,8 +443,8 @@ static void test_scan(void)
 }
 
 /*
- * Promise: texts that name places without a kernel cost no copy each, however
- * many there are.
+ * Promise: the scan reads little memory, even if RAM has many pages with text
+ * like VMCOREINFO that names addresses without a kernel.
  */
 static void test_scan_cost(void)
 {

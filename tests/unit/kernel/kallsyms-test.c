@@ -34,7 +34,7 @@ static GByteArray *make_tables(const GArray *symbols, KmLayout layout,
     GByteArray *bytes = g_byte_array_new();
     unsigned i;
 
-    /* before the tables, other bytes and a false table of the digits' tokens */
+    /* before the tables: other bytes, and text that resembles a token table */
     for (i = 0; i < 40000; i++) {
         uint8_t byte = i % 251;
 

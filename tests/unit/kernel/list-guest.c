@@ -232,7 +232,7 @@ void lg_event(ListGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling)
     c->seq++;
     c->write += 4 + size;
     set_events(g, c->tail, events_of(g, c->tail) + 1);
-    /* commit: the counter first */
+    /* the kernel counts an event before it commits the event */
     lg_put(g, c->at + CPU_ENTRIES, ++c->entries);
     if (full) {
         lg_put(g, page_of(g, before) + 8, full);

@@ -29,7 +29,7 @@ static void fill(CtMemory *m, uint32_t stream, const char *name, uint64_t n)
     ring.stream = stream;
     ring.instance = 5 + stream;
     for (i = 0; i < n; i++) {
-        /* ct_ring_emit() adds 10 */
+        /* ct_ring_emit() adds 10 to the clock */
         ring.clock = 1000000 - 10 + i * 1000;
         g_assert_true(ct_ring_emit(&ring, i));
     }

@@ -51,7 +51,10 @@ static void make(GRand *rand, const char *dir)
     ht_rec_writer_free(w);
 }
 
-/* Append the first bytes of a piece to some file, or random bytes. */
+/*
+ * Append a part of a header, or random bytes, to a random processor's file.
+ * Return whether a reader counts that as damage.
+ */
 static bool damage(GRand *rand, const char *dir)
 {
     static const uint32_t header[2] = { 0x70667468, 16 };

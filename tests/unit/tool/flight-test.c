@@ -419,7 +419,10 @@ static void test_folder(void)
     teardown(&t);
 }
 
-/* Each silence causes one recording, also after the machine was paused. */
+/*
+ * Each time the guest writes no event for as long as the limit of silence, one
+ * recording is made, also after the machine was paused.
+ */
 static void test_silence(void)
 {
     Test t;

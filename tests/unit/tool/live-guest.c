@@ -6,9 +6,9 @@
  * usage: live-guest -object memory-backend-file,...,mem-path=FILE
  *
  * For each number N read from standard input, it writes N events and confirms
- * that.  It ends with its input.  The events' clock counts only events.  After
- * "+N", it is an hour ahead of the host's clock, and LTTng gets one event
- * before and one after each event.
+ * that.  It ends with its input.  The clock of these events advances only by
+ * events.  For "+N", the events' clock is an hour ahead of the host's, and
+ * LTTng-UST gets one event before and one after each event.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Print formats as programs
+ * Print formats, compiled to programs
  *
- * Promise: expressions have the values that C gives them, also where
- * libtraceevent misreads them (print-oracle-test.c has the rest), and neither a
- * format nor a record makes a program read elsewhere.
+ * Promise: an expression has the value that C gives it, also where
+ * libtraceevent computes another one (print-oracle-test.c tests all else). No
+ * format and no record makes a program read beyond the record.
  */
 #include <string.h>
 
@@ -55,7 +55,7 @@ static const struct {
     { "\"%d pid %d\", __get_dynamic_array_len(name), REC->common_pid",
       "5 pid 77" },
     { "\"%d %d\", 5 / REC->common_flags, 5 % REC->common_flags", "0 0" },
-    /* the header of each event, places in arrays, bitmaps with their size */
+    /* common fields, addresses of array elements, bitmaps with their size */
     { "\"pid %d flags %d\", REC->ent.pid, REC->ent.flags", "pid 77 flags 0" },
     { "\"%d\", REC->ent.nothing", NULL },
     { "\"%s %3ph\", __print_hex(&REC->args[1], 2), &REC->args[2]",

@@ -40,7 +40,7 @@ static const struct {
     { "writeback:*", "names without values are taken for 0 there" },
 };
 
-/* Formats without a program, and the reason */
+/* Formats that cannot be compiled to a program, and the reason */
 static const struct {
     const char *event, *why;
 } unknown[] = {
@@ -160,8 +160,8 @@ static bool has_char(const HtFtEvent *e)
 }
 
 /*
- * Choose a number; if @edges_too, also one that formats may print in a special
- * way.
+ * Choose a number. Only if @edges_too, it may be one that formats print in a
+ * special way.
  */
 static uint64_t random_number(const GArray *pool, bool counted, bool edges_too)
 {
@@ -274,10 +274,10 @@ typedef struct Oracle {
     struct trace_seq seq;
     uint8_t *record;
     unsigned events;
-    unsigned unknown;           /* number of formats without a program */
-    /* number of formats that differ for random numbers */
+    unsigned unknown;           /* number of formats that are not compiled */
+    /* number of formats printed differently for random numbers */
     unsigned different;
-    /* number of formats that differ only if random_number() has @edges_too */
+    /* number of formats printed differently only if @edges_too was true */
     unsigned edges;
     unsigned failed;
 } Oracle;
@@ -326,7 +326,7 @@ static void compare(Oracle *o, const HtFtEvent *e)
         return;
     }
     event = tep_find_event_by_name(o->tep, e->system, e->name);
-    /* 1.7 also prints ">c<" for %c */
+    /* libtraceevent 1.7 prints ">c<" for %c: leave out formats with %c */
     if (!event || event->flags & TEP_EVENT_FL_FAILED || has_char(e)) {
         o->events--;
         g_test_message("libtraceevent does not understand %s", name);

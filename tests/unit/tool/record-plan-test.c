@@ -5,8 +5,8 @@
  * KERNEL in a row stands for a file that looks like a kernel, UKI for one that
  * looks like a unified kernel image, and DIR for an empty folder.
  *
- * These tests alone prove that each syntax of an option that QEMU accepts has
- * the same effect here, and that no word of the user's is lost.
+ * Only these tests prove that `record` understands an option in each syntax
+ * that QEMU accepts, and that it drops no word of the user's command line.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
@@ -282,7 +282,7 @@ static const struct {
       "|-numa|node,nodeid=0,cpus=0,memdev=ht-ram"
       "|-numa|node,nodeid=1,memdev=ht-top|-append|" WORDS,
       HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
-    /* Another user's QEMU cannot open the descriptors: it would not start. */
+    /* QEMU of another user cannot open the recorder's memory: add none */
     { "behind a change of the user", "sudo|-nu|libvirt-qemu|" KEPT,
       "sudo|-nu|libvirt-qemu|" KEPT "|-append|" WORDS,
       HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
@@ -443,7 +443,7 @@ static void test_rows(void)
 
 /*
  * Pieces of command lines that QEMU accepts in any combination and order. "%"
- * stands for a number that makes ids differ.
+ * stands for a number that is different in each piece.
  */
 static const char * const pieces[] = {
     "-m|1G", "-m|size=1G", "-m|1024", "-m|1048576K", "-m|1024M,slots=2",
@@ -597,8 +597,8 @@ static void check_machine(const HtQemu *before, const HtQemu *after)
 }
 
 /*
- * Assert that arguments of QEMU are unchanged, except those that contain the
- * kernel's words.
+ * Assert that only the arguments of QEMU that contain the kernel's words have
+ * changed.
  */
 static void check_argv(const HtQemu *before, const HtQemu *after)
 {

@@ -249,7 +249,7 @@ static void follow_parts(Test *t)
         fg_event(&t->g[0], 0, t->ns += 1000, 3);
         fg_event(&t->g[0], 1, t->ns += 1000, 3);
         look(t);
-        /* let a later search run, too */
+        /* advance the clock, so that a later poll searches again */
         clock_ns += SECOND;
     }
     g_assert_cmpuint(ht_session_stats(t->session).events, ==, 20);
@@ -350,8 +350,8 @@ static void test_boots(void)
         fg_boot(&t.g[0], 0, false, UINT64_C(0xffff900000000000) + i * 4096);
         t.ns = (1 + i % 2) * SECOND + (i + 1) * 10007;
         /*
-         * write two events in each boot: after the first one, the lower count
-         * proves another boot
+         * poll twice in each boot: at the first poll, a ring with fewer events
+         * than before proves that the guest has booted again
          */
         events(&t, 0, 1);
         if (i == 500) {
@@ -513,7 +513,7 @@ static void test_anywhere_last(void)
 
 /*
  * A ring at any address is found at once if the user gave its physical
- * address. Its offset in the memory may be @less GiB below that address.
+ * address. The ring's offset in the memory is @less GiB below that address.
  */
 static void test_where_said(gconstpointer less)
 {

@@ -180,8 +180,8 @@ static bool is_begin(const HtSource *s, const HtSourceRange *r, uint64_t at)
 }
 
 /*
- * If madvise() splits a mapping, its parts are joined to one range. If the
- * memory is anonymous, a guest's RAM may also begin where the second part does.
+ * If madvise() splits a mapping, the source joins the parts to one range. In
+ * anonymous memory, a guest's RAM may begin at the second part.
  */
 static void test_joined(void)
 {
@@ -204,7 +204,7 @@ static void test_joined(void)
         g_assert_cmpuint(r->size, ==, SIZE);
         g_assert_cmpint(is_begin(s, r, r->at + 4 * MIB), ==, !shared);
         /*
-         * other pages of the file next to it in memory are a range of their
+         * adjacent memory that maps other pages of the file is a range of its
          * own
          */
         if (shared) {

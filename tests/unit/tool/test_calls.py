@@ -123,8 +123,7 @@ class TestCalls:
         out = self.latency("irq_handler_entry", "irq_handler_exit", "--key",
                            "irq")
         assert out["from_alone"] == 2 and out["to_alone"] == 2
-        # from sched_switch to sched_switch: the time that a task was off its
-        # CPU
+        # from a task's switch off its CPU to its next switch onto one
         out = self.latency("sched_switch", "sched_switch", "--task", "twice")
         assert [(w["ns"], w["pid"]) for w in out["worst"]] == [(MS, 20)]
 
@@ -178,8 +177,8 @@ class TestCalls:
         ["latency", "funcgraph_entry", "funcgraph_exit"],
     ))
     def test_retaddr(self, view):
-        """With options/funcgraph-retaddr, a kernel from 6.13 on gives a call's event
-        another name; the views show the same."""
+        """With options/funcgraph-retaddr, the event of a call is called
+        fgraph_retaddr_entry (Linux 6.13); the views show the same text."""
         path = self.tmp / "retaddr"
         if not path.exists():
             shutil.copytree(self.functions, path)
@@ -282,15 +281,14 @@ class TestCalls:
         assert out == {
             ESCAPED[:16]: 48_999_000, "(idle)": 90_001_000,
             "(idle);irq 11 virtio0": 5000, "(idle);softirq TIMER": 3000,
-            # the gap has no known task; the switch to the task "late" was lost
-            # in the gap
+            # in the gap no task is known; it hides the switch to the task "late"
             "(not known)": 199_991_000, "late": 1_000_000,
             "init": 215_999_000, "init;system call 39": 1000,
             "swapper/0": 27_001_000,
             "swapper/0;initcall first_init": MS,
             "swapper/0;initcall slow_init": 5 * MS,
             "worker": 2 * MS}, out
-        # the same time as top shows
+        # the sums are those of top
         top = lines("top", self.story, "--boot=1")[0]
         assert sum(out.values()) == top["cpu_ns"]
         assert out["(not known)"] == top["unknown_ns"]
@@ -352,7 +350,7 @@ class TestCalls:
         assert profile["endValue"] == sum(profile["weights"])
 
     def test_flame_tree(self):
-        """Without an option: a tree, with the sums of the folded stacks."""
+        """Without an option, flame prints a tree with the sums of the folded stacks."""
         out = text("flame", self.functions)[1:]
         folded = self.folded("functions", self.functions)
         stack, sums = [], {}
@@ -459,7 +457,7 @@ class TestCalls:
             f.write(b"damage")
 
         def enlarge(f):
-            # the piece seems to end after the file
+            # a size in the header that goes beyond the end of the file
             f.seek(4)
             f.write((60000).to_bytes(4, "little"))
 
@@ -483,21 +481,21 @@ class TestCalls:
           *[(0, "RIP: 0010:other+0x1/0x2")] * 60],
          ["BUG: kernel NULL pointer", "RIP: 0010:first+0x1/0x2",
           "Kernel panic - not syncing: Fatal exception"]),
-        # the newest error counts; an error alone is shown, too
+        # without a panic, the newest error is shown
         ([(0, "BUG: scheduling while atomic"), (0, "pc : old"),
           (0, "Unable to handle kernel paging request"), (0, "pc : new"),
           *[(0, "x28: 0")] * 60],
          ["Unable to handle kernel paging request", "pc : new"]),
-        # a second panic, and an error after the panic, are no reasons
+        # only the first panic counts, and no error after it
         ([(0, "Kernel panic - not syncing: VFS"), (0, "BUG: late"),
           (0, "Kernel panic - not syncing: late"), *[(0, "x")] * 60],
          ["Kernel panic - not syncing: VFS"]),
-        # programs may write such texts, too
+        # lines that a program wrote do not count
         ([(1, "Kernel panic - not syncing: joke"), (1, "BUG: joke"),
           (0, "RIP: alone"), (0, "panic")], []),
     ))
     def test_last_reason(self, tmp_path, rows, reasons):
-        """The page has the reason of a panic, however many lines follow it."""
+        """`last` shows the reason of a panic, however many lines follow it."""
         path = story("story", tmp_path / "rec")
         (path / "log").write_text("".join(
             f"{8 * facility + 4},{n},{20_000_000_000 + n * 1000},1,T1;{line}\n"
@@ -515,7 +513,7 @@ class TestCalls:
             assert "errors in the kernel's log" not in out
 
     def kernel(self, name, formats, kallsyms):
-        """An image whose data is already in a private cache"""
+        """Make a kernel image, and the cache's files for it."""
         image = self.tmp / name
         image.write_bytes(bytes(0x202) + b"HdrS" + bytes(512) + name.encode())
         cache = self.tmp / "cache/hypertrace/kernels" / hashlib.sha256(
@@ -569,7 +567,7 @@ class TestCalls:
 
     @staticmethod
     def last_streams(page, out):
-        """The trace holds all that the page of `recover` lists except names."""
+        """`recover` writes what its manual page lists, except names."""
         p = run("last", out, "--boot=1", status=2)
         assert "need a recording" in p.stderr.decode(), p.stderr
         if b"without libbabeltrace2" in subprocess.run(

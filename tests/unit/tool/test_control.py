@@ -55,7 +55,8 @@ ht1: device, channel=virtio mode=discard events=*
 
 
 class Qemu(threading.Thread):
-    """Answers one client after another; values they set are in self.set."""
+    """A QMP server for one client after another. self.set has the values that clients
+    set."""
 
     def __init__(self, path, things):
         super().__init__(daemon=True)

@@ -140,7 +140,7 @@ def test_descriptors(world):
     os.close(write)
     p.kill()
     p.wait(60)
-    # The pipe ends with QEMU, also while the recorder is at work.
+    # The recorder has no copy of the pipe's end, so the pipe ends when QEMU does.
     assert os.read(read, 1) == b""
     os.close(read)
     p.communicate()
@@ -189,7 +189,7 @@ def test_wrong_file(world, line):
 
 
 def test_no_qemu(world):
-    """A link that finds only itself prints an error and does not start itself."""
+    """If PATH has no QEMU except the link itself, the link prints an error."""
     del world[1]["HYPERTRACE_QEMU"]
     world[1]["PATH"] = str(world[2])
     p = start(world, "--version")

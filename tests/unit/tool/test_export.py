@@ -93,7 +93,7 @@ class TestExport:
         entry, = [e["funcgraph_entry"][0] for _, e in events
                   if "funcgraph_entry" in e]
         assert symbols[entry["func"][0]] == "vfs_read"
-        # Perfetto's schema says that this field is never populated
+        # Perfetto's schema says of common_flags that it is never set
         assert not [e for _, e in events if "common_flags" in e]
         sys_enter, = [e["sys_enter"][0] for _, e in events
                       if "sys_enter" in e]
@@ -124,7 +124,7 @@ class TestExport:
 
     def test_perfetto_later(self):
         need("protoc")
-        # state from before the first exported event is known
+        # threads that were named before the first exported event have names
         out, _ = self.export("late.pftrace", "--boot=1", "--from", "0.2")
         tree = [p["process_tree"][0] for p in perfetto_text.packets(out)
                 if "process_tree" in p][0]
@@ -147,7 +147,7 @@ class TestExport:
     def test_dat(self):
         need("trace-cmd")
         out, _ = self.export("boot.dat", "--boot", "1")
-        # without the plugins, which format some events themselves
+        # -N: without trace-cmd's plugins, which format some events differently
         p = subprocess.run(["trace-cmd", "report", "-N", "-t", out],
                            capture_output=True, check=True, timeout=60,
                            env={**os.environ, "LC_ALL": "C"})

@@ -85,7 +85,7 @@ class TestExportHost:
         packets = perfetto_text.packets(out)
         assert not [f for p in packets if "ftrace_events" not in p
                     for f in perfetto_text.unknown(p)]
-        # The first data must be the host's: Perfetto makes their machine the first one.
+        # The file begins with packets of the host, which are those of Perfetto's machine 0.
         assert "machine_id" not in packets[0] and "machine_id" not in packets[1]
         assert len([p for p in packets if "clock_snapshot" in p]) == 1
         names = {p.get("machine_id", [0])[0]: p["system_info"][0]["machine_name"][0]
@@ -108,8 +108,8 @@ class TestExportHost:
         assert [(b - BASE, e - BASE, name) for b, e, name in found["vCPU 0 (thread 11)"]] == SLICES
 
     def test_a_part_of_the_time(self):
-        """--from and --to are the guest's: the host's events are those between the guest's first
-        and last one."""
+        """--from and --to select events of the guest. Of the host, events between the guest's
+        first and last selected event are exported."""
         need("protoc")
         events = lines("report", "--clock=host", self.rec)
         guest = lines("report", "--clock=guest", self.rec)
@@ -123,7 +123,8 @@ class TestExportHost:
             assert len(list(perfetto_text.events(host))) == count
 
     def test_left_out(self):
-        """The host's part is left out with the guest's clock and with a selection of events."""
+        """With the guest's clock, or with a selection of events or processors, the host's part is
+        not exported."""
         need("protoc")
         for option in "--clock=guest", "--event=console", "--cpu=0":
             out, said = self.export(f"guest{option}.pftrace", self.rec, option)
@@ -132,8 +133,8 @@ class TestExportHost:
                         if "sched_switch" in e]
 
     def test_one_part_of_two_recordings(self):
-        """Recordings that share a part, as record makes them, share one machine; a host of
-        another boot is a machine of its own."""
+        """Recordings of guests on the same host share the host's part, and so one machine in the
+        file. A host's part of another boot of the host is a machine of its own."""
         need("protoc")
         pong, other = self.tmp / "pong", self.tmp / "other"
         for rec in pong, other:

@@ -289,7 +289,8 @@ class TestLive:
         assert takers[rival]["name"] == "rival"
 
     def test_second_recorder_shares_and_dead_owner_is_replaced(self, tmp_path):
-        """One instance serves all recorders, and a killed one leaves it to the next."""
+        """All recorders share one tracing instance of the host. After its owner is killed, the
+        next recorder takes the instance over."""
         first = record(tmp_path / "a", "sleep", "1000")
         try:
             self.wait(tmp_path / "a/host/formats", first)
@@ -318,7 +319,7 @@ class TestLive:
             time.sleep(0.02)
 
     def test_without_permission_the_guest_runs(self):
-        """One line gives the reason, and nothing else changes."""
+        """Without permission to trace the host, one line gives the reason, and the guest runs."""
         with tempfile.TemporaryDirectory() as folder:
             # The other user cannot enter the folders of the build and of the tests.
             tool = shutil.copy(TOOL, folder)

@@ -66,8 +66,8 @@ def rec(tmp_path):
 
 @pytest.mark.parametrize("cpus", (1, 2))
 def test_shared_thread(tmp_path, cpus):
-    """Only this test proves that the times of a thread that runs all vCPUs of TCG in turn are
-    not taken for those of the guest's first processor, unless there is just one."""
+    """With TCG, one thread may run all vCPUs in turn. Only this test proves that its times count
+    as those of the guest's first processor only if the guest has one processor."""
     thread = ("ALL CPUs/TCG", 11)
     host = [(START + n * PERIOD * MS + ms * MS, switch(old, RUNS, new)) for n in range(ROUNDS)
             for ms, old, new in ((0, RIVAL, thread), (6, thread, RIVAL))]
@@ -78,7 +78,7 @@ def test_shared_thread(tmp_path, cpus):
 
 
 def agrees(split, parts, rel=0.001):
-    # The first task's first turn begins with the first event, 2 ns before its switch.
+    # 2 ns: the guest's first event is 2 ns before the first switch
     assert sum(split.values()) == pytest.approx(sum(parts.values()), abs=2)
     for part, ns in parts.items():
         assert split[f"{part}_ns"] == pytest.approx(ns, rel=rel, abs=1000), (part, split, parts)

@@ -251,7 +251,7 @@ def test_every_byte_is_checked(tmp):
     """A changed bit in each byte of a payload is detected."""
     for name in NAMES[:4]:
         size = len(CLASSES[name][0](0, 5))
-        # not the lengths of text and sequence: they change the structure
+        # leave the lengths of text and sequence: with others, later fields move
         fixed = {16, 17, 234, 235} if name == "bench.e256" else set()
         events = []
         for n in range(size):
@@ -385,7 +385,7 @@ def test_compare_same(tmp):
 
 
 def test_compare_instances(tmp):
-    """LTTng's traces do not tell a stream's instances apart."""
+    """In LTTng's traces, the instances of a stream cannot be distinguished."""
     first, second = mix(0, 50), mix(0, 100)[50:]
     Trace(tmp / "lttng").packet("ch_0", first + second)
     t = Trace(tmp / "ctf", lttng=False)

@@ -67,5 +67,5 @@ def test_static(root):
     said = subprocess.run(
         [program], check=True, text=True, stderr=subprocess.PIPE,
         env={"HYPERTRACE_DEBUG": "1", "HYPERTRACE_DEVICE": "none"}).stderr
-    # The program contains the library, which prints this.
+    # The library, which the program contains, prints this.
     assert "HYPERTRACE_DEVICE is none" in said

@@ -119,7 +119,7 @@ def test_advice_follows_from_the_data(tmp_path, name):
 
 
 def test_interrupted_turn_is_one_wait(tmp_path):
-    """A rival that is interrupted by others stays one rival, and one wait of the vCPU."""
+    """A vCPU waits while B runs, a compiler interrupts B, and B runs on: this is one wait for B."""
     trace, _ = pairs(tmp_path, [(A, 2 * MS), (B, 1 * MS), (COMPILER, MS // 2), (B, 2 * MS)], 10,
                      busy)
     one = waits(trace, 10)
@@ -189,14 +189,14 @@ def test_tasks_of_the_guests(tmp_path):
     events = turns([(A, 4 * MS), (B, 4 * MS)], rounds)
     end = events[-1][0]
     rec = make(tmp_path / "a", [[piece(events)], [piece(busy(second, end))]], THREADS)
-    # The tasks of A change in each of its turns, those of B in the middle of its turns.
+    # The guest A switches tasks in each of its turns, the guest B in the middle of its turns.
     guest(rec, 10, GUEST_TASKS["a"], second + 2 * MS, end, 8 * MS)
     other = guest(tmp_path / "b", 20, GUEST_TASKS["b"], second + 6 * MS, end, 8 * MS)
     (other / "host").symlink_to(rec / "host")
     trace = interference(rec, other)
     assert {m["recording"] for m in trace["machines"]} == {str(rec), str(other)}
     found = {(t["process"], t["task"], t["waited_for_task"]): t["ns"] for t in trace["tasks"]}
-    # A first switches to postgres, so postgres waits first, while B ends its first task.
+    # A's first switch is to postgres. Each task of A waits half of the time for each task of B.
     for task in ("postgres-7", "init-1"):
         for rival in ("stress-9", "sh-8"):
             assert found[10, task, rival] == pytest.approx(rounds / 2 * 2 * MS, rel=0.05)

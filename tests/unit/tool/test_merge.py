@@ -100,8 +100,8 @@ class TestMerge:
         assert self.too_early([e[2:] for e in sorted(order)]) == 0
 
     def test_programs_text(self):
-        """The text has the same lines; a long field does not swallow later ones,
-        and discarded events are shown."""
+        """report prints the same events as text. A long field does not hide the fields
+        after it, and the number of discarded events is shown."""
         out = text("report", self.with_programs())
         assert sum(" think: n=" in line for line in out) == 10_000
         assert not [line for line in out if line.endswith(" think: ...")]

@@ -3,7 +3,7 @@
 programs, and switches them on and off in the guest.
 
 The guest is the program programs-guest, as in test_programs.py. The session daemon is
-real. test_lttng_programs.py of the end-to-end tests does it with Linux in QEMU.
+real. tests/e2e/test_lttng_programs.py tests this with Linux in QEMU.
 """
 
 import os
@@ -119,8 +119,7 @@ def test_nobody(tmp, monkeypatch):
 
 
 def test_no_daemon(tmp, monkeypatch):
-    """Promise: without a session daemon, no class is left on or off by chance: LTTng
-    wants none."""
+    """Promise: without a session daemon, all classes are off, because LTTng wants none."""
     monkeypatch.setenv("LTTNG_HOME", str(tmp))
     with Recorder(tmp, "--programs=16M", "--lttng=vm") as r:
         wait_switch(r, False, STEP)

@@ -19,7 +19,7 @@ from hypertrace import TOOL, lines, run
 
 GUEST = built("tests/unit/tool/watch-guest")
 
-# "hypertrace watch" of other tests finds these machines.
+# Tests of "hypertrace watch" find these machines, so do not run them meanwhile.
 pytestmark = pytest.mark.xdist_group("record")
 
 
@@ -41,7 +41,7 @@ def machine(tmp_path):
 
 
 @pytest.mark.parametrize("option, time, status, said", (
-    # A ring without events is no recording, and it is not "none lost".
+    # A ring that stays empty gives no recording.
     ("-empty", "2s", 3, ["it stayed empty", "lockdown=confidentiality",
                          "tracing_on is 0"]),
     # Without a ring, the reasons are printed while the machine runs.

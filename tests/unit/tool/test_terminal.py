@@ -94,7 +94,7 @@ def test_pager_ends_first(recording):
 
 @pytest.fixture(name="large", scope="module")
 def make_large(tmp_path_factory, recording):
-    """A recording that takes some time to read, of equal pieces"""
+    """A recording of 24 MB for each processor, which takes some time to read"""
     path = tmp_path_factory.mktemp("large") / "large"
     shutil.copytree(recording, path)
     for file in path.glob("cpu*"):

@@ -144,9 +144,10 @@ class TestViews:
             "after a step back"]
 
     def test_log_and_events(self):
-        """Lines come from the recorded log; later ones, from events printk:console.
+        """Lines come from the recorded log. Lines after its last record come from events
+        printk:console.
 
-        Only this test proves it for each record that may be the last one.
+        Only this test proves it for a log of each length.
         """
         events = lines("log", self.story)
         for n in range(1, len(events) + 1):
@@ -202,8 +203,8 @@ class TestViews:
         (["--from=1.5ms", "--to=2.5ms"], ["--", "b", "-- boot 2 --", "d"]),
     ))
     def test_log_gap_boots(self, options, printed):
-        """Each boot counts its records from 0: what the options leave out is not
-        missing.  Only this test proves it for several boots."""
+        """Each boot numbers its records from 0. Records of boots and times that the
+        options leave out do not count as overwritten."""
         dir_ = story("story", self.tmp / f"log-boots{len(options)}{len(printed)}")
         for file in dir_.glob("cpu*"):
             file.unlink()
@@ -220,7 +221,8 @@ class TestViews:
         ("2000", "from 0 to 1023"), ("-1", "from 0 to 1023"),
     ))
     def test_cpu_limit(self, cpu, said):
-        """A processor that no recording or not this one can have is refused."""
+        """--cpu refuses a processor that no recording can have, and one that this
+        recording does not have."""
         p = run("report", f"--cpu={cpu}", self.story, status=1 if "has" in said
                 else 2)
         assert said in p.stderr.decode() and not p.stdout
@@ -235,9 +237,9 @@ class TestViews:
         assert p.stdout == run("report", self.story).stdout
 
     def test_log_follow(self):
-        """log --follow prints each line once, when it is whole, to the end.
+        """log --follow prints each line once, after it was written to its end.
 
-        Only this test proves it for lines that are written meanwhile.
+        Only this test proves it for lines that are written while log --follow runs.
         """
         dir_ = story("story", self.tmp / "log-follow")
         log = subprocess.Popen([TOOL, "log", "--follow", dir_], text=True,
@@ -296,7 +298,8 @@ class TestViews:
         assert [line for line in out if line.endswith("third  boot 2")]
 
     def test_boot_steps(self):
-        """The clock goes back within an initcall; ends are lost in gaps."""
+        """boot on a recording whose clock goes back within an initcall, and whose gaps
+        hide the ends of initcalls"""
         path = story("steps", self.tmp / "clock")
         boot = lines("boot", path)[0]
         assert [(c["name"], c["duration_ns"], c["ended"])
@@ -550,7 +553,7 @@ class TestViews:
                lambda e: not comm(e) or "n" not in comm(e))
         expect('next_comm == init || cpu == 1',
                lambda e: comm(e) == "init" or e["cpu"] == 1)
-        # an event's own field comes before that of every event
+        # "pid" is the event's own field if it has one, else the task's
         expect("prev_state == 0 && cpu == 0 || pid == 7",
                lambda e: state(e) == 0 and e["cpu"] == 0 or
                e["fields"].get("pid", e["pid"]) == 7)
@@ -579,7 +582,7 @@ class TestViews:
         run("report", self.story, "--boot=99", "-o", self.tmp / "no",
             status=1)
         assert not list(self.tmp.glob("no*"))
-        # a device or a pipe gets the output; its name stays what it is
+        # -o writes into a device or a pipe, and does not replace it by a file
         run("report", self.story, "-o", "/dev/null")
         assert not os.path.isfile("/dev/null")
         p = run("report", self.story, "-o", "/dev/full", status=1)

@@ -117,7 +117,7 @@ class Watch:
                  lambda: f"not said: {text}\n{self.messages()}")
 
     def recordings(self):
-        """As "root/web1/2-reset" """
+        """Paths of the recordings, such as "root/web1/2-reset" """
         return sorted(str(p.relative_to(self.dir))
                       for p in self.dir.glob("*/*/[0-9]*-*"))
 
@@ -302,7 +302,7 @@ def test_named_files(tmp_path):
         for fifo in fifos:
             with pytest.raises(OSError, match="No such device or address"):
                 os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-    # An attempt that was refused would be in the log.
+    # If the recorder had tried to open a FIFO, the log would name it.
     assert str(fifos[0]) not in w.messages()
 
 
@@ -323,14 +323,14 @@ def test_full_disk(tmp_path):
             w.snapshot(f"{me}/web1")
             w.snapshot(f"{me}/web2")
             (disk / "big").write_bytes(bytes(5 << 20))
-            # The last recording must not need more room than this one has.
+            # Stop the machine, so that its next recording needs no more room than the last.
             dies.process.send_signal(signal.SIGSTOP)
             w.snapshot(f"{me}/web2")
             w.wait_said("removed the recording .*: the file system is full")
             wait_for(lambda: len(w.recordings()) == 2, w.messages)
             assert w.recordings() == [f"{me}/web1/2-command",
                                       f"{me}/web2/2-command"]
-            # Nothing is free: the machine's own recording makes room.
+            # The disk is full: the machine's own older recording is removed.
             with open(disk / "bigger", "wb") as f:
                 st = os.statvfs(disk)
                 os.posix_fallocate(f.fileno(), 0, st.f_bavail * st.f_frsize)
@@ -360,7 +360,7 @@ SETTINGS = (
     ("[watch]\nmax-disk=20M\n[vm *]\n", "smaller than two recordings"),
     ("[watch]\nmax-memory=8M\n[vm *]\n", "smaller than size"),
     ("[watch\n", "file"),
-    # a value that cannot be decoded is refused, whatever its type
+    # a value with an unknown escape is refused for each key
     *((f"{group}{key}=1\\q\n[vm *]\n", rf"{key}=1\\q: give UTF-8 with")
       for group, keys in (("[watch]\n", ("dir", "size", "keep", "silence",
                                          "max-memory", "max-disk", "max-vms",

@@ -39,7 +39,10 @@ static uint64_t now_ns(void)
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Return: the signal, or a negative value after 20 ms unless @forever */
+/*
+ * Wait for a signal, at most 20 ms unless @forever. Returns the signal, or a
+ * negative value if none came.
+ */
 static int wait_signal(const sigset_t *signals, bool forever)
 {
     const struct timespec tick = { 0, 20000000 };

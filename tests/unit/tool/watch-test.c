@@ -119,7 +119,7 @@ static uint64_t numbers(const char *vm, uint64_t *bytes)
     return bits;
 }
 
-/* Return: true if @left is a part of @all, without some of the lowest bits */
+/* Return whether @left is @all without some of the lowest bits of @all. */
 static bool are_newest(uint64_t all, uint64_t left)
 {
     return !(left & ~all) &&
@@ -210,7 +210,7 @@ static void test_no_more(void)
                      120 * KIB);
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 1 | 1 << 2);
     g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
-    /* No file system has so much free space: the newest recordings stay. */
+    /* no file system has so much free space: all but the newest are removed */
     ht_watch_disk_trim(dir, UINT64_MAX, UINT64_MAX / 2);
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 2);
     g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
@@ -314,7 +314,9 @@ static void test_users(void)
     remove_tree(top);
 }
 
-/* A user with too many files costs no more than a bounded walk. */
+/*
+ * The walk over the files of a user is bounded, however many files there are.
+ */
 static void test_crowd(void)
 {
     g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
@@ -372,7 +374,10 @@ static void test_owner(void)
     remove_tree(top);
 }
 
-/* A guest chooses a part of the messages: only their begin counts. */
+/*
+ * A message reports a recording only if its begin has the expected form: a
+ * guest chooses other parts of messages.
+ */
 static void test_messages(void)
 {
     static const struct {
