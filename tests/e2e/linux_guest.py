@@ -123,15 +123,15 @@ def sources_module():
 
 
 def call_sites(text):
-    """[(lower half of ftrace's call address, name)] from kallsyms lines: the
-    beginning of a function, or the address after its ENDBR64"""
+    """[(low 32 bits of an address, name)] from kallsyms lines: a function calls ftrace
+    at its beginning, or after its ENDBR64"""
     return [((int(a, 16) & 0xffffffff) + n, name) for a, name in
             re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)", text, re.M)
             for n in (0, 4)]
 
 
 def much(channel, **more):
-    """Properties of a device for many events: no hypercall for each event."""
+    """Properties of a device for many events: a hypercall only every 64 events"""
     batch = {"batch": 64} if channel == "hypercall" else {}
     return {"channel": channel, **batch, **more}
 

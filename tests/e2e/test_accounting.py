@@ -96,8 +96,8 @@ def test_flat_out(tmp_path, session, channel):
     assert c.problems == [], complaints
     assert (status, complaints) == (0, "")
     assert len(c.streams) == THREADS
-    # every class of the mix was recorded, checked field by field; LTTng may
-    # have discarded a whole stream that was short while its buffers were full
+    # each class was recorded in some stream: LTTng may have discarded all events
+    # of a short stream
     classes = [k for stream in c.streams for k in stream["classes"]]
     assert {k["class"] for k in classes} == {
         "bench.e256", "bench.e32", "bench.e64", "bench.e8"}
@@ -164,7 +164,7 @@ def test_two_budgets(tmp_path, session):
                 for i in both["inputs"]}
     assert {t: told[t] + recorded[t] for t in told} == dict.fromkeys(
         ("lttng", "ctf"), EVENTS)
-    # if both are 0, both budgets sufficed
+    # the queue of one backend at least exceeded its budget
     assert told["ctf"] or told["lttng"]
 
 

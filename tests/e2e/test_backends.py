@@ -172,7 +172,7 @@ def lttng_events(trace):
             fields = ctf_events.plain(msg.event.payload_field)
             provider, _, name = msg.event.name.partition(":")
             assert provider == "ht0"
-            # the backend's event for the guest's discards, not a guest's event
+            # by this event, the backend reports discards of the guest
             if name == "discarded":
                 continue
             found.append((fields.pop("stream"), fields.pop("vcpu"),

@@ -14,7 +14,7 @@ from vm.payload import USAGE, Payload, kvm_problem
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
-# tests/guest/selftest-events.c emits these, then SEQUENCE numbered events.
+# Events of tests/guest/selftest-events.c, which SEQUENCE numbered events follow
 SEQUENCE = 5000
 KINDS = [
     ("selftest.ints", {
@@ -32,7 +32,7 @@ KINDS = [
                          "fixed": [-1, 0, 2**31 - 1]}),
     ("selftest.arrays", {"raw": [], "list": [], "fixed": [-1, 0, 2**31 - 1]}),
     ("selftest.empty", {}),
-    # more classes than a byte can number, used repeatedly
+    # 270 classes, more than an event's 8-bit id can name, 40 times
     *[(f"selftest.id{n % 270:03}", {}) for n in range(40 * 270)],
     ("selftest.empty", {}),
 ]
@@ -115,7 +115,8 @@ def test_doorbell_exits(tmp_path):
                             r"'hypertrace-regs'|'virtio-pci-notify", log)
         bells[c] = len(writes)
         assert "memory_region_ops_write" in log
-    # five rounds of 20 doorbells; KVM handles those of shm and virtio itself
+    # five rounds of 20 doorbells; KVM handles doorbells of shm and virtio
+    # without QEMU
     assert bells == {"hypercall": 5 * 20, "shm": 0, "virtio": 0}
 
 
@@ -152,8 +153,8 @@ def test_selftest(tmp_path, accel, channel, machine):
     vm = run(tmp_path, accel, "selftest", [{"channel": channel}],
              machine=machine)
     check_sent(vm)
-    # The payload makes more faults than QEMU logs lines, so only this one of its
-    # faults is expected in the log.
+    # QEMU limits the number of logged lines, so the log may lack later faults of
+    # the payload.
     assert "ht0: malformed control message" in vm.guest_errors
 
 
@@ -277,7 +278,8 @@ def test_bench_overwrite(tmp_path, accel):
 
 
 def test_virtqueue_wraps(tmp_path):
-    """All buffers return, even after the 16-bit indexes wrapped."""
+    """The device returns all buffers, also after the virtqueue's 16-bit indexes
+    wrapped."""
     vm = run(tmp_path, "tcg", "bench payload=256 events=1200000",
              [null("virtio", packet_size="4k")])
     row, = vm.named(tool="ht-bench")
@@ -286,7 +288,7 @@ def test_virtqueue_wraps(tmp_path):
 
 
 def test_bench_batches(tmp_path):
-    """One doorbell per batch of commits, and one for the rest."""
+    """One doorbell for each whole batch of commits, one for the remaining commits"""
     for batch in [1, 7, 100]:
         vm = run(tmp_path, "tcg", f"bench events=710 batch={batch}",
                  [null("hypercall")])
@@ -295,13 +297,12 @@ def test_bench_batches(tmp_path):
 
 
 def test_figures(tmp_path):
-    """The project's claims about the cost of its channels, with real exits.
+    """What the project claims of its channels' costs holds under KVM.
 
-    The rings hold all events, so that these are the producer's costs.  Each
-    figure is the median over groups, each with packet switches and its share
-    of doorbells, because other programs use the machine, too.  The costs of an
-    exit and of reading the clock differ between machines, hence generous
-    factors; ./run bench measures them.
+    The rings have room for all events, so the figures are the producer's costs.
+    Each figure is a median over groups of events, because other programs use the
+    machine, too.  The costs of an exit and of reading the clock differ between
+    machines, so the factors are generous.
     """
     if kvm_problem():
         pytest.skip(kvm_problem())

@@ -109,7 +109,7 @@ def test_instructions(study):
               "the stock kernel's ring",
               *(f"hypertrace-sources.ko, {c}" for c in channels)}
     assert wanted <= set(found)
-    # while no consumer is late
+    # insns_least: the cost while no consumer is late
     least = {c["series"]: c["summary"]["insns_least"]["median"]
              for c in cases(result, table="ways")}
     assert least["shm"] == least["virtio"] < found["trace_marker"]
@@ -184,8 +184,7 @@ def test_qmp_goes_on_after_no_reply(guest):
 
 
 def test_exits_are_those_that_kvm_counts(study):
-    """KVM's count of exits agrees with the number that the producer's events and
-    doorbells cause."""
+    """KVM counts as many exits as the producer's events and doorbells cause."""
     _, result, _ = study
     found = {c["series"]: c["rows"][0] for c in cases(result, table="exits")}
     if not any("kvm_exits" in row for row in found.values()):

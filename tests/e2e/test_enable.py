@@ -151,13 +151,13 @@ def measure(vm, session):
 
 
 def check_settings(control, guest):
-    """The guest ignores settings that it does not know.  The setting functions
-    narrows the module's parameter.  A setting that goes beyond the parameter is
-    refused as a whole, and the guest's kernel logs it."""
+    """The guest ignores settings that it does not know.  The setting "functions"
+    selects some of the functions that the module's parameter allows.  If it names
+    another function, it is refused as a whole, and the guest's kernel logs it."""
     control("set", "functions=entry:vfs_read,least_ns=0")
     control("set", "nobody.knows=this,or:that")
     guest.wait_functions(lambda names: names == ["vfs_read"])
-    # The parameter's exclusions hold, too.
+    # a function that the parameter excludes stays excluded
     control("set", "functions=entry:vfs_write*")
     assert guest.vm.qmp.command(
         "qom-get", path="/machine/peripheral/ht0", property="settings"

@@ -2,8 +2,8 @@
 """Faults of the host: daemons that die or hang, full disks, deleted files, a
 thread that does not run.
 
-In each test the guest goes on emitting during the fault, QEMU answers, and each
-event is recorded or counted as discarded, as far as LTTng counts.
+In each test the guest emits during the fault, and QEMU answers. Each event is
+recorded or counted as discarded, except discards that LTTng does not count.
 """
 
 import collections
@@ -112,10 +112,10 @@ def test_daemon_hangs(tmp_path):
         sent = {"ht0": emit(vm, "ht0")[0], "ht1": 0, "ht2": 0}
         os.kill(s.pid, signal.SIGSTOP)
         try:
-            # LTTng knows ht0's classes
+            # ht0 needs no reply of the daemon: LTTng already has its classes
             sent["ht0"] += emit(vm, "ht0")[0]
-            # registering new classes waits for the daemon; if the guest gives
-            # up a request meanwhile, it repeats the request later
+            # QEMU waits for the daemon when ht1's classes are registered; the
+            # guest repeats a request that it gave up meanwhile
             vm.console.send("run device=1 event=32 events=1 mode=flat\n")
             assert vm.qmp.command("query-status")["running"]
         finally:
@@ -139,7 +139,7 @@ def test_daemon_too_slow(tmp_path):
             study(tmp_path, "lttng", env={
                 **s.env(), "LTTNG_UST_REGISTER_TIMEOUT": "500"}) as vm:
         emit(vm, "ht0")
-        # QEMU does not wait until the daemon has added it to the session
+        # QEMU starts before the daemon has added it to the session: wait
         s.wait_listed("ht0:bench_32")
         s.wait_for(lambda: any((tmp_path / "trace").rglob("main_*")),
                    "QEMU has no channel")
@@ -286,7 +286,7 @@ def test_reset_before_dating(tmp_path, channel):
     """A reset restarts KVM's counter: events committed before it, and consumed
     only when the guest is back, keep their old dates."""
     log = tmp_path / "log"
-    # no doorbell triggers a poll
+    # the batch is larger than the test's events, so no doorbell causes a poll
     rare = {"batch": 4096} if channel == "hypercall" else {}
     vm = study(tmp_path, "log", [channel], accel="kvm",
                backend_options={"file": log}, **rare)
@@ -385,7 +385,7 @@ def test_ctf_disk_full(tmp_path):
                    backend_options={"dir": disk / "trace"}) as vm:
             rows = [emit(vm, "ht0")]
             assert dropped(vm) == 0
-            # the file's close() retries the write that did not fit, and fails
+            # close() writes the bytes that did not fit again, and fails
             with contextlib.suppress(OSError), open(ballast, "wb") as f:
                 while f.write(bytes(65536)):
                     f.flush()
@@ -414,7 +414,8 @@ def test_log_disk_full(tmp_path):
     with study(tmp_path, "log", ["shm"],
                backend_options={"file": log}) as vm:
         sent = lost = 0
-        # on a busy host the ring may fill up before the disk
+        # on a busy host the ring may overflow before the disk is full, so emit
+        # until the disk is full
         while not lost:
             sent += emit(vm, "ht0")[0]
             lost = dropped(vm)

@@ -127,7 +127,7 @@ def test_vcpu(tmp_path, channel="shm"):
         vm.say("go")
         vm.wait()
         assert_sound(vm)
-        # one instance each, even after CPU 1 went away three times
+        # each CPU has the stream instance that it had before
         assert kernel_streams(vm.trace("ht0")) == found
         streams = ctf_events.read(vm.trace("ht0"))
     assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
@@ -141,7 +141,7 @@ def test_vcpu(tmp_path, channel="shm"):
         # each switch begins with the task with which the one before ended
         gaps = sum(one["next_pid"] != two["prev_pid"]
                    for one, two in zip(switches, switches[1:]))
-        # a CPU that goes down gets a new idle task
+        # CPU 1 has another idle task each time that it is online again
         assert gaps <= 3 * cpu
 
 
@@ -295,8 +295,8 @@ def test_cycles_leak_nothing(channel, tmp_path):
                  args=["-S", "-action", "reboot=reset", "-object",
                        "hypertrace-backend-null,id=be"]) as vm:
         cycles(vm, channel, 80)
-        # memory that QEMU allocates once, perhaps late on a busy machine, does
-        # not grow in every attempt, but a leak does
+        # a leak makes QEMU grow in each of three attempts; memory that QEMU
+        # allocates once does not
         for _ in range(3):
             before = held(vm)
             cycles(vm, channel, 120)

@@ -371,8 +371,8 @@ ht-bench -j -n 5000 -p mix -l >&3
 
 @pytest.mark.parametrize("memory", [512, 3584])
 def test_mapping_is_reported(memory, tmp_path):
-    """sysfs shows how stream RAM is mapped: firmware makes addresses below 4 GiB
-    uncachable, and places stream RAM above only if RAM is there, too."""
+    """sysfs shows how stream RAM is mapped.  Firmware makes PCI memory below 4 GiB
+    uncachable.  It places stream RAM above 4 GiB only if the guest has RAM there."""
     job = PRELUDE + """
 ht-bench -j -n 10 -l >&3
 grep hypertrace0 /proc/iomem >&3

@@ -134,8 +134,8 @@ def host_wants(vm, events):
 def run(tmp_path_factory):
     """The guest's output, the device's counters, and the streams of the trace.
 
-    One thread runs both vCPUs: with two, a vCPU was seen to execute a breakpoint
-    that the other one had just removed from the kernel's text.
+    One thread runs both vCPUs: with two threads, a vCPU executed a breakpoint that
+    the other vCPU had just removed from the kernel's text.
     """
     with VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
             files=sources_module(),
@@ -165,12 +165,12 @@ def addresses(text):
 
 
 def test_entries_as_ftrace(run):
-    """From its loading until the job selects other functions, the module records
-    on each CPU each call that ftrace's function tracer records, in that order."""
+    """On each CPU, the module records the calls that ftrace's function tracer
+    records, in the same order, until the job selects other functions."""
     text, _, streams = run
     names = addresses(text)
     pieces = []         # for each stream: the CPUs whose ftrace has its events
-    # streams of refused settings are empty
+    # a stream that was opened for a refused setting is empty
     for s in [s for s in streams.values() if s.events]:
         ours = []
         # only events from before the job selects other functions
@@ -196,7 +196,7 @@ def test_calls(run):
     text, _, streams = run
     needs_fprobes(text)
     names = addresses(text)
-    # an unknown ip would belong to a function that no pattern matches
+    # names has no ip of a function that no pattern matches
     exits = [names[f["ip"]] for s in streams.values() for name, f in s.events
              if name == "function_exit"]
     assert len(exits) >= 8 and set(exits) == {"ksys_read", "__x64_sys_read"}

@@ -144,7 +144,7 @@ def test_kernel_events(channel, tmp_path):
         counted = stats(vm)
         assert_sound(vm)
         streams = ctf_events.read(vm.trace("ht0"))
-    # an NMI that interrupts the writing of an event cannot emit, and is counted
+    # an NMI that interrupts an emit cannot emit: its event counts as lost
     assert counted["lost"] <= 4
     assert counted["dropped"] == counted["errors"] == 0
     assert counted["events"] == sum(len(s.events) for s in streams.values())
@@ -369,8 +369,8 @@ wait
 
 def test_kernel_device(tmp_path):
     """The device that the module's parameter names takes the kernel's events;
-    the events can be attached and detached under load.  An event whose fields the
-    module cannot know, such as NUMA groups, does not exist."""
+    the events can be attached and detached under load.  The module has no event
+    whose fields it cannot know, such as NUMA groups."""
     with VM(devices=[{"channel": "shm"}, {"channel": "hypercall"}],
             job=DEVICE_JOB, files=sources_module(),
             module_args="kernel_device=1", workdir=tmp_path / "vm") as vm:

@@ -77,11 +77,11 @@ def test_load(tmp_path, channel, cpus):
           f"kernel's, {events['lost']} discarded; then "
           f"{last['events'] - events['events']} entries of functions, "
           f"{last['lost'] - events['lost']} discarded")
-    # each packet has the count of events before it; a wrong count is an error
+    # errors: packets whose count of earlier events is wrong
     assert not last["errors"] and not last["dropped"]
     assert came == last["events"]
     assert events["events"] > 10000
     functions = last["events"] - events["events"]
     assert functions > 100000
-    # the driver's own functions while it submits a packet may be lost
+    # events of functions that the driver calls to submit a packet may be lost
     assert (last["lost"] - events["lost"]) * 10000 < functions

@@ -91,7 +91,7 @@ def lttng_lines(trace):
     for line in p.stdout.splitlines():
         m = re.search(r" (\S+): .*\{ stream = \d+, vcpu = -?\d+, "
                       r"guest_ns = (\d+), (.*) \}$", line)
-        # babeltrace2 prints the text of an earlier event for an empty one.
+        # babeltrace2 prints an earlier event's text for an empty text: leave it out
         found.append((m[1], int(m[2]), re.sub(
             r'(_k_length = 0, )k = ".*?", l = ".*?", ', r"\1", m[3])))
     return found
@@ -114,7 +114,7 @@ class Switch:
         self.windows = []       # starts and ends of enable and disable, in ns
 
     def wait(self, state):
-        """Wait until the state that the program printed last is this"""
+        """Wait until the last state that the program printed is state."""
         def states():
             return re.findall(r"(?m)^(on|off) \d+\s*$", console(self.tmp))
         self.session.wait_for(lambda: states()[-1:] == [state],
@@ -136,9 +136,9 @@ class Switch:
 
 
 def check_windows(windows, dates):
-    """Check that each time between `lttng enable-event` and `disable-event`
-    has events, and that no event has another time, with a tolerance of
-    SWITCH_MAX; print the delays of both commands."""
+    """Check that the program emits between `lttng enable-event` and
+    `disable-event`, and at no other time, with a tolerance of SWITCH_MAX; print
+    the delays of both commands."""
     starts = [on for (on, _), _ in windows]
     assert min(dates) >= starts[0]
     for ((on, on_end), (off, off_end)), end in zip(windows, [*starts[1:], math.inf]):

@@ -3,8 +3,8 @@
 under load, with the distribution's QEMU and a Linux guest.
 
 Only these tests prove that each event that a guest's programs have committed is then in
-one recording, or counted as discarded once.  HT_MEMORY_KILLS=60 makes it 60 kills of
-each; the seed of the instants is printed.
+one recording, or counted as discarded once.  With HT_MEMORY_KILLS=60 there are 60 kills
+of recorders and 60 of QEMU.  The tests print the seed of the random instants.
 """
 
 import os
@@ -33,8 +33,8 @@ pytestmark = [
 
 JOB = """
 while [ ! -e /dev/hypertrace0 ]; do usleep 20000; done
-# Threads of one process would share a stream now and then, and its discards include
-# events of the library that say which thread is next.
+# Use processes instead of threads: threads may share a stream, and then the discards
+# include events of the library that name the thread.
 for thread in $(seq %d); do ht-tracetest steady $thread %d & done
 echo UNDER WAY
 read -r line <$JOB_OUT
@@ -71,8 +71,8 @@ class Run:
     def wait_programs(self):
         """Wait until each program has emitted into a stream that the last
         recorder opened. A program that finds no host when it registers its
-        events retries some seconds later; if it ended before that, it could
-        not report its discards."""
+        events retries some seconds later. If the program ended before the
+        retry, it could not report its discards."""
         before = {name for host in self.hosts[:-1] for name in instances(host.dir)}
         deadline = time.monotonic() + DEADLINE
         while sum(name not in before and any(p.events for p in found)
@@ -142,7 +142,7 @@ def steps(recording, seen):
 
 
 def count(run):
-    """Counter of the events (thread, n) of all recordings; number of discards"""
+    """(Counter of the events (thread, n) of all recordings, number of discards)"""
     seen = Counter()
     for host in run.hosts:
         steps(host.dir, seen)
@@ -176,7 +176,7 @@ def kill_recorders(tmp, environment, kills, burst):
     return run, sum(map(int, re.findall(r"emitted (\d+)", console(tmp))))
 
 
-# A case with full rings takes a minute: only the longer run has it.
+# The case with full rings takes a minute: only a run with HT_MEMORY_KILLS has it.
 @pytest.mark.parametrize("burst", [60, 2000] if KILLS else [60])
 def test_recorders(tmp_path, env, burst):  # noqa: F811
     """Each event is in one recording, or counted as discarded once, both with

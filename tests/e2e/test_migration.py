@@ -272,8 +272,8 @@ def snapshot(vm, name):
     job(vm, name, tag="before", vmstate="disk", devices=["disk"])
 
 
-# A snapshot is loaded twice: the events that the guest then emits again are in
-# the trace each time, in streams of their own.
+# A snapshot is loaded twice, so the guest emits events again. The trace has them
+# each time, in stream instances of their own.
 def test_rewind(tmp_path, channel):
     with linux(channel, "-p mix -l -r 1000")(workdir=tmp_path) as vm:
         add_disk(vm)

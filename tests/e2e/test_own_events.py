@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """QEMU's own events, recorded by LTTng, compared with a guest's.
 
-With channel=hypercall and batch=1 a guest dates an event, then rings the doorbell.
-QEMU dates that write on arrival, and the guest goes on to its next event.  The
-test needs a QEMU built for it: ./run check --e2e --flavour ust
+With channel=hypercall and batch=1, a guest dates an event and writes to the doorbell.
+QEMU dates the write.  Only then does the guest continue with its next event.  The
+test needs a QEMU built with LTTng-UST: ./run check --e2e --flavour ust
 """
 
 import os
@@ -57,8 +57,9 @@ def doorbells(events):
 
 
 def too_early(guest, rung, bound, shift=0):
-    """Events and their doorbells alternate in time: the number of dates that
-    contradict that by more than the bound, with shift added to QEMU's dates"""
+    """Each event precedes its doorbell, and the doorbell the next event.  Return the
+    number of dates that contradict this order by more than bound, with shift added
+    to QEMU's dates."""
     story = [date for n, ns in enumerate(guest)
              for date in (ns, rung[n] + shift)]
     return sum(b + bound < a for a, b in zip(story, story[1:]))

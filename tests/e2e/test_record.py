@@ -216,7 +216,7 @@ def test_killed_is_a_whole_boot(killed, env):
     names = {e["event"] for e in events}
     assert {"initcall_start", "initcall_finish", "sched_switch", "console",
             "task_newtask", "sched_process_exec"} <= names
-    # the recording has the initcalls of the first level to those of the last
+    # the recording has all levels of initcalls
     levels = [e["fields"]["level"] for e in events
               if e["event"] == "initcall_level"]
     assert levels[0] == "console" and levels[-1] == "late"
@@ -342,7 +342,7 @@ def calls_of_trace(text):
 
 
 def test_graph(tmp_path, env):
-    """The call graph of an initcall is that of the guest's own file.
+    """The call graph of an initcall equals that in the guest's file `trace`.
 
     Only this test proves that a stock kernel records the functions of its
     boot, each call once and with its exact duration.
@@ -384,7 +384,7 @@ sleep 1000
 
 
 def test_functions(tmp_path, env):
-    """The functions of a boot are those of the guest's own file.
+    """The functions of a boot equal those in the guest's file `trace`.
 
     Only this test proves it for the tracer `function`: each call, its caller,
     its processor and its time. """
@@ -410,9 +410,8 @@ def test_functions(tmp_path, env):
 
 
 def test_functions_refused(env, tmp_path):
-    """A filter with a name that is no traceable function is refused, also if it
-    has other names.  Without a traceable function in its filter, a kernel would
-    trace all functions.  Only this test proves that.
+    """A filter is refused if one of its names is no traceable function.  A kernel
+    whose filter has no traceable function would trace all functions.
     """
     def record(*options, command=(QEMU, "-kernel", os.environ["HT_KERNEL"])):
         return run(env, "--print", *options, "--", *command)
@@ -524,7 +523,8 @@ def test_pid_unknown_kernel(tmp_path, env):
     kernel = tmp_path / "vmlinuz"
     shutil.copy(os.environ["HT_KERNEL"], kernel)
     command[command.index("-kernel") + 1] = str(kernel)
-    # a kernel whose TSC is unstable changes the clock, which empties the buffer
+    # trace_clock: if the TSC is unstable, the kernel would change the trace clock
+    # during the boot, which empties the buffer
     command[-1] += (" trace_event=sched,initcall,printk trace_buf_size=4096K"
                     " trace_clock=local")
     command += ["-serial", f"file:{tmp_path}/dmesg"]

@@ -80,7 +80,7 @@ class Relay:
         return json.loads(p.stdout) if p.returncode == 0 else None
 
     def sessions(self):
-        """URLs of its live sessions, and the number of viewers of each"""
+        """{URL of a live session: number of its viewers}"""
         p = subprocess.run(["babeltrace2", "-i", "lttng-live",
                             f"net://{HOST}:{self.live}"], check=False,
                            stdin=subprocess.DEVNULL, capture_output=True,
@@ -89,8 +89,8 @@ class Relay:
             r"^(net://\S+) .* (\d+) client\(s\) connected", p.stdout, re.M)}
 
     def declared(self):
-        """For each trace whether its metadata describe streams; babeltrace
-        crashes if a trace has no such metadata"""
+        """For each trace, whether its metadata describe its streams.  babeltrace
+        crashes if they do not."""
         return [b"stream {" in path.read_bytes()
                 for path in self.output.rglob("metadata")]
 
@@ -154,7 +154,7 @@ class Guest:
             text=True)
 
     def answers(self):
-        """Whether QEMU answers; LTTng knows it earlier."""
+        """Whether QEMU answers.  LTTng may list its session before."""
         if not self.qmp:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 self.qmp = Qmp(self.tmp / "qmp")
@@ -219,8 +219,8 @@ def declared(daemon, relay, traces):
 
 
 def record_two(daemon, relay, guests):
-    """Run the guests until they are killed: (events of each, messages of its
-    recorder)"""
+    """Run the guests, then kill them. Returns (events, messages of the recorder) for
+    each guest."""
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(g()) for g in guests]
         def wait(condition):

@@ -320,15 +320,16 @@ def test_resets_and_crash(fresh):
         if boot < RESETS:
             fresh.vm.qmp.command("system_reset")
     seen = follower.found().end()
-    # A boot that TCG corrupts on a busy machine panics, and boots again.
+    # On a busy machine, TCG sometimes corrupts a boot: the guest panics and boots
+    # again.
     boots = RESETS + 1 + fresh.vm.console.text.count("Kernel panic")
     assert seen["epochs"] == boots and seen["disorder"] == 0, (
         str(seen) + fresh.vm.console.text)
     assert seen["mixed"] == 0 and seen["markers"] == 100 * (RESETS + 1), seen
-    # when a boot changes the previous boot's ring, no gap is reported
+    # a boot that clears or replaces the previous boot's ring is not a gap
     assert seen["gaps"] == 0, seen
-    # KASLR moves the text in each boot.  For a boot that kept the ring of the
-    # previous one, the follower has the address 0, but never a wrong one.
+    # KASLR moves the text in each boot.  The follower reports the right address, or
+    # 0 if a boot kept the previous boot's ring.
     if boots == RESETS + 1:
         assert texts[0] == seen["texts"][0], (texts, seen)
         assert set(seen["texts"]) <= {0, *texts}, (texts, seen)

@@ -61,7 +61,7 @@ def account(stats, instance, virtio=False, told=True):
 def test_books_balance():
     assert account(host(), (100, 5)) == 0
     assert account(host(), (100, 5), told=False) == 0
-    # before its reset, a virtio guest had reported three discards only
+    # a virtio guest was reset after it had reported 3 of its 5 discards
     assert account(host(lost=3), (100, 5), virtio=True, told=False) == 0
 
 
@@ -100,7 +100,7 @@ def test_books_find_what_was_not_recorded():
 
 @pytest.mark.parametrize("cut", ["", '{"func', '{"function": "round", "events'])
 def test_row_behind_one_cut_short(cut):
-    """A reset can cut a row."""
+    """A row that a reset cuts short does not hide the row after it."""
     m = re.search(ROW, 'boot\n' + cut + '{"function": "soak", "n": 6}\n')
     assert json.loads(m[1]) == {"function": "soak", "n": 6}
     text = '{"function": "round"}\n' + m.string + cut

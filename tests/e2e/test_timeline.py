@@ -2,11 +2,11 @@
 """A guest's events arrive in two traces, which are dated by different clocks;
 their dates agree.
 
-hypertrace-sources.ko sends the tracepoints that a stock kernel's ring records
-also through the device, which dates them by the TSC.  hypertrace record dates
-the events of the ring, outside QEMU.  The ring's probe was attached first and so
-is called first: an event is in the ring before the module sends it, and the next
-event is later than both.
+The kernel's ring records tracepoints, and hypertrace record dates these events,
+outside QEMU.  hypertrace-sources.ko sends the same tracepoints through the device,
+which dates them by the TSC.  The ring's probe was attached first and so is called
+first: an event is in the ring before the module sends it, and the next event is
+later than both.
 
 No date contradicts that order by more than the reported bound.
 """
@@ -140,8 +140,8 @@ def traced(path, bound):
 
 
 def exported(path, bound):
-    """(ring, bound, device) of a Perfetto file: {cpu: [date]} of the recording and
-    the largest error of these dates; the device's events as from traced()"""
+    """Of a Perfetto file: ({cpu: [date]} of the recording, the largest error of these
+    dates, the device's events in the form of traced())"""
     packets = perfetto_text.packets(path)
     assert perfetto_text.machines(packets) == {0: "host", 1: "rec",
                                                2: "vm, ht0"}
@@ -158,8 +158,8 @@ def exported(path, bound):
 
 
 def story(ring, device):
-    """The order of events on each processor: lists of (date, bound), for each
-    event first by the ring, then by the device"""
+    """A list of (date, bound) for each processor: for each event, in order, the ring's
+    date and then the device's"""
     stories = []
     for cpu, events in ring.items():
         alone, other = once(events), once(device[cpu])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest's kernel as Trace Compass reads it.
 
-Its kernel analyses recognize LTTng's traces by the environment, then use names and
-fields.  This test follows them in the same way: which thread each CPU runs, and
-which system call each thread is in.  The result is compared with ftrace's record
-of the same run.
+The kernel analyses of Trace Compass recognize LTTng's traces by the environment, and
+read events by name and field.  This test does the same: it finds which thread each CPU
+runs, and which system call each thread is in.  It compares the result with ftrace's
+record of the same run.
 """
 
 import lzma

@@ -20,7 +20,7 @@ import perfetto_text
 
 TOP = Path(__file__).resolve().parents[2]
 
-# Recording ends before the output, which else would record itself.
+# Stop recording before the output, which would otherwise be recorded, too.
 JOB = """
 trace=/sys/kernel/tracing/instances/boot_map
 i=0
@@ -117,9 +117,9 @@ def alike(text):
 
 
 def test_guests_own_trace(guest, report):
-    """`hypertrace report` equals the guest's own `trace` file, line by line.
-    Three differences are removed before: the file has microseconds instead of
-    nanoseconds, sizes of symbols, and hashed pointers."""
+    """`hypertrace report` equals the guest's own `trace` file, line by line, except
+    that the file has microseconds instead of nanoseconds, sizes of symbols, and hashed
+    pointers."""
     line = re.compile(r" *.*-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{6}): (\w+): ?"
                       r"(.*)$")
     theirs = []

@@ -26,8 +26,7 @@ def events(trace):
 
 
 class Analysis:
-    """The analysis's state machine; stacks: the call stacks, by the path of
-    their attribute"""
+    """The analysis's state machine; stacks: {path of an attribute: call stack}"""
 
     def __init__(self, path=ANALYSIS):
         self.root = ET.parse(path).getroot()

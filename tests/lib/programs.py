@@ -3,9 +3,9 @@
 
 pytest gets the file meson-info/intro-tests.json of the build, and runs each
 program as one test, beside the tests in Python and under the same limit of
-jobs. A program that prints TAP gives one report for each of its cases, and a
-failed one more if it fails without a failed case, or if it did not run all cases
-of its plan. The last line of pytest's output counts all reports.
+jobs. A program that prints TAP gives one report for each of its cases. It gives one
+more report, a failed one, if it fails without a failed case, or if it did not run all
+cases of its plan. The last line of pytest's output counts all reports.
 """
 
 import json
@@ -70,7 +70,7 @@ class Program(pytest.Item):
         Cases are read from the output alone: GLib's messages on the error
         stream come in pieces, and a case's line may fall between two of them.
         """
-        # As meson does: memory that is not initialized holds no zeros.
+        # As meson does, fill memory that a program allocates with other bytes than 0.
         env = {"MALLOC_PERTURB_": str(random.randint(1, 255)), **os.environ,
                **self.test["env"]}
         try:

@@ -187,8 +187,8 @@ def trace_cmd(path):
 
 
 def compare_trace_cmd(tmp, dat):
-    """Compare `hypertrace report` of tmp's recording with trace-cmd's report of
-    the exported file, which is the largest segment of the clock"""
+    """Compare `hypertrace report` of tmp's recording with trace-cmd's report of the
+    exported file, which has only the largest segment of the clock"""
     run("export", "-o", dat, tmp / "rec")
     segments = collections.Counter(e["segment"]
                                    for e in reported(tmp / "rec"))

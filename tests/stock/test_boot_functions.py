@@ -57,8 +57,8 @@ class Run:
         self.seconds = float(re.search(r"([\d.]+)\] Run /init as init process",
                                        stock.run("log", tmp / "rec"))[1])
         self.levels = list(levels(tmp / "rec"))
-        # The start of the tracer "function_graph" empties the ring, and the guest
-        # no longer counts the events before it.
+        # The start of the tracer "function_graph" empties the ring.  The guest's
+        # counts do not include the events before that.
         self.emptied = next(levels(
             tmp / "rec", r"initcall_start: func=(init_graph_trace)\b"))[1] \
             if "--graph" in options else 0
@@ -70,7 +70,8 @@ class Run:
 
 
 def levels(recording, begin_of=r"initcall_level: level=(\w+)"):
-    """(level of initcalls, its events, s), and first the events before any level"""
+    """Yield (level of initcalls, number of its events, s); the first one is "before":
+    the events before all levels"""
     name, count, begin, last = "before", 0, None, 0.0
     for line in stock.lines_of([stock.TOOL, "report", recording], env=stock.ENV):
         at = re.match(r" *(\d+\.\d+)", line)

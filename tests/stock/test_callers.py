@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that start QEMU, given a link to hypertrace in its place.
 
-mkosi is the program itself; scripts/vm/stock-guests.sh gets it.  syzkaller is not
+mkosi itself runs; scripts/vm/stock-guests.sh gets it.  syzkaller is not
 in Debian: its command line, its pipes and its SIGKILL are repeated here.
 debian/tests/virtme-ng runs virtme-ng, and test_libvirt.py libvirt.
 """

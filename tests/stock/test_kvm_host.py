@@ -55,9 +55,9 @@ tar c -C /run/out . >/dev/vdb
 """
 
 
-# The vCPUs of two guests compete for CPU 1; all else runs on CPU 0. The second vCPU has the
-# weight of nice 5: 335 to 1024. "begin" and "end" have the host's clock and the
-# scheduler's own sums of both threads: running and waiting time.
+# The vCPUs of two guests compete for CPU 1; all else runs on CPU 0. The first vCPU has the
+# weight 1024, the second one 335 (nice 5). The files begin and end have the host's clock,
+# and the running and waiting time of both vCPUs according to the scheduler.
 COMPETE = """export LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache
 mkdir /run/cache /run/out
 start() {
@@ -104,7 +104,7 @@ tar c -C /run/out . >/dev/vdb
 def libraries(program):
     text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     found = re.findall(r"=> (/\S+)", text)
-    # The host has a C library of its own.
+    # leave out the C library, which the host has
     return [p for p in found if not re.search(r"/(libc|libm|ld-linux\S*)\.so", p)]
 
 
@@ -182,9 +182,10 @@ def intervals(part):
 
 
 def margins(rec):
-    """For each event of the guest: the time since the entry, and to the exit"""
+    """For each event of the guest: the time since its vCPU's last entry, and until the
+    next exit"""
     part, written = rec / "host", {}
-    # The last offset of each vCPU: QEMU sets it twice before the guest starts.
+    # each vCPU's last offset counts: QEMU sets it twice before the guest starts
     offsets = {int(line[1]): int(line[2]) for line in
                map(str.split, (part / "offsets").read_text().splitlines())}
     for e in events(part, "--event", "kvm_write_tsc_offset"):
@@ -262,7 +263,6 @@ def test_two_guests_compete_for_a_processor(tmp_path):
           f"{a['runnable_ns'] / 1e9:.3f} s by the trace, {for_b['ns'] / 1e9:.3f} s for b; "
           f"b {waited_b / 1e9:.3f}, {b['runnable_ns'] / 1e9:.3f}, {for_a['ns'] / 1e9:.3f}; "
           f"a ran {ran_a / 1e9:.3f} s, b {ran_b / 1e9:.3f} s")
-    # Another source: the scheduler's sums
     assert a["runnable_ns"] == pytest.approx(waited_a, rel=0.05)
     assert b["runnable_ns"] == pytest.approx(waited_b, rel=0.05)
     # The pattern: a machine waits while the other one runs.

@@ -101,7 +101,7 @@ class Session:
         self.virsh("define", "domain.xml")
 
     def processes(self):
-        """Command lines with the test's folder, but not the daemon's"""
+        """Command lines that contain the test's folder, except the daemon's"""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -117,7 +117,7 @@ class Session:
         return len(list(Path(f"/proc/{self.daemon.pid}/fd").iterdir()))
 
     def files(self):
-        """Names of all files in the daemon's folders, but not of recordings"""
+        """All files in the test's folder except recordings"""
         return {p for p in self.top.rglob("*")
                 if self.top / "recordings" not in p.parents}
 

@@ -77,8 +77,8 @@ def guests(path):
 
 
 def test_guests_own(recorded):
-    """`hypertrace report` equals the guest's own `trace`, line by line.  Three
-    differences are removed before: the guest's file has rounded microseconds,
+    """`hypertrace report` equals the guest's own `trace`, line by line, except for
+    three differences: the guest's file has rounded microseconds,
     sizes of symbols, and hashed pointers."""
     ours = ((e["cpu"], (e["ns"] + 500) // 1000, e["pid"], e["event"],
              alike(e["text"].split("\n")[0]))

@@ -41,7 +41,7 @@ ELSEWHERE = {
     r".*examples/ci-boot|hypertrace boot .*recordings": "tests/stock/test_ci.py",
     r"hypertrace record .*--pid|hypertrace snapshot": "test_live()",
 }
-# Recordings of pages, and the ones here that take their place
+# {name of a recording on a page: recording of this test that takes its place}
 NAMES = {"slow": "rec", "calls": "rec", "client": "rec", "recording": "rec",
          "server": "acpi", "dead": "flights/1-panic",
          "flights/3-panic": "1-panic"}
@@ -58,7 +58,7 @@ QEMU = "qemu-system-x86_64 -accel tcg,thread=single -cpu qemu64,-cx16 -no-reboot
 def as_here(command):
     """A page's command, with this machine's accelerator and guest in place of
     the dots and of the names of the reader's files"""
-    # "| grep" shows a line of the page's guest, which this one may lack.
+    # "| grep" selects a line that this test's guest may not print
     command = re.sub(r" \| grep .*$", "", command)
     if "qemu-system-x86_64" not in command:
         return command

@@ -37,7 +37,7 @@ def xenalyze():
 
 
 def test_sums_agree_with_xenalyze():
-    """Only this test runs the program whose sums ours must equal."""
+    """Only this test compares the sums of vcpus with those of Xen's xenalyze."""
     expected = xenalyze()
     trace = json.loads(stock.run("vcpus", "--xentrace", f"--cpu-hz={MHZ}M", "--json", TRACE))
     sums = {(v["domain"], v["vcpu"], s): v[s]["ns"] for v in trace["vcpus"] for s in STATES}

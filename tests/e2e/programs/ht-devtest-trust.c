@@ -187,7 +187,7 @@ static unsigned register_some(int fd, unsigned first, unsigned count)
     return done;
 }
 
-/* Use up the quota of a user's classes; check_names() has registered one */
+/* Register as many classes as a user may; check_names() has registered one. */
 static void check_classes(int fd)
 {
     const unsigned quota = caps.max_classes / 8;

@@ -230,7 +230,6 @@ static void check_fork(volatile uint8_t *ring)
         }
         ring[0] = before + 1;
         ring[HT_PACKETS_OFFSET] = 1;
-        /* the grandchild cannot use the mapping either */
         pid = fork();
         if (pid == 0) {
             ring[0] = before + 1;

@@ -8,10 +8,10 @@
  *
  * Prints "found" when it has found a ring.  Each "HT n" that the guest wrote
  * to its trace_marker is checked: "disorder" counts numbers that are not larger
- * than the previous number on the same processor, "mixed" those whose
- * n / 1000000 differs from that of their epoch, or is not larger than that of
- * the previous epoch.  With "core" the program does not wait: it searches for
- * the ring and reads it once.
+ * than the previous number on the same processor.  "mixed" counts markers in a
+ * wrong epoch: n / 1000000 must be the same for all markers of an epoch, and
+ * larger than in the epoch before.  With "core" the program searches for the
+ * ring once and reads it once.
  */
 #include "hypertrace/base.h"
 #include <poll.h>
