@@ -13,7 +13,7 @@
 /* Classes ------------------------------------------------------------------ */
 
 /**
- * struct made - a class and the memory that it refers to
+ * struct made - a class and the memory that the class refers to
  * @cls: the class
  * @labels: where the next label goes
  * @fields: the fields
@@ -297,7 +297,7 @@ static bool integer_fits(unsigned kind, const struct ht_value *v)
     if (v->type == HT_VALUE_UNSIGNED) {
         return !(bits - is_signed < 64 && v->u >> (bits - is_signed));
     }
-    /* The bits above the field's size must equal its sign bit. */
+    /* A signed kind: all bits from the kind's sign bit on must be equal. */
     return v->type == HT_VALUE_SIGNED && (is_signed || v->s >= 0) &&
            (bits == 64 || (is_signed ? v->s >> (bits - 1) == 0 ||
                                        v->s >> (bits - 1) == -1 :
@@ -351,7 +351,7 @@ static uint8_t *put_value(uint8_t *p, const struct ht_field *f,
         ht_copy(p, &single, 4);
         return p + 4;
     default:
-        /* The low bytes of an integer come first; a double has 8 bytes. */
+        /* Copy the low bytes of an integer, or all 8 bytes of a double. */
         ht_copy(p, &v->u, kind_bytes(f->kind));
         return p + kind_bytes(f->kind);
     }

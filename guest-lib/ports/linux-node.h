@@ -2,8 +2,8 @@
 /*
  * libhypertrace, Linux user space: the module's node, /dev/hypertraceN
  *
- * Shared by ht_open() and ht_trace().  All functions return 0 or a negative
- * errno, unless they say otherwise, and do not change errno.
+ * ht_open() and ht_trace() use these functions, which do not change errno.
+ * Unless stated otherwise, they return 0 or a negative errno.
  */
 #ifndef HT_LINUX_NODE_H
 #define HT_LINUX_NODE_H
@@ -54,8 +54,8 @@ int ht_node_control(int fd, struct ht_msg *msg, uint32_t size);
  * @fd: the node by which the stream was opened
  * @dev: its device
  * @stream: index of the stream
- * @map: all members except @map->ring_offset are set; to be passed to
- *       ht_node_unmap() unless this fails
+ * @map: all members except @map->ring_offset are set; if the call succeeds, the
+ *       caller must pass it to ht_node_unmap()
  * @ring: set to the address of the control page
  * @packets: set to the address of the packets
  */
@@ -73,8 +73,9 @@ void ht_node_unmap(struct ht_node_map *map);
  * ht_node_map_private() - replace a stream's mappings by private pages
  * @map: the mappings; ht_node_unmap() unmaps the pages
  *
- * The driver delivers what was committed, and closes the stream.  Stores to the
- * pages have no effect; their ring has the state "closed".
+ * The driver delivers the committed events, and closes the stream.  The pages
+ * are zeroes, so the ring in them has the state "closed".  Stores to the pages
+ * have no effect.
  *
  * Return: true on success.  Otherwise the ring is still mapped, but a doorbell
  * may no longer reach the host.
@@ -90,11 +91,11 @@ bool ht_node_map_private(const struct ht_node_map *map);
 int ht_node_map_enable(int fd, void *at, uint8_t **enable);
 
 /**
- * ht_node_submit() - virtio: submit what @s has committed, and reap buffers
+ * ht_node_submit() - virtio: submit committed events, and reap buffers
  * @fd: any node of the device
  * @dev: the device
- * @map: mappings of the stream; its pause is set
- * @s: the stream; its doorbells are counted
+ * @map: mappings of the stream; @pause and @reaped_at are updated
+ * @s: the stream; @doorbells is updated
  */
 int ht_node_submit(int fd, const struct ht_device *dev,
                    struct ht_node_map *map, struct ht_stream *s);
@@ -103,9 +104,9 @@ int ht_node_submit(int fd, const struct ht_device *dev,
  * ht_node_may_reap() - virtio: test whether ht_node_submit() may free a buffer
  * @map: mappings of the stream
  *
- * While the device is busy, each discarded event asks for a buffer.  After a
- * call of ht_node_submit() that freed nothing, wait 20 us before the next one.
- * This time doubles with each such call, up to 1 ms.
+ * Return: false for 20 us after a call of ht_node_submit() that freed no
+ * buffer.  This time doubles with each such call, up to 1 ms.  So discarded
+ * events do not cause a system call each.
  */
 bool ht_node_may_reap(const struct ht_node_map *map);
 

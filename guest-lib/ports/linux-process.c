@@ -2,10 +2,10 @@
 /*
  * libhypertrace, Linux user space: processes and fork()
  *
- * Streams are in memory that the kernel clears in a child of fork().  The child
- * makes another struct process at its first event.  The cleared one stays
- * mapped, because modules may still point to a stream in it for the child's
- * first thread; such a stream is not open.
+ * struct process, with the streams, is in memory that the kernel clears in a
+ * child of fork().  The child makes another struct process at its first event.
+ * The cleared one stays mapped, because the child's first thread may still have
+ * pointers to a stream there; a cleared stream is not open.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,12 +20,12 @@ __thread struct self ht_self HT_TLS_MODEL;
 /* Opening ------------------------------------------------------------------ */
 
 /*
- * Descriptors of the device.  A thread has one only in an opening section.  A
- * child of fork() must not inherit it: the child does not have the thread that
- * closes it, and a stream opened by it would stay open.  So fork() waits for
- * threads in an opening section, and a thread does not enter one while a fork()
- * is waiting.  If the host hangs, fork() continues after 50 ms, and the child
- * closes the descriptors.
+ * Descriptors of the device.  A thread has a descriptor only between
+ * ht_trace_begin_opening() and ht_trace_end_opening().  A child of fork() must
+ * not inherit the descriptor: the child lacks the thread that closes it, and
+ * the stream would stay open.  So fork() waits for threads in this section, and
+ * no thread enters the section while a fork() waits.  If the host hangs, fork()
+ * continues after 50 ms, and the child closes the descriptors.
  *
  * Up to THREADS_MAX threads can have a descriptor at the same time.
  */
@@ -62,8 +62,9 @@ static void fork_prepare(void)
     }
     forking = p;
     /*
-     * Full barrier: add to @forks before loading @openings.  Pairs with the one
-     * in ht_trace_begin_opening(): one of the two sees the other's count.
+     * Full barrier: add to @forks before loading @openings.  Pairs with the
+     * full barrier in ht_trace_begin_opening(): at least one of the two threads
+     * sees the count of the other one.
      */
     __atomic_fetch_add(&p->forks, 1, __ATOMIC_SEQ_CST);
     for (tries = 0; tries < 100 &&
@@ -118,8 +119,8 @@ void ht_trace_close_descriptor(int *fd)
         r = ht_sys_close(was);
     }
     /*
-     * If a seccomp filter refuses close(), the entry stays in use.  When all
-     * entries are in use, no more devices are opened, which bounds the leak.
+     * If a seccomp filter refuses close(), the entry stays in use: at most
+     * THREADS_MAX descriptors can leak.
      */
     if (r == 0 || r == -EBADF) {
         __atomic_store_n(&d->of, NULL, __ATOMIC_RELEASE);
@@ -127,9 +128,9 @@ void ht_trace_close_descriptor(int *fd)
 }
 
 /*
- * Block signals, since a handler could leave the section by siglongjmp().  Do
- * not block signals that a fault or a system call raises: if such a signal is
- * raised while it is blocked, the kernel ends the program.
+ * Block signals, since a handler could leave the section by siglongjmp().  A
+ * signal that a fault or a system call raises is not blocked: the kernel would
+ * end the program.
  */
 bool ht_trace_begin_opening(uint64_t *mask)
 {
@@ -191,7 +192,8 @@ struct process *ht_this_process(void)
             close_inherited(p);
             p = new;
         } else {
-            ht_sys_unmap(new, sizeof(*new));    /* another thread made one */
+            /* another thread was faster: use its structure */
+            ht_sys_unmap(new, sizeof(*new));
         }
     }
     if (ht_unlikely(ht_self.process != p)) {

@@ -16,13 +16,15 @@
 /**
  * struct thread_stream - a stream and its owner
  * @s: the stream; the first member, so that the addresses are equal
- * @map: its mappings
- * @owner: thread id; 0: free; SHARED: the stream for threads without their own
- * @holder: SHARED: the thread that is emitting, or 0
- * @last: SHARED: the thread of the previous event
- * @retry_at: SHARED: time of the next attempt to open it, in ms; 0: now
- * @retired: 0, or the number of its retirement
- * @used: it was opened for its thread, so modules may point to it
+ * @map: mappings of the stream
+ * @owner: id of the thread; 0: free; SHARED: this is the shared stream, for
+ *         threads that have no stream of their own
+ * @holder: shared stream: id of the thread that is emitting, or 0
+ * @last: shared stream: id of the thread of the previous event; 0: none
+ * @retry_at: shared stream: time of the next attempt to open it, in ms; 0: now
+ * @retired: 0: not retired; else lower for streams that were retired earlier
+ * @used: the stream was opened for its thread, so a program may have a pointer
+ *        to it
  */
 struct thread_stream {
     struct ht_stream s;
@@ -36,14 +38,14 @@ struct thread_stream {
 } __attribute__((aligned(64)));
 
 /**
- * struct process - the streams of one process; fork() zeroes it in the child
+ * struct process - the streams of one process; all zeroes in a child of fork()
  * @alive: 1; 0 in a child that has not made its own struct process yet
  * @pid: id of the process
  * @threads_seen: number of threads that had their own stream so far
  * @retirements: number of streams retired so far
  * @openings: threads between ht_trace_begin_opening() and _end_opening()
  * @forks: number of threads in fork()
- * @missed: events without a stream that were not reported to the host
+ * @missed: number of events without a stream, not yet reported to the host
  * @attach_at: time of the next attempt to find a device, in ms
  * @shared: the stream for threads without their own, or NULL
  * @sharing: 1: a thread is opening or has opened @shared
@@ -65,17 +67,18 @@ struct process {
 
 /**
  * struct self - state of a thread
- * @process: its process at its last event; differs in a child of fork()
- * @own: its stream, or NULL
+ * @process: value of ht_process at the thread's last event; in a child of
+ *           fork() it may be the parent's
+ * @own: the thread's stream, or NULL
  * @retry_at: time of the next attempt to open a stream, in ms
  * @another_at: time when the thread last moved an event to another stream, ms
- * @stuck: a stream that was found busy
- * @stuck_mark: progress of @stuck when it was found busy
- * @stuck_since: time when it was found busy, in ms
+ * @stuck: the stream that the thread found busy
+ * @stuck_mark: number of events and discards of @stuck when it was found busy
+ * @stuck_since: time when @stuck was found busy, in ms
  * @stuck_events: number of events discarded since then
  * @tid: thread id; 0: not known yet
- * @opening: the thread is in a function that opens a stream or a device
- * @ended: its key destructor has run
+ * @opening: the thread is between ht_trace_begin_opening() and _end_opening()
+ * @ended: the thread's key destructor has run
  */
 struct self {
     struct process *process;
@@ -92,8 +95,8 @@ struct self {
 };
 
 /*
- * The structure of this process. After fork() it is the parent's until
- * ht_this_process() makes the child's. NULL: none was made yet
+ * The structure of this process.  In a child of fork() it is the cleared one of
+ * the parent until ht_this_process() makes another.  NULL: none was made yet
  */
 extern struct process *ht_process;
 
@@ -109,8 +112,8 @@ struct process *ht_new_process(void);
 /**
  * ht_this_process() - get the struct process of the calling process
  *
- * If the calling thread is new to it, initialize ht_self.  The first call in a
- * child of fork() makes the child's struct process.
+ * The first call in a child of fork() makes the child's struct process.  The
+ * first call of a thread in a process initializes ht_self.
  *
  * Return: the process; NULL: none was made yet, or ht_new_process() failed.
  */

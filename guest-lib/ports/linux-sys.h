@@ -2,9 +2,9 @@
 /*
  * libhypertrace, Linux user space: system calls that do not change errno
  *
- * An event may be emitted between a call that fails and the check of errno, and
- * in a signal handler.  Each function returns the kernel's result, which is a
- * negative errno on failure.
+ * A program may emit an event between a call that fails and its check of errno,
+ * or in a signal handler.  Unless stated otherwise, a function returns the
+ * kernel's result, which is a negative errno on failure.
  */
 #ifndef HT_LINUX_SYS_H
 #define HT_LINUX_SYS_H
@@ -68,7 +68,7 @@ static inline int ht_sys_ioctl(int fd, unsigned long request, void *arg)
     return ht_sys(__NR_ioctl, fd, request, (long)arg, 0, 0, 0);
 }
 
-/* Returns the address; NULL with a negative errno in @error */
+/* Returns the address, or NULL; sets *@error to 0 or a negative errno */
 static inline void *ht_sys_map_at(void *at, size_t size, int prot, int flags,
                                   int fd, uint64_t offset, int *error)
 {
@@ -112,9 +112,8 @@ static inline int ht_sys_thread_exists(int pid, int tid)
 }
 
 /*
- * Block signals of other processes, timers and threads.  Signals that a fault
- * or a system call of this thread raises would end the process if blocked.
- * @mask is for ht_sys_restore_signals().
+ * Block all signals except those that a fault or a system call raises: the
+ * kernel would end the process.  @mask is for ht_sys_restore_signals().
  */
 static inline bool ht_sys_block_signals(uint64_t *mask)
 {

@@ -2,9 +2,9 @@
 /*
  * libhypertrace, Linux user space: the device and the classes of ht_trace()
  *
- * No descriptor stays open, because programs may close all descriptors that
- * they do not know.  The mapping of a stream references the open file, and so
- * keeps the stream open until it is unmapped.
+ * The library keeps no descriptor open, because programs may close descriptors
+ * that they do not know.  The mapping of a stream references the open file, so
+ * the stream stays open until it is unmapped.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -19,35 +19,33 @@
 
 #define NODES_MAX       32
 
-/* Meaning of HYPERTRACE_DEVICE; CHOICE_ANY and later values: any device */
+/* The device that the environment variable HYPERTRACE_DEVICE selects */
 static enum {
-    CHOICE_UNKNOWN,
+    CHOICE_UNKNOWN,             /* the variable was not read yet */
     CHOICE_NONE,
     CHOICE_USER,
-    CHOICE_ANY,
-    CHOICE_ANY_NOW,             /* any, but no device can appear later */
+    CHOICE_ANY,                 /* the first one; not set */
+    CHOICE_ANY_NOW,             /* CHOICE_ANY, but none can appear later */
 } choice;
 
 static const uint8_t off;
 
-/*
- * Switch of classes that no device knows yet: on, so that their events look for
- * a device.
- */
+/* Enable byte of classes without an id: on, so that events look for a device */
 static const uint8_t unknown = HT_ENABLE_ON;
 
 /*
- * Lock for the variables below.  The value is the process of the thread that
- * holds the lock, or NULL.  In a child of fork(), a lock that a thread of the
- * parent held is free.  The lock is held while classes are registered.  A
- * thread that loads a module waits for the lock; an event does not.
+ * Lock for the variables from @modules to @found.  The value identifies the
+ * process of the thread that holds the lock; NULL: it is free.  In a child of
+ * fork(), a lock that a thread of the parent held counts as free.  The lock is
+ * held while classes are registered.  A thread that loads a module waits for
+ * the lock; an event does not.
  */
 static const void *locked;
 static struct ht_module *modules;
 static char path[64];
 /*
- * ht_ioc_info.generation of the device that has the classes of this process; 0:
- * none has them
+ * ht_ioc_info.generation of the device on which the classes of this process are
+ * registered; 0: on none
  */
 static uint32_t generation;
 
@@ -56,11 +54,11 @@ static struct ht_class *made[1024];
 static unsigned nr_made;
 
 /*
- * The enable page, which the driver maps into this process.  Another device is
- * mapped at the same address, and the page is never unmapped, because threads
- * read it.  If the device is removed or suspended, the driver maps other bytes
- * in its place: the last ones of the device, or, if another device is present,
- * bytes that are all on.  The next event of a class that is on then finds its
+ * The enable page, which the driver maps into this process.  The page is never
+ * unmapped, because threads read it; that of another device is mapped at the
+ * same address.  If the device is removed or suspended, the driver replaces the
+ * page by a copy of the last bytes, or by bytes that are all on if another
+ * device is present.  Then the next event of a class that is on finds its
  * stream closed, and this process looks for a device.
  */
 static uint8_t *enable;
@@ -71,7 +69,7 @@ static struct ht_node_map *maps[HT_STREAMS_MAX];
 /* Result of the last search for a device: 0 or a negative errno */
 static int found = -ENODEV;
 
-/* Arguments of the port's functions, in the thread that opens a device */
+/* Arguments for trace_control() and trace_map() of the thread that opens */
 static __thread struct opening {
     int *fd;
     struct ht_node_map *map;
@@ -110,7 +108,7 @@ static int trace_map(struct ht_device *dev, uint32_t stream,
     if (r) {
         return r;
     }
-    /* A child must not use the stream, nor keep it open. */
+    /* A child of fork() must not use the stream, nor keep it open. */
     r = ht_sys_madvise(map->ring, map->size, MADV_DONTFORK);
     if (!r && map->doorbell) {
         r = ht_sys_madvise(map->doorbell, HT_PAGE, MADV_DONTFORK);
@@ -126,12 +124,12 @@ static int trace_map(struct ht_device *dev, uint32_t stream,
 static void trace_doorbell(struct ht_device *dev, uint32_t stream)
 {
     (void)dev;
-    /* Order the ring's stores first: the host reads them at the doorbell. */
+    /* Order stores to the ring before the doorbell, at which the host reads. */
     ht_store_fence();
     *(volatile uint32_t *)maps[stream]->doorbell = stream;
 }
 
-/* If the device cannot be opened, the driver's timer submits the events. */
+/* Open the device for the call.  On failure, the driver's timer submits. */
 static int trace_submit(struct ht_device *dev, struct ht_stream *s,
                         uint64_t from, uint64_t to)
 {
@@ -154,8 +152,8 @@ static void trace_reap(struct ht_device *dev, struct ht_stream *s)
 }
 
 /*
- * Operations of the device for events.  An event that sends a control message
- * waits for the reply, in .relax; most replies take microseconds.
+ * An event that opens a stream waits for replies BUSY to end, in relax; most of
+ * them take microseconds.
  */
 static const struct ht_port_ops trace_ops = {
     .control = trace_control,
@@ -176,19 +174,19 @@ static void switch_class(struct ht_class *cls, const uint8_t *to)
 static void set_generation(uint32_t to)
 {
     /*
-     * Store capabilities and ids first.  Pairs with the load-acquires in
-     * open_device() and ht_trace_attached().
+     * Store the capabilities and ids before @generation.  Pairs with the
+     * load-acquires in open_device() and ht_trace_attached().
      */
     __atomic_store_n(&generation, to, __ATOMIC_RELEASE);
 }
 
-/* Context: locked; @opening.fd is the device */
+/* Context: the lock is held; @opening.fd is a descriptor of the device */
 static int map_enable(void)
 {
     int r = ht_node_map_enable(*opening.fd, enable, &enable), error;
 
     if (r && enable) {
-        /* The old mapping is not valid: replace it by zeros. */
+        /* Replace the mapping of the previous device by zeroes: all off. */
         ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &error);
     }
@@ -196,11 +194,11 @@ static int map_enable(void)
 }
 
 /*
- * Register @classes, several in one exchange.  Classes that the host refused
- * are off.  If the host does not answer, classes without an id are on, so that
- * their events register them later.
+ * Register @classes, several in one exchange.  A class that the host refused is
+ * off.  If the host does not answer, a class without an id is on, so that its
+ * events try again.
  *
- * Context: locked, the device is open
+ * Context: the lock is held; the device is open
  */
 static int register_classes(struct ht_class *const *classes, unsigned n)
 {
@@ -226,8 +224,10 @@ static int register_module(struct ht_module *m)
 }
 
 /*
- * Context: locked; the device is open, and does not have the classes of this
- * process
+ * Register all classes of this process on a device that does not have them.
+ * @new: generation of the device
+ *
+ * Context: the lock is held; the device is open
  */
 static int register_all(uint32_t new)
 {
@@ -271,7 +271,7 @@ static bool may_come(void)
 #endif
 }
 
-/* Context: locked */
+/* Context: the lock is held */
 static void choose_device(void)
 {
     const char *user;
@@ -290,10 +290,11 @@ static void choose_device(void)
 }
 
 /*
- * Open the known device, or else the first one, unless the user chose one.  An
- * error of a device that cannot be opened takes precedence over "no device".
+ * Open the device used last or chosen by the user.  If that fails, try all
+ * others, unless the user has chosen one.  Returns a descriptor, the error of a
+ * device that could not be opened, or -ENODEV if there is no device.
  *
- * Context: locked
+ * Context: the lock is held
  */
 static int open_any(struct ht_ioc_info *info)
 {
@@ -313,7 +314,7 @@ static int open_any(struct ht_ioc_info *info)
     return fd == -ENOENT || fd == -ENXIO ? -ENODEV : fd;
 }
 
-/* Context: locked; *@opening.fd is a device with @info */
+/* Context: the lock is held; *@opening.fd is an open device with @info */
 static int use_device(const struct ht_ioc_info *info)
 {
     int r;
@@ -340,7 +341,12 @@ bool ht_trace_has_device(void)
     return __atomic_load_n(&found, __ATOMIC_RELAXED) != -ENODEV;
 }
 
-/* Context: locked; the device stays open */
+/*
+ * Open a device, and register all classes if it does not have them.  The
+ * descriptor *@opening.fd stays open.
+ *
+ * Context: the lock is held
+ */
 static int find_device(struct ht_ioc_info *info)
 {
     int r;
@@ -354,7 +360,7 @@ static int find_device(struct ht_ioc_info *info)
 
 /*
  * Open the device that this process used before, or else search for one.
- * Register all classes if this is a different device, or if it was suspended.
+ * Register all classes if the device is another one or was suspended since.
  */
 static int open_device(struct ht_ioc_info *info)
 {
@@ -429,18 +435,19 @@ bool ht_trace_report(uint64_t count)
         }
         close_device();
     }
-    /* After a timeout, the host still executes the message later. */
+    /* After a timeout, the host executes the message later. */
     return r == 0 || r == -ETIMEDOUT;
 }
 
 /* Modules ------------------------------------------------------------------ */
 
 /*
- * Take the lock outside of events.  Signals are blocked, because a handler must
- * not leave by siglongjmp() while the lock is held.  Sleep instead of yielding:
- * otherwise a holder with a lower priority would not run.
+ * Wait for the lock, outside of events.  Block signals, because a handler must
+ * not call siglongjmp() while the lock is held.  Sleep instead of yielding, so
+ * that a holder with a lower priority can run.
+ * @opens: set to true if the caller may open a device
  *
- * Return: true if the caller has the lock; *@opens: it may open a device.
+ * Return: true if the caller has the lock.
  */
 static bool lock_modules(uint64_t *mask, bool *opens)
 {
@@ -467,8 +474,8 @@ static void unlock_modules(const uint64_t *mask, bool opens)
 }
 
 /*
- * Register new classes.  If there is no device, or if it does not answer,
- * events of the classes look for one, unless none can appear later.
+ * Register new classes.  If that fails, their events look for a device later,
+ * unless the user chose none or no device can appear later.
  *
  * Context: after lock_modules(), which set @opens
  */
@@ -586,7 +593,7 @@ void ht_trace_name(char *name, const char *comm, int tid)
 
 /* Status ------------------------------------------------------------------- */
 
-/* Context: locked */
+/* Context: the lock is held */
 static bool any_class_on(void)
 {
     struct ht_class *const *cls;

@@ -2,19 +2,19 @@
 /*
  * libhypertrace, Linux user space: ht_trace(), a stream for each thread
  *
- * An event may call any function here in a signal handler, inside an allocator,
- * or between a call that fails and the check of errno.  For this reason no
+ * A program may emit an event in a signal handler, inside an allocator, or
+ * between a call that fails and its check of errno.  For this reason no
  * function here waits long for a lock, allocates from a heap, or calls the C
  * library's wrappers of system calls.
  *
- * Abandoned events: a signal handler that calls siglongjmp() leaves a stream
- * busy for good.  This cannot be distinguished reliably from a handler that
- * will return and let the event finish.  A stream that is busy without progress
- * is therefore retired, never reset.  Private pages replace its ring, which
- * delivers the committed events and frees the device's stream.  Its structure
- * is not reused before its thread ends; see may_retire() for the exception.  If
- * the event is finished after all, it is written to the private pages, and the
- * thread has lost one event.
+ * Abandoned events: a signal handler that calls siglongjmp() in the middle of
+ * an event leaves the stream busy for good.  Such a handler cannot be told from
+ * one that will return, after which the event is finished.  So a stream that is
+ * busy without progress is retired, never reset.  Private pages replace its
+ * ring: the driver delivers the committed events and frees the device's stream.
+ * If the event is finished after all, it is written to the private pages and is
+ * lost.  So the structure of a retired stream is not reused before its thread
+ * ends; may_retire() makes an exception.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -34,12 +34,12 @@
 #define STUCK_EVENTS    64
 #define STUCK_MS        100
 
-/* argument of ht_stream_stamps() for streams opened later; 0 means 1 */
+/* @n of the last ht_trace_stamps(), for streams opened later; 0 means 1 */
 static uint32_t stamps;
 static pthread_key_t thread_end;
 static bool thread_end_works;
 
-/* Event of a shared stream: names the thread of the events after it */
+/* Event of the shared stream: the following events are of this thread */
 HT_EVENT_NAMED(context, "hypertrace.thread", (s32, tid), (text, comm));
 
 static void get_comm(char comm[17])
@@ -50,12 +50,12 @@ static void get_comm(char comm[17])
     ht_sys(__NR_prctl, PR_GET_NAME, (long)comm, 0, 0, 0, 0);
     for (i = 0; comm[i]; i++) {
         if (comm[i] < ' ' || comm[i] > '~') {
-            comm[i] = '?';      /* the host refuses other characters */
+            comm[i] = '?';      /* a stream's name is printable ASCII */
         }
     }
 }
 
-/* Reading the coarse clock needs no system call on any machine. */
+/* Use the coarse clock, which is read without a system call. */
 static uint64_t now_ms(void)
 {
     struct timespec t = { 0, 0 };
@@ -65,9 +65,9 @@ static uint64_t now_ms(void)
 }
 
 /*
- * Return the time of the next attempt of a failed operation.  After an attempt
- * that took long because the host did not answer, wait longer: a thread spends
- * at most a sixteenth of its time on attempts.
+ * Return the time of the next attempt of an operation that has failed.  The
+ * pause is at least 16 times as long as the last attempt took, so that a thread
+ * waits for a host that does not answer only a small part of its time.
  */
 static uint64_t next_try(uint64_t begun)
 {
@@ -91,7 +91,7 @@ static void missed(struct process *p)
     __atomic_fetch_add(&p->missed, 1, __ATOMIC_RELAXED);
 }
 
-/* Tell the host, by a message, how many events had no stream */
+/* Report the number of events without a stream to the host in a message */
 static void report_missed(struct process *p)
 {
     uint64_t n = __atomic_exchange_n(&p->missed, 0, __ATOMIC_RELAXED);
@@ -103,16 +103,16 @@ static void report_missed(struct process *p)
 
 /* Streams ------------------------------------------------------------------ */
 
-/* Uses p->pid, because a child of vfork() has another pid. */
+/* Check if a thread of @p has ended, also if called in a child of vfork() */
 static bool is_gone(const struct process *p, int tid)
 {
     return ht_sys_thread_exists(p->pid, tid) == -ESRCH;
 }
 
 /*
- * Report all discarded events to the host.  If the stream is not open, their
- * number is added to p->missed.  If the device is removed during this, the
- * number may be lost.
+ * Report the discarded events of @t and of p->missed in the count of @t.  If
+ * the stream is not open, add its discarded events to p->missed instead.  If
+ * the device is removed during the call, the number may be lost.
  *
  * Context: the stream's producer, @busy set
  */
@@ -131,8 +131,10 @@ static void tell_discarded(struct process *p, struct thread_stream *t)
 }
 
 /*
- * Context: not in a signal handler.  If the stream is busy, its event is never
+ * Report discarded events.  If the stream is busy, its event will not be
  * finished: the event was abandoned, or the program is exiting.
+ *
+ * Context: not in a signal handler
  */
 static void tell_stream(struct process *p, struct thread_stream *t)
 {
@@ -144,8 +146,8 @@ static void tell_stream(struct process *p, struct thread_stream *t)
 }
 
 /*
- * When the last mapping is removed, the driver delivers the committed events.
- * A signal handler that runs meanwhile finds the stream busy.
+ * Close a stream: when its last mapping is removed, the driver delivers the
+ * committed events.  A signal handler that interrupts this finds it busy.
  */
 static void close_stream(struct process *p, struct thread_stream *t)
 {
@@ -169,7 +171,7 @@ static struct thread_stream *claim(struct process *p, int tid)
         struct thread_stream *t = &p->threads[i];
         int owner = __atomic_load_n(&t->owner, __ATOMIC_RELAXED);
 
-        /* An earlier thread with this id ended without its destructor. */
+        /* A thread with the same id has ended without its key destructor. */
         if (owner == tid && tid > 0 && !t->retired) {
             close_stream(p, t);
             return t;
@@ -228,9 +230,10 @@ static int open_stream(struct process *p, struct thread_stream *t)
 }
 
 /*
- * Open the shared stream when a second thread gets a stream, for threads that
- * will find none.  If no stream is left, the stream of @t becomes the shared
- * one, unless @t is @used: modules point to it then.
+ * Open the shared stream as soon as two threads had a stream.  Later threads
+ * use it if the device has no free stream for them.  If the device has none for
+ * the shared stream either, @t becomes the shared one, unless it is @used: then
+ * a program may have a pointer to it.
  *
  * Return: true if the stream of @t became the shared one.
  */
@@ -259,7 +262,7 @@ static bool open_shared(struct process *p, struct thread_stream *t, bool used)
     return shared == t;
 }
 
-/* Context: ht_trace_begin_opening() */
+/* Context: after ht_trace_begin_opening() */
 static bool open_own(struct process *p)
 {
     struct thread_stream *t = ht_self.own;
@@ -295,8 +298,8 @@ static bool open_own(struct process *p)
 }
 
 /*
- * Key destructor: the thread ends.  Later destructors may emit further events;
- * no event of the thread is under way.
+ * Close the streams of the calling thread, which ends; a key destructor.  No
+ * event of the thread is in progress; later destructors may emit events.
  */
 static void end_thread(void *opaque)
 {
@@ -322,7 +325,10 @@ static uint64_t progress(const struct thread_stream *t)
     return ht_load_relaxed(&t->s.events) + ht_load_relaxed(&t->s.lost);
 }
 
-/* Test whether @t was busy too long without progress, in time or in @events */
+/*
+ * Test whether @t has been busy without progress for STUCK_MS, or while
+ * @events events were discarded
+ */
 static bool is_stuck(const struct thread_stream *t, unsigned events)
 {
     const uint64_t mark = progress(t);
@@ -339,9 +345,9 @@ static bool is_stuck(const struct thread_stream *t, unsigned events)
 }
 
 /*
- * If RETIRED_MAX streams of the process are retired, reuse the oldest one of
- * this thread.  The event in it can still be finished only if signal handlers
- * are nested at least as deep as this thread has retired streams.
+ * If RETIRED_MAX streams of the process are retired, reuse the one that this
+ * thread retired first.  Its event was almost certainly abandoned: otherwise
+ * signal handlers are nested as deep as the thread has retired streams.
  *
  * Return: true if the caller may retire another stream.
  */
@@ -363,15 +369,15 @@ static bool may_retire(struct process *p)
         return true;
     }
     if (oldest) {
-        /* the stream is then free, so that claim() can return it */
+        /* the stream is no longer retired, so claim() can return it */
         close_stream(p, oldest);
     }
     return oldest;
 }
 
 /*
- * Retire @t.  If it is another thread's stream, that thread reports the events
- * discarded in it.
+ * Retire @t.  @mine: its event is of this thread; otherwise the thread of the
+ * event reports the discarded events of @t later.
  *
  * Return: true if the thread may open another stream now.
  */
@@ -410,7 +416,7 @@ static void release_shared(struct thread_stream *t)
 
 static bool hold_shared(struct process *p, struct thread_stream *t)
 {
-    /* Wait less if the stream has made no progress since the last attempt. */
+    /* Spin less often if the stream was busy at the last attempt as well. */
     const unsigned most = ht_self.stuck == t &&
                           ht_self.stuck_mark == progress(t) ? 100 : SPINS;
     unsigned spins;
@@ -420,11 +426,11 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
                                                  false, __ATOMIC_ACQUIRE,
                                                  __ATOMIC_RELAXED); spins++) {
         if (none != ht_self.tid && spins == most && is_gone(p, none)) {
-            /* The holder ended before it finished its event. */
+            /* The holder has ended without finishing its event. */
             __atomic_compare_exchange_n(&t->holder, &none, 0, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }
-        /* Do not wait for the event of this thread that was interrupted. */
+        /* Do not wait for an event that this thread has interrupted. */
         if (none == ht_self.tid || spins == most) {
             return false;
         }
@@ -437,9 +443,10 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
 }
 
 /*
- * Retire the shared stream if its holder, which may be this thread, has
- * abandoned an event.  If the holder is another thread, it may only be waiting
- * for a processor: then test the time, not the number of events.
+ * Retire the shared stream if its holder has abandoned an event.  If the holder
+ * is this thread, test how long the stream has been busy and how many events
+ * were discarded since.  If it is another thread, which may be waiting for a
+ * processor, test the time only.
  */
 static void retire_shared(struct process *p, struct thread_stream *t,
                           int holder)
@@ -497,8 +504,8 @@ static struct ht_stream *take_shared(struct process *p)
         t->last = 0;
         if (!ht_emit_context(&t->s, ht_self.tid, comm)) {
             /*
-             * Discard the event too: readers would give it a wrong thread.  The
-             * stream has counted one discarded event.
+             * Discard the caller's event as well: readers would take it for
+             * another thread's.  Both together count as one discarded event.
              */
             release_shared(t);
             return NULL;
@@ -511,8 +518,8 @@ static struct ht_stream *take_shared(struct process *p)
 /* For ht_trace() ----------------------------------------------------------- */
 
 /*
- * If no device has the classes yet, look for a device again from time to time:
- * the first search found no device, or its host did not answer.
+ * Look for a device again, if it is time, because an earlier search found no
+ * device or its host did not answer.
  *
  * Return: true if the classes are registered now.
  */
@@ -547,7 +554,7 @@ static struct ht_stream *begin(struct ht_stream **slot,
     }
     if (ht_unlikely(!ht_trace_attached())) {
         if (!attach(p) && ht_trace_has_device()) {
-            /* count the event, because the host may want it */
+            /* count the event as discarded: the host may want it */
             missed(p);
             return NULL;
         }
@@ -562,7 +569,7 @@ static struct ht_stream *begin(struct ht_stream **slot,
     open = ht_self.own && ht_self.own->s.slow;
     wanted = !open && may_try(ht_self.retry_at);
     if ((wanted || !ht_self.tid) && ht_sys_getpid() != p->pid) {
-        /* this is a child of vfork(), which uses its parent's memory */
+        /* This is a child of vfork(), which shares its parent's memory. */
         missed(p);
         return NULL;
     }
@@ -587,8 +594,8 @@ static struct ht_stream *begin(struct ht_stream **slot,
         }
     }
     /*
-     * While no host served the device, every class was on.  The host of the
-     * stream that was opened may have switched this class off.
+     * Test again: a class without an id is on, and opening the stream may have
+     * registered the class with a host that does not want it.
      */
     if (!ht_event_is_on(cls)) {
         return NULL;
@@ -601,9 +608,9 @@ static struct ht_stream *begin(struct ht_stream **slot,
 }
 
 /*
- * The event was discarded because @t is closed or retired.  Get another stream
- * for the event, but at most once in a millisecond, since the other stream may
- * be closed as well.
+ * Get another stream for an event that was discarded because @t is closed or
+ * retired.  Do so at most once in a millisecond, since the other stream may be
+ * closed as well.
  */
 static struct ht_stream *another(struct process *p,
                                  struct ht_stream **slot,
@@ -618,8 +625,8 @@ static struct ht_stream *another(struct process *p,
     }
     ht_self.another_at = now;
     /*
-     * Undo the count of this event as lost: another stream may take it.  If
-     * there is no other stream, begin() counts the event as lost.
+     * Uncount the event, because another stream may take it.  If there is no
+     * other stream, begin() counts it again.
      */
     if (t->s.busy) {
         __atomic_fetch_sub(&t->s.lost_nested, 1, __ATOMIC_RELAXED);
@@ -650,17 +657,14 @@ static struct ht_stream *end(struct ht_stream **slot, struct ht_stream *s,
         return NULL;
     }
     if (!done && s->busy && !t->retired) {
-        /* This event interrupts another event, which may be abandoned. */
+        /* The stream is busy with another event, perhaps an abandoned one. */
         if (is_stuck(t, STUCK_EVENTS)) {
             retire(p, t, true);
         }
         return NULL;
     }
     if (s->slow && !t->retired) {
-        /*
-         * the stream is open: its ring is full, or the event is its thread's
-         * first one
-         */
+        /* The stream is open: a discarded event found its ring full. */
         return NULL;
     }
     return done ? NULL : another(p, slot, t, cls);
@@ -700,7 +704,7 @@ void ht_trace_tell(void)
             tell_stream(p, &p->threads[i]);
         }
     }
-    /* The shared stream has its own count of discarded events. */
+    /* Events of threads without a stream may have been discarded here. */
     if (ht_self.tid > 0 && shared && hold_shared(p, shared)) {
         tell_stream(p, shared);
         release_shared(shared);
@@ -725,14 +729,14 @@ int ht_trace_stamps(unsigned n)
         return -EINVAL;
     }
     __atomic_store_n(&stamps, n, __ATOMIC_RELAXED);
-    /* A stream that is not open gets the value when it is opened. */
+    /* If the stream is not open, open_stream() will pass @n. */
     if (p && own && own->owner == ht_self.tid) {
         (void)ht_stream_stamps(&own->s, n);
     }
     return 0;
 }
 
-/* Read HYPERTRACE_STAMPS; an invalid value is ignored. */
+/* Set @stamps to the value of HYPERTRACE_STAMPS, if it is valid */
 static void stamps_by_environment(void)
 {
     const char *s = secure_getenv("HYPERTRACE_STAMPS");
@@ -756,7 +760,7 @@ bool ht_trace_init(void)
     }
     stamps_by_environment();
     ht_watch_forks();
-    /* glibc allocates no memory for the values of the first 32 keys. */
+    /* glibc would allocate memory for the value of a key above 31. */
     thread_end_works = pthread_key_create(&thread_end, end_thread) == 0 &&
                        thread_end < 32;
     ht_trace_builtin(&ht_class_context);

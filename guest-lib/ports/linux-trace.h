@@ -10,7 +10,7 @@
 #ifndef HT_LINUX_TRACE_H
 #define HT_LINUX_TRACE_H
 
-#define HT_LIBRARY              /* the library is not a module of ht_trace() */
+#define HT_LIBRARY              /* omit the parts of a program in trace.h */
 #include "hypertrace/trace.h"
 #include "linux-node.h"
 
@@ -21,17 +21,17 @@
 extern const struct ht_runtime ht_trace_runtime;
 
 /**
- * ht_trace_init() - initialize the process's part, once
+ * ht_trace_init() - initialize the library, if this was not done before
  *
- * Return: false if that failed.
+ * Return: false: a system call failed, so ht_trace() cannot work.
  */
 bool ht_trace_init(void);
 
 /**
  * ht_trace_process() - get an address that identifies the process
  *
- * Return: an address that no parent or child has; NULL: ht_trace_init() was not
- * called, or the system calls that the library needs fail.
+ * Return: an address that differs from that of a parent or child; NULL:
+ * ht_trace_init() was not called, or a system call failed.
  */
 const void *ht_trace_process(void);
 
@@ -41,8 +41,8 @@ const void *ht_trace_process(void);
  *
  * Context: ht_trace_process() does not return NULL
  *
- * Return: true if the thread may open descriptors now; false if it is in such a
- * section already, fork() is under way, or signals cannot be blocked.
+ * Return: true if the thread may open descriptors now; false if the thread is
+ * already in this section, a thread is in fork(), or signals cannot be blocked.
  */
 bool ht_trace_begin_opening(uint64_t *mask);
 
@@ -55,13 +55,13 @@ void ht_trace_end_opening(const uint64_t *mask);
 /**
  * ht_trace_descriptor() - get the variable for a descriptor
  *
- * The descriptor must be stored there while it is open, so that a child of
+ * While a descriptor is open, the variable must hold it, so that a child of
  * fork() closes it.
  *
  * Context: between ht_trace_begin_opening() and ht_trace_end_opening()
  *
- * Return: the variable, set to -1, for ht_trace_close_descriptor(); NULL: too
- * many threads have one.
+ * Return: the variable, set to -1, for ht_trace_close_descriptor(); NULL: all
+ * variables are in use.
  */
 int *ht_trace_descriptor(void);
 
@@ -74,7 +74,8 @@ void ht_trace_close_descriptor(int *fd);
 /**
  * ht_trace_tell() - report discarded events to the host, before an exit
  *
- * Uses the streams of this thread and the shared one, or else a message.
+ * Reports in the counts of this thread's streams and of the shared stream, and
+ * by a message if these are not open.
  */
 void ht_trace_tell(void);
 
@@ -86,8 +87,8 @@ void ht_trace_tell(void);
  *
  * Context: between ht_trace_begin_opening() and ht_trace_end_opening()
  *
- * Return: true if the host knows the number; false if the device cannot be
- * opened, or is not the one with the classes.
+ * Return: true if the host knows the number or will execute the message; false
+ * if the device with the process's classes cannot be opened, or on failure.
  */
 bool ht_trace_report(uint64_t count);
 
@@ -109,7 +110,8 @@ int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
                   const struct ht_stream_params *params);
 
 /**
- * ht_trace_attached() - test whether a device has the classes
+ * ht_trace_attached() - test whether the process's classes are registered on a
+ *                       device
  */
 bool ht_trace_attached(void);
 
@@ -132,13 +134,13 @@ int ht_trace_attach(void);
  * ht_trace_add_class() - add a class that was made at run time
  * @cls: the class
  *
- * Return: false if there are too many, or if ht_trace_init() failed.
+ * Return: false if there are too many classes, or if ht_trace_init() failed.
  */
 bool ht_trace_add_class(struct ht_class *cls);
 
 /**
- * ht_trace_no_stream() - test whether this thread failed to open a stream, and
- *                        the process has no shared one
+ * ht_trace_no_stream() - test whether this thread could not open a stream, and
+ *                        the process has no shared stream
  */
 bool ht_trace_no_stream(void);
 

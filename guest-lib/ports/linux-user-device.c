@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: use a device by the kernel module
+ * libhypertrace, Linux user space: use a device through the kernel module
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@ static int device_control(struct ht_device *dev, struct ht_msg *msg,
 {
     int r;
 
-    /* A child of fork() has the descriptor, but its parent has the streams. */
+    /* Refuse calls in a child of fork(), whose parent owns the streams. */
     if (to_linux(dev)->pid != ht_sys_getpid()) {
         return -ENODEV;
     }
@@ -64,7 +64,7 @@ static int device_submit(struct ht_device *dev, struct ht_stream *s,
     return r;
 }
 
-/* If the device is gone, nothing is freed and events are discarded. */
+/* If the device was removed, no buffer is freed, so events are discarded. */
 static void device_reap(struct ht_device *dev, struct ht_stream *s)
 {
     struct ht_linux *l = to_linux(dev);

@@ -2,14 +2,14 @@
 /*
  * libhypertrace, Linux user space: use a memory-only device without the module
  *
- * For root on x86.  The library maps the memory by resource2 of sysfs, which
- * is uncached: an event costs about 100 times as much as with the module.
- * There is also resource2_wc, but a release store orders nothing on
- * write-combining memory.  On other processors, unaligned stores to uncached
- * memory fault.
+ * This is for root on x86.  The library maps the device's memory through the
+ * file resource2 of sysfs, uncached: an event costs about 100 times as much as
+ * with the module.  The file resource2_wc is not usable, because release stores
+ * do not order accesses to write-combining memory.  On other processors,
+ * unaligned stores to uncached memory fault.
  *
- * If a process is killed, its streams stay open; opening the device closes
- * them.  If another host attaches, the program must open the device again.
+ * If a process is killed, its streams stay open until the device is opened
+ * again.  If another host attaches, the program must open the device again.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,10 +28,10 @@
 #define PCI_DEVICES     "/sys/bus/pci/devices"
 #define PCI_COMMAND     4
 #define PCI_MEMORY      2
-#define RESOURCE        "resource2"     /* HT_IVSHMEM_BAR */
+#define RESOURCE        "resource2"     /* the file of BAR2, HT_IVSHMEM_BAR */
 #define SYNC_ROUNDS     8
 
-/* Open a file of the device; returns a file descriptor or a negative errno */
+/* Open a sysfs file of a PCI device; returns a descriptor or negative errno */
 static int pci_file(const char *address, const char *name, int flags)
 {
     char path[128];
@@ -102,7 +102,7 @@ int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
     return found ? 0 : first;
 }
 
-/* Make the device decode its BARs, which only a driver or firmware enables */
+/* Let the device decode its BARs, if no driver or firmware has done so */
 static int pci_enable(const char *address)
 {
     uint8_t command[2];
@@ -121,8 +121,8 @@ static int pci_enable(const char *address)
 }
 
 /*
- * mmap() fails with EINVAL if the module has claimed the region; then use the
- * device by the module.  It fails with EPERM if the kernel is locked down.
+ * Map the device's memory.  mmap() fails with EINVAL if the module has claimed
+ * the region, and with EPERM if the kernel is locked down.
  */
 static int pci_map(struct ht_linux *l)
 {
@@ -204,7 +204,7 @@ static int memory_check(struct ht_linux *l)
            ht_device_init(&l->dev) : -EPROTO;
 }
 
-/* Wait for the beat of a host, and close the streams of an earlier process */
+/* Wait for a host's beat, and make it close an earlier process's streams */
 static int memory_attach(struct ht_linux *l)
 {
     struct ht_msg m = { .type = HT_MSG_TAKEOVER, .size = sizeof(m) };
@@ -233,7 +233,7 @@ static int memory_open(struct ht_linux *l)
 {
     int r;
 
-    /* The device has one mailbox, which only one process may use at a time. */
+    /* Only one process may use the device's mailbox at a time. */
     if (flock(l->fd, LOCK_EX | LOCK_NB)) {
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     }

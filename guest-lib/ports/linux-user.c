@@ -20,7 +20,7 @@ void *ht_linux_map(int fd, size_t size, uint64_t offset)
     if (p == MAP_FAILED) {
         return NULL;
     }
-    /* No mapping in a child of fork(): two producers would corrupt a stream. */
+    /* Two producers corrupt a stream, so a child of fork() gets no mapping. */
     if (madvise(p, size, MADV_DONTFORK)) {
         int error = errno;
 
@@ -33,15 +33,15 @@ void *ht_linux_map(int fd, size_t size, uint64_t offset)
 
 void ht_linux_doorbell(struct ht_device *dev, uint32_t stream)
 {
-    /* Order the ring's stores first: the host reads them at the doorbell. */
+    /* Order stores to the ring before the doorbell, at which the host reads. */
     ht_store_fence();
     *to_linux(dev)->doorbells[stream] = stream;
 }
 
 /*
- * Most replies take microseconds, some wait for a thread of the host.  Yield 16
- * times, then sleep 50 us, and twice as long each time up to 6.4 ms, then 250
- * times 20 ms; about 5 s in all.
+ * Yield at first, because most replies take microseconds.  After 16 yields,
+ * sleep for 50 us, for twice as long each time up to 6.4 ms, and then for 20 ms
+ * each time.  Give up after about 5 s.
  */
 int ht_linux_relax(struct ht_device *dev, unsigned tries)
 {
@@ -123,7 +123,7 @@ static int node_number(const char *name)
     return *end || n > 99999 ? -1 : (int)n;
 }
 
-/* Return the lowest number of a node that is greater than @above, or -1 */
+/* Return the lowest number above @above of a node in /dev, or -1 */
 static int next_node(int above)
 {
     DIR *dir = opendir("/dev");
@@ -151,8 +151,8 @@ static int try_pci(void *opaque, const char *address)
 
 /*
  * Try the module's nodes, then ivshmem devices.  If none can be opened, return
- * the first error of an ivshmem device that is not ENODEV, or else the first
- * such error of a node.
+ * the first error other than ENODEV of the ivshmem devices, or else of the
+ * nodes.
  */
 static int open_first(struct ht_device **dev)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: declarations shared by the ways to a device
+ * libhypertrace, Linux user space: declarations shared by the files that use a
+ * device with and without the kernel module
  */
 #ifndef HT_LINUX_USER_H
 #define HT_LINUX_USER_H
@@ -19,7 +20,7 @@
  * @fd: the device node, or the PCI device's memory
  * @ring_offset: through the module: from struct ht_ioc_info
  * @maps: through the module: mapped streams
- * @doorbells: their doorbell registers, if the channel has them
+ * @doorbells: through the module: doorbells of the mapped streams, or NULL
  * @enable: the enable page, mapped through the module
  * @link: without the module: connection to the host
  * @ram, @ram_size: without the module: the device's memory
@@ -36,7 +37,6 @@ struct ht_linux {
     volatile uint32_t *doorbells[HT_STREAMS_MAX];
     uint8_t *enable;
 
-    /* without the module */
     struct ht_link link;
     uint8_t *ram;
     size_t ram_size;
@@ -47,17 +47,20 @@ static inline struct ht_linux *to_linux(struct ht_device *dev)
     return (struct ht_linux *)dev;
 }
 
-/* linux-user-device.c: the module's /dev/hypertraceN; 0 or a negative errno */
+/* linux-user-device.c: open /dev/hypertraceN; returns 0 or a negative errno */
 int ht_linux_open_device(struct ht_linux *l, const char *path);
 
-/* linux-user-memory.c: a PCI resource file; 0 or a negative errno */
+/*
+ * linux-user-memory.c: open a memory-only device by its PCI address; returns 0
+ * or a negative errno
+ */
 int ht_linux_open_memory(struct ht_linux *l, const char *address);
 
 /* Call @try for each ivshmem PCI device until @try returns 0. */
 int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
                       void *opaque);
 
-/* Common port functions */
+/* linux-user.c: functions for both kinds of devices */
 void *ht_linux_map(int fd, size_t size, uint64_t offset);
 void ht_linux_doorbell(struct ht_device *dev, uint32_t stream);
 int ht_linux_relax(struct ht_device *dev, unsigned tries);

@@ -33,7 +33,7 @@ class _Value(ctypes.Structure):
         if isinstance(value, float):
             super().__init__(_Number(f=value), 0, _FLOAT)
         elif isinstance(value, int):
-            # ctypes would silently take the value modulo 2**64.
+            # ctypes would cut off higher bits silently
             if not -2**63 <= value < 2**64:
                 raise ValueError(f"{value} does not fit in 64 bits")
             if value < 0:
@@ -59,10 +59,10 @@ _library.ht_trace_status.argtypes = [ctypes.POINTER(ctypes.c_char_p)]
 
 
 class Event:
-    """An event class, made from a description as ht_event_parse() takes it.
+    """An event class, made from a description for ht_event_parse() (trace.h).
 
-    A process can make at most 1,023 classes. They are never freed: make each
-    once, not in a loop.
+    A process can make at most 1,023 classes, which are never freed: make each
+    class once, not in a loop.
     """
 
     def __init__(self, description):
@@ -72,15 +72,15 @@ class Event:
                              f"classes: {description!r}")
 
     def __bool__(self):
-        """Whether the host wants events of this class now."""
+        """Return True if the host wants events of this class now."""
         return _library.ht_event_is_on(self._class)
 
     def __call__(self, *values):
         """Emit an event: one value for each field.
 
-        Integers, floats, str or bytes for text, and bytes or array.array for
-        arrays and sequences. An event that is off costs no conversion, and its
-        values are not checked.
+        A value is an int, a float, str or bytes for text, and bytes or
+        array.array for arrays and sequences. If the event is off, the values
+        are neither converted nor checked.
 
         Returns True if the event was committed, and False if it was discarded
         or the host does not want it.
@@ -95,7 +95,7 @@ class Event:
 
 
 def status():
-    """Return the state, 0 if events are recorded, and the reason in words."""
+    """Return (state, text): 0 if events are recorded, and state in words."""
     why = ctypes.c_char_p()
     state = _library.ht_trace_status(ctypes.byref(why))
     return state, (why.value or b"").decode()

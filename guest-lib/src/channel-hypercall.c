@@ -2,12 +2,13 @@
 /*
  * libhypertrace: the hypercall channel
  *
- * A doorbell is rung after every `batch` commits.  The store to it causes an
- * exit, and the host consumes the events before the guest continues.
+ * The guest rings the doorbell after every `batch` commits.  The store to the
+ * doorbell causes an exit, and the host consumes the events before the guest
+ * continues.
  */
 #include "core.h"
 
-static const uint64_t wake_always;       /* 0: reached by each commit */
+static const uint64_t wake_always;       /* 0, so each commit calls notify() */
 
 static void hypercall_opened(struct ht_stream *s)
 {
@@ -35,9 +36,9 @@ static int hypercall_space(struct ht_stream *s, uint64_t packet)
 }
 
 /*
- * A batch may be larger than a ring.  Ring the doorbell early if no packet is
- * free after the one about to be opened.  hypercall_space() loads the tail
- * again, because the host may have freed packets at an earlier doorbell.
+ * A batch may be larger than a ring, so ring the doorbell early if the packet
+ * after the next one is not free.  Load the tail for this test, because the
+ * host may have freed packets at an earlier doorbell.
  */
 static void hypercall_closed(struct ht_stream *s)
 {

@@ -49,13 +49,14 @@ static int shm_space(struct ht_stream *s, uint64_t packet)
 
 static int shm_flush(struct ht_stream *s)
 {
-    (void)s;                    /* the host can read what is committed */
+    (void)s;                    /* the host reads committed events itself */
     return 0;
 }
 
 static void memory_opened(struct ht_stream *s)
 {
-    s->wake = &s->ring->host.wake;      /* 0 after the stream is closed */
+    /* If the stream is closed, the word becomes 0, so commits call notify(). */
+    s->wake = &s->ring->host.wake;
 }
 
 /* notify() and closed() of the channel memory, which has no doorbell */

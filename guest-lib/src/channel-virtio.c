@@ -2,26 +2,26 @@
 /*
  * libhypertrace: the virtio channel
  *
- * The ring is in the guest's memory, with the same layout, and the guest writes
- * both lines of the control page.  Closed packets are submitted to the device.
- * When the device has returned all buffers of a packet, its slot is free.  The
- * port then advances host.tail.
+ * The ring is in the guest's memory, in the layout of stream memory.  The guest
+ * writes both lines of the control page.  It submits closed packets to the
+ * device.  When the device has returned all buffers of a packet, the port
+ * advances host.tail, and the packet's memory is free again.
  */
 #include "core.h"
 
 static void virtio_opened(struct ht_stream *s)
 {
     /*
-     * The port has set host.state to OPENED.  Do not set it again: if the
-     * device was removed since, the port has set it to CLOSED.
+     * Do not set host.state: the port has set it to OPENED, or to CLOSED if the
+     * device was removed since.
      */
     s->ring->host.instance = s->instance;
-    s->wake = &s->ring->host.wake;      /* HT_WAKE_NEVER while open */
-    /* The device may still read submitted buffers: do not overwrite them. */
+    s->wake = &s->ring->host.wake;      /* HT_WAKE_NEVER while it is open */
+    /* Never overwrite packets, because the device may still read them. */
     s->overwrite = 0;
 }
 
-/* Submit closed packets from s->submitted on; also the open one if @open_too */
+/* Submit closed packets from s->submitted on, and the open one if @open_too */
 static int submit(struct ht_stream *s, bool open_too)
 {
     while (s->submitted < ht_head(s)) {
@@ -61,12 +61,12 @@ static int submit_reaping(struct ht_stream *s, bool open_too)
 
 static void virtio_notify(struct ht_stream *s)
 {
-    (void)s;                    /* head never reaches the wake word */
+    (void)s;                    /* submissions kick the device */
 }
 
 static void virtio_closed(struct ht_stream *s)
 {
-    /* After -EAGAIN, the next packet, push or flush submits the rest. */
+    /* If no buffer is free, the next packet, push or flush submits this one. */
     (void)submit_reaping(s, false);
 }
 
@@ -77,8 +77,8 @@ static int virtio_space(struct ht_stream *s, uint64_t packet)
         (void)submit(s, false);
     }
     /*
-     * The Linux driver stores the tail with release order; in other ports,
-     * reap() has stored it.
+     * Pairs with the Linux driver's store-release of the tail.  In other ports,
+     * this thread has stored the tail in reap().
      */
     s->tail = ht_load_acquire(&s->ring->host.tail);
     return packet - s->tail <= s->packets_mask;

@@ -22,7 +22,7 @@ static bool caps_valid(const struct ht_caps *c)
                         HT_PACKET_SIZE_MAX) &&
            power_of_two(c->packets, HT_PACKETS_MIN, HT_PACKETS_MAX) &&
            c->batch >= 1 && c->batch <= HT_BATCH_MAX &&
-           /* The host could take a larger gap for a step back of the clock. */
+           /* A larger gap looks like a step back in a clock of 24 bits. */
            c->max_gap >= 1 && c->max_gap <= (HT_CLOCK_MASK + 1) / 2 &&
            c->max_message > sizeof(struct ht_msg_enabled) &&
            c->max_message <= c->mailbox_size &&
@@ -120,14 +120,14 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
     int r;
 
     msg->cookie = cookie;
-    msg->status = HT_STATUS_IO;         /* stays if the host does not reply */
-    /* No reply is longer than its message. */
+    msg->status = HT_STATUS_IO;         /* if the host leaves it as it is */
+    /* The reply is not longer than the message. */
     r = dev->ops->control(dev, msg, msg->size);
     if (r) {
         return r;
     }
     if (msg->type != type || msg->cookie != cookie) {
-        return -EIO;                    /* not the reply to this message */
+        return -EIO;                    /* a reply to another message */
     }
     return msg->status;
 }
@@ -139,7 +139,7 @@ bool ht_reply_take(struct ht_msg *msg, const void *from, uint32_t size,
     uint32_t replied;
 
     ht_copy(&head, from, sizeof(head));
-    /* keep the compiler from reading the header again */
+    /* The host may change the header: check and use the copy only. */
     ht_compiler_barrier();
     replied = ht_reply_bytes(msg->type, &head, size);
     if (!replied || replied > len || head.type != msg->type ||
@@ -147,7 +147,7 @@ bool ht_reply_take(struct ht_msg *msg, const void *from, uint32_t size,
         return false;
     }
     ht_copy(msg, from, replied);
-    /* The host may still write to @from: keep the checked header. */
+    /* Put back the checked header, since the host may have changed it. */
     ht_copy(msg, &head, sizeof(head));
     return true;
 }
@@ -177,7 +177,7 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
         return -EINVAL;
     }
     ht_copy(box, msg, bytes);
-    /* Store the message first: the host reads it during the store in go(). */
+    /* Store the message before go(), during which the host reads it. */
     ht_full_fence();
     go(dev, bytes);
     ht_full_fence();

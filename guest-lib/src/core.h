@@ -33,7 +33,7 @@ static inline uint64_t ht_head(const struct ht_stream *s)
 }
 
 /**
- * ht_no_packet() - note that no packet is open
+ * ht_no_packet() - set the members that say that no packet is open
  * @s: a stream whose @busy the caller has set
  */
 static inline void ht_no_packet(struct ht_stream *s)
@@ -43,12 +43,12 @@ static inline void ht_no_packet(struct ht_stream *s)
     s->packet_end = NULL;
 }
 
-/* control.c: convert a status to 0 or the negative errno of the API */
+/* control.c: convert an enum ht_status to 0 or a negative errno */
 int ht_status_errno(int status);
 
 /*
  * control.c: get the number of bytes of a request, and limit *@size, the room
- * for the reply, to the mailbox.  Returns 0 if the request is not valid.
+ * for the reply, to the mailbox's size.  Returns 0 if the request is invalid.
  */
 uint32_t ht_request_check(const struct ht_device *dev,
                           const struct ht_msg *msg, uint32_t *size);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: control messages by memory alone
+ * libhypertrace: control messages through memory, without an exit
  *
- * The host polls the number of the last request.  Request and reply have areas
- * of their own, so the host never writes where the guest writes.  Either side
- * can end at any instant.
+ * The host polls the number of the last request.  Request and reply have
+ * separate areas, so no memory is written by both sides.  Guest and host can
+ * each end at any instant.
  */
 #include "core.h"
 
 #define LOST_MS         HT_BEAT_LOST_MS
-/* maximum wait for a reply while the beat advances */
+/* maximum wait for a reply from a host whose beat advances, in ms */
 #define ANSWER_MS       5000u
 
 /* Return the time since the last call in ms, but at most LOST_MS / 2 */
@@ -22,8 +22,8 @@ static uint32_t passed(struct ht_device *dev, struct ht_link *l)
 }
 
 /*
- * Read the beat; @ms: time since the last read.  Returns false if the beat has
- * not advanced for LOST_MS
+ * Read the host's beat, @ms after the last read.  Returns false if the beat has
+ * not changed for LOST_MS.
  */
 static bool beats(struct ht_link *l, uint32_t ms)
 {
@@ -94,7 +94,7 @@ int ht_link_attach(struct ht_device *dev, struct ht_link *l)
     ht_link_caps(dev, l, &expected);
     expected.epoch = l->epoch;
     ht_copy(&caps, &l->mem->caps, sizeof(caps));
-    /* keep the compiler from reading the capabilities again */
+    /* The host may change the capabilities: use the copy only. */
     ht_compiler_barrier();
     caps.epoch = expected.epoch;
     caps.clock_hz = expected.clock_hz;
@@ -122,9 +122,8 @@ static int await(struct ht_device *dev, struct ht_link *l, uint32_t go)
         const bool done = ht_load_acquire32(&l->mem->done) == go;
 
         /*
-         * A host that attaches stores its epoch, then sets `done` for a request
-         * that it did not execute.  The load-acquire of `done` above comes
-         * before this load of the epoch.
+         * Load the epoch after `done`.  A host that attaches stores a new epoch
+         * before it sets `done` for a request that it did not execute.
          */
         if (ht_link_renewed(l)) {
             return -ENODEV;
@@ -148,8 +147,8 @@ static int await(struct ht_device *dev, struct ht_link *l, uint32_t go)
 }
 
 /*
- * Wait until the host no longer uses the request and reply areas.  It may be
- * executing a request that an earlier boot of this guest has left.
+ * Wait until the host no longer uses the request and reply areas: it may be
+ * executing a request from before the guest's last reboot.
  */
 static int await_earlier(struct ht_device *dev, struct ht_link *l)
 {
@@ -171,9 +170,9 @@ static int await_earlier(struct ht_device *dev, struct ht_link *l)
     l->go = ht_load_relaxed32(&l->mem->go);
     r = await(dev, l, l->go);
     if (r == -ETIMEDOUT) {
-        /* the next message does not wait for this request */
+        /* further calls return -EBUSY at once until the host has answered */
         l->pending = true;
-        return -EBUSY;                  /* the caller's message was not sent */
+        return -EBUSY;
     }
     return r;
 }
@@ -195,8 +194,8 @@ int ht_memory_exchange(struct ht_device *dev, struct ht_link *l,
     }
     ht_copy(box, msg, bytes);
     /*
-     * Clear the reply to an earlier message: if the host ends now, the area
-     * must not hold it.
+     * Clear the reply area, which holds an earlier reply: if the host ends now,
+     * that reply must not be taken for the reply to this message.
      */
     ht_zero(reply, size);
     ht_store_relaxed32(&l->mem->bytes, bytes);

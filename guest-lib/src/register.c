@@ -2,8 +2,8 @@
 /*
  * libhypertrace: register event classes with the host
  *
- * The host checks the classes again.  The checks here report a mistake to the
- * caller that made it, with any host.
+ * The host also checks the classes.  The checks here give the caller an error
+ * code that does not depend on the host.
  */
 #include "core.h"
 
@@ -192,7 +192,7 @@ bool ht_class_valid(const struct ht_class *c)
            (!c->nr_fields || c->fields) && fields_valid(c);
 }
 
-/* Return the size of a class's message; 0, with *@why set, for a wrong class */
+/* Return the size of a class's message, or 0 with the error in *@why */
 static uint32_t class_bytes(const struct ht_device *dev,
                             const struct ht_class *c, int *why)
 {
@@ -213,12 +213,15 @@ static uint32_t aligned(uint32_t pos)
 }
 
 /*
- * Maximum number of classes in one exchange.  The host answers classes for
- * which it has no time with BUSY, and they are sent again.
+ * Maximum number of classes in one exchange.  The host may have time for fewer:
+ * it answers the others with BUSY, and the next exchange sends them again.
  */
 #define CLASSES_MAX 16
 
-/* Encode as many classes as fit; set *@next to the first one left out */
+/*
+ * Encode as many classes from *@next on as fit into one exchange.  Set *@next
+ * to the first class that does not fit.  Returns the size of the messages.
+ */
 static uint32_t encode_some(struct ht_device *dev,
                             struct ht_class *const *classes, unsigned n,
                             unsigned *next)
@@ -243,7 +246,7 @@ static uint32_t encode_some(struct ht_device *dev,
         ht_zero(m, aligned(size) < room - pos ? aligned(size) : size);
         m->h.type = HT_MSG_CLASS_REGISTER;
         m->h.size = size;
-        m->h.status = HT_STATUS_IO;     /* stays if the host does not reply */
+        m->h.status = HT_STATUS_IO;     /* if the host leaves it as it is */
         m->h.cookie = i;
         encode(m, classes[i]);
         end = pos + size;
@@ -256,14 +259,14 @@ static uint32_t encode_some(struct ht_device *dev,
     return end;
 }
 
-/* Returns 0 with *@id set; HT_STATUS_BUSY; or a negative errno */
+/* Returns 0 and sets *@id; or HT_STATUS_BUSY; or a negative errno */
 static int read_reply(struct ht_device *dev, const struct ht_msg_class *m,
                       uint32_t i, uint32_t *id)
 {
     int r;
 
     if (m->h.type != HT_MSG_CLASS_REGISTER || m->h.cookie != i) {
-        return -EIO;                    /* not the reply to this message */
+        return -EIO;                    /* a reply to another message */
     }
     if (m->h.status == HT_STATUS_BUSY) {
         return HT_STATUS_BUSY;
@@ -283,8 +286,9 @@ static int read_reply(struct ht_device *dev, const struct ht_msg_class *m,
 }
 
 /*
- * Read the replies for classes [*@begin, @next) in dev->msg.  Set *@begin to
- * the first class that the host did not process.
+ * Read the replies in dev->msg for the classes *@begin to @next - 1.  Set
+ * *@begin to the first class that the host answered with BUSY, or to @next.
+ * Returns the first error of a class, or 0.
  */
 static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
                         unsigned *begin, unsigned next)
@@ -306,7 +310,7 @@ static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
             }
             pos = aligned(pos + size);
         }
-        /* Relaxed: a thread that emits may read the id at the same time. */
+        /* An atomic store, since a thread may emit an event of the class. */
         ht_store_relaxed32(&classes[i]->id, r ? 0 : id);
         if (!first) {
             first = r;
@@ -340,7 +344,7 @@ int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
             }
         }
         if (r) {
-            /* Without a reply, the other messages would fail as well. */
+            /* The transport failed: send no further messages. */
             first = r;
             break;
         }

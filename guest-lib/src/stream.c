@@ -38,7 +38,7 @@ static int stream_message(struct ht_device *dev, uint16_t type,
     };
     int r = ht_control(dev, &m.h);
 
-    /* The stream is unknown: a reset or another driver has closed it. */
+    /* ENOENT, EINVAL: a reset or another driver has closed the stream. */
     return r == -ENOENT || r == -EINVAL ? -EIO : r;
 }
 
@@ -70,7 +70,7 @@ static int open_message(struct ht_device *dev,
     case 0:
         return *stream < dev->caps.streams ? 0 : -EIO;
     case -ETIMEDOUT:
-        /* The host may still open the stream later: close it. */
+        /* The host may open the stream later, so request a close. */
         if (*instance) {
             stream_message(dev, HT_MSG_STREAM_CLOSE, *stream, *instance, 0);
         }
@@ -85,7 +85,7 @@ static int open_message(struct ht_device *dev,
     }
 }
 
-/* List a stream to close it with its device, if the port has a lock */
+/* Add a stream to the device's list, which ht_device_close_streams() closes */
 static void list_stream(struct ht_device *dev, struct ht_stream *s)
 {
     if (dev->ops->lock) {
@@ -160,7 +160,7 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
     channel_ops(dev->caps.channel)->opened(s);
     ht_compiler_barrier();
     s->ops = channel_ops(dev->caps.channel);
-    s->slow = &ht_slow;                 /* open from here on */
+    s->slow = &ht_slow;                 /* from here on the stream is open */
     list_stream(dev, s);
     return 0;
 }
@@ -191,7 +191,7 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     uint64_t packet = s->packet;
     bool room = false;
 
-    /* Set busy: space() may submit packets, and only one context may. */
+    /* Set busy: space() may submit packets, which only one context may do. */
     if (s->busy) {
         return false;
     }
@@ -264,7 +264,7 @@ int ht_stream_close(struct ht_stream *s)
         return -EIO;
     }
     unlist_stream(dev, s);
-    s->busy = 1;                /* later events are discarded */
+    s->busy = 1;                /* so that further events are discarded */
     ht_compiler_barrier();
     while ((r = s->ops->flush(s)) == -EAGAIN) {
         r = dev->ops->relax(dev, tries++);
@@ -274,7 +274,7 @@ int ht_stream_close(struct ht_stream *s)
     }
     ht_publish_lost(s);
     lost = s->lost + ht_load_relaxed(&s->lost_nested);
-    /* The reply to a close does not tell whether the stream was stopped. */
+    /* Flush first: a close does not report that the stream was stopped. */
     flushed = stream_message(dev, HT_MSG_STREAM_FLUSH, s->index, s->instance,
                              lost);
     closed = stream_message(dev, HT_MSG_STREAM_CLOSE, s->index, s->instance,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: slow paths of the emit; most of this changes packets
+ * libhypertrace: slow paths of the emit, such as a change to the next packet
  *
- * All of this runs with s->busy set.  Contexts that interrupt it discard their
- * events, and modify one counter only.  tests/model/ring.pml proves the order
- * of stores and loads.
+ * All functions here run with s->busy set, so a context that interrupts them
+ * discards its event and changes no member but @lost_nested.
+ * tests/model/ring.pml proves the order of stores and loads.
  */
 #include "core.h"
 
 static uint8_t *discard(struct ht_stream *s)
 {
     s->lost++;
-    if (s->slow) {              /* otherwise the ring is not this producer's */
+    if (s->slow) {              /* NULL: another producer may own the ring */
         ht_publish_lost(s);
     }
     ht_compiler_barrier();
@@ -20,13 +20,13 @@ static uint8_t *discard(struct ht_stream *s)
 }
 
 /*
- * Write the end of a packet to its header.  The host may be copying the packet
- * at the same time, as an open one.  In the worst case the host's copy has the
- * end, which the host ignores in an open packet.
+ * Write a packet's size and end time to its header.  The host may be copying
+ * the packet at the same time.  For the host the packet is open until head has
+ * moved, and the host ignores both values in an open packet.
  *
- * With virtio, a header that was already submitted belongs to the device, and
- * is not written; guest.end has the end instead.  If this producer is killed,
- * the driver submits the rest of the packet up to guest.end.
+ * With virtio, a header that was already submitted belongs to the device, so
+ * write the packet's end to guest.end instead.  If this producer is killed, the
+ * driver submits the rest of the packet up to guest.end.
  */
 static ht_benign_race void finish_packet(struct ht_stream *s, uint32_t content,
                                          uint64_t now)
@@ -56,7 +56,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
 {
     struct ht_packet *p = ht_packet_at(s, s->packet);
 
-    /* Test this first: without its device, a full ring stays full forever. */
+    /* Test for a removed device first, since its full ring stays full. */
     if (ht_is_closed(s)) {
         s->slow = NULL;
         return false;
@@ -83,8 +83,8 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     p->clock_begin = now;
     p->events = s->events;
     /*
-     * This header reports all events that were discarded so far.  Mark them as
-     * reported, so that no other stream reports them again.
+     * The header contains the number of all discarded events.  Mark them as
+     * reported, so that they are not reported again.
      */
     ht_publish_lost(s);
     p->lost = s->told;
@@ -99,7 +99,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     return true;
 }
 
-/* Write an event's header; returns the address of its fields */
+/* Write an event's header; returns the address of the first field */
 static uint8_t *put_header(uint8_t *p, uint32_t header, uint32_t id,
                            uint64_t clock)
 {
@@ -122,7 +122,7 @@ static uint32_t short_header(uint32_t id)
     return id < HT_ID_WIDE ? HT_EVENT_HEADER : HT_EVENT_HEADER_WIDE;
 }
 
-/* Not inlined, so that get_early() saves no registers. */
+/* Do not inline this, so that get_early() need not save registers. */
 static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
 {
     const struct ht_channel_ops *ops = s->ops;
@@ -163,7 +163,7 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
         ht_packet_bytes(s) - sizeof(struct ht_packet)) {
         return discard(s);
     }
-    /* The difference is unsigned: a clock that went back counts as a gap. */
+    /* The difference is unsigned, so a clock that went back is a gap, too. */
     if (now - s->clock >= s->max_gap) {
         header = HT_EVENT_HEADER_EXT;
     }
@@ -183,8 +183,8 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
     s->inherit = s->stamps - 1;
     if (p == s->packet_end) {
         /*
-         * The commit moves head to the next packet's first byte, and so
-         * closes this one for the host.
+         * The event fills the packet.  Its commit moves head to the first byte
+         * of the next packet: the host then takes this packet as closed.
          */
         finish_packet(s, ht_packet_bytes(s), now);
     }
@@ -192,10 +192,10 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
 }
 
 /*
- * Called if head has reached the wake word.  This is also the first commit
- * after the stream's memory was taken away (a suspend, an unplugged device, a
- * fork): the memory that is mapped then has the state "closed" and the wake
- * word 0.  The event that was just committed is lost.
+ * Kick the host, because head has reached the wake word.  After the stream's
+ * memory was taken away (by a suspend, an unplug or a fork), other memory is
+ * mapped, with the state "closed" and the wake word 0.  So the next commit
+ * calls this function, which closes the stream; the committed event is lost.
  */
 static void notify(struct ht_stream *s)
 {

@@ -5,10 +5,9 @@
 #include "core.h"
 
 /*
- * A message carries the counter before and after the previous exchange.
- * Between these two values the host has read its own clock.  The last exchange
- * has no message after it, so send one message more than @rounds.  The host
- * uses the best exchange.
+ * Each message contains the guest's counter before and after the previous
+ * exchange, in which the host has read its own clock.  So the last of @rounds
+ * exchanges needs one more message.  The host uses the best exchange.
  */
 int ht_time_sync(struct ht_device *dev, unsigned rounds)
 {

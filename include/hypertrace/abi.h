@@ -2,7 +2,7 @@
 /*
  * hypertrace: the contract between guest and host
  *
- * The device, the guest library, the kernel module and the tools share this
+ * The device, the guest library, the kernel module and the tools use this
  * header.  docs/specs/hypertrace.rst describes it in prose; a difference
  * between the two is a bug.  All numbers are little-endian; every structure is
  * naturally aligned and has no implicit padding.
@@ -64,8 +64,8 @@ enum ht_counter {
 
 #define HT_PAGE                 4096u
 /*
- * Offsets of the parts of stream RAM that a guest maps separately are multiples
- * of this, whatever its page size.
+ * Alignment in bytes of the parts of stream RAM that a guest maps separately.
+ * 64 KiB is a multiple of the page size of every guest.
  */
 #define HT_MAP_ALIGN            65536u
 #define HT_STREAMS_MAX          512u
@@ -74,28 +74,28 @@ enum ht_counter {
 #define HT_PACKETS_MIN          2u
 #define HT_PACKETS_MAX          1024u
 #define HT_CLASSES_MAX          8192u
-/* classes with the same name and different fields */
+/* maximum number of classes that have the same name, with different fields */
 #define HT_CLASS_VERSIONS_MAX   64u
-#define HT_CLASS_NAME_MAX       127u    /* bytes, without a terminator */
+#define HT_CLASS_NAME_MAX       127u    /* bytes, without a NUL */
 #define HT_FIELD_NAME_MAX       63u
 #define HT_FIELDS_MAX           32u
 #define HT_STREAM_NAME_MAX      32u
 #define HT_MESSAGE_MAX          4096u
-/* bytes; limits the messages of one exchange */
+/* maximum size of all messages of one exchange, in bytes */
 #define HT_MAILBOX_SIZE         65536u
 #define HT_BATCH_MAX            65536u
-#define HT_SETTINGS_MAX         2048u   /* bytes of the text of the settings */
+#define HT_SETTINGS_MAX         2048u   /* bytes of the settings' text */
 
 /*
  * Feature bits, negotiated as virtio specifies.  On the other channels a driver
  * may skip virtio's initialization; then no feature is negotiated.
  */
-/* virtio: HT_MSG_STREAM_OPEN has @memory */
+/* channel virtio: the device reads ht_msg_open.memory */
 #define HT_F_MEMORY             0
 
 /*
- * Capabilities of a device: at BAR0 offset 0; at stream RAM offset 0; in
- * virtio's configuration space
+ * Capabilities of a device.  The structure is at the start of BAR0, at the
+ * start of stream RAM, and in virtio's configuration space.
  */
 
 struct ht_caps {
@@ -103,54 +103,58 @@ struct ht_caps {
     uint32_t version;           /* 0x04 HT_VERSION */
     uint32_t channel;           /* 0x08 enum ht_channel */
     uint32_t mode;              /* 0x0c enum ht_mode */
-    uint64_t ring_offset;       /* 0x10 in stream RAM: ring of stream 0 */
+    uint64_t ring_offset;       /* 0x10 offset of ring 0 in stream RAM */
     /* 0x18 number of streams, up to HT_STREAMS_MAX */
     uint32_t streams;
-    uint32_t packet_size;       /* 0x1c in bytes, a power of two */
+    uint32_t packet_size;       /* 0x1c bytes, a power of two */
     uint32_t packets;           /* 0x20 packets per ring, a power of two */
     uint32_t batch;             /* 0x24 hypercall: commits per doorbell */
     uint32_t flush_ms;          /* 0x28 ms that an event may wait in a packet */
-    /* 0x2c ticks; an event after such a gap has an extended header */
+    /* 0x2c an event this many ticks after the last has an extended header */
     uint32_t max_gap;
     uint64_t clock_hz;          /* 0x30 guest counter's frequency; 0: unknown */
-    /* 0x38 new at a reset or TAKEOVER; memory: when a host attaches */
+    /*
+     * 0x38 changes at a reset and at a TAKEOVER; memory-only transport: changes
+     * when a host attaches
+     */
     uint64_t epoch;
-    uint64_t ring_stride;       /* 0x40 ring of stream i: + i * stride */
-    uint32_t doorbell_offset;   /* 0x48 in BAR0: doorbell of stream 0 */
-    uint32_t doorbell_stride;   /* 0x4c doorbell of stream i: + i * stride */
-    uint32_t mailbox_offset;    /* 0x50 in stream RAM */
-    uint32_t mailbox_size;      /* 0x54 bytes; also of a virtio exchange */
+    uint64_t ring_stride;       /* 0x40 ring i is at ring_offset + i * stride */
+    uint32_t doorbell_offset;   /* 0x48 offset of doorbell 0 in BAR0 */
+    uint32_t doorbell_stride;   /* 0x4c bytes from a doorbell to the next */
+    uint32_t mailbox_offset;    /* 0x50 offset of the mailbox in stream RAM */
+    /* 0x54 maximum size of an exchange in bytes, also on virtio */
+    uint32_t mailbox_size;
     uint32_t max_classes;       /* 0x58 highest class id */
-    uint32_t max_message;       /* 0x5c bytes of one message */
-    uint64_t enable_offset;     /* 0x60 in stream RAM: enable page */
-    /* 0x68 changes if enable bytes or settings change */
+    uint32_t max_message;       /* 0x5c maximum size of a message in bytes */
+    uint64_t enable_offset;     /* 0x60 offset of enable page in stream RAM */
+    /* 0x68 number that changes when enable bytes or settings change */
     uint32_t enable_seq;
     uint32_t counter;           /* 0x6c enum ht_counter */
 };
 
-/* BAR0 registers after the capabilities; 4 bytes wide, write-only */
-/* write: bytes of messages to execute */
+/* Registers of BAR0 after the capabilities: 4 bytes wide, write-only */
+/* execute the mailbox's messages, whose total size in bytes is written */
 #define HT_REG_MAILBOX_GO       0x80
-#define HT_REG_TAKEOVER         0x84    /* write HT_MAGIC: close every stream */
+#define HT_REG_TAKEOVER         0x84    /* close all streams: write HT_MAGIC */
 
 /* Page 0 of the memory-only transport ------------------------------------ */
 
 /*
  * All offsets in @caps are from the start of this page.  The creator of the
- * memory writes it before the virtual machine starts; a driver uses the device
- * only if @caps is valid, and writes nothing while it probes.
+ * memory writes the page before the virtual machine starts.  A driver uses the
+ * device only if @caps is valid, and writes nothing while it probes.
  *
- * An exchange has no exit.  The request area is at mailbox_offset, the reply
+ * An exchange causes no exit.  The request area is at mailbox_offset, the reply
  * area after it at mailbox_offset + mailbox_size.  The guest writes the
  * request, @bytes and @to, store-releases go = done + 1, and touches neither
  * area until @done == @go or the epoch changed.  The host load-acquires @go,
  * copies the request once, writes the reply and store-releases done = go.  If
- * @to is not the host's epoch, it sets done = go without executing the request.
+ * @to is not the host's epoch, the host only sets done = go.
  *
  * A host that attaches loads @go, store-releases a new random caps.epoch, then
  * store-releases done = the loaded go.  The guest load-acquires @done, then
- * loads the epoch: if the new host has set @done, the guest sees its epoch, and
- * does not take the reply.
+ * loads the epoch.  If the new host has set @done, the guest sees the new epoch
+ * and ignores the reply area.
  *
  * The host advances @beat at least every HT_BEAT_MS.  A guest that sees no new
  * beat for HT_BEAT_LOST_MS answers its callers with "no host".  After a new
@@ -158,8 +162,8 @@ struct ht_caps {
  * registers its classes and opens its streams again.  The streams stay open
  * until TAKEOVER.
  *
- * Between the mailbox and the rings is an area in which a host saves what the
- * next host needs in addition to the rings.  The guest must not write there.
+ * Between the mailbox and the rings is an area in which the host keeps the
+ * state that the next host needs.  The guest must not write to the area.
  *
  * The host cannot read the guest's counter.  While a stream is open, the guest
  * sends rounds of HT_MSG_TIME_SYNC at least every HT_SYNC_MS.
@@ -167,7 +171,7 @@ struct ht_caps {
 struct ht_memory {
     struct ht_caps caps;        /* 0x000 written by the host */
     uint8_t  gap0[0x100 - sizeof(struct ht_caps)];
-    uint64_t beat;              /* 0x100 host: advances while the host runs */
+    uint64_t beat;              /* 0x100 host: increases while the host runs */
     /* 0x108 host: number of the last request that the host answered */
     uint32_t done;
     uint8_t  gap1[0x200 - 0x10c];
@@ -200,7 +204,7 @@ enum ht_msg_type {
 
 enum ht_status {
     HT_STATUS_OK     = 0,
-    /* the device has not finished: send the reply as a message again */
+    /* not finished: send the message again, with the reply's content */
     HT_STATUS_BUSY   = 1,
     HT_STATUS_INVAL  = 2,       /* malformed */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
@@ -223,7 +227,7 @@ struct ht_msg {
     /* bytes of request or reply, with this header */
     uint32_t size;
     uint32_t status;            /* reply: enum ht_status */
-    /* set by the sender; the reply has the same value */
+    /* number that the sender chooses; the reply has the same */
     uint32_t cookie;
 };
 
@@ -237,10 +241,10 @@ enum ht_field_kind {
 };
 
 #define HT_FIELD_HEX            0x01u   /* integer: show in base 16 */
-/* array of u8: it is text, padded with 0 */
+/* array of u8: show as text, which ends at the first 0 */
 #define HT_FIELD_UTF8           0x02u
 #define HT_FIELD_LABELS         0x04u   /* integer: its values have names */
-/* with HT_FIELD_LABELS: names of bits */
+/* with HT_FIELD_LABELS: labels name bits of the integer, not values */
 #define HT_FIELD_BITS           0x08u
 
 /*
@@ -255,9 +259,9 @@ enum ht_field_kind {
 /* One field in a class message, followed by its name */
 struct ht_msg_field {
     uint8_t  kind;              /* enum ht_field_kind */
-    /* sequence, array: kind of its elements; else 0 */
+    /* kind of the elements of a sequence or array; else 0 */
     uint8_t  elem;
-    uint8_t  flags;             /* HT_FIELD_HEX and so on */
+    uint8_t  flags;             /* HT_FIELD_HEX to HT_FIELD_BITS */
     uint8_t  name_len;          /* 1 to HT_FIELD_NAME_MAX */
     /* array: elements, 1 to 4096; HT_FIELD_LABELS: number of labels; else 0 */
     uint16_t count;
@@ -272,7 +276,7 @@ struct ht_msg_class {
     uint8_t  name_len;          /* 1 to HT_CLASS_NAME_MAX */
     uint8_t  loglevel;          /* 0 (emergency) to 14 (debug), as HT_LEVEL_* */
     uint8_t  on;                /* reply: HT_ENABLE_ON, or 0: off */
-    /* HT_ORIGIN_KERNEL, or id of the guest's user */
+    /* HT_ORIGIN_KERNEL, or the id of the user who registered the class */
     uint32_t origin;
     /* the name of the class, then each field followed by its name */
     uint8_t  data[];
@@ -285,22 +289,22 @@ struct ht_msg_class {
 
 struct ht_msg_open {
     struct ht_msg h;
-    /* requested index, or HT_STREAM_ANY; reply: index */
+    /* requested index, or HT_STREAM_ANY; reply: index of the stream */
     uint32_t stream;
-    /* guest's number of the producer's vCPU; -1: none */
+    /* number that the guest gives the producer's vCPU; -1: not bound to one */
     int32_t  vcpu;
-    /* first request: 0; reply: number that no other stream of the trace had */
+    /* first request: 0; reply: number that identifies this opening */
     uint64_t instance;
     uint8_t  name[HT_STREAM_NAME_MAX]; /* printable ASCII, padded with 0 */
-    /* with HT_F_MEMORY: address of a table, see below; or 0 */
+    /* with HT_F_MEMORY: address of a table of addresses, or 0 */
     uint64_t memory;
 };
 
 /*
- * With HT_F_MEMORY, @memory is the address of a table of 64-bit guest-physical
- * addresses: the stream's control page, then the memory of each packet.  An
- * entry is 0 if its page is not present.  If the guest has ended without
- * submitting all committed events, the host reads these events there.
+ * The table at ht_msg_open.memory has 64-bit guest-physical addresses: that of
+ * the stream's control page, then that of each packet.  An entry is 0 if its
+ * page is not present.  If the guest has ended without submitting all committed
+ * events, the host reads these events at the addresses.
  */
 #define HT_MEMORY_CONTROL       0u
 #define HT_MEMORY_SLOT(n)       (1u + (n))
@@ -310,14 +314,14 @@ struct ht_msg_stream {
     struct ht_msg h;
     uint32_t stream;
     uint32_t ticket;            /* flush: 0; reply: number of the flush */
-    /* from the reply to STREAM_OPEN; 0 with HT_STREAM_ANY */
+    /* instance in the reply to STREAM_OPEN; 0 with HT_STREAM_ANY */
     uint64_t instance;
     uint64_t lost;              /* close: events discarded by the producer */
 };
 
 struct ht_msg_time {
     struct ht_msg h;
-    /* guest counter before exchange @prev was sent, or 0 */
+    /* guest counter before the request of exchange @prev, or 0 */
     uint64_t before;
     /* guest counter after the reply to exchange @prev, or 0 */
     uint64_t after;
@@ -335,7 +339,7 @@ struct ht_msg_time {
 struct ht_msg_enabled {
     struct ht_msg h;
     uint32_t first;             /* class id of the first byte */
-    /* bytes that fit in @on; reply: bytes written */
+    /* room in @on, in bytes; reply: number of bytes written */
     uint32_t count;
     uint32_t seq;               /* reply: enable_seq of ht_caps */
     uint32_t reserved;
@@ -345,10 +349,10 @@ struct ht_msg_enabled {
 /* The host's settings for event sources in a guest: "NAME=VALUE NAME=VALUE" */
 struct ht_msg_settings {
     struct ht_msg h;
-    /* bytes that fit in @text; reply: bytes written */
+    /* room in @text, in bytes; reply: number of bytes written */
     uint32_t count;
     uint32_t seq;               /* reply: enable_seq of ht_caps */
-    char     text[];            /* reply; not terminated */
+    char     text[];            /* reply: the settings, without a NUL */
 };
 
 struct ht_stats {
@@ -357,7 +361,7 @@ struct ht_stats {
     uint64_t bytes;             /* bytes of these events, with headers */
     uint64_t lost;              /* events that the producer has discarded */
     uint64_t dropped;           /* events overwritten before they were read */
-    /* times that the consumer read the stream's ring or queue */
+    /* number of times that the host polled the stream's ring or queue */
     uint64_t wakeups;
     uint64_t errors;            /* pieces of malformed input */
 };
@@ -372,17 +376,17 @@ struct ht_msg_stats {
 /* Report the events that producers discarded because they had no stream */
 struct ht_msg_discarded {
     struct ht_msg h;
-    /* number of events discarded since the previous message DISCARDED */
+    /* number of these events since the previous message DISCARDED */
     uint64_t count;
 };
 
 /* The enable page ---------------------------------------------------------- */
 
 /*
- * The page holds one byte for each class, indexed by class id.  The host writes
- * it and the guest only reads it.  The class is on if the byte is HT_ENABLE_ON.
- * Every other value means off.  After a removal of the device, its BAR reads as
- * 0xff, so all classes are off.
+ * The enable page holds one byte for each class, indexed by class id.  The host
+ * writes the page and the guest only reads it.  A class is on if its byte is
+ * HT_ENABLE_ON, and off if it has any other value.  After a removal of the
+ * device, its BAR reads as 0xff, so all classes are off.
  */
 #define HT_ENABLE_ON            1u
 #define HT_ENABLE_SIZE          65536u  /* size and alignment, in bytes */
@@ -391,18 +395,18 @@ struct ht_msg_discarded {
 
 /*
  * A position is a number of bytes since the stream was opened.  Packet n
- * starts at n * packet_size, so one 64-bit number holds packet and offset, and
- * it never wraps.  If the offset of head in its packet is 0, no packet is open.
+ * starts at position n * packet_size.  A position has 64 bits and never wraps.
+ * If head is a multiple of packet_size, no packet is open.
  */
 /* the part of the control page that the guest writes */
 struct ht_guest_line {
     uint64_t head;              /* position after the last committed event */
-    /* mode overwrite: number of the packet that is being opened */
+    /* mode overwrite: number of the newest packet, set before its header */
     uint64_t opening;
-    uint64_t lost;              /* events discarded so far */
+    uint64_t lost;              /* number of events discarded so far */
     /*
-     * virtio: position of the end of the last closed packet of which a part was
-     * submitted while the packet was open
+     * virtio: end of the last closed packet whose header was submitted before
+     * the packet was closed; a position
      */
     uint64_t end;
     uint64_t reserved[12];
@@ -412,7 +416,7 @@ struct ht_guest_line {
 struct ht_host_line {
     /* number of the oldest packet that the host has not released */
     uint64_t tail;
-    uint64_t wake;              /* kick once head >= wake */
+    uint64_t wake;              /* the guest must kick once head >= wake */
     uint32_t state;             /* enum ht_stream_state */
     uint32_t reserved0;
     uint64_t instance;
@@ -428,9 +432,9 @@ enum ht_stream_state {
 
 #define HT_WAKE_NEVER           (~(uint64_t)0)  /* value of wake: do not kick */
 #define HT_GUEST_LINE_OFFSET    0x000
-/* two cache lines apart from the guest's line */
+/* between the guest's line and the host's, two cache lines are unused */
 #define HT_HOST_LINE_OFFSET     0x100
-/* in a stream's ring: offset of the first packet */
+/* offset of the first packet in a ring */
 #define HT_PACKETS_OFFSET       HT_PAGE
 
 struct ht_ring_control {
@@ -448,29 +452,27 @@ struct ht_packet {
     uint32_t stream;            /* index of the stream */
     uint64_t instance;
     uint64_t seq;               /* packet number */
-    /* guest counter; the first event's time is relative to it */
+    /* guest counter at the opening; the first event's time is relative to it */
     uint64_t clock_begin;
-    uint64_t events;            /* events of the stream before this packet */
-    uint64_t lost;              /* events discarded before this packet */
-    /* written when the packet is closed: guest counter */
+    uint64_t events;            /* number of events in earlier packets */
+    uint64_t lost;              /* number of events discarded before */
+    /* guest counter, written when the packet is closed */
     uint64_t clock_end;
-    /*
-     * written when the packet is closed: bytes of the packet, with this header
-     */
+    /* bytes of the packet with this header, written when it is closed */
     uint32_t content;
     uint32_t reserved;
 };
 
-/* u8 id (0 to 253), 24 bits of the clock */
+/* size of the header: u8 id (0 to 253), 24 bits of the clock */
 #define HT_EVENT_HEADER         4u
-/* u8 254, u16 id, 24 bits of the clock */
+/* size of the header: u8 254, u16 id, 24 bits of the clock */
 #define HT_EVENT_HEADER_WIDE    6u
 #define HT_EVENT_HEADER_EXT     13u     /* u8 255, u32 id, u64 clock */
 #define HT_ID_WIDE              254u
 #define HT_ID_EXTENDED          255u
 #define HT_CLOCK_BITS           24
 #define HT_CLOCK_MASK           ((1u << HT_CLOCK_BITS) - 1)
-/* Ids start at 1, so that zeroed memory is never an event. */
+/* Class ids start at 1, so that zeroed memory is never an event. */
 
 /*
  * virtio: each buffer on data queue 1 + stream holds this structure, then the
@@ -481,7 +483,7 @@ struct ht_packet {
 struct ht_submit {
     uint64_t from;              /* position of the first byte */
     uint64_t to;                /* position after the last byte */
-    uint64_t lost;              /* events discarded so far */
+    uint64_t lost;              /* number of events discarded so far */
     uint32_t stream;            /* index of the stream; must match the queue */
     uint32_t reserved;
 };

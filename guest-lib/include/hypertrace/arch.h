@@ -31,9 +31,8 @@
 #endif
 
 /*
- * Without a libc, the core returns negative errnos, too.  The numbers are
- * Linux's, so that the library and its caller may be compiled for different
- * environments.
+ * Errno numbers for environments without a libc.  They are Linux's, so that the
+ * library and its caller may be compiled for different environments.
  */
 #ifndef EINVAL
 #define EIO             5
@@ -58,9 +57,9 @@
 #define ht_unlikely(x)  __builtin_expect(!!(x), 0)
 
 /*
- * Attribute of a function whose stores race with loads of the host, so that the
- * thread sanitizer does not report them.  The function's comment says what the
- * host may see, and why that is harmless.
+ * Attribute of a function whose stores race harmlessly with loads of the host:
+ * the thread sanitizer does not report these races.  The function's comment
+ * says what the host may see.
  */
 #ifdef __SANITIZE_THREAD__
 #define ht_benign_race  __attribute__((__noinline__, no_sanitize_thread))
@@ -69,11 +68,10 @@
 #endif
 
 /*
- * TLS model of a thread-local variable.  With the dynamic models, glibc may
- * allocate memory at the first use, in the middle of an event.  The
- * initial-exec model avoids this with glibc, which reserves room for a few
- * variables of shared objects that are loaded later.  musl has no such room,
- * and allocates when it loads the object.
+ * TLS model of a thread-local variable.  With a dynamic model, glibc may
+ * allocate the variable at its first use, in the middle of an event.  With the
+ * initial-exec model, glibc takes it from a small reserve when it loads the
+ * shared object.  musl has no reserve, but never allocates at the first use.
  */
 #ifdef __GLIBC__
 #define HT_TLS_MODEL    __attribute__((tls_model("initial-exec")))
@@ -83,10 +81,7 @@
 
 /* Clock ---------------------------------------------------------------- */
 
-/*
- * The enum ht_counter that ht_clock() reads; the device's caps.counter must be
- * the same
- */
+/* The counter that ht_clock() reads; the device's caps.counter must equal it */
 #if defined(__x86_64__)
 #define HT_COUNTER      HT_COUNTER_TSC
 #elif defined(__aarch64__)
@@ -96,16 +91,16 @@
 /**
  * ht_clock() - read the guest's counter
  *
- * The read is not serialized: rdtscp or a fence before it costs almost three
- * times as much, and an event does not need it.  A test may define HT_CLOCK as
- * an expression.
+ * The processor may reorder the read with other instructions.  An event does
+ * not need a serialized read, which takes almost three times as long.  A test
+ * may define HT_CLOCK as an expression to use instead.
  */
 static inline uint64_t ht_clock(void)
 {
 #if defined(HT_CLOCK)
     return HT_CLOCK;
 #elif defined(__x86_64__)
-    uint64_t lo, hi;            /* rdtsc clears the upper halves of both */
+    uint64_t lo, hi;            /* rdtsc clears the upper halves of rax, rdx */
 
     __asm__ volatile("rdtsc" : "=a" (lo), "=d" (hi));
     return hi << 32 | lo;
@@ -122,10 +117,9 @@ static inline uint64_t ht_clock(void)
 /* Ordering --------------------------------------------------------------- */
 
 /*
- * These operations order accesses against those of the host.  A kernel built
- * for one processor needs this order too, so the kernel's versions use
- * virt_*().  Each user of an operation names its pair; tests/model/ has the
- * proofs.
+ * These operations order accesses of the guest against accesses of the host.
+ * In a kernel built for one processor, smp_*() do not order them, so use
+ * virt_*().  Each use names its pair; tests/model/ has the proofs.
  */
 #define ht_compiler_barrier() __asm__ volatile("" : : : "memory")
 
@@ -218,8 +212,8 @@ static inline void ht_store_fence(void)
 /**
  * ht_full_fence() - order all earlier accesses before all later ones
  *
- * On x86 this is a locked instruction on the stack, which takes about a quarter
- * of the time of mfence.
+ * On x86 a locked instruction on the stack takes about a quarter of the time of
+ * mfence.
  */
 static inline void ht_full_fence(void)
 {
@@ -262,9 +256,9 @@ static inline uint32_t ht_atomic_next(uint32_t *p)
 /* Prefetching -------------------------------------------------------------- */
 
 /*
- * Prefetch distance ahead of the event being written, in bytes: far enough to
- * fetch a line from another processor in time, near enough that the line is
- * still cached then.
+ * Distance from an event to the cache line to prefetch, in bytes.  It is long
+ * enough to fetch the line from another processor in time, and so short that
+ * the line is still cached when it is written.
  */
 #define HT_PREFETCH_AHEAD       2048
 
@@ -276,8 +270,9 @@ static inline uint32_t ht_atomic_next(uint32_t *p)
  * read.  Without the prefetch, a store waits until that processor gives up the
  * line.
  *
- * On x86 do not use __builtin_prefetch(): for the oldest processors it fetches
- * a line shared, which is slower than no prefetch while a consumer runs.
+ * On x86 do not use __builtin_prefetch(): in code for the oldest processors it
+ * prefetches for reading, which is slower than no prefetch while a consumer
+ * runs.
  */
 static inline void ht_prefetch_write(const uint8_t *p)
 {
@@ -325,8 +320,8 @@ static inline void ht_put64(void *p, uint64_t v)
 /* Memory ------------------------------------------------------------------- */
 
 /*
- * A freestanding program may have no memcpy() and memset().  The barriers and
- * the assembler keep the compiler from turning these loops into calls of them.
+ * A freestanding program may lack memcpy() and memset().  The barriers and the
+ * assembler keep the compiler from replacing a loop by a call of them.
  */
 static inline void ht_copy(void *to, const void *from, size_t n)
 {
@@ -362,7 +357,7 @@ static inline void ht_zero(void *to, size_t n)
 
 /**
  * ht_strlen() - get the length of a string
- * @s: the string; NULL counts as an empty one
+ * @s: the string, or NULL, whose length is 0
  */
 static inline size_t ht_strlen(const char *s)
 {
@@ -370,7 +365,7 @@ static inline size_t ht_strlen(const char *s)
         return 0;
     }
 #if defined(__KERNEL__) || __STDC_HOSTED__
-    /* the compiler computes the length of a literal */
+    /* for a literal, the compiler computes the length */
     return __builtin_strlen(s);
 #else
     {

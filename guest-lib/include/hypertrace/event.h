@@ -8,9 +8,10 @@
  *     ht_emit_irq_done(stream, 14, addr, "disk");
  *
  * HT_EVENT() may be in a source file, or in a header that several files share.
- * Each file then has its own class and must register it; the host gives classes
- * with the same name and fields the same id.  Other files do not see
- * the names, so in C++ an inline function in a header uses HT_EVENT_INLINE().
+ * Each file then has its own class and must register it.  The host gives
+ * classes with the same name and fields the same id.  The names that HT_EVENT()
+ * defines are static, so a C++ inline function in a header must use
+ * HT_EVENT_INLINE().
  *
  * A class has 0 to 32 fields:
  *
@@ -20,9 +21,10 @@
  *     (f32, f), (f64, f)      floating point (not in the kernel)
  *     (bool, f)               false or true
  *     (ptr, f)                const void *, shown in base 16
- *     (enum, u8, f, labels)   integer of any kind whose values have names:
- *     (flags, x32, f, labels) the same, for bits.  @labels is an array of
- *                             struct ht_label: { 0, "idle" }, { 1, "run" }
+ *     (enum, u8, f, labels)   integer of any kind, whose values have names
+ *     (flags, x32, f, labels) integer of any kind, whose bits have names;
+ *                             @labels is an array of struct ht_label:
+ *                             { 0, "idle" }, { 1, "run" }
  *     (text, f)               const char *, UTF-8, up to 65535 bytes; NULL is
  *                             an empty text
  *     (bytes, f)              const void *, and its length as f_len
@@ -38,7 +40,7 @@
 #ifndef HYPERTRACE_EVENT_H
 #define HYPERTRACE_EVENT_H
 
-/* C++ before 20 lacks __VA_OPT__; do not warn about a class without fields. */
+/* C++ before 20 has no __VA_OPT__: allow classes without fields silently. */
 #ifdef __cplusplus
 #pragma GCC system_header
 #endif
@@ -61,7 +63,7 @@ enum ht_level {
     HT_LEVEL_DEBUG_UNIT,
     HT_LEVEL_DEBUG_FUNCTION,
     HT_LEVEL_DEBUG_LINE,
-    HT_LEVEL_DEBUG,             /* default, without HT_EVENT_LEVEL() */
+    HT_LEVEL_DEBUG,             /* level of an event without a given level */
 };
 
 /**
@@ -81,7 +83,7 @@ enum ht_level {
 /**
  * HT_EVENT_LEVEL() - HT_EVENT() with a level
  * @ident: name of the class
- * @level: enum ht_level, by which the host may select
+ * @level: enum ht_level; the host can select events by their level
  */
 #define HT_EVENT_LEVEL(ident, level, ...) \
     HT_EVENT_FULL(ident, #ident, level, ##__VA_ARGS__)
@@ -107,9 +109,9 @@ enum ht_level {
 /**
  * HT_EVENT_INLINE() - HT_EVENT_FULL() for inline functions of C++ headers
  *
- * C++17 or later.  All files of a program share one class and one function:
- * C++'s one-definition rule requires this of names that an inline function
- * uses.  Two such events of a program must therefore have different @ident.
+ * C++17 or later.  All files of a program share one class and one emit
+ * function, as C++'s one-definition rule requires of an inline function's
+ * names.  So each HT_EVENT_INLINE() of a program must have another @ident.
  */
 #if defined(__cplusplus) && __cplusplus >= 201703L
 #define HT_EVENT_INLINE(ident, class_name, level, ...) \
@@ -152,8 +154,8 @@ enum ht_level {
     struct ht_class
 
 /*
- * Storage class of the names that HT_EVENT() defines.  With _file, each source
- * file has its own; with _program, all files of a program share them.
+ * Storage class of the names that an event defines.  With _file, each source
+ * file has its own names; with _program, the files of a program share them.
  */
 #define HT_EV_DATA_file                                                     \
     static
@@ -165,9 +167,8 @@ enum ht_level {
     inline
 
 /*
- * trace.h redefines this macro: it then defines ht_trace_<ident>(), which gets
- * a stream after the caller has evaluated the fields.  Without trace.h, an
- * event has no such function.
+ * trace.h redefines this macro, so that each event also has a function
+ * ht_trace_<ident>(), which emits it on a stream that the library chooses.
  */
 #define HT_EV_TRACE(scope, ident, ...)
 
@@ -196,16 +197,17 @@ enum ht_level {
 #endif
 
 /*
- * Enable byte of each class that was not passed to the library.  It is always
- * 0, so the class is off.
+ * Enable byte of all classes that were not passed to the library: always 0, so
+ * they are off
  */
 __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #endif
 
 /*
- * Kinds of fields.  Each gives the form (INT, BOOL, TEXT...) that selects the
- * expansions below.  An integer also gives its C type, its bits, and its kind
- * and flags in the message that registers the class; LABELS gives more flags.
+ * Kinds of fields.  The first word, such as INT, selects the macros that expand
+ * the field.  INT is followed by the C type, the number of bits, and the kind
+ * and flags in the message that registers the class.  LABELS is followed by
+ * flags to add to those of the integer.
  */
 #define HT_EV_u8        INT, uint8_t,   8, HT_FIELD_U8,  0
 #define HT_EV_u16       INT, uint16_t, 16, HT_FIELD_U16, 0
@@ -224,7 +226,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_f64       F64
 #endif
 #define HT_EV_bool      BOOL
-/* (bool, f), where "bool" is a macro for _Bool */
+/* For (bool, f), if "bool" is a macro for _Bool */
 #define HT_EV__Bool     BOOL
 #define HT_EV_ptr       PTR
 #define HT_EV_enum      LABELS, HT_FIELD_LABELS
@@ -241,10 +243,10 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_ELEM_(form, type, bits, kind, flags) kind, flags
 
 /*
- * Expansions of a field, in this order: DESC: its struct ht_field; PARAM: its
- * parameters of the emit function; ARG: the same as arguments; then a variable
- * for its length, its size as a term of the payload's size, and the code that
- * writes its bytes.
+ * Expansions of a field.  DESC: its struct ht_field.  PARAM: its parameters of
+ * the emit function.  ARG: these parameters as arguments of a call.  LEN: a
+ * variable for its length.  SIZE: its term in the sum of the payload's size.
+ * PUT: the code that writes its bytes.
  */
 #define HT_EV_DESC(kind, ...)   HT_EV_CALL(DESC, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_PARAM(kind, ...)  HT_EV_CALL(PARAM, HT_EV_##kind, __VA_ARGS__)

@@ -56,12 +56,11 @@ struct ht_field {
  * struct ht_class - an event class: a name and typed fields
  * @name: [A-Za-z0-9_.-]+, 1 to HT_CLASS_NAME_MAX bytes
  * @fields: array of @nr_fields fields, in the order of the payload
- * @on: points to a byte that is not 0 if events of the class are wanted;
- *      ht_trace() reads it.  NULL in a kernel and without an operating system
+ * @on: for ht_trace() in user space: points to a byte that is not 0 if events
+ *      of the class are wanted.  NULL in a kernel and on bare metal
  * @nr_fields: 0 to HT_FIELDS_MAX
  * @loglevel: 0 (emergency) to 14 (debug), as in syslog and LTTng
- * @state: in a kernel: holds whether events are wanted; used there instead of
- *         @on
+ * @state: in a kernel, instead of @on: whether events are wanted
  * @id: set by ht_register(); 0 before, so that ht_get() discards the events
  *
  * Usually defined by HT_EVENT() (event.h).  Ids belong to a device: to emit to
@@ -78,16 +77,14 @@ struct ht_class {
     uint32_t id;
 };
 
-/*
- * Result of ht_slow.early() that means: read the clock and call ht_slow.get()
- */
+/* Return value of ht_slow.early(): read the clock and call ht_slow.get() */
 #define HT_READ_CLOCK   ((uint8_t *)1)
 
 /**
  * struct ht_slow - slow paths of an emit
- * @early: called before the clock is read.  Returns the end of the event if it
- *         inherits the time of the previous event; NULL if the ring is full,
- *         after counting the event as discarded; else HT_READ_CLOCK
+ * @early: called before the clock is read.  Returns the end of the event if the
+ *         event gets the time of the previous event; NULL if the ring is full
+ *         and the event was counted as discarded; else HT_READ_CLOCK
  * @get: reserve an event that starts or fills a packet, or that needs a longer
  *       header or a new time base
  * @notify: called if head has reached the wake word
@@ -105,53 +102,53 @@ struct ht_slow {
 /**
  * struct ht_stream - one producer's ordered events
  *
- * One context uses a stream at a time.  A context that interrupts it (signal,
- * interrupt) gets NULL from ht_get(), and the event is counted as discarded.
+ * One context uses a stream at a time.  A signal or interrupt handler that
+ * interrupts it gets NULL from ht_get(), and its event counts as discarded.
  * The members are private to the library; they are public for the inline emit.
  * A stream of all zeros is not open.  Programs compile in the offsets of the
  * members up to @lost; @reserved leaves room for further members.
  */
 struct ht_stream {
-    /* A cache line of members that each event uses, then rarely used ones */
+    /* The members that each event uses are in the first cache line. */
     uint8_t *cur;               /* address at which the next event starts */
     /*
      * the fast path may reserve bytes below this address; NULL: slow path only
      */
     uint8_t *end;
-    uint64_t base;              /* position minus address of each byte */
+    uint64_t base;              /* add to an address to get its position */
     struct ht_ring_control *ring;
-    const uint64_t *wake;       /* host line: kick once head >= *wake */
+    const uint64_t *wake;       /* wake word of the ring: kick if head >= it */
     uint64_t clock;             /* time of the last event from ht_slow.get() */
-    /* an event this many or more ticks after @clock needs an extended header */
+    /* an event this many ticks after @clock, or more, needs a longer header */
     uint64_t max_gap;
     /*
-     * a context uses the stream; an event of a context that interrupts it is
+     * 1: a context uses the stream, so events of contexts that interrupt it are
      * discarded
      */
     uint32_t busy;
-    /* number of next events that get the time @clock */
+    /* number of further events that get the time @clock */
     uint32_t inherit;
     uint64_t events;            /* number of events committed since the open */
     /*
      * between ht_get() and ht_commit(): end of the event that is being written
      */
     uint8_t *next;
-    const struct ht_slow *slow; /* functions; NULL: nothing can be emitted */
-    /* discarded events of contexts that interrupted the producer */
+    const struct ht_slow *slow; /* NULL: the stream is not open */
+    /* number of discarded events of contexts that interrupted the producer */
     uint64_t lost_nested;
     uint64_t lost;
 
     /* Members for opening and closing packets */
     uint8_t *packets;
     uint8_t *packet_end;        /* end of the open packet; NULL: none is open */
-    uint64_t packet;            /* number of the open (or next) packet */
-    uint64_t tail;              /* cached host.tail: oldest packet in use */
-    /* virtio: position up to which bytes were submitted */
+    uint64_t packet;            /* number of the open packet, or of the next */
+    uint64_t tail;              /* copy of host.tail: oldest packet in use */
+    /* virtio: position after the last submitted byte */
     uint64_t submitted;
     uint64_t rung;              /* value of the wake word at the last kick */
     uint64_t instance;
     uint64_t batch_events;      /* hypercall: @events at the last doorbell */
-    uint64_t doorbells;         /* number of doorbells, or of virtio kicks */
+    uint64_t doorbells;         /* number of doorbells rung, or of kicks */
     /* number of discarded events that were reported to the host */
     uint64_t told;
     const struct ht_channel_ops *ops;
@@ -206,10 +203,9 @@ int ht_register(struct ht_device *dev, struct ht_class *cls);
  * @dev: the device
  * @cls: a class registered on @dev
  *
- * If the port has mapped the enable page, this loads the present value.
- * Otherwise it loads the last value that the device sent to the port.  ht_get()
- * does not make this test: an event emitted without it is recorded if a backend
- * wants it.
+ * If the port has mapped the enable page, the value is the present one.
+ * Otherwise it is the last value that the device sent to the port.  ht_get()
+ * does not test whether the class is wanted.
  *
  * Return: true if events are wanted, or if the port cannot tell.
  */
@@ -249,11 +245,11 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
  * @n: read the clock for the next event and each @n-th event after it, and for
  *     the first event of each packet; 1 (the default) to HT_STAMPS_MAX
  *
- * For bursts of events, in which reading the clock is most of the cost.  The
- * other events get the time of the previous event.  Their order is exact; an
- * event happened between its time and the next different time in the stream,
- * but before the host first saw it.  To read the clock at the start of a burst,
- * call ht_stream_push(), ht_stream_flush() or this function.
+ * For bursts of events, in which reading the clock is most of the cost.  All
+ * other events get the time of the previous event.  The order of events is
+ * exact.  An event happened between its time and the next different time in the
+ * stream, and before the host first saw it.  To read the clock at the start of
+ * a burst, call ht_stream_push(), ht_stream_flush() or this function.
  *
  * Context: the producer.
  *
@@ -268,9 +264,8 @@ int ht_stream_stamps(struct ht_stream *s, uint32_t n);
  * ht_stream_flush() - hand over all committed events and wait for the host
  * @s: the stream
  *
- * Returns when the events are in the host's memory.  They then reach the
- * backends even if the guest ends or loses its memory.  The call does not wait
- * for the backends.
+ * Returns when the events are in the host's memory, without waiting for the
+ * backends.  The events reach the backends even if the guest then ends.
  *
  * Context: the producer.
  *
@@ -283,10 +278,10 @@ int ht_stream_flush(struct ht_stream *s);
  * ht_stream_push() - hand committed events over without waiting
  * @s: the stream
  *
- * Bounds how long an event waits in an open packet: virtio submits the
- * committed events, hypercall kicks for the rest of a batch, shm and memory
- * have nothing to do.  Never sleeps and sends no message.  The next event reads
- * the clock, even if ht_stream_stamps() says otherwise.
+ * Call this to bound the time that events wait in an open packet.  virtio
+ * submits the committed events.  hypercall kicks if a batch is incomplete.  shm
+ * and memory do nothing, because the host polls.  Never sleeps and sends no
+ * message.  The next event reads the clock, whatever ht_stream_stamps() set.
  *
  * Context: the producer, or a context that interrupts it (a timer on its CPU).
  *
@@ -300,20 +295,18 @@ int ht_stream_push(struct ht_stream *s);
  * @s: the stream
  * @size: size of its payload in bytes
  *
- * For a producer that prefers waiting to discarding.  Each ht_get() that finds
- * no room counts a discarded event.
+ * For a producer that waits for room instead of discarding events.
  *
  * Context: the producer, outside of ht_get() and ht_commit().
  *
- * Return: true if ht_get() would find room.  Also true if the stream is not
- * open, if the host has closed it or if the device was removed, because waiting
- * is then useless.
+ * Return: true if ht_get() would find room, or if waiting is useless: the
+ * stream is not open, the host has closed it, or the device was removed.
  */
 bool ht_stream_room(struct ht_stream *s, uint32_t size);
 
 /**
  * ht_stream_close() - flush and close a stream
- * @s: the stream; may be opened again afterwards
+ * @s: the stream; can be opened again afterwards
  *
  * Return: as ht_stream_flush(); the stream is closed in any case.
  */
@@ -361,8 +354,7 @@ static inline uint8_t *ht_discard(struct ht_stream *s)
  * @id: from ht_register()
  * @size: size of the payload in bytes
  *
- * As ht_get(), but the caller passes the end of the event to ht_finish().  If
- * @size is a constant, this end stays in a register.
+ * As ht_get(), but the caller passes the end of the event to ht_finish().
  *
  * Return: the end of the @size payload bytes, or NULL.
  */
@@ -377,7 +369,7 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
         return NULL;
     }
     s->busy = 1;
-    /* Set busy before the accesses below, for contexts that interrupt this. */
+    /* Set busy first: a handler that interrupts the rest must see it. */
     ht_compiler_barrier();
     cur = s->cur;
     if (ht_unlikely((uintptr_t)cur + HT_EVENT_HEADER + size >=
@@ -392,8 +384,8 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
     ht_prefetch_write(cur + HT_PREFETCH_AHEAD);
     now = ht_clock();
     /*
-     * Two events within max_gap after @clock are within max_gap of each other,
-     * whatever their order, so @clock need not be updated here.
+     * Do not update @clock: consecutive events are less than max_gap apart if
+     * each is less than max_gap after @clock.
      */
     if (ht_unlikely(now - s->clock >= s->max_gap ||
                     id - 1 >= HT_ID_WIDE - 1)) {
@@ -420,15 +412,11 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
      */
     ht_store_release(&s->ring->guest.head, head);
     /*
-     * Relaxed: a wake word that is being armed at this moment can be missed.
-     * In the worst case the event waits for the consumer's time bound; proof:
-     * tests/model/wake.pml.
+     * The relaxed load can miss a wake word that the host is arming.  Then the
+     * event waits until the consumer's next poll; proof: tests/model/wake.pml.
      */
     if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
-        /*
-         * @s is still busy, so an interrupting event cannot enter the doorbell
-         * again
-         */
+        /* @s is still busy, so an interrupting event cannot call this */
         s->slow->notify(s);
     }
     ht_compiler_barrier();
@@ -441,12 +429,11 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
  * @id: from ht_register()
  * @size: size of the payload in bytes
  *
- * Never blocks.  Between ht_get() and ht_commit() nothing else may be reserved
- * on @s.
+ * Never blocks.  Until ht_commit(), no other event may be reserved on @s.
  *
  * Return: the address for @size payload bytes; NULL: the event is discarded and
  * counted (the ring is full, @size exceeds a packet, @id is not valid, @s is
- * not open, or the context that this one interrupted is using @s).
+ * not open, or an interrupted context is using @s).
  */
 static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
 {
@@ -472,9 +459,10 @@ static inline void ht_commit(struct ht_stream *s)
 
 /**
  * ht_open() - open a device from Linux user space
- * @path: "/dev/hypertraceN"; the PCI address of a memory-only device, as
- *        "0000:00:04.0" (for root on x86, without the module: uncached); or
- *        NULL for the path in $HYPERTRACE_DEVICE, by default the first device
+ * @path: "/dev/hypertraceN"; or the PCI address of a memory-only device, such
+ *        as "0000:00:04.0", to use it without the module (only root on x86;
+ *        uncached); or NULL for the path in $HYPERTRACE_DEVICE, by default the
+ *        first device
  * @dev: set on success
  *
  * Return: 0; -ENODEV: no device was found; -EACCES; -EPROTO: the device has

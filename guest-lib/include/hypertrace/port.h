@@ -18,9 +18,9 @@
  *           at @msg.  Returns 0, or a negative errno if the transport failed;
  *           the core reads the statuses.  May sleep if the port can.
  * @map: get the addresses of a stream's control page and of its packets.  For
- *       virtio this is guest RAM of the port, with the same layout, zeroed
- *       except host.state, which is HT_STREAM_OPENED, and host.wake, which is
- *       HT_WAKE_NEVER.  Returns 0 or a negative errno.
+ *       virtio the port allocates guest RAM with the layout of stream memory,
+ *       zeroed except host.state, which is HT_STREAM_OPENED, and host.wake,
+ *       which is HT_WAKE_NEVER.  Returns 0 or a negative errno.
  * @unmap: called after the stream was closed; may be NULL.
  * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.  NULL
  *            if the channel has none.
@@ -29,11 +29,11 @@
  *          0, or -EAGAIN if no descriptor is free.
  * @reap: virtio: advance host.tail in the control page past packets whose
  *        buffers the host has returned.
- * @relax: wait before the next attempt to send a message that was BUSY, or to
- *         submit bytes after -EAGAIN; @tries counts from 0.  Returns 0, or a
- *         negative errno to give up.
+ * @relax: wait before a retry, after a reply BUSY or after -EAGAIN of @submit;
+ *         @tries: number of earlier waits.  Returns 0, or a negative errno to
+ *         give up.
  * @lock: lock the device's message buffer and list of streams.  NULL if the
- *        caller serializes their users; then streams are not listed.
+ *        caller serializes all users of the device; then the list is not used.
  * @unlock: undo @lock
  */
 struct ht_port_ops {
@@ -58,9 +58,9 @@ struct ht_port_ops {
  *           "write-combining", "uncached", "guest RAM"
  * @cookie: last cookie used
  * @streams: list of open streams; empty if @ops->lock is NULL
- * @enable: the enable page, or a copy; NULL if the port has none
- * @enable_copy: virtio: the copy at @enable, for ht_register() to write; or
- *               NULL
+ * @enable: the enable page, or a copy of it; NULL if the port has neither
+ * @enable_copy: virtio: the address in @enable, for ht_register() to write to;
+ *               else NULL
  * @msg: buffer for messages, used between ops->lock and ops->unlock
  */
 struct ht_device {
@@ -79,13 +79,13 @@ struct ht_device {
 };
 
 /**
- * struct ht_channel_ops - the guest's part of a channel
+ * struct ht_channel_ops - functions of a channel in the guest
  * @name: "hypercall", "shm", "virtio", "memory"
  * @opened: called when the stream's ring is mapped; sets @wake of the stream
  * @notify: called after a commit if head has reached the wake word
- * @closed: called after a packet was closed and head was released past it
- * @space: test whether packet number @packet is free; reads again what the host
- *         has released
+ * @closed: called after a packet was closed and head was moved past it
+ * @space: test whether the memory for packet number @packet is free; reloads
+ *         host.tail
  * @flush: make the host take all bytes up to head, without closing the packet
  *         and without waiting; returns 0, or -EAGAIN
  */
@@ -105,7 +105,7 @@ struct ht_channel_ops {
  * @size: argument of ops->control()
  * @len: bytes that the host claims to have written at @from
  *
- * Reads the header once, and checks and keeps that copy.
+ * Reads the header once.  The copy that is checked is the copy in @msg.
  *
  * Context: any
  *
@@ -117,8 +117,8 @@ bool ht_reply_take(struct ht_msg *msg, const void *from, uint32_t size,
 
 /**
  * ht_request_bytes() - get the number of bytes that ops->control() sends
- * @msg: its argument
- * @size: its argument
+ * @msg: as for ops->control()
+ * @size: as for ops->control()
  */
 static inline uint32_t ht_request_bytes(const struct ht_msg *msg, uint32_t size)
 {
@@ -144,12 +144,12 @@ static inline uint32_t ht_reply_bytes(uint16_t type, const struct ht_msg *reply,
 }
 
 /**
- * ht_mailbox_exchange() - ops->control() by the mailbox, for hypercall and shm
+ * ht_mailbox_exchange() - ops->control() for the channels hypercall and shm
  * @dev: the device
- * @box: its mailbox
+ * @box: the device's mailbox in stream memory
  * @msg: as for ops->control()
  * @size: as for ops->control()
- * @go: write @bytes to the register; returns when the device has replied
+ * @go: write @bytes to HT_REG_MAILBOX_GO; returns when the device has replied
  *
  * Return: 0; -EINVAL: @size is not valid; -EIO: there is no valid reply to this
  * message, for example because the device was removed.
@@ -166,16 +166,16 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
  * @now: get the time in ms, from a clock that never steps back
  * @pause: wait for about @tries * 50 us, at most 1 ms.  Returns 0, or a
  *         negative errno to give up.
- * @epoch: epoch of the host that was attached to
+ * @epoch: epoch of the host at the last ht_link_attach()
  * @beat: last beat that was read
- * @read_at: time of that read
+ * @read_at: time when @beat was read, in ms
  * @still_ms: time for which the beat has not changed; HT_BEAT_LOST_MS or more:
  *            there is no host
  * @go: number of the last request
- * @pending: the host has not answered that request
+ * @pending: the host has not answered the request @go
  *
- * The port sets the first three members and calls ht_link_init().  It
- * serializes all calls.
+ * The port sets the first three members, then calls ht_link_init().  The port
+ * serializes calls of all functions that use the structure.
  */
 struct ht_link {
     struct ht_memory *mem;
@@ -194,7 +194,8 @@ struct ht_link {
  * @dev: the device
  * @link: its connection
  *
- * Writes nothing to the memory.  There is no host until its beat changes.
+ * Writes nothing to the memory.  The host counts as absent until its beat
+ * changes.
  */
 void ht_link_init(struct ht_device *dev, struct ht_link *link);
 
@@ -203,9 +204,9 @@ void ht_link_init(struct ht_device *dev, struct ht_link *link);
  * @dev: the device
  * @link: its connection
  *
- * Of the time between two calls, at most HT_BEAT_LOST_MS / 2 counts as time
- * without a beat: the virtual machine or the whole computer may have been
- * stopped.
+ * The host counts as absent if its beat has not changed for HT_BEAT_LOST_MS.
+ * Between two calls at most half of this time is counted, because the virtual
+ * machine or the whole computer may have been stopped.
  */
 bool ht_link_beats(struct ht_device *dev, struct ht_link *link);
 
@@ -230,8 +231,8 @@ void ht_link_caps(const struct ht_device *dev,
  * @dev: the device; its capabilities get the values of the present host
  * @link: its connection
  *
- * The first message must be HT_MSG_TAKEOVER.  Classes and streams of an earlier
- * host are unknown.
+ * The first message must be HT_MSG_TAKEOVER.  The present host does not know
+ * the classes and streams that an earlier host knew.
  *
  * Return: 0; -ENODEV: there is no host; -EPROTO: the memory has another layout
  * than before.
@@ -282,7 +283,7 @@ bool ht_caps_fit(const struct ht_caps *caps, uint64_t size);
  * @dev: @dev->caps and @dev->ops are set
  *
  * Return: 0; -ENODEV: no magic; -EPROTO: another version, or values that are
- * out of range or contradict each other.
+ * out of range or inconsistent.
  */
 int ht_device_init(struct ht_device *dev);
 
@@ -340,8 +341,8 @@ bool ht_class_valid(const struct ht_class *c);
  * @s: an open stream whose @busy the caller has set
  *
  * Called when the producer discards an event or opens a packet, and by push,
- * flush and close.  An event that is discarded because it interrupts the
- * producer does not call this; the next packet reports it at the latest.
+ * flush and close.  Not called for an event that is discarded because it
+ * interrupts the producer; the next call reports it.
  */
 static inline void ht_publish_lost(struct ht_stream *s)
 {
@@ -350,12 +351,13 @@ static inline void ht_publish_lost(struct ht_stream *s)
 }
 
 /**
- * ht_is_closed() - test whether a stream was closed without its producer
+ * ht_is_closed() - test whether the host or the driver has closed a stream
  * @s: an open stream whose @busy the caller has set
  *
- * The host closes a stream when another driver takes over the device or when
- * the device is removed; another producer may own the ring by now.  The loads
- * are relaxed: if the change is seen late, the host rejects a packet.
+ * A stream is closed without its producer when another driver takes over the
+ * device or when the device is removed.  Then another producer may own the
+ * ring.  The loads are relaxed: if this producer sees the close late, it writes
+ * a packet of the old instance, which the host rejects.
  */
 static inline bool ht_is_closed(const struct ht_stream *s)
 {

@@ -2,32 +2,33 @@
 /*
  * libhypertrace: ht_trace(), for programs on Linux
  *
- * Each program and shared object that includes this file looks for the library
- * when it starts, and registers its classes with it.  It need not be linked to
- * the library, but may be (-lhypertrace).  A program that is linked statically
- * uses the flags of "pkg-config --static hypertrace".
+ * A program or shared object that includes this file loads the library when it
+ * starts, and registers its classes there.  Linking to the library
+ * (-lhypertrace) is optional.  A program that is linked statically uses the
+ * flags of "pkg-config --static hypertrace".
  *
- * The host chooses the classes that it wants, and may change that at any time.
- * An event of another class costs a load and a branch, and is not counted.
+ * The host chooses the classes that it wants, and may change its choice at any
+ * time.  An event of another class costs a load and a branch, and is not
+ * counted as discarded.
  *
  * Each thread has a stream, opened at its first event and closed at its end.
  * Unplugged devices, a suspend, closed descriptors and full rings do not
- * disturb the program.  The library counts the events that it discards and
- * reports the number to the host, unless the process is killed before or cannot
- * open the device.  An event that a thread writes while its device is removed
+ * disturb the program.  The library counts discarded events and reports their
+ * number to the host, unless it cannot open the device or the process is killed
+ * before the report.  An event that a thread writes while its device is removed
  * may be lost without being counted.
  *
  * A child of fork() opens streams of its own.
  *
- * A signal handler may leave an event by siglongjmp(), or cancel its thread.
- * The thread loses that event.  It then discards and counts events for 100 ms,
- * but at most 65 events, and gets another stream.
+ * A signal handler that interrupts an event may call siglongjmp() or cancel its
+ * thread.  The thread loses that event.  Then the thread discards and counts
+ * its events for 100 ms, but at most 65 events, and gets another stream.
  *
  * $HYPERTRACE_DEVICE selects the device: "/dev/hypertraceN" or "none"; the
  * default is the first that can be opened.  While there is no device, or while
  * its host does not answer, events look for a device every 500 ms, and cost a
  * function call and the evaluation of their arguments.  On an x86 machine that
- * is not virtual, they look for one only if $HYPERTRACE_DEVICE names it.
+ * is not virtual, they do so only if $HYPERTRACE_DEVICE names a device.
  */
 #ifndef HYPERTRACE_TRACE_H
 #define HYPERTRACE_TRACE_H
@@ -76,9 +77,9 @@ enum ht_trace_state {
 
 /**
  * struct ht_runtime - the library's functions for ht_trace()
- * @begin: get a stream for an event of @cls; sets @slot to it if the stream is
- *         this thread's own.  NULL: the event is discarded and counted, or the
- *         host does not want it
+ * @begin: get a stream for an event of @cls; stores it in @slot if it is this
+ *         thread's own.  NULL: the event was discarded and counted, or the host
+ *         does not want it
  * @end: called after an attempt to write an event to the stream @s.  If @s was
  *       returned by @begin or @end, the caller must call this.  If @s was in
  *       @slot, the caller must call this only if the event was discarded
@@ -123,15 +124,15 @@ void ht_module_add(struct ht_module *module);
 
 /**
  * ht_event_parse() - make an event class from a description
- * @text: a name, a level after a colon if it is not "debug", and fields, of
- *        which each has a kind and a name:
+ * @text: the name, a colon and the level unless that is "debug", and the
+ *        fields, each a kind and a name:
  *
  *            "hello u32 n; text who"
  *            "disk.error:err x64 sector; u8{read=0, write=1} op; u16[4] tags"
  *
- *        Kinds are those of event.h, except that "u16[]" is a sequence,
- *        "u16[4]" an array, "chars[16]" text in an array, and labels in braces
- *        name values or, if separated by "|", bits.
+ *        Kinds are those of event.h, with these differences: "u16[]" is a
+ *        sequence, "u16[4]" an array, and "chars[16]" text in an array.  Labels
+ *        in braces name values, or bits if "|" separates the labels.
  *
  * Context: may block; not in a signal handler.
  *
@@ -142,10 +143,10 @@ struct ht_class *ht_event_parse(const char *text);
 
 /**
  * enum ht_value_type - type of a value
- * @HT_VALUE_UNSIGNED: u
- * @HT_VALUE_SIGNED: s
- * @HT_VALUE_FLOAT: f
- * @HT_VALUE_MEMORY: p: @size bytes of text or of elements
+ * @HT_VALUE_UNSIGNED: in ht_value.u
+ * @HT_VALUE_SIGNED: in ht_value.s
+ * @HT_VALUE_FLOAT: in ht_value.f
+ * @HT_VALUE_MEMORY: at ht_value.p: text or elements, ht_value.size bytes
  */
 enum ht_value_type {
     HT_VALUE_UNSIGNED = 1,
@@ -173,7 +174,7 @@ struct ht_value {
 };
 
 /**
- * ht_event_values() - emit an event of checked values
+ * ht_event_values() - check the values of an event, and emit it
  * @cls: the class
  * @values: one value for each field
  * @n: number of @values
@@ -195,10 +196,10 @@ bool ht_event_is_on(const struct ht_class *cls);
 /**
  * ht_trace_discarded() - get the number of discarded events not yet reported
  *
- * Counts events for which this process had no stream.  The number is reported
- * to the host when a stream can be opened, by a message every 500 ms while no
- * stream can be opened, and when the program exits.  It is lost if the program
- * is killed before, or may not open the device.
+ * The number counts events for which this process had no stream.  The library
+ * reports it to the host when it opens a stream, in a message every 500 ms
+ * while it cannot open one, and when the program exits.  No report is made if
+ * the program is killed or may not open the device.
  *
  * Return: the number.
  */
@@ -208,10 +209,10 @@ uint64_t ht_trace_discarded(void);
  * ht_trace_stamps() - read the clock for some events only
  * @n: see ht_stream_stamps()
  *
- * Applies to this thread's stream, whose next event reads the clock, and to
+ * Applies to this thread's stream, whose next event reads the clock, and to all
  * streams that are opened later.  Call it at the start of a burst of events,
- * and with 1 at its end.  Before the first call, @n is the value of the
- * environment variable HYPERTRACE_STAMPS, by default 1.
+ * and with an @n of 1 at the end.  Before the first call, the value is that of
+ * the environment variable HYPERTRACE_STAMPS, by default 1.
  *
  * Context: any thread; not in a signal handler.
  *
@@ -249,7 +250,7 @@ extern __thread struct ht_stream *ht_thread_stream
 __attribute__((weak, visibility("hidden"))) HT_TLS_MODEL
 __thread struct ht_stream *ht_thread_stream = 0;
 
-/* Functions of the library, if it is linked or was loaded before */
+/* Functions of the library; NULL if it is neither linked nor loaded yet */
 extern __typeof__(ht_module_add) ht_module_add __attribute__((weak));
 extern __typeof__(ht_trace_status) ht_trace_status __attribute__((weak));
 extern __typeof__(dlsym) dlsym __attribute__((weak));
@@ -273,8 +274,8 @@ static __attribute__((constructor)) void ht_module_start(void)
     ht_module.begin = __start_ht_classes;
     ht_module.end = __stop_ht_classes;
     /*
-     * A static program may have neither ht_module_add() nor dlsym().  Look up
-     * dlopen() by its name, since a reference would link it into the program.
+     * A static program may lack ht_module_add() and dlsym().  Get dlopen() by
+     * dlsym(), because a reference would link dlopen() into the program.
      */
     if (!add && dlsym) {
         *(void **)&load = dlsym(0, "dlopen");           /* RTLD_DEFAULT */
@@ -289,7 +290,7 @@ static __attribute__((constructor)) void ht_module_start(void)
     }
     debug = getenv("HYPERTRACE_DEBUG");
     if (debug && debug[0] == '1' && write(2, none, sizeof(none) - 1) < 0) {
-        return;                 /* the message cannot be printed */
+        return;                 /* ignore that the write has failed */
     }
 }
 
@@ -307,7 +308,7 @@ static inline enum ht_trace_state ht_module_status(const char **why)
     return HT_TRACE_NO_LIBRARY;
 }
 
-/* ht_trace_status() also works in a program not linked to the library. */
+/* Let a program that is not linked to the library call ht_trace_status(). */
 #define ht_trace_status(why)    ht_module_status(why)
 
 static __attribute__((destructor)) void ht_module_stop(void)
@@ -318,8 +319,9 @@ static __attribute__((destructor)) void ht_module_stop(void)
 }
 
 /*
- * The unused first parameter allows a comma before each field.  No code of the
- * program runs between begin() and end(), so the stream is always released.
+ * ht_trace_<ident>() has an unused first parameter, so that a comma comes
+ * before each field.  Between begin() and end() the function runs no code of
+ * the program, such as a field's expression, so it always calls end().
  */
 #undef HT_EV_TRACE
 #define HT_EV_TRACE(scope, ident, ...)                                      \
@@ -360,8 +362,8 @@ static __attribute__((destructor)) void ht_module_stop(void)
  * ht_event_enabled() - test whether an event would be recorded
  * @ident: identifier given to HT_EVENT()
  *
- * Use it to skip work that is needed for the event only.  It loads a byte that
- * the host may change at any time, without ordering: the result is a hint.
+ * Use it to skip work that is needed for the event only.  The result is a hint:
+ * the host may change the class's enable byte at any time.
  */
 #define ht_event_enabled(ident) \
     ht_unlikely(__atomic_load_n(__atomic_load_n(&ht_class_##ident.on,       \
@@ -371,15 +373,16 @@ static __attribute__((destructor)) void ht_module_stop(void)
 /**
  * ht_trace() - emit an event
  * @ident: identifier given to HT_EVENT()
- * @...: its fields, evaluated only if the event is wanted, and before anything
- *       else: they may throw, longjmp(), end the thread, emit events
+ * @...: values of its fields.  The expressions are evaluated only if the event
+ *       is wanted, and first of all, so they may throw, call longjmp(), end the
+ *       thread or emit events
  *
  * Include this file before HT_EVENT().
  *
  * Does not change errno.  The first event of a thread, and the first one after
- * its device was removed or suspended, open a stream and wait for the device,
- * for seconds if its host hangs.  If that fails, later events try again, at
- * most every 500 ms in a thread.  No other event waits for the device.
+ * the device was removed or suspended, open a stream: they wait for the device,
+ * for seconds if its host hangs.  If opening fails, later events of the thread
+ * try again, at most every 500 ms.  No other event waits for the device.
  *
  * Context: any thread; a signal handler.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: open a device; channels with registers and stream
- * RAM (hypercall, shm)
+ * libhypertrace, bare metal: open a device; the channels hypercall and shm,
+ * which have registers and stream RAM
  */
 #include "internal.h"
 
 #define SYNC_ROUNDS     8
-#define RELAX_MS        5000    /* maximum time for which replies are BUSY */
+#define RELAX_MS        5000    /* give up if replies are BUSY for 5 s */
 
 static struct ht_bm_device *to_bm(struct ht_device *dev)
 {
@@ -100,7 +100,7 @@ int ht_bm_regs_open(struct ht_bm_device *d)
     if (caps->version != HT_VERSION) {
         return -EPROTO;
     }
-    /* The host closes streams of an earlier owner and changes the epoch. */
+    /* This makes the host close an earlier owner's streams: a new epoch. */
     ht_bm_write32(d->regs + HT_REG_TAKEOVER, HT_MAGIC);
     ht_bm_read_caps(caps, d->regs);
     if (!ht_caps_fit(caps, ram->size) ||
@@ -144,7 +144,7 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
         ret = ht_device_init(&d->dev);
     }
     if (!ret) {
-        /* Relate the clocks: not every host can compute the guest's counter. */
+        /* Relate the clocks, since some hosts cannot read the counter. */
         ret = ht_time_sync(&d->dev, SYNC_ROUNDS);
     }
     if (ret < 0) {

@@ -2,9 +2,10 @@
 /*
  * libhypertrace: the port for firmware, unikernels and bare-metal payloads
  *
- * Provides PCI discovery, the register channels and a small virtio driver.  The
- * environment provides struct ht_bm_platform: PCI configuration accesses and
- * memory.  The port uses no interrupts, never sleeps and frees no memory.
+ * The port finds the device on PCI, and has drivers for the channels with
+ * registers and for virtio.  The environment provides PCI configuration
+ * accesses and memory by struct ht_bm_platform.  The port uses no interrupts,
+ * never sleeps and frees no memory.
  */
 #ifndef HT_BAREMETAL_H
 #define HT_BAREMETAL_H
@@ -23,8 +24,8 @@
  *            bus << 8 | slot << 3 | function, @offset a multiple of 4;
  *            returns all ones if there is no function
  * @pci_write: write 4 bytes
- * @map: make device memory accessible: stream RAM (@ram) as write-back,
- *       registers as device memory.  Returns NULL if this is not possible
+ * @map: map memory of the device: stream RAM as write-back memory if @ram is
+ *       true, else registers as device memory.  Returns NULL on failure
  * @alloc: allocate zeroed, physically contiguous memory, which is never freed.
  *         Returns NULL if there is no room
  * @phys: get the address by which devices access memory from @alloc
@@ -43,7 +44,7 @@ struct ht_bm_platform {
 };
 
 /**
- * struct ht_bm_bar - a base address register, as set by firmware
+ * struct ht_bm_bar - a base address register (BAR), as set by firmware
  * @base: 0 if it is absent, in I/O space, or not assigned
  * @size: size in bytes
  */
@@ -55,7 +56,7 @@ struct ht_bm_bar {
 struct ht_bm_vq;
 
 /**
- * struct ht_bm_device - an open device; the caller owns the memory
+ * struct ht_bm_device - an open device; the caller provides this memory
  * @dev: for the functions of hypertrace.h
  *
  * The other members are private.
@@ -100,14 +101,14 @@ int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
  * @platform: the environment; must stay valid as well
  * @bdf: from ht_bm_find()
  *
- * Streams that an earlier owner (firmware, or a kernel before a reboot) left
- * open are closed by the host, after it has consumed their events (virtio: not
- * those that were not handed over).  The clocks are related once; a program
+ * If an earlier owner (firmware, or a kernel before a reboot) left streams
+ * open, the host consumes their events and closes them.  With virtio, events
+ * that were not submitted are lost.  The clocks are related once; a program
  * that runs for hours should call ht_time_sync() from time to time.
  *
  * Return: 0; -ENODEV: not a hypertrace device, or firmware left it without
- * addresses; -EPROTO: another version, or capabilities that contradict each
- * other or the BARs; -ENOMEM: no memory or mapping; -EIO: the device refuses.
+ * addresses; -EPROTO: another version, or capabilities that are inconsistent or
+ * do not fit the BARs; -ENOMEM: no memory or mapping; -EIO: the device refuses.
  */
 int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
                uint16_t bdf);
@@ -116,10 +117,10 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
  * ht_bm_update() - update which classes the host wants
  * @d: the device
  *
- * ht_wanted() returns the updated values.  Only channel virtio needs this call.
- * The port uses no interrupts, so a program must make the call from time to
- * time.  The call reads a register, and sends messages if that has changed.
- * Registering a class also updates the value of that class.
+ * With channel virtio, a program must call this from time to time, because the
+ * port uses no interrupts; ht_wanted() then returns the updated values.  The
+ * call reads a register, and sends messages if its value has changed.  With
+ * other channels the call does nothing.
  *
  * Return: 0; or as ht_control().
  */

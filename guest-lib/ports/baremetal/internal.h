@@ -9,10 +9,10 @@
 
 /* Device memory ------------------------------------------------------------ */
 
-typedef volatile uint8_t ht_bm_reg8_t;      /* accesses have side effects */
-typedef volatile uint16_t ht_bm_reg16_t;    /* likewise volatile */
-typedef volatile uint32_t ht_bm_reg32_t;    /* likewise volatile */
-typedef volatile uint64_t ht_bm_reg64_t;    /* likewise volatile */
+typedef volatile uint8_t ht_bm_reg8_t;      /* a device register */
+typedef volatile uint16_t ht_bm_reg16_t;    /* a device register */
+typedef volatile uint32_t ht_bm_reg32_t;    /* a device register */
+typedef volatile uint64_t ht_bm_reg64_t;    /* a device register */
 
 static inline uint8_t ht_bm_read8(const uint8_t *p)
 {
@@ -59,7 +59,7 @@ static inline void ht_bm_pause(void)
 #endif
 }
 
-/* struct ht_port_ops.relax, the same for all channels */
+/* The function relax() of struct ht_port_ops, for all channels */
 int ht_bm_relax(struct ht_device *dev, unsigned tries);
 
 /* PCI -------------------------------------------------------------------- */
@@ -69,10 +69,16 @@ int ht_bm_relax(struct ht_device *dev, unsigned tries);
 #define HT_BM_PCI_CMD_MASTER    0x0004u
 #define HT_BM_PCI_CMD_NO_INTX   0x0400u
 
-/* Read the BARs to @d->bar; meanwhile the device does not decode them. */
+/*
+ * Store the addresses and sizes of the BARs in @d->bar.  During the call the
+ * device does not decode its BARs.
+ */
 void ht_bm_pci_bars(struct ht_bm_device *d);
 
-/* Find the next capability @id after offset @at, or the first if @at is 0 */
+/*
+ * Return the offset of the next PCI capability @id after that at offset @at, or
+ * of the first if @at is 0; 0: there is none
+ */
 unsigned ht_bm_pci_cap(struct ht_bm_device *d, uint8_t id, unsigned at);
 
 static inline uint32_t ht_bm_pci_read(struct ht_bm_device *d, unsigned offset)
@@ -86,7 +92,7 @@ static inline void ht_bm_pci_write(struct ht_bm_device *d, unsigned offset,
     d->platform->pci_write(d->platform->opaque, d->bdf, offset, value);
 }
 
-/* The two kinds of device; both set @d->dev's caps, ops and mapping -------- */
+/* Opening a device of each kind: sets caps, ops and mapping of @d->dev ----- */
 
 int ht_bm_regs_open(struct ht_bm_device *d);
 int ht_bm_virtio_open(struct ht_bm_device *d);

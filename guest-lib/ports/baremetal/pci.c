@@ -7,13 +7,13 @@
 #include "internal.h"
 
 #define PCI_ID                  0x00
-#define PCI_HEADER_TYPE         0x0c    /* in bits 16 to 23 */
+#define PCI_HEADER_TYPE         0x0c    /* the type is in bits 16 to 23 */
 #define PCI_HEADER_MULTI        0x80u
 #define PCI_HEADER_BRIDGE       0x01u
 #define PCI_BAR0                0x10
-#define PCI_SECONDARY_BUS       0x18    /* bridge; in bits 8 to 15 */
+#define PCI_SECONDARY_BUS       0x18    /* of a bridge: in bits 8 to 15 */
 #define PCI_CAP_POINTER         0x34
-/* maximum number of capabilities: they are 4-byte aligned, from 0x40 to 0xff */
+/* maximum number of capabilities, which are every 4 bytes from 0x40 to 0xff */
 #define PCI_CAPS_MAX            48
 
 #define BAR_IO                  0x01u
@@ -29,8 +29,9 @@ static uint16_t bdf_of(unsigned bus, unsigned devfn)
 }
 
 /*
- * Search a bus, and the buses below its bridges.  Decrement *@index at each
- * hypertrace device.  Returns 1, with *@bdf set, at the one for which it is 0.
+ * Search a bus, and the buses below its bridges, for hypertrace device number
+ * *@index.  Returns 1 and sets *@bdf if the device is there.  Otherwise returns
+ * 0 and subtracts the number of devices found from *@index.
  */
 static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
                     unsigned depth, unsigned *index, uint16_t *bdf)
@@ -42,7 +43,7 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
         uint32_t id = p->pci_read(p->opaque, at, PCI_ID);
         uint32_t header;
 
-        /* Other functions exist only if function 0 exists. */
+        /* A slot without function 0 has no other function. */
         step = devfn % 8 ? 1 : 8;
         if ((uint16_t)id == 0xffff) {
             continue;
@@ -62,7 +63,7 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
             unsigned below = p->pci_read(p->opaque, at,
                                          PCI_SECONDARY_BUS) >> 8 & 0xff;
 
-            /* Skip a bus without a number, or whose number forms a loop. */
+            /* Bus 0 has no number yet; a lower number would form a loop. */
             if (below > bus && scan_bus(p, below, depth + 1, index, bdf)) {
                 return 1;
             }
@@ -109,13 +110,13 @@ void ht_bm_pci_bars(struct ht_bm_device *d)
             mask |= (uint64_t)ht_bm_pci_read(d, at + 4) << 32;
             ht_bm_pci_write(d, at + 4, high);
             bar->base |= (uint64_t)high << 32;
-            i++;                        /* the upper half is no BAR */
+            i++;                        /* skip the upper half of the BAR */
             d->bar[i].base = 0;
             d->bar[i].size = 0;
         }
         bar->size = bar->base ? bar_size(mask) : 0;
     }
-    /* The upper half of the register is the status: zeros do not change it. */
+    /* The zeros in the upper half leave the status register as it is. */
     ht_bm_pci_write(d, HT_BM_PCI_COMMAND, command);
 }
 
@@ -124,7 +125,7 @@ unsigned ht_bm_pci_cap(struct ht_bm_device *d, uint8_t id, unsigned at)
     unsigned next = at ? ht_bm_pci_read(d, at) >> 8
                        : ht_bm_pci_read(d, PCI_CAP_POINTER);
 
-    /* Limit the number of steps, because the list may form a loop. */
+    /* Limit the number of steps, since the linked list may form a loop. */
     for (unsigned i = 0; i < PCI_CAPS_MAX; i++) {
         uint32_t cap;
 

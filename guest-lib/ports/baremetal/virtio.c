@@ -6,8 +6,8 @@
 
 /* Offsets in a capability of virtio, whose PCI id is 9 (vendor-specific) */
 #define CAP_VENDOR              0x09
-#define CAP_TYPE                0       /* in bits 24 to 31 */
-#define CAP_BAR                 4       /* in bits 0 to 7 */
+#define CAP_TYPE                0       /* the type is in bits 24 to 31 */
+#define CAP_BAR                 4       /* the BAR is in bits 0 to 7 */
 #define CAP_OFFSET              8
 #define CAP_LENGTH              12
 #define CAP_NOTIFY_MULTIPLIER   16
@@ -15,7 +15,7 @@
 #define CAP_TYPE_NOTIFY         2
 #define CAP_TYPE_DEVICE         4
 
-/* Common configuration */
+/* Offsets in virtio's common configuration */
 #define COMMON_DEVICE_SELECT    0x00
 #define COMMON_DEVICE_FEATURE   0x04
 #define COMMON_DRIVER_SELECT    0x08
@@ -39,8 +39,8 @@
 #define STATUS_DRIVER_OK        0x04
 #define STATUS_FEATURES_OK      0x08
 
-#define FEATURE_EVENT_IDX       (1u << 29)      /* in the low word */
-#define FEATURE_VERSION_1       (1u << 0)       /* in the high word */
+#define FEATURE_EVENT_IDX       (1u << 29)      /* of features 0 to 31 */
+#define FEATURE_VERSION_1       (1u << 0)       /* of features 32 to 63 */
 #define NO_VECTOR               0xffff
 
 #define RESET_MS                1000
@@ -74,7 +74,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
         return -EINVAL;
     }
     if (pair == vq->pairs) {
-        return -EIO;            /* the queue is broken, or was abandoned */
+        return -EIO;            /* after an invalid used entry or a timeout */
     }
     ht_copy(d->control_buf, msg, len);
     vq->desc[2 * pair].addr = p->phys(p->opaque, d->control_buf);
@@ -92,7 +92,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
                 return -EIO;
             }
             if (ht_bm_wait_over(&wait)) {
-                /* The device may still write the reply: abandon the queue. */
+                /* Do not use the queue again: the reply may still come. */
                 vq->broken = 1;
                 return -ETIMEDOUT;
             }
@@ -119,7 +119,7 @@ static int virtio_map(struct ht_device *dev, uint32_t stream,
             return -ENOMEM;
         }
     }
-    /* Wait until the device returns buffers of the stream's last instance. */
+    /* Wait until the device has returned all buffers of the last instance. */
     ht_bm_wait_start(&wait, dev->caps.clock_hz, RESET_MS);
     while (vq->out) {
         ht_bm_vq_reap(vq);
@@ -187,7 +187,7 @@ static const struct ht_port_ops virtio_ops = {
 
 /* Initializing the device -------------------------------------------------- */
 
-/* Find the area of capability @type, or NULL if its BAR does not contain it */
+/* Map the area of virtio capability @type; NULL: none is inside its BAR */
 static uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
                                    uint64_t min, unsigned *cap,
                                    uint64_t *length)
@@ -256,7 +256,7 @@ static int negotiate(struct ht_bm_device *d)
     low = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
     ht_bm_write32(c + COMMON_DEVICE_SELECT, 1);
     high = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
-    /* Without event indexes, both sides would notify about each buffer. */
+    /* Event indexes suppress notifications, so the port requires them. */
     if (!(low & FEATURE_EVENT_IDX) || !(high & FEATURE_VERSION_1)) {
         return -EPROTO;
     }
@@ -269,7 +269,7 @@ static int negotiate(struct ht_bm_device *d)
     return ht_bm_read8(c + COMMON_STATUS) & STATUS_FEATURES_OK ? 0 : -EPROTO;
 }
 
-/* Read the configuration; repeat if it changed meanwhile, as the epoch may */
+/* Read the configuration until it does not change during the read */
 static void read_config(struct ht_bm_device *d)
 {
     uint8_t before;
@@ -310,7 +310,7 @@ static int queue_setup(struct ht_bm_device *d, unsigned index,
         size = HT_VQ_SIZE;
         ht_bm_write16(c + COMMON_QUEUE_SIZE, size);
     }
-    /* A page suffices: the descriptors must be aligned to 16 bytes. */
+    /* The descriptors, at the start of @vq, must be aligned to 16 bytes. */
     vq = p->alloc(p->opaque, sizeof(*vq), HT_PAGE);
     if (!vq) {
         return -ENOMEM;

@@ -11,7 +11,7 @@ typedef uint16_t __attribute__((may_alias)) any16_t;
 
 static uint16_t avail_event(const struct ht_bm_vq *vq)
 {
-    /* The word follows the last entry in use; the array may be longer. */
+    /* The word comes after entry @size - 1; the array has more entries. */
     return __atomic_load_n((const any16_t *)&vq->used.ring[vq->size],
                            __ATOMIC_RELAXED);
 }
@@ -19,8 +19,8 @@ static uint16_t avail_event(const struct ht_bm_vq *vq)
 static void no_interrupts(struct ht_bm_vq *vq)
 {
     /*
-     * used_event: the device interrupts when used.idx passes this value. Set
-     * the value that is farthest from used.idx.
+     * The device interrupts when used.idx passes the word used_event, so set
+     * used_event to the index that is farthest from used.idx.
      */
     __atomic_store_n(&vq->avail.ring[vq->size],
                      (uint16_t)(vq->used_idx + 0x8000), __ATOMIC_RELAXED);
@@ -55,12 +55,12 @@ int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in)
     vq->avail.ring[old % vq->size] = 2 * pair;
     vq->avail_idx = old + 1;
     vq->out++;
-    /* Release: pairs with the device's load of idx before the descriptors. */
+    /* Pairs with the device's barrier between idx and the descriptors. */
     __atomic_store_n(&vq->avail.idx, vq->avail_idx, __ATOMIC_RELEASE);
     /*
      * Full barrier: store idx before loading avail_event.  Pairs with the
-     * device's fence between writing avail_event and loading idx again: one of
-     * the two sees the other's store.
+     * device's barrier between its store of avail_event and its load of idx:
+     * either the device sees the new idx, or this code sees avail_event.
      */
     ht_full_fence();
     event = avail_event(vq);
@@ -83,7 +83,7 @@ unsigned ht_bm_vq_reap(struct ht_bm_vq *vq)
 
         if (id % 2 || pair >= vq->pairs || vq->done[pair] ||
             (pair + vq->pairs - vq->oldest) % vq->pairs >= vq->out) {
-            vq->broken = 1;     /* the device did not have this pair */
+            vq->broken = 1;     /* the device returned a pair it did not have */
             break;
         }
         vq->done[pair] = 1;

@@ -3,9 +3,9 @@
  * libhypertrace, bare metal: a split virtqueue whose buffers are pairs of
  * descriptors, used first in, first out
  *
- * The two descriptors of a pair never move: pair n is descriptors 2n and
- * 2n + 1.  Completion is polled; VIRTIO_F_EVENT_IDX suppresses the
- * notifications of both sides.
+ * Pair n is always the descriptors 2n and 2n + 1.  The driver polls for
+ * completion.  VIRTIO_F_EVENT_IDX suppresses interrupts, and notifications that
+ * the device does not need.
  */
 #ifndef HT_BM_VIRTQUEUE_H
 #define HT_BM_VIRTQUEUE_H
@@ -22,7 +22,7 @@ struct ht_bm_desc {
 struct ht_bm_avail {
     uint16_t flags;
     uint16_t idx;
-    /* the entry after the ring is used_event */
+    /* entry number `size` is the word used_event */
     uint16_t ring[HT_VQ_SIZE + 1];
 };
 
@@ -34,14 +34,14 @@ struct ht_bm_used_elem {
 struct ht_bm_used {
     uint16_t flags;
     uint16_t idx;
-    /* the entry after the ring is avail_event */
+    /* entry number `size` starts with the word avail_event */
     struct ht_bm_used_elem ring[HT_VQ_SIZE + 1];
 };
 
 #define HT_BM_PAIRS     (HT_VQ_SIZE / 2)
 
 /**
- * struct ht_bm_vq - a queue: the device's part, then private members
+ * struct ht_bm_vq - a queue: members that the device reads, then private ones
  */
 struct ht_bm_vq {
     struct ht_bm_desc desc[HT_VQ_SIZE];
@@ -55,11 +55,9 @@ struct ht_bm_vq {
     uint16_t pairs;
     uint16_t avail_idx;
     uint16_t used_idx;          /* next entry to read in the used ring */
-    /*
-     * oldest pair of descriptors that the device holds; valid if @out is not 0
-     */
+    /* oldest pair that the device holds; valid if @out is not 0 */
     uint16_t oldest;
-    /* number of pairs of descriptors that the device holds */
+    /* number of pairs that the device holds */
     uint16_t out;
     /* 1: the device has returned this pair, and still holds an older one */
     uint8_t done[HT_BM_PAIRS];
@@ -74,7 +72,7 @@ struct ht_bm_vq {
  */
 void ht_bm_vq_init(struct ht_bm_vq *vq, uint16_t index, uint16_t size);
 
-/* Get the number of a free pair; @vq->pairs if all are in use */
+/* Get the number of a free pair; @vq->pairs: none is free, or a broken queue */
 unsigned ht_bm_vq_next(struct ht_bm_vq *vq);
 
 /**

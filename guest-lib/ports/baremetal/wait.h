@@ -2,11 +2,9 @@
 /*
  * libhypertrace, bare metal: bounded waits
  *
- * Only time in which the guest runs is counted.  The virtual machine may be
- * stopped, or its host busy, while the clock runs; the device has had no more
- * time than the guest then.  At most 10 ms are counted between two checks.  So
- * an exchange between two checks, which has a wait of its own, counts as 10 ms
- * at most.
+ * A wait counts at most 10 ms between two checks.  The clock also runs while
+ * the virtual machine is stopped or its host is busy, and the device cannot
+ * work in this time.  So the wait does not end early.
  */
 #ifndef HT_BM_WAIT_H
 #define HT_BM_WAIT_H
@@ -17,7 +15,7 @@
  * struct ht_bm_wait - a wait in progress
  * @last: ht_clock() at the last check
  * @left: ticks left
- * @step: maximum number of ticks counted between two checks: 10 ms
+ * @step: 10 ms in ticks, the most that is counted between two checks
  */
 struct ht_bm_wait {
     uint64_t last;
@@ -28,8 +26,8 @@ struct ht_bm_wait {
 /**
  * ht_bm_wait_start() - start a wait
  * @w: initialized by this
- * @hz: frequency of ht_clock(); 0 if unknown: a fast counter is assumed, so
- *      that the wait is longer rather than shorter
+ * @hz: frequency of ht_clock(); 0: unknown, then 5 GHz is assumed, so that the
+ *      wait is not too short
  * @ms: duration in ms
  */
 static inline void ht_bm_wait_start(struct ht_bm_wait *w, uint64_t hz,
