@@ -22,7 +22,7 @@ struct HypertraceCtf {
     HypertraceBackend parent_obj;
 
     char *dir;
-    int dirfd;                  /* directory @dir, opened in setup; -1 before */
+    int dirfd;                  /* descriptor of @dir; -1 before setup */
     bool lttng;
     /* a write failed, and the failure was reported; atomic */
     bool failed;
@@ -32,9 +32,9 @@ struct HypertraceCtf {
 };
 
 /*
- * Return the offset from CLOCK_MONOTONIC to the wall clock, the same value for
- * all devices: if the wall clock was adjusted before a device is added, another
- * offset would change the order of events across devices.
+ * Return the offset from CLOCK_MONOTONIC to the wall clock.  All devices use
+ * the offset that was measured first: an adjustment of the wall clock must not
+ * change the order of events across devices.
  */
 static int64_t clock_offset_ns(void)
 {
@@ -129,8 +129,8 @@ static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
         }
     }
     /*
-     * Each directory gets its own UUID: a reader cannot open two directories
-     * with the same UUID together, not even if they are of the same device.
+     * Each directory gets its own UUID: a reader cannot open two traces with
+     * the same UUID together, even if both are of one device.
      */
     qemu_uuid_generate(&uuid);
     memcpy(trace.uuid, uuid.data, sizeof(trace.uuid));

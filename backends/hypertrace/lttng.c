@@ -39,9 +39,7 @@ static bool lttng_daemon_in(const char *dir)
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
         int fd;
 
-        /*
-         * After this prefix, the name has the version of LTTng-UST's protocol.
-         */
+        /* The version of LTTng-UST's protocol follows this prefix. */
         if (!g_str_has_prefix(name, "lttng-ust-sock-") ||
             snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir,
                      name) >= sizeof(addr.sun_path)) {
@@ -89,7 +87,7 @@ static void lttng_end(int status, void *opaque)
 
 #ifndef __GLIBC__
 /*
- * For C libraries without on_exit(): a function of atexit() does not get the
+ * C libraries other than glibc lack on_exit(), and atexit() does not pass the
  * exit status.
  */
 static void lttng_end_atexit(void)
@@ -99,8 +97,8 @@ static void lttng_end_atexit(void)
 #endif
 
 /*
- * Register lttng_end() while the C library is already running exit functions.
- * It calls the new function next, which is after all exit notifiers of QEMU.
+ * QEMU's exit notifiers run as an exit function of the C library, which calls
+ * lttng_end() after all of them.
  */
 static void lttng_exit(Notifier *n, void *data)
 {
@@ -169,9 +167,9 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
 }
 
 /*
- * A class is also wanted if it has no LTTng-UST event, because it was refused
- * or was not registered yet.  If it was refused, its events are counted as
- * discarded, and make the device call add_class() again.
+ * Want a class that has no LTTng-UST event, because it was not registered yet
+ * or was refused.  Events of a refused class make the device call add_class()
+ * again; until that succeeds, they are counted as discarded.
  */
 static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {

@@ -132,8 +132,8 @@ static bool names_clash(const char *a, const char *b)
 }
 
 /*
- * For a text or sequence x, traces have another field, _x_length, before x.  So
- * no field of the class may have that name either.
+ * For a text or sequence x, traces have another field, _x_length, before x.
+ * The length's name must not clash with that of a field of the class.
  */
 static bool field_names_unique(const HtClass *c)
 {
@@ -193,7 +193,10 @@ void ht_class_free(HtClass *c)
     g_free(c);
 }
 
-/* Compute how ht_class_payload() finds the size of an event's payload */
+/*
+ * Set @fixed and @vars, from which ht_class_payload() computes the size of an
+ * event's payload
+ */
 static void class_layout(HtClass *c)
 {
     unsigned i;
@@ -424,9 +427,9 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
     g_mutex_lock(&t->lock);
     name = g_strdup(c->name);
     /*
-     * If a class of this name has other fields, or one comes from the kernel
-     * and the other from a program, this is a different class: name it name.v2,
-     * name.v3 and so on.
+     * A class of the same name with other fields, or from the kernel instead of
+     * a program or the other way round, is a different class: name it NAME.v2,
+     * NAME.v3 and so on.
      */
     while ((old = g_hash_table_lookup(t->by_name, c->name)) &&
            !class_same(old, c) && version < HT_CLASS_VERSIONS_MAX) {
@@ -438,7 +441,7 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         *cls = old;
     } else if (old || t->count == HT_CLASSES_MAX ||
                strlen(c->name) > HT_CLASS_NAME_MAX ||
-               /* ".vN" made the name longer than in the message. */
+               /* With ".vN", the class may need more than a message. */
                class_saved_size(c) > 4 + HT_MESSAGE_MAX ||
                t->size + class_saved_size(c) > t->limit) {
         ht_class_free(c);
@@ -538,8 +541,7 @@ static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
         memcpy(m, p + 4, length);
         status = ht_class_table_add(t, m, length, &added, &c);
         /*
-         * saved classes already have ".vN" in their names, so none may be
-         * renamed here
+         * Names in a saved table are unique: refuse a class that was renamed.
          */
         if (status != HT_STATUS_OK || !added ||
             strlen(c->name) != m->name_len) {

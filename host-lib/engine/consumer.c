@@ -70,8 +70,8 @@ static void update_lost(HtConsumer *c, uint64_t lost)
 {
     if (lost > c->lost && lost < HT_LOST_MAX) {
         /*
-         * An earlier host may have reported these discarded events, so do not
-         * report them
+         * The earlier host may have reported these discarded events: do not
+         * report them here.
          */
         if (c->inherited && c->recorded == HT_RUN_UNKNOWN) {
             c->base += lost - c->lost;
@@ -251,9 +251,9 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 }
 
 /*
- * Start the counts of an inherited instance at the first packet that this host
- * reads.  Count the events before that packet that the earlier host did not
- * record as dropped.
+ * Read the counts of an inherited instance from the first packet that this host
+ * reads.  Events before the packet that the earlier host did not record count
+ * as dropped.
  */
 static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 {
@@ -267,8 +267,8 @@ static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 
 /*
  * Check a packet's header, a private copy.  @skipped: number of packets that
- * were overwritten since the last one read; only events of these packets may be
- * missing.
+ * were overwritten since the last one read.  Events may be missing only if they
+ * fit into these packets.
  */
 static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
                          uint64_t skipped)
@@ -305,9 +305,9 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
     c->walk.clock = ht_le64(h.clock_begin);
     if (c->time.count == 0 && c->time.nominal) {
         /*
-         * No reading relates the clocks yet: let the start of the stream's
-         * first packet have the time of the stream's opening.  The packet began
-         * later, so the resulting times are too early.
+         * No reading relates the clocks yet: date the start of the stream's
+         * first packet at the opening of the stream.  The packet began later,
+         * so the resulting dates are too early.
          */
         ht_time_map_sample(&c->time, c->walk.clock, c->walk.ns, UINT64_MAX);
     }
@@ -316,16 +316,14 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
 
 /*
  * Return the number of the oldest packet that is not overwritten, in overwrite
- * mode.  The producer writes packet `opening` over packet `opening - packets`.
+ * mode.  The producer stores n to `opening` before it overwrites packet n -
+ * cfg.packets with packet n.
  */
 static uint64_t oldest(const HtConsumer *c, struct ht_ring_control *ring,
                        uint64_t head)
 {
     uint64_t opening = read64(&ring->guest.opening);
-    /*
-     * If head is at the end of packet n, packet n is the newest: n + 1 has not
-     * begun.
-     */
+    /* If head is at the end of packet n, packet n + 1 has not begun. */
     uint64_t newest = MAX(packet_of(c, head - MIN(head, 1)), opening);
 
     return newest >= c->cfg.packets ? newest - c->cfg.packets + 1 : 0;
@@ -354,9 +352,10 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
 }
 
 /*
- * Load the head again if `opening` is ahead of it.  A reader that sees that
- * packet n is being opened must also see that packet n - 1 was begun: the
- * release fence in the switch to packet n orders the two.
+ * Load `opening`, then the head again, after the producer has overwritten the
+ * whole ring.  The release fence in the producer's switch to packet n - 1
+ * orders the store of head to the start of packet n - 1 before the store of n
+ * to `opening`.
  */
 static bool load_newer_head(HtConsumer *c, struct ht_ring_control *ring,
                             uint64_t *head)
@@ -424,8 +423,8 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         slot = packets + (packet & (c->cfg.packets - 1)) * size;
         if (closed) {
             /*
-             * The header was completed, with @content, before head moved into
-             * the next packet, so the load-acquire of head covers it.
+             * The producer stores @content before head moves into the next
+             * packet, so the load-acquire of head covers @content.
              */
             const struct ht_packet *h = (const struct ht_packet *)slot;
 
@@ -445,7 +444,8 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         if (c->cfg.overwrite) {
             /*
              * Load `opening` again after the copy.  Pairs with the release
-             * fence between `opening` and the slot in the producer's switch.
+             * fence between the stores of `opening` and of the slot in the
+             * producer's switch.
              */
             ht_fence_acquire();
             if (packet < oldest(c, ring, head)) {
@@ -492,8 +492,8 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
 }
 
 /*
- * Test whether a buffer's bytes begin at the position that comes next: that of
- * the byte after those fed before, or the start of the next packet
+ * Test whether a buffer's bytes follow position @last: they begin there, or at
+ * the start of the next packet
  */
 static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
                     uint64_t last)
@@ -522,8 +522,8 @@ static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
 }
 
 /*
- * Consume the bytes [from, to), which belong to one packet and follow those
- * consumed before
+ * Consume the bytes [from, to) of one packet, which follow the bytes consumed
+ * before
  */
 static void take(HtConsumer *c, uint64_t from, uint64_t to, uint64_t lost,
                  uint8_t *data, size_t size)

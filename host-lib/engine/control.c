@@ -253,8 +253,8 @@ static size_t execute(HtControl *c, void *msg, size_t size)
 }
 
 /*
- * Test whether the message at @h is a registration, which other registrations
- * may follow in the same exchange
+ * Test whether the message at @h registers a class; an exchange may have
+ * several such messages
  */
 static bool registers(const struct ht_msg *h, size_t size)
 {
@@ -278,10 +278,7 @@ size_t ht_control_exchange(HtControl *c, void *msgs, size_t size)
         length = size - pos < sizeof(*h) ? 0 : ht_get_le32(&h->size);
         if (!registers(h, size - pos) || length < sizeof(*h) ||
             length > size - pos) {
-            /*
-             * The size is not valid.  Stop here: the place of the next
-             * message is not known.
-             */
+            /* No registration, or its size is not valid: stop. */
             guest_error(c, "at byte %zu of an exchange there is no message"
                         " that registers a class", pos);
             if (size - pos < sizeof(*h)) {

@@ -48,7 +48,7 @@ static void read_streams(HtDead *d, const HtDirectory *dir, const uint8_t *ram)
         uint32_t state = ht_le32(ht_layout_ring(&d->caps, ram, i)->host.state);
 
         if (state != HT_STREAM_OPENED && state != HT_STREAM_STOPPED) {
-            /* the host had closed the stream, after consuming its ring */
+            /* a closed stream: the host has consumed its ring */
             continue;
         }
         if (ht_directory_stream(dir, i, &in)) {
@@ -123,9 +123,8 @@ bool ht_dead_read(const HtDead *d, uint32_t stream, uint8_t *ram,
         .packet_size = d->caps.packet_size,
         .packets = d->caps.packets,
         /*
-         * Also read packets that the host had released: a producer that
-         * discards does not overwrite them until it has used the rest of the
-         * ring.
+         * Also read packets that the host has consumed, as far as the producer
+         * has not overwritten them.
          */
         .overwrite = true,
         .deliver = count,

@@ -32,7 +32,7 @@ typedef struct HtSink {
     unsigned nr_refused;        /* number of refused ids; written atomically */
     /* bitmap of refused classes, by id */
     uint64_t refused[HT_CLASSES_MAX / 64 + 1];
-    /* id after which the next attempt to register refused classes begins */
+    /* id that the last attempt to register refused classes has reached */
     uint32_t next_try;
     /* time at which the last attempt to register refused classes began */
     int64_t tried_ns;
@@ -121,7 +121,7 @@ static bool learn(HtSink *sink, uint32_t id)
                            sink->ops->learn(sink->session, c) : NULL;
 
     if (!why == !is_refused(sink, id)) {
-        return !why;            /* the class's bit is right already */
+        return !why;
     }
     sink->refused[id / 64] ^= UINT64_C(1) << id % 64;
     ht_atomic_set(&sink->nr_refused, sink->nr_refused + (why ? 1 : -1));
@@ -148,16 +148,16 @@ static void learn_up_to(HtSink *sink, uint32_t count)
         learn(sink, id);
     }
     /*
-     * Other threads read @learnt without the lock.  If they see an old value,
-     * they only take a slower path.
+     * Other threads read @learnt without the lock.  With an old value they
+     * queue a run that they could deliver, or switch a class on too long.
      */
     ht_atomic_set(&sink->learnt, MAX(sink->learnt, count));
 }
 
 /*
- * Ask the session again for classes that it refused.  It may refuse some for
- * good: a call stops after HT_DISPATCH_RETRY_FAILURES refusals, and the next
- * call begins with the class after the last one.  Context: as learn()
+ * Ask the session again for classes that it refused.  A call stops after
+ * HT_DISPATCH_RETRY_FAILURES refusals, because a session may refuse classes for
+ * good.  The next call continues with the next class.  Context: as learn()
  */
 static void learn_again(HtSink *sink)
 {
@@ -174,7 +174,11 @@ static void learn_again(HtSink *sink)
     sink->next_try = id;
 }
 
-/* Test whether the session has accepted the class @id.  Context: as learn() */
+/*
+ * Test whether the session has accepted the class @id.  Before that, try
+ * refused classes again if HT_DISPATCH_RETRY_NS have passed.  Context: as
+ * learn()
+ */
 static bool is_known(HtSink *sink, uint32_t id)
 {
     if (G_LIKELY(!is_refused(sink, id))) {
@@ -225,8 +229,8 @@ static void deliver_known(HtSink *sink, const HtRun *run)
             ++*missing;
             ht_atomic_set(&sink->nr_missing, sink->nr_missing + 1);
             /*
-             * The time since the last event that was delivered may exceed 24
-             * bits.
+             * Without this event, the next one may be more than 24 bits of ns
+             * later than the previous one.
              */
             part.flags |= HT_RUN_CUT;
             continue;
@@ -460,9 +464,9 @@ static bool sink_has_ended(HtSink *sink)
 }
 
 /*
- * Wait until @done returns true for all sinks, or until @end_ns.  Returns the
- * first sink for which it does not, or NULL.  Context: the dispatcher's lock is
- * held
+ * Wait until @done returns true for all sinks, or until @end_ns.  Returns NULL,
+ * or the first sink for which @done is false.  Context: the dispatcher's lock
+ * is held
  */
 static HtSink *wait_for(HtDispatch *d, bool (*done)(HtSink *sink),
                         int64_t end_ns)
@@ -512,7 +516,10 @@ void ht_dispatch_free(HtDispatch *d)
             d->sink[i]->left = true;
         }
     }
-    /* Do not access the sinks that are left to their threads from here on. */
+    /*
+     * Do not access sinks with @left from here on: their threads schedule
+     * sink_free().
+     */
     d->count = 0;
     ht_mutex_unlock(&d->lock);
     while (n) {
@@ -595,10 +602,9 @@ void ht_dispatch_release(HtDispatch *d, HtBuffer **fill)
 
 /*
  * Test whether this thread may deliver a run itself; if so, return with the
- * session's lock held.  The order of a stream's runs is kept: earlier ones were
- * queued under the stream's lock, which the caller holds, and delivered under
- * the session's lock.  Only the sink's thread registers classes, so this fails
- * if a class of the run is new.
+ * session's lock held.  Runs of a stream stay in order: the caller holds the
+ * stream's lock, and the sink's queue is empty.  A run with a class that the
+ * sink's thread did not register yet must be queued.
  *
  * Context: the dispatcher's lock is held
  */
@@ -630,8 +636,8 @@ void ht_dispatch_post(HtDispatch *d, const HtRun *run, HtBuffer *b, bool direct)
         was_idle = ht_queue_empty(&sink->queue);
         ht_queue_post(&sink->queue, run, b);
         /*
-         * Without @direct, the caller wakes the thread after its last run: wake
-         * it here only if the queue fills up.
+         * Without @direct, the caller calls ht_dispatch_wake() after its last
+         * run.  Until then, wake the thread only if the queue fills up.
          */
         if (direct ? was_idle : ht_queue_filling(&sink->queue)) {
             ht_cond_signal(&sink->wake);

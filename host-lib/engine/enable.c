@@ -20,8 +20,8 @@ void ht_enable_destroy(HtEnable *e)
 }
 
 /*
- * Decide whether a class is on, and write its byte if that changes.  Returns
- * true if it changes
+ * Decide whether a class is on.  If the decision changes, write the class's
+ * byte and return true
  */
 static bool decide(HtEnable *e, uint32_t id)
 {
@@ -72,7 +72,7 @@ bool ht_enable_decide(HtEnable *e)
     uint32_t count = ht_class_table_count(e->cfg.classes), id;
     bool changed = false;
 
-    /* A migration may have added classes about which was not decided yet. */
+    /* Include classes that a migration has added without a decision. */
     for (id = 1; id <= count; id++) {
         changed |= decide(e, id);
         e->count = MAX(e->count, id);

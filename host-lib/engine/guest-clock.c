@@ -9,17 +9,17 @@
 #define SAMPLE_NS           INT64_C(10000000)
 
 /*
- * Time in ns from now for which an error bound is computed.  If the host reads
- * the counter: at least until the next reading, and half of the time within
- * which readings share a segment of the map.  Else: until the next exchange
+ * Time in ns from now for which an error bound is computed.  SAMPLE_AHEAD_NS,
+ * if the host reads the counter: until after the next reading, and half of
+ * HtTimeMap.step_ns.  BRACKET_AHEAD_NS, if not: until the guest's next exchange
  */
 #define SAMPLE_AHEAD_NS     INT64_C(25000000)
 #define BRACKET_AHEAD_NS    INT64_C(1000000000)
 
 /*
  * Minimum time in ns between the two exchanges that measure the counter's rate.
- * The widths of their brackets must also keep the error of the rate below
- * HT_TIME_PPM_MAX / 4.
+ * In addition, the widths of their brackets must keep the error of the rate
+ * below HT_TIME_PPM_MAX / 4 ppm.
  */
 #define RATE_NS             UINT64_C(50000000)
 
@@ -29,8 +29,8 @@ static uint64_t map_now(void)
 }
 
 /*
- * Start a map without readings.  Context: the clock's lock is held, as in all
- * functions below that do not take it
+ * Start a map without readings.  Context: the clock's lock is held, or no other
+ * thread has the clock yet
  */
 static void begin(HtGuestClock *c, uint64_t hz, uint32_t ppm)
 {
@@ -97,7 +97,8 @@ int64_t ht_wall_offset(void)
 
 /*
  * Read the guest's counter and the host's clock, and add the reading to the
- * map.  Without @now, do nothing if the last reading is recent
+ * map.  Without @now, do nothing if the last reading is recent.  Context: the
+ * clock's lock is held
  */
 static void sample(HtGuestClock *c, bool now)
 {
@@ -120,9 +121,9 @@ void ht_guest_clock_sample(HtGuestClock *c, bool now)
 }
 
 /*
- * Begin an epoch of the map.  The guest reports its readings of an exchange in
- * the next one.  Readings from before the break do not belong to the new epoch,
- * so forget the last exchange.
+ * Begin an epoch of the map.  Forget the last exchange: the guest's next
+ * message has readings from before the break.  Context: the clock's lock is
+ * held
  */
 static void break_map(HtGuestClock *c)
 {
@@ -161,8 +162,9 @@ void ht_guest_clock_restart(HtGuestClock *c, uint64_t hz, uint32_t ppm)
 }
 
 /*
- * Measure the rate of a counter that the host cannot read: the configured rate
- * is a guess.  If the guess is wrong by more than its limit, start a new map.
+ * Measure the rate of a counter that the host cannot read, from two exchanges.
+ * If the configured rate is wrong by more than @ppm, start a new map.  Context:
+ * the clock's lock is held
  */
 static void measure(HtGuestClock *c, uint64_t counter, uint64_t ns,
                     uint64_t width)
@@ -206,8 +208,8 @@ static uint64_t bound(const HtGuestClock *c)
 /*
  * Each message has the guest's two readings of its counter that bracket the
  * host's reading in the previous exchange.  A guest that gives false readings
- * makes the dates of its own events wrong; ht_walk() keeps them below the
- * present time and never lets them decrease.
+ * makes the dates of its own events wrong.  ht_walk() limits these dates to the
+ * present time and keeps them from decreasing.
  */
 void ht_guest_clock_sync(HtGuestClock *c, struct ht_msg_time *m)
 {

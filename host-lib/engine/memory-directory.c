@@ -49,7 +49,7 @@ static Head *head(const HtDirectory *d)
 }
 
 /*
- * Store a word that makes earlier stores valid.  Pairs with the load-acquire in
+ * Publish earlier stores by a store to @word.  Pairs with the load-acquire in
  * load().
  */
 static void publish(uint64_t *word, uint64_t v)

@@ -56,13 +56,11 @@ struct HtMemory {
     uint32_t done;
     uint64_t beat;
     int64_t beat_ns;
-    int64_t eager_ns;           /* poll without pauses until then */
+    int64_t eager_ns;           /* time until which polls do not pause */
     int64_t told_ns;            /* time of the last report, see TELL_NS */
     /* index of the stream that the next poll begins with */
     uint32_t first;
-    /*
-     * by class id: inherited from the previous host, which had switched it off
-     */
+    /* by class id: the previous host had switched the inherited class off */
     bool was_off[HT_CLASSES_MAX + 1];
 };
 
@@ -91,9 +89,8 @@ static uint64_t host_counter(void)
 #endif
 
 /*
- * Measure the host's counter, once in a process.  The guest's counter runs at
- * this rate, or at a rate that was given to KVM; the server measures the
- * guest's rate.
+ * Measure the rate of the host's counter, once in a process.  This is the first
+ * guess for the rate of the guest's counter, which the server measures.
  */
 static uint64_t host_hz(void)
 {
@@ -353,8 +350,8 @@ static void beat(HtMemory *m, int64_t now)
 }
 
 /*
- * HtServerOps.deliver.  Advance the beat here as well, because a takeover
- * delivers the content of all rings in one exchange.
+ * HtServerOps.deliver.  Advance the beat here as well: TAKEOVER delivers the
+ * content of all rings before the next poll.
  */
 static void deliver(void *opaque, const HtRun *run)
 {
@@ -493,9 +490,9 @@ static bool is_new(const HtInherited *in, unsigned n)
 }
 
 /*
- * Find the streams that the previous host has left open.  Add to @lost the
- * number of events that the guest discarded in rings without a valid entry of
- * the directory, which the guest may have written to.
+ * Find the streams that the previous host has left open.  If the directory,
+ * which the guest may have written to, has no valid entry for such a stream,
+ * add the number of events that its producer discarded to @lost.
  */
 static unsigned open_instances(HtMemory *m, HtInherited *in, uint64_t *lost)
 {
@@ -554,7 +551,7 @@ static bool inherit_classes(HtMemory *m)
     valid = ht_server_inherit_classes(m->server, classes->data, classes->len,
                                       &why);
     count = ht_class_table_count(ht_server_classes(m->server));
-    /* The ids after @count belong to new classes. */
+    /* No inherited class has an id above @count. */
     memset(m->was_off + count + 1, 0, HT_CLASSES_MAX - count);
     if (!valid) {
         g_autofree char *text =
@@ -632,8 +629,8 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
     m->caps.mode = cfg->mode;
     m->caps.counter = COUNTER;
     /*
-     * Events with a short header have 24 bits of the counter.  Limit the gap
-     * between two of them to half of that, in ticks and in ns.
+     * A short event header has 24 bits of the counter.  Limit the gap between
+     * two events to half of that range, in ticks and in ns.
      */
     m->caps.max_gap = MAX(MIN(hz, UINT64_C(1000000000)) / 1e9 *
                           ((HT_CLOCK_MASK + 1) / 2), 1);

@@ -58,7 +58,7 @@ void ht_patterns_free(HtPatterns *p)
     }
 }
 
-/* Get the begin of the next character; an invalid byte is a character. */
+/* Go to the next character; continuation bytes of UTF-8 begin no character. */
 static const char *next_character(const char *s)
 {
     do {

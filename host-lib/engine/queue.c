@@ -15,8 +15,8 @@
 #define ITEMS_A_POST 4
 
 /*
- * Items of a stream that are pending because the queue was full.  They are
- * appended in the order of these bits.
+ * Items of a stream that are pending.  The queue appends them in the order of
+ * these bits as soon as it has room.
  */
 enum {
     MARK_CLOSE = 1,             /* @close */
@@ -26,8 +26,8 @@ enum {
 
 /*
  * State of a stream in a queue.  While the queue is full, the stream may be
- * opened and closed several times.  Then only these stay pending: the closing
- * of the instance whose opening was queued, and the last opening.
+ * opened and closed several times.  Only these stay pending: the closing of the
+ * instance whose opening was queued, and the last opening.
  */
 struct HtQueueStream {
     unsigned marks;             /* MARK_* bits of the pending items */
@@ -37,10 +37,13 @@ struct HtQueueStream {
     uint64_t upstream;          /* HtRun.discarded of the last run posted */
     /*
      * events of the instance opened last that this queue has discarded, plus
-     * @carried as it was at the opening
+     * the value of @carried when the instance was opened
      */
     uint64_t discarded;
-    /* discarded events of instances of which no item was queued */
+    /*
+     * discarded events of instances whose opening was never queued; the next
+     * instance reports them
+     */
     uint64_t carried;
     /* events were discarded in this queue since the last run with events */
     bool gap;
@@ -158,10 +161,10 @@ uint32_t ht_queue_posted(const HtQueue *q)
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted)
 {
     /*
-     * An item that ht_queue_take() makes by take_mark() is not counted in
-     * @head.  While it is being delivered, the first test can fail although all
-     * items before @posted were delivered: the result is then true later, never
-     * too early.
+     * @head does not count an item that take_mark() has made.  While this item
+     * is being delivered, the first test can fail although all items before
+     * @posted were delivered.  The result is then true too late, never too
+     * early.
      */
     return (int32_t)(q->head - q->delivering - posted) >= 0 ||
            ht_queue_empty(q);
@@ -240,8 +243,8 @@ static void post_close(HtQueue *q, HtQueueStream *s, const HtRun *run)
 }
 
 /*
- * Append a run's events to the stream's last item, if they follow it in the
- * buffer and the item is not being delivered
+ * Append a run's events to the stream's last item, if the events follow the
+ * item in the buffer and the item was not taken yet
  */
 static bool merge(HtQueue *q, HtQueueStream *s, const HtRun *run, HtBuffer *b,
                   uint64_t discarded)
@@ -319,7 +322,7 @@ void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b)
     } else if (run->events == 0) {
         set_marks(q, s, s->marks | MARK_TOLD);
     } else if (s->marks == MARK_TOLD) {
-        /* the run itself reports the discarded events: no count must follow */
+        /* the run itself reports the number of discarded events */
         set_marks(q, s, 0);
     }
     if (s->marks && items_left(q) > ITEMS_A_POST) {

@@ -10,7 +10,7 @@
 #define HYPERTRACE_SANITIZER_H
 
 #ifdef __SANITIZE_THREAD__
-/* For a reader that tolerates values of different times */
+/* For a reader whose values may be of different times */
 #define HT_NO_TSAN __attribute__((no_sanitize("thread")))
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);

@@ -145,8 +145,8 @@ static void unreported(void *opaque, uint64_t count)
 }
 
 /*
- * Consume the buffers that were handed over.  For a stopped stream, give them
- * back unread.
+ * Consume the buffers that were handed over; give those of a stopped stream
+ * back without reading them
  */
 static size_t take(HtStream *st)
 {
@@ -329,9 +329,8 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
     }
     s->cfg.rings = NULL;
     /*
-     * Leave the enable bytes of a previous host as they are: producers of its
-     * streams whose class is switched off would not count the events that they
-     * discard.
+     * Keep the enable bytes: a producer of an earlier server's stream does not
+     * count discarded events of a class that is off.
      */
     return s;
 }
@@ -350,7 +349,10 @@ bool ht_server_inherit_classes(HtServer *s, const void *data, size_t size,
     ht_enable_decide(&s->enable);
     for (id = 1; id <= s->enable.count; id++) {
         if (!s->enable.on[id]) {
-            /* the previous host may have had the class on */
+            /*
+             * ht_enable_decide() does not write the byte of a class that stays
+             * off; the previous host may have set it.
+             */
             ht_atomic_set(s->cfg.enable + id, 0);
         }
     }
@@ -378,8 +380,8 @@ unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n)
     for (i = 0; i < n; i++) {
         if (ht_stream_inherit(&s->streams.stream[in[i].info.index], &in[i])) {
             /*
-             * The guest may write an instance to its ring, so give no new
-             * stream an instance that an earlier one had.
+             * The guest may have written a lower instance to its ring, so count
+             * the directory's instance, too.
              */
             s->instances = MAX(s->instances, in[i].info.instance);
             done++;

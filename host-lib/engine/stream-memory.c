@@ -120,8 +120,8 @@ static bool fetch_all(HtStream *s)
     start = pos & ~(size - 1);
     if (g.head - start > ring && pos > start) {
         /*
-         * A newer packet is in this packet's memory, so the host had consumed
-         * this one.
+         * The producer has reused the memory of this packet: the host had
+         * consumed the packet before.
          */
         pos = start + size;
     }
@@ -141,8 +141,8 @@ static bool fetch_all(HtStream *s)
         pos = start + size;
     }
     /*
-     * Report the guest's count of discarded events: if the guest has discarded
-     * all events since its last packet, no packet header has the count.
+     * Report the guest's count of discarded events.  No packet header has this
+     * count if the guest has discarded all events since its last packet.
      */
     ht_consumer_tell(&s->consumer, g.lost);
     return true;

@@ -111,8 +111,8 @@ void ht_streams_save(const HtStreams *a, uint8_t *to)
 
         ht_consumer_save(&s->consumer, &st.consumer);
         /*
-         * The consumer of a stream that was unloaded, or whose state was
-         * refused, is still open, so look at the phase.
+         * ht_streams_unload() and a refused load leave the consumer open, so
+         * the phase decides.
          */
         st.consumer.open = ht_stream_phase(s) == HT_PHASE_OPEN ||
                            ht_stream_phase(s) == HT_PHASE_LOADED;
@@ -258,8 +258,8 @@ void ht_streams_resume(HtStreams *a)
 void ht_streams_load_flush(HtStreams *a, uint64_t wanted)
 {
     /*
-     * If this QEMU has already given @wanted or a later ticket, its own flushes
-     * complete the saved tickets too.
+     * If this QEMU has already given @wanted or a later ticket, the flush of
+     * that ticket completes the saved tickets, too.
      */
     if (wanted > a->flush_given) {
         a->flush_given = wanted;

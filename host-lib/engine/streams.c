@@ -64,16 +64,15 @@ static void set_state(HtStream *s, enum ht_stream_state state)
         return;
     }
     /*
-     * The producer's ht_is_closed() loads host.state with relaxed order: if it
-     * sees a change late, the host rejects a packet.
+     * The producer's ht_is_closed() loads host.state with relaxed order.  A
+     * producer that sees the change late writes a packet that the host rejects.
      */
     ht_atomic_store_release(&s->ring->host.state, ht_le32(state));
     if (state == HT_STREAM_CLOSED) {
         /*
-         * Set the wake word to 0, which any head exceeds: if a producer goes on
-         * to emit, it calls notify() at the next commit, finds its stream
-         * closed, and counts its events as discarded.  A commit loads host.wake
-         * with relaxed order, after its store of head.
+         * Wake the producer at its next commit: notify() then finds the stream
+         * closed, and counts events as discarded.  Any head exceeds 0.  A
+         * commit loads host.wake with relaxed order, after its store of head.
          */
         ht_atomic_store_release(&s->ring->host.wake, ht_le64(0));
     }
@@ -86,8 +85,8 @@ void ht_stream_close_ring(HtStream *s)
 }
 
 /*
- * Number of discarded events that the producer has stored, which can grow while
- * head does not move
+ * Return the number of discarded events that the producer has stored; it can
+ * grow while head does not move
  */
 static uint64_t ring_lost(const HtStream *s)
 {
@@ -208,8 +207,8 @@ void ht_stream_end(HtStream *s)
 }
 
 /*
- * Consume from a stream's ring, at most @most bytes.  Context: HtStream.lock
- * held
+ * Consume from a stream's ring; see ht_stream_consume() for @most.  Context:
+ * HtStream.lock held
  */
 static size_t read_ring(HtStream *s, size_t most)
 {
@@ -506,8 +505,8 @@ static bool work(HtStream *s, bool force)
 }
 
 /*
- * When all streams that a reset closes are closed, and so their events are
- * dated, let the owner start a new clock.  Context: worker
+ * Let the owner start a new clock once all streams that a reset closes are
+ * closed: their events are dated then.  Context: worker
  */
 static void resample(HtStreams *a)
 {
@@ -608,7 +607,7 @@ bool ht_streams_turn(HtStreams *a, bool *again)
     while (work_all(a, flushing) && ++rounds < HT_STREAMS_ROUNDS) {
         progress = true;
         /*
-         * Stop although an active producer has committed again by now: if the
+         * Stop although an active producer has committed more by now: if the
          * host followed it through the open packet, the producer would have a
          * cache miss every few events.  The end of the packet, polling or a
          * timer starts another turn.
@@ -622,9 +621,9 @@ bool ht_streams_turn(HtStreams *a, bool *again)
         a->flush_next = flush;
     }
     /*
-     * A flush is complete after a bounded number of passes: the events
-     * committed before it fit in a ring or a queue.  So a producer that never
-     * pauses does not delay it.
+     * Complete a flush after a bounded number of passes, even if a producer
+     * never pauses: the events committed before the flush fit in a ring or a
+     * queue.
      */
     if (a->flush_next != a->flush_done &&
         (!*again || a->polled - a->flush_polled >
@@ -664,7 +663,7 @@ static HtStream *lookup(HtStreams *a, uint32_t index)
 }
 
 /*
- * After a request was noted: do its work now (inline_work), or kick the worker
+ * Do the work of a request that was noted: now (inline_work), or in the worker
  */
 static enum ht_status request(HtStreams *a, HtStream *s)
 {
@@ -687,7 +686,8 @@ static bool take_opening(HtStreams *a)
     int64_t now = ht_now_ns(), interval = a->cfg.opening_ns;
 
     /*
-     * The budget is the time since @openings_ns, but at most that of a burst.
+     * The budget is the time since @openings_ns, but at most the time of a
+     * burst.
      */
     a->openings_ns = MAX(a->openings_ns,
                          now - HT_OPENINGS_BURST(a->cfg.count) * interval);
@@ -719,11 +719,11 @@ static enum ht_status open_again(HtStream *s, uint64_t instance)
 }
 
 /*
- * Find a free stream: the one with @index, or any.  If none is free but one is
- * being closed, the status is BUSY, else LIMIT or EXIST; NOENT if there is no
- * such index.
+ * Find a free stream: the one with @index, or any
  *
- * Returns: the stream; NULL with @status set if no stream is free
+ * Returns: the stream; or NULL with @status set: NOENT if there is no such
+ * index; BUSY if a stream in question is being closed; else LIMIT for any
+ * stream, EXIST for one
  */
 static HtStream *find_free(HtStreams *a, uint32_t index, enum ht_status *status)
 {
@@ -775,8 +775,8 @@ enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,
     s->next.index = s->index;
     s->next.instance = ++*a->cfg.instances;
     /*
-     * Clear want_close here, not in the worker, which could thereby delete a
-     * newer request.
+     * Clear want_close before the worker sees OPENING: if the worker cleared
+     * want_close, it could clear a newer request.
      */
     ht_atomic_set(&s->want_close, false);
     ht_atomic_set(&s->close_lost, 0);
@@ -794,7 +794,7 @@ static void want_close(HtStream *s, uint64_t lost)
     if (ht_stream_phase(s) == HT_PHASE_FREE) {
         return;
     }
-    /* An earlier request to close may have had a higher count. */
+    /* An earlier request to close may have set a higher count. */
     ht_atomic_set(&s->close_lost, MAX(s->close_lost, lost));
     if (cfg->closing) {
         cfg->closing(s);
@@ -956,8 +956,8 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
 }
 
 /*
- * Add to @discarded, up to HT_LOST_MAX.  This cannot exceed the limit, because
- * the worker only takes from @discarded.
+ * Add to @discarded, up to HT_LOST_MAX.  The sum cannot exceed this limit
+ * meanwhile, because the worker only takes from @discarded.
  */
 void ht_streams_discarded(HtStreams *a, uint64_t count)
 {

@@ -70,8 +70,8 @@ void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm)
     m->mean = m->nominal;
     m->ppm = CLAMP(ppm, m->wander, HT_TIME_PPM_MAX);
     /*
-     * @ppm is an error of the frequency, so the limits of ns per tick are not
-     * symmetric.
+     * @ppm is an error of the frequency.  The limits of ns per tick, its
+     * inverse, are not symmetric.
      */
     m->slowest = muldiv(m->nominal, 1000000, 1000000 + m->ppm) - 1;
     m->fastest = muldiv(m->nominal, 1000000, 1000000 - m->ppm) + 2;
@@ -93,9 +93,9 @@ static void append(HtTimeMap *m, const HtTimeSegment *s,
 }
 
 /*
- * Limit the times of earlier epochs to the start of the present epoch, whose
- * reading is more reliable, so that dates never decrease.  ht_time_map_load()
- * requires this of a saved map.
+ * Limit the dates of earlier epochs to the start of the present epoch, whose
+ * reading is more reliable: dates must not decrease. ht_time_map_load() refuses
+ * a saved map whose dates decrease.
  */
 static void cut_past(HtTimeMap *m)
 {
@@ -146,7 +146,7 @@ static bool carry(const HtTimeMap *m, const HtTimeInterval *t, uint64_t ticks,
     return now->lo <= now->hi;
 }
 
-/* Intersect the bounds @t with @now, which is @ticks later, moved back */
+/* Move @now, which is @ticks later than @t, back and intersect @t with it */
 static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
                        uint64_t ticks, HtTimeInterval *t)
 {
@@ -160,7 +160,7 @@ static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
 
 /*
  * Compute the mean rate of the epoch from its first and its newest reading.
- * The present rate may differ from the mean by HtTimeMap.wander.
+ * Narrow the limits of the rate to the mean plus or minus @wander.
  */
 static void learn_rate(HtTimeMap *m, uint64_t counter,
                        const HtTimeInterval *now)
@@ -201,7 +201,7 @@ static void redate(HtTimeMap *m)
         uint64_t ns = t->lo + (t->hi - t->lo) / 2;
 
         if (i && ns < m->seg[i - 1].ns) {
-            /* Times must not decrease, unless the upper bound requires it. */
+            /* Dates must not decrease, but must not exceed the upper bound. */
             ns = MIN(m->seg[i - 1].ns, t->hi);
         }
         m->seg[i].ns = ns;
@@ -228,8 +228,8 @@ static void redate(HtTimeMap *m)
 /*
  * Find the counter at which the epoch of a contradicting reading begins.  If
  * the counter stood still, the epoch begins at this reading.  If the counter
- * jumped forward, the host time since the last reading tells which counters are
- * before the jump and which after.
+ * jumped forward, it ran at its nominal rate from the jump, at the last
+ * reading, to this reading.
  */
 static uint64_t epoch_begin(const HtTimeMap *m, uint64_t counter, uint64_t ns,
                             const HtTimeInterval *now)
@@ -331,7 +331,7 @@ bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
 
         s.ns = ht_time_shift(s.ns, shift, now_ns);
         if (s.ns == 0) {
-            /* the segment begins before this host's clock: drop it */
+            /* the segment would begin before the host's clock: drop it */
             continue;
         }
         append(m, &s, &(HtTimeInterval) { s.ns, s.ns });
@@ -363,9 +363,9 @@ uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns)
     }
     last = &m->seg[m->count - 1];
     /*
-     * The next reading may draw a line with one extreme rate although the
-     * counter ran at the other one; and the last reading may be older than its
-     * date by its own error.
+     * The counter may run at one limit of its rate, and the next reading may
+     * date events by the other limit.  The last reading may be older than its
+     * date by its error.
      */
     drift = MIN(minus(ns, last->ns), HT_TIME_MAX_NS) +
             MIN(last->bound_ns, HT_TIME_MAX_NS);

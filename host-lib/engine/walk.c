@@ -7,15 +7,15 @@
 #include "hypertrace/walk.h"
 
 /*
- * The segment that converted the last event, and the counters it is valid for.
- * It is kept outside of the loop over the events
+ * The segment that converted the last event, and the counters for which it is
+ * valid
  */
 typedef struct Converter {
     const HtTimeMap *map;
     const HtTimeSegment *seg;
     uint64_t begin;             /* @seg is valid for counters [begin, end) */
     uint64_t end;
-    /* times up to this need no check; the host's time once @looked is set */
+    /* times up to this are accepted; with @looked, the host's time */
     uint64_t latest;
     bool looked;                /* @latest was read in this walk */
 } Converter;
@@ -34,9 +34,9 @@ static void converter_seek(Converter *cv, uint64_t counter)
 }
 
 /*
- * Limit an event's time to the present time.  A later time means that the
- * counter jumped forward and no reading has shown it yet.  All events of a walk
- * were committed before the clock is read here for the first time.
+ * Limit an event's time to the host's time: a later time means that the counter
+ * jumped forward and no reading has shown this yet.  The first call reads the
+ * host's clock, after all events of the walk were committed.
  */
 static uint64_t not_later(Converter *cv, uint64_t ns)
 {
@@ -136,8 +136,9 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
         ns = MAX(ns, last_ns);
         if (G_LIKELY(header != HT_EVENT_HEADER_EXT)) {
             /*
-             * Readers compute the time from its low 24 bits and the previous
-             * event's time: the difference must fit.
+             * A reader computes the event's time from the low 24 bits and from
+             * the previous event's time, so the two times must differ by less
+             * than 2^24 ns.
              */
             if (G_UNLIKELY(ns - last_ns > HT_CLOCK_MASK && !w->cut)) {
                 w->cut = true;

@@ -13,8 +13,8 @@
 
 #define TRIES 4
 /*
- * Maximum number of polls that leave a page because its commit count may be
- * old: see is_of_boot_before()
+ * Maximum number of polls that skip a page whose commit count may be of the
+ * previous boot: see is_of_boot_before()
  */
 #define HOLD_TIMES 256
 
@@ -25,8 +25,8 @@ bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value)
     }
     *value = ht_le64(*value);
     /*
-     * Pairs with the order of the guest's stores (its barrier where it moves
-     * the tail, and x86's store order): later loads are at least as new.
+     * Pairs with the guest's barrier where it moves the tail, and with x86's
+     * store order: a later load returns a value that is at least as new.
      */
     ht_fence_acquire();
     return true;
@@ -45,7 +45,10 @@ bool ht_ft_records_ok(const uint8_t *data, const HtFtFetched *got)
     return step == HT_FT_END;
 }
 
-/* The committed size of the page according to @commit, which is not checked */
+/*
+ * Return the size of the records: @commit, which is not checked.  A page that
+ * was marked empty may be filled up to its end.
+ */
 static uint64_t committed(const HtFtCpu *c, const HtFtWant *want,
                           uint64_t commit)
 {
@@ -62,11 +65,11 @@ static uint32_t within_page(const HtFtCpu *c, uint64_t size)
 }
 
 /*
- * Test whether a page's commit count may be the previous boot's.  A kernel that
- * takes over the ring starts again on the page where the previous boot was.
- * Until its first commit, the count is the old one, and the bytes after its
- * first record are old too.  If the count does not change for HOLD_TIMES polls,
- * assume that it belongs to the new boot of a guest that hangs.
+ * Test whether a page's commit count may be that of the previous boot.  A
+ * kernel that takes over the ring begins on the page where the previous boot
+ * ended.  Until its first commit, the page has the old count, and old bytes
+ * after its first record.  If the count does not change for HOLD_TIMES polls,
+ * assume that it belongs to the new boot, and that the guest hangs.
  */
 static bool is_of_boot_before(HtFtCpu *c, const HtFtWant *want,
                               const HtFtFetched *got, uint64_t commit)
@@ -164,7 +167,10 @@ HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         }
         c->stats.retries += result == HT_FT_RETRY;
     }
-    /* Records of a cleared page are a guess: an invalid one is no error. */
+    /*
+     * The size of a cleared page is a guess: invalid records in it are no
+     * error.
+     */
     c->stats.bad += result == HT_FT_GARBAGE && !want->cleared;
     return result;
 }

@@ -2,23 +2,25 @@
 /*
  * hypertrace: walk over one processor's part of an ftrace ring
  *
- * The kernel keeps the sub-buffers in a ring, order[1] to order[n - 1], and
- * one more, order[0], for readers in the guest.  The writer moves from place to
- * place.  A reader swaps its page with the page at the head: the page that it
- * has read, marked empty, takes the head's place.  Swaps happen only at places
- * that the writer has passed.  The pages written since a poll are therefore
- * those that followed the last taken page in the order of that poll, whether or
- * not the guest's readers took pages, until the writer has come around.
+ * The kernel keeps the sub-buffers in a ring, order[1] to order[n - 1], and one
+ * more, order[0], for readers in the guest.  The writer moves from place to
+ * place.  A reader swaps order[0] with the page at the head, and marks the page
+ * that it gives back as empty.  Swaps happen only at places that the writer has
+ * passed.  Until the writer has come around, the pages that it has written
+ * since a poll are therefore those after the page taken last, in the order of
+ * that poll.
  *
- * A witness shows whether the writer has come around: a page at a place after
- * the last taken page.  The writer cannot overwrite a page that was not taken
- * without first overwriting the witness.
+ * The witness is a page at a place after the page taken last.  The writer
+ * cannot overwrite a page that was not taken without first overwriting the
+ * witness.  If the witness is unchanged, the writer has not come around.
  */
 #include "hypertrace/atomic.h"
 #include "ftrace-cpu.h"
 
 #define TRIES 4
-/* Minimum distance in places at which a page is not the writer's next one */
+/*
+ * A page this number of places after the writer's is not the writer's next page
+ */
 #define AHEAD 3
 
 typedef enum Walk {
@@ -75,7 +77,7 @@ static uint32_t before_at(const HtFtCpu *c, uint32_t at)
     return at > 1 ? at - 1 : c->ring->subbufs - 1;
 }
 
-/* Number of places from one to another, along the ring */
+/* Number of places from @from to @to, in the order of the ring */
 static uint32_t distance(const HtFtCpu *c, uint32_t from, uint32_t to)
 {
     return to >= from ? to - from : to + c->ring->subbufs - 1 - from;
@@ -173,8 +175,8 @@ static bool at_writer(const HtFtCpu *c)
 }
 
 /*
- * Find the place of the page taken last, after a change of the order.  Returns
- * false if the place is not known.
+ * Find the place of the page taken last in the new order.  Returns false if the
+ * place is not known.
  */
 static bool follow_order(HtFtCpu *c, uint32_t head)
 {
@@ -184,15 +186,15 @@ static bool follow_order(HtFtCpu *c, uint32_t head)
         c->at = at ? at : before_at(c, c->place[head]);
         return true;
     }
-    /* If a reader in the guest took the page, its present place is useless. */
+    /* If the page has moved, a reader in the guest took it. */
     return c->order[c->at] == c->last;
 }
 
 /*
- * Test whether the head directly follows the readers' page in time.  When a
- * reader takes the head out, it puts its previous page, which is empty, before
- * the new head.  If the writer moved the head, the page before it is the
- * writer's, which is not empty.
+ * Test whether the head directly follows the readers' page in time.  A reader
+ * that takes the head puts its previous page, which is empty, in the head's
+ * place, before the new head.  If the writer moved the head, the page before
+ * the new head is the writer's, and not empty.
  */
 static bool head_follows(const HtFtCpu *c, uint32_t head)
 {
@@ -261,15 +263,15 @@ static Walk lose(HtFtCpu *c)
 
 /*
  * After a poll that took something, read the order if it has changed, and
- * choose a witness for the next poll (see the top of this file).  If the order
- * cannot be read, or no witness is safe, keep the previous one: it is valid
- * until the writer has come around.  If the new order does not show the place
- * of the page taken last, the position is lost.
+ * choose a witness for the next poll.  If the order cannot be read, or no
+ * witness is safe, keep the old witness: it is valid until the writer has come
+ * around.  If the new order does not show the place of the page taken last, the
+ * position is lost.
  *
  * Check the old witness after reading the new order.  If the old witness has
- * changed, the writer came around in between: keep that witness, and if the
- * order is new, the position is lost.  The check is not needed while the writer
- * is still in the page taken last.
+ * changed, the writer has come around since the poll: keep that witness, and if
+ * the order is new, the position is lost.  Skip the check while the writer is
+ * in the page taken last.
  */
 static void prepare(HtFtCpu *c)
 {
@@ -303,10 +305,10 @@ static void prepare(HtFtCpu *c)
 }
 
 /*
- * Fetch a page, even if a reader in the guest has read it since and marked it
- * empty: its records are still there.  Such a page has left its place.  A page
- * that is empty at its place was cleared by "echo > trace" and may not have
- * been written to its end; it is not read.
+ * Fetch a page.  If a reader in the guest has read the page and marked it
+ * empty, the records are still there, but the page is no longer at its place.
+ * Do not fetch an empty page that is at its place: "echo > trace" has cleared
+ * it, perhaps before it was full.
  */
 static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
                       HtFtFetched *got)
@@ -404,8 +406,8 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
 }
 
 /*
- * Take a page on the way from the head, if it has new records.  Sets @stamp to
- * its time stamp, which is read before the witness is checked.
+ * During restart(), take a page if it has new records.  Sets @stamp to the
+ * page's time stamp, which is read before the witness is checked.
  */
 static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
                   uint64_t *stamp)
@@ -429,8 +431,8 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
         return lose(c);
     }
     /*
-     * No event is missing: the walk has passed the page taken last, or another
-     * boot has started again on that page.
+     * No event is missing if the walk has passed the page taken last, or if
+     * another boot has begun on that page.
      */
     if (slot == c->last && (result == HT_FT_COPIED || result == HT_FT_SAME) &&
         (want.resume || *stamp < c->page[slot] ||
@@ -446,9 +448,9 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
 }
 
 /*
- * Test whether the writer's page at the previous poll (@w) was not reused, and
- * is either the readers' page or between the pages @head and @writer, which is
- * the writer's present page
+ * Test whether the page of the writer at the previous poll (@w) still has the
+ * same stamp, and is the readers' page, or lies between @head and @writer, the
+ * writer's present page
  */
 static bool still_behind(const HtFtCpu *c, const Writer *w, uint32_t head,
                          uint32_t writer)
@@ -467,8 +469,8 @@ static bool still_behind(const HtFtCpu *c, const Writer *w, uint32_t head,
 
 /*
  * Test whether the writer has overwritten pages that no reader in the guest
- * took.  Otherwise the page before the head is either marked empty by a reader,
- * or it is the writer's at the end of its first round.
+ * took: then the page before the head is not empty.  In the writer's first
+ * round, the page before the head may be the writer's, at the last place.
  */
 static bool has_wrapped(const HtFtCpu *c, uint32_t head_at, uint32_t writer)
 {
@@ -503,7 +505,10 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     if (head_slot(c) != head || order_at(c, 0) != c->order[0]) {
         return lose(c);
     }
-    /* The writer may have come around before @witness was chosen. */
+    /*
+     * Read the writer's position after @witness was chosen: the writer may have
+     * come around before.
+     */
     writer = commit_slot(c);
     if (writer == HT_FT_NO_SLOT) {
         return WALK_BEHIND;
@@ -550,7 +555,7 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     /*
      * If this walk took nothing, it may not have passed the page taken last.
      * The position is then known only if that page is at the place @c->at, or
-     * if a reader in the guest has it.
+     * is the readers' page.
      */
     c->synced = c->last != HT_FT_NO_SLOT &&
                 (c->order[c->at] == c->last || c->order[0] == c->last);
@@ -558,10 +563,11 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
 }
 
 /*
- * On a host with weak memory ordering, use the writer's position at the
- * previous poll.  If the writer's page had no records at that poll, the pages
- * before it can still be taken; the witness shows whether the writer came
- * around.  Returns false if that position cannot be used.
+ * On a host with weak memory ordering, get the writer's position at the
+ * previous poll.  Returns false if that position cannot be used.  If the
+ * writer's page had no records at that poll, the position is of use only while
+ * @synced: the pages before it can be taken, and the witness shows whether the
+ * writer came around.
  */
 static bool lag_writer(HtFtCpu *c, Writer *w)
 {

@@ -67,9 +67,8 @@ typedef struct HtFtLook {
  * @slot: number of the sub-buffer
  * @at: its place in the order
  * @stamp: its time stamp
- * @full: pages after the page taken last may have records that the guest's
- *        readers have not taken; the readers can change the order of these
- *        pages
+ * @full: a reader in the guest can still take pages after the page taken last,
+ *        which changes the order of these pages
  */
 typedef struct HtFtWitness {
     uint32_t slot;
@@ -91,12 +90,13 @@ typedef struct HtFtWitness {
  * @first: guest address of the sub-buffers at the last poll
  * @synced: @last is the page taken last, and @at is its place
  * @lost: events are missing before the next piece
- * @lapped: as @lost, unless the next walk passes the page taken last
+ * @lapped: events are missing before the next piece, unless the next walk
+ *          passes the page taken last
  * @gap_ns: with @lapped: maximum host time in ns during which the missing
  *          events were written; 0 if not known
  * @cut: events are missing after the page taken last
- * @late: the guest had overwritten events before the oldest one in the ring;
- *        used only until the first piece is taken
+ * @late: events were overwritten before the first poll; used only until the
+ *        first piece is taken
  * @last: slot of the page taken last
  * @pos: number of bytes taken of that page
  * @spoiled: the page taken last had an invalid record, so the times of later

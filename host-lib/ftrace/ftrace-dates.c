@@ -90,7 +90,7 @@ void ht_ft_dates_add(HtFtDates *d, const HtFtPiece *p)
     }
 }
 
-/* Keep the oldest @count segments of a map; they do not improve further. */
+/* Keep the oldest @count segments of a map, which later bounds cannot change */
 static void keep(HtFtDates *d, const HtTimeMap *m, unsigned count)
 {
     g_array_append_vals(d->segments, m->seg, count);
@@ -109,8 +109,8 @@ static void keep_all(HtFtDates *d, const HtTimeMap *m)
 }
 
 /*
- * The guest's clock stepped after the last segment that was kept: raise the
- * error of that segment by the size of the step.
+ * The guest's clock stepped after the last segment that was kept: its error
+ * bound must cover both sides of the step.
  */
 static void keep_step(HtFtDates *d, const HtFtTime *t)
 {
@@ -150,9 +150,9 @@ static void make_segments(HtFtDates *d, HtFtTime *t)
 }
 
 /*
- * Fit once more with the rate that the first pass found.  If polls are rare,
- * the first segments have wide bounds without this rate.  Returns false if the
- * rate contradicts the bounds.
+ * Fit once more, with the rate that the first pass found: if polls are rare,
+ * the first pass gives the first segments wide error bounds.  Returns false if
+ * the rate contradicts the bounds.
  */
 static bool make_again(HtFtDates *d, const HtTimeMap *m)
 {

@@ -5,8 +5,8 @@
  * A poll first queues what is new on each processor.  Only then it is known
  * whether the guest's clock stepped back on any processor.  A step affects the
  * whole ring, so the pieces of the other processors are sorted before or after
- * it.  A processor may write its first event after the step in a later poll;
- * the step that it shows in that poll is the same one.
+ * it.  A processor that is idle at the step shows the same step in a later
+ * poll, with its next event.
  */
 #include "ftrace-cpu.h"
 
@@ -149,12 +149,12 @@ static HtFtTaken *taken_at(HtFtFollow *f, guint i)
 
 /*
  * Test whether a processor's first piece in this poll is of another boot than
- * its previous pieces.  Suppose that the previous poll took everything of the
- * processor, and that the processor's part was cleared since.  If its new
- * events are then older than the previous poll's newest event by more than
- * HT_FT_EPOCH_NS, only another boot can have written them.  If the part was not
- * cleared, the vCPU may just have been stopped between an event's time stamp
- * and its commit.
+ * the processor's previous pieces.  Suppose that the previous poll took
+ * everything (@behind is false), and that events are missing since, as after
+ * the processor's part was cleared.  New events that are older than the
+ * previous poll's newest event by more than HT_FT_EPOCH_NS are then of another
+ * boot.  If no event is missing, the vCPU may have been stopped between an
+ * event's time stamp and its commit.
  */
 static bool begins_boot(const HtFtFollow *f, const HtFtPiece *p, bool behind)
 {
@@ -222,9 +222,10 @@ static void number_steps(HtFtFollow *f, const bool *behind)
 }
 
 /*
- * Handle processors whose clock did not step back in this poll, although that
- * of another processor did.  If the times of a processor's last pieces fit the
- * times after the step, these pieces were written after the step.
+ * Sort the pieces of processors whose clock did not step back in this poll,
+ * although that of another processor did.  If the times of a processor's last
+ * pieces fit the times after the step, these pieces were written after the
+ * step.
  */
 static void follow_steps(HtFtFollow *f)
 {
@@ -286,10 +287,10 @@ static void note_newest(HtFtFollow *f, uint32_t epoch, uint32_t segment)
 }
 
 /*
- * Test whether an unchanged text address is that of the new boot.  On x86,
- * whose text is in the last 2 GiB, KASLR moves the ring's address as well.  If
- * the ring did not move, the guest was set back to a snapshot or has no KASLR,
- * and the address is valid.
+ * Test whether the text address is valid for the new boot although no header
+ * has changed it.  On x86, whose text is in the last 2 GiB, KASLR moves the
+ * ring's address as well.  If the ring did not move, the guest was set back to
+ * a snapshot or has no KASLR, and the address is valid.
  */
 static bool text_holds(const HtFtFollow *f, bool moved)
 {
@@ -297,8 +298,8 @@ static bool text_holds(const HtFtFollow *f, bool moved)
 }
 
 /*
- * Update the text address.  Only a header that the present boot has written has
- * its KASLR offset.
+ * Update the text address.  A header has the KASLR offset of the boot that has
+ * written the header.
  */
 static void read_text(HtFtFollow *f, bool new_epoch, bool moved)
 {
@@ -409,7 +410,10 @@ static int64_t pass_on(HtFtFollow *f)
     return bytes;
 }
 
-/* Set where each gap begins, before the pieces are numbered */
+/*
+ * Set HtFtPiece.lost_from_ns of a processor's pieces, which begin at index
+ * @from
+ */
 static void note_gaps(HtFtLook *look, uint64_t newest_ns, guint from)
 {
     guint i;
@@ -454,8 +458,9 @@ static void grow(HtFtFollow *f)
 }
 
 /*
- * Count the polls since the ring moved.  A host with weak memory ordering waits
- * for one poll more, because it passes on records one poll late.
+ * Count the polls since the ring moved, and set @fresh.  A host with weak
+ * memory ordering waits for one poll more, because it passes on records one
+ * poll late.
  */
 static void note_moved(HtFtCpu *c)
 {

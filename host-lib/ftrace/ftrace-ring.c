@@ -390,7 +390,10 @@ static bool within(const HtFtRing *inner, const HtFtRing *outer)
            inner->offset + inner->size <= outer->offset + outer->size;
 }
 
-/* Add a ring, unless it is a later header of a 6.11 ring found already */
+/*
+ * Add a ring, unless it lies within a ring found before, as a later header of
+ * 6.11 does.  Remove rings that lie within the new one.
+ */
 static bool add_ring(HtFtSearch *s, HtFtRing *ring)
 {
     guint i = 0;

@@ -12,11 +12,10 @@
  */
 #define EVENT_MAX   (60 * 1024)
 /*
- * Mean interval of new streams in us, once HT_FT_STREAMS of them were opened at
- * a time.  At each poll, a guest can make its ring look like that of another
- * boot, and each stream can be a file.  The rate of new streams is therefore
- * limited: to HT_FT_STREAMS at once, which suffices for all processors of a
- * boot, and to HT_FT_STREAMS a minute later on.
+ * Mean interval in us between new streams, after HT_FT_STREAMS were opened at
+ * once, which suffices for all processors of a boot.  At each poll, a guest can
+ * make its ring look like that of another boot, and each stream can be a file:
+ * limit the rate of new streams.
  */
 #define OPEN_US     (60 * G_TIME_SPAN_SECOND / HT_FT_STREAMS)
 /* Maximum count of a stream's lost events, as for a device: HT_LOST_MAX */

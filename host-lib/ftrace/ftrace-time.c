@@ -210,7 +210,10 @@ static HtTimeInterval interval_of(const HtFtTime *t, uint64_t ns)
 
 void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p)
 {
-    /* Before @from the guest's clock may have been stopped. */
+    /*
+     * The bounds are not valid before @from: the guest's clock may have stood
+     * still.
+     */
     uint64_t before = p->begin_ns < t->from ? 0 :
                       interval_of(t, p->begin_ns).lo;
     uint64_t after = t->from == UINT64_MAX ? HT_TIME_MAX_NS :

@@ -4,9 +4,8 @@
  *
  * The kernel's Documentation/bpf/btf.rst describes the format.  Parsing checks
  * the bounds of each type, that names are in the string section, and that the
- * types exist to which pointers, arrays, members, parameters, typedefs and
- * qualifiers refer.  It does not check for cycles: each walk has a limit
- * instead.
+ * types exist that this file follows.  It does not check for cycles: each walk
+ * has a limit instead.
  */
 #include "hypertrace/btf.h"
 #include "image-elf.h"
@@ -35,7 +34,7 @@ struct HtBtf {
     uint32_t names_size;
     uint32_t n;                 /* number of types, with void */
     uint32_t *at;               /* for each type: its offset in the section */
-    GHashTable *structs;        /* name: number of a structure or union */
+    GHashTable *structs;        /* number of a structure or union, by name */
     GHashTable *typedefs;
     GHashTable *enums;
 };

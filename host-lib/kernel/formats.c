@@ -10,12 +10,16 @@
 #define PRINT_MAX_BYTES     16384u
 /* Maximum number of bytes that are read of a structure */
 #define STRUCT_MAX          1024u
-/* Value of the kernel's flag, used if BTF has no enumerator for it */
+/*
+ * Value of the kernel's TRACE_EVENT_FL_TRACEPOINT, if BTF has no enumerator for
+ * it
+ */
 #define FLAG_TRACEPOINT     0x10u
 
 typedef struct Struct {
     const char *name;
-    uint32_t size;              /* offset of the end of the last member read */
+    /* number of bytes to copy: up to the end of the last member that is read */
+    uint32_t size;
 } Struct;
 
 /* A member of a structure */
@@ -331,8 +335,8 @@ static int read_name(HtKernelFormats *f, const uint8_t *call, GString *name)
 }
 
 /*
- * Find the list of an event's fields.  For the entry of a system call it is in
- * the call's syscall_metadata.  Returns 0 if there is no list.
+ * Find the list of an event's fields.  The event of a system call's entry has
+ * its list in the call's syscall_metadata.  Returns 0 if there is no list.
  */
 static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
                           const uint8_t *class)

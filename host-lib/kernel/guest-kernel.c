@@ -50,7 +50,7 @@ int ht_guest_kernel_symbol(const HtGuestKernel *k, const char *name,
     if (!ht_symbols_address(ht_kernel_image_symbols(k->image), name, addr)) {
         return -ENOENT;
     }
-    /* Offsets in the per-CPU area are not relocated by KASLR. */
+    /* KASLR does not move per-CPU symbols that are offsets (bit 63 is 0). */
     if (*addr >> 63) {
         *addr += k->slide;
     }

@@ -202,7 +202,10 @@ static bool names_before(Tables *t, uint64_t markers, unsigned n_markers)
     return false;
 }
 
-/* Find markers that end at @end, except for padding, and the names before */
+/*
+ * Find the markers, which end at @end or at padding before @end, and the names
+ * before the markers.
+ */
 static bool markers_end(Tables *t, uint64_t end)
 {
     uint64_t at = end, first;

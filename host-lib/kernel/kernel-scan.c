@@ -27,7 +27,7 @@ struct HtKernelScan {
     GPtrArray *found;           /* HtGuestKernel */
     unsigned texts;             /* number of VMCOREINFO texts tried */
     unsigned copies;            /* number of copies made */
-    /* Error of the last image that was read where such a text says it is */
+    /* error of the last copy that was parsed; NULL if it was valid */
     GError *why;
 };
 

@@ -32,7 +32,7 @@ struct HtKernelSearch {
     unsigned early;
 };
 
-/* Test whether an earlier piece has all candidates of this piece */
+/* Test whether all candidates of @piece are candidates of an earlier span */
 static bool is_within(const HtGuestRange *piece, const HtKernelSearch *s)
 {
     unsigned i;
@@ -99,7 +99,10 @@ void ht_kernel_search_restart(HtKernelSearch *s)
     s->next = 0;
 }
 
-/* Return the first aligned offset in the span @r that is at least @place */
+/*
+ * Return the first place in the span @r, from @place on, whose physical address
+ * is aligned
+ */
 static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
                          uint64_t place)
 {

@@ -3,11 +3,12 @@
  * hypertrace: test whether a kernel is at an offset of the memory
  *
  * The line of /proc/version proves the build.  The address of the first system
- * call's handler gives the slide.  The physical address of the first byte is in
- * the kernel's page tables (x86) or in kimage_voffset (arm64, where the tables
- * must agree).  It must fit this offset.  The tables also show that the kernel
- * has initialized itself.  An unpacked image that was not
- * relocated yet, or a copy of it in the page cache, fails one of these checks.
+ * call's handler gives the slide.  The kernel's page tables (x86), or
+ * kimage_voffset together with the page tables (arm64), give the physical
+ * address of the kernel's first byte, which must fit the offset.  The page
+ * tables also show that the kernel has initialized itself.  An image that was
+ * unpacked but not relocated yet, or a copy in the page cache, fails one of
+ * these checks.
  */
 #include "guest-kernel.h"
 
@@ -23,8 +24,8 @@
 #define X86_DIRECT_4    UINT64_C(0xffff888000000000)
 #define X86_DIRECT_5    UINT64_C(0xff11000000000000)
 /*
- * Minimum size of RAM from a kernel's start to the PCI hole: the kernel does
- * not continue after the hole.
+ * Minimum distance of a kernel's start from the PCI hole: the kernel does not
+ * continue after the hole.
  */
 #define KERNEL_MIN      X86_PMD
 
@@ -92,8 +93,8 @@ static bool find_slide(HtGuestKernel *k, const char *handler, uint64_t step)
 }
 
 /*
- * Get the next piece of memory that holds the kernel.  RAM may begin within a
- * piece: the part from there on is a piece, too.
+ * Get the next of the pieces that contain the kernel.  A piece may lie within
+ * another: see HtGuestMem.pieces.
  */
 static bool next_piece(const HtGuestKernel *k, unsigned *i, HtGuestRange *piece)
 {
@@ -114,7 +115,7 @@ static bool next_piece(const HtGuestKernel *k, unsigned *i, HtGuestRange *piece)
     return false;
 }
 
-/* Test whether the caller's ranges of RAM give the kernel's physical address */
+/* Test whether the ranges of RAM place the kernel at its physical address */
 static bool agrees(const HtGuestKernel *k)
 {
     uint64_t phys;
@@ -145,7 +146,7 @@ static bool x86_base(const HtGuestKernel *k, const HtGuestRange *r,
     if (!(entry & 1)) {
         return false;
     }
-    /* Without ranges, the table is found only below the PCI hole. */
+    /* Without ranges, assume that the table is below the PCI hole. */
     offset = r->offset + (entry & X86_ADDRESS);
     if ((k->mem.n && ht_guest_mem_offset(&k->mem, entry & X86_ADDRESS,
                                          &offset, NULL)) ||
@@ -255,8 +256,8 @@ static bool try_x86(HtGuestKernel *k)
         return x86_place(k, &r) && agrees(k);
     }
     /*
-     * A kernel above 4 GiB fits into each piece that holds it.  The piece where
-     * the memory below the PCI hole has a usual size comes first.
+     * Each piece that contains a kernel above 4 GiB is possible.  First try the
+     * pieces that have a usual size of RAM below the PCI hole.
      */
     for (any = 0; any < 2; any++) {
         for (i = 0; next_piece(k, &i, &r); ) {
@@ -346,7 +347,7 @@ static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
     }
     k->direct = virt;
     k->direct_phys = phys;
-    /* Other areas may follow the map directly: limit it to the end of RAM. */
+    /* Other areas may follow the map: limit the map to the end of RAM. */
     for (i = 0; i < k->mem.n; i++) {
         end = MAX(end, k->mem.ranges[i].phys + k->mem.ranges[i].size);
     }
@@ -383,7 +384,7 @@ void ht_guest_kernel_direct_map(HtGuestKernel *k)
     direct_at(k, base, start);
 }
 
-/* Find the wall clock; its offset in tk_core follows from the types */
+/* Find the clocks.  The types give the offset of the wall clock in tk_core. */
 static void find_clocks(HtGuestKernel *k)
 {
     const HtBtf *btf = ht_kernel_image_btf(k->image);

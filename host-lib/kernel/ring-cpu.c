@@ -136,8 +136,8 @@ static HtListWalk check_lap(HtListCpu *l)
 
     if (l->at.apart) {
         /*
-         * The writer never overwrites the readers' page, so check whether it
-         * has overwritten any event.
+         * The writer never overwrites the readers' page, so the stamp proves
+         * nothing.  Check the count of overwritten events instead.
          */
         ret = ht_list_header(l, &h);
         l->doubt |= !ret && h.overrun != l->overrun;
@@ -150,7 +150,7 @@ static HtListWalk check_lap(HtListCpu *l)
     return stamp == l->at.stamp ? HT_LIST_DONE : HT_LIST_LOST;
 }
 
-/* Go to the page after the cursor's page, which is final */
+/* Go from the cursor's page, which is final, to the next page */
 static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
 {
     HtListWalk walk;
@@ -223,7 +223,7 @@ static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 
 /*
  * Resolve the pieces that mark_doubt() marked.  If events are missing (@found),
- * @lost of them are missing before the first such piece; else remove the gaps.
+ * set @lost as their number before the first such piece; else remove the gaps.
  */
 static void resolve_doubts(HtFtLook *look, guint first, bool found,
                            uint64_t lost)
@@ -315,7 +315,9 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
         resolve_doubts(look, first, missing > l->sure && gone != l->gone,
                        news);
     }
-    /* ht_ft_follow_look() adds the number that it passes on with a piece. */
+    /*
+     * ht_ft_follow_look() adds HtFtTaken.lost of the pieces that it passes on.
+     */
     c->stats.lost = l->lost_before + (exact ? missing : l->lost);
     if (!l->doubt) {
         l->lost = exact ? missing : l->lost + news;

@@ -15,7 +15,9 @@
 #define MOVING  2u
 #define FLAGS   3u
 
-/* Number of nodes from the writer's on whose pointers are searched first */
+/*
+ * Number of nodes, from the writer's on, that are searched for the head first
+ */
 #define AHEAD   4u
 #define TRIES   4u
 /* Maximum bytes read of a ring_buffer_per_cpu, and of a buffer_page */
@@ -37,7 +39,7 @@ static void range(uint32_t *from, uint32_t *to, uint32_t member)
     *to = MAX(*to, member + 8);
 }
 
-/* The range of a ring_buffer_per_cpu that contains all members */
+/* The range of a ring_buffer_per_cpu that has all members of HtListHeader */
 static void header_range(const HtKernelRingLayout *p, uint32_t *from,
                          uint32_t *to)
 {
@@ -203,9 +205,9 @@ static void choose(HtListCpu *l, const HtListNode *n, uint64_t stamp,
 }
 
 /*
- * Find the oldest page, from the head on, that is newer than the last one
- * taken.  The writer may overwrite the head meanwhile: a page that is newer
- * than its successor is not the oldest.
+ * Find the oldest page, from the head on, that is newer than the page taken
+ * last.  The writer may overwrite the head meanwhile: a page that is newer than
+ * its successor is not the oldest.
  */
 static HtListWalk find_newer(HtListCpu *l, const HtListHeader *h,
                              HtListNode *n)

@@ -4,7 +4,7 @@
  */
 #include "ring.h"
 
-/* Lowest limit of the number of reads for each processor in a poll */
+/* Minimum of the number of reads that each processor may use in a poll */
 #define READS_MIN 256u
 
 /* All processors of a trace_array */
@@ -14,7 +14,7 @@ typedef struct List {
     uint64_t array;             /* address of the trace_array */
     uint32_t subbuf_size;
     uint32_t cpus;
-    /* the kernel may have CPU numbers from HT_FT_CPUS_MAX on */
+    /* the kernel may have more than HT_FT_CPUS_MAX CPU numbers */
     bool beyond;
     bool cut;                   /* see HtFtRing */
     /* for each processor: address of its ring_buffer_per_cpu */
@@ -99,7 +99,10 @@ static uint64_t read_buffer(const List *list)
                                &buffer) ? 0 : buffer;
 }
 
-/* Find the processors' parts again: ftrace's snapshots swap the buffers. */
+/*
+ * Read where the processors' parts are, in each poll: a snapshot of ftrace
+ * swaps the buffers.
+ */
 static void begin(void *opaque)
 {
     List *list = opaque;

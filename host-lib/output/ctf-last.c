@@ -2,9 +2,9 @@
 /*
  * hypertrace: find the last packet of a stream in a CTF trace
  *
- * The trace may be that of a recorder that was killed.  A packet's header is
- * written after the packet's events, in one write, so it counts exactly the
- * events that are in the file.
+ * The trace may be that of a recorder that was killed.  Events become part of
+ * the trace by the write of one header after them: see ctf-stream.c.  The
+ * header of the last packet therefore counts exactly the events in the file.
  */
 #include "hypertrace/base.h"
 #include <dirent.h>
@@ -61,9 +61,9 @@ static int open_newest(int dirfd, uint32_t stream, uint64_t instance)
 }
 
 /*
- * Find the last packet of a stream instance.  Another process may have been
- * writing the trace when it was killed: the header @h is checked.  Return false
- * if the trace has no packet of that instance.
+ * Find the last packet of a stream instance.  Check each header: the recorder
+ * may have been killed at any time.  Return false if the trace has no packet of
+ * that instance.
  */
 static bool last_packet(int dirfd, uint32_t stream, uint64_t instance,
                         HtCtfHeader *h)

@@ -43,7 +43,7 @@ static uint64_t next_start(const HtCtfStream *s)
     return HT_ROUND_UP(s->start + content(s), ALIGN);
 }
 
-/* Write all buffers.  Readers see nothing of them until the header changes. */
+/* Write all buffers at @pos; returns 0 or -errno */
 static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
 {
     while (n) {
@@ -197,10 +197,7 @@ static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
     return ret;
 }
 
-/*
- * Set the times of a stream's first packet, which is empty, to before its first
- * event
- */
+/* Date a stream's empty first packet 1 ns before @ns, or at 0 if @ns is 0 */
 static void date_first(HtCtfHeader *h, uint64_t ns)
 {
     h->timestamp_begin = ht_le64(ns - MIN(ns, 1));
@@ -428,8 +425,8 @@ static void check_file(HtCtfStream *s, const HtRun *run)
 }
 
 /*
- * Set the time of the empty first packet of a stream without events to before
- * @ns, the time of its first event, which is before its opening
+ * The stream's first event, at @ns, is earlier than the stream's opening: date
+ * the empty first packet before this event
  */
 static int open_earlier(HtCtfStream *s, uint64_t ns)
 {

@@ -34,9 +34,9 @@
 /*
  * Packet header and context, as ctf-metadata.c describes them; little-endian.
  *
- * The members that change while a packet grows are in the order in which a
- * reader of a live trace may see them change: an end that is too late and an
- * old content size are harmless.
+ * While a packet grows, a reader of the live trace may see only the first
+ * members changed. timestamp_end is therefore before content_bits: an end that
+ * is too late is harmless.
  */
 typedef struct HtCtfHeader {
     uint32_t magic;

@@ -62,9 +62,9 @@ static int write_all(int fd, const char *p, size_t left, uint64_t pos)
 }
 
 /*
- * Return the first offset at or after @pos where a comment may start: both of
- * its characters must be in one page, so that a process that is killed has
- * written both or none.
+ * Return the first offset at or after @pos where a comment may start: both
+ * characters of the start must be in one page, so that a process that is killed
+ * has written both or none.
  */
 static uint64_t comment_begin(uint64_t pos)
 {

@@ -297,7 +297,10 @@ static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
     }
 }
 
-/* LTTng-UST also reads the probe of an enumeration if a session is active. */
+/*
+ * Set @probe_desc of the event, its class and its enumerations; LTTng-UST reads
+ * that of an enumeration if a session is active.
+ */
 static void set_probe(HtUstEvent *e, struct lttng_ust_probe_desc *probe)
 {
     unsigned i;

@@ -31,8 +31,8 @@ struct HtRecWriter {
     char *dir;                  /* NULL if @queue is set */
     int dir_fd;                 /* -1 if @queue is set */
     HtRecQueue *queue;          /* recording in memory, or NULL */
-    GArray *cpus;               /* of CpuFile, by number of the processor */
-    /* with @queue: content of the text files, by name; else names of files */
+    GArray *cpus;               /* CpuFile by number of the processor */
+    /* names of the text files; with @queue: also their content */
     GHashTable *texts;
     int log_fd;                 /* -1: nothing was appended to the log yet */
     bool log_failed;
@@ -272,7 +272,10 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
                        O_CLOEXEC);
     }
     if (c->fd < 0 || !write_all(c->fd, c->kept->data, c->kept->len)) {
-        /* A reader can take the next piece for the rest of an incomplete one */
+        /*
+         * Write no more: a reader could take a later piece for the rest of this
+         * one.
+         */
         c->failed = true;
         fail(error, errno, "write", w->dir, name);
     }
@@ -401,7 +404,7 @@ void ht_rec_writer_discard(HtRecWriter *w)
         if (c->made) {
             unlinkat(w->dir_fd, file, 0);
         }
-        /* Do not write later what is kept in memory. */
+        /* Drop buffered pieces: ht_rec_writer_free() must not write them. */
         c->failed = true;
         g_byte_array_set_size(c->kept, 0);
     }

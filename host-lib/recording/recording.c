@@ -33,7 +33,7 @@ typedef struct Stream {
     HtFtRecord record;
     bool lost;
     uint64_t lost_estimate, lost_from_ns;
-    /* maximum of the times up to @record in its segment */
+    /* maximum time of the events up to @record in its segment */
     uint64_t order_ns;
     /* reading pages: the page, joined of its pieces */
     uint8_t *page;
@@ -57,7 +57,7 @@ struct HtRecording {
     /* sum over the files: bytes after the last whole piece */
     uint64_t unread;
     int error;                  /* errno of the first read that failed */
-    /* ht_rec_until(): last epoch, and time after which @last_part ends */
+    /* limits of ht_rec_until(): last epoch, and last time in @last_part */
     uint32_t until_epoch;
     uint64_t until_ns;
     uint64_t last_part;         /* Next.part of the recording's end */
@@ -689,7 +689,7 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
         merge_begin(r);
         r->merging = true;
     } else if (r->waiting) {
-        /* The last event's data had to stay valid until this call. */
+        /* Advance only now: the last event's data had to stay valid. */
         if (stream_event(r, r->heap[0].cpu)) {
             r->heap[0] = next_of(r, r->heap[0].cpu);
         } else {

@@ -45,7 +45,8 @@ struct HtVirtio {
     QEMUBH *messages;           /* continues to serve @control */
     /* arrays with an element for each stream */
     VirtQueue **data;
-    unsigned *closing;          /* maximum of buffers to take while it closes */
+    /* maximum number of buffers to take while the stream closes */
+    unsigned *closing;
     HtTaken *taken;
 };
 
@@ -68,7 +69,7 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
  * Test whether a stream has reached its limit while HtVirtio.all is set.
  *
  * The BQL is held until all is consumed, so a guest must not prolong this.  A
- * guest cannot have handed over more than its ring; the limit is twice that,
+ * guest cannot have handed over more than its ring.  The limit is two rings,
  * because the guest may continue meanwhile.  Each packet needs one descriptor
  * for each page, and each buffer of a queue a few more: a guest that chains
  * more descriptors for the same bytes would hold the BQL for long.
@@ -97,8 +98,8 @@ static bool data_available(HtStream *s)
     HtVirtio *v = dev->virtio;
 
     /*
-     * A reset clears the status before it consumes the rest of the queues.
-     * Then v->all is set, so do not check the status.
+     * A reset clears the status before the rest of the queues is consumed:
+     * ignore the status if v->all is set.
      */
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||

@@ -36,8 +36,8 @@ static HtBracket start;
 static int64_t start_suspended_ns;
 
 /*
- * Time for which the host was suspended since its boot; the counter may have
- * run meanwhile
+ * Time for which the host was suspended since its boot.  CLOCK_MONOTONIC stands
+ * still meanwhile, and the counter may run.
  */
 static int64_t suspended_ns(void)
 {

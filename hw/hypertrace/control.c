@@ -22,10 +22,9 @@ static void class_added(void *opaque, HtClass *c)
 }
 
 /*
- * A driver sends STREAM_OPEN again until the device has opened the stream.  The
- * address of the stream's memory is valid only in a message sent again, which
- * has an instance: before the first reply, the driver does not know the
- * stream's index.
+ * A driver sends STREAM_OPEN again until the device has opened the stream.
+ * Take the address of the stream's memory only from a repeated message, which
+ * has an instance: the driver learns the stream's index from the first reply.
  */
 static enum ht_status stream_open(void *opaque, struct ht_msg_open *m,
                                   const HtStreamInfo *info)

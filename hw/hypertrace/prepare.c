@@ -217,7 +217,10 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
         dev->ring_mr = host_memory_backend_get_memory(dev->conf.memdev);
         host_memory_backend_set_mapped(dev->conf.memdev, true);
     } else {
-        /* The PCI proxy owns the RAM, as its memory contains the device. */
+        /*
+         * The PCI proxy owns the RAM: the device is a part of the proxy's
+         * memory.
+         */
         if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev->proxy),
                                               "hypertrace-ring",
                                               ring_ram_size(dev), errp)) {

@@ -19,11 +19,10 @@
 
 /*
  * Mark the guest's last writes dirty, because TCG may miss them.  A TLB entry
- * that is being filled while QEMU syncs dirty pages can keep saying that its
- * page is dirty when it no longer is (tlb_set_page_full(),
- * tlb_reset_dirty_range_all() in QEMU).  If the VM stops before that entry is
- * filled again, the migrated head can be older than the position up to which
- * the host has consumed.
+ * that is filled while QEMU syncs dirty pages may go on to say that its page is
+ * dirty although the sync has marked the page clean (tlb_set_page_full(),
+ * tlb_reset_dirty_range_all() in QEMU).  If the VM stops then, the migrated
+ * head can be older than the position up to which the host has consumed.
  */
 void ht_ring_pause(HtStream *s)
 {

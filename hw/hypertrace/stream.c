@@ -78,8 +78,8 @@ static void stream_opened(HtStream *s)
         ht_directory_set_clock(&dev->directory, &seg[n - 1]);
     }
     /*
-     * After loadvm or a migration that rewinds the stream, its instance in the
-     * trace differs from that in the packets; the directory gets the latter.
+     * The directory needs the instance that the packets have; the trace has
+     * another one after a loadvm or a migration that rewinds the stream.
      */
     info.instance = s->consumer.instance;
     ht_directory_set_stream(&dev->directory, &info, get_clock());

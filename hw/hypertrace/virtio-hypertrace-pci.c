@@ -28,8 +28,7 @@ struct HypertracePCIClass {
 };
 
 /*
- * Check for all errors before the PCI device is realized, as
- * hypertrace_device_prepare() says.
+ * Call hypertrace_device_prepare() first: QEMU leaks a proxy that fails late.
  */
 static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
 {

@@ -102,8 +102,8 @@ static bool worker_needs_timer(HypertraceDevice *dev)
     }
     /*
      * The wake word for the next commit is armed after one quiet tick.  A
-     * commit just before may have missed that, because ht_commit() has no full
-     * fence.  So run the timer for one more whole tick.
+     * commit just before may have missed the wake word, because ht_commit() has
+     * no full fence.  So run the timer for one more whole tick.
      */
     return dev->channel->arms ? dev->worker.quiet < 2 :
            dev->channel->rings && dev->conf.batch > 1;

@@ -78,7 +78,7 @@ typedef struct HtConsumer {
     uint64_t lost;
     /* discarded events of producers without a stream */
     uint64_t others;
-    uint64_t dropped;           /* events overwritten before they were read */
+    uint64_t dropped;           /* events that this host could not read */
     uint64_t told;              /* all discards as of the last run delivered */
     uint64_t base;              /* part of @told that earlier hosts reported */
     uint64_t bytes;

@@ -14,8 +14,7 @@
 #include "hypertrace/streams.h"
 
 /*
- * Time in ns after the start of an exchange from which on further registrations
- * in it are answered with BUSY
+ * Maximum time of an exchange in ns: BUSY answers the registrations after that
  */
 #define HT_CONTROL_TURN_NS  INT64_C(50000)
 

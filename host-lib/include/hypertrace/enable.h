@@ -40,7 +40,7 @@ typedef struct HtEnableConfig {
  * @settings: text for emitters in the guest; NULL: none
  * @patterns: @events, parsed
  * @seq: ht_caps.enable_seq; the owner may set it when it loads a guest
- * @count: number of classes about which was decided; ids 1 to @count
+ * @count: number of classes that are decided, of ids 1 to @count
  * @match: by id: the patterns select the class
  * @on: by id: the class is on
  */
@@ -68,10 +68,10 @@ void ht_enable_destroy(HtEnable *e);
  * @e: the state
  * @c: the class; it may have been registered before
  *
- * Also decides about classes with lower ids about which was not decided yet.
- * If one of them is switched on, or if @c was registered before and its byte
- * changes, @cfg.changed notifies the guest.  The driver that registers a new
- * class gets the value in the reply.
+ * First decides about each undecided class with a lower id.  If one of these is
+ * switched on, or if @c was registered before and its byte changes,
+ * @cfg.changed notifies the guest.  The driver that registers a new class gets
+ * the value in the reply.
  *
  * Returns: the byte that the guest sees
  */

@@ -97,7 +97,7 @@ typedef struct HtQueue {
     unsigned delivering;        /* items taken and not given back yet */
     /*< private >*/
     HtQueued *items;
-    /* number of @items ever taken (@head), and ever posted (@tail) */
+    /* numbers of @items ever taken (@head) and ever posted (@tail) */
     uint32_t head, tail;
     HtQueueStream *streams;
     uint32_t nr_streams;

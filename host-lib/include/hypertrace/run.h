@@ -61,8 +61,8 @@ enum {
  *             opened, before this run (the host's count, never decreasing)
  * @total: number of the stream's events up to the end of this run, by the
  *         producer's count; HT_RUN_UNKNOWN; 0: the same as in the previous run
- * @lost: part of the producer's count of discarded events that @discarded
- *        includes, or that an earlier host has reported
+ * @lost: the producer's count of discarded events, of which an earlier host may
+ *        have reported a part
  * @classes: length of the class table when the run was made; the ids in @data
  *           are at most this
  *

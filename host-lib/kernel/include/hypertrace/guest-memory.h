@@ -36,8 +36,8 @@ typedef struct HtGuestRange {
  * @ranges: the pieces of RAM; they overlap neither in @phys nor in @offset
  * @n_pieces: number of @pieces in use
  * @pieces: contiguous parts of @mem whose physical address is not known; their
- *          @phys is 0.  A piece that lies within an earlier one is the rest of
- *          that one from an offset on: RAM may begin at that offset
+ *          @phys is 0.  A piece may be the end of an earlier piece, if RAM may
+ *          begin within that piece
  */
 typedef struct HtGuestMem {
     const HtFtMem *mem;
