@@ -16,9 +16,9 @@ typedef struct HtSink {
     char *id;
     bool direct;                /* the session's deliver() cannot block */
     HtThread thread;
-    HtCond wake;                /* wakes @thread; waits with HtDispatch.lock */
+    HtCond wake;                /* wakes @thread; used with HtDispatch.lock */
 
-    HtQueue queue;              /* HtDispatch.lock */
+    HtQueue queue;              /* protected by HtDispatch.lock */
     uint64_t items;             /* HtDispatch.lock: number of items delivered */
     bool end;                   /* HtDispatch.lock: the thread must end */
     /* HtDispatch.lock: the thread makes no more calls of the session */

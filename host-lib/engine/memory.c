@@ -38,7 +38,8 @@ typedef struct Map Map;
 struct HtMemory {
     HtMemoryConfig cfg;
     struct ht_caps caps;        /* private copy; its epoch is 0 */
-    int fd;                     /* opened by this host; holds the lock */
+    /* this host's descriptor of the memory, with the flock */
+    int fd;
     uint64_t size;
     uint8_t *base;
     struct ht_memory *page;
@@ -49,7 +50,7 @@ struct HtMemory {
     uint64_t epoch;
     bool attached;              /* another host served the memory before */
     bool serves;                /* ht_memory_start() has published the epoch */
-    bool left;                  /* ht_memory_leave() was called */
+    bool left;
     /* private copy of a request, HT_MAILBOX_SIZE bytes */
     uint8_t *request;
     /* ht_memory.done: number of the last exchange */

@@ -815,7 +815,6 @@ enum ht_status ht_streams_close(HtStreams *a, const struct ht_msg_stream *m)
     case HT_PHASE_FREE:
         return HT_STATUS_OK;
     case HT_PHASE_LOADED:
-        /* a loaded stream that was not resumed yet */
         return HT_STATUS_BUSY;
     default:
         break;
@@ -935,7 +934,6 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
     ticket = ht_get_le32(&m->ticket);
     if (ticket == 0) {
         if (any_in(a, 1u << HT_PHASE_LOADED)) {
-            /* loaded streams that were not resumed yet */
             return HT_STATUS_BUSY;
         }
         /* Skip 0: tickets are 1 to 2^32 - 1. */

@@ -93,7 +93,7 @@ HtClass *ht_ft_class_new(const char *name, const HtFtEvent *e)
 
     c->name = g_strndup(name, HT_CLASS_NAME_MAX);
     g_strcanon(c->name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-", '_');
-    c->loglevel = 6;            /* level "info" */
+    c->loglevel = 6;            /* severity "info" */
     c->fields = g_new0(HtField, HT_FIELDS_MAX);
     add_field(c, "common_pid", HT_FIELD_S32);
     add_field(c, "common_flags", HT_FIELD_U8)->flags = HT_FIELD_HEX;

@@ -29,7 +29,7 @@ enum {
 
 struct HtBtf {
     uint8_t *data;
-    const uint8_t *types;       /* the section of types */
+    const uint8_t *types;
     const char *names;
     uint32_t names_size;
     uint32_t n;                 /* number of types, with void */

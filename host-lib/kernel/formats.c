@@ -18,7 +18,7 @@
 
 typedef struct Struct {
     const char *name;
-    /* number of bytes to copy: up to the end of the last member that is read */
+    /* number of bytes to copy of the structure */
     uint32_t size;
 } Struct;
 
@@ -44,24 +44,24 @@ struct HtKernelFormats {
     HtKernelSpace space;
     HtKernelFormatsAt at;
     uint32_t page_size;
-    /* trace_event_call */
+    /* members of trace_event_call */
     Struct call_type;
     Member call_list, call_class, call_name, call_tp, call_id, call_print;
     Member call_flags, call_data;
     uint64_t flag_tracepoint, flag_custom;
-    /* trace_event_class */
+    /* members of trace_event_class */
     Struct class_type;
     Member class_system, class_fields, class_get;
     Member tp_name;
     Member enter_fields;        /* member of struct syscall_metadata */
-    /* ftrace_event_field */
+    /* members of ftrace_event_field */
     Struct field_type;
     Member field_link, field_name, field_kind, field_offset, field_size;
     Member field_len;
     HtBtfField field_signed;    /* a bit field in some kernels */
     uint64_t next;              /* next node of this pass; 0: no pass */
     uint64_t first;             /* first node when the pass began */
-    unsigned seen;              /* events in this pass */
+    unsigned seen;              /* number of events in this pass */
     GHashTable *events;         /* Event by id */
     GHashTable *strings;        /* type names by address */
     char *common;               /* text of the common fields */

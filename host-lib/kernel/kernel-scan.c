@@ -24,9 +24,9 @@ struct HtKernelScan {
     HtGuestMem mem;
     uint64_t next;
     uint8_t *slice;
-    GPtrArray *found;           /* HtGuestKernel */
+    GPtrArray *found;           /* elements: HtGuestKernel */
     unsigned texts;             /* number of VMCOREINFO texts tried */
-    unsigned copies;            /* number of copies made */
+    unsigned copies;
     /* error of the last copy that was parsed; NULL if it was valid */
     GError *why;
 };

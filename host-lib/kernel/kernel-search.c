@@ -25,9 +25,9 @@ struct HtKernelSearch {
     bool possible;              /* the image has the symbols that are needed */
     HtGuestRange spans[HT_GUEST_RANGES_MAX];
     unsigned n_spans;
-    unsigned span;              /* index of the present span */
+    unsigned span;
     uint64_t next;              /* offset of the next candidate in the span */
-    GPtrArray *found;           /* HtGuestKernel */
+    GPtrArray *found;           /* elements: HtGuestKernel */
     /* candidates with the version line that failed another check */
     unsigned early;
 };

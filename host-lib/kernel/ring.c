@@ -16,7 +16,7 @@ typedef struct List {
     uint32_t cpus;
     /* the kernel may have more than HT_FT_CPUS_MAX CPU numbers */
     bool beyond;
-    bool cut;                   /* see HtFtRing */
+    bool cut;                   /* HtFtRing.cut */
     /* for each processor: address of its ring_buffer_per_cpu */
     uint64_t *address;
     HtListCpu *cpu;

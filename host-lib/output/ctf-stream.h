@@ -35,8 +35,8 @@
  * Packet header and context, as ctf-metadata.c describes them; little-endian.
  *
  * While a packet grows, a reader of the live trace may see only the first
- * members changed. timestamp_end is therefore before content_bits: an end that
- * is too late is harmless.
+ * members changed.  For this reason timestamp_end is before content_bits: an
+ * end that is too late is harmless.
  */
 typedef struct HtCtfHeader {
     uint32_t magic;
@@ -72,7 +72,7 @@ typedef struct HtCtfStream {
 
     int fd;                     /* -1: there is no file, or it was deleted */
     uint64_t checked_ns;        /* event time of the last check of the file */
-    unsigned unchecked;         /* runs since the last check */
+    unsigned unchecked;         /* runs since the last check of the file */
     unsigned part;              /* number of files made */
     uint64_t size;              /* size of the file in bytes */
     uint64_t start;             /* offset of the open packet */

@@ -28,8 +28,9 @@ typedef struct CpuFile {
 } CpuFile;
 
 struct HtRecWriter {
-    char *dir;                  /* NULL if @queue is set */
-    int dir_fd;                 /* -1 if @queue is set */
+    /* name of the directory; NULL if @queue is set */
+    char *dir;
+    int dir_fd;                 /* descriptor of @dir; -1 if @queue is set */
     HtRecQueue *queue;          /* recording in memory, or NULL */
     GArray *cpus;               /* CpuFile by number of the processor */
     /* names of the text files; with @queue: also their content */

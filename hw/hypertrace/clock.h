@@ -37,7 +37,7 @@ void ht_clock_vm_change(HtClock *c, bool running);
 /* If this is a vCPU's thread, ask KVM for the TSC's offset.  Context: BQL */
 void ht_clock_update_offset(HtClock *c);
 
-/* clock-target.c */
+/* Functions of clock-target.c */
 
 /* How KVM derives a vCPU's TSC: host's TSC * khz / host_khz + offset */
 typedef struct HtKvmTsc {

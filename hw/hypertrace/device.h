@@ -59,9 +59,9 @@ struct HypertraceDevice {
         uint32_t flush_ms;
         HostMemoryBackend *memdev;
         IOThread *iothread;
-        char *backend;          /* ids, separated by ':' */
+        char *backend;          /* ids of backends, separated by ':' */
         uint64_t backlog;
-        uint64_t class_bytes;   /* limit of the migrated classes, bytes */
+        uint64_t class_bytes;   /* maximum size of all classes in bytes */
         char *name;
     } conf;
 
@@ -87,14 +87,14 @@ struct HypertraceDevice {
     VMChangeStateEntry *vmstate;
     HtMigration *migration;
 
-    /* rings: hypercall, shm */
+    /* for channels hypercall and shm */
     MemoryRegion regs;
     MemoryRegion ram;           /* stream RAM; unused if memdev has it */
     MemoryRegion *ring_mr;
     uint8_t *ring_ram;
     HtDirectory directory;      /* @base is NULL if there is no stream RAM */
 
-    HtVirtio *virtio;           /* channel-virtio.c */
+    HtVirtio *virtio;           /* state of channel=virtio */
 
     /* limit of the log lines about malformed control messages */
     HtLimit log_control;

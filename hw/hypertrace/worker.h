@@ -27,7 +27,7 @@ typedef struct HtWorker {
     EventNotifier doorbell;     /* starts a turn; any thread may set it */
     QEMUTimer *timer;
     bool running;               /* BQL; written with @lock */
-    bool paused;                /* VM stopped, all consumed; atomic */
+    bool paused;                /* VM is stopped, and all is consumed; atomic */
     bool unread;                /* property "unread"; atomic */
     bool settling;              /* this turn consumes even if @unread */
     bool starved;               /* no sink has room */

@@ -93,7 +93,7 @@ typedef struct HtQueue {
     /* number of bytes of the buffers that have runs in the queue */
     size_t held;
     uint64_t posted;            /* events posted and not discarded */
-    uint64_t discarded;         /* number of events discarded */
+    uint64_t discarded;
     unsigned delivering;        /* items taken and not given back yet */
     /*< private >*/
     HtQueued *items;
