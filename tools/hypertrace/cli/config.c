@@ -88,9 +88,9 @@ static bool refuse_escapes(GKeyFile *file, const char *group, const char *key,
 }
 
 /*
- * Test whether GLib has decoded a value: it has, unless it reports an error
- * other than a missing setting.  With such an error, some versions of GLib
- * return NULL, others the value undecoded.
+ * Test whether GLib could decode a value; a missing setting is no failure. The
+ * error decides: after a failure, some versions of GLib return NULL, others the
+ * undecoded value.
  */
 static bool is_decoded(const GError *error)
 {
@@ -184,8 +184,8 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
 }
 
 /*
- * Get root's or the user's folder of state. g_get_user_state_dir() does not
- * exist in the oldest GLib that hypertrace supports.
+ * Get root's or the user's folder of state. The oldest supported GLib has no
+ * g_get_user_state_dir().
  */
 static char *state_folder(void)
 {

@@ -24,10 +24,7 @@
  * may start another QEMU by the same link; that QEMU must not be recorded.
  */
 #define NO_RECORD       "HYPERTRACE_RECORD"
-/*
- * Exit status if there is no QEMU: the one that a shell has for a command that
- * it cannot find
- */
+/* Exit status if there is no QEMU: that of a shell that finds no command */
 #define EXIT_NO_QEMU    127
 
 static const char *base_name(const char *path)
@@ -43,8 +40,8 @@ bool ht_is_emulator(const char *argv0)
 }
 
 /*
- * Check whether a path leads to this program. It must not be run as QEMU: this
- * program would start itself for ever.
+ * Check whether a path leads to this program, which must not be run as QEMU: it
+ * would start itself for ever.
  */
 static bool is_this_program(const char *path)
 {

@@ -36,8 +36,8 @@ static int by_age(const void *a, const void *b)
 }
 
 /*
- * Add the size of a file. Returns false for a subfolder: recordings have none,
- * so the folder must not be removed as one.
+ * Add the size of a file. Returns false for a subfolder: a recording has none,
+ * so a folder with a subfolder is no recording.
  */
 static bool add_size(int fd, const char *name, void *opaque)
 {

@@ -100,8 +100,8 @@ static void name_tasks(HtModel *m, unsigned boot, GString *out)
 }
 
 /*
- * Read all events, to collect the names that tasks have at the end of each
- * part. Returns a GString for each part.
+ * Read all events. Returns a GString for each part (HtExportPart): the PIDs and
+ * names of the tasks at the end of that part.
  */
 static GPtrArray *find_names(HtExport *x)
 {

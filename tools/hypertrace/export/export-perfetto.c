@@ -442,8 +442,8 @@ bool ht_export_perfetto(HtExport *x, GError **errp)
     }
     if (f) {
         /*
-         * If a write failed, end_file() sets @errp; with the host's clock, the
-         * caller's ht_output_finish() does.
+         * If put_event() failed to write, end_file() sets @errp; with the
+         * host's clock, the caller sets it.
          */
         ok = end_file(f, ns, errp) && ok;
     }

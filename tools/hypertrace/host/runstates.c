@@ -241,8 +241,8 @@ static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
 }
 
 /*
- * Begin the sums at a time. Earlier events were read to know the states at that
- * time: they do not count.
+ * Begin the sums at time @t: forget what earlier events added, but keep the
+ * states of the vCPUs.
  */
 static void begin(HtRunstates *x, uint64_t t)
 {

@@ -294,8 +294,8 @@ static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
     }
     ht_runstates_stop(x, false);
     /*
-     * End the runs that are still open: at the end of the sums if the trace
-     * goes on after it, else at the last record of their CPU.
+     * Add the time of vCPUs that still run: up to the end of the sums if the
+     * trace goes on after it, else up to the last record of their CPU.
      */
     for (i = 0; i < CPUS_MAX; i++) {
         if (cpus[i].current) {

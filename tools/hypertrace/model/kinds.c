@@ -64,8 +64,8 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
 };
 
 /*
- * The events of the system "syscalls" have other names for the number and the
- * result, and no common names for the arguments.
+ * Events of the system "syscalls" have other names than those of raw_syscalls
+ * for a call's number and result, and none that all calls use for arguments.
  */
 const char *ht_kind_field(HtKind kind, const char *system, unsigned field)
 {

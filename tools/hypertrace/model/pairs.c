@@ -55,9 +55,7 @@ struct HtPairs {
     char *key;
     Word words[WORDS_MAX];
     unsigned nr_words;
-    /*
-     * name of a field of B with a PID: the A that waits for this PID is dropped
-     */
+    /* name of a field of B with a PID: drop the waiting A of that task */
     const char *drop;
     bool nests;                 /* pairs with the same key may nest */
     bool by_cpu;                /* the key has the word "cpu" */

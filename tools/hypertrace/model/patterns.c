@@ -126,8 +126,8 @@ bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
         g_autofree char *hint = NULL;
 
         /*
-         * Do not report a name that can match events without a format, which
-         * are named "type-N".
+         * Accept "type-...": events without a format are named "type-N", and
+         * @formats does not have them.
          */
         if (!*name || g_str_has_prefix(name, "type-") ||
             matches_any(name, formats, groups)) {

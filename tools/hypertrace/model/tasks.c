@@ -26,10 +26,7 @@
 /* A task, and the state that shows whether its PID was reused */
 typedef struct Known {
     HtTask task;
-    /*
-     * an event task_newtask has announced the task, and its event
-     * sched_process_fork has not come yet
-     */
+    /* task_newtask has come for the task, sched_process_fork has not yet */
     bool made;
     /* the task's event sched_process_exit has come */
     bool exits;

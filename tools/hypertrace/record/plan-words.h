@@ -29,9 +29,10 @@ char *ht_plan_descriptor(const HtQemu *q, int fd);
  * ht_plan_has_syscalls() - check whether a list selects events of system calls
  * @events: list of events as for --event; or NULL
  *
- * The kernel marks its processes when such an event is switched on. It switches
- * on the events of a ring in reserved memory before it has a process, and those
- * of trace_event= once more later. So only the main buffer gets system calls.
+ * When such an event is enabled, the kernel marks all threads that exist; only
+ * marked threads have these events. It enables the events of a boot-mapped ring
+ * before the first thread exists, but those of trace_event= once more later. So
+ * only the main buffer gets system calls.
  */
 bool ht_plan_has_syscalls(const char *events);
 

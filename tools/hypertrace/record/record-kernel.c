@@ -8,9 +8,9 @@
 /* Time in us that a step of the search may take */
 #define SEARCH_US       2000
 /*
- * Minimum pause in ns between searches: a kernel is found once it has set up
- * its memory. Up to PAUSE_MAX, the pause is a multiple of the duration of the
- * search: searches use half of a processor in the first EAGER_NS, 1 % later.
+ * Pause in ns between searches, from SEARCH_NS to PAUSE_MAX: as long as the
+ * search took or, after EAGER_NS without a kernel, PAUSE_LATER times as long.
+ * Searches thus use half of a processor at first, 1 % later.
  */
 #define SEARCH_NS       UINT64_C(2000000)
 #define EAGER_NS        UINT64_C(30000000000)
@@ -27,9 +27,7 @@
  * it replaces the names of enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
-/*
- * A pass is as fast as the first one if the pause after it, in ns, is at most:
- */
+/* If the pause after a pass is longer, the pass reads EVENTS_LATER in a poll. */
 #define PASS_SOON_NS    (4 * PASS_NS)
 
 struct HtKernelWatch {

@@ -455,9 +455,9 @@ static bool time_is_over(Run *run, uint64_t t)
 }
 
 /*
- * Search for the image of a guest that was recorded without it, because the
- * guest had not booted. If it is there now, begin again, with names: the
- * guest's ring still has its events.
+ * Search the guest's memory for the kernel's image, if the guest had not booted
+ * when the flight recorder began. If it is found, the recording begins again,
+ * with symbols and formats: the guest's ring still has its events.
  */
 static void look_for_image(Run *run, uint64_t t)
 {

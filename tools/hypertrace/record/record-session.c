@@ -17,8 +17,8 @@
  */
 #define SEARCH_CANDIDATES 4096
 /*
- * Pause in ns between searches: the minimum after a ring was found, since a
- * guest may create another ring after a reset; before that, the maximum
+ * Pause in ns between searches: at least this long after a ring was found, at
+ * most this long before. A guest may create another ring after a reset.
  */
 #define SEARCH_AGAIN_NS UINT64_C(1000000000)
 /*
@@ -373,9 +373,9 @@ static void write_formats(HtSession *s, const Place *p)
 }
 
 /*
- * Get the boot of a log without records. The kernel's main buffer is in the
- * same memory as its log, so both have the same boot. A boot-mapped ring may be
- * older or younger than the log: the newest log gets the newest ring's boot.
+ * Choose the number of the boot for a new log. With the main buffer, it is the
+ * boot of the buffer in the same memory. A boot-mapped ring may be older or
+ * newer than the log: choose the boot of the newest ring.
  */
 static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
 {
@@ -393,8 +393,8 @@ static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
 }
 
 /*
- * Record the new part of a log, which gets its boot with its first record.
- * Return: true if the log may have more
+ * Record the new part of a log. The first record fixes the log's boot. Return:
+ * true if the log may have more
  */
 static bool poll_log(HtSession *s, Place *p, bool last, int64_t us)
 {
@@ -447,8 +447,8 @@ static void end_log(HtSession *s, Place *p)
 }
 
 /*
- * Poll the watches. If a kernel has ended, its last events were recorded by the
- * previous poll, as far as possible.
+ * Search for the kernels in all memories, and read their logs. If a kernel has
+ * ended, stop reading its main buffer: the previous poll read its last events.
  */
 static void watch(HtSession *s, bool last)
 {

@@ -315,8 +315,8 @@ static bool start_live(HtRecord *r, HtSessionInfo *info)
 }
 
 /*
- * Make the memory that programs emit into. QEMU's options have the number of
- * its descriptor already, @plan->programs_fd: give the memory this number.
+ * Make the memory that programs emit into, with the descriptor
+ * @plan->programs_fd, whose number QEMU's options have already.
  */
 static bool make_programs(HtRecord *r, GError **error)
 {
@@ -343,10 +343,10 @@ static bool make_programs(HtRecord *r, GError **error)
 }
 
 /*
- * Check whether the recording is to belong to the user of the machine: root
- * records the machine of another user. The process is then read only as long as
- * it is that user's and has its program, so that the recording has nothing that
- * the user could not read anyway. The host's part has what all users do.
+ * Check whether root records another user's machine: the recording then belongs
+ * to that user. The process is read only as long as it has this user and this
+ * program: the user could read that memory anyway. A recording with a host's
+ * part stays root's, because it has what all users do.
  */
 static bool is_for_owner(const HtRecord *r, HtProcessOwner *owner)
 {
@@ -573,9 +573,9 @@ static bool make_plan(HtRecord *r, char **argv, GError **error)
 }
 
 /*
- * Go to the background with a QEMU that does so. The first process gets QEMU's
- * status in @status when QEMU is in the background. Return: true in the new
- * process.
+ * With -daemonize, record in a new process in the background. Return: true in
+ * that process; false in this one, after QEMU has gone to the background or has
+ * failed, with QEMU's status in @status
  */
 static bool go_to_background(HtRecord *r, int *status)
 {

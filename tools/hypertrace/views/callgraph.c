@@ -346,9 +346,9 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
 }
 
 /*
- * Check whether to show a call. With --function, the call must be of such a
- * function, or nested in one. Its level below the innermost such call must be
- * less than --depth. @frame->base is set to the depth of that innermost call.
+ * Check whether to show a call. With --function, show a call of such a function
+ * and the calls nested in it, less than --depth levels below. @frame->base is
+ * set to the depth of the innermost such call, which may be @frame itself.
  */
 static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
                    HtFrame *frame)

@@ -3,8 +3,7 @@
  * hypertrace log: the log of the guest's kernel
  *
  * The text comes from the log that was read from the guest's memory. If the
- * recording has no such log, it comes from the event printk:console. The kernel
- * emits that event for every record, also for records that no console shows.
+ * recording has no such log, the text comes from the events printk:console.
  */
 #include <inttypes.h>
 #include <string.h>

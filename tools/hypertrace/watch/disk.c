@@ -18,8 +18,8 @@
 #include "watch/disk.h"
 
 /*
- * Seconds to subtract from the time of a recording of the future: it was made
- * before the host's clock was set back, and counts as older than all others
+ * Seconds to subtract from the time of a recording that is in the future: the
+ * host's clock was set back after it. It then counts as older than all others.
  */
 #define FUTURE      (INT64_C(1) << 40)
 /* Maximum number of users */
@@ -378,8 +378,8 @@ uint64_t ht_watch_disk_trim(int dir, uint64_t max, uint64_t reserve)
         remove_recording(dir, r, many ? "all recordings together reach "
                          "max-disk" : "the file system is full");
         /*
-         * The user can prevent the removal.  Subtract these bytes from the sum:
-         * otherwise the recordings of other users would be removed for them.
+         * The user can prevent the removal. Subtract the bytes in any case:
+         * otherwise recordings of other users would be removed instead.
          */
         u->sum -= r->bytes;
         sum -= r->bytes;
