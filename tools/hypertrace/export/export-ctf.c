@@ -20,7 +20,7 @@
 #define NAME_FIELD      "function"
 #define NAME_MAX_BYTES  1024
 
-/* The stream of a CPU, with the events of it that were not written yet */
+/* The stream of a CPU, and those of its events that were not written yet */
 typedef struct Stream {
     HtStreamInfo info;
     GByteArray *run;
@@ -30,7 +30,7 @@ typedef struct Stream {
     /* events discarded since the start of the stream */
     uint64_t discarded;
     bool open;
-    bool cut;                   /* set HT_RUN_CUT in the next run */
+    bool cut;                   /* the next run needs the flag HT_RUN_CUT */
 } Stream;
 
 typedef struct Trace {

@@ -34,13 +34,10 @@ typedef struct Class {
     char *system;               /* name of the device or of LTTng's provider */
     const char *name;           /* name of the event, without the provider */
     const bt_field_class *fields;
-    /*
-     * by index of a field: true if the field is only the length of the next one
-     */
+    /* by index of a field: the field is only the length of the next one */
     bool *skip;
-    /* LTTng's event has the guest's time in a field */
+    /* LTTng's event has the fields "stream" and "guest_ns" */
     bool dated;
-    /* indices of these fields, if @dated */
     uint64_t stream_field, guest_ns_field;
 } Class;
 

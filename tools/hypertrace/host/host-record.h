@@ -47,7 +47,7 @@ typedef struct HtHostRecord HtHostRecord;
  * ht_host_record_new() - start to record the host
  * @dir: folder of the guest's recording
  * @command: the recorded command, for display
- * @max_bytes: size of the part at which it ends; 0: no limit
+ * @max_bytes: size of the part at which its recording ends; 0: no limit
  * @error: set if the host cannot be recorded, for example without permission
  *
  * Return: the recorder, for ht_host_record_end(); NULL on failure, and if

@@ -122,7 +122,7 @@ typedef struct HtCpuSums {
     uint64_t busy;
 
     /*< private >*/
-    uint64_t since;             /* end of the last turn */
+    uint64_t since;             /* time of the last change of the task */
     unsigned losses;            /* number of gaps of all processors at @since */
     bool open;                  /* @task is valid */
     HtHostTask task;            /* the task that runs since @since */
@@ -333,16 +333,17 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
                        HtRunMode to, uint64_t t);
 
 /**
- * ht_runstates_ran: a task's turn on a processor ends
+ * ht_runstates_ran: note that a processor changes its task
  * @x: the sums
  * @cpu: the processor; HtRunstates.cpu_sums has the first 4096 only
- * @task: the task that ran until now; NULL if it is not known
- * @next: the task that runs from now on; NULL if it is not known
+ * @task: the task that ran until @t; NULL if it is not known
+ * @next: the task that runs from @t on; NULL if it is not known
  * @vcpu: the vCPU of @next; NULL if @next is no vCPU
- * @t: end of the turn
+ * @t: time of the change
  *
- * The turn counts for each runnable vCPU that waits for this processor, and for
- * @vcpu. Call this before ht_runstates_change() for the two vCPUs.
+ * The time in which @task ran is added to the takers of each vCPU that waited
+ * for this processor, and of @vcpu. Call this before ht_runstates_change() for
+ * the vCPUs of @task and @next.
  */
 void ht_runstates_ran(HtRunstates *x, uint32_t cpu, const HtHostTask *task,
                       const HtHostTask *next, const HtVcpuSums *vcpu,

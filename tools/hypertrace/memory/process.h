@@ -34,8 +34,8 @@ typedef struct HtProcessOwner {
  * @pidfd: becomes readable when the process ends, even before its parent has
  *         waited for it
  * @dir: descriptor of its folder in /proc
- * @owner: its memory must be read only while it has this user and this program:
- *         it can run another program at any time.  NULL: no such condition
+ * @owner: if not NULL: its memory must not be read after it has changed its
+ *         user or its program, which it can do at any time
  */
 typedef struct HtProcess {
     pid_t pid;

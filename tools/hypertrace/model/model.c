@@ -19,17 +19,14 @@
  * with UEFI; the steps of other kernels are multiples of it.
  */
 #define SLIDE           UINT64_C(0x10000)
-/* Number of events between two updates of the progress line */
+/* Number of events between two calls of ht_progress_show() */
 #define PROGRESS_EVENTS 65536
 
 struct HtModel {
     HtRecording *rec;
     HtFtFormats *formats;       /* NULL: events are shown as bytes */
     HtSymbols *symbols;         /* NULL: addresses are shown as numbers */
-    /*
-     * finds the kernel's address in boots for which the recording does not have
-     * it
-     */
+    /* finds the address of a boot's kernel if the recording lacks it */
     HtShifts *shifts;
     HtTasks *tasks;
     HtEventClass *classes[1 << 16];

@@ -15,15 +15,15 @@ typedef enum HtPrintOp {
     HT_OP_CONSTANT,             /* @value, or the string @text */
     HT_OP_FIELD,                /* the value or the bytes of @field */
     HT_OP_LENGTH,               /* number of bytes of @field */
-    HT_OP_CAST,                 /* @a as the type of the node */
+    HT_OP_CAST,                 /* cast of @a to the type of this node */
     HT_OP_UNARY,                /* operator @value applied to @a */
     HT_OP_BINARY,               /* operator @value applied to @a and @b */
     HT_OP_SELECT,               /* @a ? @b : @c */
     HT_OP_ELEMENT,              /* element @a of @field */
-    HT_OP_FLAGS,                /* names of the bits of @a, @text between */
+    HT_OP_FLAGS,                /* names of the bits of @a, joined by @text */
     HT_OP_SYMBOLIC,             /* name of the value @a, or its number */
     HT_OP_NAMED,                /* name of the value @a, or @text */
-    HT_OP_HEX,                  /* @a bytes of @field, @text between */
+    HT_OP_HEX,                  /* @a bytes of @field, joined by @text */
     HT_OP_ARRAY,                /* @a elements of @field, of @b bytes each */
     HT_OP_BITMASK,              /* @field as hexadecimal words */
     HT_OP_CPUMASK,              /* @field as ranges of bits */

@@ -33,9 +33,8 @@ char *ht_vm_program(const HtProcess *p);
  * ht_vm_maybe() - check with one system call whether to examine a process
  * @pid: the process
  *
- * Most processes of a host are no virtual machines.  The answer may be wrong
- * if the process runs another program meanwhile: check the processes that this
- * function keeps with ht_vm_program().
+ * Most processes of a host are no virtual machines. The process may run another
+ * program meanwhile: if the result is true, check it by ht_vm_program().
  *
  * Return: false if the process does not run a known program; true also if this
  * process may not find out

@@ -39,7 +39,7 @@ bool ht_plan_has_syscalls(const char *events);
 /**
  * ht_plan_words() - plan how the kernel gets the words that start its ring
  * @p: set to the words, the way to the kernel's command line, and the image
- * @q: QEMU's command line; the words are added to it if that is the way
+ * @q: QEMU's command line, to which the words are added if possible
  * @options: options of the user
  * @error: set if the kernel's image does not exist; if another program starts
  *         QEMU, this is no error

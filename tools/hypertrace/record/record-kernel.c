@@ -27,7 +27,7 @@
  * it replaces the names of enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
-/* If the pause after a pass is longer, the pass reads EVENTS_LATER in a poll. */
+/* Longest pause after a pass that reads EVENTS_FIRST formats in a poll */
 #define PASS_SOON_NS    (4 * PASS_NS)
 
 struct HtKernelWatch {
@@ -75,7 +75,6 @@ static void release(HtKernelWatch *w)
     w->missing_since = w->now();
 }
 
-/* Get the pause after a search. */
 static uint64_t search_pause(const HtKernelWatch *w, uint64_t t)
 {
     bool eager = w->kernel || t - w->missing_since < EAGER_NS;

@@ -603,7 +603,6 @@ static void print_losses(const HtSessionStats *n, bool stopped)
     fputc('\n', stderr);
 }
 
-/* Check whether QEMU ended without an error, as far as that is known. */
 static bool ended_well(const Run *run, int status)
 {
     return run->timed_out || (WIFEXITED(status) && !WEXITSTATUS(status));

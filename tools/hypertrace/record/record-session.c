@@ -114,7 +114,7 @@ struct HtSession {
     uint32_t epochs;
     bool info_changed;
     bool cut;                   /* HtSessionStats.cut */
-    pid_t process;              /* noted in @info */
+    pid_t process;              /* the machine's process, as @info has it */
     uint64_t next_info;         /* earliest time of the next write_info() */
     HtKernelImage *image;
     bool main_buffer;

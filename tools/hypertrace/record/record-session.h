@@ -16,7 +16,7 @@
 
 /**
  * struct HtSessionInfo - parameters of a session
- * @dir: folder of the recording; not used with @memory
+ * @dir: folder of the recording; @dir and @max_bytes are not used with @memory
  * @memory: bytes of memory for the newest events, which ht_session_save()
  *          writes to files; 0: all events are written to files at once
  * @command: description of the recorded command, for the info file

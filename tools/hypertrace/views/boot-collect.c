@@ -366,8 +366,8 @@ static void split_time(Collect *c, const HtModelEvent *ev, uint64_t ns)
 }
 
 /*
- * Add CPU time to the task's process. The event's time must be monotonic, as
- * the begin of the process is (make_monotonic()).
+ * Add CPU time to the task's process. make_monotonic() must have adjusted the
+ * event's time, as it has for the begin of the process.
  */
 static void account(Collect *c, const HtModelEvent *ev, uint64_t ns)
 {

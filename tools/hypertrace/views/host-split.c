@@ -22,7 +22,7 @@
 
 typedef struct Change {
     uint64_t ns;                /* host time */
-    uint32_t part;              /* HtSplitPart from then on */
+    uint32_t part;              /* HtSplitPart from @ns on */
 } Change;
 
 typedef struct Vcpu {
@@ -35,8 +35,8 @@ struct HtHostSplit {
     HtHostClock *clock;
     uint32_t process;
     bool one_cpu;               /* the guest has just one processor */
-    GHashTable *vcpus;          /* Vcpu by number; of one thread: by -1 */
-    unsigned changes;           /* number in all vCPUs */
+    GHashTable *vcpus;          /* Vcpu by number; -1: a thread for all vCPUs */
+    unsigned changes;           /* number of changes of all vCPUs */
     bool dated;                 /* a time of the guest was converted */
     uint64_t bound_ns;          /* maximum error of the converted times */
 };

@@ -58,10 +58,10 @@ typedef struct TaskPair {
 } TaskPair;
 
 typedef enum Kind {
-    PIN,                        /* another processor was idle */
-    QUOTA,                      /* the rival ran for longer */
-    WEIGHT,                     /* the rival is no machine */
-    PROCESSORS,                 /* none of these */
+    PIN,                        /* pin to a processor that was idle */
+    QUOTA,                      /* limit a rival that ran for longer */
+    WEIGHT,                     /* the rival is no machine: change weights */
+    PROCESSORS,                 /* more processors are needed */
 } Kind;
 
 static const char *const kinds[] = { "pin", "quota", "weight", "processors" };
@@ -80,7 +80,7 @@ typedef struct View {
     GPtrArray *guests;          /* of HtGuestTasks */
     GPtrArray *machines;        /* of Machine */
     GHashTable *tasks;          /* TaskPair by the text of its names */
-    uint64_t left_out;          /* number of intervals that @tasks lacks */
+    uint64_t left_out;          /* intervals left out because @tasks was full */
 } View;
 
 static void free_machine(gpointer p)

@@ -51,7 +51,7 @@ typedef struct Latency {
     unsigned boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
-    HtSplit split;              /* of all pairs */
+    HtSplit split;              /* parts of the durations of all pairs */
 } Latency;
 
 static const struct {

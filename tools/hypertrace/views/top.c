@@ -30,7 +30,7 @@ typedef struct TopTask {
     uint64_t ns;
     uint64_t events;
     uint64_t switches;          /* how often the task was switched in */
-    HtSplit split;              /* of @ns, with --host */
+    HtSplit split;              /* parts of the time @ns, with --host */
 } TopTask;
 
 typedef struct Top {

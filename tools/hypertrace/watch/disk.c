@@ -193,7 +193,7 @@ static int by_time(const void *a, const void *b)
 
 /*
  * Add the recordings of a virtual machine. The host's clock may have been set
- * back: a recording is never older than one with a smaller number.
+ * back, so raise a recording's time to that of the one with the number before.
  */
 static bool add_vm(int fd, const char *name, void *opaque)
 {
@@ -233,8 +233,8 @@ static void free_user(void *opaque)
 }
 
 /*
- * Test whether a user has too many files for the first time, so that this is
- * printed once.  Return: true the first time
+ * Note that a user has too many files. Return: true at the first call for this
+ * user, for the caller to print it once
  */
 static bool is_new_crowd(const char *user)
 {
@@ -338,9 +338,7 @@ static const Recording *next_of(User *u, bool many)
     return u->next < u->all->len ? u->all->pdata[u->next] : NULL;
 }
 
-/*
- * Find the user whose recordings take the most bytes, who must make room first.
- */
+/* Find the user whose recordings take the most bytes. */
 static User *largest(const GPtrArray *users, bool many)
 {
     User *found = NULL;

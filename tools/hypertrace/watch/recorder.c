@@ -260,8 +260,8 @@ static bool print_line(HtWatchRecorder *r)
         text += strlen(prefix);
     }
     /*
-     * If the machine has ended, print only messages about recordings: other
-     * messages tell that the machine is gone.
+     * If the machine has ended, print only messages about recordings. Other
+     * messages only say that its memory cannot be read.
      */
     made = ht_watch_is_recording(text, r->path);
     if (!made && !g_str_has_prefix(text, NO_RECORDING) &&

@@ -16,8 +16,8 @@
 /**
  * struct HtWatchRule - virtual machines that are recorded
  * @name: pattern of their names, with "*" and "?"
- * @any_user: they may be of any user
- * @user: else their user
+ * @any_user: machines of all users
+ * @user: without @any_user: the only user
  * @size: bytes of memory for the events of each
  * @silence_ns: nanoseconds without events that are a cause; 0: never a cause
  */
