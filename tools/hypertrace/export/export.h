@@ -65,8 +65,7 @@ typedef struct HtExportPart {
  *
  * Time must not go back in a file, so each segment of the guest's clock becomes
  * a file of its own. Only a file for Perfetto with the host's clock holds all
- * segments. The file with the most events gets @path; the names of the others
- * also have their number.
+ * segments.
  */
 typedef struct HtExport {
     HtView *v;

@@ -57,8 +57,7 @@ static void put_elements(Writer *w, const bt_field *f, unsigned depth)
 }
 
 /*
- * Append a string. The caller sets @empty if the string's length is 0, because
- * libbabeltrace2 2.0 returns the previous string's bytes for an empty string.
+ * Append a string. @empty: its length is 0, see ht_ctf_is_length()
  */
 static void put_string(Writer *w, const bt_field *f, bool empty)
 {

@@ -24,8 +24,8 @@
 /* Period in ns of writing the files with names, clocks and offsets */
 #define WRITE_NS        UINT64_C(10000000000)
 /*
- * Size of the rings in KiB: of all processors together, at most RING_KB; but of
- * each processor from RING_MIN_KB to RING_CPU_KB
+ * Size of the rings in KiB: RING_KB for all processors together, but at least
+ * RING_MIN_KB and at most RING_CPU_KB for each processor
  */
 #define RING_KB         (256u << 10)
 #define RING_CPU_KB     4096u
@@ -34,15 +34,15 @@
 #define THREADS_MAX     65536u
 #define CLOCKS_MAX      100000u
 #define OFFSETS_MAX     (1u << 20)
-/* Pages of a processor that one poll reads at most: more than its ring has */
+/* Maximum number of pages read from a ring in one poll: more than a ring has */
 #define PAGES_MAX       8192u
 #define PAGE_MAX        65536u
 
 /*
- * sched_switch and sched_waking of all tasks are needed, because a filter for
- * the machine's threads would not show which task took their processor. kvm's
- * events come from vCPUs only. They are not filtered either: the recorders of
- * other machines use the same instance.
+ * sched_switch and sched_waking are recorded for all tasks: a filter for the
+ * machine's threads would hide which task took their processor. kvm's events
+ * come from vCPUs only. They are recorded for all machines, because the
+ * recorders of other machines use the same instance.
  */
 static const struct {
     const char *system;

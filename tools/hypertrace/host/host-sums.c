@@ -148,7 +148,7 @@ static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
     return v;
 }
 
-/* Get the kernel's name of an exit's reason, which its print format has. */
+/* Set the name of an exit's reason. The event's text has it after "reason". */
 static void set_reason_name(Sums *s, const HtModelEvent *ev, HtExitSums *e)
 {
     g_autoptr(GString) text = g_string_new(NULL);

@@ -8,7 +8,7 @@
  */
 #include "model/gaps.h"
 
-/* Number of gaps of a processor that are kept apart; see CpuGaps for more */
+/* Number of gaps of a processor that are not merged; see CpuGaps */
 #define GAPS_MAX        65536
 
 typedef struct Gap {
@@ -18,9 +18,8 @@ typedef struct Gap {
 
 /*
  * The gaps of a processor. Gaps beyond GAPS_MAX are merged with the gap before
- * them. Gaps of different segments cannot be merged: after 2 * GAPS_MAX gaps,
- * all the rest of the recording is one gap. So a gap may contain recorded
- * events, but each loss is in a gap.
+ * them, unless they are of another segment. After 2 * GAPS_MAX gaps, the rest
+ * of the recording is one gap. So a gap may contain recorded events.
  */
 typedef struct CpuGaps {
     /* array of Gap, in the order of the recording */

@@ -8,10 +8,7 @@
 #include "record/lttng-module.h"
 
 #define CHANNEL         "hypertrace"
-/*
- * Size in bytes of a sub-buffer for each processor of the host, and their
- * number
- */
+/* Size in bytes, and number, of the sub-buffers of each of the host's CPUs */
 #define SUBBUF_SIZE     (UINT64_C(1) << 20)
 #define SUBBUF_COUNT    8
 /* Period at which the relay daemon receives new events, in us */

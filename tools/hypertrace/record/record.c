@@ -154,9 +154,8 @@ static void scan_image(HtRecord *r, GError **error)
 }
 
 /*
- * Check whether the formats of events are needed before the recording starts,
- * whichever buffer it reads: LTTng needs them before the first event, and the
- * names of --event are checked before the guest starts.
+ * Check whether the formats of events are needed before the recording starts:
+ * LTTng needs them, and the names of --event are checked.
  */
 static bool needs_formats(const HtRecord *r)
 {

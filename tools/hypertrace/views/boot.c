@@ -423,7 +423,7 @@ static int show(const HtView *v, const Options *opt, const GPtrArray *boots)
     g_autoptr(GArray) checks = ht_boot_check(boots, opt->limits,
                                              opt->regression);
     GError *error = NULL;
-    /* A file on standard output must not be mixed with the page. */
+    /* If the SVG or JUnit file goes to standard output, print no page there. */
     const bool page = g_strcmp0(opt->svg, "-") && g_strcmp0(opt->junit, "-");
     HtOutput o;
     int status;

@@ -150,7 +150,7 @@ static void set_comm(Task *t, const HtModelEvent *ev)
     g_strlcpy(t->comm, ev->task->comm, sizeof(t->comm));
 }
 
-/* Handle the end of a call. The kept calls that began after it are its own. */
+/* Handle the end of a call, which has made the kept calls that began later. */
 static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
 {
     Call call = {

@@ -45,8 +45,8 @@ static const char style[] =
 /*
  * Script of the picture. It reads attributes of each frame: data-x is its begin
  * and data-w its width, in nanoseconds; data-d is its level; data-name is its
- * full name. A search shows the share of time of the matching frames. If a
- * match is above another match, the other match has its time already.
+ * full name. A search shows the share of time of the matching frames. The time
+ * of a match above another match is counted once.
  */
 static const char script[] =
     "<script><![CDATA[\n"

@@ -112,8 +112,8 @@ static HtSplitPart part_of(HtRunstate state, HtRunMode mode)
     switch (state) {
     case HT_RUN_RUNNING:
         /*
-         * The mode of a vCPU that TCG emulates is never known: its thread
-         * executes the guest's code.
+         * A vCPU that TCG emulates has no events that show its mode: its thread
+         * executes the guest's code, so an unknown mode counts as that.
          */
         return mode == HT_MODE_EXIT || mode == HT_MODE_VMM ? HT_SPLIT_EXITS :
                HT_SPLIT_GUEST;

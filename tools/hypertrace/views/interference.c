@@ -169,8 +169,8 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *rival,
     }
     /*
      * The waiting vCPU ran nothing from @from to @to, so it has the same task
-     * in all of that time. Ask for the middle: the guest's events have inexact
-     * times, but none of them is near the middle.
+     * in all of that time. The times of the guest's events are inexact, so ask
+     * for the middle, which is farthest from the events before and after.
      */
     if (own) {
         task = ht_guest_tasks_at(own, v->vcpu, from + (to - from) / 2, &until);

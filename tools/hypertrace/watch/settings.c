@@ -111,7 +111,7 @@ static bool get_users(GKeyFile *file, const char *group, char ***users,
                           error);
 }
 
-/* If the name of a group is "vm PATTERN", add its rule. */
+/* Add the rules of a group, whose name must be "vm PATTERN". */
 static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
                       const HtWatchRule *model, GError **error)
 {

@@ -2,11 +2,9 @@
 /*
  * hypertrace watch: find virtual machines among the processes of this host
  *
- * A virtual machine is a process of a known program. The kernel has no event
- * for new processes without privilege, so /proc is listed from time to time.
- * New processes are examined, and a few of the others from time to time: the
- * cost depends on the number of processes that start, and a little on the
- * number that run.
+ * A virtual machine is a process of a known program. The kernel reports new
+ * processes only to privileged programs, so /proc is listed from time to time.
+ * New processes are examined, and a few of the others from time to time.
  */
 #ifndef HYPERTRACE_WATCH_VMS_H
 #define HYPERTRACE_WATCH_VMS_H
