@@ -2,8 +2,8 @@
 /*
  * hypertrace: /dev/hypertraceN
  *
- * devtmpfs creates the node with mode 0600.  60-hypertrace.rules gives it to a
- * group, whose members can use the host's disk space.
+ * devtmpfs creates the node with mode 0600.  60-hypertrace.rules makes it
+ * accessible to a group; its members can fill the host's disk with events.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -14,7 +14,7 @@
 #include "htk.h"
 #include "compat.h"
 
-/* Largest number of pages that one fault maps */
+/* Maximum number of pages that one page fault maps */
 #define HTK_FAULT_AROUND	64
 
 static void htk_free_owner(struct htk_owner *owner)
@@ -39,7 +39,7 @@ static int htk_file_open(struct inode *inode, struct file *file)
 		htk_free_owner(owner);
 		return -ENOMEM;
 	}
-	/* misc_open() holds a lock against misc_deregister(). */
+	/* misc_open() holds a lock that misc_deregister() takes. */
 	owner->h = htk_get_by_misc(file->private_data);
 	owner->uid = file->f_cred->euid;
 	owner->writable = file->f_mode & FMODE_WRITE;
@@ -49,7 +49,7 @@ static int htk_file_open(struct inode *inode, struct file *file)
 }
 
 /**
- * htk_orphan_work() - close the streams of files that were closed
+ * htk_orphan_work() - close the streams of files that were released
  * @work: orphan_work of a device; each of these files still holds a reference
  *        to the device
  *
@@ -69,9 +69,8 @@ void htk_orphan_work(struct work_struct *work)
 }
 
 /*
- * No mapping is left, since each mapping holds a reference to the file.  A
- * process that exits must not wait for the host, so a work item closes the
- * streams.
+ * Let a work item close the file's streams, since a process that exits must not
+ * wait for the host.  No mapping is left: each holds a reference to the file.
  */
 static int htk_file_release(struct inode *inode, struct file *file)
 {
@@ -127,7 +126,7 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	if (IS_ERR(msg))
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
-	/* The host sets the size of the reply; limit it to that of @user. */
+	/* The size in the header is the host's: limit it to that of @user. */
 	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
 	if (!ret && copy_to_user(user, msg, bytes))
 		ret = -EFAULT;
@@ -144,7 +143,7 @@ static long htk_ioctl_submit(struct htk *h, void __user *arg)
 		return -EFAULT;
 	if (ioc.reserved)
 		return -EINVAL;
-	/* The claim does not change while map_sem is held. */
+	/* While map_sem is held, the claim does not change. */
 	down_read(&h->map_sem);
 	if (h->gone)
 		ret = -ENODEV;
@@ -193,9 +192,9 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 }
 
 /*
- * Map a private page in place of a stream that is closed, or that belongs to
- * the parent of a forked process.  Without a page, an access would kill the
- * program.  The page says that the stream is closed.
+ * Map a private page in place of a stream that is closed, or that is the
+ * parent's in a child of fork().  In the page, the stream's state is "closed".
+ * Without a page, an access would kill the program.
  */
 static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
 				   const struct htk_owner *owner, u64 offset)
@@ -228,7 +227,7 @@ static vm_fault_t htk_fault(struct vm_fault *vmf)
 	ret = vmf_insert_pfn(vma, addr, htk_pfn(h, offset));
 	while (ret == VM_FAULT_NOPAGE && (addr += PAGE_SIZE) < end) {
 		offset += PAGE_SIZE;
-		/* The error recurs when the program accesses that page. */
+		/* Ignore the error: it recurs if the program uses the page. */
 		if (vmf_insert_pfn(vma, addr, htk_pfn(h, offset)) !=
 		    VM_FAULT_NOPAGE)
 			break;
@@ -239,9 +238,9 @@ out:
 }
 
 /*
- * The kernel calls this for a mapping that was split or moved, and for the copy
- * in a child after fork().  Only the child has another mm; it gets no pages of
- * the stream.
+ * Mark the copy of a mapping in a child of fork(), so that the child gets no
+ * pages of the stream.  The kernel also calls this for a mapping that is split
+ * or moved, but only the copy in the child has another mm.
  */
 static void htk_vm_open(struct vm_area_struct *vma)
 {
@@ -287,15 +286,15 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 		return ret;
 
 	/*
-	 * Two producers on one stream would corrupt it.  A forked child has
-	 * the mapping but not its pages; see htk_fault().
+	 * VM_WIPEONFORK: a child of fork() does not get the pages, because two
+	 * producers would corrupt the stream; see htk_fault().
 	 */
 	htk_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP |
 			      VM_WIPEONFORK);
 	htk_vm_flags_clear(vma, VM_MAYEXEC);
 	if (doorbell)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
-	/* Device memory belongs to the host and is never encrypted. */
+	/* The host reads and writes device memory, so it is not encrypted. */
 	if (!h->virtio)
 		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
 	vma->vm_private_data = vma->vm_mm;

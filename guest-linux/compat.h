@@ -27,12 +27,13 @@ static inline void htk_vm_flags_clear(struct vm_area_struct *vma,
 #endif
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
-#define HTK_VIRTIO_SHUTDOWN	/* struct virtio_driver has a member shutdown */
+#define HTK_VIRTIO_SHUTDOWN	/* virtio_driver has a callback shutdown */
 #endif
 
 /*
- * Find @n virtqueues.  Only the first one gets a callback, @control, and so an
- * interrupt.  With @n of 0, configuration changes still cause interrupts.
+ * Find @n virtqueues.  Only the first one has a callback, @control, and so
+ * causes interrupts.  Changes of the configuration cause interrupts, even if @n
+ * is 0.
  */
 static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 			       struct virtqueue **vqs, const char **names,

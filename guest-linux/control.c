@@ -31,9 +31,9 @@ void htk_revoke_all(struct htk *h)
 /* Streams ----------------------------------------------------------------- */
 
 /*
- * Virtio: submit all committed bytes and wait until the device has consumed
- * them, so that the host executes the next message after it has them.  Return
- * when @wait is over in any case.
+ * Virtio: submit all committed bytes, so that the host has them before it
+ * executes the next message.  Wait until the device has returned all buffers,
+ * or @wait is over.
  *
  * Context: h->life held; h->control not held, so that other callers need not
  * wait
@@ -49,12 +49,12 @@ static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 }
 
 /*
- * Virtio: submit no buffer after STREAM_CLOSE, since the device would return
- * the buffer unread.  Wait for buffers that the timer submitted since
- * htk_settle().
+ * Virtio: submit no further buffers, since the device would return a buffer
+ * unread after STREAM_CLOSE.  Wait for buffers that the timer has submitted
+ * since htk_settle().
  *
- * Context: h->control held, or the stream has no other user.  So the stream is
- * not opened meanwhile.
+ * Context: h->control held, or the stream has no other user, so that it cannot
+ * be opened during the call
  */
 static void htk_seal(struct htk *h, u32 stream, struct htk_wait *wait)
 {
@@ -77,8 +77,8 @@ static int htk_check_stream(struct htk *h, const struct htk_owner *owner,
 }
 
 /*
- * Note that a stream is being closed: programs can no longer map it or submit
- * its bytes.  The driver submits the rest until htk_seal().
+ * Mark a stream as being closed: programs can no longer map it or submit its
+ * bytes.  The driver submits them until htk_seal().
  *
  * Context: h->control held
  */
@@ -104,15 +104,15 @@ static void htk_disown(struct htk *h, u32 stream)
 	up_write(&h->map_sem);
 	h->transport->ring_put(h, stream);
 	/*
-	 * Pairs with the load-acquire in htk_close_owner(), whose caller may
-	 * free the owner from now on.
+	 * Pairs with the load-acquire in htk_close_owner(), whose caller frees
+	 * the owner after @open has become 0.
 	 */
 	smp_store_release(&owner->open, owner->open - 1);
 }
 
 /*
- * Update the claim of a stream by the reply to STREAM_OPEN: the stream is open,
- * still being opened (BUSY), or refused.
+ * Update the claim of a stream after the reply to STREAM_OPEN: BUSY changes
+ * nothing, OK marks the stream as open, and an error gives it up.
  *
  * Context: h->control held
  */
@@ -137,8 +137,8 @@ static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
 }
 
 /*
- * Set the address of the table of the stream's memory, or 0.  A program must
- * not choose the address, since it could name any memory.
+ * Set ht_msg_open.memory to the address of the stream's table, or to 0.  A
+ * program must not choose the address: the host would read memory of others.
  */
 static void htk_announce(struct htk *h, struct ht_msg_open *m)
 {
@@ -167,8 +167,9 @@ static int htk_open_again(struct htk *h, struct htk_owner *owner,
 
 /*
  * Open a stream.  For HT_STREAM_ANY the driver chooses the index, since the
- * stream's memory must exist first.  If the host needs time, its reply is BUSY
- * with the instance, and the caller sends the message again with it.
+ * memory of the stream must exist before the host opens it.  If the host needs
+ * time, it replies BUSY and an instance, with which the caller sends the
+ * message again.
  *
  * Context: h->control held
  */
@@ -205,7 +206,7 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			*m = request;
 			m->stream = i;
 			htk_announce(h, m);
-			/* Wait: only the reply has the instance to close. */
+			/* A close needs the instance, which is in the reply. */
 			h->killable = false;
 			ret = h->transport->exchange(h, &m->h, sizeof(*m));
 			m->stream = i;
@@ -229,8 +230,8 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			break;
 	}
 	/*
-	 * If a work item is closing streams of closed files, answer BUSY
-	 * without an instance: a stream will be free soon.
+	 * If a stream of a released file is being closed, answer BUSY without
+	 * an instance, so that the caller tries again.
 	 */
 	*m = request;
 	m->h.status = closing ? HT_STATUS_BUSY :
@@ -248,8 +249,8 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	htk_seal(h, stream, wait);
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
 	/*
-	 * After a timeout the device still has the message and may close the
-	 * stream.  After another error the stream stays open.
+	 * After a timeout the device may still close the stream.  After another
+	 * error the stream stays open, so submit its buffers again.
 	 */
 	if (ret && ret != -ETIMEDOUT && h->transport->seal)
 		h->transport->seal(h, stream, false);
@@ -260,10 +261,7 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	case HT_STATUS_INVAL:
 		break;
 	default:
-		/*
-		 * The stream is closed now, or was before, for example by a
-		 * takeover.
-		 */
+		/* The close or, for example, a takeover has closed it. */
 		htk_disown(h, stream);
 	}
 	return 0;
@@ -427,8 +425,8 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 }
 
 /*
- * Request the host to close a stream.  Sending the message again asks whether
- * the stream is closed, since the instance identifies the request.
+ * Request the host to close a stream, or ask again whether it is closed: for
+ * the host both are the same message.
  *
  * Context: h->life held
  *
@@ -453,8 +451,8 @@ static int htk_send_close(struct htk *h, u32 stream)
 }
 
 /*
- * Report discarded events that no stream counts to the host; keep the number if
- * that fails.
+ * Report the discarded events that no stream counts to the host, and set @count
+ * to 0.  After an error, @count keeps them.
  *
  * Context: process; h->control not held
  */
@@ -466,14 +464,14 @@ void htk_report_discarded(struct htk *h, atomic64_t *count)
 	if (!discarded)
 		return;
 	ret = ht_tell_discarded(&h->core, discarded);
-	/* After a timeout the host still has the message and executes it. */
+	/* After a timeout, the host executes the message later. */
 	if (ret && ret != -ETIMEDOUT)
 		atomic64_add(discarded, count);
 }
 
 /*
- * Collect in @streams the streams of an owner, or all streams if @owner is
- * NULL, and note that they are being closed.
+ * Mark the streams of an owner, or all streams if @owner is NULL, as being
+ * closed, and set their bits in @streams.
  */
 static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
 			    unsigned long *streams)
@@ -495,13 +493,12 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
 /*
  * Close the streams of an owner, or all streams if @owner is NULL.
  *
- * The streams have no other user: a released file has none, and all streams are
- * closed only with h->life held for writing.
+ * The streams have no other user: the owner's file was released, or h->life is
+ * held for writing.
  *
- * The host closes the streams concurrently, so a single wait of 5 s is enough
- * for any number.  If the host does not answer in that time, send the requests
- * all the same: it closes the streams when it continues, and they can be opened
- * again afterwards.
+ * The host closes the streams concurrently, so wait at most 5 s for all of
+ * them.  After this time, send each request once more without waiting: a host
+ * that continues later then closes the streams.
  *
  * Context: h->life held
  */
@@ -531,9 +528,9 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			if (ret == -EAGAIN && !over)
 				continue;
 			/*
-			 * ENODEV: there is no host, or a new one, which at the
-			 * takeover reads the ring's events and the number of
-			 * discarded ones.
+			 * ENODEV: there is no host, or a new one.  At the
+			 * takeover a new host reads the ring's events and the
+			 * number of discarded events.
 			 */
 			if (ret && ret != -ENODEV)
 				dev_warn_ratelimited(h->dev,
@@ -553,9 +550,9 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 
 /**
  * htk_close_owner() - close all streams of an owner
- * @owner: a file that was released, or the kernel; it no longer uses them
+ * @owner: a file that was released, or the kernel, which no longer uses them
  *
- * Committed events are delivered first.
+ * The host gets all committed events first.
  *
  * Context: may sleep for seconds if the host does not answer
  */
@@ -564,8 +561,8 @@ void htk_close_owner(struct htk_owner *owner)
 	struct htk *h = owner->h;
 
 	/*
-	 * Pairs with the store-release in htk_disown().  Without streams, do
-	 * not wait for h->life.
+	 * Do not wait for h->life if the owner has no streams.  Pairs with the
+	 * store-release in htk_disown().
 	 */
 	if (!smp_load_acquire(&owner->open))
 		return;

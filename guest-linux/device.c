@@ -18,10 +18,7 @@ static DEFINE_IDA(htk_ida);
 static atomic_t htk_generation;
 static struct vfsmount *htk_mnt;
 
-/*
- * Runs all work that waits for a host.  It is frozen while the machine is
- * suspended.
- */
+/* Workqueue for all work that waits for a host; frozen during a suspend */
 struct workqueue_struct *htk_wq;
 
 static int htk_fs_init(struct fs_context *fc)
@@ -30,9 +27,9 @@ static int htk_fs_init(struct fs_context *fc)
 }
 
 /*
- * The file system is not registered, so only this module can mount it.  The
- * module keeps it mounted.  If the file system had the module as its owner, the
- * mount would keep the module from being unloaded.
+ * File system of the inodes htk.mappings, mounted while the module is loaded.
+ * It has no owner: otherwise the mount would keep the module from being
+ * unloaded.  It is not registered, so user space cannot mount it.
  */
 static struct file_system_type htk_fs = {
 	.name		 = KBUILD_MODNAME,

@@ -3,11 +3,10 @@
  * hypertrace: events of the kernel itself
  *
  * The guest library's core runs here with the driver as its port.  Each CPU has
- * a stream.  Its producer has interrupts off from reserve to commit.  An NMI or
- * a probe inside the emit path finds the stream busy, and its event is counted
- * as discarded.  The emit path takes no lock and submits nothing, since an
- * event can occur anywhere.  The models in tests/model/ prove the protocol
- * between the core and the host.
+ * a stream.  Interrupts are off from reserve to commit.  If an NMI or a probe
+ * interrupts the emit path, it finds the stream busy, and its event counts as
+ * discarded.  The emit path takes no lock and submits nothing, since an event
+ * can occur under any lock.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -24,7 +23,7 @@
 #include "hypertrace-kernel.h"
 #include "htk.h"
 
-/* Time between two attempts after the host did not answer, in ms */
+/* Pause before the next attempt after the host did not answer, in ms */
 #define HTK_EMIT_RETRY_MS	500
 
 static int kernel_device = -1;
@@ -54,7 +53,7 @@ struct htk_emit {
 /**
  * struct htk_class - a class of a module
  * @cls: the class; its @id is 0 until the host has registered it
- * @refused: the host of the present device refused it
+ * @refused: the host of the present device refused the class
  */
 struct htk_class {
 	struct ht_class *cls;
@@ -63,22 +62,22 @@ struct htk_class {
 
 /*
  * The stream of each CPU, and the stream that counts the events of CPUs without
- * one.  Emitters read both with interrupts off; htk_emit_detach() waits for
- * them.
+ * a stream.  Emitters read these pointers with interrupts off, and
+ * htk_emit_detach() waits for such emitters.
  */
 DEFINE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 EXPORT_PER_CPU_SYMBOL_GPL(ht_kernel_stream);
 static struct ht_stream *htk_emit_first;
 
 /*
- * Number of events that no stream could count: the machine was suspended, the
- * device was being replaced, or programs have all streams.  The first stream
- * that opens counts them as discarded, or a message reports them.
+ * Number of discarded events that no stream has counted: the machine was
+ * suspended, the device was being replaced, or programs have all streams.  The
+ * next stream that is opened counts them, or a message reports them.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
 
-/* CPUs that are present or were present; each gets a stream. */
+/* CPUs that get a stream: those that are or were present */
 static struct cpumask htk_emit_cpus;
 
 /*
@@ -123,8 +122,8 @@ static int htk_locked_down(void)
 /*
  * Copy the enable bytes of the device into the classes, and notify the watches.
  *
- * Queue the work of a watch instead of calling it: it may take the lock of CPU
- * hot-plug.
+ * Queue the work of a watch instead of calling its function, which may take the
+ * lock of CPU hot-plug.
  *
  * Context: htk_emit_mutex held
  */
@@ -148,8 +147,8 @@ static void htk_emit_switch(void)
 /* Streams ----------------------------------------------------------------- */
 
 /*
- * Report the missed events to the host: in the count of discarded events of
- * @first, which may be in use, or by a message if there is no stream.
+ * Report htk_missed to the host: in the count of discarded events of @first,
+ * which may be in use, or by a message if @first is NULL.
  *
  * Context: htk_emit_exchange held
  */
@@ -258,10 +257,9 @@ static struct ht_stream *htk_emit_detach(void)
 }
 
 /*
- * Publish the count of discarded events; htk_close_owner() delivers the
- * committed events.  If the host has closed the stream, it no longer reads the
- * count.  The next stream then reports the events that were discarded since the
- * count was last published.
+ * Publish a stream's count of discarded events before the stream is closed.  If
+ * the host has closed it, the host no longer reads the count.  Then add the
+ * events since the count was last published to htk_missed.
  */
 static void htk_emit_push(struct ht_stream *s)
 {
@@ -325,7 +323,8 @@ static int htk_emit_start(struct htk *h)
 /* Classes ----------------------------------------------------------------- */
 
 /*
- * Store the classes that have no id yet in @list, unless it is NULL.
+ * Store the classes to register in @list, unless @list is NULL: those that have
+ * no id yet and were not refused.
  *
  * Context: htk_emit_mutex held
  *
@@ -346,8 +345,8 @@ static unsigned int htk_emit_unknown(struct ht_class **list)
 }
 
 /*
- * Register the classes that have no id yet.  A refused class does not keep the
- * others from being registered.
+ * Register the classes that have no id yet.  If the host refuses a class, the
+ * other classes are still registered.
  *
  * Return: 0, or a negative errno if the caller should retry later.
  *
@@ -378,7 +377,7 @@ static int htk_emit_register(struct htk *h)
 	if (ret && ret != -EINVAL && ret != -ENOSPC)
 		return ret;
 
-	/* Classes that were added during the exchange follow @last. */
+	/* Classes from index @last on were added during the exchange. */
 	mutex_lock(&htk_emit_mutex);
 	for (i = 0, n = 0; i < last; i++) {
 		struct htk_class *c = &htk_classes[i];
@@ -398,7 +397,6 @@ static int htk_emit_register(struct htk *h)
 
 /*
  * Register classes and open streams, or close the streams if no class is left.
- * htk_emit_remove() is the only other function that closes streams.
  *
  * Return: true if the caller should retry later.
  *
@@ -416,7 +414,7 @@ static bool htk_emit_sync(struct htk *h)
 		WRITE_ONCE(htk_emit_paused, false);
 		return false;
 	}
-	/* Streams come last: an event needs the id of its class. */
+	/* Register classes first, since an event needs the id of its class. */
 	if (htk_emit_start(h) || htk_emit_register(h))
 		again = true;
 	else
@@ -520,7 +518,7 @@ static int htk_emit_read_settings(struct htk *h)
 }
 
 /**
- * htk_emit_enabled() - apply changed enable bytes and settings of a device
+ * htk_emit_enabled() - read the enable bytes and settings of a device again
  * @work: enable_work of the device; the device may be gone
  */
 void htk_emit_enabled(struct work_struct *work)
@@ -538,7 +536,7 @@ void htk_emit_enabled(struct work_struct *work)
 	if (!ret)
 		ret = htk_emit_read_settings(h);
 	if (ret && ret != -ENODEV) {
-		/* If the host stalls, ask again later. */
+		/* The host has not answered: ask again later. */
 		dev_warn_once(h->dev,
 			      "cannot read enable bytes or settings: error %d, retrying\n",
 			      ret);
@@ -552,12 +550,12 @@ void htk_emit_enabled(struct work_struct *work)
 }
 
 /**
- * htk_emit_is() - check whether a device is the one for the kernel's events
+ * htk_emit_is() - check whether a device takes the kernel's events
  * @h: the device
  *
  * Context: may sleep
  *
- * Return: true if it is, even if the kernel emits no events.
+ * Return: true if it does, even if the kernel emits no events.
  */
 bool htk_emit_is(const struct htk *h)
 {
@@ -589,18 +587,15 @@ void htk_emit_add(struct htk *h)
 /**
  * htk_emit_remove() - remove a device that is going away
  * @h: the device; if it took the kernel's events, the next device takes them
- * @back: the device comes back, so keep the classes on and count the events
- *        that have no device until then
+ * @back: the device will come back, so keep the classes on and count events as
+ *        discarded until then
  *
  * Context: may sleep
  */
 void htk_emit_remove(struct htk *h, bool back)
 {
 	mutex_lock(&htk_emit_exchange);
-	/*
-	 * If the device failed to resume, it is no longer in the list: the
-	 * suspend has removed it.
-	 */
+	/* After a failed resume, the device is not in the list. */
 	mutex_lock(&htk_emit_mutex);
 	list_del_init(&h->source);
 	mutex_unlock(&htk_emit_mutex);
@@ -631,10 +626,9 @@ void htk_emit_lost(void)
 }
 
 /*
- * Prepare for a CPU that comes online.  If it was plugged in after the module
- * was loaded, it has no stream: let the work item open one, since the lock of
- * CPU hot-plug is held here.  The CPU's events are counted as discarded until
- * then.
+ * Prepare for a CPU that comes online.  If the CPU was plugged in after the
+ * module was loaded, let the work item open a stream for it, since the lock of
+ * CPU hot-plug is held here.  Until then its events are counted as discarded.
  *
  * A CPU that goes offline keeps its stream: it emits events until its last
  * instruction and may come back.
@@ -756,7 +750,7 @@ void ht_kernel_unregister(struct ht_class *const *classes, unsigned int count)
 {
 	bool last;
 
-	/* The work item may be registering the classes. */
+	/* Wait for the work item, which may be registering the classes. */
 	mutex_lock(&htk_emit_exchange);
 	mutex_lock(&htk_emit_mutex);
 	while (count)

@@ -20,9 +20,7 @@
 #include "htk.h"
 #include "compat.h"
 
-/*
- * Protects the list of devices that went away and the number of present ones.
- */
+/* Protects htk_enable_away, htk_enable_devices and htk.enable_there */
 static DEFINE_MUTEX(htk_enable_mutex);
 static LIST_HEAD(htk_enable_away);
 static unsigned int htk_enable_devices;
@@ -76,9 +74,9 @@ static void htk_enable_bytes(struct htk *h, const struct ht_msg *msg, u32 room)
  * @msg: the replies to CLASS_REGISTER or ENABLED
  * @room: size of all replies, in bytes
  *
- * A reply is as long as its request.  The exception is a bare header, which
- * answers a message that violates the protocol.  The position of the next reply
- * is unknown after it, so the rest is ignored.
+ * A reply is as long as its request, except that a message that violates the
+ * protocol is answered by a header only.  After such a reply, the position of
+ * the next one is unknown, so all further replies are ignored.
  *
  * Replies must be stored in the order of the exchanges.  If an older ENABLED
  * reply overwrote a newer CLASS_REGISTER reply, the class would stay off.
@@ -153,8 +151,8 @@ static void htk_enable_all(struct htk *h)
  * htk_enable_add() - add a device that is new or came back
  * @h: the device
  *
- * Set all bytes of the devices that are away.  Programs that use one of them
- * then emit, find their stream closed, and open this device.
+ * Switch all classes on in the bytes of devices that are away.  A program that
+ * uses such a device then emits, finds its stream closed, and opens @h.
  *
  * Context: may sleep
  */
@@ -195,8 +193,8 @@ void htk_enable_keep(struct htk *h, bool all)
  * htk_enable_remove() - remove a device that no longer interrupts
  * @h: the device; its @gone is set, or htk_enable_add() was not called
  *
- * If another device is present, set all bytes of @h.  Programs that use @h then
- * emit, find their stream closed, and open the other device.
+ * If another device is present, switch all classes of @h on.  A program that
+ * uses @h then emits, finds its stream closed, and opens the other device.
  *
  * Context: may sleep; h->life not held, since enable_work takes it
  */
@@ -213,7 +211,7 @@ void htk_enable_remove(struct htk *h)
 	mutex_unlock(&htk_enable_mutex);
 }
 
-/* A mapping whose stored mark differs was made before the device was away. */
+/* Value that a mapping stores; it differs if the device was away since then */
 static void *htk_enable_mark(const struct htk *h)
 {
 	return (void *)(unsigned long)h->generation;
@@ -231,8 +229,9 @@ static vm_fault_t htk_enable_fault(struct vm_fault *vmf)
 
 	down_read(&h->map_sem);
 	/*
-	 * The device was away since this mapping was made: let the next event
-	 * of the program find that its stream is closed, and register again.
+	 * If the device was away since the mapping was made, switch all classes
+	 * on: the program's next event finds its stream closed, and the program
+	 * registers its classes again.
 	 */
 	if (vma->vm_private_data != htk_enable_mark(h))
 		ret = vmf_insert_pfn_prot(vma, addr, page_to_pfn(h->enable_on),
@@ -272,7 +271,7 @@ int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma)
 		return -EPERM;
 	htk_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
 	htk_vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
-	/* Device memory belongs to the host and is never encrypted. */
+	/* The host writes device memory, so it is not encrypted. */
 	if (!h->virtio)
 		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
 	down_read(&h->map_sem);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-sources: make an event's class from the kernel's description of
- * its entry
+ * hypertrace-sources: make the class of a trace event from the kernel's
+ * description of the event's ring buffer entry
  *
  * The class has first the fields of a fixed size, in the order of the entry,
  * then the fields that the entry's words __data_loc_x refer to.
@@ -13,9 +13,7 @@
 
 #include "events.h"
 
-/*
- * Room for a type's name.  Only names of structures are longer; cut them off.
- */
+/* Room for a type's name; only names of structures are longer and truncated */
 #define HTE_WORD_MAX	64
 
 /*
@@ -70,7 +68,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 		e->dynamic[n].text = f->kind == HT_FIELD_TEXT;
 		e->dynamic[n++].shift = hte_shift(f);
 	}
-	/* If a sum differs, the kernel's macros do not fit this function. */
+	/* The fields must fill the entry, and all dynamic ones be described. */
 	return at == e->size && (!dynamic || n == e->nr_dynamic) ? 0 : -EINVAL;
 }
 

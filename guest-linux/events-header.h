@@ -3,21 +3,21 @@
  * hypertrace-sources: make probes of the trace events in HT_HEADER, one of the
  * kernel's headers
  *
- * As <trace/trace_events.h> does, this file includes HT_HEADER once for each
- * thing that it generates from the events.  The kernel's <trace/stages/> define
- * the macros of each inclusion.  The entry that TP_fast_assign() fills in has
- * neither a header nor holes here.  If its size is fixed, it is the payload of
- * the event.  It is assembled on the stack and then copied into the stream:
- * assignments may read it back, and the host can write to the stream.
+ * Like <trace/trace_events.h>, this file includes HT_HEADER several times, each
+ * time with macros from <trace/stages/> that generate another part of the
+ * events' code.  Unlike ftrace's entry, the entry that TP_fast_assign() fills
+ * in has neither a header nor holes.  An entry of fixed size is the payload of
+ * the event.  It is assembled on the stack and then copied into the stream,
+ * because assignments may read the entry, and the host can write to the stream.
  *
  * The file has no include guard, since it is the body of a source file.
  */
 #include "events-includes.h"
 
 /*
- * The first inclusion declares the tracepoints.  CREATE_TRACE_POINTS also
- * enables the parts of a header that only the file with its definitions sees,
- * which the assignments need.  Suppress the definitions themselves.
+ * Declare the tracepoints.  CREATE_TRACE_POINTS enables helper functions of the
+ * header that the assignments need.  It also defines the tracepoints, which the
+ * kernel already does, so suppress these definitions.
  */
 #undef TRACEPOINTS_ENABLED
 #undef DEFINE_TRACE
@@ -56,7 +56,7 @@
 #define TRACE_EVENT_FLAGS(...)
 #define TRACE_EVENT_PERF_PERM(...)
 
-/* TRACE_EVENT() is a class with one event; its variants are the same here. */
+/* TRACE_EVENT() and its variants: a class with one event */
 #undef TRACE_EVENT
 #undef TRACE_EVENT_CONDITION
 #undef TRACE_EVENT_FN
@@ -124,9 +124,9 @@
 #include HT_HEADER
 
 /*
- * The number of an entry's words __data_loc_x, then a function that stores the
- * members of the structure above in an array.  The macros of strings and
- * bitmasks expand to __dynamic_array().
+ * The number of an entry's words __data_loc_x, then a function that stores
+ * these words in an array.  The macros for strings and bitmasks expand to
+ * __dynamic_array().
  */
 #undef __dynamic_array
 #undef __rel_dynamic_array
@@ -178,9 +178,7 @@ hte_get_offsets_##call(struct trace_event_data_offsets_##call *__data_offsets, \
 }
 #include HT_HEADER
 
-/*
- * The probe.  Before 6.12, its assignments use macros of stage 3 for strings.
- */
+/* The probe.  Before 6.12, assignments of strings use macros of stage 3. */
 #include <trace/stages/stage3_trace_output.h>
 #include <trace/stages/stage6_event_callback.h>
 #undef __perf_count

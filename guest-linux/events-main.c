@@ -21,12 +21,12 @@
 struct hte_event **hte_events;
 unsigned int hte_nr_events;
 
-/* Memory in which events with strings are assembled, HTE_SCRATCH bytes each */
+/* For each CPU, HTE_SCRATCH bytes in which events with strings are assembled */
 static u8 __percpu *hte_scratch;
 
 /*
- * Protects hte_ready, hte_patterns and the members of events.  The notifier of
- * modules takes it, so a holder must not wait for the host.
+ * Protects hte_ready, hte_patterns and the members of events.  The module
+ * notifier takes the mutex, so a holder must not wait for the host.
  */
 static DEFINE_MUTEX(hte_mutex);
 static bool hte_ready;
@@ -52,12 +52,12 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
 	m->stream = ht_kernel_begin(&m->flags);
 	if (unlikely(!m->stream))
 		return NULL;
-	/* The core discards and counts an event larger than a packet. */
+	/* ht_begin() discards an event that is larger than a packet. */
 	m->size = likely(size <= HTE_SCRATCH) ? size : HT_EV_TOO_LONG;
 	/*
-	 * The busy stream also protects the scratch memory: an event that
-	 * interrupts this one is discarded.  A packed event is at most as long
-	 * as its entry.
+	 * Reserve the size of the entry; the packed event is not longer.  From
+	 * here on the stream is busy, so no other event of this CPU uses the
+	 * scratch memory.
 	 */
 	m->end = ht_begin(m->stream, READ_ONCE(e->class.id), m->size);
 	if (unlikely(!m->end)) {
@@ -109,8 +109,8 @@ notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 /* Selection --------------------------------------------------------------- */
 
 /*
- * Match an event as tracefs's set_event does: by "system:event", by "system:",
- * or by one word that is a system or an event.
+ * Match an event by the rules of tracefs's set_event: "system:event",
+ * "system:", or a word without ":", which is the name of a system or an event.
  */
 static bool hte_matches(const struct hte_event *e, const char *system,
 			const char *name)
@@ -128,7 +128,7 @@ static int hte_parse_word(void *unused, char *word)
 	bool on = *word != '!', found = false;
 	char *name = word + !on, *system = strsep(&name, ":");
 
-	/* A pattern without any text selects nothing. */
+	/* An empty pattern matches no event. */
 	if (*system || (name && *name)) {
 		hte_for_each(e) {
 			if (!hte_matches(e, system, name))
@@ -164,8 +164,8 @@ static bool hte_is_new(const struct hte_event *e)
 }
 
 /*
- * Register the classes of events that are named for the first time.  If a class
- * cannot be made, leave its event out and register the others.
+ * Register the classes of events that the parameter names for the first time.
+ * If a class cannot be made, leave its event out and register the others.
  *
  * Context: hte_mutex held
  */
@@ -288,7 +288,7 @@ static void hte_sync(void)
 
 /* Parameters -------------------------------------------------------------- */
 
-/* A text that is set before hte_init() is applied by hte_init(). */
+/* Set the parameter; hte_init() applies a text that was set before. */
 static int hte_events_set(const char *text, const struct kernel_param *kp)
 {
 	bool ready;
@@ -336,8 +336,8 @@ static bool hte_is_at(const struct hte_event *e, const struct tracepoint *tp)
 }
 
 /*
- * Check whether the module can read all values of an event.  The kernel does
- * not export the NUMA groups of tasks, so the events with one are left out.
+ * Check whether the module can read all values of an event.  The events with a
+ * task's NUMA group are left out, because the kernel does not export it.
  */
 static bool hte_is_complete(const struct hte_event *e)
 {
@@ -363,10 +363,9 @@ static void hte_find_tracepoint(struct tracepoint *tp, void *unused)
 }
 
 /*
- * Add the tracepoints of a module that is being loaded, before its first
- * function runs, or remove those of a module that is being unloaded, after its
- * last.  The kernel holds a lock of its modules, so this must not wait for the
- * host.
+ * Add the tracepoints of a module that is being loaded, before its code runs,
+ * or remove those of a module that is being unloaded, after its code has run.
+ * The caller holds a lock of the module notifiers, so do not wait for the host.
  */
 static int hte_module_tracepoints(struct notifier_block *nb,
 				  unsigned long action, void *data)
@@ -404,8 +403,8 @@ static struct notifier_block hte_modules = {
 /* ------------------------------------------------------------------------- */
 
 /*
- * List all events.  Events of headers precede system calls, because the classes
- * that are registered first have ids that take fewer bytes.
+ * List all events.  System calls come last: classes that are registered early
+ * get small ids, which take fewer bytes in each event.
  */
 static int hte_list(void)
 {
@@ -431,7 +430,7 @@ static void hte_unlist(void)
 	free_percpu(hte_scratch);
 }
 
-/* Detach all probes.  A write to the parameter attaches nothing afterwards. */
+/* Detach all probes, and keep a write to the parameter from attaching any. */
 static void hte_stop(void)
 {
 	mutex_lock(&hte_mutex);

@@ -148,7 +148,7 @@ static notrace void hte_emit_enter(const struct hte_syscall *call,
 	ht_kernel_end(flags);
 }
 
-/* A function of its own, so that other calls do not need the stack for texts */
+/* Not inlined, so that calls without texts do not need the stack for them */
 static noinline notrace void hte_enter_with_texts(const struct hte_syscall *call,
 						  const unsigned long *args)
 {
@@ -159,9 +159,8 @@ static noinline notrace void hte_enter_with_texts(const struct hte_syscall *call
 }
 
 /*
- * Look up a system call whose event is on.  Numbers of a compat call have
- * another meaning, so these calls are only in the events of the system
- * raw_syscalls.
+ * Look up a system call; NULL: its event is off.  Leave out compat calls, whose
+ * numbers have another meaning.
  */
 static __always_inline const struct hte_syscall *
 hte_wanted(struct hte_syscall *const *calls, long nr)
@@ -211,7 +210,7 @@ const char *hte_syscall_tracepoint(const struct hte_event *e)
 /**
  * hte_syscall_attach() - start or stop emitting an event
  * @e: an event of a system call
- * @on: true: start, if the event is not emitted now; false: stop, if it is
+ * @on: true: start an event that is off; false: stop an event that is on
  *
  * Context: may sleep; callers exclude each other by hte_mutex
  *
@@ -246,7 +245,7 @@ int hte_syscall_attach(struct hte_event *e, bool on)
 
 /* Classes ----------------------------------------------------------------- */
 
-/* A buffer is also declared as a pointer to char, so check the name as well. */
+/* Check the argument's name, too: buffers are declared as pointers to char. */
 static bool hte_is_text(const char *type, const char *name)
 {
 	static const char *const names[] = {
@@ -345,7 +344,7 @@ static const struct syscall_metadata *hte_syscall_find(const char *name)
 	file = trace_get_event_file(NULL, "syscalls", event);
 	if (IS_ERR(file))
 		return NULL;
-	/* The description is static in the kernel, so it outlives the file. */
+	/* The description remains valid after trace_put_event_file(). */
 	meta = file->event_call->data;
 	trace_put_event_file(file);
 	if (meta->syscall_nr >= 0 && meta->syscall_nr < NR_syscalls &&

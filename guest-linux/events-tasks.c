@@ -79,12 +79,12 @@ static void hte_tasks_dump(void)
 }
 
 /**
- * hte_tasks_switch() - dump the tasks if the host has just switched the dump on
- * @any: the parameter selects at least one event; there is no dump without one
- * @more: other events were switched on
+ * hte_tasks_switch() - emit an event for each task if the host has just
+ *                      switched these events on
+ * @any: the parameter selects at least one trace event; if not, emit nothing
+ * @more: trace events were switched on
  *
- * Repeat the dump when other events are switched on, since tasks may have
- * started or ended while no event was on.
+ * Also do so if @more, since tasks may have started or ended before.
  *
  * Context: hte_mutex held
  */

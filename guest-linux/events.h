@@ -2,12 +2,12 @@
 /*
  * hypertrace-sources: events of tracepoints and system calls
  *
- * events-header.h makes a struct hte_event of each event in a header of the
- * kernel.  events-main.c attaches and detaches the probes.
+ * events-header.h generates a struct hte_event for each event in a header of
+ * the kernel.  events-main.c attaches and detaches the probes.
  *
- * Dependencies: sources-main.c uses events-main.c and functions.c;
- * events-main.c uses events-class.c, events-syscalls.c and events-tasks.c;
- * these use events-fields.c.
+ * Dependencies: sources-main.c uses events-main.c and functions.c.
+ * events-main.c uses events-class.c, events-syscalls.c and events-tasks.c,
+ * which use events-fields.c.
  */
 #ifndef HTE_EVENTS_H
 #define HTE_EVENTS_H
@@ -23,8 +23,8 @@
 
 /**
  * struct hte_dynamic - a word __data_loc_x of the kernel's entry
- * @word: its offset in the entry, in bytes
- * @shift: log2 of the size of an element of its data, in bytes
+ * @word: offset of the word in the entry, in bytes
+ * @shift: log2 of the size of an element of the data, in bytes
  * @text: the data are text that ends at the first NUL
  */
 struct hte_dynamic {
@@ -37,9 +37,9 @@ struct hte_syscall;
 
 /**
  * struct hte_event - an event of the kernel
- * @system: ftrace's name of its system
+ * @system: ftrace's name of the event's system
  * @name: name of the event and of its class
- * @syscall: the system call that it belongs to; NULL: the event of a tracepoint
+ * @syscall: the system call of the event; NULL: the event of a tracepoint
  *
  * Only for the event of a tracepoint:
  *
@@ -53,10 +53,10 @@ struct hte_syscall;
  * @class: the class; its fields are NULL until the event is first selected
  * @dynamic: @nr_dynamic elements
  * @tp: the tracepoint, or NULL if this kernel does not have it
- * @named: the text that is being parsed selects it
- * @selected: the parameter selects it
- * @registered: its class is registered
- * @attached: its probe is attached
+ * @named: the text that is being parsed selects the event
+ * @selected: the parameter selects the event
+ * @registered: the class is registered
+ * @attached: the probe is attached
  */
 struct hte_event {
 	const char *system;

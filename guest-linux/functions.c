@@ -10,11 +10,11 @@
  * selects none.  The host's setting "functions" has the same syntax.  The
  * setting can select only functions and calls that the parameter selects.
  *
- * A call is an entry and an exit, of 8 bytes each with a short header.  With
- * least_ns, a call is instead one event at its end, of 12 bytes with a short
- * header, which has the call's duration.  An event has the lower 32 bits of the
- * function's address.  They identify the function, since a kernel and its
- * modules lie within 4 GiB.
+ * A call is two events, an entry and an exit, of 8 bytes each with a short
+ * header.  With least_ns, a call is instead one event at its end with the
+ * call's duration, of 12 bytes with a short header.  Each event has the lower
+ * 32 bits of the function's address, which identify the function, since a
+ * kernel and its modules lie within 4 GiB.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -63,12 +63,13 @@ struct fn_limits {
 
 /**
  * struct fn_set - a selection of functions and calls
- * @bound: during parsing: text that must cover the words, or NULL
+ * @bound: while the host's setting is parsed: the parameter's text, which
+ *         limits the setting; else NULL
  * @ops: its filter holds the functions whose entries are events
- * @entry: the set has entries
+ * @entry: the set selects functions whose entries are events
  * @calls: pattern of the functions whose calls are events; empty: no function
  * @except: pattern of functions that are excluded from @calls
- * @excess: a further pattern was meant to be excluded from @calls
+ * @excess: the text excludes a second pattern, for which @except has no room
  * @limits: limits of calls
  */
 struct fn_set {
@@ -82,8 +83,8 @@ struct fn_set {
 };
 
 /*
- * Protects the variables up to fn_calls_on.  Of the two sets, fn_now is in use;
- * the other one is free for parsing.
+ * Protects the variables from here to fn_calls_on.  fn_now is the set in use;
+ * the other one of fn_sets is free for parsing a new text.
  */
 static DEFINE_MUTEX(fn_mutex);
 static bool fn_ready;
@@ -93,18 +94,16 @@ static struct fn_set fn_sets[2];
 static struct fn_set *fn_now = &fn_sets[0];
 static bool fn_entry_on, fn_calls_on;
 
-/*
- * Limits of fn_now, for handlers.  Written only while no handler is attached.
- */
+/* Limits of fn_now, for handlers; written only while no handler is attached */
 static struct fn_limits fn_limits;
 static bool fn_limited;
 
 /*
- * As ht_trace(), but neither emit nor count an event of a function that the
- * emit path itself calls, to hand over a packet: such a function is part of the
- * tracer.  ftrace lets one level of these calls through.  If the stream is
- * busy, the event is of such a call, or of an NMI.  An NMI's event that finds
- * the stream busy is counted as discarded.
+ * As ht_trace(), but ignore functions that the emit path itself calls when it
+ * hands over a packet: their events are neither emitted nor counted as
+ * discarded.  ftrace calls the handler for them, and the stream is busy then.
+ * It is also busy if an NMI has interrupted an event: then count the NMI's
+ * event as discarded.
  *
  * Context: preemption off
  */
@@ -142,10 +141,10 @@ static void notrace fn_on_entry(unsigned long ip, unsigned long parent_ip,
 #define fn_regs pt_regs
 #endif
 
-/* Stored instead of the start time of a call whose end must not be an event */
+/* Value instead of the start time, for calls that are not to be reported */
 #define FN_LEFT_OUT	U64_MAX
 
-/* Number of traced calls around this one, from the kernel's own bookkeeping */
+/* Number of traced calls that enclose the present one, as the kernel counts */
 static unsigned int notrace fn_depth(void)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
@@ -177,16 +176,14 @@ static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
 }
 
 /*
- * Check for functions whose end must not be traced.  With CONFIG_PROVE_RCU,
- * fprobe before 6.14 calls these functions whenever a traced call ends, so the
- * handler would recurse without end.
+ * Check for functions that fprobe before 6.14 calls itself, with
+ * CONFIG_PROVE_RCU, when a traced call ends.  If the ends of these calls were
+ * traced, the handler would recurse without end.
  */
 static bool notrace fn_never_ends(unsigned long ip)
 {
 #if defined(CONFIG_PROVE_RCU) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-	/*
-	 * @ip is the address of the call to ftrace, near the function's start.
-	 */
+	/* @ip is an address within the first 16 bytes of the function. */
 	return ip - (unsigned long)rcu_read_lock_any_held < 16 ||
 	       ip - (unsigned long)rcu_lockdep_current_cpu_online < 16;
 #else
@@ -238,7 +235,7 @@ static int fn_calls_attach(const struct fn_set *set)
 	fn_fprobe.exit_handler = fn_on_return;
 	fn_fprobe.entry_data_size = sizeof(u64);
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-	/* Limit of calls in progress; the default is 2 per function and CPU. */
+	/* Limit of calls in progress; fprobe's default is too low. */
 	fn_fprobe.nr_maxactive = 4096;
 #endif
 	return register_fprobe(&fn_fprobe, set->calls,
@@ -282,7 +279,7 @@ static unsigned long fn_missed(void)
 
 /* Selection --------------------------------------------------------------- */
 
-/* Free the filters of @ops, and clear the pointers that ftrace leaves. */
+/* Free the filters of @ops, and clear @ops, in which ftrace leaves pointers. */
 static void fn_free_ops(struct ftrace_ops *ops)
 {
 	ftrace_free_filter(ops);
@@ -306,7 +303,7 @@ static int fn_check(char *pattern)
 	return ret;
 }
 
-/* If a limit is given several times, the narrowest value applies. */
+/* Parse a limit.  If a text has it several times, the strictest one applies. */
 static int fn_parse_limit(struct fn_set *set, const char *name,
 			  const char *value)
 {
@@ -327,7 +324,7 @@ static int fn_parse_limit(struct fn_set *set, const char *name,
 	return ret;
 }
 
-/* fprobe takes only one pattern to include and one to exclude. */
+/* Parse a pattern of calls; @to must be empty, as fprobe takes one pattern. */
 static int fn_parse_calls(char *pattern, char *to, const char *what)
 {
 	if (!FN_HAS_CALLS) {
@@ -362,12 +359,12 @@ struct fn_cover {
 };
 
 /*
- * Check whether the word @bound covers the host's word: whether it selects all
- * functions that the host's word selects.  It does if the words are equal.  It
- * also does if the pattern of @bound matches the text of the host's pattern,
- * and if only a "*" of @bound can match wildcards in this text.  The host's
- * word must not have "[" or "\", since a literal of @bound could match a part
- * of such a wildcard.
+ * Check whether @bound, a word of the parameter, selects all functions that the
+ * host's word selects.  It does if the words are equal.  It also does if @bound
+ * matches the text of the host's word as a pattern, under two conditions.  If
+ * the host's word has wildcards, @bound must have no wildcard but "*".  The
+ * host's word must not have "[" or "\", since literals of @bound could match a
+ * part of such a wildcard.
  */
 static int fn_cover_word(void *arg, char *bound)
 {
@@ -433,15 +430,16 @@ static int fn_parse_word(void *arg, char *word)
 	return ret;
 }
 
-/* Parse the exclusions and limits of a bound. */
+/* Parse a word of the parameter that is an exclusion or a limit. */
 static int fn_parse_bound(void *set, char *word)
 {
 	return *word == '!' || strchr(word, '=') ? fn_parse_word(set, word) : 0;
 }
 
 /*
- * Parse @text.  If there is a @bound, @text can select only functions that it
- * selects, and its exclusions and limits apply as well.
+ * Parse @text into @set.  If there is a @bound, the host's @text can select
+ * only functions that @bound selects, and the exclusions and limits of @bound
+ * apply as well.
  *
  * Context: fn_mutex held; @set is not in use
  */
@@ -502,13 +500,13 @@ static void fn_switch(void)
 		   ht_class_enabled(&ht_class_function_call)));
 }
 
-/* The set that is not in use.  Context: fn_mutex held */
+/* Get the set that is not in use.  Context: fn_mutex held */
 static struct fn_set *fn_next(void)
 {
 	return &fn_sets[fn_now == &fn_sets[0]];
 }
 
-/* Use the set that fn_next() has.  Context: fn_mutex held */
+/* Use the set of fn_next() from now on.  Context: fn_mutex held */
 static void fn_use_next(void)
 {
 	struct fn_set *next = fn_next();
@@ -523,7 +521,7 @@ static void fn_use_next(void)
 
 /*
  * Apply a new text of the parameter.  If the text is wrong, nothing changes.
- * If it does not cover the host's setting, no function is selected.
+ * If it does not allow the host's setting, no function is selected.
  *
  * Context: fn_mutex held
  */
@@ -580,7 +578,7 @@ static struct ht_kernel_watch fn_watch = {
 
 /* Parameters -------------------------------------------------------------- */
 
-/* A text that is set before fn_init() is applied by fn_init(). */
+/* Set the parameter; fn_init() applies a text that was set before. */
 static int fn_functions_set(const char *text, const struct kernel_param *kp)
 {
 	int ret = 0;
@@ -635,7 +633,7 @@ MODULE_PARM_DESC(missed,
 
 /* ------------------------------------------------------------------------- */
 
-/* Once fn_ready is false, a write to the parameter attaches nothing. */
+/* Detach all.  While fn_ready is false, writing the parameter attaches none. */
 void fn_exit(void)
 {
 	ht_kernel_unwatch(&fn_watch);

@@ -26,12 +26,12 @@ struct htk_slot {
  * @lock: protects @pages, @ring, @submitted, @kicks, @first, @count, @slots and
  *        @sealed; taken in any context except the emit path
  * @h: the device
- * @work: hands over packets that a stream of the kernel closed
+ * @work: submits packets that a stream of the kernel has closed
  * @vq: the data queue
  * @pages: pages of the ring, or NULL when the stream is closed
  * @ring: the ring in the kernel's mapping of @pages
  * @table: addresses of @pages for the host, or zeroes when the stream is closed
- * @submitted: position up to which everything was submitted, in bytes
+ * @submitted: position up to which all bytes were submitted
  * @kicks: number of notifications since the stream was opened
  * @asked: time at which an event last asked for buffers, in ns
  * @first: index of the oldest buffer that the device has
@@ -68,7 +68,7 @@ struct htk_vstream {
  * @request: buffer of messages, HT_MAILBOX_SIZE bytes
  * @reply: buffer of replies, HT_MAILBOX_SIZE bytes
  * @shift: log2 of the size of a packet in bytes
- * @flush: hands over committed bytes every flush_ms
+ * @flush: submits committed bytes every flush_ms
  * @streams: data queues and memory
  */
 struct htk_virtio {

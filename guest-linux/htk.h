@@ -48,12 +48,12 @@ struct pci_dev;
  * struct htk_transport - operations of a kind of device
  * @name: name for messages
  * @probe: set h->core.caps and all that the other functions need
- * @ready: after DRIVER_OK, close the streams that an earlier driver has left
+ * @ready: after DRIVER_OK, close the streams that an earlier driver left open
  * @remove: undo @probe; all streams are closed and mappings are revoked.  A
  *          memory-only device has none of @probe to @restore
  * @freeze: the machine is being suspended; all streams are closed, and the
  *          device loses its state
- * @restore: undo @freeze, except for @ready
+ * @restore: undo @freeze; the caller then calls @ready
  * @exchange: as ht_port_ops.control(), for @room bytes of messages; called with
  *            h->control held
  * @ring_get: allocate the stream's memory
@@ -67,12 +67,12 @@ struct pci_dev;
  * Only virtio has these:
  *
  * @drain: submit all committed bytes; returns 0, or -EAGAIN without a buffer
- * @seal: if @on, submit no more of the stream until this is undone (not @on) or
- *        the stream is opened again
+ * @seal: if @on, submit no bytes of the stream until a call without @on, or
+ *        until the stream is opened again
  * @settle: wait until the device has returned all buffers of the stream, or
  *          @wait is over
- * @ring_table: get the address of the table of the stream's pages, or 0.  The
- *              host reads committed bytes through it after this kernel ended
+ * @ring_table: get the address of the table of the stream's pages, or 0.  After
+ *              this kernel has ended, the host finds committed bytes by it
  */
 struct htk_transport {
 	const char *name;
@@ -100,11 +100,10 @@ struct htk_transport {
  * @h: the device
  * @uid: user who opened the file
  * @writable: the file was opened for writing
- * @closed: page of zeroes that replaces the mapped control page of a stream
- *          that is not open: its state is HT_STREAM_CLOSED, and its wake word
- *          makes every commit check the state
- * @stray: page that replaces the mapped packets of such a stream; it is only
- *         written
+ * @closed: page of zeroes that programs see in place of the control page of a
+ *          stream that is not open: the state is HT_STREAM_CLOSED, and the wake
+ *          word 0 makes every commit check the state
+ * @stray: page that programs see in place of the packets of such a stream
  * @open: number of the owner's streams; written with h->control held
  * @released: the file is closed, and a work item will close its streams
  * @orphan: link in h->orphans
@@ -121,9 +120,9 @@ struct htk_owner {
 };
 
 enum htk_phase {
-	HTK_OPENING,		/* the host may read the last owner's packets */
-	HTK_OPEN,		/* the owner may use the memory */
-	HTK_CLOSING,		/* the owner must not submit more */
+	HTK_OPENING,		/* the host may still read earlier packets */
+	HTK_OPEN,		/* the owner may map and submit the memory */
+	HTK_CLOSING,		/* the owner may neither map nor submit it */
 };
 
 /**
@@ -142,9 +141,9 @@ struct htk_claim {
  * struct htk - one device
  * @core: the guest library's part; kernel streams use it
  * @kref: references of the driver and of each open file
- * @life: keeps the device from being taken away; held for reading also between
- *        messages, and for writing to take the device away.  @control nests
- *        inside
+ * @life: held for reading during a message and between messages that belong
+ *        together, and for writing to take the device away.  @control nests
+ *        inside @life
  * @control: allows one control message at a time; protects @claims and @gone
  * @map_sem: held for reading by page faults and for writing to revoke mappings;
  *           protects @claims and @gone during a fault.  Nests inside @control
@@ -154,9 +153,9 @@ struct htk_claim {
  *              device comes back after a suspend, or with another host
  * @claims: the owner of each stream
  * @mappings: an inode of the driver, whose address space all files of the
- *            device share, so that one call revokes a stream in all of them.
- *            The node's inode would pin its file system, and some file systems
- *            expect their own inode behind a mapping
+ *            device share, so that one call revokes a stream's mappings in all
+ *            files.  The node's inode is not used, because it would pin its
+ *            file system
  * @enable: the enable page: the host's, or @enable_copy
  * @enable_copy: copy for virtio, and for mappings while the device is away
  * @enable_on: a page of bytes that are all HT_ENABLE_ON
@@ -168,7 +167,8 @@ struct htk_claim {
  * @orphans: owners whose files were closed
  * @orphan_work: closes the streams of @orphans
  * @link: connection to the host (@control)
- * @watch: work item that polls for a host; alone uses the next five members
+ * @watch: work item that polls for a host; only this work item, or code that
+ *         has cancelled it, uses @synced to @added
  * @synced: time of the last HT_MSG_TIME_SYNC messages, in jiffies
  * @enable_seq: enable_seq of the capabilities when @watch last ran
  * @beats: there was a host when @watch last ran
@@ -278,8 +278,9 @@ static inline struct virtio_device *htk_vdev(const struct htk *h)
 }
 
 /*
- * Get the offset of the ring in its pages.  In guest memory, packets begin at a
- * page, so that a packet is physically contiguous; the control page ends there.
+ * Get the offset of the ring in its first page.  In guest memory, the first
+ * packet begins at the second page, so that packets are physically contiguous.
+ * The control page of 4 KiB is at the end of the first page.
  */
 static inline unsigned long htk_ring_offset(const struct htk *h)
 {

@@ -62,8 +62,8 @@ int htk_add(struct htk *h)
  * @back: the device comes back, so count the events until then as discarded
  * @renewed: another host has attached, which knows no class
  *
- * Files stay open and mappings stay in place, but they no longer reach the
- * device.  If the device still answers, committed events are delivered.
+ * Files stay open and mappings stay in place, but no longer reach the device.
+ * If the device still answers, it gets all committed events.
  *
  * Context: may sleep; returns with h->life held for writing
  */

@@ -2,9 +2,9 @@
 /*
  * hypertrace: a device that carries trace events from a guest to its host
  *
- * The driver gives programs streams of the device (/dev/hypertraceN) and
- * emits events of the kernel itself; the specification of the device is
- * docs/specs/hypertrace.rst.
+ * Programs open streams of the device through /dev/hypertraceN, and the driver
+ * emits events of the kernel itself.  docs/specs/hypertrace.rst specifies the
+ * device.
  */
 #include <linux/module.h>
 #include <linux/virtio_config.h>
@@ -14,15 +14,15 @@
 #include "htk.h"
 
 /*
- * Refuse indirect descriptors: without them a submission allocates nothing, so
- * it works wherever the kernel emits an event.
+ * Refuse indirect descriptors: without them a submission allocates no memory,
+ * so it is possible in any context.
  */
 static int htk_validate(struct virtio_device *vdev)
 {
 	__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
 	/*
-	 * HT_F_MEMORY: a device with stream memory never reads the guest's
-	 * memory, and one with ACCESS_PLATFORM cannot use physical addresses.
+	 * Refuse HT_F_MEMORY if the device has stream memory, so that it never
+	 * reads the guest's, or if physical addresses are not usable.
 	 */
 	if (htk_pci_present(vdev) ||
 	    virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM))
@@ -83,8 +83,8 @@ static void htk_remove(struct virtio_device *vdev)
 }
 
 /*
- * The machine reboots, or starts another kernel by kexec.  Interrupts are still
- * delivered, so the driver can wait for the device.
+ * Take the device away before a reboot or kexec.  Interrupts still work, so the
+ * driver can wait for the device.
  */
 static void htk_shutdown(struct virtio_device *vdev)
 {
@@ -103,7 +103,7 @@ static void htk_dev_shutdown(struct device *dev)
 }
 #endif
 
-/* A suspended device forgets its streams. */
+/* Close all streams before a suspend, in which the device loses its state. */
 static int __maybe_unused htk_freeze(struct virtio_device *vdev)
 {
 	struct htk *h = vdev->priv;

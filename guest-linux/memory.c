@@ -20,7 +20,7 @@
 
 #include "htk.h"
 
-/* Time between two polls of page 0 with and without a host, in ms */
+/* Time between two polls of page 0 in ms: with a host, and without one */
 #define HTK_WATCH_MS	20
 #define HTK_ABSENT_MS	100
 #define HTK_SYNC_ROUNDS	4
@@ -47,7 +47,7 @@ static int htk_memory_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	bool opens = msg->type == HT_MSG_STREAM_OPEN;
 	int ret = ht_memory_exchange(&h->core, &h->link, msg, room);
 
-	/* The host may open the stream later, when no owner could close it. */
+	/* The host may open the stream later: take over to close it. */
 	if (ret && ret != -EBUSY && opens && h->link.pending)
 		h->abandoned = true;
 	return ret;
@@ -141,8 +141,9 @@ static void htk_memory_sync(struct htk *h)
 }
 
 /*
- * Notice changes of enable bytes and settings, for which there is no interrupt.
- * After a pause of the host, ask again: a request in the pause had no reply.
+ * Poll for changes of enable bytes and settings, for which there is no
+ * interrupt.  Read them again when a host's beat has resumed, because a request
+ * during the pause had no reply.
  */
 static void htk_memory_changes(struct htk *h, bool beats)
 {
@@ -239,7 +240,7 @@ static int htk_memory_probe(struct pci_dev *pdev,
 	ret = ht_device_init(&h->core);
 	if (ret)
 		goto unmap;
-	/* the device counts as away until there is a host */
+	/* Without a host, the device counts as away. */
 	h->gone = true;
 	h->link.mem = h->ram;
 	h->link.now = htk_memory_now;
@@ -305,9 +306,7 @@ static int __maybe_unused htk_memory_resume(struct device *dev)
 {
 	struct htk *h = dev_get_drvdata(dev);
 
-	/*
-	 * The last beat before the suspend does not show that there is a host.
-	 */
+	/* The host may have ended meanwhile: wait for a new beat. */
 	mutex_lock(&h->control);
 	ht_link_init(&h->core, &h->link);
 	mutex_unlock(&h->control);

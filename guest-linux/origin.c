@@ -38,7 +38,7 @@ struct htk_name {
 	char name[];
 };
 
-/* Reserved names.  They are removed only when the module is unloaded. */
+/* Names that only classes of the kernel may have; kept until module unload */
 static DEFINE_HASHTABLE(htk_names, 10);
 static DEFINE_MUTEX(htk_names_mutex);
 
@@ -57,7 +57,7 @@ static bool htk_name_find(const char *name, unsigned int len, u32 hash)
  * htk_origin_reserve() - reserve the name of a class for the kernel
  * @name: the name, NUL-terminated
  *
- * Without memory the name is not reserved.
+ * If there is no memory, the name is not reserved.
  *
  * Context: may sleep
  */
@@ -149,8 +149,8 @@ static bool htk_origin_limited(const struct htk *h,
  * @h: the device
  * @owner: the owner
  *
- * All users other than root together may have the streams that the kernel does
- * not need for its CPUs.  Each of them may have half of these.
+ * All users other than root together may have the streams that are not for the
+ * kernel's CPUs.  One user may have half of that number.
  *
  * Context: h->control held
  */
@@ -215,11 +215,11 @@ static siphash_key_t htk_class_key;
 
 static u64 htk_class_hash(const struct ht_msg_class *m)
 {
-	/* Not 0, which marks an empty slot */
+	/* 0 marks an empty slot, so set a bit. */
 	return siphash(m->data, m->h.size - sizeof(*m), &htk_class_key) | 1;
 }
 
-/* Find the slot of a class, or an empty one.  Context: h->control held */
+/* Find the slot of a class, or an empty slot.  Context: h->control held */
 static u64 *htk_class_slot(struct htk *h, u64 hash)
 {
 	u32 i = hash >> 8;
@@ -246,7 +246,7 @@ static struct htk_user *htk_user_get(struct htk *h, kuid_t uid)
 	return u;
 }
 
-/* Check whether a user may have @more classes.  Context: h->control held */
+/* Check whether a user may add @more classes.  Context: h->control held */
 static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 			 unsigned int more)
 {
@@ -257,8 +257,8 @@ static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 }
 
 /*
- * Count a class that the host registered.  If the host did not reply, it may
- * have registered the class, so count it as well.
+ * Count a class if the host has registered it, or has not replied: then it may
+ * have registered the class.
  *
  * Context: h->control held
  */

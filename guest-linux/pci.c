@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * hypertrace: channels hypercall and shm, with registers in BAR0 and stream
- * memory in BAR4; and the rings in stream memory, also those of memory.c
+ * memory in BAR4; and rings in stream memory, also for memory.c
  */
 #include <linux/io.h>
 #include <linux/pci.h>
@@ -29,8 +29,8 @@ bool htk_pci_present(struct virtio_device *vdev)
 }
 
 /*
- * Read registers in words of four bytes, at aligned offsets.  The bytes need no
- * swap, since arch.h accepts only little-endian processors.
+ * Read registers by aligned words of four bytes.  readl() swaps no bytes, since
+ * arch.h accepts only little-endian processors.
  */
 static void htk_regs_read(struct htk *h, u32 offset, void *to, u32 size)
 {
@@ -72,9 +72,9 @@ static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 }
 
 /*
- * Tell how the architecture mapped stream memory when it was asked for cached
- * memory.  On x86, a BAR below 4 GiB is usually inside an uncachable MTRR,
- * which overrides the request.
+ * Get the type of the mapping of stream memory.  On x86, memremap() may map it
+ * uncached although cached memory was requested: a BAR below 4 GiB is usually
+ * inside an uncachable MTRR.
  */
 static u32 htk_pci_mapping(struct htk *h)
 {
@@ -83,10 +83,7 @@ static u32 htk_pci_mapping(struct htk *h)
 	pte_t *pte = lookup_address((unsigned long)h->ram, &level);
 	unsigned long mask = _PAGE_CACHE_MASK;
 
-	/*
-	 * The third bit of the cache mode, PAT, has another position in an
-	 * entry for a large page.
-	 */
+	/* In an entry for a large page, the bit PAT has another position. */
 	if (level != PG_LEVEL_4K)
 		mask = _PAGE_PWT | _PAGE_PCD | _PAGE_PAT_LARGE;
 	if (pte && (pte_flags(*pte) & mask))
@@ -97,7 +94,7 @@ static u32 htk_pci_mapping(struct htk *h)
 
 /**
  * htk_pci_map_ram() - map stream memory
- * @h: the device; @ram, @ram_phys, @mapping are set
+ * @h: the device; the call sets @ram, @ram_phys and @mapping
  * @pdev: its PCI device
  * @bar: number of the BAR
  *
@@ -123,8 +120,8 @@ static int htk_pci_probe(struct htk *h)
 	int ret;
 
 	/*
-	 * Claim the regions, so that no program maps them by the PCI resource
-	 * files: only the file that opened a stream may map it.
+	 * Claim the regions, so that no program maps them through the PCI
+	 * resource files of sysfs.
 	 */
 	ret = pci_request_region(pdev, HT_PCI_BAR_REGS, h->name);
 	if (ret)
@@ -171,7 +168,7 @@ static int htk_pci_ready(struct htk *h)
 	return 0;
 }
 
-/* Registers and memory stay mapped. */
+/* Reset the device; its registers and stream memory stay mapped. */
 static void htk_pci_freeze(struct htk *h)
 {
 	struct virtio_device *vdev = htk_vdev(h);
@@ -201,9 +198,9 @@ static void htk_pci_go(struct ht_device *dev, u32 bytes)
 	struct htk *h = container_of(dev, struct htk, core);
 
 	/*
-	 * writel() orders earlier stores before the write.  When writel()
-	 * returns, the reply is in place.  The barrier orders loads of the
-	 * reply after the write.
+	 * writel() orders earlier stores, of the request, before the write.
+	 * When writel() returns, the reply is complete.  mb() orders loads of
+	 * the reply after the write.
 	 */
 	writel(bytes, h->regs + HT_REG_MAILBOX_GO);
 	mb();
@@ -216,7 +213,7 @@ static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 				   room, htk_pci_go);
 }
 
-/* Return the number of the first page of the enable page */
+/* Return the page frame number of the start of the enable page */
 unsigned long htk_pci_enable(const struct htk *h)
 {
 	return PHYS_PFN(h->ram_phys + h->core.caps.enable_offset);
@@ -233,9 +230,9 @@ int htk_pci_ring_get(struct htk *h, u32 stream)
 }
 
 /*
- * Clear the packets, and the rest of the last page that a program can map.  Do
- * not clear them before the host has opened the stream: until then the host
- * may read events of an earlier owner there.
+ * Clear the packets, and the rest of the last page that a program can map, so
+ * that a program cannot read events of an earlier owner.  Do so after the host
+ * has opened the stream: before, the host may still read these events.
  */
 void htk_pci_ring_opened(struct htk *h, u32 stream)
 {

@@ -29,13 +29,13 @@ static int htk_port_map(struct ht_device *dev, u32 stream,
 	return 0;
 }
 
-/* The core does not call this on the channel memory, which has no doorbells. */
+/* Called for the channels hypercall and shm only, which have doorbells */
 static void htk_port_doorbell(struct ht_device *dev, u32 stream)
 {
 	htk_pci_ring(to_htk(dev), stream);
 }
 
-/* @from and @to are not needed: virtio-queue.c reads the ring's head. */
+/* Ignore @from and @to, since virtio-queue.c reads guest.head. */
 static int htk_port_submit(struct ht_device *dev, struct ht_stream *s,
 			   u64 from, u64 to)
 {
@@ -48,7 +48,7 @@ static void htk_port_reap(struct ht_device *dev, struct ht_stream *s)
 	htk_virtio_queue_reap(to_htk(dev), s->index);
 }
 
-/* The delay doubles from 100 us to 50 ms; about 108 tries make 5 s. */
+/* Wait for 100 us, then twice as long each time up to 50 ms; 5 s in all */
 static int htk_port_relax(struct ht_device *dev, unsigned int tries)
 {
 	if (tries > 108)

@@ -2,9 +2,9 @@
 /*
  * hypertrace-sources: the two kinds of event sources in this module
  *
- * The module parameters events and functions select the events that the host
- * may receive.  The host's enable bytes and settings select those that it
- * wants.
+ * The module parameters "events" and "functions" select the events that the
+ * host may receive.  The host selects the events that it wants by enable bytes
+ * and settings.
  */
 #ifndef HT_SOURCES_H
 #define HT_SOURCES_H
@@ -16,10 +16,7 @@
 
 #include "hypertrace/abi.h"
 
-/*
- * Size of a parameter's text, or of a setting of the host, in bytes with the
- * NUL
- */
+/* Maximum size of a parameter or host's setting, in bytes with the NUL */
 #define HT_SELECT_MAX	(HT_SETTINGS_MAX + 1)
 
 /**

@@ -3,7 +3,7 @@
  * hypertrace: attributes of /sys/class/misc/hypertraceN, one value each
  *
  * misc_deregister() removes the attributes and waits for readers, so the device
- * exists while one runs.  Values that do not change need no lock.
+ * exists while an attribute is read.  Values that never change need no lock.
  */
 #include <linux/device.h>
 #include <linux/sysfs.h>

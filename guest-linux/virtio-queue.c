@@ -2,9 +2,9 @@
 /*
  * hypertrace: channel virtio, the data queues
  *
- * A stream's producer runs the same code as on device memory.  The driver plays
- * the host's role in the ring: it submits committed bytes to the device and
- * advances host.tail when the device returns the buffers.
+ * A stream's producer uses the ring as if it were in device memory.  The driver
+ * consumes the ring in place of the host: it submits committed bytes to the
+ * device, and advances host.tail when the device returns the buffers.
  *
  * The control page is mapped into user space, so its content cannot be trusted.
  * The driver reads each word once.  It computes addresses from the low bits of
@@ -19,7 +19,7 @@
 
 #include "htk-virtio.h"
 
-/* Minimum time between two requests of events to reap buffers, in ns */
+/* Minimum time between two calls of irq_work to reap buffers, in ns */
 #define HTK_REAP_NS	(50 * NSEC_PER_USEC)
 
 static void *htk_virtio_packet(struct htk *h, struct htk_vstream *s,
@@ -48,15 +48,15 @@ static void htk_virtio_reap_locked(struct htk *h, struct htk_vstream *s)
 		return;
 	oldest = s->count ? s->slots[s->first].header.from : s->submitted;
 	/*
-	 * Pairs with the load-acquire of tail in the producer, which may then
-	 * overwrite packets that the device has returned.
+	 * Pairs with the load-acquire of tail in the producer, which then may
+	 * overwrite the packets before the tail.
 	 */
 	smp_store_release(&s->ring->host.tail, oldest >> h->virtio->shift);
 }
 
 /*
- * Submit the bytes from @from to @to, which are in one packet.  Nothing is
- * allocated, since the queue has no indirect descriptors.
+ * Submit the bytes from @from to @to, which are in one packet.  This allocates
+ * no memory, since the queue has no indirect descriptors.
  *
  * Context: s->lock held, interrupts off
  *
@@ -111,12 +111,10 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 }
 
 /*
- * Submit the committed bytes that were not submitted yet: closed packets and
- * the events in the open packet, the latter only if @open.
+ * Submit all closed packets and, if @open, the events of the open packet.
  *
- * The header of a closed packet has the size of its content.  If the producer
- * submitted a part of the packet itself, the end is in the control page
- * instead.
+ * The size of a closed packet is in its header or, if the header was submitted
+ * before, in guest.end.
  *
  * Context: s->lock held
  *
@@ -136,10 +134,7 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	htk_virtio_reap_locked(h, s);
 	if (s->sealed)
 		return 0;
-	/*
-	 * A packet takes two rounds: submit its rest, then skip its unused
-	 * end.
-	 */
+	/* Each packet takes two rounds: submit it, then skip its unused end. */
 	for (rounds = 0; rounds < 2 * caps->packets + 2; rounds++) {
 		u64 end = head, next;
 
@@ -197,8 +192,9 @@ int htk_virtio_drain(struct htk *h, u32 stream)
 }
 
 /*
- * Stop submitting, or allow it again.  The producer may still be emitting, and
- * the timer must not submit its events while the stream is being closed.
+ * Stop submitting the stream's bytes, or resume if @on is false.  While the
+ * stream is being closed, its producer may still emit events, which the timer
+ * must not submit.
  */
 void htk_virtio_seal(struct htk *h, u32 stream, bool on)
 {
@@ -223,9 +219,8 @@ unsigned int htk_virtio_reap(struct htk *h, u32 stream)
 }
 
 /*
- * Submit packets that a stream of the kernel closed, and reap buffers.  This
- * runs from irq_work because the event itself may occur under any lock or in an
- * NMI.
+ * Submit packets that a stream of the kernel has closed, and reap buffers.  The
+ * emit path cannot do so, because it may run under any lock or in an NMI.
  */
 void htk_virtio_irq_work(struct irq_work *work)
 {
@@ -254,9 +249,8 @@ void htk_virtio_queue_work(struct htk *h, u32 stream)
 }
 
 /*
- * Queue the work, which reaps returned buffers.  While the host is slow, each
- * event finds the ring full and calls this function, so limit the rate of
- * interrupts of irq_work.
+ * Queue the irq_work to reap returned buffers.  Limit the rate: while the host
+ * is slow, each event finds the ring full and calls this function.
  *
  * Context: any
  */
@@ -281,8 +275,8 @@ void htk_virtio_flush_work(struct work_struct *work)
 
 	for (i = 0; i < caps->streams; i++) {
 		/*
-		 * No lock is needed here.  A stream that is being opened also
-		 * starts the timer.  Draining a closed stream has no effect.
+		 * Read @pages without the lock: opening a stream restarts the
+		 * timer, and draining a closed stream has no effect.
 		 */
 		if (!READ_ONCE(v->streams[i]->pages))
 			continue;

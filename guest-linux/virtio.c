@@ -2,7 +2,7 @@
 /*
  * hypertrace: channel virtio, the control queue and the memory of streams
  *
- * Packets are in guest RAM, which has the layout of a ring in device memory.
+ * Packets are in guest RAM, with the layout of a ring in device memory.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -30,8 +30,8 @@ static void htk_virtio_replied(struct virtqueue *vq)
 }
 
 /*
- * Wait for the reply to the message that the device has.  Update the members
- * @pending and @stuck.
+ * Wait for the reply to the message in the control queue, and update @pending
+ * and @stuck of struct htk_virtio.
  *
  * Context: h->control held
  *
@@ -64,9 +64,9 @@ static int htk_virtio_await(struct htk *h, unsigned int *len)
 }
 
 /*
- * Wait until the reply to an earlier message has freed the buffers.  Do not
- * wait again if the host already exceeded the time for that message; wait if
- * only its sender was killed.
+ * Wait for the reply to an earlier message whose sender was killed, so that its
+ * buffers can be used again.  If the host has exceeded the time for that
+ * message, do not wait.
  *
  * Context: h->control held
  *
@@ -96,7 +96,7 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	if (ret)
 		return ret;
 	memcpy(v->request, msg, bytes);
-	/* A device may claim more bytes than it wrote. */
+	/* Hide earlier replies: a device may claim more bytes than it wrote. */
 	memset(v->reply, 0, room);
 	sg_init_one(&out, v->request, bytes);
 	sg_init_one(&in, v->reply, HT_MAILBOX_SIZE);
@@ -126,8 +126,8 @@ static void htk_virtio_free_pages(struct htk *h, struct page **pages)
 }
 
 /*
- * Allocate the pages of a ring: the control page, then blocks of contiguous
- * pages.  A block is as large as a packet, or a page with several packets.
+ * Allocate the pages of a ring: the control page, then physically contiguous
+ * blocks, each of which has one packet, or is a page with several packets.
  */
 static struct page **htk_virtio_alloc_pages(struct htk *h)
 {
@@ -180,9 +180,7 @@ static void htk_virtio_clear_table(struct htk *h, struct htk_vstream *s)
 	       HT_MEMORY_SLOT(h->core.caps.packets) * sizeof(*s->table));
 }
 
-/*
- * Free the pages of an earlier owner after the device returned their buffers.
- */
+/* Free an earlier owner's pages, whose buffers the device has returned */
 static void htk_virtio_free_held(struct htk *h, struct htk_vstream *s)
 {
 	if (s->held)
@@ -197,7 +195,7 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	struct page **pages;
 	void *at;
 
-	/* The device still has buffers of an earlier owner. */
+	/* The device may still have buffers of an earlier owner. */
 	if (htk_virtio_reap(h, stream))
 		return -EBUSY;
 	htk_virtio_free_held(h, s);
@@ -239,7 +237,7 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	spin_lock_irq(&s->lock);
 	pages = s->pages;
 	ring = s->ring;
-	/* Without pages nothing is submitted. */
+	/* From here on, nothing is submitted. */
 	WRITE_ONCE(s->pages, NULL);
 	s->ring = NULL;
 	spin_unlock_irq(&s->lock);
@@ -247,13 +245,11 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 		return;
 	irq_work_sync(&s->work);
 	vunmap((void *)ring - htk_ring_offset(h));
-	/*
-	 * A host that did not close the stream must not read the pages either.
-	 */
+	/* A host that has not closed the stream must not read the pages. */
 	htk_virtio_clear_table(h, s);
 	/*
-	 * Do not free pages that the device has not returned: it may read them
-	 * after they have another use.
+	 * If the device has not returned all buffers, keep the pages: it may
+	 * still read them.
 	 */
 	if (htk_virtio_reap(h, stream)) {
 		dev_err_ratelimited(h->dev,
@@ -391,8 +387,8 @@ fail:
 }
 
 /*
- * Reset the device and delete its queues, until htk_virtio_find_queues() makes
- * them again.  All streams are closed.
+ * Reset the device and delete its queues; htk_virtio_find_queues() creates them
+ * again.  All streams are closed.
  */
 static void htk_virtio_stop(struct htk *h)
 {
@@ -404,7 +400,7 @@ static void htk_virtio_stop(struct htk *h)
 		return;
 	cancel_delayed_work_sync(&v->flush);
 	virtio_reset_device(htk_vdev(h));
-	/* After the reset the device no longer has any buffer. */
+	/* After the reset, the device has no buffer. */
 	for (i = 0; i < h->core.caps.streams; i++) {
 		struct htk_vstream *s = v->streams[i];
 

@@ -10,9 +10,8 @@
  *	ht_trace(queue_full, cpu, depth);	// anywhere, even in an NMI
  *
  * Each CPU has a stream.  Events go to the first device, or to the device that
- * the module parameter kernel_device names.  Without a device they are dropped,
- * and this is not an error: instrumented code need not know whether it is
- * traced.
+ * the module parameter kernel_device names.  Without a device, no class is on
+ * and nothing fails, so instrumented code need not know whether it is traced.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -55,8 +54,8 @@ void ht_kernel_unregister(struct ht_class *const *classes, unsigned int count);
 /**
  * ht_kernel_sync() - wait until the host has registered all classes
  *
- * If the host does not answer, this function waits for one timeout of some
- * seconds.  The driver keeps retrying after it returned.
+ * If the host does not answer, this function returns after a timeout of some
+ * seconds, and the driver keeps retrying.
  *
  * Context: may sleep.  The caller must not hold a lock that a notifier of CPU
  * hot-plug or of modules takes.
@@ -66,7 +65,7 @@ void ht_kernel_sync(void);
 /**
  * ht_kernel_setting() - read one of the host's settings for event sources
  * @name: name of the setting
- * @value: filled with its value, or with "" if the host has no such setting
+ * @value: set to the value, or to "" if the host has no setting of this name
  * @size: size of @value in bytes; HT_SETTINGS_MAX is always enough
  *
  * An event source must treat the value as a request that it may refuse.
@@ -76,7 +75,7 @@ void ht_kernel_sync(void);
 void ht_kernel_setting(const char *name, char *value, size_t size);
 
 /**
- * struct ht_kernel_watch - notification that the host changed something
+ * struct ht_kernel_watch - notification of changes by the host
  * @list: used by the driver
  * @work: queued when the state of any class or a setting may have changed
  */
@@ -86,11 +85,12 @@ struct ht_kernel_watch {
 };
 
 /**
- * ht_kernel_watch() - get notified when the host switches classes or a setting
+ * ht_kernel_watch() - get notified when the host may have switched a class on
+ *                     or off, or changed a setting
  * @w: the watch, with @work set; must stay in place until ht_kernel_unwatch()
  *
- * An event source needs this if it attaches something, such as a probe, before
- * it can emit.  The work function reads ht_class_enabled() and
+ * An event source needs this if it must attach something, such as a probe,
+ * before it can emit.  The work function calls ht_class_enabled() and
  * ht_kernel_setting().  It runs without any lock of the driver held.
  *
  * Context: may sleep.
@@ -99,7 +99,7 @@ void ht_kernel_watch(struct ht_kernel_watch *w);
 
 /**
  * ht_kernel_unwatch() - end the notifications
- * @w: the watch; its work is no longer queued, but may still be pending
+ * @w: the watch; the driver no longer queues its work, which may be pending
  *
  * Context: may sleep.
  */
@@ -123,8 +123,8 @@ void ht_kernel_missed(void);
  *
  * Context: any, also NMIs and probes.
  *
- * Return: the stream.  NULL if the CPU has no stream: the event is then counted
- * as missed, interrupts are restored, and the caller must not call
+ * Return: the stream.  NULL if the CPU has no stream: the event was counted as
+ * discarded, interrupts are restored, and the caller must not call
  * ht_kernel_end().
  */
 static __always_inline struct ht_stream *ht_kernel_begin(unsigned long *flags)
@@ -155,8 +155,8 @@ static __always_inline void ht_kernel_end(unsigned long flags)
  *
  * Context: any.
  *
- * Return: true if the class is registered on a device and the host wants it.
- * While that device is suspended or has no host, the last value.
+ * Return: true if the class is registered on a device and the host wants it;
+ * the last value while that device is suspended or has no host.
  */
 static inline bool ht_class_enabled(const struct ht_class *cls)
 {
@@ -187,7 +187,10 @@ do {									\
 		ht_trace_##ident(0, ##__VA_ARGS__);			\
 } while (0)
 
-/* The unused first parameter allows a comma before each field. */
+/*
+ * ht_trace_<ident>() has an unused first parameter, so that a comma comes
+ * before each field.
+ */
 #undef HT_EV_TRACE
 #define HT_EV_TRACE(scope, ident, ...)					\
 static __always_inline __maybe_unused					\

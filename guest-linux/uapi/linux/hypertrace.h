@@ -3,8 +3,8 @@
  * hypertrace: /dev/hypertraceN
  *
  * An open file owns the streams that were opened through it.  Only this file
- * can map, flush or close them.  When it is closed, also by the end of the
- * process, the driver delivers the committed events and closes the streams.
+ * can map, flush or close the streams.  When the file is closed, also by the
+ * end of the process, the driver delivers committed events and closes them.
  *
  * Structures have the same layout for 32-bit and 64-bit callers.
  */
@@ -14,11 +14,11 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define HT_IOC_MAGIC		0xbe	/* unassigned as of Linux 7.2 */
+#define HT_IOC_MAGIC		0xbe	/* used by no driver of Linux 7.2 */
 
-/* Type of a stream's memory, as mapped into the caller */
+/* How a stream's memory is mapped into the caller */
 enum ht_ioc_mapping {
-	HT_MAPPING_WRITE_BACK		= 0,	/* device memory, cached */
+	HT_MAPPING_WRITE_BACK		= 0,	/* cached device memory */
 	HT_MAPPING_WRITE_COMBINING	= 1,
 	HT_MAPPING_UNCACHED		= 2,
 	HT_MAPPING_GUEST_RAM		= 3,	/* virtio: pages of the guest */
@@ -56,12 +56,11 @@ struct ht_ioc_info {
  * close it.
  *
  * The driver sets the origin of a class and names a stream "COMM/TID/UID".  It
- * chooses the stream for HT_STREAM_ANY.  The status in the reply comes from the
- * host, except that the driver itself replies HT_STATUS_INVAL to a class with a
- * reserved name, HT_STATUS_LIMIT if a quota or the streams are used up,
- * HT_STATUS_EXIST if another file has the stream, HT_STATUS_NOENT if there is
- * no such stream, and HT_STATUS_BUSY while streams of closed files are being
- * closed.
+ * chooses the stream for HT_STREAM_ANY.  The status in the reply is the host's,
+ * or one of these of the driver: HT_STATUS_INVAL for a class with a reserved
+ * name, HT_STATUS_LIMIT if a quota or the streams are used up, HT_STATUS_EXIST
+ * if another file has the stream, HT_STATUS_NOENT if no stream has the index,
+ * and HT_STATUS_BUSY while a stream of a closed file is being closed.
  */
 struct ht_ioc_control {
 	__u64 msg;
@@ -77,9 +76,9 @@ struct ht_ioc_control {
  * @kicks: out: number of notifications for this stream since it was opened
  *
  * Take back the buffers that the device has returned, advance host.tail in the
- * control page, and submit everything up to guest.head.  Any file that is open
- * for writing may do this, since a program need not keep a descriptor: it can
- * open the device again.
+ * control page, and submit all bytes up to guest.head.  Any file that is open
+ * for writing may do this, so that a program need not keep the descriptor that
+ * opened the stream.
  */
 struct ht_ioc_submit {
 	__u32 stream;
@@ -114,16 +113,16 @@ struct ht_ioc_submit {
  * that holds the stream's doorbell register (hypercall, shm).
  *
  * When the stream is closed or the device is removed, a mapping stays valid.
- * It then shows private pages, whose control page says that the stream is
- * closed.  A child after fork() sees such pages, too.
+ * It then shows private pages, in which the stream's state is HT_STREAM_CLOSED.
+ * A child of fork() sees such pages, too.
  *
  * The enable page can be mapped for reading only, through any file of the
- * device, and stays valid in a child after fork().  The byte at a class's id is
- * 1 if the host wants its events.  While the device is away, the bytes keep
- * their last values, so that events are counted as discarded.  As soon as
- * another device is present, maybe the same one under a new node, all bytes are
- * 1: the program then should open that device.  In a mapping that was made
- * before the device's generation changed, all bytes are 1.
+ * device, and stays valid in a child of fork().  The byte at a class's id is 1
+ * if the host wants the class's events.  While the device is away, the bytes
+ * keep their last values, so that events are counted as discarded.  If another
+ * device is present then, all bytes are 1, so that the program opens the other
+ * device.  In a mapping that was made before the device's generation changed,
+ * all bytes are 1.
  */
 #define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
 #define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
