@@ -95,7 +95,9 @@ static bool ctf_setup(HypertraceBackend *b, Error **errp)
                          ctf->dir);
         return false;
     }
-    /* Keep the directory open: -run-with chroot may hide its path later. */
+    /*
+     * Keep the directory open: -run-with chroot may hide the directory's path.
+     */
     ctf->dirfd = qemu_open(ctf->dir, O_RDONLY | O_DIRECTORY, errp);
     return ctf->dirfd >= 0;
 }

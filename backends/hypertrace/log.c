@@ -89,7 +89,7 @@ static void log_detach(HypertraceBackend *b, void *session)
 }
 
 /*
- * Returns the number of bytes written; if it is less than @size, errno is set
+ * Returns the number of bytes written; errno is set if this is less than @size
  */
 static size_t write_text(int fd, const char *p, size_t size)
 {

@@ -39,7 +39,7 @@ static bool lttng_daemon_in(const char *dir)
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
         int fd;
 
-        /* The version of LTTng-UST's protocol follows this prefix. */
+        /* A socket's name is this prefix and the version of the protocol. */
         if (!g_str_has_prefix(name, "lttng-ust-sock-") ||
             snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir,
                      name) >= sizeof(addr.sun_path)) {

@@ -54,7 +54,7 @@ static bool class_name_valid(const char *name, size_t len)
            memchr(name, 0, len) == NULL;
 }
 
-/* Test whether backends add a field of this name to each event */
+/* Test whether @name is a field that backends add to each event */
 static bool field_name_reserved(const char *name)
 {
     return !strcmp(name, "stream") || !strcmp(name, "vcpu") ||

@@ -13,8 +13,8 @@
 #include "hypertrace/consumer.h"
 
 /*
- * Maximum number of torn copies in one call.  A producer that is faster than
- * the consumer would otherwise keep it busy.
+ * Maximum number of torn copies in one call: a producer that is faster than the
+ * consumer could tear every copy.
  */
 #define TORN_MAX 4
 
@@ -70,8 +70,8 @@ static void update_lost(HtConsumer *c, uint64_t lost)
 {
     if (lost > c->lost && lost < HT_LOST_MAX) {
         /*
-         * The earlier host may have reported these discarded events: do not
-         * report them here.
+         * If the earlier host's recording is not known, assume that the events
+         * discarded so far were reported.
          */
         if (c->inherited && c->recorded == HT_RUN_UNKNOWN) {
             c->base += lost - c->lost;
@@ -330,7 +330,7 @@ static uint64_t oldest(const HtConsumer *c, struct ht_ring_control *ring,
 }
 
 /*
- * Load the producer's head.  If its value is impossible, stop the stream and
+ * Load the producer's head.  If the value is impossible, stop the stream and
  * return false
  */
 static bool load_head(HtConsumer *c, struct ht_ring_control *ring,

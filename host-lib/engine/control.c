@@ -278,7 +278,7 @@ size_t ht_control_exchange(HtControl *c, void *msgs, size_t size)
         length = size - pos < sizeof(*h) ? 0 : ht_get_le32(&h->size);
         if (!registers(h, size - pos) || length < sizeof(*h) ||
             length > size - pos) {
-            /* No registration, or its size is not valid: stop. */
+            /* The message is no registration, or its size is not valid. */
             guest_error(c, "at byte %zu of an exchange there is no message"
                         " that registers a class", pos);
             if (size - pos < sizeof(*h)) {
@@ -292,8 +292,8 @@ size_t ht_control_exchange(HtControl *c, void *msgs, size_t size)
             ht_put_le32(&h->status, HT_STATUS_BUSY);
         } else {
             /*
-             * The reply to a registration is not longer than the message, so it
-             * does not overwrite the next one.
+             * The reply to a registration is not longer than the message: the
+             * next message is not overwritten.
              */
             execute(c, h, length);
         }

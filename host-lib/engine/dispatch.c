@@ -204,8 +204,9 @@ static void deliver_part(HtSink *sink, HtRun *part, const uint8_t *end)
 }
 
 /*
- * Deliver a run without the events of refused classes, and count those as
+ * Deliver a run without the events of refused classes, which count as
  * discarded.
+ *
  * Context: as learn()
  */
 static void deliver_known(HtSink *sink, const HtRun *run)
@@ -229,8 +230,8 @@ static void deliver_known(HtSink *sink, const HtRun *run)
             ++*missing;
             ht_atomic_set(&sink->nr_missing, sink->nr_missing + 1);
             /*
-             * Without this event, the next one may be more than 24 bits of ns
-             * later than the previous one.
+             * The next event may be more than 2^24 ns later than the last one
+             * delivered.
              */
             part.flags |= HT_RUN_CUT;
             continue;
@@ -296,8 +297,8 @@ static void notify(HtDispatch *d)
 }
 
 /*
- * Deliver an item from the queue.  Context: both locks are held; the
- * dispatcher's lock is released during the delivery
+ * Deliver an item from the queue.  Context: the session's lock and the
+ * dispatcher's are held; the dispatcher's is released during the delivery
  */
 static void deliver_item(HtSink *sink, HtQueued *item)
 {
@@ -321,7 +322,7 @@ static bool sink_is_idle(HtSink *sink)
            ht_class_table_count(sink->all->cfg.classes);
 }
 
-/* Drop a reference to the dispatcher; the last one frees it. */
+/* Drop a reference to the dispatcher, and free it after the last one. */
 static void dispatch_unref(HtDispatch *d)
 {
     bool last;

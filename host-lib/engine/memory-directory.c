@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the directory that a host keeps in stream memory for the host
- * after it
+ * hypertrace: the directory that a host keeps in stream memory for its
+ * successor
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/guest-clock.h"
 #include "hypertrace/memory-directory.h"
 
-/* The structures below are in the memory; all their words are little-endian. */
+/* The structures below are in stream memory; their words are little-endian. */
 typedef struct Stream {
     uint64_t instance;
     uint64_t opened_ns;
@@ -59,7 +59,7 @@ static void publish(uint64_t *word, uint64_t v)
 
 /*
  * Load a word that the previous host has stored by publish().  Pairs with the
- * store-release there, in another process.
+ * store-release in publish(), of another process.
  */
 static uint64_t load(const uint64_t *word)
 {

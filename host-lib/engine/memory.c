@@ -37,7 +37,7 @@ typedef struct Map Map;
 
 struct HtMemory {
     HtMemoryConfig cfg;
-    struct ht_caps caps;        /* private copy; its epoch is 0 */
+    struct ht_caps caps;        /* private copy, with epoch 0 */
     /* this host's descriptor of the memory, with the flock */
     int fd;
     uint64_t size;
@@ -179,8 +179,8 @@ int ht_memory_make_file(const char *path, uint64_t size, GError **error)
         return -1;
     }
     /*
-     * Allocate the disk space now.  If it were missing when a page is first
-     * written, SIGBUS would end this process.
+     * Allocate the disk space now: if space is missing when a page is first
+     * written, SIGBUS ends this process.
      */
     ret = posix_fallocate(fd, 0, size);
     if (ret) {
@@ -216,8 +216,8 @@ static int open_locked(int fd, GError **error)
 }
 
 /*
- * Truncated files.  A file that is not sealed can lose its pages while they are
- * mapped, and the next access then raises SIGBUS.
+ * Truncated files.  If another process truncates a mapped file, which it can if
+ * the file is not sealed, an access to a missing page raises SIGBUS.
  */
 
 #define MAPS_MAX        16
@@ -230,8 +230,8 @@ struct Map {
 };
 
 /*
- * Written under @maps_lock.  on_sigbus() reads it without the lock, in the
- * thread whose access has raised the signal.
+ * Entries are written under @maps_lock.  on_sigbus() reads them without the
+ * lock, in the thread whose access has raised the signal.
  */
 static Map maps[MAPS_MAX];
 static GMutex maps_lock;
@@ -257,8 +257,8 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
         }
     }
     /*
-     * No map of @maps was replaced.  The access is repeated after this return,
-     * and the previous action handles it.
+     * No entry of @maps was replaced: restore the previous action.  The access
+     * is repeated after the return, and raises the signal again.
      */
     sigaction(SIGBUS, &old_action, NULL);
 }
@@ -373,7 +373,7 @@ static bool wants(void *opaque, const HtClass *c)
 
 /*
  * HtServerOps.added.  Write the class to the directory before the guest gets
- * its id
+ * the class's id
  */
 static void added(void *opaque, const HtClass *c)
 {
@@ -477,7 +477,7 @@ static bool prepare(HtMemory *m, GError **error)
     return true;
 }
 
-/* Test whether @in[@n] has another instance than each entry before it */
+/* Test whether no entry before @in[@n] has the same instance */
 static bool is_new(const HtInherited *in, unsigned n)
 {
     unsigned i;
@@ -525,7 +525,7 @@ static unsigned open_instances(HtMemory *m, HtInherited *in, uint64_t *lost)
     return n;
 }
 
-/* Copy the previous host's enable bytes.  The guest may have written them. */
+/* Copy the previous host's enable bytes, which the guest may have changed */
 static void read_enable(HtMemory *m)
 {
     const uint8_t *enable = m->base + m->caps.enable_offset;
@@ -708,7 +708,7 @@ static bool serve_mailbox(HtMemory *m)
     if (go == m->done) {
         return false;
     }
-    /* Skip a request to the previous host: its sender no longer waits. */
+    /* Skip a request to the previous host: the guest no longer waits for it. */
     if (ht_le64(ht_atomic_read(&m->page->to)) == m->epoch) {
         bytes = ht_le32(ht_atomic_read(&m->page->bytes));
         bytes = MIN(bytes, HT_MAILBOX_SIZE);
@@ -748,7 +748,7 @@ static bool serve_streams(HtMemory *m)
         busy |= done > ring / 8 || done >= HT_MEMORY_STREAM_BYTES;
     }
     /*
-     * If this poll has used up its bytes, the next one begins with the next
+     * If this poll has used up its bytes, the next poll begins with the next
      * stream.
      */
     m->first = (m->first + i) % n;

@@ -15,8 +15,8 @@
 #define ITEMS_A_POST 4
 
 /*
- * Items of a stream that are pending.  The queue appends them in the order of
- * these bits as soon as it has room.
+ * Pending items of a stream.  The queue appends the items in the order of these
+ * bits.
  */
 enum {
     MARK_CLOSE = 1,             /* @close */

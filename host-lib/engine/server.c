@@ -351,7 +351,7 @@ bool ht_server_inherit_classes(HtServer *s, const void *data, size_t size,
         if (!s->enable.on[id]) {
             /*
              * ht_enable_decide() does not write the byte of a class that stays
-             * off; the previous host may have set it.
+             * off, but the previous host may have switched the class on.
              */
             ht_atomic_set(s->cfg.enable + id, 0);
         }
@@ -380,7 +380,7 @@ unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n)
     for (i = 0; i < n; i++) {
         if (ht_stream_inherit(&s->streams.stream[in[i].info.index], &in[i])) {
             /*
-             * The guest may have written a lower instance to its ring, so count
+             * The guest may have written a lower instance to its ring: consider
              * the directory's instance, too.
              */
             s->instances = MAX(s->instances, in[i].info.instance);

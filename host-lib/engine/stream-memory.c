@@ -39,8 +39,8 @@ static bool read_entry(HtStream *s, uint32_t n, uint64_t *addr)
 }
 
 /*
- * Read the line of the control page that the producer writes.  Returns false if
- * it cannot be read, or if its values are impossible.
+ * Read the part of the control page that the producer writes.  Returns false if
+ * a read fails or a value is impossible.
  */
 static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
 {

@@ -85,8 +85,8 @@ void ht_stream_close_ring(HtStream *s)
 }
 
 /*
- * Return the number of discarded events that the producer has stored; it can
- * grow while head does not move
+ * Return the number of discarded events that the producer has stored; the
+ * number can grow while head does not move
  */
 static uint64_t ring_lost(const HtStream *s)
 {
@@ -357,7 +357,8 @@ static void open_stream(HtStream *s)
         struct ht_ring_control *ring = s->ring;
 
         /*
-         * Initialize both lines before the state is set to HT_STREAM_OPENED.
+         * Initialize the guest's and the host's line before the state is
+         * OPENED.
          */
         memset(&ring->guest, 0, sizeof(ring->guest));
         memset(&ring->host, 0, sizeof(ring->host));
@@ -545,7 +546,8 @@ static void tell_discarded(HtStreams *a)
             seq_write_end(&a->telling);
             if (a->cfg.unreported) {
                 /*
-                 * Deliver the count to the trace before the owner forgets it.
+                 * Deliver the count before the owner learns that nothing is
+                 * unreported.
                  */
                 ht_consumer_tell(&s->consumer, ring_lost(s));
                 a->cfg.unreported(a->cfg.opaque, 0);
@@ -573,8 +575,8 @@ static bool work_all(HtStreams *a, bool force)
 
         if (!full && (did || !a->more)) {
             /*
-             * The stream was served: the next turn starts with the one after
-             * it.
+             * This stream was served: the next turn starts with the next
+             * stream.
              */
             a->first = (index + 1) % n;
             a->polled++;
@@ -699,8 +701,7 @@ static bool take_opening(HtStreams *a)
 }
 
 /*
- * Answer a STREAM_OPEN that the guest sent again, to ask for the result of the
- * first one
+ * Answer a STREAM_OPEN that the guest repeats, to get the result of the request
  */
 static enum ht_status open_again(HtStream *s, uint64_t instance)
 {
@@ -760,7 +761,7 @@ enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,
         return open_again(lookup(a, index), ht_get_le64(&m->instance));
     }
     if (ht_atomic_read(&a->resample)) {
-        /* events of streams from before a reset are still being dated */
+        /* events from before a reset must be dated first */
         return HT_STATUS_BUSY;
     }
     s = find_free(a, index, &status);

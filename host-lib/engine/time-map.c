@@ -146,7 +146,7 @@ static bool carry(const HtTimeMap *m, const HtTimeInterval *t, uint64_t ticks,
     return now->lo <= now->hi;
 }
 
-/* Move @now, which is @ticks later than @t, back and intersect @t with it */
+/* Move the bounds @now back by @ticks and intersect the bounds @t with them */
 static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
                        uint64_t ticks, HtTimeInterval *t)
 {
@@ -214,7 +214,7 @@ static void redate(HtTimeMap *m)
             slope(minus(m->seg[i + 1].ns, m->seg[i].ns), ticks) : m->nominal;
         /*
          * If there are only a few ticks between two readings, rounding can give
-         * any slope: limit it.
+         * any slope: limit the slope.
          */
         m->seg[i].mult = CLAMP(m->seg[i].mult, MULT_MIN, MULT_MAX);
         /* The error is largest half way between two readings. */
@@ -331,7 +331,7 @@ bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
 
         s.ns = ht_time_shift(s.ns, shift, now_ns);
         if (s.ns == 0) {
-            /* the segment would begin before the host's clock: drop it */
+            /* the segment would begin before time 0 of the host: drop it */
             continue;
         }
         append(m, &s, &(HtTimeInterval) { s.ns, s.ns });

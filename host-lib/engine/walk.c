@@ -15,7 +15,7 @@ typedef struct Converter {
     const HtTimeSegment *seg;
     uint64_t begin;             /* @seg is valid for counters [begin, end) */
     uint64_t end;
-    /* times up to this are accepted; with @looked, the host's time */
+    /* latest time accepted; if @looked is set, the host's time */
     uint64_t latest;
     bool looked;                /* @latest was read in this walk */
 } Converter;

@@ -5,7 +5,7 @@
 #include "hypertrace/ftrace-class.h"
 
 /*
- * Number of fields that precede those of the format: common_pid, common_flags
+ * Number of fields before those of the event's format: common_pid, common_flags
  */
 #define OWN_FIELDS      2
 
@@ -30,8 +30,8 @@ static HtField *add_field(HtClass *c, const char *name, unsigned kind)
         longer[MIN(strlen(longer), HT_FIELD_NAME_MAX - 8)] = 0;
         if (!strcmp(longer, own)) {
             /*
-             * Another field has the same name after it was cut to the maximum
-             * length: replace the end of the name by a number
+             * Cut to the maximum length, the name is that of another field:
+             * replace the end of the name by a number
              */
             longer[HT_FIELD_NAME_MAX - 10] = 0;
             g_free(own);

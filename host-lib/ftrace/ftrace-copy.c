@@ -251,7 +251,7 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     c->changed = c->looked;
 }
 
-/* Queue the fetched records; their page becomes the last one. */
+/* Queue the fetched records; their page becomes the page taken last. */
 static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
 {
     ht_ft_cpu_take(c, look, got);

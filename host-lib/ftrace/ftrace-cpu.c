@@ -19,7 +19,8 @@
 
 #define TRIES 4
 /*
- * A page this number of places after the writer's is not the writer's next page
+ * Minimum number of places from the writer's page to a page that is not the
+ * next one to be written
  */
 #define AHEAD 3
 
@@ -43,7 +44,7 @@ typedef struct Writer {
     bool begun;
 } Writer;
 
-/* Convert a guest address to a slot; HT_FT_NO_SLOT if it is not a sub-buffer */
+/* Convert a guest address to a slot; HT_FT_NO_SLOT if no sub-buffer is there */
 static uint32_t slot_of(const HtFtCpu *c, uint64_t address)
 {
     uint64_t offset = address - c->first;

@@ -11,8 +11,8 @@
 #define BOUNDS_MAX (1u << 18)
 
 struct HtFtDates {
-    GArray *bounds;             /* of HtFtBounds; ht_ft_dates_fit() clears it */
-    /* of HtTimeSegment, in the order of guest times */
+    GArray *bounds;             /* HtFtBounds; ht_ft_dates_fit() clears it */
+    /* HtTimeSegment, in the order of guest times */
     GArray *segments;
     /*
      * mean rate, for times before the first segment; uncertainty of the rate,
@@ -109,8 +109,8 @@ static void keep_all(HtFtDates *d, const HtTimeMap *m)
 }
 
 /*
- * The guest's clock stepped after the last segment that was kept: its error
- * bound must cover both sides of the step.
+ * The guest's clock stepped after the last segment that was kept: the error
+ * bound of this segment must cover both sides of the step.
  */
 static void keep_step(HtFtDates *d, const HtFtTime *t)
 {

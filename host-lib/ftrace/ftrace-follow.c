@@ -36,7 +36,7 @@ struct HtFtFollow {
     HtFtLook look;
     uint32_t epoch;
     uint32_t segment;           /* number of the segment in @epoch */
-    uint64_t newest_ns;         /* newest time in this segment */
+    uint64_t newest_ns;         /* newest time in @segment */
     uint64_t before_ns;         /* @newest_ns at the end of the previous poll */
     uint64_t text;
     /* text address from a header of the next boot; 0: none */
@@ -170,7 +170,7 @@ static bool begins_boot(const HtFtFollow *f, const HtFtPiece *p, bool behind)
 static void number_step(HtFtCpu *c, HtFtTaken *t, uint32_t epoch,
                         uint32_t segment, bool behind)
 {
-    /* Another boot initialized the ring or took it over. */
+    /* Another boot has the ring: a step back is a reboot. */
     if (c->moved && t->step) {
         t->step = HT_FT_STEP_EPOCH;
     }
@@ -479,7 +479,10 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
     if (f->way->begin) {
         f->way->begin(f->way_opaque);
     }
-    /* At first, look for processors often: the kernel may still add them. */
+    /*
+     * At first, look for processors in each poll: the kernel may be adding
+     * some.
+     */
     if (f->looks++ < GROW_LOOKS || f->looks % GROW_LOOKS == 0) {
         grow(f);
     }

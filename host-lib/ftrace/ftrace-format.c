@@ -291,7 +291,7 @@ static bool parse_field(HtFtFormats *f, Span line, HtFtField *field)
     return true;
 }
 
-/* Test whether a common field is where every known kernel has it */
+/* Test whether a common field has the offset and size of all known kernels */
 static bool common_ok(const HtFtField *field)
 {
     static const struct {
@@ -321,7 +321,7 @@ static int by_offset(const void *a, const void *b)
 
 /*
  * Parse one event, from the line after "name:" to the next "name:", "system:"
- * or "header:"; returns false if it is malformed.
+ * or "header:"; returns false if the event is malformed.
  */
 static bool parse_event(HtFtFormats *f, HtFtEvent *event, Span text)
 {

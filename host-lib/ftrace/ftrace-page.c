@@ -79,7 +79,7 @@ HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
             it->pos += 8;
             break;
         case TYPE_PADDING:
-            /* @length includes its own word, but not the first word. */
+            /* @length counts its own word, but not the record's first word. */
             if (length < 4 || length % 4 || length > left - 4) {
                 return HT_FT_BAD;
             }

@@ -5,10 +5,11 @@
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-runs.h"
 
-/* Size at which a run is posted; with one more event it fits HT_FT_RUN_MAX */
+/* A run that is larger, in bytes, is posted before the next event. */
 #define RUN_BYTES   (48 * 1024)
 /*
- * An event with a larger payload is delivered without a format, as its bytes.
+ * Maximum payload of a formatted event, in bytes; a larger event is delivered
+ * as plain bytes.
  */
 #define EVENT_MAX   (60 * 1024)
 /*

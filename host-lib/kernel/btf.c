@@ -41,7 +41,7 @@ struct HtBtf {
 
 /* A type's head, decoded */
 typedef struct Type {
-    const uint8_t *p;           /* bytes of the type after its head */
+    const uint8_t *p;           /* first byte after the type's head */
     const char *name;
     unsigned kind;
     unsigned vlen;
@@ -350,8 +350,8 @@ static bool is_struct(const Type *t)
 }
 
 /*
- * Set the members of a field that follow from its type.  Returns false if the
- * size is not known or too large.
+ * Set the members of @f that the type determines.  Returns false if the size is
+ * not known or too large.
  */
 static bool describe(const HtBtf *b, uint32_t id, HtBtfField *f)
 {

@@ -25,7 +25,7 @@ typedef struct Struct {
 /* A member of a structure */
 typedef struct Member {
     uint32_t offset;
-    /* 0: the structure of this kernel lacks the member */
+    /* size in bytes; 0: this kernel's structure lacks the member */
     uint32_t size;
 } Member;
 
@@ -59,7 +59,8 @@ struct HtKernelFormats {
     Member field_link, field_name, field_kind, field_offset, field_size;
     Member field_len;
     HtBtfField field_signed;    /* a bit field in some kernels */
-    uint64_t next;              /* next node of this pass; 0: no pass */
+    /* address of the pass's next node; 0: no pass */
+    uint64_t next;
     uint64_t first;             /* first node when the pass began */
     unsigned seen;              /* number of events in this pass */
     GHashTable *events;         /* Event by id */
@@ -152,7 +153,7 @@ static bool find_members(HtKernelFormats *f, const HtBtf *btf, GError **error)
     call->name = "trace_event_call";
     class->name = "trace_event_class";
     field->name = "ftrace_event_field";
-    /* Only some kernels have these two members. */
+    /* Only some kernels have these members. */
     if (!need_list(btf, &meta, "enter_fields", &f->enter_fields, NULL)) {
         f->enter_fields.size = 0;
     }
@@ -275,7 +276,9 @@ static void put_field(const HtKernelFormats *f, const uint8_t *copy,
                            is_signed != 0);
 }
 
-/* Print the fields of a list, from its end: the kernel adds at the start */
+/*
+ * Print the fields of a list from its end, because the kernel adds at the start
+ */
 static int put_fields(HtKernelFormats *f, uint64_t head, GString *out)
 {
     g_autoptr(GString) name = g_string_new(NULL);

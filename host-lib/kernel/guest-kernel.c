@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: read a guest's kernel by its own addresses
- */
+/* hypertrace: read a guest's kernel at the kernel's virtual addresses */
 #include "guest-kernel.h"
 
 #define STRING_STEP 64u

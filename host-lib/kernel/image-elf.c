@@ -33,7 +33,10 @@ static bool within(uint64_t offset, uint64_t bytes, size_t size)
     return offset <= size && bytes <= size - offset;
 }
 
-/* Return a table of @n entries, or NULL if it is not within the file */
+/*
+ * Return a table of @n entries; NULL if it exceeds the file, or if the size of
+ * an entry is not the one wanted
+ */
 static const uint8_t *table(const uint8_t *p, size_t size, uint64_t offset,
                             unsigned n, unsigned entry, unsigned wanted)
 {

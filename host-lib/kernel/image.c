@@ -160,7 +160,7 @@ bool ht_image_identify(const void *data, size_t size, HtImage *image,
 
 static GBytes *unpack(GBytes *file, unsigned depth, GError **error);
 
-/* Continue with a part of @file; unpack it if it is compressed */
+/* Unpack a part of @file, which is decompressed first if it is compressed */
 static GBytes *unpack_part(GBytes *file, uint64_t offset, uint64_t bytes,
                            unsigned depth, GError **error)
 {

@@ -31,8 +31,8 @@
 #define STEPS_MAX       (64u << 20)
 
 /*
- * Address of _text that is assumed if the tables do not have it: that of Linux
- * 6.6 on arm64 with addresses of 48 bits
+ * Address of _text to assume if the tables lack it; Linux 6.6 has this address
+ * on arm64 with 48 bits of address
  */
 #define TEXT_UNKNOWN    UINT64_C(0xffff800080000000)
 
@@ -150,7 +150,7 @@ static bool name_length(const Tables *t, uint64_t *at, unsigned *len)
     return *len && *len <= NAME_MAX_BYTES && *len <= t->size - *at;
 }
 
-/* Test whether @n names at @names agree with all of their markers */
+/* Test whether the @n names at @names begin where the markers say */
 static bool names_agree(Tables *t, uint64_t names, uint32_t n,
                         const uint8_t *markers)
 {
@@ -289,7 +289,7 @@ static bool find_text(Tables *t)
 typedef struct Offsets {
     uint64_t at;                /* offset of the table in the file */
     uint64_t base;
-    bool to_place;              /* offsets are relative to their own address */
+    bool to_place;              /* an offset is relative to its own place */
     bool percpu;                /* an offset of 0 or more is absolute */
 } Offsets;
 
@@ -342,7 +342,10 @@ static uint64_t place_address(uint64_t offset, const HtKernelSegment *segments,
     return 0;
 }
 
-/* Test whether a table of offsets is at @at; set @o to how it is read */
+/*
+ * Test whether a table of offsets is at @at; set @o to the table's form, and
+ * @text to the address of _text
+ */
 static bool offsets_at(Tables *t, uint64_t at, const HtKernelSegment *segments,
                        unsigned n, Offsets *o, uint64_t *text)
 {
@@ -374,7 +377,7 @@ static bool offsets_at(Tables *t, uint64_t at, const HtKernelSegment *segments,
     o->percpu = negative > t->n / 2;
     *text = address(t, o, t->text_index);
     if (o->base == 0) {
-        /* On arm64 the base is 0 here: it is in the relocations. */
+        /* On arm64, the base in the file may be 0: it is in the relocations. */
         o->base = first - *text;
         *text = first;
     }

@@ -9,7 +9,7 @@
 
 #define BANNER          "Linux version "
 #define BANNER_MAX      512u
-/* Header of an arm64 image, from _text on */
+/* Size in bytes of the header of an arm64 image, which begins at _text */
 #define HEADER_BYTES    64u
 /* Maximum number of BTF headers tried in a kernel without symbols for BTF */
 #define BTF_TRIES       16u
@@ -90,7 +90,10 @@ static bool find_version(HtKernelImage *image, GError **error)
     return true;
 }
 
-/* Find BTF: in the section .BTF, between its symbols, or by its header */
+/*
+ * Find BTF by the section .BTF, or the symbols __start_BTF and __stop_BTF, or
+ * BTF's header
+ */
 static HtBtf *find_btf(const HtKernelImage *image)
 {
     static const uint8_t header[] = { 0x9f, 0xeb, 1, 0, 24, 0, 0, 0,
@@ -166,7 +169,9 @@ static HtKernelImage *from_kernel(GBytes *kernel, GError **error)
     HtKernelImage *image;
 
     if (!machine) {
-        /* An arm64 Image is memory from _text on; kallsyms has its address. */
+        /*
+         * An arm64 Image begins at _text; kallsyms tells the address of _text.
+         */
         image = image_new(kernel, HT_MACHINE_AARCH64);
         image->segments[0] = (HtKernelSegment) { .size = size };
         image->n_segments = 1;

@@ -6,7 +6,7 @@
 #include "hypertrace/kernel-scan.h"
 #include "guest-kernel.h"
 
-/* Memory is read in slices of this size. */
+/* Memory is read in slices of this size, in bytes. */
 #define SLICE           (1u << 20)
 #define PAGE            4096u
 #define INFO            "OSRELEASE="
@@ -129,8 +129,8 @@ static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
 }
 
 /*
- * Check the page at _text before a copy: it was written, and on arm64 it has
- * the header of an image.
+ * Check the page at _text before a copy: it must have been written, and on
+ * arm64 it must have the header of an image.
  */
 static bool may_be_text(const HtKernelScan *s, const Place *p, uint64_t offset)
 {
@@ -150,7 +150,7 @@ static bool may_be_text(const HtKernelScan *s, const Place *p, uint64_t offset)
            memcmp(page, none, PAGE) != 0;
 }
 
-/* Test whether the kernel is at an offset of the memory; if so, keep it */
+/* Test whether the kernel is at @offset; if so, add it to the kernels found */
 static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
 {
     g_autoptr(HtKernelImage) image = NULL;

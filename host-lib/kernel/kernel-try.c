@@ -45,7 +45,7 @@ static uint64_t link_of(const HtGuestKernel *k, const char *name)
                               &addr) ? addr : 0;
 }
 
-/* Read a word of the kernel by its link address; 0 if it is outside */
+/* Read a word of the kernel at a link address; 0 if that fails */
 static uint64_t word_of(const HtGuestKernel *k, uint64_t link, unsigned size)
 {
     uint8_t bytes[8];
@@ -228,8 +228,8 @@ static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)
         }
     } else {
         /*
-         * With several pieces, this one is a NUMA node after the first.  With
-         * one piece, this is a copy of a kernel: refuse it.
+         * With several pieces, @r is a NUMA node after the first.  With one
+         * piece, this is a copy of a kernel: refuse the copy.
          */
         return k->mem.n_pieces > 1 && k->phys > at &&
                !ht_guest_mem_add(&k->mem, k->phys - at, r->size, r->offset);

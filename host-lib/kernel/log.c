@@ -20,7 +20,7 @@
 /* Maximum sizes of the kernel's structures, in bytes */
 #define DESC_MAX    64u
 #define INFO_MAX    256u
-/* Maximum number of descriptors without a record that one call skips */
+/* Maximum number of descriptors that one call reads */
 #define PASS_MAX    256u
 
 /* A copy of the printk_ringbuffer's members */
@@ -151,7 +151,10 @@ static int read_ring(HtKernelLog *log)
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->infos, &r->infos);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->data, &r->data);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->tail, &r->tail);
-    /* Read the head after the tail, so that it is not before the tail. */
+    /*
+     * Read the head after the tail: a head from before could be behind the
+     * tail.
+     */
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->head, &r->head);
     if (!ret && (r->count_bits > HT_KERNEL_LOG_BITS_MAX ||
                  r->size_bits > 2 * HT_KERNEL_LOG_BITS_MAX ||

@@ -350,7 +350,7 @@ static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
         ret = ht_kernel_space_u64(l->space, l->va + p->entries, &h->entries);
     }
     if (!ret && !l->h.reader && (h->overrun || h->read)) {
-        /* the kernel traced events before the first poll, and they are gone */
+        /* events were overwritten or read in the guest before the first poll */
         c->late = true;
     }
     return ret;
@@ -380,7 +380,7 @@ static HtListWalk collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 
     /*
      * If the ring was empty at all earlier polls, and events were overwritten
-     * or read in the guest since, some of them may be missing.
+     * or read in the guest since, this poll may miss some of these.
      */
     l->doubt |= l->based && !l->placed && (l->h.overrun || l->h.read);
     walk = follow(c, l, look);

@@ -191,7 +191,7 @@ static const HtFtWay list_way = {
 };
 
 /*
- * Read the size of sub-buffers: a page, unless a user of the guest changed it
+ * Read the size of sub-buffers: a page, unless a user in the guest changed it
  */
 static uint32_t read_subbuf_size(const List *list)
 {

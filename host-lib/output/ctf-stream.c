@@ -113,8 +113,8 @@ static int write_packet(int fd, HtCtfHeader *h, const HtRun *run, uint64_t pos)
 }
 
 /*
- * Store the producer's counts in the header.  If this process ends, the next
- * recorder of the stream needs them
+ * Store the producer's counts in the header: the next recorder of the stream
+ * needs them if this process ends
  */
 static void set_counts(HtCtfHeader *h, const HtRun *run)
 {
@@ -182,7 +182,7 @@ static int new_file(const HtCtfStream *s, unsigned part, uint64_t size,
     return f->fd < 0 || ftruncate(f->fd, size) < 0 ? -errno : 0;
 }
 
-/* If @ret is 0, continue in the new file; else delete it */
+/* If @ret is 0, continue in the new file; else delete the new file */
 static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
 {
     if (!ret && renameat(s->dirfd, f->hidden, s->dirfd, f->hidden + 1) < 0) {
@@ -226,8 +226,9 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     if (!ret && !s->part) {
         if (run) {
             /*
-             * No file could be made when the stream was opened, so this is the
-             * first one: its empty packet must not be later than the events.
+             * No file could be made when the stream was opened: this is its
+             * first one, and the empty packet must not be later than the
+             * events.
              */
             s->last_ns = MIN(s->last_ns, run->begin_ns);
         }

@@ -138,7 +138,7 @@ static void add_class_field(HtUstEvent *e, const HtField *cf)
         f->type.sequence = (struct lttng_ust_type_sequence) {
             .parent.type = lttng_ust_type_sequence,
             .struct_size = sizeof(f->type.sequence),
-            /* NULL: the length is in the field before this one */
+            /* NULL: the previous field is the length */
             .length_name = NULL,
             .elem_type = &f->elem.parent,
             .encoding = cf->kind == HT_FIELD_TEXT ?
@@ -282,8 +282,8 @@ bool ht_ust_timed_out(void)
 }
 
 /*
- * Remove events from the registry; free them too if LTTng-UST has no pointer to
- * them
+ * Remove events from the registry; @free_them: free them, because LTTng-UST has
+ * no pointer to them
  */
 static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
 {

@@ -118,7 +118,9 @@ static inline void record(struct lttng_ust_event_recorder *recorder,
     lttng_ust_ring_buffer_ctx_init(&ctx, recorder, PREFIX_SIZE + r->size, 1,
                                    probe_ctx);
     if (ops->event_reserve(&ctx) < 0) {
-        /* LTTng's buffer is full, or the event is too large; LTTng counts it */
+        /*
+         * LTTng's buffer is full, or the event too large; LTTng counts the loss
+         */
         return;
     }
     if (r->size <= SMALL) {

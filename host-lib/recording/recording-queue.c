@@ -98,7 +98,10 @@ static void remove_oldest(HtRecQueue *q)
     }
 }
 
-/* Find a place for an entry.  Returns false if older entries are in its way */
+/*
+ * Find room for an entry, at @next or at the start of the block.  Returns false
+ * if older entries must be removed first
+ */
 static bool find_room(HtRecQueue *q, uint64_t size)
 {
     if (q->wrap) {
@@ -139,7 +142,7 @@ void ht_rec_queue_push(HtRecQueue *q, const HtFtPiece *p)
 
 /*
  * Make the piece of an entry.  If earlier pieces of its processor were removed,
- * the first one left has HT_FT_PIECE_LATE.
+ * the first piece that is left has HT_FT_PIECE_LATE.
  */
 static HtFtPiece make_piece(const HtRecQueue *q, const Entry *e,
                             GHashTable *seen)

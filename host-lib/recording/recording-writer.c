@@ -191,7 +191,7 @@ static bool write_all(int fd, const void *data, size_t size)
 bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
                         gssize size, GError **error)
 {
-    /* No other program uses this name: a file that exists is a recorder's. */
+    /* Only recorders use names with this prefix. */
     g_autofree char *hidden = g_strdup_printf(".hypertrace-%s", name);
     size_t bytes = size < 0 ? strlen(text) : (size_t)size;
     bool ok;
@@ -220,7 +220,7 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
     return fail(error, code, "write", w->dir, name);
 }
 
-/* Append to the log in memory; if it exceeds LOG_BYTES, drop the older half */
+/* Append to the log in memory; drop the older half if the log is too large */
 static void keep_log(GString *log, const char *text, size_t size)
 {
     const char *line;
@@ -273,10 +273,7 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
                        O_CLOEXEC);
     }
     if (c->fd < 0 || !write_all(c->fd, c->kept->data, c->kept->len)) {
-        /*
-         * Write no more: a reader could take a later piece for the rest of this
-         * one.
-         */
+        /* Stop: a reader could take the next piece for the rest of this one. */
         c->failed = true;
         fail(error, errno, "write", w->dir, name);
     }

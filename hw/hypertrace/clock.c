@@ -30,7 +30,7 @@ static uint64_t host_ticks(void *opaque)
 
 /*
  * Readings of the host's counter and clock at the start of QEMU, and the result
- * of suspended_ns() then
+ * of suspended_ns() at that time
  */
 static HtBracket start;
 static int64_t start_suspended_ns;

@@ -34,7 +34,10 @@ uint64_t ht_clock_bound_ns(void *c);
  * jumped while the VM was stopped.  Context: BQL
  */
 void ht_clock_vm_change(HtClock *c, bool running);
-/* If this is a vCPU's thread, ask KVM for the TSC's offset.  Context: BQL */
+/*
+ * If the calling thread is a vCPU's, ask KVM for the TSC's offset.  Context:
+ * BQL
+ */
 void ht_clock_update_offset(HtClock *c);
 
 /* Functions of clock-target.c */
@@ -56,8 +59,8 @@ typedef struct HtKvmTsc {
 bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
                      bool *elapsed, Error **errp);
 /*
- * Ask KVM how it derives this vCPU's TSC.  Returns false if KVM does not report
- * that, or if this is not a vCPU's thread
+ * Ask KVM how it derives the TSC of the vCPU whose thread calls this.  Returns
+ * false if KVM does not report that, or in another thread
  */
 bool ht_clock_kvm_tsc(HtKvmTsc *tsc);
 

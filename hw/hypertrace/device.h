@@ -65,7 +65,7 @@ struct HypertraceDevice {
         char *name;
     } conf;
 
-    DeviceState *proxy;         /* PCI proxy; this structure is inside it */
+    DeviceState *proxy;         /* the PCI proxy, which contains this */
 
     /* set by hypertrace_device_prepare() */
     const HtChannelOps *channel;
@@ -89,7 +89,7 @@ struct HypertraceDevice {
 
     /* for channels hypercall and shm */
     MemoryRegion regs;
-    MemoryRegion ram;           /* stream RAM; unused if memdev has it */
+    MemoryRegion ram;           /* stream RAM; unused if memdev is set */
     MemoryRegion *ring_mr;
     uint8_t *ring_ram;
     HtDirectory directory;      /* @base is NULL if there is no stream RAM */

@@ -30,7 +30,10 @@ typedef struct HtEnablePoll {
 /* Initialize a device's enable state with the classes of its trace */
 void ht_device_enable_init(HypertraceDevice *dev);
 
-/* Call these when the VM starts (or a running VM gets a device), and stops */
+/*
+ * Call ht_device_enable_start() when the VM starts, or when a running VM gets a
+ * device, and ht_device_enable_stop() when the VM stops
+ */
 void ht_device_enable_start(HypertraceDevice *dev);
 void ht_device_enable_stop(HypertraceDevice *dev);
 

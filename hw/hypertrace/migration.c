@@ -162,7 +162,10 @@ static int state_post_load(void *opaque, int version_id)
                          &why)) {
         return refuse(dev, "%s", why);
     }
-    /* Under KVM, the host cannot read the counter until its offset is known. */
+    /*
+     * KVM must report the counter's offset before the host can read the
+     * counter.
+     */
     if (!ht_guest_clock_load(&dev->clock.guest, m->segments, m->nr_segments,
                              shift, !kvm_enabled())) {
         return refuse(dev, "its clock");

@@ -72,7 +72,7 @@ static void fill_device_stats(HypertraceDevice *dev, HypertraceStats *stats)
     stats->clock_hz = ht_guest_clock_hz(&dev->clock.guest);
     stats->clock_bound_ns = ht_clock_bound_ns(&dev->clock);
     for (i = 0; i < dev->conf.streams; i++) {
-        /* Instances start at 1, so this stream was opened before. */
+        /* Instances start at 1; 0: the stream was never opened. */
         if (dev->streams.stream[i].next.instance) {
             QAPI_LIST_APPEND(streams, stream_stats(&dev->streams.stream[i]));
         }

@@ -16,8 +16,8 @@ static void stream_deliver(void *opaque, const HtRun *run)
     trace_hypertrace_run(dev->trace->name, s->index, run->events, run->size,
                          run->discarded);
     /*
-     * With channel=virtio, the worker is the main loop: do not call a backend
-     * from it directly, as that would delay the guest.
+     * With channel=virtio, the worker is the main loop: a direct call of a
+     * backend would delay the guest.
      */
     ht_dispatch_post(dev->dispatch, run, s->fill, dev->channel->uses_ring);
 }

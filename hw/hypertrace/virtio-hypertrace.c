@@ -26,7 +26,7 @@ static bool may_log(HtLimit *limit)
 {
     int64_t second = get_clock() / NANOSECONDS_PER_SECOND;
 
-    /* This is racy without harm: a few more lines may be logged. */
+    /* A race is harmless: it allows a few more lines. */
     if (qatomic_xchg(&limit->second, second) != second) {
         qatomic_set(&limit->times, 0);
     }
@@ -192,7 +192,7 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
     }
 }
 
-/* A driver or QEMU resets the virtio device, which ends its queues */
+/* A reset of the virtio device, by a driver or by QEMU, ends the queues */
 static void hypertrace_virtio_reset(VirtIODevice *vdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);

@@ -193,7 +193,10 @@ static void worker_on_timer(void *opaque)
     if (!w->polling) {
         worker_arm(dev);
     }
-    /* Arm first: the next tick then finds a commit that missed the arming. */
+    /*
+     * Arm before the timer starts: the next tick finds a commit that missed
+     * this.
+     */
     worker_start_timer(dev);
     worker_leave(w);
 }
@@ -360,7 +363,7 @@ static void worker_end(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    /* This drains and closes all streams, because want_close is set. */
+    /* want_close is set, so this drains and closes all streams. */
     worker_settle(dev);
     w->running = false;
     dev->messages.gone = true;

@@ -62,7 +62,7 @@ typedef struct HtConsumer {
     HtConsumerConfig cfg;
     HtStreamInfo info;          /* description of the stream for backends */
     uint64_t instance;          /* instance that the producer knows */
-    HtTimeMap time;             /* clock; the owner updates it before a call */
+    HtTimeMap time;             /* clock; updated by the owner before a call */
     HtWalk walk;
     /* a packet's copy; NULL if cfg.reserve is set */
     uint8_t *buf;

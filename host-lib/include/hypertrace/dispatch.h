@@ -241,9 +241,7 @@ bool ht_dispatch_room(HtDispatch *d);
  * Context: the stream's lock is held
  */
 uint8_t *ht_dispatch_reserve(HtDispatch *d, HtBuffer **fill, size_t size);
-/*
- * ht_dispatch_release: drop the reference to a stream's buffer, if it has one
- */
+/* ht_dispatch_release: drop a stream's reference to its buffer, if any */
 void ht_dispatch_release(HtDispatch *d, HtBuffer **fill);
 
 /**

@@ -27,8 +27,8 @@
 #define HT_FT_EVENT_HEADER 8u
 
 /*
- * Bits of an event's common_flags: set if it was raised in a hard interrupt, a
- * soft interrupt or an NMI
+ * Bits of common_flags of an event that was raised in a hard interrupt, a soft
+ * interrupt or an NMI
  */
 #define HT_FT_IN_INTERRUPT 0x58u
 

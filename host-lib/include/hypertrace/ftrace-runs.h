@@ -59,7 +59,7 @@ typedef struct HtFtRuns {
     uint64_t *instances;
     /*< private >*/
     bool used[HT_FT_STREAMS];
-    /* see OPEN_US: the budget of openings is used up to this time, in us */
+    /* time in us up to which new streams have used the budget: see OPEN_US */
     int64_t open_us;
     /*
      * id of the class, by the kernel's event type; 0: no event of the type yet

@@ -37,7 +37,7 @@ typedef struct HtUstSessionConfig {
  */
 HtUstSession *ht_ust_session_new(const HtUstSessionConfig *cfg);
 
-/* ht_ust_session_free: free @s, or NULL; its events stay registered */
+/* ht_ust_session_free: free a session or NULL; events stay registered */
 void ht_ust_session_free(HtUstSession *s);
 
 /**

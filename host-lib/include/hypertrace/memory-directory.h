@@ -27,10 +27,7 @@
  */
 #define HT_DIRECTORY_CLASSES    (1u << 20)
 
-/*
- * Offset of the classes in the directory; the streams and clocks are before
- * them
- */
+/* Offset of the classes in the directory, after the streams and clocks */
 #define HT_DIRECTORY_HEAD       HT_MAP_ALIGN
 #define HT_DIRECTORY_SIZE       (HT_DIRECTORY_HEAD + HT_DIRECTORY_CLASSES)
 

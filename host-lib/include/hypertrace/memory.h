@@ -158,8 +158,8 @@ int64_t ht_memory_poll(HtMemory *m);
 unsigned ht_memory_leave(HtMemory *m);
 
 /*
- * ht_memory_free: free the host, after ht_memory_leave() if the caller has not
- * called it; @m may be NULL
+ * ht_memory_free: free the host or NULL; calls ht_memory_leave() if the caller
+ * has not called it
  */
 void ht_memory_free(HtMemory *m);
 

@@ -484,7 +484,7 @@ unsigned ht_rec_progress(const HtRecording *r);
  * ht_rec_rewind: restart reading at the beginning
  * @r: the recording
  *
- * Reading then also covers what was appended since.
+ * Reading then includes what was appended since then.
  */
 void ht_rec_rewind(HtRecording *r);
 
@@ -503,7 +503,8 @@ void ht_rec_rewind(HtRecording *r);
 bool ht_rec_next_piece(HtRecording *r, uint32_t cpu, HtFtPiece *p);
 
 /**
- * ht_rec_damaged: get the number of bytes skipped because they are not pieces
+ * ht_rec_damaged: get the number of bytes that were skipped because they are no
+ * valid pieces
  * @r: the recording, read to its end
  */
 uint64_t ht_rec_damaged(const HtRecording *r);
