@@ -322,7 +322,6 @@ static bool sink_is_idle(HtSink *sink)
            ht_class_table_count(sink->all->cfg.classes);
 }
 
-/* Drop a reference to the dispatcher, and free it after the last one. */
 static void dispatch_unref(HtDispatch *d)
 {
     bool last;

@@ -590,10 +590,11 @@ static void inherit(HtMemory *m)
 }
 
 /*
- * A guest may wait for a reply of the previous host.  It loads `done`, then
- * the epoch.  The epoch is therefore stored first: the guest that sees the new
- * `done` also sees the new epoch, and gives up.  A request that the guest sends
- * meanwhile names the old epoch, and serve_mailbox() does not execute it.
+ * The guest may wait for a reply of the previous host.  The guest loads `done`,
+ * then the epoch.  This host therefore stores the epoch first: a guest that
+ * sees the new `done` also sees the new epoch, and ignores the reply.  A
+ * request that the guest sends meanwhile names the old epoch, and
+ * serve_mailbox() does not execute it.
  */
 void ht_memory_start(HtMemory *m)
 {

@@ -8,7 +8,6 @@
 #include "hypertrace/base.h"
 #include "hypertrace/streams.h"
 
-/* The state of a stream, decoded */
 typedef struct State {
     HtConsumerState consumer;
     struct ht_stats closed;

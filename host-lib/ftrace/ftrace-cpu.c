@@ -31,7 +31,6 @@ typedef enum Walk {
     WALK_ERROR,
 } Walk;
 
-/* The writer's position */
 typedef struct Writer {
     uint32_t slot;
     /* maximum number of bytes to take of the page at @slot */

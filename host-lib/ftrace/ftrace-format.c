@@ -22,7 +22,6 @@ struct HtFtFormats {
 
 static const char * const header_names[] = { "header_page", "header_event" };
 
-/* A range of the text */
 typedef struct Span {
     const char *p;
     const char *end;

@@ -119,7 +119,6 @@ static HtFtTime *time_of(HtFtFeed *f, const HtFtPiece *p)
     return &f->time[p->epoch != f->epoch || p->segment != f->segment];
 }
 
-/* Limit the rate of new streams; see OPEN_US */
 static bool may_open(HtFtRuns *r)
 {
     int64_t now = g_get_monotonic_time(), used = MAX(r->open_us, now);

@@ -39,7 +39,6 @@ struct HtBtf {
     GHashTable *enums;
 };
 
-/* A type's head, decoded */
 typedef struct Type {
     const uint8_t *p;           /* first byte after the type's head */
     const char *name;
@@ -99,7 +98,6 @@ static bool malformed(GError **error, const char *what, uint32_t id)
     return false;
 }
 
-/* Split the section into types. */
 static bool split(HtBtf *b, uint32_t size, GError **error)
 {
     g_autoptr(GArray) at = g_array_new(false, false, sizeof(uint32_t));
@@ -394,7 +392,6 @@ static bool describe(const HtBtf *b, uint32_t id, HtBtfField *f)
     return true;
 }
 
-/* A member of a structure */
 typedef struct Member {
     uint32_t type;
     uint64_t bit;               /* distance from the structure's first bit */
@@ -667,7 +664,6 @@ int ht_btf_field_value(const HtBtfField *field, const void *copy, size_t size,
     return 0;
 }
 
-/* Value of an enumerator */
 static int64_t enum_value(const Type *t, unsigned i)
 {
     const uint8_t *p;

@@ -22,14 +22,12 @@ typedef struct Struct {
     uint32_t size;
 } Struct;
 
-/* A member of a structure */
 typedef struct Member {
     uint32_t offset;
     /* size in bytes; 0: this kernel's structure lacks the member */
     uint32_t size;
 } Member;
 
-/* An event of the kernel */
 typedef struct Event {
     uint64_t call;              /* address of the trace_event_call */
     uint64_t print_fmt;         /* address of the print format */
@@ -199,7 +197,6 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
     return find_members(f, btf, error) ? g_steal_pointer(&f) : NULL;
 }
 
-/* Get a member from a copy of its structure */
 static uint64_t get(const uint8_t *copy, const Member *m)
 {
     return ht_get_le(copy + m->offset, m->size, false);

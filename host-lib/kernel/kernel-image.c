@@ -62,7 +62,6 @@ const void *ht_kernel_image_bytes(const HtKernelImage *image, uint64_t addr,
     return NULL;
 }
 
-/* Find the line of /proc/version */
 static bool find_version(HtKernelImage *image, GError **error)
 {
     const char *text = NULL, *end;

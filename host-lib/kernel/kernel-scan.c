@@ -121,7 +121,6 @@ static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
             at = data;
             continue;
         }
-        /* A page that cannot be read stays zero. */
         ht_ft_mem_copy(mem, at, copy + (at - offset), n);
         at += n;
     }

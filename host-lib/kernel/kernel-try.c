@@ -189,7 +189,6 @@ static bool x86_place(HtGuestKernel *k, const HtGuestRange *r)
     return true;
 }
 
-/* Test whether @below is a usual size of a PC's RAM below the PCI hole */
 static bool usual_low(uint64_t below)
 {
     unsigned i;

@@ -113,7 +113,6 @@ void ht_kernel_log_free(HtKernelLog *log)
     g_free(log);
 }
 
-/* Return the id after that of the newest record */
 static uint64_t end_of(const Ring *r)
 {
     return ((r->head & ID_MASK) + 1) & ID_MASK;

@@ -16,7 +16,6 @@
 #define ARM_TABLE       2u          /* a table; at the last level a page */
 #define ARM_ADDRESS     UINT64_C(0x0000ffffffffffff)
 
-/* Return the address in an entry of a table */
 static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
 {
     uint64_t address;
@@ -26,7 +25,9 @@ static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
     }
     address = entry & ARM_ADDRESS & ~((UINT64_C(1) << pt->shift) - 1);
     if (pt->shift == 16) {
-        /* Bits 48 to 51 of a physical address are in bits 12 to 15. */
+        /*
+         * With pages of 64 KiB, bits 12 to 15 are bits 48 to 51 of the address.
+         */
         address |= (entry >> 12 & 15) << 48;
     }
     return address;

@@ -4,17 +4,18 @@
  *
  * Readers reject a whole trace because of one incomplete packet, and a process
  * can be killed between any two instructions.  A file is therefore never
- * appended to.  It is made under a hidden name with its full (sparse) size as
- * one empty packet, then renamed.  From then on the last packet covers the rest
- * of the file:
+ * appended to.  A new file has a hidden name, its full size, and one empty
+ * packet; then the file is renamed.  The last packet covers the rest of the
+ * file:
  *
- *  - to add events, write them to its unused space, then overwrite its header
- *    with one that includes them;
- *  - to start another packet, write it with its header to the unused space,
- *    then overwrite the last packet's header so that it ends there.
+ *  - to add events, write them to the unused space of the last packet, then
+ *    overwrite the packet's header with one that includes the events;
+ *  - to start another packet, write it to the unused space, then overwrite the
+ *    header of the last packet, so that this packet ends where the new one
+ *    begins.
  *
- * Unused space is not truncated, because a reader may already know the file's
- * size and read there.  It is a hole, and takes no space on disk.
+ * Unused space is a hole, and takes no space on disk.  A file is not truncated,
+ * because a reader may already know its size.
  *
  * Each step becomes visible by a single write of one header, which is within
  * one page because packets start at multiples of ALIGN.  Headers are never
@@ -94,7 +95,6 @@ static void leave_file(HtCtfStream *s)
     s->fd = -1;
 }
 
-/* Use the open file @fd, which has @size bytes, from now on */
 static void take_file(HtCtfStream *s, int fd, uint64_t size)
 {
     leave_file(s);
@@ -342,7 +342,6 @@ static bool can_grow(const HtCtfStream *s, const HtRun *run,
             used + run->size <= HT_CTF_PACKET_SIZE);
 }
 
-/* Write the run to the open packet */
 static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
     struct iovec iov = { (void *)run->data, run->size };

@@ -33,7 +33,6 @@ void ht_ust_session_free(HtUstSession *s)
     if (!s) {
         return;
     }
-    /* The events stay registered; see ht_ust_event_get(). */
     g_free(s->provider);
     g_free(s->told);
     g_free(s);

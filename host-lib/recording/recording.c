@@ -142,7 +142,6 @@ static bool read_text(const char *dir, const char *name, size_t max,
     return true;
 }
 
-/* Count the files cpuN. */
 static void count_cpus(const char *dir, HtRecInfo *info)
 {
     g_autoptr(GDir) d = g_dir_open(dir, 0, NULL);

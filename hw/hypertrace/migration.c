@@ -3,13 +3,13 @@
  * hypertrace: migration, savevm and loadvm
  *
  * When the VM stops, ht_worker_pause() posts all committed events to the sinks.
- * The source's QEMU delivers them or counts them as discarded.  From then on,
- * the source does not write to the rings' host lines.  The saved state is the
- * position of each stream.  Loaded streams continue when the VM runs.  The
- * guest sees no change: it keeps its stream instances.  The trace also keeps
- * them, unless it already has events of them (the VM was rewound).  Then each
- * such stream gets a new instance in the trace, because otherwise events would
- * appear twice.
+ * The source's QEMU delivers these events or counts them as discarded.  From
+ * then on, the source does not write to the rings' host lines.  The saved state
+ * is the position of each stream.  Loaded streams continue when the VM runs.
+ * The guest keeps its stream instances.  The trace keeps an instance, too,
+ * unless it already has events of that instance (the VM was rewound): then the
+ * stream gets a new instance in the trace, because events would appear twice
+ * otherwise.
  *
  * The loaded state may be forged.
  *

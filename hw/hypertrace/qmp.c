@@ -80,7 +80,6 @@ static void fill_device_stats(HypertraceDevice *dev, HypertraceStats *stats)
     stats->backends = backend_stats(dev->dispatch);
 }
 
-/* Return @obj as a realized device, or NULL if it is not one */
 static HypertraceDevice *as_device(Object *obj)
 {
     HypertraceDevice *dev;
@@ -98,7 +97,6 @@ static char *path_of(HypertraceDevice *dev)
     return object_get_canonical_path(OBJECT(dev->proxy));
 }
 
-/* Find a device by its id or QOM path; NULL with @errp set */
 static HypertraceDevice *find(const char *path, Error **errp)
 {
     Object *obj = object_resolve_path(path, NULL), *backend;

@@ -97,7 +97,6 @@ GPtrArray *ht_backends_find(Object *owner, const char *name,
     return g_steal_pointer(&found);
 }
 
-/* A device's session with one backend */
 typedef struct HtBackendSession {
     HypertraceBackend *backend;
     void *opaque;               /* the backend's own data of the session */

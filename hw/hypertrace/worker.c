@@ -119,7 +119,6 @@ static void worker_start_timer(HypertraceDevice *dev)
     }
 }
 
-/* Run a turn; see ht_streams_turn() */
 static void worker_work(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;

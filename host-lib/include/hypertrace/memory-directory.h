@@ -2,19 +2,20 @@
 /*
  * hypertrace: a directory of stream memory, for the time after its host's end
  *
- * The directory is an area of the memory that hosts write and that guests
- * should not touch.  A host writes it and never reads it back.  Its successor,
- * or `hypertrace recover`, copies it once and checks the copy, since the guest
- * may have written it.
+ * The directory is a part of stream memory that guests should not touch.  A
+ * host writes the directory and never reads it back.  The host's successor, or
+ * `hypertrace recover`, copies the directory once and checks the copy, because
+ * the guest may have written there.
  *
- * The last store of each change publishes it, so a host that is killed at any
- * instant leaves a valid directory.  The following values publish changes:
+ * Each change ends with the store of one value that publishes the change.  A
+ * host that is killed at any instant therefore leaves a valid directory.  The
+ * values are:
  *
- *   a class   by the number of bytes of all classes, before the guest gets its
- *             id
- *   a stream  by its instance, before the guest gets its index
- *   a clock   by its number; two are kept in turns
- *   discards  by their number itself: those that no trace has reported
+ *   a class    number of bytes of all classes; stored before the guest gets the
+ *              class's id
+ *   a stream   the instance; stored before the guest gets the stream's index
+ *   a clock    number of the clock; two clocks are kept in turns
+ *   discards   number of discarded events that no trace has reported
  */
 #ifndef HYPERTRACE_MEMORY_DIRECTORY_H
 #define HYPERTRACE_MEMORY_DIRECTORY_H

@@ -2,22 +2,21 @@
 /*
  * hypertrace: serve a guest over memory alone
  *
- * A file or a memfd is the memory of a device ivshmem-plain of any emulator.
- * No register, no exit and no interrupt exists: the host polls.  abi.h defines
+ * A file or a memfd is the memory of a device ivshmem-plain of an emulator.
+ * There are no registers, exits and interrupts: the host polls.  abi.h defines
  * page 0 and the mailbox; the memory has
  *
  *   page 0, the enable page, the mailbox's request area, its reply area, the
  *   hosts' directory, and the ring of each stream
  *
- * each at a multiple of HT_MAP_ALIGN.  The guest may write all of it at any
- * time: the host computes the layout from a checked private copy of page 0.
+ * each at a multiple of HT_MAP_ALIGN.  The guest may write all of the memory at
+ * any time: the host computes the layout from a checked private copy of page 0.
  *
- * After a host has ended or was killed, a successor can attach to its memory.
- * It continues the streams that are open, with the classes, names and clock of
- * the directory, and chooses a new random epoch.  The guest notices the epoch,
- * takes the streams away from their producers, and registers and opens
- * everything again.  Its first message is TAKEOVER, which closes the old
- * streams.  By then, the producers have written their last events.
+ * After a host has ended or was killed, a successor can attach to the memory.
+ * The successor continues the open streams, with the classes, names and clock
+ * of the directory, and chooses a new random epoch.  The guest notices the
+ * epoch, takes the streams away from their producers, sends TAKEOVER, which
+ * closes these streams, and registers and opens everything again.
  */
 #ifndef HYPERTRACE_MEMORY_H
 #define HYPERTRACE_MEMORY_H

@@ -2,8 +2,8 @@
 /*
  * hypertrace: serve the control messages and the streams of one guest
  *
- * The server does not depend on the transport.  Its owner passes it private
- * copies of the requests, and calls it to consume events.  The rings and the
+ * The server does not depend on the transport.  The owner passes private copies
+ * of the requests, and calls the server to consume events.  The rings and the
  * enable bytes are memory that the guest can write at any time.
  *
  * A request for a stream (hypertrace/streams.h) is complete before its reply is

@@ -3,7 +3,7 @@
  * hypertrace: threads and locks of the program that the engine is part of
  *
  * QEMU implements these functions with QemuThread and QemuMutex
- * (hw/hypertrace/thread.c), so that its signal mask and lock statistics apply.
+ * (hw/hypertrace/thread.c): QEMU's signal mask and lock statistics apply.
  * Other programs link an implementation with pthreads
  * (engine/thread-pthread.c).
  */

@@ -2,10 +2,10 @@
 /*
  * hypertrace: a kernel's types by name (BTF)
  *
- * BTF is the type information that a kernel carries in its image.  It has the
- * offset of each member of each structure, so this program contains no such
- * offsets.  The data is not trusted: the references that the functions follow
- * are checked once, when it is parsed, and every walk is bounded.
+ * BTF, the type information in a kernel's image, has the offset of each member
+ * of each structure.  This program therefore contains no such offsets.  BTF is
+ * not trusted: parsing checks the references that the functions follow, and
+ * every walk is bounded.
  *
  * A table never changes after parsing; several threads may read it at the same
  * time.

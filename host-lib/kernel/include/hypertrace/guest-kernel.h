@@ -2,9 +2,9 @@
 /*
  * hypertrace: find and read a guest's kernel in its memory
  *
- * Symbols and types come from the kernel's image.  Its address and its slide
- * (KASLR) are found in RAM and checked.  Any of its data can then be read by
- * symbols and names of members, through the kernel's own page tables.
+ * Symbols and types come from the kernel's image.  The kernel's address and
+ * slide (KASLR) are found in RAM and checked.  Any data of the kernel can then
+ * be read by symbols and names of members, through the kernel's page tables.
  *
  * RAM may hold several kernels: those of earlier boots survive a reset, and
  * kdump keeps one in reserve.  A search finds all kernels of the image's build
