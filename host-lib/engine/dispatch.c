@@ -175,9 +175,9 @@ static void learn_again(HtSink *sink)
 }
 
 /*
- * Test whether the session has accepted the class @id.  Before that, try
- * refused classes again if HT_DISPATCH_RETRY_NS have passed.  Context: as
- * learn()
+ * Test whether the session has accepted the class @id.  If not, and if
+ * HT_DISPATCH_RETRY_NS have passed, first try refused classes again.  Context:
+ * as learn()
  */
 static bool is_known(HtSink *sink, uint32_t id)
 {

@@ -434,8 +434,8 @@ static void end_stream(HtStream *s, bool close_ring)
 }
 
 /*
- * Consume what is in the ring or queue, at most one ring's size.  Events that
- * the producer commits later are not consumed.
+ * Consume what is in the ring now, or as many buffers of the queue as a ring
+ * has packets.  A producer that goes on to commit cannot prolong this.
  *
  * Returns: true if anything was consumed
  */

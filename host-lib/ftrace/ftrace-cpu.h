@@ -85,8 +85,7 @@ typedef struct HtFtWitness {
  * @one_boot: the whole ring is of one boot: a step of the clock back, however
  *            large, starts a segment, not an epoch
  * @geo: location of this processor's part
- * @number: number of the processor
- * @relaxed: the host does not keep the order of stores
+ * @number: number of the processor @relaxed: the host has weak memory ordering
  * @first: guest address of the sub-buffers at the last poll
  * @synced: @last is the page taken last, and @at is its place
  * @lost: events are missing before the next piece
@@ -119,16 +118,16 @@ typedef struct HtFtWitness {
  * @held: slot of a page whose commit count may be that of the previous boot
  * @held_stamp: time stamp of that page
  * @held_commit: commit count of that page
- * @held_times: number of polls that left that page for this reason
- * @holds: this poll did not take that page
+ * @held_times: number of polls that left that page for this reason @holds: this
+ *              poll did not take the page @held
  * @changed: something was taken since the first poll
  * @looked: the first poll is complete
  * @lag_slot: with @relaxed: the writer's slot at the previous poll
  * @lag_stamp: time stamp of that page
  * @lag_size: committed bytes of that page then; 0 if it was not started
  * @lag_begin: the host's clock at the start of that poll
- * @epoch: epoch of the last piece; less than the ring's if nothing was taken
- *         since that epoch began
+ * @epoch: epoch of the last piece; less than the ring's epoch if nothing was
+ *         taken since the latter began
  * @segment: segment of the last piece, as @epoch
  * @newest_ns: time of the last event taken
  * @rate_events: number of recent events, for HtFtPiece.lost_estimate

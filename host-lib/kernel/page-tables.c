@@ -13,7 +13,8 @@
 #define X86_ADDRESS     UINT64_C(0x000ffffffffff000)
 
 #define ARM_VALID       1u
-#define ARM_TABLE       2u          /* a table; at the last level a page */
+/* set in a table's entry; at the last level, in a page's */
+#define ARM_TABLE       2u
 #define ARM_ADDRESS     UINT64_C(0x0000ffffffffffff)
 
 static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)

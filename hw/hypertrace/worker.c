@@ -193,8 +193,8 @@ static void worker_on_timer(void *opaque)
         worker_arm(dev);
     }
     /*
-     * Arm before the timer starts: the next tick finds a commit that missed
-     * this.
+     * Arm before the timer starts: a tick then finds a commit that missed the
+     * arming.
      */
     worker_start_timer(dev);
     worker_leave(w);

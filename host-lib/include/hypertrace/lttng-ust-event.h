@@ -17,7 +17,8 @@ typedef struct HtUstEvent HtUstEvent;
  *
  * Removing an event from LTTng-UST would ruin traces, so a registered event
  * stays for the life of the process.  A class that is registered again gets the
- * same event; if its fields differ, it gets an event whose name ends in ".vN".
+ * same event; if its fields or its log level differ, it gets an event whose
+ * name ends in ".vN".
  *
  * Returns: the event or NULL
  *
