@@ -85,7 +85,8 @@ typedef struct HtFtWitness {
  * @one_boot: the whole ring is of one boot: a step of the clock back, however
  *            large, starts a segment, not an epoch
  * @geo: location of this processor's part
- * @number: number of the processor @relaxed: the host has weak memory ordering
+ * @number: number of the processor
+ * @relaxed: the host has weak memory ordering
  * @first: guest address of the sub-buffers at the last poll
  * @synced: @last is the page taken last, and @at is its place
  * @lost: events are missing before the next piece
@@ -118,8 +119,8 @@ typedef struct HtFtWitness {
  * @held: slot of a page whose commit count may be that of the previous boot
  * @held_stamp: time stamp of that page
  * @held_commit: commit count of that page
- * @held_times: number of polls that left that page for this reason @holds: this
- *              poll did not take the page @held
+ * @held_times: number of polls that left that page for this reason
+ * @holds: this poll did not take the page @held
  * @changed: something was taken since the first poll
  * @looked: the first poll is complete
  * @lag_slot: with @relaxed: the writer's slot at the previous poll
