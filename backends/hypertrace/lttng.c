@@ -87,8 +87,7 @@ static void lttng_end(int status, void *opaque)
 
 #ifndef __GLIBC__
 /*
- * C libraries other than glibc lack on_exit(), and atexit() does not pass the
- * exit status.
+ * Some C libraries lack on_exit(), and atexit() does not pass the exit status.
  */
 static void lttng_end_atexit(void)
 {

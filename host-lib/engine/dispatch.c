@@ -149,7 +149,7 @@ static void learn_up_to(HtSink *sink, uint32_t count)
     }
     /*
      * Other threads read @learnt without the lock.  With an old value they
-     * queue a run that they could deliver, or switch a class on too long.
+     * queue a run that they could deliver, or leave a class on.
      */
     ht_atomic_set(&sink->learnt, MAX(sink->learnt, count));
 }

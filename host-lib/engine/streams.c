@@ -70,8 +70,8 @@ static void set_state(HtStream *s, enum ht_stream_state state)
     ht_atomic_store_release(&s->ring->host.state, ht_le32(state));
     if (state == HT_STREAM_CLOSED) {
         /*
-         * Wake the producer at its next commit: notify() then finds the stream
-         * closed, and counts events as discarded.  Any head exceeds 0.  A
+         * A wake word of 0 makes the producer call notify() at its next commit.
+         * notify() finds the stream closed, and counts events as discarded.  A
          * commit loads host.wake with relaxed order, after its store of head.
          */
         ht_atomic_store_release(&s->ring->host.wake, ht_le64(0));

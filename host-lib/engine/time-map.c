@@ -160,7 +160,7 @@ static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
 
 /*
  * Compute the mean rate of the epoch from its first and its newest reading.
- * Narrow the limits of the rate to the mean plus or minus @wander.
+ * Narrow the limits of the rate to those of the mean, widened by @wander.
  */
 static void learn_rate(HtTimeMap *m, uint64_t counter,
                        const HtTimeInterval *now)
@@ -228,8 +228,8 @@ static void redate(HtTimeMap *m)
 /*
  * Find the counter at which the epoch of a contradicting reading begins.  If
  * the counter stood still, the epoch begins at this reading.  If the counter
- * jumped forward, it ran at its nominal rate from the jump, at the last
- * reading, to this reading.
+ * jumped forward, assume that it jumped at the last reading and has run at its
+ * nominal rate since.
  */
 static uint64_t epoch_begin(const HtTimeMap *m, uint64_t counter, uint64_t ns,
                             const HtTimeInterval *now)

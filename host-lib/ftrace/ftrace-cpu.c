@@ -18,10 +18,7 @@
 #include "ftrace-cpu.h"
 
 #define TRIES 4
-/*
- * Minimum number of places from the writer's page to a page that is not the
- * next one to be written
- */
+/* A page this number of places after the writer's page counts as ahead of it */
 #define AHEAD 3
 
 typedef enum Walk {
