@@ -226,7 +226,7 @@ struct Map {
     /* start of the mapped memory; NULL: the entry is free */
     uint8_t *base;
     uint64_t size;
-    bool gone;                  /* the handler has replaced the pages */
+    bool gone;                  /* the SIGBUS handler has replaced the pages */
 };
 
 /*

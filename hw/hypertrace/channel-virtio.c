@@ -42,7 +42,7 @@ struct HtVirtio {
     size_t descriptors;
 
     VirtQueue *control;
-    QEMUBH *messages;           /* continues to serve @control */
+    QEMUBH *messages;           /* BH that continues to serve @control */
     /* arrays with an element for each stream */
     VirtQueue **data;
     /* maximum number of buffers to take while the stream closes */

@@ -87,8 +87,8 @@ uint8_t ht_enable_register(HtEnable *e, const HtClass *c);
 bool ht_enable_decide(HtEnable *e);
 
 /*
- * ht_enable_tell: change enable_seq and, if there is a device, notify its
- * driver.  The driver then reads the enable bytes and the settings again.
+ * ht_enable_tell: increment enable_seq and call HtEnableConfig.changed.  The
+ * guest's driver then reads the enable bytes and the settings again.
  */
 void ht_enable_tell(HtEnable *e);
 
