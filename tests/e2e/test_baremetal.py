@@ -216,7 +216,7 @@ MASK = 2**64 - 1
 
 
 def bench_word(tag, seq, k):
-    """See tools/ht-bench-payload.h."""
+    """Word k of a payload, by the rule in tools/ht-bench-payload.h"""
     return ((seq + (tag << 40)) * 0x9e3779b97f4a7c15
             + (k + 1) * 0xd1342543de82ef95) & MASK
 

@@ -3,10 +3,11 @@
 ftrace that records the same run, which trace-cmd reads.  Each CPU must have the
 same events in the same order with the same fields.
 
-Two differences are allowed.  A tracepoint or function calls both recorders, one
-after the other; an interrupt between the two calls is recorded before the event
-by the second recorder, and after it by the first.  Also, ftrace records the
-functions that our recorder calls when it submits a packet.
+A tracepoint or function calls the two recorders one after the other: ftrace, and
+hypertrace-sources.ko ("ours").  Three differences are allowed: events of an
+interrupt between the two calls come before the event in one recording and after it
+in the other; a task that is reaped between the calls has another state; and ftrace
+records the functions that our recorder calls when it submits a packet.
 
 HT_AGREE=all tests events and functions with each channel; by default only events
 with virtio are tested.
@@ -76,8 +77,8 @@ EXIT_DEAD, EXIT_ZOMBIE = 0x10, 0x20
 
 
 def depth(flags):
-    """The nesting level of an event's context, from the kernel's trace flags.  An
-    interrupt's first functions have interrupts off, but not yet its flag."""
+    """The nesting level of an event's context, from the kernel's trace flags.  In the
+    first functions of an interrupt, only the flag "interrupts off" is set."""
     flags = int(flags, 16)
     level = 3 if flags & NMI else 2 if flags & HARDIRQ else \
         1 if flags & SOFTIRQ else 0
@@ -135,9 +136,8 @@ def reaped(first, second):
 def between_marks(theirs, ours, is_mark, same):
     """Both lists, from one of the first marks to one of the last.
 
-    If an interrupt came between the two calls for a mark, its events are before
-    the mark in one list and after it in the other.  A cut there would leave them
-    in one list only.  So choose marks with the same neighbours in both lists.
+    Events of an interrupt between the two calls for a mark are before the mark in one
+    list and after it in the other.  So choose marks with the same neighbours in both.
     """
     marks = list(zip(*([n for n, (event, _) in enumerate(events)
                         if is_mark(event)] for events in (theirs, ours)),
@@ -178,8 +178,8 @@ def displaced(first, second, same):
 
     while f < len(first) or s < len(second):
         if late and is_next(late[-1][0]):
-            # the second list's next event may be the last interrupted event of
-            # the first list, or a later one that is equal
+            # second[s] is the last interrupted event of first, unless that event
+            # occurs again in the interrupt's context
             n, since = late[-1]
             level = max(first[n][1], second[s][1])
             if min(depths[since:], default=level) > level:

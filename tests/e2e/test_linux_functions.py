@@ -278,9 +278,8 @@ rmmod hypertrace-sources
 
 
 SOAK_SECONDS = 60 * float(os.environ.get("HT_SOAK_MINUTES", 0))
-# A soak traces all functions.  One round of them takes more than a minute, so
-# ./run check traces those that a probe calls, and those of the load.  With lockdep
-# and KASAN a probe at a function's end takes so long that probes of all functions
+# A soak traces all functions.  That takes more than a minute a round, so ./run check
+# traces fewer.  With lockdep and KASAN, probes at the ends of all functions would
 # leave no time for other work.
 ENTRIES = "entry:*" if SOAK_SECONDS else ",".join(
     f"entry:{name}_*" for name in ("rcu", "ktime", "sched", "vfs", "do"))

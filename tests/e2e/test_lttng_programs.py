@@ -152,11 +152,9 @@ def check_windows(windows, dates):
 
 
 def test_attach(tmp, env):  # noqa: F811
-    """Promises: each field of some thousand events is in LTTng's trace as the guest's
-    program printed it.  LTTng switches an event on and off, and the program emits it
-    only then.  After the recorder is killed, events stay on or off under its successor.
-    The successor switches an event on when the session enables it, and delivers it to
-    the session."""
+    """Promises: LTTng's trace has each field of some thousand events as the program
+    printed it.  The program emits an event only while LTTng has it on.  The successor
+    of a killed recorder keeps events on or off, and then obeys the session."""
     need("babeltrace2")
     with PrivateSession(str(tmp / "trace"), events=["vm-programs:tracetest.all"],
                         blocking=True) as s:

@@ -103,7 +103,7 @@ rmmod hypertrace && echo REMOVED
 
 
 class Host:
-    """hypertrace attach"""
+    """A running `hypertrace attach`"""
 
     def __init__(self, tmp, env, name, *options):
         self.dir = tmp / name

@@ -73,7 +73,7 @@ class Relay:
         return True
 
     def kept(self):
-        """Events by provider, in complete packets"""
+        """{provider: number of events} in complete packets"""
         p = subprocess.run([sys.executable, "-B", "-c", READER, self.output],
                            check=False, stdin=subprocess.DEVNULL,
                            capture_output=True, text=True)
@@ -115,7 +115,7 @@ class LiveReader:
                 stdout=out, stderr=err)
 
     def read(self):
-        """Events by provider"""
+        """{provider: number of events}"""
         assert self.process.poll() is None, \
             self.complaints.read_text(errors="replace")[-2000:]
         return collections.Counter(re.findall(
@@ -139,8 +139,6 @@ def command(tmp, n, memory):
 
 
 class Guest:
-    """A guest and its recorder"""
-
     def __init__(self, tmp, n, relay, memory, env):
         self.tmp = tmp / f"vm{n}"
         self.tmp.mkdir()
@@ -166,7 +164,6 @@ class Guest:
         self.qmp.close()
 
     def qemu(self):
-        """QEMU's process id"""
         pid, = recording.children(self.recorder.pid)
         return pid
 
@@ -205,10 +202,8 @@ MEMORY = [recording.MEMORY,
 
 
 def declared(daemon, relay, traces):
-    """True if all traces have their streams' metadata. If LTTng learns of a
-    stream too late for the first packet of an empty trace, it writes the
-    stream's metadata with the first event, or when the session stops: so stop
-    and start the sessions."""
+    """True if all traces have their streams' metadata. LTTng may write these only with
+    the first event, or when the session stops: so stop and start the sessions."""
     found = relay.declared()
     if len(found) == traces and not all(found):
         for url in relay.sessions():

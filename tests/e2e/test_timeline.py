@@ -2,11 +2,10 @@
 """A guest's events arrive in two traces, which are dated by different clocks;
 their dates agree.
 
-The kernel's ring records tracepoints, and hypertrace record dates these events,
+The kernel's ring records tracepoints, and hypertrace record dates these events from
 outside QEMU.  hypertrace-sources.ko sends the same tracepoints through the device,
-which dates them by the TSC.  The ring's probe was attached first and so is called
-first: an event is in the ring before the module sends it, and the next event is
-later than both.
+which dates them by the TSC.  The ring's probe is called first: an event is in the
+ring before the module sends it, and the next event is later than both.
 
 No date contradicts that order by more than the reported bound.
 """
@@ -35,8 +34,8 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 pytestmark = pytest.mark.xdist_group("timeline")
 
 MODULE = "hypertrace-sources.ko"
-# Except for task, events that the kernel emits with interrupts off, so that no
-# other event comes between the record in the ring and the event of the device
+# Events (except task) that the kernel emits with interrupts off: no other event
+# comes between the record in the ring and the event of the device
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"
          "timer:hrtimer_expire_entry,task")

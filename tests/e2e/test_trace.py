@@ -59,10 +59,8 @@ def run(tmp_path, channel, commands, **device):
 
 
 def all_but_one(found, count):
-    """True if at most one event is missing or counted twice.  If the device is
-    unplugged during an emit, the event is neither recorded nor counted if the
-    memory is unmapped before the commit.  It is both recorded and counted if the
-    thread finds the device unplugged after the commit."""
+    """True if at most one event is missing or counted twice: an event during whose
+    emit the device was unplugged"""
     return count - 1 <= found <= count + 1
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much a test does"""
+"""The amount of work of a test"""
 
 import os
 

@@ -9,8 +9,6 @@
   that each channel is used by about a third of these tests.
 
 If the longest tests start first, the processors have work until the end of the run.
-In the order of the files, a program of a minute could start last, while all but one
-processor idle.
 """
 
 import zlib

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Debian with systemd on a disk, booted by its own GRUB.
 
-Its console is a socket, on which the test logs in and crashes it.  All tests use
-that one recording.
+The test logs in on its console, a socket, and crashes the guest.  All tests use that
+one recording.
 """
 
 import json

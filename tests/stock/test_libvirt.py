@@ -113,7 +113,6 @@ class Session:
         return found
 
     def descriptors(self):
-        """Number of the daemon's descriptors"""
         return len(list(Path(f"/proc/{self.daemon.pid}/fd").iterdir()))
 
     def files(self):
@@ -158,7 +157,6 @@ def start_domain(session, console="the guest is up"):
 
 
 def run_domain(session, *console):
-    """Start the domain, and destroy it."""
     start_domain(session, *console)
     session.virsh("destroy", NAME)
     stock.wait_until(lambda: not session.processes(), session.processes)

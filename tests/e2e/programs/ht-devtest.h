@@ -5,7 +5,7 @@
 #ifndef HT_DEVTEST_H
 #define HT_DEVTEST_H
 
-/* The device's node */
+/* Path of the device's node */
 extern const char *path;
 
 /* Print the failed expectation, and exit */

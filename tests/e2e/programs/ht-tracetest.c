@@ -291,7 +291,7 @@ static void recorded(unsigned count)
         const uint64_t r = draw(&seed), s = draw(&seed);
         const uint16_t m[4] = { (uint16_t)s, (uint16_t)(s >> 16), 0, 65535 };
         const int32_t o[3] = { (int32_t)(r >> 32), -1, (int32_t)n };
-        const unsigned len = r % 5;     /* arrays have at most 4 elements */
+        const unsigned len = r % 5;
         const double half = (int)(s % 2000) / 2.0 - 500;
         const char *text = texts[s % 4];
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: shared code of the backends' tests
- */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
 #include "backend-testlib.h"

@@ -49,7 +49,6 @@ void tl_run_begin(TlRun *r, unsigned flags, uint64_t discarded);
 void tl_run_event(TlRun *r, const HtClass *c, uint64_t ns, GRand *rand,
                   unsigned pad);
 
-/* The finished run. */
 const HtRun *tl_run_end(TlRun *r);
 
 /* A run that opens or closes a stream */

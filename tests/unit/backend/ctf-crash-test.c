@@ -34,7 +34,7 @@ static const HtStreamInfo stream[] = {
 typedef struct Progress {
     /* total number of events that the writer may write */
     uint64_t allowed;
-    uint64_t written;           /* number of events written */
+    uint64_t written;
 } Progress;
 
 static Progress *progress_new(void)

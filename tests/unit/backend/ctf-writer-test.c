@@ -377,9 +377,9 @@ static void test_deleted(void)
 }
 
 /*
- * Another program truncates the file that is being written.  Promise that only
- * this test proves: the writer is not killed by SIGBUS, also if it has not
- * noticed the truncation yet, and it continues in a new file once it has.
+ * Another program truncates the stream's file.  Promise that only this test
+ * proves: the writer gets no SIGBUS, and writes a new file after it has noticed
+ * the truncation.
  */
 static void test_truncated(void)
 {

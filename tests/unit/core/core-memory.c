@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Tests of the host core: stream memory as a host leaves it
- */
 #include "hypertrace/base.h"
 #include "hypertrace/control.h"
 #include "hypertrace/memory-layout.h"

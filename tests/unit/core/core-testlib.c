@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Tests of the host core: shared code
- */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "core-testlib.h"

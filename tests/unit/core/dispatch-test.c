@@ -469,8 +469,8 @@ static void test_room(void)
 
 /*
  * Promise: a dispatcher can be freed while a sink hangs. When the sink
- * continues, it delivers its queued runs. Then it is freed in the thread that
- * the caller chose.
+ * continues, it delivers its queued runs. Then the sink is freed in the thread
+ * that the caller chose.
  */
 static void test_left(void)
 {

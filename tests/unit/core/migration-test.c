@@ -399,7 +399,6 @@ static void test_forged_classes(void)
     g_byte_array_append(more, saved->data, saved->len);
     g_byte_array_append(more, saved->data, saved->len);
     assert_refused(to, more->data, more->len);
-    /* random changes */
     for (i = 0; i < 20000; i++) {
         g_autofree uint8_t *copy = g_memdup2(saved->data, saved->len);
         HtClassTable *t = ht_class_table_new();

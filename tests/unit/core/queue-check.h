@@ -21,7 +21,7 @@ typedef struct QcSeen {
     uint64_t missing;
     /* missing events of closed instances, as reported */
     uint64_t told;
-    uint64_t got;               /* number of events delivered */
+    uint64_t got;
 } QcSeen;
 
 typedef struct QcStream {

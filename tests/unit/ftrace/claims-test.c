@@ -315,9 +315,8 @@ static void test_lost_at_end(void)
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 1);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).bad, >, 0);
     /*
-     * The follower must skip the rest of that page: neither the dates nor the
-     * starts of its records are known. The middle of the next event looks like
-     * a record.
+     * The follower must skip the rest of a page with a malformed record. Here
+     * the middle of the next event looks like a record.
      */
     fg_event(&t.g, 0, ns += 1000, 6);
     look(&t);
@@ -376,7 +375,7 @@ static void test_bounded(void)
     for (i = 0; i < pages; i++) {
         uint64_t page = fg_page(&t.g, 0, i);
 
-        /* a length beyond the end */
+        /* a record that is longer than the page */
         fg_put(&t.g, page + HT_FT_PAGE_HEADER, UINT64_C(0x7fff) << 32);
     }
     look(&t);

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A guest's ftrace ring, written as the kernel writes it
- */
 #include "ftrace-guest.h"
 
 #define HEADER 16u

@@ -49,7 +49,6 @@ struct ht_loopback {
     int quit;
 };
 
-/* loopback-host.c */
 uint64_t ht_loopback_sum(const uint8_t *data, size_t size);
 size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream);
 void ht_loopback_start(struct ht_loopback *lb, struct ht_ring_control **rings);

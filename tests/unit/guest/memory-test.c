@@ -314,10 +314,10 @@ static void register_two(MgGuest *g, struct ht_stream *s)
 }
 
 /*
- * Promise: the guest's enable byte of a class follows the decision of its host.
- * A class about which the host has not decided is on if it is new; if it is
- * inherited, it stays as it was under the previous host, without a gap in which
- * it would be on.  A host that does not decide switches all classes on.
+ * Promise: the guest's enable byte of a class follows the host's decision.
+ * Until the host has decided, a new class is on, and a class of the previous
+ * host stays as it was.  A host without the callback "wants" switches all
+ * classes on.
  */
 static void test_enable(void)
 {

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Guest library tests: /dev/hypertrace0 for one process, without a driver
- */
 #define _GNU_SOURCE
 #include "hypertrace/base.h"
 #include <fcntl.h>

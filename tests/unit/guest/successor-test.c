@@ -139,8 +139,8 @@ static void emit(Emitter *e, unsigned n)
 }
 
 /*
- * Do what a guest does with a host that may be killed at any time; returns
- * false if the host did not answer.
+ * Connect to a new host, register the class and open a stream. Return false if
+ * the host did not answer.
  */
 static bool serve_guest(Emitter *e)
 {

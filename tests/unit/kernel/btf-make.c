@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Make BTF for tests
- */
 #include "btf-make.h"
 
 static void put(GByteArray *a, uint32_t v)

@@ -145,10 +145,9 @@ static void test_place(void)
 }
 
 /*
- * Promise: a kernel is found even if memory of another kind lies before RAM in
- * the same file. RAM must begin at a piece of the memory that
- * ht_guest_mem_piece() reports. Otherwise the kernel counts as a copy, for
- * example that of a guest within the guest.
+ * Promise: a kernel is found even if other memory lies before RAM in the same
+ * file. A kernel whose RAM does not begin where a call of ht_guest_mem_piece()
+ * said counts as a copy, for example that of a guest within the guest.
  */
 static void test_inner(void)
 {

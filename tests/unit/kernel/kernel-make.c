@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Make a kernel for tests
- */
 #include "kernel-make.h"
 #include "btf-make.h"
 
@@ -289,7 +286,6 @@ void km_kernel_free(KmKernel *k)
     ht_kernel_image_unref(k->image);
 }
 
-/* Make an empty log. */
 static void place_log(uint8_t *kernel, uint64_t slide)
 {
     uint8_t *log = kernel + AT_LOG;

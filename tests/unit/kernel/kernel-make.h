@@ -40,7 +40,6 @@ typedef struct KmSymbol {
 void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
                  uint64_t text);
 
-/* Add a symbol. */
 void km_add(GArray *symbols, uint64_t addr, char type, const char *name);
 
 /* Add @n functions, one every 16 bytes from @addr on. */

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A guest's ordinary ftrace ring, written as the kernel writes it
- */
 #include "list-guest.h"
 #include "hypertrace/ftrace-page.h"
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace tests: recordings of an invented guest
- */
 #include "recording-make.h"
 
 #define SUBBUF          4096u
@@ -122,8 +119,8 @@ typedef struct Cpu {
     unsigned used;
     unsigned events;
     uint32_t slot;
-    uint64_t stamp;             /* time stamp of the page */
-    uint64_t ns;                /* time of the last record */
+    uint64_t stamp;
+    uint64_t ns;
     uint64_t last_end;
     unsigned lost;
     bool gap;

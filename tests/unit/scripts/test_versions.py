@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One version: the build's, the packages' and the modules'.
+"""The build, the packages and the modules have one version.
 
 Only this test proves that a module which DKMS builds reports the version of the
 package that brought it.

@@ -67,7 +67,6 @@ class Recorder:
         session.wait_for(listed, f"no program offers {name}")
 
     def recorded(self):
-        """Bytes of the recording so far"""
         return sum(f.stat().st_size for f in self.dir.iterdir())
 
     def end(self):

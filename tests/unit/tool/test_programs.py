@@ -165,8 +165,9 @@ def test_max_size(tmp_path):
 
 
 def test_attach(tmp_path):
-    """Promise: one recorder makes the memory and is killed, a second one follows; each
-    has what was flushed to it, once; a third one at the same time is refused."""
+    """Promise: a recorder makes the memory and is killed, and a second one follows. Each
+    recording has the events flushed to its recorder, once. A third recorder is refused
+    while the second one runs."""
     memory = tmp_path / "memory"
     with Attach(memory, tmp_path / "first", "--create=16M") as first:
         with Guest(memory) as g:

@@ -156,8 +156,8 @@ def test_attach(tmp, monkeypatch):
 
 
 def test_hangs(tmp, monkeypatch):
-    """Promise: a session daemon that hangs costs LTTng's events alone: the recording
-    has all, the recorder ends, and the summary counts what LTTng lacks."""
+    """Promise: if the session daemon hangs, the recording has all events, the recorder
+    ends, and the summary counts the events that LTTng lacks."""
     with PrivateSession(str(tmp / "trace"), events=["vm-programs:*"], blocking=True,
                         subbuf_size="16K", num_subbuf=2) as s:
         for name, value in s.env().items():

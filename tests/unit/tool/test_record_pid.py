@@ -83,8 +83,8 @@ def test_names(tmp_path, machine, name):
     (0, None, 0),
 ))
 def test_owner(user, folder, owner):
-    """A recording by root of another user's machine belongs to that user, with mode
-    0600, and nothing else changes.  Only this test proves it for record --pid."""
+    """If root records another user's machine into a new folder, the recording belongs
+    to that user. Into a folder of root, it belongs to root. Its files have mode 0600."""
     with public_directory() as tmp:
         program = shutil.copy(GUEST, tmp / "qemu-system-x86_64")
         path = tmp / "rec"

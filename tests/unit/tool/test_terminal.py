@@ -76,7 +76,6 @@ def test_no_pager(recording, env, options):
 
 
 def test_pipe(recording):
-    """A pipe gets no pager."""
     assert run("log", recording, env={"PAGER": PREFIX}).stdout == \
         run("log", recording).stdout
 

@@ -12,8 +12,9 @@ from hypertrace import run
 HZ = "2596.135M"
 EXCERPT = Path(__file__).parents[2] / "fuzz/corpus/xentrace/excerpt"
 
-# Printed by xenalyze --summary, which tests/stock/test_xen.py runs: number of intervals and their mean in cycles.
-# xenalyze splits a run where the scheduler lets it go on, so only its sum counts.
+# Printed by xenalyze --summary, which tests/stock/test_xen.py runs: number of
+# intervals and their mean in cycles.
+# xenalyze splits a run where the scheduler lets the vCPU continue, so only the sum counts.
 XENALYZE = {
     (0, "running"): (146, 4217479), (0, "runnable"): (140, 3466374),
     (1, "running"): (144, 3360963), (1, "runnable"): (139, 3370028),

@@ -175,11 +175,8 @@ class TestViews:
                 e["text"].rstrip("\n") for e in events[-2:]]
 
     def test_log_repeats(self):
-        """If the kernel logs an equal line again much later, the lines between
-        the two are in the log.
-
-        Only this test proves it for a text that the log's last record has.
-        """
+        """`log` continues after the log's last record with the events printk:console,
+        also if a later line has the same text as that record."""
         dir_ = story("repeats", self.tmp / "repeats")
         (dir_ / "log").write_text("6,0,10000,0,T1;first\n6,1,20000,0,T1;same\n")
         assert [e["text"] for e in lines("log", dir_)] == [
@@ -319,7 +316,7 @@ class TestViews:
                 if p["name"] == "/bin/worker"] == [15_000_000]
 
     def test_boot_functions(self):
-        """boot looks inside initcalls by task: own times add up to a call's.
+        """boot shows an initcall's functions by task: own times add up to a call's.
 
         Only this test proves it for a task that changes processors, and for
         functions without ends.

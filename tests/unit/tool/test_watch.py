@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace watch: which virtual machines are recorded, and what is left of them.
+"""hypertrace watch: which virtual machines are recorded, and which recordings they get.
 
 The machines are processes of watch-guest under the name of QEMU.  Each test states
 the promise that only it proves.

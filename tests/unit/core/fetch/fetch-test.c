@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The host reads each byte of the guest once, or a different second value has
- * no effect: rings and buffers, honest and corrupt, are consumed from memory
- * that changes after each read, and the result is the same.
+ * no effect: consuming rings and buffers, honest and corrupt, gives the same
+ * result if the memory changes after each read.
  *
- * Built with -DMUTANT against code that reads a value twice, the test passes if
- * it finds that.
+ * With -DMUTANT the code under test reads a value twice, and the test passes if
+ * it detects that.
  */
 #include "fetch.h"
 #include <sys/uio.h>

@@ -2,10 +2,10 @@
 /*
  * Memory that changes after each read
  *
- * The code under test is compiled with -fsanitize=thread and memcpy renamed,
- * but not linked with that sanitizer: this file provides the functions that
- * the instrumentation calls for each load.  They flip a byte before each read
- * but the first, as a guest might that waits for that moment.
+ * The code under test is compiled with -fsanitize=thread and memcpy renamed.
+ * fetch.c replaces the sanitizer: it has the functions that the instrumentation
+ * calls for each load.  They flip a byte before its second and later reads, as
+ * a hostile guest might.
  */
 #ifndef FETCH_H
 #define FETCH_H
@@ -16,14 +16,14 @@
  * fetch_watch: watch a further region of memory
  * @p: guest memory
  * @size: size of the region in bytes
- * @keep: do not forget at fetch_begin() which bytes were read
+ * @keep: fetch_begin() keeps the record of which bytes were read
  */
 void fetch_watch(void *p, size_t size, bool keep);
 void fetch_forget(void);
 
 /**
  * fetch_begin: start to watch the loads of the code under test
- * @flip: flip a byte before each read of it but the first
+ * @flip: flip a byte before its second and each later read
  */
 void fetch_begin(bool flip);
 
