@@ -36,7 +36,7 @@ class Machine(VM):
         return argv
 
     def refuses(self, what, /, **arguments):
-        """Add an object that must be refused with this text in the error."""
+        """Add an object; QEMU must refuse it with an error that matches what."""
         with pytest.raises(Failure, match=what):
             self.add(**arguments)
 

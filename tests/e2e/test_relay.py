@@ -241,7 +241,7 @@ def record_two(daemon, relay, guests):
         expected = {f"vm{n}": count for n, count in enumerate(counts)}
         # all events are read while the guests run
         wait_until(lambda: relay.kept() == expected, running)
-        # all other checks that need a running QEMU come before its end, too
+        # these checks need a running QEMU
         wait(lambda g: recording.recorded(g.tmp, g.env) ==
              recording.counted(g.tmp))
         wait_until(lambda: sum((r.read() for r in readers),

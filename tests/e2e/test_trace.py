@@ -145,7 +145,7 @@ kill $!
 
 
 def test_no_stream(channel, tmp_path):
-    """Programs without a stream discard, and the trace counts that, too."""
+    """Programs without a stream discard their events, and the trace counts these."""
     with VM(devices=[{"channel": channel, "streams": 1}], job=NO_STREAM_JOB,
             workdir=tmp_path / "vm") as vm:
         vm.out.expect("^done", 240)

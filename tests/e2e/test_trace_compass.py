@@ -84,8 +84,8 @@ FIELDS = {
 
 
 def check_trace(trace):
-    """Check the environment, the clock, and each class with its fields;
-    returns the integers' bits"""
+    """Check the environment, the clock, and each class with its fields; returns
+    {class: {field: number of bits}}"""
     assert {k: str(v) for k, v in trace.environment.items()}.items() >= {
         "domain": "kernel", "sysname": "Linux",
         "tracer_name": "lttng-modules", "tracer_major": "2",

@@ -281,7 +281,7 @@ def test_boot(guest, report, tmp_path):
 def test_top(guest, report):
     top = json.loads(run("top", "--json", guest[0]))
     assert top["events"] == len(report[0]) and top["gaps"] == 0
-    # each CPU's time belongs to a task, except before its first switch
+    # the time of a CPU belongs to a task, except before the CPU's first switch
     total = sum(t["cpu_ns"] for t in top["tasks"]) + top["unknown_ns"]
     assert total == top["cpu_ns"]
     assert top["unknown_ns"] < top["cpu_ns"] / 100

@@ -21,7 +21,7 @@ import pytest
 QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
 CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
                   re.I)
-# The time limit of a program is meson's times this: the machine may be busy.
+# Factor by which a program's time limit exceeds meson's: the machine may be busy
 PATIENCE = 4
 
 

@@ -14,7 +14,7 @@ import perfetto_text
 
 KILLS = int(os.environ.get("HT_STOCK_KILLS", "60"))
 BOOT = 1500000              # approximate bytes of a complete recording
-# At the end it produces events until it is killed.
+# The guest makes events until it is killed.
 INIT = stock.INIT.split("cd /trace")[0] + """
 while :; do $b true; done
 """

@@ -187,8 +187,8 @@ def test_domain(session):
 
 
 def test_prepared(session):
-    """A domain that 'hypertrace domain' has prepared is recorded by its name,
-    whatever its emulator is, and becomes what it was."""
+    """'hypertrace domain' prepares a domain with any emulator: it is recorded by its
+    name. Afterwards --remove restores its definition."""
     session.define()
     before = session.virsh("dumpxml", NAME)
     shown = session.domain("--programs=8M")

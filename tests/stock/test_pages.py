@@ -140,7 +140,7 @@ def test_commands(world):
             failed.append((name, command, here, done.stderr[-1000:]))
     assert not failed
     assert len(commands) > 25
-    # The recordings are the ones that the pages promise.
+    # the recordings have the contents that the pages show
     assert "initcalls" in stock.run("boot", top / "rec")
     assert "acpi_init" in stock.run("callgraph", top / "acpi")
     assert "sysrq triggered crash" in stock.run("last", top / "flights/1-panic")

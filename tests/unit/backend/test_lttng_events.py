@@ -77,7 +77,7 @@ class Emitter:
         return self._child.wait(60)
 
     def wait_asleep(self):
-        """Wait until all threads sleep, as they do in full buffers."""
+        """Wait until all threads sleep: each waits for space in LTTng's buffers."""
         wait_state(self._child.pid, "S", 5)
 
     def tell(self, command):
@@ -188,7 +188,7 @@ def test_together(directory):
 
 
 def test_providers(directory):
-    """three devices in one process, one of them recorded"""
+    """Of three devices in one process, the session records one."""
     with PrivateSession(f"{directory}/t", ["ht1:*"]) as session:
         with Emitter(session) as emitter:
             for device in ("ht0", "ht1", "ht2"):
@@ -279,7 +279,7 @@ def test_too_large(directory):
 
 
 def test_names(directory):
-    """names that are too long are refused, and say why"""
+    """A name of more than 255 bytes is refused, and the error gives the limit."""
     with PrivateSession(f"{directory}/t", ["d*"]) as session:
         with Emitter(session) as emitter:
             emitter.tell("class " + "d" * 63 + " " + "n" * 127 + " u8:x")

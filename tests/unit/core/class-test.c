@@ -688,10 +688,7 @@ static void test_limit_bytes(void)
         g_assert_cmpuint(saved->len, ==, ht_class_table_size(t));
         g_assert_cmpuint(saved->len, <=, limits[i]);
 
-        /*
-         * another table loads the saved one only if its own limit has room for
-         * it
-         */
+        /* a saved table is refused if it exceeds the loading table's limit */
         ht_class_table_set_limit(to, saved->len - 1);
         g_assert_false(ht_class_table_load(to, saved->data, saved->len, &why));
         g_assert_nonnull(strstr(why, "limit"));

@@ -197,7 +197,9 @@ static void refused(Fixture *f, size_t size, const char *why)
 
 static void test_refused(void)
 {
-    /* Members of struct ht_caps that must fit each other and the size */
+    /*
+     * Members of struct ht_caps that must fit each other and the memory's size
+     */
     static const size_t fixed[] = {
         offsetof(struct ht_caps, ring_offset),
         offsetof(struct ht_caps, packet_size),

@@ -588,7 +588,7 @@ static void test_retry(void)
     post(&f, 0, 1, 100, false);
     settle(&f);
     asked = f.sink[0].asked;
-    /* no attempt: it is too soon after the first */
+    /* no attempt: too soon after the first one */
     post(&f, 0, 1, 100, false);
     settle(&f);
     g_assert_cmpuint(f.sink[0].asked, ==, asked);

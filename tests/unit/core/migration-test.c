@@ -87,7 +87,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
     return missing;
 }
 
-/* Check 20 runs: the number of lost events is random, and may be 0 in some. */
+/* 20 runs, because a run may by chance lose no event */
 static void test_discard(void)
 {
     uint64_t lost = 0;

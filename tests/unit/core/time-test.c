@@ -44,8 +44,8 @@ static void test_one_sample(void)
 }
 
 /*
- * Dates between two samples lie on the line through them; later dates continue
- * it at a rate near its slope.
+ * Dates between two samples lie on the line through the samples. Later dates
+ * continue the line, at a rate near its slope.
  */
 static void test_slope(void)
 {
@@ -294,7 +294,7 @@ static void test_measure(void)
         uint64_t counter = 555 + hz * i / 10;
 
         if (i > 10) {
-            /* compare the date of an event now, before this sample is taken */
+            /* check the date that the map gives before it gets this sample */
             uint64_t ns = ht_time_map_to_ns(&m, counter);
             int64_t wrong = ns - (base + i * SECOND / 10);
 
@@ -386,8 +386,8 @@ static void test_random(void)
 }
 
 /*
- * An event that is dated some time after it was emitted.  Its bound must hold
- * whenever it is dated.
+ * An event that is dated some time after it was emitted.  The bound of its date
+ * must hold at whatever time the event is dated.
  */
 typedef struct Late {
     double ns;

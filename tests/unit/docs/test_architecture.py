@@ -11,7 +11,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[3]
 COMMAND = "tools/hypertrace"
-# Headers for QEMU's parts only; abi.h is the contract with guests.
+# Headers that only QEMU's parts use
 OF_QEMU = {"include/hypertrace/backend.h", "include/hypertrace/compat.h"}
 # Files that join all folders of the command
 JOINTS = {f"{COMMAND}/main.c", f"{COMMAND}/notraces.c"}

@@ -361,7 +361,9 @@ static void test_unaligned(gconstpointer relaxed)
     test_end(&t);
 }
 
-/* A poll ends at its limit of bytes even if none of them is a valid record. */
+/*
+ * A poll ends at its limit of bytes, even if it found no valid record in them.
+ */
 static void test_bounded(void)
 {
     uint32_t i, pages = HT_FT_LOOK_MAX / 3000;

@@ -470,8 +470,8 @@ static void test_thread(void)
 }
 
 /*
- * At a warm reset, one processor's part of the ring is cleared, the other's
- * kept.
+ * At a warm reset, one processor's part of the ring is cleared, and the other
+ * processor's part is kept.
  */
 static void test_boots(void)
 {

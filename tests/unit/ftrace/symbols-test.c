@@ -52,7 +52,7 @@ static void test_find(void)
     g_assert_false(ht_symbols_address(s, "per_cpu", &addr));
 }
 
-/* If a name occurs twice, its first line gives the address. */
+/* If two lines have one name, the first line gives its address. */
 static void test_same_name(void)
 {
     g_autoptr(HtSymbols) s = parse("ffffffff82000000 t init\n"

@@ -16,7 +16,7 @@
 #define MAILBOX         HT_MAP_ALIGN
 #define SIZE            (8 * HT_MAP_ALIGN)
 
-/* Steps of the scripted host that executes a request; it can stop after any */
+/* Steps in which the scripted host executes a request; it can end after each */
 enum step {
     IDLE,               /* the host has not read the request */
     COPIED,
@@ -203,8 +203,7 @@ static int exchange(struct ht_msg_stats *m, uint64_t *waited)
     m->h.type = HT_MSG_STATS;
     m->h.size = sizeof(*m);
     /*
-     * Always use the same cookie: two programs that use a driver may also
-     * choose the same one.
+     * Always use the same cookie, as two programs that use one driver may.
      */
     m->h.cookie = 1;
     r = ht_memory_exchange(dev, &to_host, &m->h, sizeof(*m));
@@ -385,8 +384,8 @@ static void test_reboot(void)
 }
 
 /*
- * The whole machine stops for 1,000 s: the guest does not take its host for
- * ended.
+ * Guest and host stop for 1,000 s: afterwards the guest must not conclude that
+ * the host has ended.
  */
 static void test_stopped(void)
 {

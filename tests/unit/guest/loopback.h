@@ -109,8 +109,8 @@ void ht_loopback_enable(struct ht_loopback *lb, uint32_t id, bool on);
 void ht_loopback_step(struct ht_loopback *lb);
 
 /**
- * ht_loopback_consumer() - get the consumer of a stream, to inspect it while
- *                          nothing is under way
+ * ht_loopback_consumer() - get the consumer of a stream, to inspect it while no
+ *                          thread uses the stream
  */
 const HtConsumer *ht_loopback_consumer(struct ht_loopback *lb, uint32_t stream);
 

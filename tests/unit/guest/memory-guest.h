@@ -20,7 +20,7 @@ typedef struct MgGuest {
     pthread_mutex_t control;
 } MgGuest;
 
-/* mg_new: map the memory in @fd as a guest does; it may have no host yet */
+/* mg_new: map the memory in @fd as a guest does; no host need serve it yet */
 void mg_new(MgGuest *g, int fd);
 
 /*
@@ -31,7 +31,7 @@ void mg_connect(MgGuest *g);
 
 /*
  * mg_try_connect: as mg_connect(), but returns false if no host appears within
- * @ms, or if it does not answer
+ * @ms, or if the host does not answer
  */
 bool mg_try_connect(MgGuest *g, unsigned ms);
 void mg_free(MgGuest *g);

@@ -272,7 +272,7 @@ static void test_successor(void)
     h.any = true;
     ht_memory_free(h.m);
     host_new(&h, fd, true);
-    h.any = true;               /* successor-test.c does check such events */
+    h.any = true;               /* successor-test.c checks inherited events */
     host_start(&h);
     g_assert_cmpint(ht_stream_flush(&p.s), ==, -ENODEV);
     ht_stream_close(&p.s);

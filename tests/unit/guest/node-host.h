@@ -12,8 +12,8 @@
 #include "loopback.h"
 
 /*
- * If the process opens a path in this folder, its name is a command to the
- * test.
+ * If the process opens a path in this folder, the file's name is a command to
+ * the test.
  */
 #define NODE_COMMAND "/node-host/"
 

@@ -649,8 +649,8 @@ static void check_abandoned(const char *how, uint32_t streams)
                    "%u streams", steps_got(&h), h.emitted, h.lost + h.told,
                    h.streams);
     /*
-     * @emitted has only completed events.  An event that was left arrived, was
-     * counted as lost, or neither.
+     * @emitted has only completed events.  An event that siglongjmp() left has
+     * arrived, was counted as lost, or neither.
      */
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 200);

@@ -58,7 +58,7 @@ def test_exists():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_synopsis(page):
-    """Each name of a page has its synopsis."""
+    """Each function that a manual page names is in its synopsis."""
     text = page.read_text()
     for name in re.findall(r"^\.Nm (\w+)", text, re.M):
         assert re.search(rf"(?m)^\.Fn {name}( |$)", text), name

@@ -70,7 +70,7 @@ static void run(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* each stream that was used has all events of its last user */
+    /* each used stream has all events of the last thread that used it */
     for (i = 0; i < PRODUCERS; i++) {
         const GtReceived *got = &sink.stream[i];
 
@@ -127,7 +127,7 @@ static void run_on(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* two threads may have used one stream in turn: check its last user */
+    /* threads may have used a stream in turn: check the last thread's events */
     for (i = 0; i < PRODUCERS; i++) {
         const HtConsumer *c = ht_loopback_consumer(sink.lb, i);
         const GtReceived *got = &sink.stream[i];

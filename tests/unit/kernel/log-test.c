@@ -259,7 +259,7 @@ static void test_follow(gconstpointer data)
 }
 
 /*
- * A record that was never finished delays those after it until the last read.
+ * A record that was never finished delays later records until the last read.
  */
 static void test_cut(void)
 {

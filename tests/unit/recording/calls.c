@@ -52,7 +52,7 @@ void make_pairs(const char *dir)
     make_switch(m, 1, 105 * MS, 20, "twice", 0, 0, "swapper/1");
     make_switch(m, 1, 106 * MS, 0, "swapper/1", 0, 20, "twice");
     make_switch(m, 1, 107 * MS, 20, "twice", 1, 0, "swapper/1");
-    /* on CPU 0 an interrupt within another, on CPU 1 one at the same time */
+    /* CPU 0 has nested interrupts, CPU 1 one interrupt at the same time */
     irq(m, 0, 110 * MS, 5, true);
     irq(m, 1, 110 * MS + 1 * US, 5, true);
     irq(m, 0, 110 * MS + 2 * US, 6, true);

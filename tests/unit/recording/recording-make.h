@@ -67,7 +67,7 @@ void make_flags(Make *m, uint8_t flags);
 void make_boot(Make *m);
 
 /**
- * make_step: begin a new segment, in which the guest's clock may be earlier
+ * make_step: begin a new segment; the guest's clock may have gone back
  * @m: the recording
  */
 void make_step(Make *m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Permissions of a recording, and links planted in its way
+ * Permissions of a recording, and links that another user put into its folder
  */
 #include "hypertrace/recording.h"
 #include <glib/gstdio.h>

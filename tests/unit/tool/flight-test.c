@@ -492,7 +492,7 @@ static char *reply(int fd)
     return g_strdup(buf);
 }
 
-/* Requests that wait at the same time get one recording together. */
+/* Requests that wait at the same time share one recording. */
 static void test_requests(void)
 {
     g_autofree char *none = NULL, *one = NULL, *two = NULL;

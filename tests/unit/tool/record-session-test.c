@@ -26,7 +26,7 @@ typedef struct Test {
     uint64_t ns;                /* guest's clock in ns */
     /* offset of a ring's part that appears later; 0: none */
     uint64_t appears;
-    /* time in ns that each test of a place for a ring takes, and their sum */
+    /* ns that each test of a place for a ring takes; sum over all tests */
     uint64_t cost, spent;
 } Test;
 
@@ -530,7 +530,9 @@ static void test_where_said(gconstpointer less)
     teardown(&t);
 }
 
-/* Poll until the session reads a kernel's log (@there), or reads none. */
+/*
+ * Poll until the session reads a kernel's log; if !@there, until it reads none.
+ */
 static void look_for_kernel(Test *t, bool there)
 {
     unsigned i;

@@ -262,7 +262,10 @@ static void test_nodes(void)
     munmap(q, SIZE);
 }
 
-/* Memory that is read through its file is left out of the process's memory. */
+/*
+ * If one source reads a guest's RAM file, the source of the process can leave
+ * out the mappings of that file.
+ */
 static void test_others(void)
 {
     uint8_t *p = make_room();

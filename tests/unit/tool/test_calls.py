@@ -420,7 +420,8 @@ class TestCalls:
         assert out[-2:] == HANG, "\n".join(out)
 
     def test_last_ends(self):
-        """The end of a recording is only the guest's end if that is known."""
+        """`last` reports the guest's end only if the recording is whole and says how
+        the guest ended."""
         def last(name, info="", damage=None):
             path = story("story", self.tmp / f"ends-{name}")
             with open(path / "info") as f:

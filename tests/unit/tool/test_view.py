@@ -52,8 +52,8 @@ class TestViews:
         assert out[22].endswith("irq_handler_exit: irq=11 ret=handled"), out[22]
 
     def test_report_kept_ring(self):
-        """The address of the kernel follows from the addresses of its
-        initcalls. If it does not, functions are shown as numbers."""
+        """report finds the kernel's address by the addresses of its initcalls. If it
+        does not find it, functions are shown as numbers."""
         out = lines("report", story("kept", self.tmp / "kept"))
         for boot, known in (3, False), (4, True), (5, False):
             start = next(e for e in out if e["boot"] == boot
@@ -310,7 +310,7 @@ class TestViews:
         assert len([line for line in out if "not known" in line]) == 2
 
     def test_boot_steps_process(self):
-        """A process has its CPU time of before and after a step of the clock."""
+        """A process's CPU time includes time before and after a step of the clock."""
         boot = lines("boot", story("steps-process", self.tmp / "process"))[0]
         assert [p["cpu_ns"] for p in boot["processes"]
                 if p["name"] == "/bin/worker"] == [15_000_000]
