@@ -42,7 +42,8 @@ have() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# Options shared by the commands that build; sets qemu_arg and shift_by.
+# common_option ARGS...: parse an option that all building commands have. Sets
+# qemu_arg, and shift_by to the number of arguments to drop; fails for other options.
 #   while common_option "$@"; do shift "$shift_by"; done
 # shellcheck disable=SC2034
 qemu_arg=
@@ -85,17 +86,17 @@ ht_paths() {
     HT_GUEST=$HT_CACHE/guest
     HT_KERNEL=$HT_GUEST/vmlinuz
     HT_VMLINUX=$HT_GUEST/vmlinux
-    # no_timer_check: on a busy host the timer may be late when the kernel
-    # tests it. nohz=off: if ticks stop, another processor handles the timers of
-    # an idle one, and some were forgotten. rcupdate...: if the kernel measures
-    # its clock wrongly, a slow boot looks stalled.
+    # no_timer_check: on a busy host the timer may be late when the kernel tests
+    # it. nohz=off: if ticks stop on an idle processor, its timers may be lost.
+    # rcupdate...: if the kernel measures its clock wrongly, a slow boot looks
+    # stalled.
     HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_timeout=300"
-    # If a busy host does not run a vCPU, the kernel reports it as stuck.
+    # Without this, the kernel reports a vCPU as stuck that a busy host does not run.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS watchdog_thresh=60"
-    # A third of a boot's processor time is for features that no test uses, as
-    # "hypertrace boot" shows.
+    # The following switches off features that no test uses, which take a third of
+    # the processor time of a boot.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS cryptomgr.notests mitigations=off"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS ipv6.disable=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS lsm=capability initcall_blacklist=jent_mod_init"
@@ -145,8 +146,8 @@ stamp() {
     write_file "$1" "$2" || die "cannot write $1 (disk full?)"
 }
 
-# The lock of fd 9 is for changing one tree, fd 8 for the shared cache.
-# Long-lived children must not inherit them: start those with 8>&- 9>&-.
+# fd 9 is the lock for changing one build tree, fd 8 that for the shared cache.
+# Long-lived children must not inherit the locks: start them with 8>&- 9>&-.
 lock_wait() {
     if ! flock -n "$1"; then
         note "waiting for another run that uses $2"
@@ -209,8 +210,8 @@ watch_log() {
     done
 }
 
-# logged NAME WHAT COMMAND...: run a long step with its output in a log;
-# ht_hint is advice for its failure
+# logged NAME WHAT COMMAND...: run a long step with its output in NAME.log. If the
+# step fails, the message has the texts WHAT and ht_hint.
 ht_hint=
 logged() {
     log=$HT_TREE/log/$1.log
@@ -234,7 +235,8 @@ logged() {
     die "$what: failed${ht_hint:+; $ht_hint} (log: $log)"
 }
 
-# module_farm DIR: kbuild writes next to the sources, so give it links to them.
+# module_farm DIR: make links to the module's sources in DIR, since kbuild writes
+# into the folder of the sources
 module_farm() {
     mkdir -p "$1"
     for part in guest-linux guest-lib include; do
@@ -244,9 +246,9 @@ module_farm() {
     find "$1" -xtype l -delete
 }
 
-# For a QEMU with sanitizers. qemu/lsan.supp names functions of QEMU whose memory
-# leaks. They allocate it through GLib, which has no frame pointers: only the slow
-# unwinder gets past GLib's frames to these functions.
+# Environment of a QEMU with sanitizers. qemu/lsan.supp names functions of QEMU that
+# leak memory which they allocate through GLib. GLib has no frame pointers, so only the
+# slow unwinder finds these functions on the stack.
 ht_sanitizer_env() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-fast_unwind_on_malloc=0}
     LSAN_OPTIONS=suppressions=$HT_TOP/qemu/lsan.supp:print_suppressions=0

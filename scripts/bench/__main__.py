@@ -30,9 +30,8 @@ PROFILES = {
     "full": (11, 40, 3600000, 100, 1000, 40000),
 }
 
-# Number of starts of the guest. The place of the guest in memory affects the
-# figures and changes with each start, so the spread of the rounds includes
-# this effect.
+# Number of starts of the guest: each start places the guest elsewhere in memory,
+# which affects the figures, so the spread of the rounds includes this effect
 LAUNCHES = 3
 
 
@@ -282,7 +281,7 @@ class Bench:
         problem = ways.problem()
         if problem:
             return self.skip("instructions an event", problem)
-        # counts of instructions hardly differ between rounds
+        # Counts of instructions hardly differ between rounds: 3 are enough.
         rounds = min(self.rounds, 3)
         events = min(self.linux_events, 8000)
         progress = Progress(rounds * ways.count(self.args.channels))
@@ -364,7 +363,7 @@ class Bench:
         for case in cases:
             progress.step(case.id)
             case.measure(guest)
-            # read LTTng's flight recorder before it overwrites these events
+            # Read LTTng's flight recorder before later events overwrite these.
             times = read(self.session, case.device,
                          case.options["events"])
             case.rows[-1].update(percentiles(times))

@@ -2,9 +2,9 @@
 """Did a change make anything worse? Runs before the change alternate with runs
 after it.
 
-Two consecutive runs are compared by their ratio, with its median and quartiles
-over all such pairs.  An emit's cost is first divided by the limit loop's of the
-same round, as compare.py does.
+Each run before the change is compared with the next run after it, by the ratio of
+their figures; shown are the median and quartiles over these pairs.  An emit's cost
+is first divided by the limit loop's of the same round, as compare.py does.
 """
 
 import json
@@ -22,7 +22,7 @@ WORSE = 1.1
 
 
 def costs(result):
-    """{(case, figure): median}; a higher value is worse"""
+    """{(case, figure): median over the rounds}, inverted so that higher is worse"""
     f = Figures(result)
     near = bases(f)
     found = {}
@@ -48,8 +48,8 @@ def costs(result):
 def changes(before, after):
     """{(case, figure): spread of after / before}; a higher value is worse
 
-    A figure that is missing after the change, or a rate of delivery that
-    became 0, counts as much worse.
+    If a figure is missing after the change, or a rate of delivery is 0, the ratio
+    is infinite.
     """
     pairs = [(costs(b), costs(a)) for b, a in zip(before, after)]
     had = [key for key in pairs[0][0]
@@ -75,7 +75,7 @@ def show(before, after):
     for (case, figure), s in sorted(found.items(),
                                     key=lambda i: -i[1]["median"]):
         # If a quarter of the pairs shows no increase, the figure is not worse.
-        # Infinities have no quartiles, so q1 <= 1 is false for them.
+        # "not q1 <= 1" is also true if infinite ratios make q1 a NaN.
         bad = s["median"] > WORSE and not s["q1"] <= 1
         worse += bad
         print(f"{'!' if bad else ' '} {s['median']:6.3f} [{s['q1']:.3f} - "

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Do the ratios of two runs agree within the spread that they state?
 
-The spread of a ratio is the range of its rounds, which come from several starts
-of the guest, and at least FLOOR around its median.  Two runs differ by conditions
-that are constant within each (place in memory, other load), which no round of one
-run can show.  Quartiles only describe one run; they are not used here.
+The spread of a ratio is the range of its rounds, which come from several starts of
+the guest, but at least FLOOR around its median.  FLOOR allows for conditions, such as
+the place in memory, that differ between runs but not within a run.  Quartiles
+describe one run only, so they are not used here.
 """
 
 import json
@@ -15,15 +15,15 @@ from bench.targets import Figures, evaluate
 
 SAME = ("processor", "processors", "kernel", "QEMU", "KVM")
 
-# Tables whose figures are not divided by the limit loop's: they are measured
-# outside its rounds, or do not depend on the processor's speed
+# Tables whose figures are not divided by the limit loop's cost: they are measured
+# in other rounds, or do not depend on the processor's speed
 BASELESS = ("base", "latency", "linux", "macro", "one event", "overload",
             "producers", "ways")
 
 
 class _Base:
-    """The cost of the limit loop at a point of a round: the mean of the
-    measurements before and after it"""
+    """The cost of the limit loop at a case's place in a round: the mean of the
+    loop's measurements before and after the case"""
 
     def __init__(self, before, after):
         self.rows = [{"p50_ns": (a["p50_ns"] + b["p50_ns"]) / 2}
@@ -31,7 +31,10 @@ class _Base:
 
 
 def bases(f):
-    """{case: its base}; cases are in the order of a round."""
+    """{case: measurement of the limit loop by which to divide its cost}
+
+    f.cases must be in the order of a round.
+    """
     near = {}
     limit = f.get("native", "native", "limit", 32)
     base = [c for c in f.cases.values() if (c.accel, c.table) ==
@@ -49,7 +52,8 @@ def bases(f):
 
 
 def ratios(result):
-    """{name: spread}: the targets', then each case's cost against the limit."""
+    """{name: spread} of the targets' ratios, then of each case's cost divided by the
+    limit loop's"""
     f = Figures(result)
     found = {}
     for t in evaluate(result):
@@ -69,7 +73,7 @@ def ratios(result):
 
 
 def stated(s):
-    """The stated spread of a ratio: low and high."""
+    """The ends of a ratio's spread, which is at least FLOOR around the median"""
     return (min(s["min"], s["median"] * (1 - FLOOR)),
             max(s["max"], s["median"] * (1 + FLOOR)))
 

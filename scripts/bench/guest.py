@@ -18,12 +18,11 @@ ROW = r"^(\{.*\})\n"
 
 
 class TooLate(Exception):
-    """A thread was not stopped at the right place or time."""
+    """A thread was stopped too late, or while it held a lock."""
 
 
 class StoppedThread:
-    """A context manager that stops a thread of another process in its
-    block."""
+    """A context manager that keeps a thread of another process stopped."""
 
     _libc = ctypes.CDLL(None, use_errno=True)
     _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p,
@@ -68,7 +67,7 @@ class Study(Payload):
 
     def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):
         args = ["-smp", str(processors)]
-        # the main loop serves virtio
+        # A virtio device has no IOThread: the main loop serves it.
         threads = {d["id"]: f"io-{d['id']}" for d in devices
                    if d["channel"] != "virtio"}
         for thread in threads.values():
@@ -142,7 +141,7 @@ class Study(Payload):
         return row
 
     def answer(self, timeout):
-        """Wait for a command's row."""
+        """Wait for the payload's answer to a command, a row; returns the row."""
         return self._row(self.out.expect(ROW, timeout))
 
     def tell(self, command, timeout=120, **options):
@@ -154,7 +153,7 @@ class Study(Payload):
 
     def poll(self, device, ns):
         """Let a device's consumer poll for @ns before it sleeps."""
-        # virtio's consumer is the main loop, whose polling cannot be set
+        # The consumer of virtio is the main loop, which cannot be made to poll.
         if not self._virtio(device) and self._polling.get(device, 0) != ns:
             path = f"/objects/io-{device}"
             # The polling time grows from 0 to poll-max-ns in one step, and does
@@ -173,7 +172,7 @@ class Study(Payload):
     def run(self, device, consumer="asleep", **options):
         """Run the payload's command "run" with the consumer in a given state.
 
-        The row also has the host's counters and its time.
+        The row also has the increase of the host's counters and processor time.
         """
         self.poll(device, 10**9 if consumer == "paced" else 0)
         options = dict(options, device=self.index[device])
@@ -183,7 +182,7 @@ class Study(Payload):
             try:
                 return self._run(device, consumer, dict(options, delay=delay))
             except TooLate:
-                # the consumer was not stopped in time: let the payload finish
+                # Let the payload finish this attempt, then try a longer delay.
                 self.answer(10)
                 self.tell("go")
         raise Failure(f"{device}: cannot be stopped within a second")
@@ -208,12 +207,12 @@ class Study(Payload):
         return self.devices[self.index[device]]["channel"] == "virtio"
 
     def _run_held(self, device, stopped, options):
-        """Run the command "run", and count exits from the first event to the last
-        only: opening and closing a stream are exits, too, and need the
-        consumer.
+        """Run the command "run" with a stop of the payload before the first event
+        and after the last one.
 
-        For a single event, the row also has the host's wakeups until the event is
-        delivered ("woken").
+        So exits are not counted while the stream is opened and closed, and the
+        consumer can be stopped while events are emitted.  For a single event, the
+        row also has the consumer's wakeups until the event is delivered ("woken").
         """
         self._expect("opened", "run", **dict(options, hold=1))
         before, kvm = self.stats(device), self.kvm_exits()
@@ -242,10 +241,10 @@ class Study(Payload):
         return row
 
     def _emit_alone(self, device, delay):
-        """Stop the main loop, too, because it empties virtqueues.
+        """Let the payload emit while the main loop, virtio's consumer, is stopped.
 
-        The main loop also passes commands to the payload, so the payload waits
-        for @delay before it begins.  If @delay was too short, raise TooLate.
+        The main loop also passes commands to the payload, so the payload waits for
+        @delay ms before it begins.  If @delay was too short, raise TooLate.
         """
         began = time.monotonic()
         self._expect("ready", "go")
@@ -254,7 +253,7 @@ class Study(Payload):
                 raise TooLate(device)
             match = self.out.find(ROW, delay / 1000 + 2)
         if not match:
-            # the main loop stopped with the lock that the output needs
+            # The main loop was stopped while it held the lock for the output.
             raise TooLate(device)
         row = self._row(match)
         if row["function"] != "emitted":
@@ -287,11 +286,11 @@ class Study(Payload):
         return sums
 
     def _exits_since(self, before):
-        """Exits except those by interrupts and by port I/O, with which the payload
-        polls for the next command.
+        """Number of exits since @before without those by interrupts and by port I/O,
+        which the payload uses to poll for the next command.
 
-        If port I/O has no counter of its own, only emulated memory accesses
-        are counted: doorbells are such accesses.
+        If KVM does not count port I/O, count only emulated memory accesses, which
+        doorbells are.
         """
         after = self.kvm_exits() if before else None
         if not after:
@@ -303,7 +302,7 @@ class Study(Payload):
 
     @contextlib.contextmanager
     def paused(self):
-        """Stop the vCPU, which polls for commands, to free its processor."""
+        """Stop the VM in the block, since its vCPU polls for commands all the time."""
         self.qmp.command("stop")
         try:
             yield
@@ -311,7 +310,7 @@ class Study(Payload):
             self.qmp.command("cont")
 
     def pair(self, device, producers, events):
-        """Measure producers on separate processors, the consumer stopped."""
+        """Measure one or two producers, on separate vCPUs, with the consumer stopped."""
         self.tell("pair", device=self.index[device], producers=producers,
                   events=events)
         with StoppedThread(self.tids[f"io-{device}"]):

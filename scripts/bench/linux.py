@@ -112,7 +112,7 @@ class Source:
 class Linux(VM):
     """The guest, which runs the commands of run() and tell().
 
-    idle: the guest has another device, the last, whose host wants no events.
+    idle: whether the guest also has a device, its last, whose host wants no events
     """
 
     def __init__(self, channels, accel, workdir, programs=(), files=None,
@@ -124,7 +124,7 @@ class Linux(VM):
                     "events": events, "packet_size": "64k", "packets": 64}
                    for c in channels]
         if idle:
-            # the guest's kernel finds virtio devices last
+            # channel virtio: the guest's kernel finds this device last
             devices.append({"channel": "virtio", "backend": "null",
                             "id": "idle", "events": "nothing"})
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng
@@ -140,7 +140,7 @@ class Linux(VM):
             devices=devices, accel=accel, memory=1024, workdir=workdir,
             files=files, job=JOB, kernel_args=kernel_args,
             args=[*args, "-device", "virtio-serial-pci",
-                  # with chardev null the port would never be open
+                  # not the chardev "null", with which the port is never open
                   "-chardev", "file,id=port,path=/dev/null", "-device",
                   "virtserialport,chardev=port,name=stock",
                   "-chardev", f"file,id=trace,path={workdir}/trace.tar",

@@ -77,8 +77,7 @@ def measure(accel, channels, rounds, seconds, workdir, step):
                     ).rows.append({"function": "macro", "round": r,
                                    "value": value})
                 if source:
-                    # check that the source still runs: it must have emitted
-                    # all the time
+                    # fail if the source has ended before the benchmarks
                     guest.tell("kill -0 $pid || { cat /tmp/source; false; }")
                     guest.run("kill $pid; wait $pid 2>/dev/null")
         guest.quit()

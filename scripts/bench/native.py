@@ -23,7 +23,7 @@ ROWS = {
     "emit-32-live": ("native", "paced live consumer", 32),
     "emit-32-asleep": ("native", "sleeping consumer", 32),
     "emit-32-spun": ("native", "spinning consumer", 32),
-    # lower bounds of rows above: docs/comparison/limits.md
+    # lower bounds of the cost of the events above: docs/comparison/limits.md
     "stores-8-noclock": ("native", "its stores alone, without a clock", 8),
     "limit-live": ("native", "limit, copied every 20 µs", 32),
     "limit-live-ahead": ("native", "limit, copied, lines fetched ahead", 32),
@@ -73,7 +73,7 @@ class Native:
         return [c for c in self.by_name.values() if c.rows]
 
     def measure(self):
-        # the median of short rounds ignores those that were interrupted
+        # Measure several short rounds: the median ignores interrupted rounds.
         bench = program("emit-bench")
         result = _json([*([USDT, bench] if "usdt" in self.peers else []),
                         bench, "--json", "--rounds", str(SHORT_ROUNDS),

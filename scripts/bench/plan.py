@@ -23,9 +23,9 @@ EXIT_NS = {"kvm": 26000, "tcg": 400}
 class Case:
     """One figure to be measured.
 
-    table: its table; series and x: its line and place in that
+    table: table of the figure; series and x: line and place in that table
     device: id in devices(); None: a peer, whose name is in options
-    options: of the payload's command
+    options: options of the payload's command
     rows: the measured values, one per round
     """
 
@@ -70,7 +70,7 @@ def devices(channels):
 
 
 def group_of(size, packet_kib):
-    """Number of events timed together, at most half a packet."""
+    """Number of events to time together: 64, but at most half a packet of them"""
     fits = packet_kib * 1024 // 2 // (size + 16)
     return max(1, min(64, fits))
 
@@ -157,9 +157,9 @@ def consumer_cases(accel, channels, ms):
 def quiet_cases(accel, channels):
     """Cost of one event while the consumer sleeps"""
     for c in channels:
-        # With "hold" the payload waits before it closes the stream. With
-        # virtio the event stays in the open packet until the stream closes, so
-        # this wait would have no end.
+        # With "hold", the stream is closed only after the event was delivered. Do
+        # not use it with virtio: there the event waits in the open packet until
+        # the stream is closed.
         hold = {"hold": 1} if c != "virtio" else {}
         yield Case("one event", c, 1, accel, f"{c}-64k", "asleep",
                    {"event": 32, "events": 1, **hold})
@@ -199,7 +199,7 @@ BASE_EVERY = 6
 
 
 def with_bases(cases, accel, ms):
-    """Repeat the limit, so that each case has one near it to compare with."""
+    """Measure the limit loop before every BASE_EVERY-th case: see compare.bases()"""
     for n, case in enumerate(cases):
         if n % BASE_EVERY == 0:
             yield Case("base", "limit", n // BASE_EVERY, accel, None, "",
@@ -218,7 +218,7 @@ def guest_cases(accel, channels, peers, ms):
              *(exit_cases(accel, channels, peers, ms) if accel == "kvm"
                else ()),
              *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
-    # ratios under TCG mean nothing
+    # Under TCG, ratios to the limit loop mean nothing: do not measure it.
     return list(with_bases(cases, accel, ms)) if accel == "kvm" else cases
 
 

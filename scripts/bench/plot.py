@@ -74,8 +74,8 @@ def lines(series, xlabel, ylabel, xticks=None, logx=False, logy=True,
 def bars(rows, xlabel, logx=True, start=1, kinds=()):
     """rows: [(name, median, q1, q3)], one horizontal bar each.
 
-    kinds: names of kinds, each with a color; a row ends with the number of
-    its kind.
+    kinds: names of kinds, each with a color; each row then has one more element, the
+    number of its kind.
     """
     rows = list(reversed(rows))
     script = ""

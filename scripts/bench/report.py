@@ -73,7 +73,8 @@ def place(x):
 
 
 class Report:
-    """Blocks in order; text(), markdown() and html() write them."""
+    """A list of headings, paragraphs, tables and plots, to be written by text(),
+    markdown() or html()"""
 
     def __init__(self, result):
         self.result = result

@@ -3,8 +3,8 @@
 
 import statistics
 
-# A ratio may differ by this part between two runs although the rounds of each
-# run agree: some conditions (memory, alignment) are constant within a run.
+# Smallest spread of a ratio, as a part of its median: some conditions (memory,
+# alignment) differ between runs although they are constant within a run
 FLOOR = 0.10
 
 
@@ -20,7 +20,7 @@ def spread(values):
 
 
 def derived(row):
-    """The costs per event that a row of the payload shows."""
+    """Figures such as costs per event, computed from a row of measurements"""
     if row.get("function") == "pair":
         each = [row[k]["p50_ns"] for k in ("first", "second") if k in row]
         return {"p50_ns": sum(each) / len(each),
@@ -43,8 +43,7 @@ def derived(row):
         if row["consumer"] != "stopped":
             took += row["drain_ns"]
             host = row["host"]
-            # The events that are still in the ring at the end are too few to
-            # matter.
+            # Ignore the time for events that are in the ring at the end.
             result["delivered_per_s"] = (host["events"] * 1e9 /
                                          row["duration_ns"])
             result["delivered_share"] = host["events"] / (

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The cost of an event in a Linux guest, by each way out of the guest.
 
-A plugin for TCG counts the instructions of the guest's processor, the kernel's
-included, between two marks in the program (tests/bench/insn-plugin.c).  The count is
-the same on any machine, with one exception: while the consumer of channel shm is
-late, each event checks again whether it must ring the doorbell.  On a busy host this
-can last longer than a program runs.  Therefore each program with a channel runs RUNS
-times, and the minimum of all groups is recorded, too.  The count does not include
-the effects of caches or the host's work in an exit.
+A plugin for TCG counts the guest's instructions, also those of its kernel, between
+two marks in the program (tests/bench/insn-plugin.c).  The count is the same on any
+machine, with one exception: while the consumer of channel shm is late, each event
+takes more instructions, to check whether it must ring the doorbell.  On a busy host
+the consumer can be late for the whole run of a program.  So each program with a
+channel runs RUNS times, and the minimum of all groups is recorded, too.  The count
+does not include the effects of caches or the host's work in an exit.
 
 Then the same programs are timed in a guest without the plugin.  Under TCG memory
 accesses and exits have other costs than on a processor.
@@ -33,8 +33,8 @@ SWITCHES = 2
 # the kernel function that each event of ht-marker calls once
 FUNCTION = "vfs_write"
 ENTRY, CALL = "function entry", "function entry and exit"
-# number of traced switches or calls for each event of the program; its cost is
-# divided by it
+# number of traced switches or calls for each event of a program, by which the
+# program's cost is divided
 KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
 MODULES = ["hypertrace.ko", "hypertrace-sources.ko"]
 OFF = "hypertrace-sources.ko, off by the host"
@@ -80,7 +80,7 @@ class Way:
 
 
 def user_ways(guest, channels):
-    # all marks of a run must come from one vCPU
+    # taskset: all marks of a run must come from one vCPU
     marker = "taskset 2 ht-marker"
     ways = [Way(c, 32, f"{marker}-trace -n {{n}}",
                 f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}", runs=RUNS)
@@ -102,8 +102,8 @@ def recorded(ring, each):
 def kernel_ways(channels, recorder, lttng):
     switch = "taskset 2 ht-marker-switch -n {n}"
     ring = f"{T}/instances/boot_map"
-    # The scheduler's path differs between groups, and the cost of an event that is
-    # off is a difference of two medians: both rows have RUNS runs.
+    # The cost of an event that is off is the difference of the medians of "none" and
+    # OFF.  The scheduler's path differs between groups, so both run RUNS times.
     ways = [
         Way("none", KERNEL_EVENT, switch, runs=RUNS),
         Way("the stock kernel's ring", KERNEL_EVENT, switch,
@@ -114,7 +114,7 @@ def kernel_ways(channels, recorder, lttng):
         ways.append(Way(
             "trace-cmd record", KERNEL_EVENT,
             f"trace-cmd record -q -o /tmp/t.dat -e {KERNEL_EVENT} {switch}",
-            # an event takes over 64 bytes
+            # The file must have all events, of more than 64 bytes each.
             after=f"test $(stat -c %s /tmp/t.dat) -gt $((64 * {SWITCHES} * "
             "{n})) && rm /tmp/t.dat"))
     if lttng:
@@ -125,7 +125,7 @@ def kernel_ways(channels, recorder, lttng):
             f"--kernel --subbuf-size=1M --num-subbuf=4 c && {lttng} "
             f"enable-event --kernel --channel=c {KERNEL_EVENT} && "
             f"{lttng} start",
-            # an event takes 60 bytes: its fields, and 4 of header
+            # The file must have all events, of 60 bytes each with the header.
             f"{lttng} destroy k && test $(stat -c %s /tmp/k/kernel/c_1) -ge "
             f"$((60 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
     for n, c in enumerate(channels):
@@ -145,7 +145,7 @@ def load_module(n):
 
 
 def function_ways(channels):
-    """Ways to trace a function; all include the cost of the function itself."""
+    """Ways to trace a function; the first two do not trace, for comparison."""
     write = "taskset 2 ht-marker -n {n} /dev/null"
     ways = [Way("none", x, write) for x in (ENTRY, CALL)]
     for x, tracer in ((ENTRY, "function"), (CALL, "function_graph")):
@@ -224,8 +224,8 @@ def run_all(channels, rounds, events, workdir, step, args):
                 if way.after:
                     guest.tell(way.after.format(n=events))
         guest.tell("rmmod hypertrace")      # closes the module's streams
-        # for each event of ht-marker: RUNS events of programs, SWITCHES task
-        # switches, 1 function entry, and 2 events for an entry with its exit
+        # For each of @events, a channel gets RUNS events of programs, SWITCHES task
+        # switches, 1 function entry, and 2 events for an entry with its exit.
         emitted = rounds * events * (RUNS + SWITCHES + 1 + 2)
         for channel in channels:
             arrived(guest, f"{channel}-linux", emitted)
@@ -265,7 +265,7 @@ def cases_of(ways, rounds, events, lines):
 
 
 def against(none, case, row):
-    """A row's extra cost over the row without tracing, which comes first"""
+    """A row's cost minus that of the row "none", which must come first"""
     if case.series == "none":
         none[case.x] = row
     base = none.get(case.x)

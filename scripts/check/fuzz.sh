@@ -4,8 +4,8 @@
 
 . "$(dirname -- "$0")/../lib.sh"
 
-# Files of host-lib and include whose coverage is the core's. Code that writes
-# files has a count of its own.
+# Files of host-lib and include that the coverage of the core counts. The lists
+# "backends" (output to files) and "tool" each have a separate count.
 core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  engine/consumer-state.c engine/dead-streams.c engine/run.c
  ftrace/ftrace-class.c ftrace/ftrace-copy.c ftrace/ftrace-cpu.c

@@ -45,11 +45,11 @@ have git && git rev-parse --git-dir >/dev/null 2>&1 ||
 
 step "checkpatch"
 "$HT_TOP/qemu/fetch.sh"
-# The guest library is MIT, and each port is for one architecture on purpose;
-# programs outside QEMU have neither its utilities nor its accessors of device
-# registers; the macros of event.h expand to declarations.
-# guest-linux is left out: QEMU's checkpatch refuses its tabs, and Linux's is
-# not in the kernel's header packages.
+# Ignore findings that do not apply. The guest library has the MIT license, and each
+# port is for one architecture on purpose. Programs outside QEMU have neither its
+# utilities nor its accessors of device registers. The macros of event.h expand to
+# declarations. guest-linux is left out: QEMU's checkpatch refuses tabs, and Linux's
+# checkpatch is not in the kernel's header packages.
 files hw backends host-lib include guest-lib tools tests | grep '\.[ch]$' |
     tr '\n' '\0' |
     xargs -0 -r -n 20 perl "$HT_CACHE/qemu-source/scripts/checkpatch.pl" \
@@ -83,8 +83,8 @@ for name in sys.argv[1:]:
     complain "does not parse" python
 
 step "the project's rules"
-# Mirrors come from the user's system, and paths from the environment. The format
-# of debian/copyright is named by its address.
+# The scripts take mirrors from the user's system, and paths from the environment.
+# debian/copyright must name its format by an address.
 files . | grep -v -e '^LICENSES/' -e '^debian/copyright$' | tr '\n' '\0' | xargs -0 -r grep -nIE \
     '(https?|ftp)://[a-z0-9.-]*(debian|ubuntu|pypi|pythonhosted)|[a-z]\.(debian|ubuntu)\.[a-z]' |
     complain "names a package host" hosts

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The demo's recorder: LTTng makes a trace of each round, for ht-verify.
 
-Without it, the device's own CTF backend makes a trace of all rounds.
+Without LTTng, the device's own CTF backend makes one trace of all rounds.
 """
 
 import json
@@ -14,8 +14,8 @@ from pathlib import Path
 from vm.lttng_session import UNPRIVILEGED, PrivateSession, missing_programs
 from vm.machine import Failure
 
-# LTTng's ring buffers per device and CPU.  A burst should fit; LTTng counts the
-# events that do not.
+# Size and number of LTTng's buffers for each device and CPU: room for a burst.  LTTng
+# counts events that find no room.
 SUBBUF_SIZE = "1M"
 SUBBUF_COUNT = 16
 
@@ -32,7 +32,7 @@ class Lttng:
     def __init__(self):
         self.directory = None
         self._name = None
-        # PrivateSession creates a session of its own; let it record nothing
+        # The session that PrivateSession itself creates is not used.
         self._daemon = PrivateSession(events=(), start=False,
                                       name="unused")
 
@@ -44,7 +44,7 @@ class Lttng:
 
     def __enter__(self):
         self._daemon.__enter__()
-        # root's private daemon runs as an unprivileged user, and needs access
+        # Root's private daemon runs as an unprivileged user, who must own this.
         self.directory = Path(tempfile.mkdtemp(prefix="ht-demo-", dir="/tmp"))
         self.directory.chmod(0o755)
         if os.geteuid() == 0:

@@ -32,10 +32,10 @@ TIMEOUT = 180
 
 
 class Run:
-    """One workload over one device: the results of each side.
+    """The results of one workload over one device.
 
-    bench: ht-bench's JSON.  before, after: the device's statistics.
-    trace: ht-verify's input object with the run's streams; None: not recorded.
+    bench: the JSON of ht-bench in the guest.  before, after: the device's statistics.
+    trace: the trace's object in the JSON of ht-verify; None: not recorded.
     """
 
     def __init__(self, device, accel, guest, payload, phase, bench, before,
@@ -185,7 +185,7 @@ class BareGuest:
 
 
 def ring0_at_speed(workdir):
-    """Does ring 0 run natively under KVM here, so that Linux can?"""
+    """Return True if KVM runs ring 0 natively, which Linux needs."""
     workdir.mkdir(parents=True)
     with Payload("probe", accel="kvm", workdir=workdir) as vm:
         vm.wait(60)

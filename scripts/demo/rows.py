@@ -10,12 +10,12 @@ UNKNOWN_NS = 2**64 - 1
 
 
 class Counted:
-    """The account of one Run's events; complains if it does not add up."""
+    """The numbers of one Run's events; problems says what does not add up."""
 
     def __init__(self, run):
         self.problems = []
         bench = run.bench
-        # events that the program emitted, with or without room for them
+        # number of events that the program emitted, also of discarded ones
         self.sent = bench["sent"] + bench["discarded"]
         self.discarded = run.delta("lost") + run.delta("dropped")
         self.accepted = run.delta("events")
@@ -155,7 +155,7 @@ def uncertainty(row):
 
 
 COLUMNS = [
-    # first line, second line, text of a row
+    # first and second line of the heading, and a function for the text of a row
     ("", "accel", lambda r: r["accel"]),
     ("", "channel", lambda r: r["channel"] + (
         f" x{r['batch']}" if r["batch"] > 1 else "")),

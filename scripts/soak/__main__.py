@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Emit on all channels for a long time, and account for each event.
 
-tests/guest/soak.c emits on six devices, two of each channel.  The events of one
-of the two go to the null backend, those of the other are recorded, read back by
-ht-verify, and deleted.  Repeatedly, also within a round, the VM is stopped, and
-the guest's memory is compared with the devices' counters.  Meanwhile the guest
-takes devices over, is reset, and finds devices replaced by others with other
-properties.
+tests/guest/soak.c emits on six devices, two of each channel.  Of each two, one device
+has the null backend; the events of the other are recorded, read back by ht-verify,
+and deleted.  Repeatedly, also within a round, the VM is stopped, and the guest's
+counts of events are compared with the devices' counters.  Meanwhile the guest takes
+devices over and is reset, and devices are replaced by others with other properties.
 """
 
 import argparse
@@ -29,18 +28,18 @@ CHANNELS = ("hypercall", "shm", "virtio")
 STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
 RING = 128 << 10        # bytes of a stream, for any packet size
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-# Mean number of events of a round: a twentieth of the goal, but at most these
+# Maximum of the mean number of events of a round, which is a twentieth of the goal
 ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}
 INSTANCES_MAX = 400     # maximum for a recorded device: each instance is a file
-# Growth of QEMU's memory, in KiB, that is no leak: QEMU touches rings and spools
-# of new devices gradually.  Runs below SHORT_MINUTES have the larger tolerance,
-# because little time is left after their warm-up.
+# Growth of QEMU's memory, in KiB, that does not count as a leak: QEMU touches rings
+# and spools of new devices gradually.  Runs shorter than SHORT_MINUTES have the
+# larger tolerance, because their warm-up is short.
 TOLERANCE_KB, SHORT_TOLERANCE_KB, SHORT_MINUTES = 8192, 24576, 2
 WARM_UP = 0.25          # part of the run that growth() ignores
 
 
 class Rss:
-    """QEMU's memory over time: seconds, events, KiB, KiB without files."""
+    """Samples of QEMU's memory: (seconds, events, resident KiB, anonymous KiB)"""
 
     def __init__(self, pid):
         self.status = Path(f"/proc/{pid}/status")
@@ -89,7 +88,7 @@ class Soak(Payload):
         self.accounts = [self.new_accounts(name) for name in self.names]
         self.hello = None
         self.rounds = 0         # number of rounds since the guest booted
-        # events and discards of unplugged devices
+        # numbers of events and discards of devices that were unplugged
         self.past_events = self.past_discarded = 0
         self.events = self.discarded = self.past_died = 0
         self.recorded = self.slices = 0
@@ -102,12 +101,12 @@ class Soak(Payload):
         return whole_rows(self.out.text)
 
     def command(self, initrd, fds):
-        # limit translated code, which would grow after each reset like a leak
+        # Limit the translated code, whose growth after each reset looks like a leak.
         return ["tcg,tb-size=8" if a == "tcg" else a
                 for a in super().command(initrd, fds)]
 
     def start(self):
-        # one malloc arena: one for each new thread would look like a leak
+        # Use one malloc arena: an arena for each new thread looks like a leak.
         os.environ["MALLOC_ARENA_MAX"] = "1"
         super().start()
         self.rss = Rss(self.process.pid)
@@ -192,7 +191,7 @@ class Soak(Payload):
 
     @property
     def died(self):
-        """Number of events and discards that reset guests had not told the host."""
+        """Number of events and discards of which a reset guest had not told the host"""
         return self.past_died + sum(i.died for a in self.accounts
                                     for i in a.ended.values())
 
@@ -211,14 +210,15 @@ class Soak(Payload):
                     [d["packets"] for d in self.devices])
 
     def read_book(self):
-        """Stop the VM at a moment when the book is consistent."""
+        """Stop the VM when the guest's figures (struct book) are consistent, and
+        return them."""
         for tries in range(200):
             self.qmp.command("stop")
             book = self.book()
             if book.sound:
                 return book
             self.qmp.command("cont")
-            # wait for longer each time, because a change of the book takes time
+            # Wait for longer each time, because the guest changes the book slowly.
             time.sleep(tries * self.rng.random() / 1000)
         raise Failure("the guest's book was inconsistent at each of 200 stops")
 
@@ -226,7 +226,7 @@ class Soak(Payload):
         return self.qmp.stats(name)
 
     def check(self, still_open):
-        """Compare all devices; the VM is stopped."""
+        """Compare the accounts with the devices' counters; the VM must be stopped."""
         self.events, self.discarded = self.past_events, self.past_discarded
         for n, account in enumerate(self.accounts):
             self.settle(account.name)
@@ -239,9 +239,9 @@ class Soak(Payload):
         self.judge()
 
     def checkpoint(self, ending=False):
-        """Compare the guest's book with the devices; leave the VM stopped.
+        """Stop the VM, and compare the guest's figures with the devices' counters.
 
-        ending: streams that are open now will not be closed.
+        ending: the streams that are open now end here, since no close follows
         """
         book = self.read_book()
         for i in book.closed():
@@ -271,8 +271,8 @@ class Soak(Payload):
                 raise Failure(f"the guest says {row}")
 
     def booted(self):
-        # The host resets the VM during a "cut" round.  If the guest ended the
-        # round before the reset, its row is still in the output: skip the row.
+        # A "cut" round is ended by a reset.  If the guest has ended the round before,
+        # skip the row of the round.
         self.hello = self.answer("soak", 120, skip=("round",))
         self.rounds = 0
         if self.hello["devices"] != len(self.names):
@@ -284,7 +284,7 @@ class Soak(Payload):
         self.resets += 1
 
     def reset(self, change):
-        """Reset a stopped VM, and replace the devices in change."""
+        """Reset a stopped VM, and replace the devices whose names are in change."""
         self.system_reset()
         deadline = time.monotonic() + 30
         while any(s["open"] for name in self.names
@@ -295,7 +295,7 @@ class Soak(Payload):
         if change:
             for name in change:
                 self.qmp.command("device_del", id=name)
-            # This reset completes the unplugging; the stopped guest cannot.
+            # A stopped guest cannot confirm an unplug; a reset completes it.
             self.system_reset()
             for name in change:
                 self.unplugged(name)
@@ -304,8 +304,10 @@ class Soak(Payload):
         self.booted()
 
     def round(self, events, end):
-        """Run a round, and compare during it.  Leaves the VM stopped.  If end is
-        "cut", does not wait for the round's end."""
+        """Run a round, with checkpoints, and leave the VM stopped.
+
+        If end is "cut", do not wait for the end of the round.
+        """
         rng = self.rng
         self.console.send(f"round seed={rng.getrandbits(48)} events={events} "
                           f"few={self.few} "
@@ -328,7 +330,7 @@ class Soak(Payload):
         self.checkpoint(ending=end in ("cut", "reset"))
 
     def life(self, events, go_on):
-        """Run rounds, then reset, sometimes with other devices."""
+        """Run rounds, then reset the guest, sometimes with other devices."""
         rng = self.rng
         for _ in range(rng.randint(1, 5)):
             self.round(rng.randint(events // 2, events * 3 // 2),

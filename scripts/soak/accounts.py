@@ -15,13 +15,13 @@ EVENT_HEADER, EVENT_HEADER_EXT, ID_EXTENDED = 4, 13, 255
 # Payload sizes by class id: soak.c registers its classes in this order
 PAYLOADS = {1: 8, 2: 32, 3: 64, 4: 256}
 CONTENT_OFFSET = 56             # offset in struct ht_packet
-# The last object of a line: a reset may cut a row short, and the next boot's row
-# follows it on the same line.
+# The last object of a line: after a row that a reset has cut short, the next boot's
+# row is on the same line
 ROW = r'.*(\{"(?:function|error)": .*\})\n'
 
 
 def whole_rows(text):
-    """The complete rows of the text; a reset can cut a row short"""
+    """The rows in the text, without rows that a reset has cut short"""
     return [json.loads(m[1]) for m in re.finditer(ROW, text)]
 
 
@@ -29,8 +29,9 @@ def whole_rows(text):
 class Instance:
     """An instance of a stream according to its producer.
 
-    sent: committed events that the host can know.  died: events and discards
-    that only the guest's memory knew.  host: the device's counters at its end.
+    sent: number of committed events that the host can know.  died: number of events
+    and discards that the guest had not told the host when it was reset.  host: the
+    device's counters at the end of the instance.
     """
     device: int
     stream: int
@@ -42,7 +43,7 @@ class Instance:
 
 
 class Book:
-    """struct book; memory(address, size) reads the guest's memory."""
+    """The guest's struct book; memory(address, size) reads the guest's memory."""
 
     def __init__(self, hello, memory, virtio, packet_sizes, packets):
         self.hello = hello
@@ -99,13 +100,13 @@ class Book:
             yield i
 
     def _unsubmitted(self, d, at):
-        """Events that a virtio producer has not submitted yet."""
+        """Number of events that a virtio producer has not submitted yet"""
         f = self.hello["stream"]
         cur, base, submitted, packet, packets = (
             self._u64(at + f[name])
             for name in ("cur", "base", "submitted", "packet", "packets"))
         size = self.packet_sizes[d]
-        # computed like ht_head()
+        # as ht_head() in guest-lib/src/core.h
         head = (base + cur) % 2**64 if cur else packet * size
         count = 0
         while submitted < head:
@@ -155,8 +156,8 @@ class Accounts:
     def _compare(self, i, host, final):
         """Compare an instance's figures with the host's.
 
-        final: the instance is closed.  Only then the host knows the last
-        discards; with virtio only if the producer itself closed it.
+        final: the instance is closed.  Before that, the host may not know the last
+        discards; with virtio it knows them only if the producer has closed it.
         """
         what = f"stream {i.stream}, instance {i.instance}"
         got = host["events"] + host["dropped"]

@@ -48,7 +48,7 @@ sleep 100000
 
 
 class Failure(Exception):
-    """A promise that was broken"""
+    """hypertrace watch did not do what it must"""
 
 
 def wait_for(condition, what, seconds=DEADLINE):
@@ -72,8 +72,8 @@ class Guest:
             stdout=subprocess.DEVNULL)
 
     def is_followed(self):
-        """True if a recorder has events of this machine: it can make a
-        recording."""
+        """True if a recorder follows this machine, so that it can make a
+        recording"""
         p = subprocess.run([TOOL, "snapshot", "-q",
                             self.soak.dir / USER / self.name], check=False,
                            capture_output=True)
@@ -88,7 +88,7 @@ class Guest:
                               self.soak.messages()))
 
     def dies(self, cause, action):
-        """Do what causes a recording, and wait for it."""
+        """Call action, which causes a recording, and wait for the recording."""
         before = self.said(cause)
         action()
         wait_for(lambda: self.said(cause) > before,
@@ -130,7 +130,7 @@ class Stock(Guest):
             return 0
 
     def trigger(self, key):
-        """Reset or crash by a key of sysrq; returns when the guest has booted again."""
+        """Reset or crash the guest by a SysRq key; wait until it has booted again."""
         boots = self.boots()
         with socket.socket(socket.AF_UNIX) as talk:
             talk.connect(str(self.tmp / "talk"))
@@ -207,7 +207,7 @@ class Soak:
     # Events -----------------------------------------------------------------
 
     def a_guest(self):
-        """A machine that has booted; stock guests are as likely as the others."""
+        """Choose a booted machine; stock and synthetic guests are equally likely."""
         ready = [g for g in self.guests if g.boots()]
         kind = self.rand.choice(sorted({g.kind for g in ready}))
         guest = self.rand.choice([g for g in ready if g.kind == kind])
@@ -227,8 +227,8 @@ class Soak:
         self.rand.choice(guest.actions)(guest)
 
     def fill_disk(self):
-        """A death on a full file system has a recording, too: the machine's own
-        older ones make room."""
+        """Kill a machine while the file system is full: its recording must replace
+        older ones of the same machine."""
         guest = self.a_guest()
         big = self.disk / "big"
         st = os.statvfs(self.disk)

@@ -84,7 +84,7 @@ def _die_with_parent():
 class PrivateSession:
     """One session daemon with one recording session.
 
-    It ends with the thread that made it, at the latest.
+    The daemon ends with the thread that made it, at the latest.
 
     output: directory for the trace, which must not exist; it is complete after
         the block, and is kept.  None: one in /tmp

@@ -29,8 +29,8 @@ from pathlib import Path
 from vm import saved
 
 TOP = Path(__file__).resolve().parents[2]
-# Kernels that check themselves (scripts/check/kernel-tests.sh) need several times
-# the time, and more memory.
+# Factor of all deadlines: kernels that check themselves (scripts/check/kernel-tests.sh)
+# are several times slower, and need more memory
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
 QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 s for a backend
@@ -46,9 +46,9 @@ class Closed(Failure):
 
 
 class Stream:
-    """Bytes received from a socket, and searches in them.
+    """Bytes received from a socket, in which callers search.
 
-    about() gives more information for a failure's message.
+    about() returns a text to add to the message of a failure.
     """
 
     def __init__(self, name, about=str):
@@ -84,7 +84,7 @@ class Stream:
         self.ours.sendall(text.encode())
 
     def find(self, pattern, timeout):
-        """Wait for a match after the previous one; None without a match."""
+        """Wait for a match after the previous one; returns None after the timeout."""
         if pattern.endswith("$"):
             # $ must match the end of a line, not the end of the received bytes
             pattern = pattern[:-1] + "\n"
@@ -102,7 +102,7 @@ class Stream:
                 self._changed.wait(left)
 
     def expect(self, pattern, timeout):
-        """Wait for a match after the previous one; returns the match."""
+        """Wait for a match after the previous one; raises Failure after the timeout."""
         m = self.find(pattern, timeout)
         if not m:
             why = "ended" if self._eof else f"{timeout * PATIENCE} s went by"
@@ -111,7 +111,7 @@ class Stream:
         return m
 
     def finish(self, timeout):
-        """Wait until the other side closes, as QEMU has ended."""
+        """Wait until the socket is closed by QEMU, which has ended."""
         self._thread.join(timeout)
 
     def close(self):
@@ -155,7 +155,7 @@ class Qmp:
         self.command("qmp_capabilities")
 
     def command(self, name, /, **arguments):
-        """The value returned; an error is a Failure."""
+        """Execute a QMP command; returns its value, and raises Failure on an error."""
         self._last += 1
         message = {"execute": name, "id": self._last}
         if arguments:
@@ -206,14 +206,13 @@ class Qmp:
         self.ours.close()
 
 
-# Words in a kernel's reports of faults, including those of its checkers (KASAN,
-# lockdep: BUG, WARNING)
+# Words in a kernel's reports of faults, also in those of KASAN and lockdep
 COMPLAINT = re.compile(
     r"\bOops\b|\bBUG\b|\bWARNING:|general protection|Call Trace|Kernel panic|"
     r"soft lockup|blocked for more than|refcount_t|UBSAN:|DMA-API:|"
     r"non-static key")
-# The kernel has data races of its own: only those of KCSAN's reports count that
-# name one of this project's modules.
+# A report of KCSAN.  The kernel has data races of its own, so a report counts only if
+# it names one of this project's modules.
 RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
 
 
@@ -237,16 +236,16 @@ class VM:
     job: text of the shell script.  module: whether to load hypertrace.ko, with
     module_args.  kernel_args: added to the kernel's command line.  files: added
     to the guest's /ht, {name: path}.
-    packed: the kernel unpacks itself, as users' kernels do.  That takes a fourth
-    of the boot, but is required to resume from suspend; the default without the
-    module.
+    packed: whether the kernel unpacks itself, as users' kernels do; by default if
+    module is false.  Unpacking takes a fourth of the boot's time, but is required to
+    resume from suspend.
 
-    fresh: boot, although a saved state would suit (see vm.saved).
+    fresh: whether to boot even if a saved state could be used (see vm.saved)
 
-    accel: kvm, tcg, or tcg-single, which emulates one processor at a time and is
-    the default if there are modules that switch the kernel's events.  The kernel
-    then patches its text, and with parallel processors TCG sometimes executed an
-    int3 that was already gone.
+    accel: kvm, tcg, or tcg-single, which emulates one processor at a time.  That is
+    the default if files has a module that switches the kernel's events: the kernel
+    then patches its text, and TCG with parallel processors sometimes executes an
+    int3 that the kernel has removed.
     """
 
     def __init__(self, devices=(), job=None, accel=None, module=True,
@@ -354,7 +353,7 @@ class VM:
                 "-nodefaults", "-no-user-config", "-no-reboot",
                 "-display", "none",
                 "-kernel", self.kernel, *beginning, "-append", os.environ["HT_KERNEL_ARGS"]
-                # print warnings, which oops() needs, but no more; SysRq: where()
+                # the console shows warnings, for oops(), and answers SysRq, for where()
                 + ("" if self.job is None else
                    " loglevel=5 sysrq_always_enabled")
                 + (self.kernel_args and f" {self.kernel_args}"),
@@ -396,7 +395,7 @@ class VM:
         return self.qmp.stats(device)["backends"]
 
     def until(self, condition, why, timeout=60):
-        """Wait for a condition; @why: the failure's message if it times out."""
+        """Wait for a condition; after a timeout, raise Failure with the message @why."""
         deadline = time.monotonic() + timeout * PATIENCE
         while not condition():
             if time.monotonic() > deadline:

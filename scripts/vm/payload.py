@@ -76,7 +76,7 @@ class Payload(VM):
         argv += ["-serial", "chardev:console",
                  "-device", "isa-debugcon,iobase=0xe9,chardev=out",
                  "-mon", "chardev=qmp,mode=control"]
-        # self.args first: the devices may be behind a bridge among them
+        # self.args come first, since they may define a bridge for the devices
         argv += self.args
         for d in self.devices:
             argv += self.device_args(d)
@@ -89,7 +89,7 @@ class Payload(VM):
                 if line.startswith("{")]
 
     def named(self, **match):
-        """The rows that have these values."""
+        """The rows whose members have these values."""
         return [r for r in self.rows
                 if all(r.get(k) == v for k, v in match.items())]
 

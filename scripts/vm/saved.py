@@ -46,7 +46,7 @@ def _modules():
 
 
 def suits(vm):
-    """True if a guest can start from a saved state, all of which have one size"""
+    """True if a guest can start from a saved state; all have 512 MiB and 2 vCPUs"""
     return bool(
         DIRECTORY and vm.job is not None and vm.module and not vm.fresh
         and os.environ.get("HT_MODULE") and vm.accel.startswith("tcg")
@@ -58,7 +58,7 @@ def suits(vm):
 
 
 def state(vm):
-    """Path of the saved state for a guest; it is made for the first one."""
+    """Return the path of the saved state for a guest; the first call saves it."""
     environment = {k: v for k, v in os.environ.items()
                    if k in ("HT_QEMU_L", "HT_KERNEL_ARGS")}
     modules = {name: os.stat(path).st_mtime_ns
@@ -95,7 +95,7 @@ def arguments(path):
 
 def begin(vm):
     """Give a started guest its job."""
-    # Until the state is loaded, the serial port would lose what it receives.
+    # Before the state is loaded, the serial port would lose its input.
     vm.until(lambda: vm.qmp.command("query-status")["status"] != "inmigrate",
              "the saved state was not loaded")
     vm.qmp.command("cont")

@@ -101,7 +101,7 @@ static struct ht_stream *open_stream(unsigned index)
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
-        /* Access each page now: its first access causes an exit. */
+        /* Access each page before the measurement: this causes an exit. */
         memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
                               dev->caps.packets);
     }
@@ -131,9 +131,7 @@ static bool bench_device(unsigned index, const struct ht_bench_params *setting,
     pushed_at = 0;
     params.interval = rate ? (report.clock_hz << 16) / rate : 0;
     if (!params.group) {
-        /*
-         * hypercall: put one doorbell in each sample, because it causes an exit
-         */
+        /* hypercall: a doorbell is an exit, so time groups with one doorbell */
         params.group = d->dev.caps.channel == HT_CHANNEL_HYPERCALL ?
                        d->dev.caps.batch : 32;
     }
@@ -188,7 +186,7 @@ static bool bench(unsigned devices)
         }
         found++;
         if (batch) {
-            /* the guest may choose the number of commits per doorbell */
+            /* The device's value is a proposal: the guest may use another. */
             caps->batch = batch;
         }
         ok = bench_device(i, &params, rate) && ok;

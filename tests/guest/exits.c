@@ -14,7 +14,7 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-#define DELAY_PORT      0x80    /* port that QEMU handles without an effect */
+#define DELAY_PORT      0x80    /* a write has no effect, but causes an exit */
 
 static uint8_t *mmio_target;
 static uint32_t mmio_value;
@@ -44,8 +44,8 @@ static void mmio_read(void)
 }
 
 /*
- * Return the ticks that @count calls take in the fastest of five rounds: other
- * programs slow some rounds.
+ * Return the ticks that @count calls take in the fastest of five rounds, since
+ * other programs slow some rounds.
  */
 static uint64_t cost(void (*op)(void), uint64_t count)
 {
@@ -85,16 +85,16 @@ static void device_exits(unsigned index, uint64_t count)
     json_u64("device", index);
     json_str("channel", device_channel(d));
     if (d->regs) {
-        mmio_target = d->regs;          /* this register is read-only */
+        mmio_target = d->regs;          /* ignores writes */
     } else {
-        /* this register only selects features */
+        /* a write selects the features to read, and has no other effect */
         mmio_target = d->common;
     }
     mmio_value = 0;
     report("mmio_write_ns", mmio_write, count, hz);
     report("mmio_read_ns", mmio_read, count, hz);
 
-    /* The stream stays empty, so a doorbell makes the host consume nothing. */
+    /* The stream is empty: a doorbell finds no events to consume. */
     if (d->regs) {
         mmio_target = d->regs + d->dev.caps.doorbell_offset +
                       s->index * d->dev.caps.doorbell_stride;

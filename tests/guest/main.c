@@ -52,7 +52,7 @@ void payload_main(void)
     if (info->flags & MULTIBOOT_CMDLINE) {
         cmdline = (const char *)(uintptr_t)info->cmdline;
     }
-    /* Copy the text first: the heap may begin where it is. */
+    /* Copy the command line before the heap, which may overlap it, is used. */
     function = cmdline_init(cmdline, names);
     mm_init((1024ull + info->mem_upper) << 10);
     if (function < 0) {

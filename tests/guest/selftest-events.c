@@ -192,7 +192,7 @@ void selftest_events(struct ht_bm_device *d, unsigned index)
     emit_kinds(&t);
     emit_many(&t);
     emit_lost(&t);
-    /* Wait longer than a 24-bit clock spans: the next header is extended. */
+    /* After more ticks than 24 bits hold, the next header is extended. */
     wait_ticks(2ull * (HT_CLOCK_MASK + 1));
     for (uint64_t n = 0; n < SEQUENCE; n++) {
         count(&t, "sequence", ht_emit_seq(t.s, n));
@@ -225,7 +225,7 @@ void selftest_takeover(struct ht_bm_device **d, unsigned index)
     for (uint64_t n = 0; n < 3; n++) {
         count(&t, "left behind", ht_emit_seq(s, n));
     }
-    /* The host reads committed events from a ring; virtio needs a flush. */
+    /* With virtio, a takeover loses events that were not flushed. */
     if (old->dev.caps.channel == HT_CHANNEL_VIRTIO) {
         selftest_check("flush", ht_stream_flush(s), 0);
     }
@@ -265,8 +265,8 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
     }
     ht_put64(p, 1);
     /*
-     * Class id 0 is invalid.  Its byte is the first one of each kind of header,
-     * also of the extended one that an event has after a pause of some ms.
+     * Set the first byte of the header to 0, an invalid class id.  The header
+     * may be short, or extended after a pause of some ms: the host reads 0.
      */
     ht_put32(bad.s->cur, 0);
     ht_commit(bad.s);
@@ -280,7 +280,7 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
                    ht_get_stats(&d->dev, bad.s->index, &stats), 0);
     selftest_check("errors in the statistics", stats.errors, 1);
     selftest_check("events before them", stats.events, 1);
-    /* the stream closes, even if this returns -EIO */
+    /* Ignore the result: a close of a stopped stream returns an error. */
     ht_stream_close(bad.s);
     selftest_sent(index, "stopped", bad.s->instance, bad.sent, 0);
     if (two) {

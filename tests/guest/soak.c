@@ -4,19 +4,20 @@
  *
  *     soak
  *
- * The host sends lines, and gets a row for each on the debug port:
+ * The host sends command lines to the serial port, and the payload answers each
+ * with a row on the debug port:
  *
  *     round seed=S events=N [few=MASK] end=close|leave|takeover|reset
  *     quit
  *
- * A round is derived from its seed: streams are opened and closed, events of
- * all sizes are emitted in bursts of any length, with and without waiting for
- * room, at a rate and at full speed, with pauses, pushes and flushes in
- * between.  It ends after N events.  Devices in MASK emit only a small part of
- * them; a device with an exit for each event also emits a small part.
+ * A round is random, from its seed: streams are opened and closed, and events
+ * of all sizes are emitted in bursts of any length, with and without waiting
+ * for room, at a rate and at full speed, with pauses, pushes and flushes in
+ * between.  A round ends after N events.  Devices whose bit in MASK is set, and
+ * those of channel hypercall, emit short bursts only.
  *
- * Results are not printed.  They are in struct book, which the host reads from
- * the guest's memory at any time; the first row gives its address.
+ * The results are in struct book, which the host reads from the guest's memory
+ * at any time; the first row gives the address.
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -29,9 +30,9 @@
 #include "serial.h"
 
 #define DEVICES_MAX     8
-/* maximum number of streams used of each device */
+/* maximum number of streams of a device that are used */
 #define STREAMS_MAX     8
-/* maximum number of streams closed in a round */
+/* maximum number of entries in struct book for closed streams, per round */
 #define CLOSED_MAX      512
 /* maximum time in s that a producer waits for a free packet */
 #define PATIENCE_S      30
@@ -43,7 +44,7 @@
 #define RESET_PORT      0xcf9
 #define RESET_HARD      0x06
 
-/* A closed instance of a stream, with the host's statistics at that time */
+/* A closed instance of a stream, with the host's statistics after the close */
 struct closed {
     uint64_t device;
     uint64_t stream;
@@ -61,10 +62,8 @@ struct slot {
 };
 
 /*
- * Results for the host.  While @changing is set, the content is inconsistent.
- * The same holds for the figures of a stream whose busy flag is set.  @rounds:
- * number of rounds begun since boot; a round counts once its whole command was
- * read.
+ * Results for the host.  The content is inconsistent while @changing or the
+ * busy flag of a stream is set.  @rounds: number of rounds begun since boot.
  */
 static struct book {
     uint64_t changing;
@@ -112,7 +111,7 @@ static uint64_t below(uint64_t n)
     return random_u64() % n;
 }
 
-/* Get a number from 1 to @most; each order of magnitude is equally likely */
+/* Get a number from 1 to @most; each number of bits is equally likely */
 static uint64_t magnitude(uint64_t most)
 {
     unsigned bits = 64 - __builtin_clzll(most);
@@ -122,7 +121,7 @@ static uint64_t magnitude(uint64_t most)
     return v < most ? v : most;
 }
 
-/* Store in program order: the host reads the book while the VM is stopped. */
+/* Set @changing.  The host reads while the VM is stopped: order by compiler. */
 static void changing(bool yes)
 {
     ht_compiler_barrier();
@@ -147,7 +146,7 @@ static bool pause_hook(uint64_t ticks, uint64_t tries)
         waiting_since = now;
     }
     if (ticks && !(tries & 63)) {
-        /* push here, because the payload has no timer */
+        /* Push while waiting, because the payload has no timer. */
         ht_stream_push(producer);
     }
     spin(hz / 1000000);
@@ -259,7 +258,7 @@ static uint64_t burst(unsigned d, struct ht_stream *s, uint64_t most)
         params.nr_kinds = 1 + below(HT_BENCH_KINDS);
     }
     if (!below(16)) {
-        /* with a rate, emit for a millisecond at most */
+        /* emit at a rate, for a millisecond at most */
         params.events = params.events < 64 ? params.events : 64;
         params.interval = ((hz << 16) / 1000 / params.events) >> below(8);
     }
@@ -343,7 +342,7 @@ static void round(void)
     cmdline_done();
     ht_zero(&done, sizeof(done));
     changing(true);
-    /* the host has read the closed streams */
+    /* The host has read the entries of closed streams: reuse them. */
     book.nr_closed = 0;
     book.rounds++;
     changing(false);
@@ -373,7 +372,7 @@ static void round(void)
     json_u64("flushes", done.flushes);
     json_end();
     if (!strcmp(end, "reset")) {
-        /* wait for the host, which reads the book now */
+        /* Wait until the host has read struct book and sends a line. */
         serial_line();
         outb(RESET_PORT, RESET_HARD);
         for (;;) {
@@ -396,7 +395,7 @@ static void open_devices(void)
     }
     for (unsigned d = 0; d < nr_devices; d++) {
         device[d] = device_open(d);
-        /* In a fixed order: a class has the same id on all devices. */
+        /* Register in a fixed order, so that all devices give the same ids. */
         for (unsigned k = 0; k < HT_BENCH_KINDS; k++) {
             struct ht_bench_params one = {
                 .kinds = { kinds[k] }, .nr_kinds = 1,

@@ -12,15 +12,15 @@
  *     pair device=I producers=1|2 events=N
  *     quit
  *
- * lossless: the producer waits for room between groups, outside their times.
- * flat: never waits.  rate: groups are due at N events a second; it never
- * waits for room, but submits events that have waited for half of the device's
- * flush-ms.  hold: report when the stream is open and when all events are
- * emitted, and wait for a line each time, so that the host can change something
- * for the time of the events.  The ring is then brought into this processor's
- * cache, because the host's consumer may have read it.  delay: print "ready",
- * let MS pass without an exit, then begin, so that the host can stop the thread
- * that reads the lines.
+ * lossless: the producer waits for room between groups; the groups' times do
+ * not include the waits.  flat: the producer never waits.  rate: groups are due
+ * at N events a second; the producer never waits for room, but pushes events
+ * that have waited for half of the device's flush-ms.  hold: report when the
+ * stream is open and when all events are emitted, and wait for a line each
+ * time, so that the host can stop its consumer while events are emitted.  The
+ * ring is brought into this processor's cache after the first line.  delay:
+ * print "ready", wait for MS milliseconds without an exit, then begin, so that
+ * the host can stop the thread that passes the lines.
  */
 #include "hypertrace/port.h"
 #include "clock.h"
@@ -101,8 +101,8 @@ static bool wait_for_room(struct ht_stream *s, uint64_t hz, uint64_t *waits)
 }
 
 /*
- * A producer bounds the time that its events wait in an open packet: half of
- * the device's limit, so that the host's part fits into the rest.
+ * Wait until @due.  Push events that have waited in the open packet for half of
+ * flush_ms; the other half is for the host.
  */
 static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
 {
@@ -131,7 +131,7 @@ static struct ht_stream *open_stream(unsigned index)
     struct ht_stream *s = stream[index];
     bool first = !s;
 
-    /* The loops keep one id for each class: replace it by this device's id. */
+    /* Each class has the id of one device only: register it on this device. */
     check(bench_register(dev), "cannot register a class");
     check(bench_register_sizes(dev), "cannot register a class");
     if (first) {
@@ -143,7 +143,7 @@ static struct ht_stream *open_stream(unsigned index)
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
-        /* Access each page now: its first access causes an exit. */
+        /* Access each page before the measurement: this causes an exit. */
         touch(s);
     }
     return s;
@@ -185,7 +185,7 @@ static void run(void)
     cmdline_done();
     old_batch = device[index]->dev.caps.batch;
     if (batch) {
-        /* the guest may choose the number of commits per doorbell */
+        /* The device's value is a proposal: the guest may use another. */
         device[index]->dev.caps.batch = batch;
     }
     hz = clock_hz(device[index]->dev.caps.clock_hz);
@@ -231,10 +231,7 @@ static void run(void)
         hold("emitted");
     }
     check(ht_stream_close(s), "cannot close the stream");
-    /*
-     * with "hold" the payload has waited, so the time until the ring is empty
-     * means nothing
-     */
+    /* With "hold", this time includes a wait for the host's line. */
     drained = ht_clock();
     device[index]->dev.caps.batch = old_batch;
 

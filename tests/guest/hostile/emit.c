@@ -26,7 +26,7 @@ void hostile_takeovers(unsigned index)
         }
         flushed = h->sent;
         if (!ring && i % 3) {
-            /* without a flush, it is correct if no event arrives */
+            /* virtio: a takeover may lose events that were not flushed */
             flushed = 0;
         }
         if (i % 2) {
@@ -39,8 +39,8 @@ void hostile_takeovers(unsigned index)
 }
 
 /*
- * Emit and report progress until the machine is reset.  A line is printed only
- * after its content is true.
+ * Emit events until the machine is reset, and print how many the host must have
+ * at least.
  */
 void hostile_emits(unsigned index)
 {

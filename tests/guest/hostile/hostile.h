@@ -8,7 +8,7 @@
 #include "device.h"
 
 /**
- * struct honest - a producer that keeps the rules, checked by the host
+ * struct honest - a producer that keeps the rules, whose events the host checks
  * @s: its stream
  * @sent: number of events emitted; they are numbered
  */

@@ -181,7 +181,7 @@ static void emit(struct chaos *c)
     if (p) {
         memcpy(p, bytes, size);
         if (hostile_below(8) == 0) {
-            /* change it before the commit, so that each channel reads it */
+            /* Before the commit, the host has not read the event yet. */
             corrupt(c, head(c), HT_EVENT_HEADER + size);
         }
         ht_commit(&c->s);
@@ -211,7 +211,7 @@ static void emit_honest(struct honest *h)
     hostile_check("an honest event", ok, true);
 }
 
-/* The host identifies the honest stream by the device's list of streams. */
+/* Run random actions next to an honest stream, which must not be disturbed. */
 void hostile_chance(unsigned index)
 {
     struct ht_bm_device *d = hostile_open(index);

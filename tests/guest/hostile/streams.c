@@ -66,7 +66,7 @@ static const struct {
 /**
  * struct forger - a stream written without the library
  * @bytes: packets that will be copied to the device
- * @content: their used bytes
+ * @content: number of used bytes of each packet
  * @guest: content of the guest's line in the ring
  * @submit: header of each buffer, with channel=virtio
  * @size: size of each buffer, with channel=virtio
@@ -92,7 +92,7 @@ static uint8_t *event_at(struct forger *f, unsigned i, unsigned n)
     return (uint8_t *)(packet_at(f, i) + 1) + n * EVENT_SIZE;
 }
 
-/* Fill everything with valid values */
+/* Fill @f with valid packets, buffers and a valid guest's line */
 static void forge(struct forger *f)
 {
     uint64_t n = 0;
@@ -330,7 +330,7 @@ static void attack_once(struct forger *f, enum attack attack)
         hostile_check(name, ht_load_relaxed32(&f->s.ring->host.state),
                       HT_STREAM_STOPPED);
     }
-    /* the stream may be stopped or not; the close ends it */
+    /* Ignore the result: a close of a stopped stream returns an error. */
     ht_stream_close(&f->s);
 }
 
@@ -378,7 +378,7 @@ static void scribble_ring(struct forger *f)
         ht_store_relaxed((uint64_t *)&ring->host + at, random_position(f));
         break;
     case 4:
-        /* copy a valid packet back */
+        /* restore a packet with valid content */
         at = hostile_below(packets);
         memcpy(f->s.packets + at * f->packet_size,
                packet_at(f, hostile_below(PACKETS)), f->packet_size);
@@ -409,7 +409,7 @@ static void scribble_buffers(struct forger *f)
     /* virtqueues.c tests empty buffers, which break the queue */
     f->size[i] = f->size[i] ? f->size[i] : 1;
     submit(f, i);
-    /* change the packet while the host may copy it */
+    /* Change the packet while the host may be copying it. */
     hostile_fill(event_at(f, i, hostile_below(EVENTS)), EVENT_SIZE);
 }
 

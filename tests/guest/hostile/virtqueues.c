@@ -2,9 +2,8 @@
 /*
  * Payload: virtqueues that break virtio's rules, and buffers in device memory
  *
- * The device's interrupt pin is used.  Raising it in a thread without the lock
- * that protects interrupt state is a bug that such buffers triggered in other
- * devices.
+ * The device uses its interrupt pin: in other devices, such buffers triggered
+ * the bug that a thread raised the pin without holding the big lock.
  */
 #include "hostile.h"
 #include "io.h"
@@ -56,7 +55,7 @@ static const struct {
     [WHOLE_MEMORY] = { "buffers of 4 GiB", EITHER },
     [NO_MEMORY] = { "buffer where nothing is", EITHER },
     [NO_TABLE] = { "indirect table where nothing is", EITHER },
-    /* a reply written to registers may disable the queue or reset the device */
+    /* The reply, written to registers, may disable the queue or the device. */
     [OWN_REGISTERS] = { "buffer in the device's own registers", ANY },
     [OTHER_REGISTERS] = { "buffer in another device's registers", EITHER },
 };
@@ -79,7 +78,7 @@ static void desc_set(struct ht_bm_desc *d, uint64_t addr, uint32_t len,
     d->next = next;
 }
 
-/* A random address among the registers of @a->d, or of @a->other */
+/* Get an address in the registers of @a->d, or of @a->other if so attacked */
 static uint64_t random_register(struct attacker *a, enum attack attack)
 {
     struct ht_bm_device *d = a->d;
@@ -164,9 +163,9 @@ static void write_descs(struct attacker *a, struct ht_bm_vq *vq,
     case OWN_REGISTERS:
     case OTHER_REGISTERS:
         /*
-         * The message is in the buffer or in registers.  On the control queue,
-         * the device writes its reply to registers.  On a data queue, it reads
-         * these registers too, as the rest of the message.
+         * The first descriptor is the buffer or registers, the second one
+         * registers.  On the control queue, the device writes its reply to the
+         * second one; on a data queue, it reads both.
          */
         desc_set(&desc[0], hostile_below(2) ? buffer :
                  random_register(a, attack), 64, DESC_F_NEXT, 1);
@@ -193,10 +192,7 @@ static void start(struct attacker *a, struct ht_bm_vq *vq, enum attack attack)
     for (unsigned i = 0; i < vq->size; i++) {
         vq->avail.ring[i] = head;
     }
-    /*
-     * Release: the device reads the ring and the descriptors after it reads
-     * the index.
-     */
+    /* Pairs with the device's barrier between the index and the ring. */
     __atomic_store_n(&vq->avail.idx, (uint16_t)(vq->avail_idx + ahead),
                      __ATOMIC_RELEASE);
     ht_bm_write16(vq->notify, vq->index);
@@ -245,7 +241,7 @@ static void take_over(struct attacker *a)
     uint32_t command;
 
     a->d = hostile_open(a->index);
-    /* Enable the interrupt, which the port forbids; no handler is needed */
+    /* Enable the device's interrupt, which the port has disabled. */
     command = ht_bm_pci_read(a->d, HT_BM_PCI_COMMAND) & 0xffff;
     ht_bm_pci_write(a->d, HT_BM_PCI_COMMAND,
                     command & ~HT_BM_PCI_CMD_NO_INTX);
@@ -266,8 +262,8 @@ static void attack_queue(struct attacker *a, enum attack attack,
     honest_flush(h);
     vq = queue == HT_VQ_CONTROL ? a->d->control : a->d->data[s.index];
     /*
-     * A message of an unknown type.  If the device writes the reply to its own
-     * status register, it may reset itself.
+     * Write a message of an unknown type, whose values disable or reset the
+     * device if the reply is written to its registers.
      */
     memset(a->buffer, 0, HT_MESSAGE_MAX);
     msg->type = 0x100 * hostile_below(2) + hostile_below(2) * sizeof(*msg);
@@ -277,7 +273,8 @@ static void attack_queue(struct attacker *a, enum attack attack,
         check_outcome(a, vq, attack);
     }
     honest_report(h, a->index, h->sent);
-    ht_bm_close(a->d);                  /* status = 0, possibly during a use */
+    /* This resets the device, which may be using the buffers. */
+    ht_bm_close(a->d);
     hostile_check("the interrupt of a device that was reset",
                   interrupt_pending(a), false);
 
@@ -303,7 +300,7 @@ void hostile_virtqueues(unsigned index)
     if (a.irq > 15) {
         payload_die(PAYLOAD_USAGE, "the device has no interrupt", NULL);
     }
-    /* Unmask all interrupts.  The processor, with IF off, never takes one. */
+    /* Unmask all interrupts: IF is off, so none needs a handler. */
     outb(PIC_MASTER + 1, 0);
     outb(PIC_SLAVE + 1, 0);
     if (index + 1 < device_count()) {
@@ -311,7 +308,7 @@ void hostile_virtqueues(unsigned index)
         honest_open(other, a.other);
     }
     for (unsigned attack = 0; attack < ATTACKS; attack++) {
-        /* attacks on registers choose one at random, so repeat them */
+        /* Repeat attacks on registers, which choose a register at random. */
         unsigned times = attack >= OWN_REGISTERS ? rounds : 1;
 
         for (unsigned k = 0; k < times; k++) {

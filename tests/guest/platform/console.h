@@ -30,8 +30,8 @@ void put_hex(uint64_t v);
 void put_flush(void);
 
 /*
- * JSON objects.  Values are written as they come; names and strings must not
- * need more escaping than quotes and backslashes.
+ * JSON objects.  Each call writes its value at once.  Names and strings must
+ * not have characters that need escaping, except quotes and backslashes.
  */
 void json_begin(const char *name);      /* name: NULL for the outermost */
 /* the end of the outermost object also ends the line */
@@ -40,7 +40,7 @@ void json_u64(const char *name, uint64_t v);
 void json_s64(const char *name, int64_t v);
 void json_bool(const char *name, bool v);
 void json_str(const char *name, const char *v);
-/* print v / 1000 with three decimals */
+/* write v / 1000 with three decimals */
 void json_milli(const char *name, uint64_t v);
 
 void payload_exit(enum payload_exit code) __attribute__((noreturn));

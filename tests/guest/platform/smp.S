@@ -2,7 +2,7 @@
 /*
  * Payload: the second processor, from its start in real mode to CPL 3
  *
- * It only computes: it has no ports, and a fault resets the machine.
+ * This processor may not access I/O ports, and a fault resets the machine.
  */
 #include "boot.h"
 
@@ -15,7 +15,7 @@
 #define SEL_DATA0       0x10
 #define SEL_DATA3       0x2b
 #define SEL_CODE3       0x33
-#define SEL_CODE32      0x18            /* only in the table below */
+#define SEL_CODE32      0x18            /* entry 0x18 of smp_gdt */
 #define SEL_TSS         0x38
 
 /* Copied to SMP_START, a page below 1 MiB */
