@@ -120,8 +120,8 @@ bool workload_is_extra(const TraceClass *cls, const char *name)
 }
 
 /*
- * Find the index of each field in @f; they must be in this order.  Returns
- * false if the class has other fields
+ * Find the index of each field of @f in a class. Returns false unless the class
+ * has just these fields in this order; workload_is_extra() ones are skipped.
  */
 static bool find_members(const TraceClass *cls, const Field *f,
                          uint64_t *members)

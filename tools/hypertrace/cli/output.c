@@ -220,7 +220,7 @@ static int write_all(int fd, const char *p, gsize left)
 bool ht_output_flush(HtOutput *o)
 {
     if (o->terminal && o->text->len) {
-        /* The progress line would be in the middle of the output. */
+        /* Remove the progress line from the middle of the output. */
         ht_progress_end();
     }
     if (!o->error) {

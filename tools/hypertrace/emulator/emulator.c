@@ -230,8 +230,8 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
     int lock, started, status;
 
     /*
-     * Pass the link's name: it gives the architecture, which the name of QEMU's
-     * program may not.
+     * Pass the link's name, which has the architecture: the name of QEMU's
+     * program may lack it.
      */
     if (!ht_record_prepare(r, argv, &error)) {
         ht_error("%s", error->message);

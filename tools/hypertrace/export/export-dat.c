@@ -231,7 +231,7 @@ static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
         g_string_append_len(out, s, next - s);
         p = next;
     }
-    /* the format requires a string, also if it is empty */
+    /* The format requires a string, which may be empty. */
     g_string_append_c(out, 0);
     ht_put_le32(out->str + at, out->len - at - 4);
 }

@@ -303,7 +303,6 @@ static void set_common_clock(HtExport *x)
     }
 }
 
-/* Export one recording. */
 static bool run_one(HtExport *x, int which, GError **errp)
 {
     g_autoptr(GError) early = NULL;
@@ -401,7 +400,7 @@ static bool end_directory(const char *hidden, const char *path, bool ok,
 
 /*
  * Check whether a directory has CTF traces instead of a recording. Only the
- * export for Perfetto reads them: the other tools read CTF themselves.
+ * export for Perfetto reads traces.
  */
 static bool is_trace(int which, const char *dir)
 {

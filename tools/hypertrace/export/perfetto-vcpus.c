@@ -24,7 +24,7 @@ typedef struct Vcpus {
     HtExport *x;
     PfSequence s;
     GHashTable *threads;
-    GHashTable *tracks;         /* Track by thread */
+    GHashTable *tracks;         /* Track by TID of the vCPU's thread */
     GHashTable *machines;       /* UUIDs of the tracks of processes */
 } Vcpus;
 

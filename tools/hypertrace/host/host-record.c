@@ -41,8 +41,8 @@
 /*
  * sched_switch and sched_waking are recorded for all tasks: a filter for the
  * machine's threads would hide which task took their processor. kvm's events
- * come from vCPUs only. They are recorded for all machines, because the
- * recorders of other machines use the same instance.
+ * are recorded for all machines, because the recorders of other machines use
+ * the same instance.
  */
 static const struct {
     const char *system;
@@ -238,8 +238,8 @@ static void note_threads_of(HtHostRecord *h, unsigned pid)
 
 #if defined(__x86_64__)
 /*
- * Read the TSC, for ht_bracket(). The fences keep this between the two readings
- * of the host's clock.
+ * Read the TSC, for ht_bracket(). The fences keep this reading between the two
+ * readings of the host's clock.
  */
 static uint64_t read_tsc(void *opaque)
 {

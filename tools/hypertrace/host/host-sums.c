@@ -130,7 +130,7 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
     }
 }
 
-/* Get the vCPU of an event of KVM, which its thread has caused. */
+/* Get the vCPU whose thread caused an event of KVM; create it if it is new. */
 static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
 {
     bool known = ev->class->field[HT_F_KVM_VCPU];

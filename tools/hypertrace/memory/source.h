@@ -127,7 +127,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSource, ht_source_free)
 /* Internal functions of the sources */
 
 /**
- * ht_source_piece() - get a range of a source, as HtFtMem.piece
+ * ht_source_piece() - get a range of a source; implements HtFtMem.piece
  * @opaque: the source
  * @index: number of the range; the inner ranges follow the other ones
  * @offset: set to its offset in the memory

@@ -19,7 +19,7 @@ typedef struct Gap {
 /*
  * The gaps of a processor. Gaps beyond GAPS_MAX are merged with the gap before
  * them, unless they are of another segment. After 2 * GAPS_MAX gaps, the rest
- * of the recording is one gap. So a gap may contain recorded events.
+ * of the recording is one gap. Thus a gap may contain recorded events.
  */
 typedef struct CpuGaps {
     /* array of Gap, in the order of the recording */

@@ -87,7 +87,6 @@ static void add(HtShifts *s, uint64_t addr)
     }
 }
 
-/* Read one event of the recording. */
 static void read_on(HtShifts *s)
 {
     HtRecEvent ev;

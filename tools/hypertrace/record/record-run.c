@@ -3,9 +3,9 @@
  * hypertrace record: run QEMU or use a running one, and poll its memory
  *
  * If the guest's memory is a memfd or a shared file, this process holds it, so
- * that it outlives QEMU. Private memory is read while its process runs. QEMU
- * uses the terminal: both processes get signals from the terminal. Each signal
- * that this process catches is passed on to a QEMU that it started.
+ * that it outlives QEMU. Private memory is read while its process runs. Both
+ * processes get the terminal's signals. Each signal that this process catches
+ * is passed on to a QEMU that it started.
  */
 #include "hypertrace/base.h"
 #include <malloc.h>
@@ -126,7 +126,7 @@ static bool add_memory(Run *run, GError **error)
     return source;
 }
 
-/* Check whether the file was opened before QEMU set its size. */
+/* Check whether a file has grown after it was opened: QEMU sets its size. */
 static bool has_grown(const HtSource *s)
 {
     struct stat st;
@@ -779,7 +779,7 @@ static void catch_signals(void)
     }
 }
 
-/* See the table in hypertrace-record(1). */
+/* Choose the exit status, as in the table in hypertrace-record(1). */
 static int exit_status(const Run *run, int status)
 {
     HtSessionStats n = ht_session_stats(run->session);

@@ -65,7 +65,6 @@
 #define LOG_LAST_US     G_TIME_SPAN_SECOND
 #define LOG_LAST_POLLS  10
 
-/* A ring that was found */
 typedef struct Ring {
     HtSession *session;
     const HtFtMem *mem;
@@ -73,7 +72,7 @@ typedef struct Ring {
     HtFtFollow *follow;
     /* converter to runs; if @feed.runs is NULL, the ring is only recorded */
     HtFtFeed feed;
-    uint32_t epoch_base;        /* number of boots before this ring's first */
+    uint32_t epoch_base;        /* boots before the ring's first boot */
     bool taken;                 /* the ring is being recorded */
     uint64_t since;             /* time in ns when the ring was found */
     uint64_t newest_ns;         /* guest time of the last event, in ns */
@@ -105,7 +104,7 @@ struct HtSession {
     uint64_t started;
     uint64_t next_search;
     uint64_t active;            /* time in ns of the last new events */
-    bool quiet;                 /* is_quiet() in the last poll */
+    bool quiet;                 /* result of is_quiet() in the last poll */
     uint64_t max_bytes;
     uint64_t ring_at;
     /* number of processors that the info file has */
@@ -503,7 +502,7 @@ static bool is_known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
     return false;
 }
 
-/* Drop the earlier ring at this address, and parts of it. */
+/* Drop rings that @found replaces: those at its address or within it. */
 static void drop_earlier(HtSession *s, const HtFtMem *mem,
                          const HtFtRing *found)
 {
@@ -897,8 +896,8 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
         search(s, ANYWHERE_LAST);
     }
     /*
-     * The rings of a memory image do not change, so none was chosen by its
-     * changes: record the first ring that can be read.
+     * A ring is recorded when it changes, but a memory image does not change:
+     * record its first ring that can be read.
      */
     for (i = 0; !any_taken(s) && !s->epochs && i < s->rings->len; i++) {
         if (follow_again(s, s->rings->pdata[i]) && !poll_last(s, error)) {

@@ -23,8 +23,8 @@
 #include "record/record.h"
 
 /*
- * Searches for the image of a running guest: minimum pause in us; part of the
- * time of --wait after which they end (1/SCAN_PART)
+ * Searches for the image of a running guest: minimum pause between them in us;
+ * part of the time of --wait that they may take (1/SCAN_PART)
  */
 #define SCAN_US_MIN         200000
 #define SCAN_PART           6

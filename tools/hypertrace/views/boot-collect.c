@@ -130,8 +130,8 @@ static void initcall_level(Collect *c, const HtModelEvent *ev)
 }
 
 /*
- * Note the module that the task loads. The task's next initcall is named after
- * it, because the kernel's image does not have the symbols of modules.
+ * Note the module that the task loads. The task's next initcall gets the
+ * module's name, because the kernel's image has no symbols of modules.
  */
 static void loads_module(Collect *c, const HtModelEvent *ev)
 {
@@ -311,7 +311,7 @@ static void executes(Collect *c, const HtModelEvent *ev)
         c->services = true;
         /*
          * systemd starts services through systemd-executor, which it executes
-         * by a file descriptor. The path of that is no help to the user.
+         * by a file descriptor. That path does not help the user.
          */
         begin_phase(c->b, "services", g_str_has_prefix(file, "/proc/self/") ?
                     NULL : g_steal_pointer(&file), ev->rec.ns);

@@ -322,7 +322,6 @@ static void put_json(HtOutput *o, const GPtrArray *boots)
     g_string_append_c(o->text, '\n');
 }
 
-/* The command's own options */
 typedef struct Options {
     gint rows;
     char *svg;

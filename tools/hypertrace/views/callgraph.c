@@ -23,7 +23,6 @@
 #define INDENT_MAX      64
 #define FUNCTIONS_MAX   (1u << 20)
 
-/* A line of output */
 typedef struct Line {
     GString *text;              /* text before the duration */
     /* text after the duration; NULL: the line has no duration */

@@ -15,7 +15,7 @@ typedef enum HtSplitPart {
     HT_SPLIT_EXITS,             /* KVM or QEMU handled an exit */
     HT_SPLIT_STOLEN,            /* the vCPU waited for a CPU of the host */
     HT_SPLIT_BLOCKED,           /* the vCPU was halted or waited in QEMU */
-    HT_SPLIT_UNKNOWN,           /* the host's part does not tell */
+    HT_SPLIT_UNKNOWN,           /* the host's part has no state of the vCPU */
     HT_SPLIT_PARTS,
 } HtSplitPart;
 

@@ -29,7 +29,6 @@ typedef struct Stream {
     GQueue lines;
 } Stream;
 
-/* The options of the command */
 typedef struct Last {
     HtOutput *o;
     unsigned lines;

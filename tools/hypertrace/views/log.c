@@ -91,7 +91,6 @@ static void put_json(HtOutput *o, const HtLogLine *line)
     g_string_append_c(o->text, '\n');
 }
 
-/* State of the output */
 typedef struct Printed {
     bool any;                   /* at least one record was printed */
     uint32_t boot;              /* boot of the record that was printed last */

@@ -76,8 +76,8 @@ void ht_watch_recorder_free(HtWatchRecorder *r)
 /*
  * Become the machine's user, without any right of root except the one to read
  * processes: Yama may forbid this to users. ht_process_open() makes the right
- * effective for as long as it opens a file. A kernel that refuses the right
- * leaves the process without it.
+ * effective while it opens a file. If the kernel refuses the right, the process
+ * goes on without it.
  */
 static bool become(const HtProcessOwner *owner)
 {
