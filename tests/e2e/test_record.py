@@ -596,6 +596,9 @@ def test_print(env, tmp_path):
     (("--domain", "no-such-machine"), 1, "no virtual machine"),
     (("--event", "a b", "--", QEMU), 1, "separated by commas"),
     (("--for", "soon", "--", QEMU), 2, "10s or 500ms"),
+    (("--until", "a when b", "--", QEMU), 2, "expected 'where CONDITION'"),
+    (("--until", "a", "--until", "b", "--", QEMU), 2, "give it once"),
+    (("--match", "a", "--", QEMU), 2, "need --flight"),
     (("--", QEMU, "-object", "sev-guest,id=s"), 1, "confidential"),
     (("--", QEMU, "-kernel", "/nowhere/vmlinuz"), 1, "/nowhere/vmlinuz"),
 ])
@@ -645,6 +648,27 @@ def test_status_without_a_ring(env, tmp_path, ignored):
         "-device", "isa-debug-exit", "-device", "no-such"),
         preexec_fn=ignore)
     assert p.returncode == 1, p.stderr
+
+
+@pytest.mark.parametrize("program, status, end", (
+    ("/ht/busybox", 0, r"the recording ended: --until: sched:sched_process_exec at "
+     r"\d+\.\d{6} s on processor [01]"),
+    ("/ht/nothing", 3, r"--until: there was no such event: QEMU ended with status 0"),
+))
+def test_until(env, tmp_path, program, status, end):
+    """An event ends the recording and QEMU, and the last line says so.  If the guest
+    ends without the event, the status is 3.  The event need not be in --event."""
+    image = initrd(tmp_path / "initrd", "/ht/busybox true\n" + "sleep 999\n" *
+                   (not status), shutil.which("busybox"))
+    p = run(env, "--event", "initcall", "--until",
+            f'sched_process_exec where filename == "{program}"', "-o",
+            tmp_path / "rec", "--", *guest(tmp_path, image))
+    assert p.returncode == status, p.stderr
+    assert re.fullmatch(f"hypertrace record: {end}", p.stderr.splitlines()[-1])
+    assert bool(status) == ("status 0" in info(tmp_path)["recording"]["end"])
+    programs = [e["fields"]["filename"] for e in report(
+        tmp_path, env, "--event", "sched_process_exec")]
+    assert "/ht/busybox" in programs
 
 
 def test_query(env, tmp_path):

@@ -60,7 +60,7 @@ _hypertrace() {
         ;;
     --from|--to|--event|--where|--grep|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
     --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--domain|--poll-us|\
-    --max-size|--net|--for|--cpu-hz|--functions|--graph|--flight|--silence|--keep|\
+    --max-size|--net|--for|--cpu-hz|--functions|--graph|--flight|--silence|--until|--match|--keep|\
     --wait|--name|--user|--max-memory|--max-disk|--connect|-c)
         return
         ;;

@@ -39,12 +39,15 @@ static HtFlight *new_flight(const Test *t, const HtFlightOptions *options,
     return ht_flight_new(options, t->dir, false, error);
 }
 
-static void setup(Test *t, unsigned keep, uint64_t silence_ns)
+static void setup_match(Test *t, unsigned keep, uint64_t silence_ns,
+                        HtMatch *match)
 {
     const HtFlightOptions options = {
         .size = HT_REC_QUEUE_MIN, .keep = keep, .silence_ns = silence_ns,
+        .match = match,
     };
-    const HtSessionInfo info = { .memory = HT_REC_QUEUE_MIN };
+    const HtSessionInfo info = { .memory = HT_REC_QUEUE_MIN,
+                                 .matches = { match } };
     g_autoptr(GError) error = NULL;
     int pair[2];
 
@@ -62,6 +65,11 @@ static void setup(Test *t, unsigned keep, uint64_t silence_ns)
     g_assert_no_error(error);
     ht_flight_monitor(t->flight, pair[1]);
     ht_session_add(t->session, &t->mem, HT_SESSION_ALL);
+}
+
+static void setup(Test *t, unsigned keep, uint64_t silence_ns)
+{
+    setup_match(t, keep, silence_ns, NULL);
 }
 
 static void remove_tree(const char *path)
@@ -267,6 +275,46 @@ static void test_causes(void)
         g_assert_cmpuint(count(&t), ==, made);
     }
     teardown(&t);
+}
+
+/*
+ * A matching event is a cause, but the next ones only after some time, however
+ * many there are.
+ */
+static void test_match(void)
+{
+    static const char formats[] =
+        "system: test\nname: probe\nID: 17\nformat:\n" FG_COMMON_FIELDS
+        "\tfield:u64 seq;\toffset:8;\tsize:8;\tsigned:0;\n\n";
+    g_autofree char *text = NULL, *path = NULL;
+    g_autoptr(GError) error = NULL;
+    HtMatch *m = ht_match_new("--match", "probe where seq >= 21", &error);
+    Test t;
+
+    g_assert_no_error(error);
+    ht_match_formats(m, formats, strlen(formats));
+    setup_match(&t, 10, 0, m);
+    find_ring(&t);
+    events(&t, 10);
+    poll_once(&t);
+    poll_once(&t);
+    g_assert_cmpuint(count(&t), ==, 0);
+    events(&t, 60);
+    wait_for(&t, "1-event");
+    path = g_build_filename(t.dir, "1-event", "info", NULL);
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, "\nend=recorded at the event test:probe at "
+                            "1."));
+    g_assert_cmpuint(ht_match_count(m), ==, 0);
+    events(&t, 10);
+    while (writer_of(&t)) {
+        poll_once(&t);
+    }
+    poll_once(&t);
+    g_assert_cmpuint(ht_match_count(m), ==, 10);
+    g_assert_cmpuint(count(&t), ==, 1);
+    teardown(&t);
+    ht_match_free(m);
 }
 
 /* A message of 3 MiB is skipped; the message after it is read. */
@@ -548,6 +596,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/flight/causes", test_causes);
+    g_test_add_func("/flight/match", test_match);
     g_test_add_func("/flight/long-message", test_long_message);
     g_test_add_func("/flight/same-end", test_same_end);
     g_test_add_func("/flight/keep", test_keep);

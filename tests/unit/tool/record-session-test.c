@@ -478,6 +478,103 @@ static void test_max(void)
     teardown(&t);
 }
 
+/* The format of the events of fg_event(), and that of another event */
+#define FORMATS                                                              \
+    "system: test\nname: probe\nID: 17\nformat:\n" FG_COMMON_FIELDS          \
+    "\tfield:u64 seq;\toffset:8;\tsize:8;\tsigned:0;\n\n"                    \
+    "system: test\nname: other\nID: 18\nformat:\n" FG_COMMON_FIELDS          \
+    "\tfield:u64 text;\toffset:8;\tsize:8;\tsigned:0;\n\n"
+
+/*
+ * Matches of a session with 20 events, numbered from 0; the session finds 10 in
+ * the ring. @count: number of events that match in a guest that was started,
+ * and in one that ran before; -1: refused
+ */
+static const struct {
+    const char *text;
+    int count, running;
+    const char *message;
+} matches[] = {
+    { "probe", 20, 10, NULL },
+    { "test:probe", 20, 10, NULL },
+    { "test:*", 20, 10, NULL },
+    { "other,probe", 20, 10, NULL },
+    { "other", 0, 0, NULL },
+    { "probe where seq == 7", 1, 0, NULL },
+    { "probe  where\tseq == 13 || seq == 14", 2, 2, NULL },
+    { "probe where seq >= 5 && pid == 1000", 15, 10, NULL },
+    { "probe where cpu == 1", 0, 0, NULL },
+    { "probe where comm ~ \"<*>\"", 20, 10, NULL },
+    { "probes", -1, -1, "--until: there is no event 'probes'; "
+      "did you mean probe?" },
+    { "probe where sek == 7", -1, -1, "--until: none of these events has a "
+      "field 'sek'; did you mean seq?" },
+    { "probe where text == 7", -1, -1, "none of these events" },
+    { "probe when seq == 7", -1, -1, "--until: expected 'where CONDITION' at "
+      "'when seq == 7'" },
+    { "probe where", -1, -1, "expected 'where CONDITION'" },
+    { "probe where ", -1, -1, "expected the name of a field" },
+    { "probe where seq ==", -1, -1, "expected a number or a text" },
+    { "", -1, -1, "--until: give the name of an event" },
+};
+
+static HtMatch *new_match(const char *text, GError **error)
+{
+    g_autoptr(HtMatch) m = ht_match_new("--until", text, error);
+    HtFtFormats *formats = ht_ft_formats_parse(FORMATS, strlen(FORMATS), NULL);
+
+    g_assert_nonnull(formats);
+    if (m && !ht_match_check(m, formats, error)) {
+        g_clear_pointer(&m, ht_match_free);
+    }
+    ht_ft_formats_free(formats);
+    return g_steal_pointer(&m);
+}
+
+/*
+ * An event that matches is counted once.  In a guest that ran before, the
+ * events that its ring had before the first poll do not count.
+ */
+static void test_match(void)
+{
+    HtKernel kernel = { .formats = (char *)FORMATS,
+                        .formats_size = strlen(FORMATS),
+                        .kallsyms = (char *)"", .release = (char *)"6.12" };
+    unsigned i;
+
+    for (i = 0; i < 2 * G_N_ELEMENTS(matches); i++) {
+        g_autoptr(GError) error = NULL;
+        HtMatch *m = new_match(matches[i / 2].text, &error);
+        Test t;
+
+        g_test_message("%s", matches[i / 2].text);
+        if (matches[i / 2].message) {
+            g_assert_null(m);
+            g_assert_nonnull(strstr(error->message, matches[i / 2].message));
+            continue;
+        }
+        g_assert_no_error(error);
+        setup(&t, 4 * MIB);
+        t.info.kernel = &kernel;
+        t.info.matches[0] = m;
+        t.info.running = i % 2;
+        begin(&t);
+        make_ring(&t, 0, 2 * MIB, 64);
+        events(&t, 0, 9);
+        look(&t);
+        events(&t, 0, 1);
+        look(&t);
+        events(&t, 0, 10);
+        look(&t);
+        g_assert_cmpuint(ht_session_stats(t.session).events, ==, 20);
+        g_assert_cmpint(ht_match_count(m), ==, i % 2 ? matches[i / 2].running :
+                        matches[i / 2].count);
+        g_assert_true(!ht_match_count(m) == !ht_match_text(m));
+        teardown(&t);
+        ht_match_free(m);
+    }
+}
+
 /* A ring that is not at a multiple of 2 MiB is found by a slower search. */
 static void test_anywhere(void)
 {
@@ -600,6 +697,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/more", test_more);
     g_test_add_func("/session/pace", test_pace);
     g_test_add_func("/session/max", test_max);
+    g_test_add_func("/session/match", test_match);
     g_test_add_func("/session/panic-between-polls", test_panic_between_polls);
     g_test_add_func("/session/anywhere", test_anywhere);
     g_test_add_func("/session/anywhere-last", test_anywhere_last);

@@ -357,15 +357,16 @@ SETTINGS = (
     ("[watch]\nsize=1K\n[vm *]\n", "size=1K: give 1M to 64G"),
     ("[watch]\ndir=here\n[vm *]\n", "dir=here: give an absolute path"),
     ("[watch]\nsilence=never\n[vm *]\n", "silence=never: give a time"),
+    ("[watch]\nmatch=a when b\n[vm *]\n", "match=a when b: give an event"),
     ("[watch]\nmax-disk=20M\n[vm *]\n", "smaller than two recordings"),
     ("[watch]\nmax-memory=8M\n[vm *]\n", "smaller than size"),
     ("[watch\n", "file"),
     # a value with an unknown escape is refused for each key
     *((f"{group}{key}=1\\q\n[vm *]\n", rf"{key}=1\\q: give UTF-8 with")
-      for group, keys in (("[watch]\n", ("dir", "size", "keep", "silence",
+      for group, keys in (("[watch]\n", ("dir", "size", "keep", "silence", "match",
                                          "max-memory", "max-disk", "max-vms",
                                          "name", "user")),
-                          ("[vm a]\n", ("user", "size", "silence")))
+                          ("[vm a]\n", ("user", "size", "silence", "match")))
       for key in keys),
 )
 

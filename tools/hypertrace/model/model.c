@@ -90,13 +90,7 @@ void ht_model_free(HtModel *m)
         return;
     }
     for (i = 0; i < G_N_ELEMENTS(m->classes); i++) {
-        if (m->classes[i]) {
-            ht_print_free(m->classes[i]->print);
-            if (!m->classes[i]->format) {
-                g_free((char *)m->classes[i]->name);
-            }
-            g_free(m->classes[i]);
-        }
+        g_clear_pointer(&m->classes[i], ht_event_class_free);
     }
     ht_shifts_free(m->shifts);
     g_clear_pointer(&m->formats, ht_ft_formats_free);
@@ -107,13 +101,13 @@ void ht_model_free(HtModel *m)
     g_free(m);
 }
 
-static HtEventClass *new_class(const HtModel *m, uint16_t type)
+HtEventClass *ht_event_class_new(const HtFtFormats *formats, uint16_t type)
 {
     HtEventClass *c = g_new0(HtEventClass, 1);
     unsigned i;
 
     c->type = type;
-    c->format = m->formats ? ht_ft_formats_get(m->formats, type) : NULL;
+    c->format = formats ? ht_ft_formats_get(formats, type) : NULL;
     if (!c->format) {
         c->system = "";
         c->name = g_strdup_printf("type-%u", type);
@@ -130,10 +124,19 @@ static HtEventClass *new_class(const HtModel *m, uint16_t type)
     return c;
 }
 
+void ht_event_class_free(HtEventClass *c)
+{
+    ht_print_free(c->print);
+    if (!c->format) {
+        g_free((char *)c->name);
+    }
+    g_free(c);
+}
+
 HtEventClass *ht_model_class(HtModel *m, uint16_t type)
 {
     if (!m->classes[type]) {
-        m->classes[type] = new_class(m, type);
+        m->classes[type] = ht_event_class_new(m->formats, type);
     }
     return m->classes[type];
 }

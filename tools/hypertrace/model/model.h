@@ -172,6 +172,18 @@ void ht_model_trouble(HtModel *m, GString *out);
 bool ht_model_shift(HtModel *m, unsigned boot, uint64_t *shift);
 
 /**
+ * ht_event_class_new: make the class of a type of events
+ * @formats: formats of the events, which must outlive the class; or NULL
+ * @type: number of the type
+ *
+ * Returns: the class, for ht_event_class_free()
+ */
+HtEventClass *ht_event_class_new(const HtFtFormats *formats, uint16_t type);
+
+/** ht_event_class_free: free the result of ht_event_class_new() */
+void ht_event_class_free(HtEventClass *c);
+
+/**
  * ht_model_class: get the class of a type of events
  * @m: model
  * @type: number of the type

@@ -135,7 +135,7 @@ bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
         }
         hint = near_names(name, formats, groups);
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--event: there is no event%s '%s'%s",
+                    "there is no event%s '%s'%s",
                     groups ? " or group" : "", name, hint);
         return false;
     }

@@ -58,7 +58,7 @@ static void free_node(Node *n)
 static Node *fail(Parser *s, const char *expected)
 {
     g_set_error(s->error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "--where: expected %s at '%s'; a condition looks like "
+                "expected %s at '%s'; a condition looks like "
                 "'prev_state != 0 && next_comm ~ \"kworker*\"'", expected,
                 *s->p ? s->p : "the end");
     return NULL;
@@ -258,20 +258,15 @@ static bool is_common(const char *field)
 }
 
 static bool check_node(const Node *n, const HtFtFormats *formats,
-                       GError **error)
+                       const HtNames *events, GError **error)
 {
     unsigned count = ht_ft_formats_count(formats), i, j;
     g_autoptr(GString) hint = NULL;
     HtNear near = { .name = n->field };
 
     if (!n->field) {
-        return check_node(n->left, formats, error) &&
-               (!n->right || check_node(n->right, formats, error));
-    }
-    for (i = 0; i < count; i++) {
-        if (ht_ft_event_field(ht_ft_formats_nth(formats, i), n->field)) {
-            return true;
-        }
+        return check_node(n->left, formats, events, error) &&
+               (!n->right || check_node(n->right, formats, events, error));
     }
     if (is_common(n->field)) {
         return true;
@@ -279,6 +274,12 @@ static bool check_node(const Node *n, const HtFtFormats *formats,
     for (i = 0; i < count; i++) {
         const HtFtEvent *e = ht_ft_formats_nth(formats, i);
 
+        if (events && !ht_names_match(events, e->system, e->name)) {
+            continue;
+        }
+        if (ht_ft_event_field(e, n->field)) {
+            return true;
+        }
         for (j = 0; j < e->nr_fields; j++) {
             ht_near_add(&near, e->fields[j].name);
         }
@@ -286,14 +287,26 @@ static bool check_node(const Node *n, const HtFtFormats *formats,
     hint = g_string_new(NULL);
     ht_near_text(&near, hint);
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "--where: no event has a field '%s'%s", n->field, hint->str);
+                "%s has a field '%s'%s", events ? "none of these events" :
+                "no event", n->field, hint->str);
     return false;
 }
 
 bool ht_where_check(const HtWhere *w, const HtFtFormats *formats,
-                    GError **error)
+                    const HtNames *events, GError **error)
 {
-    return check_node(w->root, formats, error);
+    return check_node(w->root, formats, events, error);
+}
+
+static bool uses(const Node *n, const char *field)
+{
+    return n && (!g_strcmp0(n->field, field) || uses(n->left, field) ||
+                 uses(n->right, field));
+}
+
+bool ht_where_uses(const HtWhere *w, const char *field)
+{
+    return uses(w->root, field);
 }
 
 static bool compare_number(const Node *n, const HtFtField *f, int64_t v)

@@ -16,6 +16,7 @@
 #define HYPERTRACE_MODEL_WHERE_H
 
 #include "model/model.h"
+#include "model/patterns.h"
 
 typedef struct HtWhere HtWhere;
 
@@ -38,12 +39,20 @@ void ht_where_free(HtWhere *w);
  * ht_where_check: check that each field of a condition is in some event
  * @w: condition
  * @formats: formats of the recording
+ * @events: the events that the condition is for; NULL: all
  * @error: set if no event has a field; suggests similar names
  *
  * Returns: false if no event has one of the fields
  */
 bool ht_where_check(const HtWhere *w, const HtFtFormats *formats,
-                    GError **error);
+                    const HtNames *events, GError **error);
+
+/**
+ * ht_where_uses: whether a condition has a field
+ * @w: condition
+ * @field: name of the field
+ */
+bool ht_where_uses(const HtWhere *w, const char *field);
 
 /**
  * ht_where_is_true: evaluate a condition

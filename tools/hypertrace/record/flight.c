@@ -28,12 +28,18 @@
  * replaced after a reset.  If the machine ends sooner, the cause is its end.
  */
 #define GONE_NS     UINT64_C(2000000000)
+/*
+ * Minimum time in ns between two recordings of matching events: the guest may
+ * have any number of them
+ */
+#define MATCH_NS    INT64_C(10000000000)
 
 /* Causes of a recording, the least important first */
 typedef enum Cause {
     CAUSE_NONE,
     CAUSE_COMMAND,
     CAUSE_SIGNAL,
+    CAUSE_EVENT,
     CAUSE_SILENCE,
     CAUSE_RESET,
     CAUSE_END,
@@ -50,6 +56,7 @@ static const struct {
 } causes[] = {
     [CAUSE_COMMAND] = { "command", "recorded when hypertrace snapshot asked" },
     [CAUSE_SIGNAL] = { "signal", "recorded at SIGUSR1" },
+    [CAUSE_EVENT] = { "event", NULL },
     [CAUSE_SILENCE] = { "silence", "recorded when there were no events" },
     [CAUSE_RESET] = { "reset", "recorded when the machine was reset" },
     [CAUSE_END] = { "end", NULL },
@@ -84,6 +91,9 @@ struct HtFlight {
     bool silent;                /* the silence has caused a recording */
     bool paused;
     bool suspended;
+    /* Matching events */
+    HtMatch *match;             /* NULL: no events are a cause */
+    int64_t next_match;         /* time at which they are the next cause */
     /* Boots of the guest */
     uint32_t boots;
     bool panicked;              /* a panic in this boot was a cause already */
@@ -282,6 +292,14 @@ static void note_silence(HtFlight *f, const HtSessionStats *n)
     }
 }
 
+/* Events that matched since the last recording of them are one cause. */
+static void note_match(HtFlight *f)
+{
+    if (ht_match_count(f->match) && ht_now_ns() >= f->next_match) {
+        raise_cause(f, CAUSE_EVENT);
+    }
+}
+
 /* Writing ----------------------------------------------------------------- */
 
 static void reply_error(HtFlight *f, const char *why)
@@ -308,18 +326,23 @@ static void reply(HtFlight *f, const char *path, uint64_t events)
     ht_flight_control_reply(f->control, line->str);
 }
 
-static const char *text_of(const HtFlight *f)
+static char *text_of(const HtFlight *f)
 {
-    return f->pending == CAUSE_END ? f->why : causes[f->pending].text;
+    return f->pending == CAUSE_EVENT ?
+           g_strdup_printf("recorded at the event %s",
+                           ht_match_text(f->match)) :
+           g_strdup(f->pending == CAUSE_END ? f->why :
+                    causes[f->pending].text);
 }
 
 static char *write_once(HtFlight *f, HtSession *session, GError **error)
 {
     HtRecWriter *w = ht_flight_dir_begin(f->dir, error);
+    g_autofree char *text = text_of(f);
     char *path = NULL;
     bool ok;
 
-    ok = w && ht_session_save(session, w, causes[f->pending].name, text_of(f),
+    ok = w && ht_session_save(session, w, causes[f->pending].name, text,
                               error);
     ht_rec_writer_free(w);
     if (ok) {
@@ -409,6 +432,10 @@ static void start_writer(HtFlight *f, HtSession *session, uint64_t events)
         ht_flight_control_reply(f->control, NULL);
     }
     f->dir->number++;
+    if (f->match && ht_match_count(f->match)) {
+        f->next_match = ht_now_ns() + MATCH_NS;
+        ht_match_forget(f->match);
+    }
     f->written = f->pending;
     f->written_events = events;
     f->pending = CAUSE_NONE;
@@ -492,6 +519,7 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
     note_boots(f, n->boots);
     note_kernel(f, n);
     note_silence(f, n);
+    note_match(f);
     if (got_signal) {
         got_signal = 0;
         f->asked = true;
@@ -563,6 +591,7 @@ HtFlight *ht_flight_new(const HtFlightOptions *options, const char *dir,
 
     f->quiet = quiet;
     f->silence_ns = options->silence_ns;
+    f->match = options->match;
     f->dir = ht_flight_dir_open(dir, options->keep ? options->keep :
                                 HT_FLIGHT_KEEP_DEFAULT, error);
     f->control = f->dir ? ht_flight_control_new(f->dir->fd, error) : NULL;

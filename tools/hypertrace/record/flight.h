@@ -17,11 +17,13 @@
  * @size: bytes of memory for events; 0: no flight recorder
  * @keep: maximum number of recordings in the folder; 0: the default
  * @silence_ns: nanoseconds without events that are a cause; 0: never a cause
+ * @match: events that are a cause; or NULL
  */
 typedef struct HtFlightOptions {
     uint64_t size;
     unsigned keep;
     uint64_t silence_ns;
+    HtMatch *match;
 } HtFlightOptions;
 
 typedef struct HtFlight HtFlight;

@@ -57,6 +57,8 @@ static void usage(void)
 "                      events are not found after TIME, as 30s\n"
 "      --for TIME      stop after TIME, as 10s, and end the QEMU that was\n"
 "                      started\n"
+"      --until EVENT   the same at an event, as sched:sched_process_exec or\n"
+"                      'sched_process_exec where filename ~ \"*login\"'\n"
 "      --kernel FILE   the guest's kernel image, if a boot loader loads it\n"
 "Output:\n"
 "  -o, --output DIR    directory of the recording (default:\n"
@@ -68,6 +70,8 @@ static void usage(void)
 "                      at the watchdog, SIGUSR1 and 'hypertrace snapshot DIR'\n"
 "      --silence TIME  with --flight: also make a recording if there are no\n"
 "                      events for TIME, as 30s\n"
+"      --match EVENT   with --flight: also make a recording at an event, given as\n"
+"                      for --until\n"
 "      --keep N        number of recordings that --flight keeps (default: %d)\n"
 "      --lttng[=NAME]  also deliver events to LTTng, as this process's events\n"
 "                      'NAME:*' (default: the guest's name); those of programs\n"
@@ -82,7 +86,8 @@ static void usage(void)
 "      --print         only print QEMU's command and how it was changed\n"
 "  -q, --quiet         print no status line and no summary\n\n"
 "The exit status is that of QEMU if it is not 0; else 0, or 3 if the virtual\n"
-"machine ended well but its recording is missing or not complete.\n",
+"machine ended well but its recording is missing or not complete, or had no\n"
+"event of --until.\n",
            HT_FLIGHT_KEEP_DEFAULT, POLL_US_DEFAULT, POLL_US_FLIGHT);
 }
 
@@ -113,6 +118,36 @@ static bool set_flight(HtRecord *r, const char *text, int *status)
         return false;
     }
     return true;
+}
+
+static bool set_match(HtMatch **m, const char *option, const char *text,
+                      int *status)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (*m) {
+        *status = ht_usage_error("%s: give it once", option);
+        return false;
+    }
+    *m = ht_match_new(option, text, &error);
+    if (!*m) {
+        *status = ht_usage_error("%s", error->message);
+    }
+    return *m;
+}
+
+/* Record the events of a match, too. */
+static void add_events(HtRecord *r, const HtMatch *m)
+{
+    const char *events = r->plan_options.events;
+    char *all;
+
+    if (m && !r->pid) {
+        all = g_strdup_printf("%s,%s", events ? events : HT_RECORD_EVENTS,
+                              ht_match_events(m));
+        g_free(r->events);
+        r->plan_options.events = r->events = all;
+    }
 }
 
 /* Refuse options that contradict each other, or lack an option they need. */
@@ -154,8 +189,10 @@ static bool check_options(HtRecord *r, int *status)
                                  "functions: leave out --buffer boot", option);
         return false;
     }
-    if (!r->flight.size && (r->flight.keep || r->flight.silence_ns)) {
-        *status = ht_usage_error("--keep and --silence need --flight");
+    if (!r->flight.size && (r->flight.keep || r->flight.silence_ns ||
+                            r->flight.match)) {
+        *status = ht_usage_error("--keep, --silence and --match need "
+                                 "--flight");
         return false;
     }
     if (r->flight.size && r->lttng) {
@@ -174,6 +211,8 @@ static bool check_options(HtRecord *r, int *status)
                                  "give it or --host");
         return false;
     }
+    add_events(r, r->until);
+    add_events(r, r->flight.match);
     if (!r->poll_us) {
         r->poll_us = r->flight.size ? POLL_US_FLIGHT : POLL_US_DEFAULT;
     }
@@ -199,7 +238,7 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
         BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE, WAIT, HOST,
-        DOMAIN,
+        DOMAIN, UNTIL, MATCH,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
@@ -210,10 +249,12 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
         { "poll-us", required_argument, NULL, POLL },
         { "max-size", required_argument, NULL, MAX_SIZE },
         { "for", required_argument, NULL, FOR },
+        { "until", required_argument, NULL, UNTIL },
         { "wait", required_argument, NULL, WAIT },
         { "flight", required_argument, NULL, FLIGHT },
         { "keep", required_argument, NULL, KEEP },
         { "silence", required_argument, NULL, SILENCE },
+        { "match", required_argument, NULL, MATCH },
         { "buffer", required_argument, NULL, BUFFER },
         { "programs", optional_argument, NULL, PROGRAMS },
         { "host", no_argument, NULL, HOST },
@@ -290,6 +331,11 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
                 return false;
             }
             break;
+        case UNTIL:
+            if (!set_match(&r->until, "--until", optarg, status)) {
+                return false;
+            }
+            break;
         case WAIT:
             if (!ht_record_duration("--wait", optarg, &r->wait_ns, status)) {
                 return false;
@@ -312,6 +358,11 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
         case SILENCE:
             if (!ht_record_duration("--silence", optarg,
                                     &r->flight.silence_ns, status)) {
+                return false;
+            }
+            break;
+        case MATCH:
+            if (!set_match(&r->flight.match, "--match", optarg, status)) {
                 return false;
             }
             break;

@@ -68,6 +68,7 @@ typedef struct Run {
     bool tty;
     bool stopped;               /* the recording has ended, QEMU may go on */
     bool timed_out;             /* the time of --for is over */
+    bool matched;               /* an event of --until was read */
     bool gave_up;               /* the time of --wait is over */
     /* time in ns at which the kernel was last found */
     uint64_t kernel_seen;
@@ -436,18 +437,28 @@ static void explain(Run *run, uint64_t t)
     }
 }
 
-/*
- * Check whether the time of --for is over. If so, send SIGTERM to a QEMU that
- * this process started. Returns true if the loop must end, because this process
- * did not start QEMU.
- */
-static bool time_is_over(Run *run, uint64_t t)
+/* Check whether --for or --until has ended the recording. */
+static bool is_over(const Run *run)
 {
-    if (!run->r->for_ns || run->timed_out ||
-        t - run->started < run->r->for_ns) {
+    return run->timed_out || run->matched;
+}
+
+/*
+ * Check whether --for or --until ends the recording now. If so, send SIGTERM to
+ * a QEMU that this process started. Returns true if the loop must end, because
+ * this process did not start QEMU.
+ */
+static bool ends_now(Run *run, uint64_t t)
+{
+    if (is_over(run)) {
         return false;
     }
-    run->timed_out = true;
+    run->matched = ht_match_count(run->r->until);
+    run->timed_out = !run->matched && run->r->for_ns &&
+                     t - run->started >= run->r->for_ns;
+    if (!is_over(run)) {
+        return false;
+    }
     if (run->child) {
         kill(run->pid, SIGTERM);
     }
@@ -536,7 +547,7 @@ static void follow(Run *run, int *status)
     while (!has_ended(run, status)) {
         uint64_t t = ht_now_ns();
 
-        if ((got_signal && !run->child) || time_is_over(run, t) ||
+        if ((got_signal && !run->child) || ends_now(run, t) ||
             gives_up(run, t)) {
             break;
         } else if (got_signal) {
@@ -605,7 +616,7 @@ static void print_losses(const HtSessionStats *n, bool stopped)
 
 static bool ended_well(const Run *run, int status)
 {
-    return run->timed_out || (WIFEXITED(status) && !WEXITSTATUS(status));
+    return is_over(run) || (WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
 static void summary(const Run *run, int status)
@@ -652,6 +663,19 @@ static void summary(const Run *run, int status)
                  "the guest must boot Linux 6.12 or later, or a kernel "
                  "with BTF and KALLSYMS_ALL whose image is given",
                  p && p->given == HT_RECORD_WORDS_LOADER ? p->words : "");
+    }
+}
+
+/* If the user gave a condition for the end, print why the recording ended. */
+static void print_end(const Run *run, const char *end)
+{
+    if (run->r->again) {
+        return;
+    }
+    if (run->r->until && !run->matched) {
+        ht_error("--until: there was no such event: %s", end);
+    } else if (is_over(run) && !run->r->quiet) {
+        fprintf(stderr, "hypertrace record: the recording ended: %s\n", end);
     }
 }
 
@@ -734,13 +758,15 @@ static void end_host(Run *run, const char *why)
 
 static char *describe_end(const Run *run, int status)
 {
-    if (!run->child) {
-        return g_strdup(got_signal || run->timed_out || run->gave_up ||
-                        run->r->again ?
-                        "the recorder was stopped" : "QEMU ended");
+    if (run->matched) {
+        return g_strdup_printf("--until: %s", ht_match_text(run->r->until));
     }
     if (run->timed_out) {
         return g_strdup("the time of --for was over");
+    }
+    if (!run->child) {
+        return g_strdup(got_signal || run->gave_up || run->r->again ?
+                        "the recorder was stopped" : "QEMU ended");
     }
     if (WIFSIGNALED(status)) {
         return g_strdup_printf("QEMU was killed by signal %d (%s)",
@@ -784,7 +810,8 @@ static int exit_status(const Run *run, int status)
 {
     HtSessionStats n = ht_session_stats(run->session);
     bool complete = (n.events || run->programs.events) && !run->stopped &&
-                    !n.cut && !run->programs.why;
+                    !n.cut && !run->programs.why &&
+                    (!run->r->until || run->matched);
 
     if (!ended_well(run, status)) {
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
@@ -830,6 +857,7 @@ static int record_all(Run *run)
     }
     end_flight(run, end);
     summary(run, status);
+    print_end(run, end);
     if (is_empty(run)) {
         ht_session_discard(run->session);
     }

@@ -6,9 +6,9 @@
 #include "hypertrace/ftrace-follow.h"
 #include "hypertrace/kernel-ring.h"
 #include "hypertrace/recording.h"
+#include "kernel/kernel-watch.h"
+#include "kernel/record-log.h"
 #include "record/record-info.h"
-#include "record/record-kernel.h"
-#include "record/record-log.h"
 #include "record/record-session.h"
 
 /*
@@ -97,6 +97,8 @@ struct HtSession {
     GKeyFile *info;
     const HtKernel *kernel;
     HtFtRuns *runs;             /* further receiver of the events, or NULL */
+    HtMatch *matches[HT_SESSION_MATCHES];
+    bool running;               /* HtSessionInfo.running */
     unsigned nr_found;          /* number of rings found so far */
     GPtrArray *places;
     GPtrArray *rings;
@@ -154,6 +156,32 @@ static bool has_room(HtSession *s, uint64_t bytes)
     return false;
 }
 
+/*
+ * Let the matches see a recorded piece.  What the first poll of a guest that
+ * ran before reads may be older than the session.
+ */
+static void match_piece(HtSession *s, const HtFtPiece *p)
+{
+    unsigned i;
+
+    for (i = 0; i < HT_SESSION_MATCHES; i++) {
+        if (s->matches[i] && (!s->running || p->host_before || p->epoch)) {
+            ht_match_piece(s->matches[i], p);
+        }
+    }
+}
+
+static void set_match_formats(HtSession *s, const char *text, gsize size)
+{
+    unsigned i;
+
+    for (i = 0; i < HT_SESSION_MATCHES; i++) {
+        if (s->matches[i]) {
+            ht_match_formats(s->matches[i], text, size);
+        }
+    }
+}
+
 static void ahead(void *opaque, const HtFtPiece *p)
 {
     Ring *ring = opaque;
@@ -178,6 +206,7 @@ static void piece(void *opaque, const HtFtPiece *p)
         if (ring->feed.runs) {
             ht_ft_feed_piece(&ring->feed, p);
         }
+        match_piece(s, &of_all);
     }
 }
 
@@ -368,6 +397,7 @@ static void write_formats(HtSession *s, const Place *p)
 
     ht_rec_writer_file(s->writer, "formats", text->str, text->len,
                        s->error ? NULL : &s->error);
+    set_match_formats(s, text->str, text->len);
     s->has_formats = true;
 }
 
@@ -768,9 +798,14 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
                    UINT64_MAX;
     s->ring_at = info->ring_at;
     s->runs = info->runs;
+    memcpy(s->matches, info->matches, sizeof(s->matches));
+    s->running = info->running;
     s->image = info->image ? ht_kernel_image_ref(info->image) : NULL;
     s->main_buffer = s->image && info->main_buffer;
     s->has_formats = s->kernel && s->kernel->formats;
+    if (s->has_formats) {
+        set_match_formats(s, s->kernel->formats, s->kernel->formats_size);
+    }
     s->log_text = g_string_new(NULL);
     s->now = info->now ? info->now : monotonic_ns;
     s->started = s->now();

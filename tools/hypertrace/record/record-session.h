@@ -13,6 +13,10 @@
 #include "hypertrace/kernel-image.h"
 #include "hypertrace/recording.h"
 #include "kernel/kernel.h"
+#include "model/match.h"
+
+/* Maximum number of matches: --until, and --match of a flight recorder */
+#define HT_SESSION_MATCHES  2
 
 /**
  * struct HtSessionInfo - parameters of a session
@@ -31,6 +35,10 @@
  * @ring_at: physical address of the ring in the guest; 0 if not known
  * @runs: further receiver of the recorded events, or NULL; must outlive the
  *        session
+ * @matches: matches that get the recorded events, or NULL; must outlive the
+ *           session
+ * @running: the guest ran before the session: events in its ring that may be
+ *           older than the session are recorded, but do not match
  * @now: a clock in nanoseconds; NULL for the host's CLOCK_MONOTONIC
  */
 typedef struct HtSessionInfo {
@@ -46,6 +54,8 @@ typedef struct HtSessionInfo {
     bool main_buffer;
     uint64_t ring_at;
     HtFtRuns *runs;
+    HtMatch *matches[HT_SESSION_MATCHES];
+    bool running;
     uint64_t (*now)(void);
 } HtSessionInfo;
 

@@ -12,14 +12,14 @@
 #include "cli/escape.h"
 #include "cli/folder.h"
 #include "hypertrace/memory.h"
+#include "hypertrace/recording.h"
+#include "kernel/kernel-watch.h"
 #include "model/patterns.h"
 #include "qemu/qmp-events.h"
 #include "qemu/redact.h"
-#include "hypertrace/recording.h"
 #include "record/flight-dir.h"
 #include "record/options.h"
 #include "record/plan-words.h"
-#include "record/record-kernel.h"
 #include "record/record.h"
 
 /*
@@ -153,13 +153,27 @@ static void scan_image(HtRecord *r, GError **error)
     }
 }
 
+static bool has_match(const HtRecord *r)
+{
+    return r->until || r->flight.match;
+}
+
 /*
  * Check whether the formats of events are needed before the recording starts:
- * LTTng needs them, and the names of --event are checked.
+ * LTTng and matches need them, and the names of --event are checked.
  */
 static bool needs_formats(const HtRecord *r)
 {
-    return r->lttng || (!r->pid && r->plan_options.events);
+    return r->lttng || has_match(r) || (!r->pid && r->plan_options.events);
+}
+
+/*
+ * Check whether the image at @path has to be booted for its formats.  A running
+ * guest has them in its memory.
+ */
+static bool boots_image(const HtRecord *r, const char *path)
+{
+    return path && needs_formats(r) && (r->lttng || !r->pid);
 }
 
 /*
@@ -195,7 +209,7 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
      * The image has no formats. If they are needed now and @path is known,
      * get_kernel() boots the kernel once to get them.
      */
-    if (r->image && !(path && needs_formats(r))) {
+    if (r->image && !boots_image(r, path)) {
         r->kernel = ht_kernel_of_image(r->image);
     }
     if (r->image && !r->functions.names) {
@@ -282,7 +296,7 @@ static void get_kernel(HtRecord *r, const char *image, const char *qemu)
     }
     if (error) {
         ht_error("%s: %s", r->lttng ? "LTTng gets events without fields" :
-                 "the names of --event are not checked", error->message);
+                 "the names of events are not checked", error->message);
     }
     if (!r->kernel) {
         r->kernel = ht_kernel_of_image(r->image);
@@ -387,6 +401,8 @@ static int run(HtRecord *r, char **argv, const char *guest,
         .image = r->image,
         .main_buffer = r->buffer == HT_TRACE_BUFFER_MAIN,
         .ring_at = r->plan ? r->plan->ring_at : 0,
+        .matches = { r->until, r->flight.match },
+        .running = !r->plan,
     };
     int status, folder = -1;
 
@@ -454,6 +470,34 @@ static char *process_kernel(HtRecord *r, char **argv)
     return g_steal_pointer(&path);
 }
 
+static bool check_match(const HtRecord *r, const HtMatch *m, GError **error)
+{
+    return !m || !r->formats || ht_match_check(m, r->formats, error);
+}
+
+/* Check the names of events before the guest boots, if formats are known. */
+static bool check_events(const HtRecord *r, GError **error)
+{
+    if (has_match(r) && !r->formats && !r->image) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: no event "
+                    "can match, because the formats of the kernel's events "
+                    "are not known: give --kernel FILE",
+                    r->until ? "--until" : "--match");
+        return false;
+    }
+    if (!check_match(r, r->until, error) ||
+        !check_match(r, r->flight.match, error)) {
+        g_prefix_error(error, "Linux %s: ", r->kernel->release);
+        return false;
+    }
+    if (!r->plan_options.events || !r->formats ||
+        ht_names_check(r->plan_options.events, r->formats, true, error)) {
+        return true;
+    }
+    g_prefix_error(error, "Linux %s: --event: ", r->kernel->release);
+    return false;
+}
+
 int ht_record_process(HtRecord *r)
 {
     g_autoptr(GError) error = NULL;
@@ -482,6 +526,14 @@ int ht_record_process(HtRecord *r)
             return ht_error("%s", error->message);
         }
         get_kernel(r, image, NULL);
+        if (!check_events(r, &error)) {
+            status = ht_error("%s", error->message);
+            if (!r->memory_only) {
+                return status;
+            }
+            /* "hypertrace watch" records any machine, also without a match. */
+            g_clear_error(&error);
+        }
         status = run(r, argv, NULL,
                      ht_record_memory_name(HT_RECORD_PROCESS));
     } while (r->again);
@@ -629,17 +681,6 @@ static void announce(const HtRecord *r)
     }
 }
 
-/* Check the names of --event before the guest boots, if formats are known. */
-static bool check_events(const HtRecord *r, GError **error)
-{
-    if (!r->plan_options.events || !r->formats ||
-        ht_names_check(r->plan_options.events, r->formats, true, error)) {
-        return true;
-    }
-    g_prefix_error(error, "Linux %s: ", r->kernel->release);
-    return false;
-}
-
 int ht_record_prepared(HtRecord *r, char **argv)
 {
     g_autoptr(GError) error = NULL;
@@ -698,6 +739,9 @@ void ht_record_clear(HtRecord *r)
     ht_kernel_image_unref(r->image);
     ht_record_functions_clear(&r->functions);
     g_free(r->tracer);
+    g_free(r->events);
+    ht_match_free(r->until);
+    ht_match_free(r->flight.match);
     ht_kernel_free(r->kernel);
     ht_ft_formats_free(r->formats);
 }

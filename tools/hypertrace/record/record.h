@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "memory/source.h"
+#include "model/match.h"
 #include "record/flight.h"
 #include "record/functions.h"
 #include "record/live.h"
@@ -58,6 +59,8 @@ typedef enum HtTraceBuffer {
  * @poll_us: period of polls in microseconds
  * @max_bytes: maximum size of the recording
  * @for_ns: duration of the recording; 0: until the guest ends
+ * @until: an event that matches ends the recording; or NULL
+ * @events: the events of --event, with those of the matches; or NULL
  * @wait_ns: with @process and without @plan: if the kernel or its events are
  *           not found in this time, the recording ends; 0: no limit
  * @lacking: an image was found and dropped, because it lacks types or symbols
@@ -95,6 +98,8 @@ typedef struct HtRecord {
     uint32_t poll_us;
     uint64_t max_bytes;
     uint64_t for_ns;
+    HtMatch *until;
+    char *events;
     uint64_t wait_ns;
     bool lacking;
     bool memory_only;

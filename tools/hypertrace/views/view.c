@@ -116,6 +116,7 @@ static bool check(HtView *v, GError **errp)
     if (v->where_text) {
         v->where = ht_where_new(v->where_text, errp);
         if (!v->where) {
+            g_prefix_error(errp, "--where: ");
             return false;
         }
     }
@@ -408,11 +409,17 @@ static bool check_selection(HtView *v, HtModel *m, GError **errp)
     const HtFtFormats *formats = ht_model_formats(m);
     const bool known = formats && !v->several;
 
-    return (!known || !v->event ||
-            ht_names_check(v->event, formats, false, errp)) &&
-           (!known || !v->where ||
-            ht_where_check(v->where, formats, errp)) &&
-           (v->several || !v->cpus || check_cpus(v, m, errp)) &&
+    if (known && v->event &&
+        !ht_names_check(v->event, formats, false, errp)) {
+        g_prefix_error(errp, "--event: ");
+        return false;
+    }
+    if (known && v->where &&
+        !ht_where_check(v->where, formats, v->events, errp)) {
+        g_prefix_error(errp, "--where: ");
+        return false;
+    }
+    return (v->several || !v->cpus || check_cpus(v, m, errp)) &&
            (!(v->from_end || v->to_end || v->boot > 1) ||
             look_ahead(v, m, errp));
 }

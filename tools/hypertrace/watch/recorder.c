@@ -130,6 +130,8 @@ static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
             .size = rule->size,
             .keep = settings->keep,
             .silence_ns = rule->silence_ns,
+            .match = rule->match ? ht_match_new("match", rule->match, NULL) :
+                     NULL,
         },
         .poll_us = POLL_US,
         .wait_ns = r->failures ? WAIT_LATER_NS : WAIT_FIRST_NS,

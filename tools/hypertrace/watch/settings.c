@@ -9,6 +9,7 @@
 #include "cli/number.h"
 #include "hypertrace/pattern.h"
 #include "hypertrace/recording.h"
+#include "model/match.h"
 #include "record/flight-dir.h"
 #include "watch/settings.h"
 
@@ -29,12 +30,38 @@
 #define KERNEL_BYTES    (UINT64_C(16) << 20)
 
 static const char * const watch_keys[] = {
-    "dir", "size", "keep", "silence", "max-memory", "max-disk", "max-vms",
-    "name", "user", NULL
+    "dir", "size", "keep", "silence", "match", "max-memory", "max-disk",
+    "max-vms", "name", "user", NULL
 };
-static const char * const rule_keys[] = { "user", "size", "silence", NULL };
+static const char * const rule_keys[] = {
+    "user", "size", "silence", "match", NULL
+};
 
-/* Get "size" and "silence", which a rule inherits. */
+/* Get "match"; without it, the inherited value stays. */
+static bool get_match(GKeyFile *file, const char *group, HtWatchRule *r,
+                      GError **error)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) local = NULL;
+    g_autoptr(HtMatch) match = NULL;
+
+    if (!ht_config_text(file, group, "match", &text, error)) {
+        return false;
+    }
+    if (!text) {
+        return true;
+    }
+    match = ht_match_new("match", text, &local);
+    if (!match) {
+        return ht_config_refuse(error, group, "match", text,
+                                "an event, as 'NAME where FIELD == 1'");
+    }
+    g_free(r->match);
+    r->match = g_steal_pointer(&text);
+    return true;
+}
+
+/* Get "size", "silence" and "match", which a rule inherits. */
 static bool get_recorder(GKeyFile *file, const char *group, HtWatchRule *r,
                          GError **error)
 {
@@ -43,7 +70,8 @@ static bool get_recorder(GKeyFile *file, const char *group, HtWatchRule *r,
 
     if (!ht_config_size(file, group, "size", HT_REC_QUEUE_MIN,
                         HT_REC_QUEUE_MAX, "1M to 64G", &r->size, error) ||
-        !ht_config_text(file, group, "silence", &silence, error)) {
+        !ht_config_text(file, group, "silence", &silence, error) ||
+        !get_match(file, group, r, error)) {
         return false;
     }
     return !silence ||
@@ -77,6 +105,7 @@ static void free_rule(void *opaque)
     HtWatchRule *r = opaque;
 
     g_free(r->name);
+    g_free(r->match);
     g_free(r);
 }
 
@@ -91,6 +120,7 @@ static bool add_rules(HtWatchSettings *s, const HtWatchRule *model,
         HtWatchRule *r = g_memdup2(model, sizeof(*model));
 
         r->name = g_strdup(name);
+        r->match = g_strdup(model->match);
         g_ptr_array_add(s->rules, r);
         if (!get_user(group, users ? users[i] : NULL, r, error)) {
             return false;
@@ -117,6 +147,7 @@ static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
 {
     g_auto(GStrv) users = NULL;
     HtWatchRule r = *model;
+    bool ok;
 
     if (!g_str_has_prefix(group, RULE) || !group[strlen(RULE)]) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "there is no "
@@ -124,10 +155,13 @@ static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
                     group);
         return false;
     }
-    return ht_config_keys(file, group, rule_keys, error) &&
-           get_recorder(file, group, &r, error) &&
-           get_users(file, group, &users, error) &&
-           add_rules(s, &r, group, group + strlen(RULE), users, error);
+    r.match = g_strdup(model->match);
+    ok = ht_config_keys(file, group, rule_keys, error) &&
+         get_recorder(file, group, &r, error) &&
+         get_users(file, group, &users, error) &&
+         add_rules(s, &r, group, group + strlen(RULE), users, error);
+    g_free(r.match);
+    return ok;
 }
 
 /*
@@ -153,21 +187,33 @@ static bool add_names(HtWatchSettings *s, GKeyFile *file,
     return names || !users || add_rules(s, model, GROUP, "*", users, error);
 }
 
-static bool get_rules(HtWatchSettings *s, GKeyFile *file, GError **error)
+static bool add_all(HtWatchSettings *s, GKeyFile *file, HtWatchRule *model,
+                    GError **error)
 {
     g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
-    HtWatchRule model = { .size = SIZE };
     unsigned i;
 
-    if (!get_recorder(file, GROUP, &model, error) ||
-        !add_names(s, file, &model, error)) {
+    if (!get_recorder(file, GROUP, model, error) ||
+        !add_names(s, file, model, error)) {
         return false;
     }
     for (i = 0; groups[i]; i++) {
         if (strcmp(groups[i], GROUP) &&
-            !add_group(s, file, groups[i], &model, error)) {
+            !add_group(s, file, groups[i], model, error)) {
             return false;
         }
+    }
+    return true;
+}
+
+static bool get_rules(HtWatchSettings *s, GKeyFile *file, GError **error)
+{
+    HtWatchRule model = { .size = SIZE };
+    bool ok = add_all(s, file, &model, error);
+
+    g_free(model.match);
+    if (!ok) {
+        return false;
     }
     if (!s->rules->len) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "no virtual "

@@ -20,6 +20,7 @@
  * @user: without @any_user: the only user
  * @size: bytes of memory for the events of each
  * @silence_ns: nanoseconds without events that are a cause; 0: never a cause
+ * @match: events that are a cause, as for ht_match_new(); or NULL
  */
 typedef struct HtWatchRule {
     char *name;
@@ -27,6 +28,7 @@ typedef struct HtWatchRule {
     uid_t user;
     uint64_t size;
     uint64_t silence_ns;
+    char *match;
 } HtWatchRule;
 
 /**

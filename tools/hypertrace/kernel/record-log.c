@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: read the log of the kernel in a guest's memory
+ * hypertrace: read the log of the kernel in a guest's memory
  */
 #include "hypertrace/base.h"
 #include "hypertrace/kernel-log.h"
-#include "record/record-log.h"
+#include "kernel/record-log.h"
 
 /* Bytes of lines after which a poll ends */
 #define POLL_BYTES (1u << 20)

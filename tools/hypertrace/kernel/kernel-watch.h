@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: find the kernel in a guest's memory
+ * hypertrace: find the kernel in a guest's memory
  *
  * A watch finds the kernel of an image in a memory, reads its event formats,
  * and detects a new boot of the guest. The work of each poll is bounded, except
  * the last one.
  */
-#ifndef HYPERTRACE_RECORD_KERNEL_H
-#define HYPERTRACE_RECORD_KERNEL_H
+#ifndef HYPERTRACE_KERNEL_WATCH_H
+#define HYPERTRACE_KERNEL_WATCH_H
 
 #include "hypertrace/guest-kernel.h"
 #include "hypertrace/kernel-formats.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: find the kernel in a guest's memory
+ * hypertrace: find the kernel in a guest's memory
  */
 #include "hypertrace/base.h"
-#include "record/record-kernel.h"
+#include "kernel/kernel-watch.h"
 
 /* Time in us that a step of the search may take */
 #define SEARCH_US       2000

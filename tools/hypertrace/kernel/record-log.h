@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: read the log of the kernel in a guest's memory
+ * hypertrace: read the log of the kernel in a guest's memory
  *
  * The records of one boot are read in small portions, as text for the
  * recording. A log is used by one thread.
  */
-#ifndef HYPERTRACE_RECORD_LOG_H
-#define HYPERTRACE_RECORD_LOG_H
+#ifndef HYPERTRACE_KERNEL_RECORD_LOG_H
+#define HYPERTRACE_KERNEL_RECORD_LOG_H
 
 #include "hypertrace/guest-kernel.h"
 

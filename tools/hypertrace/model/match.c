@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: find events in the pieces of a ring while they are recorded
+ */
+#include <gio/gio.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "hypertrace/base.h"
+#include "model/match.h"
+#include "model/model.h"
+#include "model/patterns.h"
+#include "model/tasks.h"
+#include "model/where.h"
+
+#define TYPES   (1 << 16)
+
+struct HtMatch {
+    const char *option;
+    char *list;
+    HtNames *names;
+    HtWhere *where;             /* NULL: each event of @names matches */
+    /* names of tasks; NULL if the condition does not need them */
+    HtTasks *tasks;
+    HtFtFormats *formats;
+    HtEventClass *classes[TYPES];
+    uint64_t count;
+    char *text;                 /* description of the first of @count */
+};
+
+/* Split "LIST where CONDITION". Returns false if the text is malformed. */
+static bool parse(HtMatch *m, const char *text, GError **error)
+{
+    const char *rest = text + strcspn(text, " \t\n");
+
+    m->list = g_strndup(text, rest - text);
+    rest += strspn(rest, " \t\n");
+    if (!*m->list) {
+        g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                            "give the name of an event");
+        return false;
+    }
+    m->names = ht_names_new(m->list);
+    if (!*rest) {
+        return true;
+    }
+    if (!g_str_has_prefix(rest, "where") || !g_ascii_isspace(rest[5])) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "expected 'where CONDITION' at '%s'", rest);
+        return false;
+    }
+    rest += 5;
+    rest += strspn(rest, " \t\n");
+    m->where = ht_where_new(rest, error);
+    return m->where;
+}
+
+HtMatch *ht_match_new(const char *option, const char *text, GError **error)
+{
+    g_autoptr(HtMatch) m = g_new0(HtMatch, 1);
+
+    m->option = option;
+    if (!parse(m, text, error)) {
+        g_prefix_error(error, "%s: ", option);
+        return NULL;
+    }
+    if (m->where && ht_where_uses(m->where, "comm")) {
+        m->tasks = ht_tasks_new();
+    }
+    return g_steal_pointer(&m);
+}
+
+static void drop_formats(HtMatch *m)
+{
+    unsigned i;
+
+    for (i = 0; i < TYPES; i++) {
+        g_clear_pointer(&m->classes[i], ht_event_class_free);
+    }
+    g_clear_pointer(&m->formats, ht_ft_formats_free);
+}
+
+void ht_match_free(HtMatch *m)
+{
+    if (m) {
+        drop_formats(m);
+        ht_names_free(m->names);
+        ht_where_free(m->where);
+        ht_tasks_free(m->tasks);
+        g_free(m->list);
+        g_free(m->text);
+        g_free(m);
+    }
+}
+
+const char *ht_match_events(const HtMatch *m)
+{
+    return m->list;
+}
+
+bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
+                    GError **error)
+{
+    if (!ht_names_check(m->list, formats, false, error) ||
+        (m->where && !ht_where_check(m->where, formats, m->names, error))) {
+        g_prefix_error(error, "%s: ", m->option);
+        return false;
+    }
+    return true;
+}
+
+void ht_match_formats(HtMatch *m, const char *text, gsize size)
+{
+    HtFtFormats *formats = ht_ft_formats_parse(text, size, NULL);
+
+    if (formats) {
+        drop_formats(m);
+        m->formats = formats;
+        /* The list has a cache by type of event. */
+        ht_names_free(m->names);
+        m->names = ht_names_new(m->list);
+    }
+}
+
+static HtEventClass *class_of(HtMatch *m, uint16_t type)
+{
+    if (!m->classes[type]) {
+        m->classes[type] = ht_event_class_new(m->formats, type);
+    }
+    return m->classes[type];
+}
+
+static void note(HtMatch *m, const HtModelEvent *ev)
+{
+    if (!m->count++) {
+        m->text = g_strdup_printf("%s:%s at %" PRIu64 ".%06" PRIu64
+                                  " s on processor %" PRIu32,
+                                  ev->class->system, ev->class->name,
+                                  ev->rec.ns / 1000000000,
+                                  ev->rec.ns / 1000 % 1000000, ev->rec.cpu);
+    }
+}
+
+static void match_event(HtMatch *m, HtModelEvent *ev)
+{
+    static const HtTask unknown = { .comm = "<...>" };
+
+    ev->task = m->tasks ? ht_tasks_before(m->tasks, ev) : &unknown;
+    if (ht_names_event(m->names, ev->class) &&
+        (!m->where || ht_where_is_true(m->where, ev))) {
+        note(m, ev);
+    }
+    if (m->tasks) {
+        ht_tasks_after(m->tasks, ev);
+    }
+}
+
+void ht_match_piece(HtMatch *m, const HtFtPiece *p)
+{
+    HtFtRecord r;
+    HtFtIter it;
+
+    if (!m->formats) {
+        return;
+    }
+    ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
+    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
+        HtModelEvent ev = {
+            .rec = {
+                .ns = r.ns,
+                .cpu = p->cpu,
+                .epoch = p->epoch,
+                .segment = p->segment,
+                .type = ht_ft_event_type(r.data),
+                .flags = ht_ft_event_flags(r.data),
+                .preempt = ht_ft_event_preempt(r.data),
+                .pid = ht_ft_event_pid(r.data),
+                .size = r.size,
+                .data = r.data,
+            },
+            .boot = p->epoch + 1,
+        };
+
+        ev.class = class_of(m, ev.rec.type);
+        match_event(m, &ev);
+    }
+}
+
+uint64_t ht_match_count(const HtMatch *m)
+{
+    return m ? m->count : 0;
+}
+
+const char *ht_match_text(const HtMatch *m)
+{
+    return m->text;
+}
+
+void ht_match_forget(HtMatch *m)
+{
+    m->count = 0;
+    g_clear_pointer(&m->text, g_free);
+}

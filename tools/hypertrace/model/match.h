@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: find events in the pieces of a ring while they are recorded
+ *
+ *   sched:sched_process_exec where filename ~ "*login"
+ *
+ * The text has a list of events as for ht_names_new(), and may have a condition
+ * as for ht_where_new(). A match is used by one thread.
+ */
+#ifndef HYPERTRACE_MODEL_MATCH_H
+#define HYPERTRACE_MODEL_MATCH_H
+
+#include "hypertrace/ftrace-follow.h"
+#include "hypertrace/ftrace-format.h"
+
+typedef struct HtMatch HtMatch;
+
+/**
+ * ht_match_new: parse an option
+ * @option: name of the option, for messages; must outlive the match
+ * @text: its argument
+ * @error: set if @text is malformed
+ *
+ * Returns: the match, for ht_match_free(); NULL on failure
+ */
+HtMatch *ht_match_new(const char *option, const char *text, GError **error);
+
+/**
+ * ht_match_free: free a match
+ * @m: match or NULL
+ */
+void ht_match_free(HtMatch *m);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtMatch, ht_match_free)
+
+/**
+ * ht_match_events: get the list of events, without the condition
+ * @m: match
+ */
+const char *ht_match_events(const HtMatch *m);
+
+/**
+ * ht_match_check: check that the events and their fields exist
+ * @m: match
+ * @formats: formats of the guest's events
+ * @error: set if a name matches no event, or if none of the events has a field
+ */
+bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
+                    GError **error);
+
+/**
+ * ht_match_formats: set the formats; without formats, no event matches
+ * @m: match
+ * @text: formats as in a recording
+ * @size: size of @text in bytes
+ *
+ * If @text is not valid, the earlier formats remain.
+ */
+void ht_match_formats(HtMatch *m, const char *text, gsize size);
+
+/**
+ * ht_match_piece: compare the events of a piece
+ * @m: match
+ * @p: piece. The pieces of a processor must be in the order of the ring.
+ */
+void ht_match_piece(HtMatch *m, const HtFtPiece *p);
+
+/**
+ * ht_match_count: get the number of events that matched so far
+ * @m: match, or NULL for 0
+ */
+uint64_t ht_match_count(const HtMatch *m);
+
+/**
+ * ht_match_text: describe the event of all that matched that was read first
+ * @m: match
+ *
+ * Returns: the description, owned by the match; NULL without an event
+ */
+const char *ht_match_text(const HtMatch *m);
+
+/**
+ * ht_match_forget: forget the events that matched so far
+ * @m: match
+ */
+void ht_match_forget(HtMatch *m);
+
+#endif /* HYPERTRACE_MODEL_MATCH_H */
