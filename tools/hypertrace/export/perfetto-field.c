@@ -56,9 +56,7 @@ static void put_elements(Writer *w, const bt_field *f, unsigned depth)
     }
 }
 
-/*
- * Append a string. @empty: its length is 0, see ht_ctf_is_length()
- */
+/* Append a string; "" if @empty, see ht_ctf_is_length(). */
 static void put_string(Writer *w, const bt_field *f, bool empty)
 {
     uint64_t len = empty ? 0 : bt_field_string_get_length(f);

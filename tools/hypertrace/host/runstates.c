@@ -207,7 +207,7 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
     uint64_t lost;
 
     if (!v->seen || v->state != HT_RUN_RUNNING || lost_since(x, v, &lost)) {
-        /* An event of the mode proves that the vCPU runs. */
+        /* A change of the mode proves that the vCPU runs. */
         ht_runstates_change(x, v, HT_RUN_RUNNING, HT_RUN_RUNNING, t);
     } else if (v->mode == HT_MODE_UNKNOWN) {
         /* The time in which the mode was not known was spent in mode @from. */

@@ -179,7 +179,7 @@ typedef struct HtVcpuSums {
     unsigned losses;
     HtExitSums *exit;           /* open exit, or NULL */
     uint64_t exit_since;
-    /* time of the open exit before the vCPU was descheduled */
+    /* time in @exit until the vCPU was last descheduled */
     uint64_t exit_ticks;
     HtRunMode mode;
     uint64_t mode_since;

@@ -50,7 +50,7 @@ static inline uint64_t ht_duration_ns(HtDuration d)
     return ht_duration_known(d) ? d.ns : 0;
 }
 
-/* ht_duration_ns() of ht_duration() */
+/* ht_elapsed() - get @to - @from; 0 if @to is before @from */
 static inline uint64_t ht_elapsed(uint64_t from, uint64_t to)
 {
     return to > from ? to - from : 0;

@@ -22,7 +22,7 @@ enum { FROM, TO };
 typedef struct Word {
     enum { TASK, CPU, FIELD } what;
     char *name[2];
-    bool is_pid;                /* a PID: compare numbers of tasks */
+    bool is_pid;                /* a PID: compare the tasks, by unique number */
 } Word;
 
 /* The key's fields in an event class */

@@ -70,8 +70,8 @@ static bool amount(HtPrintParse *p, const char **s, int *n,
 static void pointer_letters(const char **s, HtPrintPiece *p)
 {
     static const struct {
-        const char *first;      /* letters of which one begins the list */
-        /* letters that may follow it, any number of them */
+        const char *first;      /* one of these letters comes first */
+        /* any number of these letters may follow */
         const char *more;
     } known[] = {
         { "SsFfB", "R" }, { "Mm", "RF" }, { "U", "bBlL" }, { "h", "CDN" },

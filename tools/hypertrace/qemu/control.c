@@ -190,7 +190,7 @@ static char *with_setting(const char *list, const char *word)
 
 typedef struct HtChange {
     const char *property;
-    const char *unset;          /* old value if the property is not set */
+    const char *unset;          /* value used for a property not set */
     char *(*change)(const char *value, const char *word);
 } HtChange;
 

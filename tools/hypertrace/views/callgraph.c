@@ -42,8 +42,8 @@ typedef struct Callgraph {
     HtGraph *graph;
     /* other events to show among the calls; NULL: none */
     HtNames *events;
-    char *function;             /* --function, or NULL */
-    /* functions to show, with the calls within */
+    char *function;
+    /* patterns of --function; NULL: all functions */
     char **functions;
     gint depth;
     GQueue lines;               /* of Line */

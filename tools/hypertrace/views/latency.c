@@ -51,7 +51,8 @@ typedef struct Latency {
     unsigned boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
-    HtSplit split;              /* parts of the durations of all pairs */
+    /* what the host did in the durations of all pairs */
+    HtSplit split;
 } Latency;
 
 static const struct {

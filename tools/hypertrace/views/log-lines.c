@@ -25,7 +25,7 @@ typedef struct Tail {
 typedef struct Boot {
     uint32_t boot;              /* number of the boot, from 0 */
     bool has_log;
-    bool met;                   /* an event has the same text as @last */
+    bool met;                   /* an event was the log's last record */
     uint64_t last_ns;           /* time of the last record in the log */
     GString *last;              /* text of the last record in the log */
     /* of Tail: events to show after the log's last record */
@@ -126,8 +126,8 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
 }
 
 /*
- * If no event was the log's last record (@met is not set), drop the events that
- * are not later than that record.
+ * Unless @met is set, drop the events that are not later than the log's last
+ * record.
  */
 static void drop_early(Boot *b)
 {

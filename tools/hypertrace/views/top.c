@@ -30,7 +30,7 @@ typedef struct TopTask {
     uint64_t ns;
     uint64_t events;
     uint64_t switches;          /* how often the task was switched in */
-    HtSplit split;              /* parts of the time @ns, with --host */
+    HtSplit split;              /* --host: what the host did in the time @ns */
 } TopTask;
 
 typedef struct Top {
@@ -57,7 +57,7 @@ typedef struct Top {
     unsigned boot, segment, boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
-    HtSplit split;              /* parts of the time that was not idle */
+    HtSplit split;              /* sum of TopTask.split of all tasks */
 } Top;
 
 /* Get or create the entry of a task; NULL if there are too many. */
