@@ -11,12 +11,12 @@
 #include "hypertrace/arch.h"
 #include "emit-bench.h"
 
-/* As large as a default ring, so that the cache misses are as frequent */
+/* Size of the memory written: that of a default ring, for equal cache misses */
 #define WINDOW          (1u << 20)
 #define LOOK_US         20
-#define EVENT_32        40              /* clock and four words */
+#define EVENT_32        40              /* bytes: the clock and four words */
 
-/* Words between head and tail: 256 bytes, like HT_HOST_LINE_OFFSET */
+/* Words from head to tail: 256 bytes, like HT_HOST_LINE_OFFSET */
 #define APART           32
 
 static struct {
@@ -112,10 +112,7 @@ void bench_limit_live_prefetch(uint64_t n)
     live(n, true, true);
 }
 
-/*
- * Without clock reads, most of the time is the movement of cache lines between
- * the processors.
- */
+/* Without clock reads, most of the time is for moving lines between caches. */
 void bench_lines_live(uint64_t n)
 {
     live(n, false, false);
@@ -161,8 +158,8 @@ void bench_stores_8(uint64_t n)
 }
 
 /*
- * Stores of a 32-byte event.  By as much as this row exceeds the limit, emit-32
- * must exceed it, too: no other code could avoid these stores.
+ * Stores of a 32-byte event, a lower bound of the row emit-32: no code could
+ * avoid these stores.
  */
 void bench_stores_32(uint64_t n)
 {

@@ -3,8 +3,8 @@
  * emit-bench: native cost of an emit, compared with the limit and LTTng-UST
  *
  * All rows are measured in one run, in interleaved rounds, because figures of
- * different runs (and more so of machines) are not comparable.  Ratios are
- * computed within each round; medians are shown.
+ * different runs or machines are not comparable.  Ratios are computed within
+ * each round; medians are shown.
  */
 #include "hypertrace/base.h"
 #include <getopt.h>
@@ -16,12 +16,11 @@
 
 #define ROUNDS_MAX 101
 
-/* How a consumer waits between two polls */
+/* What a consumer does between two polls */
 enum {
-    PACED,                          /* sleeps for 20 us */
-    ASLEEP,                         /* sleeps until the doorbell rings */
-    /* polls without a pause; only in the row emit-32-spun */
-    SPINNING,
+    PACED,                          /* it sleeps for 20 us */
+    ASLEEP,                         /* it sleeps until the doorbell rings */
+    SPINNING,                       /* nothing; in the row emit-32-spun only */
     READERS,
 };
 
@@ -34,24 +33,24 @@ typedef struct Bench {
     struct ht_stream read[READERS];
     struct ht_loopback *spinner;
     struct ht_stream noclock;
-    struct ht_stream stamps;        /* reads the clock for every 8th event */
+    struct ht_stream stamps;        /* with clock reads for every 8th event */
     uint8_t *window;
     uint64_t head;
     uint64_t waited;                /* ns to subtract from a row's time */
-    const uint8_t *enable;      /* the enable page */
+    const uint8_t *enable;          /* the enable page of the first host */
 } Bench;
 
 typedef struct Row {
     const char *name;
     const char *what;
     void (*run)(Bench *b, uint64_t n);
-    unsigned fewer;             /* divisor of Bench.events; 0: 1 */
+    unsigned fewer;             /* run Bench.events / fewer events; 0 means 1 */
     void (*loop)(uint64_t n);   /* instead of @run, if no stream is needed */
     bool skip;
     double ns[ROUNDS_MAX];
 } Row;
 
-/* As large as a default ring, so that the cache misses are as frequent */
+/* Size of the memory written: that of a default ring, for equal cache misses */
 #define WINDOW (1u << 20)
 
 static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
@@ -74,7 +73,7 @@ static void run_rdtsc(Bench *b, uint64_t n)
     b->head = 0;
 }
 
-/* The minimal emit: clock, 40 bytes, one release. */
+/* The least that an emit can do: read the clock, store 40 bytes, one release */
 static void run_limit(Bench *b, uint64_t n)
 {
     uint8_t *window = b->window;
@@ -109,8 +108,8 @@ RUN_EMIT(1024)
 RUN_EMIT(4096)
 
 /*
- * ht_trace() of a class that is off: its enable byte is that of class 0, which
- * does not exist and so is never on
+ * ht_trace() of a class that is off: use the enable byte of class 0, which does
+ * not exist and so is never on
  */
 static void run_trace_host_off(Bench *b, uint64_t n)
 {
@@ -233,8 +232,8 @@ static gpointer spin(gpointer lb)
 }
 
 /*
- * The spinning thread exists only during this row: in other rows it would take
- * processor 1 from their consumers.
+ * Run the spinning consumer in this row only, since it takes processor 1 from
+ * the consumers of other rows.
  */
 static void run_spun(Bench *b, uint64_t n)
 {
@@ -397,7 +396,7 @@ static void run_rounds(Bench *b, unsigned rounds)
             if (r->skip) {
                 continue;
             }
-            run_row(r, b, n / 16);              /* caches, branches */
+            run_row(r, b, n / 16);          /* warm caches and predictors */
             b->waited = 0;
             begin = bench_cpu_ns();
             run_row(r, b, n);
@@ -557,7 +556,7 @@ int main(int argc, char **argv)
     if (ht_stream_stamps(&b.stamps, 8)) {
         die("cannot do without the clock");
     }
-    bench_emit_32(&b.full, (1 << 20) / 32);     /* more than the ring holds */
+    bench_emit_32(&b.full, (1 << 20) / 32);     /* fill the ring */
     rows[ROW_OFF].skip = bench_trace_is_on();
     b.enable = ht_loopback_device(lb[0])->enable;
     rows[ROW_LTTNG_OFF].skip = !bench_lttng_is_off();

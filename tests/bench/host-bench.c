@@ -16,7 +16,7 @@
 #include "host-bench.h"
 
 #define STEPS           64
-#define STEP_EVENTS     25000           /* fit into a ring of 1 MiB */
+#define STEP_EVENTS     25000           /* a ring of 1 MiB holds more */
 #define LATENCY_EVENTS  2000
 #define LATENCY_GAP_NS  50000
 
@@ -188,7 +188,8 @@ static void ctf_backend(void)
     uint32_t id;
 
     if (!g_mkdtemp(dir)) {
-        ht_loopback_free(lb);           /* without a tmpfs the row is omitted */
+        /* Without /dev/shm, omit the row. */
+        ht_loopback_free(lb);
         g_free(dir);
         return;
     }
@@ -226,8 +227,8 @@ static void write_lttng(void *opaque, const HtRun *run)
 }
 
 /*
- * Minimum time of a recorded LTTng event in ns.  If an event takes less, no
- * session records it, and the rows are omitted.
+ * Minimum time of a recorded LTTng event in ns.  If the measured time is less,
+ * no session records the event: omit the rows.
  */
 #define RECORDED_NS     20
 
@@ -286,10 +287,7 @@ static void stamp(void *opaque, const HtRun *run)
     Latency *l = opaque;
     uint64_t now = ht_clock();
 
-    /*
-     * run->counter is the time of a run's first event, which waited longest; at
-     * one event per 50 us a run has only one
-     */
+    /* run->counter is the time of the first event, usually the only one */
     if (run->events && l->nr < LATENCY_EVENTS) {
         l->ticks[l->nr++] = now - run->counter;
     }
@@ -333,7 +331,7 @@ static void latency(const char *name, bool polling)
 
         bench_emit_32(&s, 1);
         while (now_ns() < due) {
-            /* this loop stands for other work of the producer */
+            /* other work of the producer */
         }
     }
     ht_atomic_set(&quit, 1);

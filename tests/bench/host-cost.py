@@ -30,7 +30,8 @@ def seconds(usage):
 
 
 def work(loops, result):
-    """Be the load: run it, and write its time and that of this process."""
+    """Run the load in this process; write the time per operation, and the processor
+    time, to the file result."""
     out = subprocess.run(["perf", "bench", "sched", "pipe", "-l", str(loops)], check=True,
                          capture_output=True, text=True).stdout
     cpu = sum(seconds(resource.getrusage(w))
@@ -40,12 +41,12 @@ def work(loops, result):
 
 
 def wait(command, log, ok=""):
-    """Run a command; returns the processor time of it and of all its processes."""
+    """Run a command; returns the processor time in s of all its processes."""
     with open(log, "wb") as f:
         p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f)
         _, status, usage = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
-    # hypertrace reports that the load has no ring of a guest.
+    # hypertrace fails with the message @ok, because the load is not a guest.
     if p.returncode and not (ok and ok in Path(log).read_text()):
         sys.exit(f"{command[0]} failed: {Path(log).read_text()[-1000:]}")
     return seconds(usage)
@@ -61,8 +62,8 @@ def events():
 
 
 def trace_cmd(folder):
-    """The command line of trace-cmd. Plain files hide those that trace-cmd resets and
-    that the kernel protects."""
+    """The command line of trace-cmd, in a mount namespace: bind mounts hide files that
+    trace-cmd wants to reset and the kernel protects."""
     names = ["/proc/sys/kernel/ftrace_enabled"]
     names += [f"/sys/kernel/tracing/{n}" for n in
               ("set_ftrace_filter", "set_ftrace_notrace", "set_ftrace_pid",
@@ -133,7 +134,7 @@ def main():
         if way != "none":
             line += f"{statistics.median(r['cpu'] for r in found) * 1e3:14.0f}"
         if found[0]["events"]:
-            # Subtract the cost of "record" for the guest, which --host does not add.
+            # Subtract the cost of "record" alone, to get that of the option --host.
             base = [r["cpu"] if way == "--host" else 0 for r in rows["record"]]
             ns = [(r["cpu"] - b) * 1e9 / r["events"] for r, b in zip(found, base, strict=True)]
             rate = statistics.median(r["events"] / (r["us"] * args.loops) * 1e6 for r in found)

@@ -68,7 +68,7 @@ start() {
 end() {
     [ -z "$pid" ] || kill "$pid" 2>/dev/null || :
     if [ -n "$instance" ]; then
-        # if the kernel recorded no events, the row usdt is wrong
+        # show the number of recorded events: if it is 0, the row usdt is wrong
         grep -hE '^(entries|overrun)' "$instance"/per_cpu/cpu*/stats |
             awk '{ n += $2 } END { print "usdt.sh: the kernel recorded", n + 0,
                 "events" }' >&2
@@ -90,7 +90,7 @@ why=$(mktemp)
 start >"$why" 2>&1 ||
     echo "usdt.sh: the probe is not recorded: $(cat "$why")" >&2
 rm -f "$why"
-    # in the background, because a trap does not interrupt a foreground command
+# Run the command in the background: a trap does not interrupt a foreground command.
 "$@" &
 pid=$!
 wait "$pid" && status=0 || status=$?

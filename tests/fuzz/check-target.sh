@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# check-target.sh PROGRAM NAME: run the committed corpus of a fuzz target, then
-# a fixed number of inputs made from it by a fixed seed: as many as a few seconds of
-# processor time suffice for, and five times as many in a long run. ./run fuzz searches
-# for new inputs.
+# check-target.sh PROGRAM NAME: run the committed corpus of a fuzz target, then a fixed
+# number of inputs that libFuzzer makes of it with a fixed seed. The number is such that
+# a target takes a few seconds; a long run has five times as many inputs.
 
 set -eu
 corpus=$(dirname -- "$0")/corpus/$2

@@ -64,10 +64,7 @@ static void describe(FuzzInput *in, CtMemory *m)
     }
 }
 
-/*
- * Add a stream with events that its producer has committed and the host has not
- * consumed
- */
+/* Add a stream with events that were committed but not consumed */
 static void add_stream(FuzzInput *in, CtMemory *m, unsigned i)
 {
     uint8_t how = fuzz_u8(in);
@@ -97,7 +94,7 @@ static void add_stream(FuzzInput *in, CtMemory *m, unsigned i)
     ct_ring_destroy(&ring);
 }
 
-/* Change bytes, mostly of numbers, or cut the memory short */
+/* Overwrite up to 8 bytes, mostly in tables and headers, or cut @m short */
 static void change(FuzzInput *in, CtMemory *m)
 {
     const struct ht_caps *c = &m->caps;
@@ -113,7 +110,7 @@ static void change(FuzzInput *in, CtMemory *m)
     case 1:
     case 2:
         at += ht_layout_directory(c);
-        /* numbers, clocks and the first streams are in these bytes */
+        /* the head of the directory and its first streams */
         size = 2048;
         break;
     case 3:

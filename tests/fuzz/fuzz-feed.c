@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Buffers that a guest submits, as through a virtqueue: consecutive ones of an
- * honest guest, and arbitrary ones
+ * Buffers that a guest submits, as through a virtqueue: those of an honest
+ * guest, and arbitrary ones
  *
  * Delivered runs are well-formed and counted.  A stopped stream stays stopped.
  * Every event of an honest guest is delivered, or counted as lost by the guest.
@@ -21,8 +21,8 @@ typedef struct Feed {
 } Feed;
 
 /*
- * Pass a submission with @size bytes to the consumer.  @fetch: as bytes that
- * the host read from the guest's ring without a buffer
+ * Pass a submission with @size bytes to the consumer: a buffer or, if @fetch,
+ * bytes that the host itself has read from the guest's ring
  */
 static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
                    size_t size, bool fetch)
@@ -64,7 +64,7 @@ static void submit_honest(Feed *f, bool fetch)
         position = f->consumer.cursor;
         if (position % size &&
             head - position / size * size > 2 * (uint64_t)size) {
-            /* a newer packet is in this packet's memory */
+            /* the packet was overwritten: go on with the next one */
             position = (position / size + 1) * size;
         }
     }
@@ -88,7 +88,7 @@ static void submit_honest(Feed *f, bool fetch)
     }
     if (!fetch) {
         f->position = position;
-        /* the host has read the packets: the guest may reuse their memory */
+        /* The consumer has the packets: the guest may overwrite them. */
         f->ring.control->host.tail = ht_le64(position / size);
     }
 }

@@ -32,7 +32,7 @@ static void overwrite(Hostile *h)
 
     h->honest = false;
     switch (fuzz_u8(in) % 7) {
-    /* overwrite the addresses of the first, head and commit page */
+    /* the addresses of the first, head and commit page */
     case 0:
         fg_put(g, c->line + fuzz_u8(in) % 4 * 8, fuzz_number(in));
         break;
@@ -171,10 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (n = 0; n < 200 && fuzz_more(&h.in); n++) {
             h.reads = h.bytes = 0;
             ht_ft_follow_look(h.f);
-            /*
-             * the work of a poll is bounded, and so is the delivery of its
-             * events
-             */
+            /* A poll reads and delivers a limited number of bytes. */
             g_assert_cmpuint(h.reads, <, 100 * h.g.nr * 8);
             g_assert_cmpuint(h.bytes, <=, 16 * h.g.size);
         }

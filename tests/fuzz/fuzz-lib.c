@@ -45,7 +45,7 @@ FuzzInput fuzz_slice(FuzzInput *in, size_t size)
 
 void *fuzz_copy(const void *bytes, size_t size)
 {
-    /* g_malloc(0) returns NULL, malloc(0) of glibc does not */
+    /* not g_malloc(), which returns NULL for a size of 0 */
     void *copy = malloc(size);
 
     if (size) {
@@ -204,7 +204,7 @@ void fuzz_sample(FuzzInput *in, HtTimeMap *m)
         ns = last->ns + ht_time_scale(counter, m->nominal) + (int8_t)ns;
         counter += last->counter;
     }
-    /* limit @ns, because the host's own clock never exceeds the maximum */
+    /* The host's own clock never exceeds HT_TIME_MAX_NS. */
     ht_time_map_sample(m, counter, MIN(ns, HT_TIME_MAX_NS), bound);
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The memory-only transport as a whole, against a guest that owns all of the
- * memory: it writes any word and sends any message, between the host's polls
- * and between any two of the host's reads; and hosts that are killed, whose
- * successors take over memory that the guest has written
+ * The memory-only transport as a whole.  The guest writes any word of the
+ * memory and sends any message, between the host's polls and between any two of
+ * the host's reads.  Hosts are killed, and other hosts take over the memory.
  *
- * Delivered runs are well-formed and never go back in time; each stream has one
- * opening and one closing run for an instance of a host; a poll ends; the
- * counters of the server equal the sum of the runs.
+ * Delivered runs are well-formed and never go back in time; each instance of a
+ * stream has one opening and one closing run; a poll ends; the counters of the
+ * server equal the sum of the runs.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -109,9 +108,7 @@ static void scribble(Fuzz *f, FuzzInput *in)
         at = ring + HT_HOST_LINE_OFFSET + fuzz_u8(in) % 40;
         break;
     case 5:
-        /*
-         * in the directory: its first bytes and streams, or its first classes
-         */
+        /* the first streams of the directory, or its first classes */
         at = f->caps->mailbox_offset + 2 * HT_MAILBOX_SIZE + fuzz_u8(in) +
              (how & 16 ? HT_MAP_ALIGN : 0);
         break;
@@ -230,7 +227,7 @@ static void run_guest(void)
     Fuzz *f = racing;
 
     if (f && !f->in_poll && fuzz_more(&f->race) && fuzz_u8(&f->race) & 1) {
-        /* set only now: the guest's own accesses must not call this hook */
+        /* Set this first: loads in act() must not call the guest again. */
         f->in_poll = true;
         act(f, &f->race);
         f->in_poll = false;
@@ -293,8 +290,8 @@ static bool begin_host(Fuzz *f, bool attach)
 }
 
 /*
- * End the host, undo all that this writes to the memory, as if the host had
- * been killed, and start the next one
+ * Kill the host: end it, but undo its last writes to the memory.  Then start
+ * the next host.
  */
 static bool next_host(Fuzz *f, FuzzInput *in)
 {

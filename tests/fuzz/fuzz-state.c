@@ -103,7 +103,7 @@ static void load_time(FuzzInput *in)
         return;
     }
     g_assert_cmpuint(m.count, <=, MIN(count, HT_TIME_SEGMENTS));
-    /* the map is not related to this host's clock yet */
+    /* Without a reading on this host, the bound is unknown. */
     g_assert_cmpuint(ht_time_map_bound(&m, now), ==, UINT64_MAX);
     for (i = 0; i < m.count; i++) {
         g_assert_cmpuint(m.seg[i].ns, >=, last);

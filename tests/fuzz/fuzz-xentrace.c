@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_assert_cmpuint(v->preempted + v->woken, <=,
                          v->ticks[HT_RUN_RUNNABLE]);
         g_assert_cmpuint(taken(v->takers), ==, taken(v->rivals));
-        /* A wait that has not ended has takers, but is not in @ticks. */
+        /* @takers includes a wait that has not ended; @ticks does not. */
         g_assert_cmpuint(taken(v->takers), <=,
                          v->ticks[HT_RUN_RUNNABLE] + v->unknown +
                          x->end - MIN(v->since, x->end));

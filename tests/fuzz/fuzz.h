@@ -64,7 +64,7 @@ enum {
     FUZZ_HUGE,
 };
 
-/* Returns a shared table of these classes, which a target must not change */
+/* Returns a table with all these classes; a target must not change the table */
 HtClassTable *fuzz_classes(void);
 
 /*
