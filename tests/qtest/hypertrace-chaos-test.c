@@ -153,7 +153,7 @@ static void check(Chaos *c, Device *d)
             g_assert_false(qht_stream_flag(d->h, i, "stopped"));
         }
     }
-    /* a reset may return before all events are consumed */
+    /* A reset may return before the device has consumed all events. */
     QHT_WAIT(qht_stat(d->h, "events") == d->emitted);
     g_assert_cmpuint(qht_stat(d->h, "dropped"), ==, 0);
     g_assert_cmpuint(qht_stat(d->h, "errors"), ==, 0);
@@ -166,7 +166,7 @@ static void check(Chaos *c, Device *d)
     }
 }
 
-/* Add the counters of the device's sink for @fifo to c->f before it closes */
+/* Add the counters of the device's sink for @fifo to c->f, before it closes */
 static void settle_accounts(Chaos *c, Device *d)
 {
     unsigned i;
@@ -266,9 +266,9 @@ static void unplug(Chaos *c, unsigned i)
 }
 
 /*
- * Emit up to 300 events of one class.  Commit small events 16 at a time: each
- * commit takes an entry of a virtqueue, which must have entries for a full ring
- * of events.
+ * Emit up to 300 events of one class.  With virtio, each commit takes an entry
+ * of the virtqueue, so commit 16 small events at a time: then the entries
+ * suffice for a full ring.
  */
 static void emit(Chaos *c, Device *d)
 {
@@ -280,12 +280,9 @@ static void emit(Chaos *c, Device *d)
     if (!s->image) {
         qht_stream_open(s, d->h, s - d->s);
     }
-    /*
-     * let the witness deliver its events first, so that its sink never discards
-     * any
-     */
+    /* Wait for the witness, so that its sink never discards an event. */
     for (i = 0; d->backend[i] != WITNESS; i++) {
-        /* each device has the witness */
+        /* find the witness, which each device has */
     }
     QHT_WAIT(qht_backend_stat(d->h, i, "queued") == 0);
     for (i = 1; i <= n; i++) {
@@ -390,7 +387,7 @@ static void load(Chaos *c)
         *d = c->was[i];
         d->given = given;
         if (d->h) {
-            /* loadvm also restored the virtqueues; set them up anew */
+            /* loadvm has restored old virtqueues: set them up again */
             qht_restart(d->h);
         }
     }
@@ -417,8 +414,8 @@ static void migrate(Chaos *c)
 
     forget_saved(c);
     /*
-     * In three of four cases end the hang: otherwise the source QEMU waits for
-     * the backend when it exits.
+     * In three of four cases end the hang, because the exit of the source QEMU
+     * waits for a backend that hangs.
      */
     if (c->f.hanging && below(c, 4)) {
         files_hang(&c->f, false);
@@ -474,7 +471,7 @@ static void act(Chaos *c)
     }
 }
 
-/* Unplug all devices; then nothing refers to the backends, so delete them */
+/* Unplug all devices, and check that all backends can then be deleted */
 static void leave(Chaos *c)
 {
     unsigned i;
@@ -491,7 +488,7 @@ static void leave(Chaos *c)
     for (i = 0; i < BACKENDS; i++) {
         QHT_WAIT(qht_object_del(c->base.qts, chaos_backends[i]));
     }
-    /* no sink was left, so each event for @fifo was delivered */
+    /* The backends were deleted, so @fifo must have all its events. */
     c->f.lossy = false;
 }
 

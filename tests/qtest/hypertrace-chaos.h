@@ -14,7 +14,7 @@ enum {
     WITNESS, FIFO, FULL, CTF, NOTHING, BACKENDS
 };
 
-/* Ids of the backends; the index is WITNESS, FIFO, ... */
+/* Ids of the backends, indexed by WITNESS, FIFO and so on */
 extern const char *const chaos_backends[BACKENDS];
 
 /**

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an event's date is never wrong by more than the bound
+ * hypertrace: an event's date is never wrong by more than the error bound
  *
- * The guest is this program.  Its counter is the host's TSC, perhaps with an
- * offset that jumps, so the true time of each event is known.  The device
- * reads KVM's offset only on vCPU threads, which make no access in a qtest.
- * So it dates events by TIME_SYNC exchanges alone, some of which take tens of
+ * This program is the guest.  Its counter is the host's TSC, in some cases with
+ * an offset that jumps, so the true time of each event is known.  The device
+ * reads KVM's offset only when a vCPU accesses it, which no vCPU does here.  So
+ * it dates events by TIME_SYNC exchanges alone, some of which take tens of
  * milliseconds.
  */
 #include "qemu/osdep.h"
@@ -162,8 +162,8 @@ static void test_brackets(const void *data)
         }
         if (jumps && i % 20 == 10) {
             /*
-             * An exchange reports the counter values of the previous one, so
-             * the second one is the first to report the counter's new values.
+             * An exchange reports the counter values of the previous exchange,
+             * so only the second one reports values from after the jump.
              */
             g.jump += NANOSECONDS_PER_SECOND * g_test_rand_int_range(1, 1000);
             exchange(&g, 0, 0);
@@ -203,7 +203,7 @@ static void test_stop(void)
     qtest_qmp_eventwait(g.h->qts, "STOP");
     qtest_qmp_assert_success(g.h->qts, "{'execute': 'cont'}");
     qtest_qmp_eventwait(g.h->qts, "RESUME");
-    /* this exchange reports the counter values of the one before the stop */
+    /* This exchange reports counter values from before the stop. */
     exchange(&g, 0, 0);
     g_assert_cmpuint(g.bound, ==, UINT64_MAX);
     exchange(&g, 0, 0);

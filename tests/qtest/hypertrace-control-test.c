@@ -27,10 +27,7 @@ static void *message(uint16_t type, size_t size)
     return m;
 }
 
-/*
- * Size that a message type must have, without room for bytes of a reply; 0 if
- * the size varies
- */
+/* Size of a message of this type, without room for a reply; 0: it varies */
 static size_t size_of(uint16_t type)
 {
     switch (type) {
@@ -101,7 +98,7 @@ static void test_malformed(const void *channel)
     qht_quit(h);
 }
 
-/* The size in the header differs from the size given to the device. */
+/* The size in a message's header differs from the size given to the device. */
 static void test_wrong_size(const void *channel)
 {
     static const uint32_t sizes[] = {
@@ -118,13 +115,13 @@ static void test_wrong_size(const void *channel)
         if (sizes[i] == sizeof(struct ht_msg_time)) {
             continue;
         }
-        /* the header has a wrong size */
+        /* a wrong size in the header */
         g_assert_cmpuint(qht_exchange(h, m, sizeof(struct ht_msg_time)), ==,
                          HT_STATUS_INVAL);
         assert_reply(m, HT_MSG_TIME_SYNC);
         errors++;
         if (!h->control) {
-            /* the register gets a wrong size */
+            /* a wrong size in the register */
             g_autofree struct ht_msg *d =
                 message(HT_MSG_TIME_SYNC, sizeof(struct ht_msg_time));
 
@@ -156,7 +153,7 @@ static void test_unknown_type(const void *channel)
     qht_quit(h);
 }
 
-/* The first reply has the id, even if its status is BUSY; OK follows later. */
+/* The first reply to a class has its id, whether its status is BUSY or OK. */
 static void test_register(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=1");
@@ -263,7 +260,7 @@ static void test_memory_ignored(const void *channel)
                          HT_STATUS_OK);
     }
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* no memory was announced, so a reset reads none and counts no error */
+    /* A reset must not read the addresses: it would count errors. */
     qtest_system_reset(h->qts);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);
@@ -278,8 +275,8 @@ static uint8_t generation(QHt *h)
 }
 
 /*
- * Promise that only this test proves: a driver that reads the configuration
- * while a TAKEOVER changes `epoch` sees it by virtio's generation.
+ * Promise that only this test proves: a TAKEOVER, which changes `epoch` in the
+ * configuration, also changes virtio's generation of the configuration.
  */
 static void test_takeover_generation(const void *channel)
 {
@@ -319,7 +316,7 @@ static void test_open(const void *channel)
     for (i = 0; i < 3; i++) {
         qht_stream_close(&s[i]);
     }
-    /* the log shows all of a name of the maximum length */
+    /* a name of the maximum length is in the log without a cut */
     g_assert_cmpuint(open_status(h, 2, 0, "!abcdefghijklmnopqrstuvwxyz0123~"),
                      ==, HT_STATUS_OK);
     g_assert_cmpuint(qht_log_count(h, "\"!abcdefghijklmnopqrstuvwxyz0123~\""),
@@ -369,7 +366,7 @@ static void test_close(const void *channel)
                      HT_STATUS_OK);
     g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, 0, instance), ==,
                      HT_STATUS_NOENT);
-    /* each opening gets the next instance, even without a wait between them */
+    /* Each opening gets the next instance number. */
     for (i = 0; i < 300; i++) {
         qht_stream_open(&s, h, i & 1);
         g_assert_cmpuint(s.instance, ==, instance + i + 1);
@@ -471,7 +468,7 @@ static void test_random(const void *channel)
         g_autofree uint8_t *m = message(type, size);
 
         if (type == HT_MSG_TAKEOVER) {
-            /* skip types that would end the stream */
+            /* a takeover would close the stream */
             continue;
         }
         if (g_test_rand_int_range(0, 8) == 0) {

@@ -7,7 +7,7 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* limit of the number of events discarded without a stream */
+/* Limit of the sum of discards; a message with this number is refused */
 #define MOST (UINT64_C(1) << 56)
 
 typedef struct Case {
@@ -186,7 +186,7 @@ static void test_time(const void *data)
     after = g_get_monotonic_time() / 1e6;
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, >=, before);
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, <=, after);
-    /* the bound is a few us, and larger only if this program was preempted */
+    /* The bound is larger than a few us only if this program was preempted. */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), <, 10000000);
     /* the bound includes a drift of 50 ppm to each side in the next 25 ms */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), >=, 2500);
@@ -194,11 +194,11 @@ static void test_time(const void *data)
     after = g_get_monotonic_time() / 1e6;
     qht_stream_open(&s, h, 0);
     opened = g_get_monotonic_time() / 1e6;
-    /* counter 0, at the VM's start: the date is not before the opening */
+    /* A counter from before the opening must not be dated before it. */
     s.clock = 0;
     qht_write_number(&s, id, 1);
     qht_close_packet(&s);
-    /* counter in the future: the date is not after the present */
+    /* A counter in the future must not be dated after the present. */
     s.clock = h->caps.clock_hz * 1000;
     qht_write_number(&s, id, 2);
     qht_commit(&s);
@@ -211,7 +211,7 @@ static void test_time(const void *data)
     qht_quit(h);
 }
 
-/* Before the doorbell's write returns, the event has been consumed. */
+/* hypercall: the device consumes events before a doorbell's write returns. */
 static void test_hypercall_synchronous(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=hypercall,streams=2", NULL);
@@ -232,7 +232,7 @@ static void test_hypercall_synchronous(const void *data)
     qht_quit(h);
 }
 
-/* Events that do not fill a batch are consumed after flush-ms. */
+/* hypercall: events that do not fill a batch are consumed after flush-ms. */
 static void test_hypercall_batch(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=hypercall,streams=1,batch=8,"
@@ -253,7 +253,7 @@ static void test_hypercall_batch(const void *data)
     qht_quit(h);
 }
 
-/* The last events of an open packet are consumed without a doorbell. */
+/* shm: the last events of an open packet are consumed without a doorbell. */
 static void test_shm_quiet(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=shm,streams=2,flush-ms=5", NULL);
@@ -287,14 +287,14 @@ static void test_shm_doorbell(const void *data)
         qht_write_number(&s, id, n);
         head = qht_ring_readq(h, 1, QHT_GUEST(head));
         /*
-         * The host wants a doorbell once head >= wake.  Below that, it polls
-         * the stream without one.
+         * Ring the doorbell if the host has asked for it; if not, the host
+         * polls.
          */
         if (qht_ring_readq(h, 1, QHT_HOST(wake)) <= head) {
             qht_doorbell(&s);
         }
         QHT_WAIT(qht_stream_stat(h, 1, "events") == n + 1);
-        /* armed for the next commit: the consumer sleeps without a timeout */
+        /* The consumer asks for a doorbell at the next commit, and sleeps. */
         QHT_WAIT(qht_ring_readq(h, 1, QHT_HOST(wake)) == head + 1);
     }
     wakeups = qht_stream_stat(h, 1, "wakeups");
@@ -382,7 +382,7 @@ static void test_lost_stop(const void *data)
     qht_commit(&s);
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     g_assert_cmpuint(qht_log_count(h, "goes on, 5 events discarded"), ==, 1);
-    /* a second stop reports nothing new; the other line is the opening */
+    /* A second stop adds no line to those of the opening and the first stop. */
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     g_assert_cmpuint(qht_log_count(h, "events discarded"), ==, 2);

@@ -49,7 +49,7 @@ static void assert_events(QHt *h, const char *events)
     qobject_unref(rsp);
 }
 
-/* Register a class; the reply and the enable byte must both be @on */
+/* Register a class; its byte in the reply and its enable byte must be @on */
 static uint32_t add(QHt *h, const char *name, uint8_t on)
 {
     g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
@@ -75,7 +75,7 @@ static void test_register(const void *channel)
     add(h, "b", 0);
     add(h, "abc", 1);
     add(h, "ab", 0);
-    /* a registration keeps enable_seq, because its reply has the byte */
+    /* A registration does not change enable_seq: the reply has the byte. */
     g_assert_cmpuint(qht_enable_seq(h), ==, generation);
     if (!h->control) {
         g_assert_cmpuint(h->caps.enable_offset % HT_ENABLE_SIZE, ==, 0);
@@ -205,8 +205,8 @@ static void test_settings(const void *channel)
     assert_settings(h, longest);
 
     /*
-     * a message without room for the settings, one whose count does not equal
-     * the room after it, and one that is too short
+     * refused: a message without room for the settings, one whose count is not
+     * the size of its room, and one that is too short
      */
     stl_le_p(&m->count, HT_SETTINGS_MAX - 1);
     g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,
@@ -273,7 +273,7 @@ static void test_stop(const void *channel)
     qtest_qmp_eventwait(h->qts, "STOP");
     set_events(h, "!*");
     if (!h->control) {
-        /* guest memory does not change while the VM is stopped */
+        /* While the VM is stopped, the device must not write guest memory. */
         g_assert_cmpuint(qht_enabled(h, a), ==, 1);
     }
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
@@ -283,7 +283,7 @@ static void test_stop(const void *channel)
     qht_quit(h);
 }
 
-/* After a migration the target's property events applies. */
+/* After a migration, the property "events" of the target applies. */
 static void test_migrate(const void *channel)
 {
     g_autofree char *there = g_strdup_printf("channel=%s," PROPS ",events=!a",
@@ -306,7 +306,7 @@ static void test_migrate(const void *channel)
     qht_quit(h);
 }
 
-/* A byte in a BAR that is not decoded does not read as on. */
+/* While BAR4 is not decoded, an enable byte does not read as HT_ENABLE_ON. */
 static void test_no_bar(const void *channel)
 {
     QHt *h = boot(channel, "");

@@ -182,7 +182,7 @@ static void access_any(Fuzz *f, uint64_t addr)
 static size_t make_message(Fuzz *f, uint8_t *buf)
 {
     static const size_t sizes[] = {
-        [0] = sizeof(struct ht_msg),            /* 0 is no type of message */
+        [0] = sizeof(struct ht_msg),            /* an unknown type */
         [HT_MSG_CLASS_REGISTER] = sizeof(struct ht_msg_class),
         [HT_MSG_CLASS_LIST] = sizeof(struct ht_msg_class),
         [HT_MSG_STREAM_OPEN] = sizeof(struct ht_msg_open),
@@ -194,8 +194,7 @@ static size_t make_message(Fuzz *f, uint8_t *buf)
         [HT_MSG_DISCARDED] = sizeof(struct ht_msg_discarded),
         [HT_MSG_ENABLED] = sizeof(struct ht_msg_enabled) + ROOM,
         [HT_MSG_SETTINGS] = sizeof(struct ht_msg_settings) + ROOM,
-        /* this number is no type of message */
-        [HT_MSG_SETTINGS + 1] = sizeof(struct ht_msg),
+        [HT_MSG_SETTINGS + 1] = sizeof(struct ht_msg),  /* an unknown type */
     };
     unsigned type = below(f, G_N_ELEMENTS(sizes)), i;
     struct ht_msg *m = (struct ht_msg *)buf;
@@ -242,7 +241,7 @@ static void mailbox(Fuzz *f)
     qtest_memwrite(f->h->qts, box, buf, size);
     qtest_writel(f->h->qts, f->h->regs.addr + HT_REG_MAILBOX_GO,
                  below(f, 10) ? size : any64(f));
-    /* read the reply sometimes; a message that is BUSY is not repeated */
+    /* Read the reply in half of the cases, and ignore it. */
     if (below(f, 2)) {
         qtest_memread(f->h->qts, box, buf, 64);
     }
@@ -313,7 +312,7 @@ static void ring(Fuzz *f)
                        &p, sizeof(p));
         break;
     case 5:
-        /* before the rings; the device never reads page 0 and directory */
+        /* an offset before the rings */
         access_any(f, f->h->ring.addr + below(f, f->h->caps.ring_offset));
         break;
     default:

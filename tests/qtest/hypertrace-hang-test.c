@@ -69,8 +69,9 @@ static void teardown(Hang *g)
 }
 
 /*
- * Emit @n events, and commit once for 40 of them.  With virtio, each commit
- * takes an entry of the virtqueue, and these must suffice for a full ring.
+ * Emit @n events, with a commit after every 40th.  With virtio, each commit
+ * takes an entry of the virtqueue, and the entries must suffice for a full
+ * ring.
  */
 static void emit(Hang *g, unsigned n)
 {
@@ -89,7 +90,7 @@ static void emit(Hang *g, unsigned n)
 static void hang(Hang *g)
 {
     emit(g, (PACKETS - 1) * EVENTS_A_PACKET);
-    /* an event is about 60 bytes of text: together more than the FIFO holds */
+    /* With about 60 bytes of text each, the events do not fit into a FIFO. */
     g_assert_cmpuint(g->s.events * 60, >, 2 * 65536);
 }
 
@@ -135,7 +136,7 @@ static void test_unplug(const void *channel)
     hang(&g);
     took = unplug(g.h);
     g_assert_cmpint(took, <, LIMIT_US);
-    /* the sink's thread still uses the backend, so it cannot be deleted */
+    /* A thread still uses the backend, so QEMU must refuse to delete it. */
     qht_wait_deleted(g.h);
     g_assert_false(qht_object_del(g.h->qts, "be"));
     qht_fifo_go_on(g.fifo);
@@ -212,7 +213,7 @@ static void test_no_wait(const void *channel)
     qht_stream_close(&g.s);
     qht_settle(g.h);
     assert_everything(&g, log_text(&g));
-    /* use a socket: QEMU leaks memory if it migrates to a second file */
+    /* not to a file again, for which QEMU leaks memory */
     t = qht_target("pc", "null", g.props, NULL);
     qht_migrate(g.h, t);
     qht_target_free(t);
@@ -335,7 +336,7 @@ static void test_budget(const void *channel)
         qht_stream_flush(&g.s);
     }
     if (!g.h->control) {
-        /* with virtio, each buffer touches more of the guest's memory */
+        /* With virtio, QEMU's memory grows, because the guest uses more RAM. */
         g_assert_cmpuint(resident(&g), <, before + 8 * 1024 * 1024);
     }
     g_assert_cmpuint(qht_stat(g.h, "events"), ==, g.s.events);
@@ -375,7 +376,7 @@ static void test_quit(const void *channel)
     setup(&g, channel);
     hang(&g);
     qht_stream_forget(&g.s);
-    /* virtio: setting up virtqueues is slow; other channels test 13 devices */
+    /* With virtio, test one device only: setting up virtqueues is slow. */
     n = g.h->control ? 1 : G_N_ELEMENTS(more);
     for (i = 0; i < n; i++) {
         g_autofree char *id = g_strdup_printf("x%u", i);

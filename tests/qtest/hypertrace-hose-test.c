@@ -3,9 +3,9 @@
  * hypertrace: virtqueues that a driver refills before they are empty
  *
  * All descriptors of a queue point to the same memory, so one write of the
- * available index makes the whole queue available again.  Therefore this
- * program is faster than the device.  Most buffers have the size that one turn
- * of the main loop may take.
+ * available index refills the queue, faster than the device can empty it.  Most
+ * buffers are as large as all that the device takes in one turn, which is one
+ * iteration of the main loop.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -77,7 +77,7 @@ static void test_flush(const void *opaque)
     QHt *h = qht_boot("pc", "null", "channel=virtio,streams=3", NULL);
     uint32_t id = qht_register_number(h, "number");
     uint64_t mem = guest_alloc(h->alloc, BUFFER);
-    /* buffer with room for the largest reply */
+    /* This buffer must have room for the largest reply. */
     struct ht_msg_stream *m = g_malloc0(HT_MESSAGE_MAX);
     unsigned buffers = 0, i;
     QHtStream s, others[2];
@@ -99,7 +99,7 @@ static void test_flush(const void *opaque)
     m->stream = cpu_to_le32(0);
     m->instance = cpu_to_le64(s.instance);
     do {
-        /* @buffers includes those refilled after the flush was done */
+        /* @buffers also counts buffers refilled after the end of the flush. */
         g_assert_cmpuint(buffers, <, 16 * LONG);
         for (i = 0; i < G_N_ELEMENTS(hoses); i++) {
             buffers += hose_fill(&hoses[i]);
@@ -166,9 +166,9 @@ static void test_flush_whole(const void *opaque)
 }
 
 /*
- * One write kicks all queues before the main loop runs again.  All these kicks
- * share one turn, which takes one buffer: not each kick takes one.  The main
- * loop may run further turns before this program reads the used index, so it
+ * One write kicks all queues before the main loop runs again.  The device must
+ * take one buffer for all these kicks, not one for each.  The main loop may
+ * take further buffers before this program reads the used index, so the program
  * repeats the write until it reads the index in time.
  */
 static void test_kicks(void)

@@ -43,16 +43,13 @@ static void open_bad(Hostile *t, unsigned events)
     QHT_WAIT(qht_stream_stat(t->h, 0, "events") == events);
 }
 
-/*
- * Make the device consume now, even if the stream's wake word asks for no
- * doorbell
- */
+/* Make the device poll the stream now, whatever its wake word is */
 static void look(QHtStream *s)
 {
     qht_doorbell(s);
 }
 
-/* The other stream still works. */
+/* Check that the stream that keeps the rules still works */
 static void check_good(Hostile *t)
 {
     uint64_t n = t->good.events;

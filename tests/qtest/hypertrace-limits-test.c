@@ -133,7 +133,7 @@ static struct ht_msg_class *next_class(struct ht_msg_class *m)
 
 /*
  * Promise that only this test proves: a device registers HT_CLASSES_MAX classes
- * and refuses the next one; it still knows those that it has.
+ * and refuses the next one; registering a known class still succeeds.
  */
 static void test_classes(const void *channel)
 {
@@ -146,7 +146,7 @@ static void test_classes(const void *channel)
     for (sent = 0; sent < HT_CLASSES_MAX; ) {
         for (size = 0; sent < HT_CLASSES_MAX &&
              HT_MAILBOX_SIZE - ROUND_UP(size, HT_MESSAGE_ALIGN) >= 64; sent++) {
-            /* ids 2 to 27 differ by the field's name, larger ids by the name */
+            /* classes 2 to 27 have one name, and fields of different names */
             bool alike = sent > 0 && sent < 27;
             g_autofree char *name = g_strdup_printf("y%u", sent);
 
@@ -178,7 +178,7 @@ static void test_classes(const void *channel)
 
 /*
  * Promise that only this test proves: the property class-bytes limits the
- * classes of a device, and with it what a guest adds to a migration's downtime.
+ * memory for classes, and so the time that they add to a migration's downtime.
  */
 static void test_class_bytes(const void *channel)
 {
@@ -256,7 +256,7 @@ static void test_open_rate(const void *channel)
     qht_quit(h);
 }
 
-/* In a buffer of several messages each gets a reply; an error affects one. */
+/* In a buffer of several messages, each gets a reply of its own. */
 static void test_batch(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=1", NULL);
@@ -298,7 +298,7 @@ static void test_batch(const void *channel)
         m = next_class(m);
     }
     g_assert_cmpuint(n, >, 1000);
-    /* one exchange lasts 50 us, too short for 1,000 classes */
+    /* The device limits an exchange to 50 us, too short for 1,000 classes. */
     g_assert_cmpuint(exchanges, >, 1);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
     qht_quit(h);
@@ -390,8 +390,8 @@ static void test_streams(const void *channel)
 }
 
 /*
- * Three quarters of the default number of streams are at least one for each
- * vCPU: a kernel uses that many.
+ * By default, three quarters of the streams suffice for one for each vCPU: a
+ * guest's kernel uses that many.
  */
 static void test_streams_auto(const void *channel)
 {
@@ -459,7 +459,7 @@ static void test_message(const void *channel)
 
     stw_le_p(&m->type, HT_MSG_STATS);
     stl_le_p(&m->size, HT_MESSAGE_MAX);
-    /* the maximum size is read, although it is wrong for this type */
+    /* a message of the maximum size, which is wrong for its type */
     g_assert_cmpuint(qht_exchange(h, m, HT_MESSAGE_MAX), ==, HT_STATUS_INVAL);
     g_assert_cmpuint(ldl_le_p(&m->size), ==, HT_MESSAGE_MAX);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
@@ -484,7 +484,7 @@ static unsigned count_lines(const char *file, const char *what)
     return n;
 }
 
-/* A guest that does wrong thousands of times causes few log lines a second. */
+/* Thousands of errors of a guest cause at most LOG_LINES lines a second. */
 static void test_log(const void *channel)
 {
     const unsigned messages = 2000, streams = 40;
@@ -539,7 +539,7 @@ static QHt *boot_refusing(const void *channel, const char *extra)
     QHt *h = boot(channel, backend, "streams=1", extra);
 
     qht_register_number(h, "number");
-    /* wait until the backend has registered it */
+    /* wait until the backend has registered the class */
     qht_settle(h);
     g_assert_cmpint(system(rm), ==, 0);
     return h;
@@ -579,7 +579,7 @@ static void test_refused(const void *channel)
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     g_assert_cmpuint(qht_backend_stat(h, 0, "events"), ==, 3 * classes);
     g_assert_cmpuint(qht_backend_stat(h, 0, "discarded"), ==, 3 * classes);
-    /* the first warning at once, then at most one a second */
+    /* QEMU warns at once, then at most once a second */
     lines = count_lines(file, "of class refused");
     g_assert_cmpuint(count_lines(file, "of class refused0 are"), ==, 1);
     g_assert_cmpuint(lines, <=, 1 + (g_get_monotonic_time() - begin) /

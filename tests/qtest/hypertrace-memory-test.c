@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channel=virtio: the device reads committed events that the driver
- * did not submit from the memory that the driver announced
+ * hypertrace, channel=virtio: the driver announces a stream's memory, where the
+ * device reads committed events that the driver has not submitted
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -176,7 +176,7 @@ static void test_driver_reset(void)
     qht_stream_forget(&s);
 }
 
-/* Without the feature the device does not read announced memory. */
+/* If HT_F_MEMORY is not negotiated, the device does not read the memory. */
 static void test_declined(void)
 {
     QHt *h = boot("log");
@@ -221,8 +221,8 @@ static void test_offered(void)
 }
 
 /*
- * The source of a migration consumes committed events.  The guest submits them
- * on the target, which does not consume them again.
+ * The source of a migration consumes committed events.  When the guest submits
+ * them on the target, the target does not consume them again.
  */
 static void test_migration(void)
 {

@@ -10,7 +10,7 @@
 
 #define MEMDEV "-object memory-backend-ram,size=2M,id="
 
-/* QEMU's message names the property or the RAM block that differs. */
+/* QEMU's message names the property or RAM block that differs on the target. */
 static void test_properties(void)
 {
     static const struct {
@@ -75,7 +75,7 @@ typedef struct State {
     char *file;
     gchar *data;
     gsize size;
-    /* offset of the version of the properties' section */
+    /* offset of the version of the section with the properties */
     size_t version;
     size_t fields;              /* offset of the first field after enable_seq */
     size_t classes;             /* offset of the bytes of the classes */
@@ -115,8 +115,8 @@ static void state_save(State *s, const void *channel)
         qht_stream_forget(&stream[i]);
     }
     /*
-     * Find epoch and max_gap.  The word after enable_seq is 0, because no
-     * flush of all streams was requested.
+     * Find epoch and max_gap in the state.  The word after enable_seq is 0,
+     * because no flush of all streams is pending.
      */
     stq_be_p(pattern, s->h->caps.epoch);
     stl_be_p(pattern + 8, s->h->caps.max_gap);
@@ -162,7 +162,7 @@ static char *state_load(State *s, gsize size)
     if (!qht_load(t, s->file)) {
         g_assert_true(g_file_get_contents(t->messages, &messages, NULL, NULL));
     } else {
-        /* the device answers queries, also after a reset */
+        /* The device must answer queries, also after a reset. */
         QHt there = { .qts = t->qts, .path = s->h->path };
 
         qht_stat(&there, "events");
@@ -242,7 +242,7 @@ static void test_forged(const void *channel)
     state_free(&s);
 }
 
-/* A state with random changes is refused, or loaded and QEMU survives. */
+/* A state with random changes is refused or loaded, and QEMU survives. */
 static void test_random(const void *channel)
 {
     State s;

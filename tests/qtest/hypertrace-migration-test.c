@@ -151,7 +151,7 @@ static void test_chain(const void *channel)
     qht_quit(h);
 }
 
-/* Discards without a stream that the source did not report move along. */
+/* Discards without a stream, not in the trace yet, migrate to the target. */
 static void test_discarded(const void *channel)
 {
     struct ht_msg_discarded m = { .count = cpu_to_le64(7) };
@@ -176,7 +176,7 @@ static void test_discarded(const void *channel)
     qht_quit(h);
 }
 
-/* Emit events 10 to 399; then this log must have @from to 399 */
+/* Emit events 10 to 399; then the log of @h must have @from to 399 */
 static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
 {
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
@@ -258,8 +258,8 @@ static void test_continued(const void *channel)
 
 /*
  * A reset of a loaded VM that has not run loses no event.  A ring survives the
- * reset and is consumed when the VM runs, here or on the next target.  Queues
- * do not survive it, so the reset consumes their buffers at once.
+ * reset, and is consumed when the VM runs, here or on the next target.
+ * Virtqueues do not survive the reset, which consumes their buffers at once.
  */
 static void reset_loaded(const void *channel, unsigned until)
 {
@@ -289,7 +289,7 @@ static void reset_loaded(const void *channel, unsigned until)
     }
     g_assert_cmpuint(qht_stat(h, "events"), ==, until);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* use a socket: QEMU leaks memory if it migrates to a second file */
+    /* not to a file again, for which QEMU leaks memory */
     t = qht_target("pc", "log", all, NULL);
     qht_migrate(h, t);
     qht_unlink(qht_move(h, t, true));
@@ -489,8 +489,8 @@ static bool completed(QTestState *qts)
 
 /*
  * Write to the ring without marking its pages dirty, after migration has sent
- * them.  With TCG this can happen to stores just before the VM stops; the test
- * writes to the file of the ring's memory instead.
+ * them.  With TCG, stores just before the VM stops can do so; the test writes
+ * to the file of the ring's memory instead.
  *
  * Returns: false if the VM stopped before the write
  */

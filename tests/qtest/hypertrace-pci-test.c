@@ -139,10 +139,9 @@ static void test_read_sizes(const void *machine)
 }
 
 /*
- * Return the next offset of BAR0 to access.  Of an area of HT_MAP_ALIGN bytes,
- * use only the first page and the last 16 bytes: the pages between are alike.
- * After the registers, only -m slow uses each offset; every seventh one also
- * gives each alignment.
+ * Return the next offset of BAR0 to access.  Use only the first page and the
+ * last 16 bytes of each area of HT_MAP_ALIGN bytes.  After the registers, use
+ * every seventh offset, which gives each alignment; with -m slow, use each.
  */
 static uint64_t next_offset(uint64_t off)
 {
@@ -356,8 +355,8 @@ static void test_plug(const void *channel)
 }
 
 /*
- * Without backend=, and without the LTTng backend's module: events are
- * counted, and a module that is missing does not end a running VM.
+ * If the LTTng backend's module is missing, a device that is plugged in without
+ * backend= counts events, and the running VM does not end.
  */
 static void test_no_module(void)
 {
@@ -478,7 +477,7 @@ static void test_objects_in_use(void)
     g_assert_nonnull(strstr(qdict_get_str(qdict_get_qdict(rsp, "error"),
                                           "desc"), "in use"));
     qobject_unref(rsp);
-    /* QEMU deletes the iothread's name; the device has a reference */
+    /* QEMU forgets the iothread's id, but the device keeps a reference */
     rsp = qtest_qmp(h->qts, "{'execute': 'object-del',"
                     " 'arguments': {'id': 'io0'}}");
     qobject_unref(rsp);
@@ -499,10 +498,7 @@ static void test_memdev(void)
     for (i = 0; i < 3; i++) {
         QHt *x;
 
-        /*
-         * a ring of 4 KiB + 16 * 32 KiB and the parts before it fit into the
-         * memdev of 2 MiB
-         */
+        /* a ring of 516 KiB, which fits into the memdev of 2 MiB */
         qtest_qmp_device_add(h->qts, "hypertrace", "m",
                              "{'backend': 'be', 'addr': '5',"
                              " 'channel': 'shm', 'streams': 1, 'packets': 16,"

@@ -19,7 +19,7 @@
 
 /*
  * Producer: a thread that writes events
- * @spite: after each @spite events, overwrite a random word; 0: never
+ * @spite: overwrite a random word after every @spite events; 0: never
  */
 typedef struct Producer {
     QHtStream s;
@@ -97,8 +97,8 @@ static bool begin_packet(Producer *p)
     if (p->overwrite) {
         qatomic_set(&p->ring->guest.opening, cpu_to_le64(p->s.packet));
         /*
-         * Store opening before the slot.  Pairs with the acquire fence after
-         * the consumer's copy, before it loads opening again.
+         * Store `opening` before the slot.  Pairs with the consumer's acquire
+         * fence between its copy of the slot and its load of `opening`.
          */
         smp_wmb();
     } else if (p->s.packet - le64_to_cpu(qatomic_load_acquire(
@@ -221,7 +221,7 @@ static void run(Race *r)
     for (n = 0; n < rounds; n++) {
         for (i = 0; i < STREAMS; i++) {
             before[i] = qatomic_read(&r->p[i].s.events);
-            /* the last event may not have been committed yet */
+            /* the producer may not have committed the last event yet */
             before[i] -= before[i] > 0;
         }
         if (r->h->caps.channel == HT_CHANNEL_HYPERCALL) {

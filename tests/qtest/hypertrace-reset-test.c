@@ -84,7 +84,7 @@ static void test_system_reset(const void *channel)
     qht_quit(h);
 }
 
-/* Events that are lost after the last commit are reported by a reset. */
+/* A reset reports events that were lost after the last commit. */
 static void test_lost_at_reset(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2");
@@ -137,7 +137,7 @@ static void test_takeover(const void *channel)
     qht_restart(h);
     g_assert_cmpuint(h->caps.epoch, ==, epoch + 20);
     if (!h->control) {
-        /* another value than the magic number only counts as an error */
+        /* a value other than HT_MAGIC counts as an error, without effect */
         qpci_io_writel(h->pci->pdev, h->regs, HT_REG_TAKEOVER, 1);
         g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
     }
@@ -176,7 +176,7 @@ static void test_close_twice(const void *channel)
     qht_quit(h);
 }
 
-/* Status 0, which Linux writes to any virtio device, keeps streams open. */
+/* Status 0, which Linux writes to any virtio device, does not close streams. */
 static void test_status_zero(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=2,flush-ms=1000");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: transitions of an event from one owner to the next
+ * hypertrace: no event is lost between the guest, the main loop and a worker
  *
- * The subjects are virtqueues of maximum length that are full before a kick;
- * buffers submitted before a close, reset, stop or migration; the limits of a
- * turn of the main loop and of a doorbell; and the last count of lost events.
+ * Tested are virtqueues of maximum length that are full before a kick; buffers
+ * submitted before a close, reset, stop or migration; the limits of work in an
+ * iteration of the main loop and in a doorbell; the last count of lost events.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -41,7 +41,7 @@ static uint16_t used(Flood *f)
     return qtest_readw(f->s.h->qts, f->vq->used + 2);
 }
 
-/* As flood_put(), but does not wrap, nor write the available index */
+/* As flood_put(), but the queue must not wrap, and the index is not written */
 static void flood_put_some(Flood *f, uint32_t id, unsigned n)
 {
     QTestState *qts = f->s.h->qts;
@@ -55,7 +55,7 @@ static void flood_put_some(Flood *f, uint32_t id, unsigned n)
         struct ht_submit *sub = (struct ht_submit *)b;
         uint32_t from = f->s.offset;
 
-        /* qht_write_number() would submit a packet that is exactly full */
+        /* Do not fill a packet exactly: qht_write_number() would submit it. */
         if (PACKET - from < 2 * 12) {
             qht_close_packet(&f->s);
             from = 0;
@@ -80,8 +80,8 @@ static void flood_put_some(Flood *f, uint32_t id, unsigned n)
 }
 
 /*
- * Make @n buffers of one event each available by one write of the index; do
- * not kick.  The queue must have room for them.
+ * Make @n buffers of one event each available by one write of the index; do not
+ * kick.  The queue must have room for the buffers.
  */
 static void flood_put(Flood *f, uint32_t id, unsigned n)
 {
@@ -202,10 +202,9 @@ static void test_full_queue(const void *opaque)
 /* Turns of the main loop --------------------------------------------------- */
 
 /*
- * After a kick of a full queue, the main loop also does other work before the
- * queue is empty: a read of the used index returns a value in between.  On a
- * busy machine this program may be too slow to see such a value, so it repeats
- * the attempt.
+ * After a kick of a full queue, the main loop does other work, such as a read
+ * of the used index, before the queue is empty.  On a busy machine this program
+ * may be too slow to read the index in between, so it repeats the attempt.
  */
 static void bounded_turns(bool open)
 {
@@ -224,7 +223,7 @@ static void bounded_turns(bool open)
             if (tries == 0) {
                 flood_init(&f[i], h, i);
             }
-            /* a closed stream's buffers are errors, so any contents will do */
+            /* Buffers of a closed stream are not read: keep their content. */
             if (open || tries == 0) {
                 QHtStream *s = &f[i].s;
 
@@ -342,8 +341,9 @@ static void test_fair_backend(void)
         flood_open(&f[i], h, i);
     }
     /*
-     * If the device has used no buffer for 200 ms, the budget of the backend is
-     * used up.  If the wait is too short, the test is weaker but does not fail.
+     * Wait until the device has used no buffer for 200 ms: then the sink's
+     * budget is used up.  If the wait is too short, the test is weaker but
+     * passes.
      */
     while (still < 200) {
         unsigned room = LONG - (uint16_t)(f[0].avail - used(&f[0]));
@@ -379,7 +379,7 @@ static void test_fair_backend(void)
     qht_quit(h);
 }
 
-/* Count the events that QEMU's main thread consumed, by its trace */
+/* Count the events that QEMU's main thread has consumed, as in QEMU's trace */
 static unsigned taken_by_main(const char *path, unsigned long pid)
 {
     g_autofree char *log = NULL;

@@ -2,8 +2,8 @@
 /*
  * hypertrace: loading a snapshot, and stream memory in a memdev
  *
- * The guest is this program.  To restore the guest's state, the test copies
- * its producers.
+ * This program is the guest, whose state loadvm does not restore.  So the test
+ * copies and restores the state of the producers.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -87,7 +87,7 @@ static void test_rewind(const void *channel)
     qht_snapshot(h->qts, false, "a");
     saved[0] = remember(&s[0]);
     saved[1] = remember(&s[1]);
-    /* loadvm undoes these for the guest; in the trace they appear once */
+    /* loadvm undoes these events, which the trace must have once. */
     write_all(&s[0], id, 5, 9);
     qht_stream_close(&s[1]);
     qht_stream_open(&s[2], h, 2);
@@ -101,7 +101,7 @@ static void test_rewind(const void *channel)
         qht_snapshot(h->qts, true, "a");
         s[0] = remember(&saved[0]);
         s[1] = remember(&saved[1]);
-        /* loadvm also restored the virtqueues; set them up anew */
+        /* loadvm has restored old virtqueues: set them up again */
         qht_restart(h);
         g_assert_cmpuint(h->caps.epoch, ==, epoch);
         QHT_WAIT(qht_stream_flag(h, 0, "open"));

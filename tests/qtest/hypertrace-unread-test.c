@@ -34,10 +34,7 @@ static void produce(QHtStream *s, uint32_t id, unsigned n)
     }
 }
 
-/*
- * Check that each event was delivered or overwritten, and that about a ring of
- * events was delivered.
- */
+/* Check that about a ring of events was delivered, and the rest overwritten */
 static void check_taken(QHt *h, QHtStream *s)
 {
     uint64_t taken = qht_stat(h, "events");
@@ -60,12 +57,12 @@ static void test_unread(void)
 
     qht_stream_open(&s, h, HT_STREAM_ANY);
     produce(&s, id, 3000);
-    /* closing another stream runs the worker */
+    /* Closing another stream runs the worker, which must not read the ring. */
     qht_stream_open(&other, h, HT_STREAM_ANY);
     qht_stream_close(&other);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
 
-    /* a panic or a watchdog can stop the VM, too */
+    /* A stop reads the ring, as after a panic. */
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     check_taken(h, &s);
     newest = g_strdup_printf(" n=%" PRIu64, s.events - 1);
@@ -193,8 +190,8 @@ static void check_left(Left *l, uint8_t *ram, unsigned stream, const char *name,
 }
 
 /*
- * After QEMU was killed, the file of the stream memory gives class, stream and
- * date of each event in the rings.
+ * After QEMU was killed, a reader of the stream memory's file gets the class,
+ * stream and date of each event in the rings.
  */
 static void kill_after(unsigned events)
 {

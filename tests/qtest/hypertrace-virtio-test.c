@@ -146,7 +146,7 @@ static void test_shapes(void)
     qht_stream_close(&s);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
 
-    /* a valid buffer in three parts, split in its header and the packet's */
+    /* a valid buffer in three parts, cut within its header and the packet's */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 1);
     struct ht_submit sub = { .to = cpu_to_le64(76) };
@@ -229,8 +229,8 @@ static void test_bad_rings(void)
 }
 
 /*
- * Buffers in the device's own registers, followed by a reset: to map such a
- * buffer takes locks that the reset may need.
+ * Buffers in the device's own registers, followed by a reset.  To map such a
+ * buffer, the device takes locks that the reset may need.
  */
 static void test_mmio_buffers(void)
 {
@@ -378,7 +378,7 @@ static void test_control_shapes(void)
     uint32_t len, first, status;
 
     qtest_memwrite(h->qts, mem, &m, sizeof(m));
-    /* without room for a reply the message is executed or counted as error */
+    /* Without room for a reply, a valid message is executed: no error. */
     for (len = 1; len <= sizeof(m); len++) {
         put(h, h->control, mem, len, false);
         qht_queue_wait(h, h->control);
@@ -412,9 +412,9 @@ static void test_control_shapes(void)
 }
 
 /*
- * When the VM stops, messages that exceed one turn of the main loop remain in
- * the queue.  Promise that only this test proves: they are answered when the
- * VM continues, although the guest does not kick again.
+ * When the VM stops, messages for which one iteration of the main loop has no
+ * time remain in the queue.  Promise that only this test proves: the device
+ * answers them when the VM continues, without another kick.
  */
 static void test_control_stopped(void)
 {
@@ -424,7 +424,7 @@ static void test_control_stopped(void)
     unsigned i, k;
     uint16_t idx;
 
-    /* register the class of check_alive() before the many others */
+    /* Register check_alive()'s class first, before many other classes. */
     qht_register_number(h, "number");
     idx = qtest_readw(h->qts, h->control->avail + 2);
     for (i = 0; i < count; i++) {
@@ -432,10 +432,7 @@ static void test_control_stopped(void)
         size_t pos = 0;
         uint32_t desc;
 
-        /*
-         * fill each buffer with so many messages that it takes longer than the
-         * limit of one turn
-         */
+        /* One buffer's messages take longer than one iteration may last. */
         for (k = 0; pos + 128 < area; k++) {
             g_autofree char *name = g_strdup_printf("c%u.%u", i, k);
 

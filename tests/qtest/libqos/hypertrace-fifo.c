@@ -49,7 +49,7 @@ static void *read_all(void *opaque)
     QHtFifo *f = opaque;
     bool last;
 
-    /* after the request to stop, read once more until the FIFO is empty */
+    /* After the request to stop, empty the FIFO once more. */
     for (last = false; ; ) {
         if (qht_fifo_read(f)) {
             continue;

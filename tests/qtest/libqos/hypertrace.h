@@ -2,9 +2,9 @@
 /*
  * libqos: a guest's side of the hypertrace device
  *
- * It uses hypertrace/abi.h but no guest library, so that a test can also break
- * the protocol.  The guest has one thread.  The device works on a thread of
- * its own; a test waits for the effect with QHT_WAIT().
+ * This code uses hypertrace/abi.h but not the guest library, so that a test can
+ * break the protocol.  The device works in another thread, so a test waits for
+ * an effect with QHT_WAIT().
  */
 #ifndef LIBQOS_HYPERTRACE_H
 #define LIBQOS_HYPERTRACE_H
@@ -98,8 +98,8 @@ void qht_restart(QHt *h);
 /**
  * qht_wait_deleted: wait for the DEVICE_DELETED event of an unplugged device
  *
- * QEMU first sends such an event for the virtio device behind the PCI proxy.
- * Each call waits for the event of a proxy.
+ * QEMU sends two of these events: for the virtio device, then for its PCI
+ * proxy.  Each call waits for the event of a proxy.
  */
 void qht_wait_deleted(QHt *h);
 
@@ -159,7 +159,7 @@ size_t qht_class_message(void *msg, const char *name);
  * @events, @lost: events written, and events lost, since the opening
  * @clock: counter of the last event
  * @image: copy of the open packet; NULL while the stream is closed
- * @submitted: virtio: position up to which packets were submitted
+ * @submitted: virtio: position up to which bytes were submitted
  * @memory: virtio: address of the announced table; 0 if none was announced
  * @held: virtio: do not submit packets when they end
  */
@@ -180,7 +180,7 @@ typedef struct QHtStream {
     uint8_t *image;
 } QHtStream;
 
-/* @index may be HT_STREAM_ANY */
+/* Open stream @index, or any one if that is HT_STREAM_ANY */
 void qht_stream_open(QHtStream *s, QHt *h, uint32_t index);
 /* virtio: also announce memory for the stream, and write its events there */
 void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index);
@@ -192,12 +192,12 @@ void qht_stream_forget(QHtStream *s);
 void qht_stream_flush(QHtStream *s);
 
 /*
- * Write an event with a compact header and advance head.  Does not notify, but
- * submits a packet that ends, if channel=virtio.
+ * Write an event with a short header and advance head.  Does not notify the
+ * host, except that virtio submits a packet that is full.
  */
 void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size);
 void qht_write_number(QHtStream *s, uint32_t id, uint64_t n);
-/* End the packet */
+/* Close the open packet */
 void qht_close_packet(QHtStream *s);
 /*
  * Notify the host as the channel demands.  hypercall: ring the doorbell.  shm:
@@ -213,12 +213,12 @@ uint64_t qht_stat(QHt *h, const char *name);
 /* Read a counter or a flag of a stream that was opened at least once */
 uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
 bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
-/* Read a counter of the device's sink number @backend in its property */
+/* Read a counter of the sink for backend number @backend of the property */
 uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 
 /*
- * Offset of the rings in stream memory: page 0, enable bytes, mailbox, reply
- * area and directory come first
+ * Offset of the rings in stream memory, after page 0, enable bytes, mailbox,
+ * reply area and directory
  */
 #define QHT_RING_OFFSET (HT_MAP_ALIGN + HT_ENABLE_SIZE + 2 * HT_MAILBOX_SIZE + \
                          HT_MAP_ALIGN + (1u << 20))
@@ -258,7 +258,7 @@ uint32_t qht_submit(QHt *h, uint32_t queue, const struct ht_submit *sub,
 QVirtQueue *qht_queue_resize(QHt *h, uint32_t index, uint16_t size);
 /* Make a descriptor of qvirtqueue_add() available, and kick */
 void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc);
-/* Wait until the device has used all buffers; then descriptors are free */
+/* Wait until the device has used all buffers, and free their descriptors */
 void qht_queue_wait(QHt *h, QVirtQueue *vq);
 
 /* Wait until the device's sinks are idle: each posted event is delivered */
@@ -343,7 +343,7 @@ typedef struct QHtFifo {
 } QHtFifo;
 
 QHtFifo *qht_fifo_new(void);
-/* Close and remove the FIFO; later writes of a backend fail */
+/* Close and remove the FIFO; writes of a backend then fail */
 void qht_fifo_free(QHtFifo *f);
 /* Read at most a page; returns false if the FIFO was empty */
 bool qht_fifo_read(QHtFifo *f);
