@@ -35,6 +35,8 @@ PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
 QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 s for a backend
 BACKENDS = ("ctf", "log", "lttng", "null")
+# Signals that end a faulty QEMU: it may crash after SIGTERM, too.
+CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 
 
 class Failure(Exception):
@@ -523,15 +525,21 @@ class VM:
 
     def __exit__(self, _type, failure, _trace):
         if isinstance(failure, Closed):
-            failure.args = (f"{failure}: {self._end()}",)
+            failure.args = (f"{failure}: QEMU {self._end()}",)
+        self.stop()
+        crash = None
+        if not failure and -self.process.returncode in CRASHES:
+            crash = Failure(f"QEMU {self._end()}")
         self.close()
+        if crash:
+            raise crash
 
     def _end(self):
         """How QEMU ended, after it has closed a connection"""
         try:
-            return f"it ended with status {self.process.wait(5)}: {self.stderr[-2000:]}"
+            return f"ended with status {self.process.wait(5)}: {self.stderr[-2000:]}"
         except subprocess.TimeoutExpired:
-            return "it still runs"
+            return "still runs"
 
     def __str__(self):
         return (f"--- console\n{self.console.text}\n--- job\n{self.out.text}\n"
