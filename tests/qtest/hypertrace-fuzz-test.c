@@ -294,14 +294,14 @@ static void ring(Fuzz *f)
         break;
     case 3:
         /*
-         * a packet at the start of the ring, with valid events, this stream's
+         * a packet in its place of the ring, with valid events, this stream's
          * index and the instance that the device reports
          */
         p.instance = cpu_to_le64(qtest_readq(f->h->qts,
                                              base + QHT_HOST(instance)));
         p.stream = cpu_to_le32(stream);
         p.events = 0;
-        base += HT_PACKETS_OFFSET;
+        base += HT_PACKETS_OFFSET + packet * PACKET;
         qtest_memwrite(f->h->qts, base, &p, sizeof(p));
         for (content = 64; content < 1024; content += sizeof(event)) {
             qtest_memwrite(f->h->qts, base + content, event, sizeof(event));

@@ -10,7 +10,8 @@
 
 /* number of access widths: 1, 2, 4 and 8 bytes */
 #define WIDTHS          4
-#define TYPES           (HT_MSG_TAKEOVER + 2)
+/* the types of messages, 0, and a number after the last type */
+#define TYPES           (HT_MSG_SETTINGS + 2)
 
 /* a register of 16 bits at any address */
 typedef volatile struct ht_packed16 any_reg16_t;
@@ -116,6 +117,10 @@ static uint32_t random_message(uint8_t *msg)
         [HT_MSG_TIME_SYNC] = sizeof(struct ht_msg_time),
         [HT_MSG_STATS] = sizeof(struct ht_msg_stats),
         [HT_MSG_TAKEOVER] = sizeof(struct ht_msg),
+        [HT_MSG_DISCARDED] = sizeof(struct ht_msg_discarded),
+        /* with room for the reply */
+        [HT_MSG_ENABLED] = sizeof(struct ht_msg_enabled) + 32,
+        [HT_MSG_SETTINGS] = sizeof(struct ht_msg_settings) + 32,
     };
     struct ht_msg *h = (struct ht_msg *)msg;
 
