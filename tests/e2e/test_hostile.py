@@ -46,8 +46,11 @@ def reports(text):
     return found
 
 
-def check_honest(vm, device=0, ended=True):
-    """Events of the honest streams arrived, in order and without a gap."""
+def check_honest(vm, device=0, ended=True, reported=False):
+    """Events of the honest streams arrived, in order and without a gap.
+
+    reported: the guest may have reported that it discarded others
+    """
     rows = reports(vm.out.text)[device]
     metadata, = vm.trace(f"ht{device}").rglob("metadata")
     streams = ctf_events.read(metadata.parent)
@@ -58,7 +61,7 @@ def check_honest(vm, device=0, ended=True):
                             for n in range(len(s.events))], row
         assert len(s.events) >= row["flushed"], row
         assert not ended or len(s.events) <= row["sent"], row
-        assert s.discarded == 0, row
+        assert reported or s.discarded == 0, row
         assert s.ns == sorted(s.ns), row
     return rows
 
@@ -68,11 +71,12 @@ def check_honest(vm, device=0, ended=True):
 
 @pytest.mark.parametrize("channel", RING)
 def test_registers(tmp_path, accel, channel):
-    # under KVM each access is an exit: test only some of the offsets
-    step = {"tcg": 1, "kvm": 29}[accel]
+    # Under KVM each access is an exit, which takes up to 1 ms if KVM is nested:
+    # test only some of the offsets.  They have each alignment.
+    step = {"tcg": 1, "kvm": 229}[accel]
     vm = run(tmp_path, accel, f"what=registers step={step}",
              {"channel": channel})
-    check_honest(vm)
+    check_honest(vm, reported=True)
     assert "to register 0x" in vm.guest_errors
 
 

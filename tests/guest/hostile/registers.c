@@ -52,23 +52,32 @@ static void write_any(uint8_t *p, unsigned width, uint64_t v)
     }
 }
 
+static void read_bytes(uint8_t *to, const uint8_t *from, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        to[i] = ht_bm_read8(from + i);
+    }
+}
+
 /* Reads of any width and alignment return the same bytes. */
 static void check_reads(struct ht_bm_device *d, unsigned step)
 {
     uint64_t size = d->bar[HT_PCI_BAR_REGS].size;
-    uint8_t *bytes = mm_alloc(size + 8, 8);
+    uint8_t caps[sizeof(d->dev.caps)];
     unsigned wrong = 0;
 
-    for (uint64_t i = 0; i < size; i++) {
-        bytes[i] = ht_bm_read8(d->regs + i);
-    }
-    hostile_check("the capabilities", memcmp(bytes, &d->dev.caps,
-                                             sizeof(d->dev.caps)), 0);
-    for (unsigned w = 0; w < WIDTHS; w++) {
-        for (uint64_t i = 0; i + (1u << w) <= size; i += step) {
+    read_bytes(caps, d->regs, sizeof(caps));
+    hostile_check("the capabilities",
+                  memcmp(caps, &d->dev.caps, sizeof(caps)), 0);
+    for (uint64_t i = 0; i < size; i += step) {
+        uint8_t bytes[8] = { 0 };
+        uint64_t left = size - i < 8 ? size - i : 8;
+
+        read_bytes(bytes, d->regs + i, left);
+        for (unsigned w = 0; w < WIDTHS && (1u << w) <= left; w++) {
             uint64_t want = 0;
 
-            memcpy(&want, bytes + i, 1u << w);
+            memcpy(&want, bytes, 1u << w);
             wrong += read_any(d->regs + i, w) != want;
         }
     }
