@@ -242,6 +242,10 @@ void ht_ft_feed_piece(HtFtFeed *f, const HtFtPiece *p)
     HtFtIter it;
 
     if (!s) {
+        runs->dropped = add(runs->dropped, p->events);
+        if (p->flags & HT_FT_PIECE_LOST) {
+            runs->dropped = add(runs->dropped, MAX(p->lost_estimate, 1));
+        }
         return;
     }
     if (p->flags & HT_FT_PIECE_LOST) {

@@ -50,6 +50,8 @@ typedef struct HtFtRunsOps {
  * @formats: event formats of the guest's kernel, or NULL
  * @instances: number of stream instances of the trace so far; incremented for
  *             each stream that is opened
+ * @dropped: number of events that had no stream, because too many streams are
+ *           open or were opened in a short time
  */
 typedef struct HtFtRuns {
     const HtFtRunsOps *ops;
@@ -57,6 +59,7 @@ typedef struct HtFtRuns {
     HtClassTable *classes;
     const HtFtFormats *formats;
     uint64_t *instances;
+    uint64_t dropped;
     /*< private >*/
     bool used[HT_FT_STREAMS];
     /* time in us up to which new streams have used the budget: see OPEN_US */

@@ -92,7 +92,10 @@ void ht_live_start(HtLive *l)
 
 bool ht_live_end(HtLive *l, HtLttngStats *stats)
 {
-    return ht_lttng_sink_end(l->sink, stats);
+    bool ended = ht_lttng_sink_end(l->sink, stats);
+
+    stats->lost += l->runs.dropped;
+    return ended;
 }
 
 void ht_live_free(HtLive *l)
