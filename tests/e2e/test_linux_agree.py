@@ -178,8 +178,8 @@ def displaced(first, second, same):
 
     while f < len(first) or s < len(second):
         if late and is_next(late[-1][0]):
-            # second[s] is the last interrupted event of first, unless that event
-            # occurs again in the interrupt's context
+            # second[s] equals the last interrupted event; it is that event if all
+            # events since then were in a deeper context
             n, since = late[-1]
             level = max(first[n][1], second[s][1])
             if min(depths[since:], default=level) > level:

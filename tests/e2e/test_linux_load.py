@@ -77,7 +77,7 @@ def test_load(tmp_path, channel, cpus):
           f"kernel's, {events['lost']} discarded; then "
           f"{last['events'] - events['events']} entries of functions, "
           f"{last['lost'] - events['lost']} discarded")
-    # errors: packets whose count of earlier events is wrong
+    # a packet whose count of earlier events is wrong would be an error
     assert not last["errors"] and not last["dropped"]
     assert came == last["events"]
     assert events["events"] > 10000

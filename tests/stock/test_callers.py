@@ -72,7 +72,7 @@ def test_mkosi(world):
     (tmp / "image.vmlinuz").symlink_to(os.environ["HT_KERNEL"])
     (tmp / "image.initrd").symlink_to(stock.initrd(tmp, init=POWEROFF))
     (tmp / "image.cmdline").write_text(os.environ["HT_KERNEL_ARGS"])
-    # mkosi chooses -cpu max; Debian 12's QEMU emulates cmpxchg16b wrongly.
+    # replace mkosi's "-cpu max": Debian 12's QEMU emulates cmpxchg16b wrongly
     done = subprocess.run(
         [sys.executable, "-B", "-m", "mkosi", "--distribution=debian",
          "--bootable", "--qemu-boot=linux", "--qemu-headless",

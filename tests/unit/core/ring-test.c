@@ -147,8 +147,8 @@ static void test_limit(void)
 }
 
 /*
- * A call of the consumer delivers a piece. A piece has at most the configured
- * number of bytes and events, and ends after a whole event.
+ * The consumer takes a ring in pieces. A piece has at most the configured number
+ * of bytes and events, and ends after a whole event.
  */
 static void test_pieces(void)
 {
