@@ -205,8 +205,8 @@ static void __attribute__((noinline)) vforks(void)
 }
 
 /*
- * A signal handler makes the parent's first emit.  Then it emits while it
- * interrupts the emits of the thread.
+ * A signal handler makes the parent's first emit.  Later the handler interrupts
+ * emits of the thread, and emits as well.
  */
 static void signals(unsigned n)
 {

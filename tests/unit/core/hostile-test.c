@@ -116,8 +116,8 @@ static void test_head(void)
 }
 
 /*
- * In mode overwrite, head may be far ahead of the host.  The stream stops
- * nevertheless, because the packet at head is not in the ring.
+ * In mode overwrite, head may be far ahead of the host.  This stream stops
+ * nevertheless: no packet in the ring has the number that head implies.
  */
 static void test_head_far(void)
 {

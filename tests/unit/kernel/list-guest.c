@@ -346,7 +346,7 @@ void lg_grow(ListGuest *g, uint32_t cpu)
     LgCpu *c = &g->cpu[cpu];
     uint64_t node = new_node(g), prev = lg_get(g, c->head + 8);
 
-    /* Insert before the head */
+    /* insert the new node before the head node */
     lg_put(g, node + 8, prev);
     lg_put(g, node, c->head | HEAD);
     lg_put(g, c->head + 8, node);
