@@ -180,7 +180,7 @@ def test_usage(tmp_path, args, what):
 def test_interrupted(tmp_path):
     """Ctrl-C at any time leaves nothing behind."""
     env = environment(tmp_path)
-    # a shell's background jobs ignore SIGINT, and so would their children
+    # background jobs of a shell ignore SIGINT; their children would, too
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
             command("demo", "--accel", "tcg", "--payloads", "8", "--events",

@@ -78,7 +78,7 @@ class Guest:
             self.talk.close()
 
     def qemu(self):
-        """QEMU's process; another child writes a recording"""
+        """QEMU's process; another child may be writing a recording"""
         pid, = [p for p in children(self.recorder.pid) if "qemu" in
                 Path(f"/proc/{p}/comm").read_text()]
         return pid

@@ -83,7 +83,7 @@ class Program(pytest.Item):
         except subprocess.TimeoutExpired as e:
             status, texts = None, (e.stdout, e.stderr)
         except OSError as e:
-            # the status of a shell that cannot start a program
+            # as a shell's status if it cannot start a program
             return 127, "", f"{e}\n"
         return status, *((t or b"").decode(errors="replace") for t in texts)
 

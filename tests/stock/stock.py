@@ -153,7 +153,7 @@ def lines_of(command, **more):
 
 
 def reported(recording):
-    """Each event of `hypertrace report`"""
+    """Each event that `hypertrace report` prints"""
     return map(json.loads, lines_of([TOOL, "report", "--json", recording],
                                     env=ENV))
 

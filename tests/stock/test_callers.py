@@ -21,7 +21,7 @@ echo "{READY}" >/dev/kmsg
 """
 POWEROFF = WORK + "$b poweroff -f\n$b sleep 1000\n"
 STAY = WORK + "$b sleep 100000\n"
-# Words of syzkaller for amd64
+# Words that syzkaller adds to an amd64 kernel's command line
 SYZKALLER_WORDS = (
     "earlyprintk=serial oops=panic nmi_watchdog=panic panic=1 "
     "ftrace_dump_on_oops=orig_cpu vsyscall=native net.ifnames=0 biosdevname=0 "

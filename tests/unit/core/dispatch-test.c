@@ -39,7 +39,7 @@ typedef struct Sink {
     GThread *thread;            /* thread that has called begin() */
     /* number of runs that were not delivered by @thread */
     unsigned elsewhere;
-    uint64_t events[STREAMS];   /* events of each stream */
+    uint64_t events[STREAMS];   /* number of delivered events, by stream */
     uint64_t next[STREAMS];     /* lowest number that the next event can have */
     /* discarded events according to the stream's last run */
     uint64_t discarded[STREAMS];

@@ -147,8 +147,8 @@ static void test_limit(void)
 }
 
 /*
- * The consumer takes a ring in pieces. A piece has at most the configured number
- * of bytes and events, and ends after a whole event.
+ * The consumer takes a ring in pieces. A piece has at most the configured
+ * number of bytes and events, and ends after a whole event.
  */
 static void test_pieces(void)
 {
@@ -341,7 +341,7 @@ static void test_close_lost(void)
     f.consumer.open = true;
     ht_consumer_close(&f.consumer, 9, 0);
     g_assert_cmpuint(f.sink.discarded, ==, 9);
-    /* an impossible count of events */
+    /* an impossible count of lost events */
     f.consumer.open = true;
     ht_consumer_close(&f.consumer, UINT64_MAX, 0);
     g_assert_cmpuint(f.sink.discarded, ==, 9);

@@ -13,7 +13,7 @@ TOP = Path(__file__).resolve().parents[3]
 COMMAND = "tools/hypertrace"
 # Headers that only QEMU's parts use
 OF_QEMU = {"include/hypertrace/backend.h", "include/hypertrace/compat.h"}
-# Files that join all folders of the command
+# Files that may use all folders of the command
 JOINTS = {f"{COMMAND}/main.c", f"{COMMAND}/notraces.c"}
 FOLDERS = ["tools", "backends", "hw", "guest-linux", "guest-lib", "host-lib",
            "include"]

@@ -12,7 +12,7 @@
 typedef struct Test {
     FtGuest g;
     HtFtMem mem;
-    HtFtMem inner;              /* the memory without faults */
+    HtFtMem inner;              /* the memory, without injected faults */
     /* address at which reads fail; 0: none fails */
     uint64_t bad_at;
     HtFtFollow *f;

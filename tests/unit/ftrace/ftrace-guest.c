@@ -189,7 +189,7 @@ static void move_tail(FtGuest *g, uint32_t cpu)
     }
     c->entries[slot] = 0;
     fg_put(g, fg_page(g, cpu, slot) + 8, 0);
-    /* the kernel's cmpxchg of the tail */
+    /* here the kernel changes the tail by cmpxchg */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     step(g);
     c->at = next;

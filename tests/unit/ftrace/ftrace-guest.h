@@ -80,9 +80,9 @@ typedef struct FtGuest {
 void fg_init(FtGuest *g);
 void fg_clear(FtGuest *g);
 
-/* The memory as a mapped source */
+/* The guest's memory, for a reader that maps it */
 HtFtMem fg_mem(const FtGuest *g);
-/* The guest's memory, which cannot be mapped but only read */
+/* The guest's memory, for a reader that cannot map it */
 HtFtMem fg_mem_read(FtGuest *g);
 
 /* Write an event: common fields, sequence number, @filling words. */

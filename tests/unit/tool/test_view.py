@@ -701,7 +701,7 @@ class TestViews:
     def test_manners(self):
         out = run("report", self.story, "--color=always").stdout
         assert b"\033[36m" in out and b"\033[2J" not in out
-        # a pager that quits, with and without SIGPIPE
+        # a pager that quits, with SIGPIPE's default action and ignoring it
         for restore in True, False:
             p = subprocess.Popen([TOOL, "report", self.story],
                                  stdout=subprocess.PIPE,

@@ -42,7 +42,7 @@ static void test_escape(void)
                  "\\u0026\\\"'\\\\\xef\xbf\xbd\xc3\xa4\\u009b\\u202e");
     check_escape(HT_ESCAPE_UTF8, s, len, "a\033[2J\xef\xbf\xbd\x7f<&\"'\\"
                  "\xef\xbf\xbd\xc3\xa4\xc2\x9b\xe2\x80\xae");
-    /* truncated, overlong, a surrogate */
+    /* invalid UTF-8: truncated, overlong, a surrogate */
     check_escape(HT_ESCAPE_TERMINAL, "\xe2\x80", 2, "\\xe2\\x80");
     check_escape(HT_ESCAPE_TERMINAL, "\xc0\xaf", 2, "\\xc0\\xaf");
     check_escape(HT_ESCAPE_JSON, "\xed\xa0\x80", 3,
