@@ -81,7 +81,6 @@ static void fork_parent(void)
     }
 }
 
-/* The child makes its struct process at its first event. */
 static void fork_child(void)
 {
     if (forking) {
@@ -128,9 +127,7 @@ void ht_trace_close_descriptor(int *fd)
 }
 
 /*
- * Block signals, since a handler could leave the section by siglongjmp().  A
- * signal that a fault or a system call raises is not blocked: the kernel would
- * end the program.
+ * Block signals, since a handler could leave the section by siglongjmp().
  */
 bool ht_trace_begin_opening(uint64_t *mask)
 {

@@ -112,8 +112,9 @@ static inline int ht_sys_thread_exists(int pid, int tid)
 }
 
 /*
- * Block all signals except those that a fault or a system call raises: the
- * kernel would end the process.  @mask is for ht_sys_restore_signals().
+ * Block all signals except those of faults and system calls: the kernel ends a
+ * process in which such a signal is raised while it is blocked.
+ * @mask: set, for ht_sys_restore_signals()
  */
 static inline bool ht_sys_block_signals(uint64_t *mask)
 {

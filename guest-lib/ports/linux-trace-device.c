@@ -69,7 +69,7 @@ static struct ht_node_map *maps[HT_STREAMS_MAX];
 /* Result of the last search for a device: 0 or a negative errno */
 static int found = -ENODEV;
 
-/* Arguments for trace_control() and trace_map() of the thread that opens */
+/* Arguments of trace_control() and trace_map() in a thread that opens */
 static __thread struct opening {
     int *fd;
     struct ht_node_map *map;
@@ -151,10 +151,6 @@ static void trace_reap(struct ht_device *dev, struct ht_stream *s)
     }
 }
 
-/*
- * An event that opens a stream waits for replies BUSY to end, in relax; most of
- * them take microseconds.
- */
 static const struct ht_port_ops trace_ops = {
     .control = trace_control,
     .map = trace_map,

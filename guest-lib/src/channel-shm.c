@@ -2,11 +2,11 @@
 /*
  * libhypertrace: the channels shm and memory
  *
- * The host polls the ring at times of its choice.
+ * The host polls the ring.
  *
- * shm: before the host sleeps, it arms the wake word with a position; the
- * doorbell is rung once for each such value.  tests/model/wake.pml proves that
- * no event is forgotten.
+ * shm: before the host sleeps, it stores a position in the wake word; when head
+ * reaches it, the guest rings the doorbell, once for each position.
+ * tests/model/wake.pml proves that no event is forgotten.
  *
  * memory: there is no doorbell.  The wake word is HT_WAKE_NEVER while the
  * stream is open.
@@ -59,7 +59,6 @@ static void memory_opened(struct ht_stream *s)
     s->wake = &s->ring->host.wake;
 }
 
-/* notify() and closed() of the channel memory, which has no doorbell */
 static void memory_nothing(struct ht_stream *s)
 {
     (void)s;

@@ -16,7 +16,8 @@ static void virtio_opened(struct ht_stream *s)
      * device was removed since.
      */
     s->ring->host.instance = s->instance;
-    s->wake = &s->ring->host.wake;      /* HT_WAKE_NEVER while it is open */
+    /* The word is HT_WAKE_NEVER while the stream is open. */
+    s->wake = &s->ring->host.wake;
     /* Never overwrite packets, because the device may still read them. */
     s->overwrite = 0;
 }

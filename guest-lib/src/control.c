@@ -120,7 +120,7 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
     int r;
 
     msg->cookie = cookie;
-    msg->status = HT_STATUS_IO;         /* if the host leaves it as it is */
+    msg->status = HT_STATUS_IO;         /* unless the host writes another */
     /* The reply is not longer than the message. */
     r = dev->ops->control(dev, msg, msg->size);
     if (r) {

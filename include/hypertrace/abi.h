@@ -76,7 +76,7 @@ enum ht_counter {
 #define HT_CLASSES_MAX          8192u
 /* maximum number of classes that have the same name, with different fields */
 #define HT_CLASS_VERSIONS_MAX   64u
-#define HT_CLASS_NAME_MAX       127u    /* bytes, without a NUL */
+#define HT_CLASS_NAME_MAX       127u    /* maximum length, without a NUL */
 #define HT_FIELD_NAME_MAX       63u
 #define HT_FIELDS_MAX           32u
 #define HT_STREAM_NAME_MAX      32u
@@ -84,7 +84,7 @@ enum ht_counter {
 /* maximum size of all messages of one exchange, in bytes */
 #define HT_MAILBOX_SIZE         65536u
 #define HT_BATCH_MAX            65536u
-#define HT_SETTINGS_MAX         2048u   /* bytes of the settings' text */
+#define HT_SETTINGS_MAX         2048u   /* maximum length of the settings */
 
 /*
  * Feature bits, negotiated as virtio specifies.  On the other channels a driver
@@ -110,7 +110,7 @@ struct ht_caps {
     uint32_t packets;           /* 0x20 packets per ring, a power of two */
     uint32_t batch;             /* 0x24 hypercall: commits per doorbell */
     uint32_t flush_ms;          /* 0x28 ms that an event may wait in a packet */
-    /* 0x2c an event this many ticks after the last has an extended header */
+    /* 0x2c after a gap of this many ticks, an event has an extended header */
     uint32_t max_gap;
     uint64_t clock_hz;          /* 0x30 guest counter's frequency; 0: unknown */
     /*
@@ -224,7 +224,7 @@ enum ht_status {
 struct ht_msg {
     uint16_t type;              /* enum ht_msg_type */
     uint16_t reserved;          /* 0 */
-    /* bytes of request or reply, with this header */
+    /* size of the request or reply with this header, in bytes */
     uint32_t size;
     uint32_t status;            /* reply: enum ht_status */
     /* number that the sender chooses; the reply has the same */
@@ -253,8 +253,8 @@ enum ht_field_kind {
  * of a field follow the field's name.
  */
 #define HT_LABEL_HEADER         9u
-#define HT_LABEL_MAX            63u     /* bytes of a label's name */
-#define HT_LABELS_MAX           64u     /* labels of a field */
+#define HT_LABEL_MAX            63u     /* maximum length of a label's name */
+#define HT_LABELS_MAX           64u     /* maximum number of a field's labels */
 
 /* One field in a class message, followed by its name */
 struct ht_msg_field {
@@ -401,7 +401,7 @@ struct ht_msg_discarded {
 /* the part of the control page that the guest writes */
 struct ht_guest_line {
     uint64_t head;              /* position after the last committed event */
-    /* mode overwrite: number of the newest packet, set before its header */
+    /* mode overwrite: number of the newest packet, stored before its header */
     uint64_t opening;
     uint64_t lost;              /* number of events discarded so far */
     /*

@@ -416,7 +416,7 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
      * event waits until the consumer's next poll; proof: tests/model/wake.pml.
      */
     if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
-        /* @s is still busy, so an interrupting event cannot call this */
+        /* @s is still busy, so interrupting events do not call notify() */
         s->slow->notify(s);
     }
     ht_compiler_barrier();

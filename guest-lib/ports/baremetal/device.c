@@ -100,7 +100,7 @@ int ht_bm_regs_open(struct ht_bm_device *d)
     if (caps->version != HT_VERSION) {
         return -EPROTO;
     }
-    /* This makes the host close an earlier owner's streams: a new epoch. */
+    /* Make the host close an earlier owner's streams and change the epoch. */
     ht_bm_write32(d->regs + HT_REG_TAKEOVER, HT_MAGIC);
     ht_bm_read_caps(caps, d->regs);
     if (!ht_caps_fit(caps, ram->size) ||
