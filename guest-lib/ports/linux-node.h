@@ -44,8 +44,6 @@ int ht_node_open(const char *path, struct ht_ioc_info *info);
 /**
  * ht_node_control() - struct ht_port_ops.control() through a node
  * @fd: the node
- * @msg: as for ht_port_ops.control()
- * @size: as for ht_port_ops.control()
  */
 int ht_node_control(int fd, struct ht_msg *msg, uint32_t size);
 

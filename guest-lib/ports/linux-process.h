@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libhypertrace, Linux user space: processes, threads and their streams
- *
- * linux-process.c  processes and fork()
- * linux-trace.c    streams
  */
 #ifndef HT_LINUX_PROCESS_H
 #define HT_LINUX_PROCESS_H

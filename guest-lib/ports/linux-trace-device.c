@@ -24,8 +24,8 @@ static enum {
     CHOICE_UNKNOWN,             /* the variable was not read yet */
     CHOICE_NONE,
     CHOICE_USER,
-    CHOICE_ANY,                 /* the first one; not set */
-    CHOICE_ANY_NOW,             /* CHOICE_ANY, but none can appear later */
+    CHOICE_ANY,                 /* not set: the first device */
+    CHOICE_ANY_NOW,             /* the same, and none can appear later */
 } choice;
 
 static const uint8_t off;

@@ -27,7 +27,7 @@
 #include "linux-sys.h"
 
 #define RETIRED_MAX     64
-#define SHARED          (-1)            /* owner of the shared stream */
+#define SHARED          (-1)
 #define SPINS           2000
 
 /* Limits after which a stream that is busy without progress is retired */

@@ -46,10 +46,7 @@ const void *ht_trace_process(void);
  */
 bool ht_trace_begin_opening(uint64_t *mask);
 
-/**
- * ht_trace_end_opening() - end the section
- * @mask: from ht_trace_begin_opening()
- */
+/* @mask: from ht_trace_begin_opening() */
 void ht_trace_end_opening(const uint64_t *mask);
 
 /**
@@ -132,7 +129,6 @@ int ht_trace_attach(void);
 
 /**
  * ht_trace_add_class() - add a class that was made at run time
- * @cls: the class
  *
  * Return: false if there are too many classes, or if ht_trace_init() failed.
  */
@@ -152,10 +148,7 @@ void ht_trace_debug(void);
 
 void ht_trace_remove(struct ht_module *module);
 
-/**
- * ht_trace_builtin() - add one of the library's own classes
- * @cls: the class
- */
+/* Add one of the library's own classes */
 void ht_trace_builtin(struct ht_class *cls);
 
 /* Set @name, of HT_STREAM_NAME_MAX + 1 bytes, to COMM/TID or COMM/shared */

@@ -60,7 +60,6 @@ int ht_linux_open_memory(struct ht_linux *l, const char *address);
 int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
                       void *opaque);
 
-/* linux-user.c: functions for both kinds of devices */
 void *ht_linux_map(int fd, size_t size, uint64_t offset);
 void ht_linux_doorbell(struct ht_device *dev, uint32_t stream);
 int ht_linux_relax(struct ht_device *dev, unsigned tries);

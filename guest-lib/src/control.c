@@ -29,7 +29,6 @@ static bool caps_valid(const struct ht_caps *c)
            (c->channel == HT_CHANNEL_VIRTIO || c->ring_stride >= ring);
 }
 
-/* An area of stream memory, for ht_caps_fit() */
 struct part {
     uint64_t offset;
     uint64_t bytes;

@@ -26,7 +26,6 @@ static uint32_t log2_of(uint32_t v)
     return 31 - __builtin_clz(v);
 }
 
-/* Send HT_MSG_STREAM_CLOSE or HT_MSG_STREAM_FLUSH */
 static int stream_message(struct ht_device *dev, uint16_t type,
                           uint32_t stream, uint64_t instance, uint64_t lost)
 {

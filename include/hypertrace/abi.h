@@ -21,8 +21,7 @@
 /*
  * VIRTIO_ID 63 is the last id Linux's virtio_pci accepts (PCI 0x107f) and is
  * not assigned.  It must be reserved with the VIRTIO committee before a release
- * that claims to be more than an experiment.  No other place in the code names
- * the number.
+ * that claims to be more than an experiment.
  */
 #define HT_VIRTIO_ID            63
 #define HT_PCI_VENDOR_ID        0x1af4

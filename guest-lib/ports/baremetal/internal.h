@@ -9,10 +9,10 @@
 
 /* Device memory ------------------------------------------------------------ */
 
-typedef volatile uint8_t ht_bm_reg8_t;      /* a device register */
-typedef volatile uint16_t ht_bm_reg16_t;    /* a device register */
-typedef volatile uint32_t ht_bm_reg32_t;    /* a device register */
-typedef volatile uint64_t ht_bm_reg64_t;    /* a device register */
+typedef volatile uint8_t ht_bm_reg8_t;
+typedef volatile uint16_t ht_bm_reg16_t;
+typedef volatile uint32_t ht_bm_reg32_t;
+typedef volatile uint64_t ht_bm_reg64_t;
 
 static inline uint8_t ht_bm_read8(const uint8_t *p)
 {

@@ -11,7 +11,6 @@ typedef uint16_t __attribute__((may_alias)) any16_t;
 
 static uint16_t avail_event(const struct ht_bm_vq *vq)
 {
-    /* The word comes after entry @size - 1; the array has more entries. */
     return __atomic_load_n((const any16_t *)&vq->used.ring[vq->size],
                            __ATOMIC_RELAXED);
 }

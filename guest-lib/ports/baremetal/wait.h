@@ -41,10 +41,6 @@ static inline void ht_bm_wait_start(struct ht_bm_wait *w, uint64_t hz,
     w->step = hz / 100;
 }
 
-/**
- * ht_bm_wait_over() - check whether a wait is over
- * @w: a started wait
- */
 static inline int ht_bm_wait_over(struct ht_bm_wait *w)
 {
     uint64_t now = ht_clock();
