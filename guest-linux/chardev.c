@@ -178,8 +178,6 @@ static long htk_file_ioctl(struct file *file, unsigned int cmd,
 	}
 }
 
-/* Mappings ---------------------------------------------------------------- */
-
 /* Context: h->map_sem held for reading */
 static unsigned long htk_pfn(struct htk *h, u64 offset)
 {

@@ -261,7 +261,7 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	case HT_STATUS_INVAL:
 		break;
 	default:
-		/* The close or, for example, a takeover has closed it. */
+		/* This close, or for example a takeover, closed the stream. */
 		htk_disown(h, stream);
 	}
 	return 0;

@@ -68,7 +68,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 		e->dynamic[n].text = f->kind == HT_FIELD_TEXT;
 		e->dynamic[n++].shift = hte_shift(f);
 	}
-	/* The fields must fill the entry, and all dynamic ones be described. */
+	/* The fields fill the entry, and all of e->dynamic is set. */
 	return at == e->size && (!dynamic || n == e->nr_dynamic) ? 0 : -EINVAL;
 }
 

@@ -219,7 +219,6 @@ hte_probe_##call(void *__data, proto)					\
 }
 #include HT_HEADER
 
-/* struct hte_event */
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)
 #undef DEFINE_EVENT

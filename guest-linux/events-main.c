@@ -400,8 +400,6 @@ static struct notifier_block hte_modules = {
 	.notifier_call = hte_module_tracepoints,
 };
 
-/* ------------------------------------------------------------------------- */
-
 /*
  * List all events.  System calls come last: classes that are registered early
  * get small ids, which take fewer bytes in each event.

@@ -631,8 +631,6 @@ module_param_cb(missed, &fn_missed_ops, NULL, 0444);
 MODULE_PARM_DESC(missed,
 		 "calls that fprobe missed: too many in progress, or made by fprobe itself");
 
-/* ------------------------------------------------------------------------- */
-
 /* Detach all.  While fn_ready is false, writing the parameter attaches none. */
 void fn_exit(void)
 {
