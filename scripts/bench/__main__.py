@@ -111,8 +111,6 @@ def parse_args():
 
 
 class Progress:
-    """One line that shows progress and the remaining time."""
-
     def __init__(self, total):
         self.total, self.done = total, 0
         self.begin = time.monotonic()

@@ -264,8 +264,6 @@ class Study(Payload):
         if row["function"] != function:
             raise Failure(f"{command}: not {function}, but {row}")
 
-    # KVM's statistics
-
     KVM_COUNTERS = ["exits", "io_exits", "mmio_exits", "irq_exits",
                     "pf_emulate"]
 

@@ -218,7 +218,6 @@ class Linux(VM):
 
 
 def count(channels):
-    """The number of sources."""
     return len(channels) + 2 + (not lttng_problem())
 
 

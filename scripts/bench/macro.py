@@ -44,7 +44,6 @@ def problem():
 
 
 def count(channels):
-    """Number of figures in a round."""
     return (1 + linux.count(channels)) * len(BENCHMARKS)
 
 

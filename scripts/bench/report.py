@@ -43,7 +43,6 @@ COLUMNS = [
 
 
 def number(v, digits=3):
-    """Format a figure with its significant digits only."""
     if v is None:
         return ""
     if v == 0:

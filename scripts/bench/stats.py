@@ -69,7 +69,6 @@ def derived(row):
 
 
 def summarise(rows):
-    """Spread of each derived figure over the rounds."""
     each = [derived(r) for r in rows]
     names = [k for k in each[0] if all(k in e for e in each)]
     return {k: spread([e[k] for e in each]) for k in names}

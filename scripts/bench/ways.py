@@ -282,5 +282,4 @@ def add_times(cases, ways, times):
 
 
 def count(channels):
-    """The approximate number of cases."""
     return 2 * (5 * len(channels) + 13)

@@ -97,7 +97,6 @@ class Demo:
         self.runs += runs
 
     def measure(self, kind, accel):
-        """All rounds in one kind of guest."""
         backend = "lttng" if self.recorder else "ctf"
         workdir = self.dir / f"{kind.name}-{accel}"
         workdir.mkdir()

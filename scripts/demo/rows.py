@@ -121,15 +121,11 @@ def make(burst, paced):
 
 
 def make_all(runs):
-    """Rows in the order of their measurement."""
     by_key = {}
     for run in runs:
         key = (run.accel, run.guest, run.device["id"], run.payload)
         by_key.setdefault(key, {})[run.phase] = run
     return [make(r[BURST], r[PACED]) for r in by_key.values()]
-
-
-# For people ------------------------------------------------------------------
 
 
 def number(value, digits=0):
@@ -178,7 +174,6 @@ COLUMNS = [
 
 
 def table(rows):
-    """The rows as text."""
     cells = [[f(r) for _, _, f in COLUMNS] for r in rows]
     widths = [max(len(second), *(len(c[i]) for c in cells))
               for i, (_, second, _) in enumerate(COLUMNS)]

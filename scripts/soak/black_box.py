@@ -173,7 +173,6 @@ class Soak:
         return [int(p) for p in text.split()]
 
     def sample(self):
-        """Measure memory and disk."""
         rss = {}
         for pid in [self.watch.pid, *self.recorders()]:
             try:

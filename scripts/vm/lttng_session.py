@@ -247,7 +247,6 @@ class PrivateSession:
 
     @property
     def pid(self):
-        """The daemon's process id."""
         return self._daemon.pid
 
     def consumers(self):
@@ -281,7 +280,6 @@ class PrivateSession:
         self._create()
 
     def start(self):
-        """Begin recording."""
         self.lttng("start", self.name)
 
     def stop(self):
@@ -331,7 +329,6 @@ class PrivateSession:
                 if "(type: tracepoint)" in line}
 
     def wait_for(self, done, message, deadline=DEADLINE):
-        """Wait until done() is true."""
         self._wait(done, message, deadline)
 
     def wait_listed(self, name, deadline=DEADLINE):
@@ -379,7 +376,6 @@ class PrivateSession:
 
 
 def main():
-    """Record while a command runs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--event", action="append", metavar="PATTERN",
                         help="events to record (default: all)")

@@ -287,7 +287,6 @@ class VM:
         return self.dir / f"trace-{device}"
 
     def job_text(self):
-        """The script that the guest runs"""
         # Keep the port open: a closed serial port drops its input.
         return f"exec 3<>$JOB_OUT\n{self.job}"
 
@@ -333,7 +332,6 @@ class VM:
              *(f"{k}={v}" for k, v in options.items())])], name
 
     def device_args(self, device):
-        """Arguments for a device."""
         args, backend = self.backend_args(device)
         properties = {k: v for k, v in device.items()
                       if k not in ("backend", "backend_options")}
@@ -496,7 +494,6 @@ class VM:
         return "--- where\n" + "\n".join(lines)
 
     def stop(self):
-        """End QEMU if it still runs."""
         if self.process and self.process.poll() is None:
             self.process.terminate()
             try:

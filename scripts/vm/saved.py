@@ -89,12 +89,10 @@ def _save(vm, path):
 
 
 def arguments(path):
-    """Arguments of a QEMU that starts from a saved state"""
     return ["-incoming", f"file:{path}"]
 
 
 def begin(vm):
-    """Give a started guest its job."""
     # Before the state is loaded, the serial port would lose its input.
     vm.until(lambda: vm.qmp.command("query-status")["status"] != "inmigrate",
              "the saved state was not loaded")
