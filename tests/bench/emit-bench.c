@@ -540,7 +540,7 @@ int main(int argc, char **argv)
 
     b.window = g_malloc0(WINDOW + 64);
     prctl(PR_SET_TIMERSLACK, 1000UL);
-    bench_pin(1);                             /* inherited by the consumers */
+    bench_pin(1);                             /* for the consumers' threads */
     for (i = 0; i < READERS; i++) {
         lb[4 + i] = open_stream(&b.read[i], readers[i], bench_register,
                                 &delivered[i]);

@@ -319,7 +319,7 @@ static void latency(const char *name, bool polling)
 
     l.nr = 0;
     quit = 0;
-    bench_pin(1);                             /* inherited by the consumer */
+    bench_pin(1);                             /* for the consumer's thread */
     lb = start(&cfg);
     open_stream(lb, &s);
     if (polling) {
@@ -331,7 +331,7 @@ static void latency(const char *name, bool polling)
 
         bench_emit_32(&s, 1);
         while (now_ns() < due) {
-            /* other work of the producer */
+            /* a producer would do other work */
         }
     }
     ht_atomic_set(&quit, 1);

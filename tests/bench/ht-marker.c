@@ -3,10 +3,10 @@
  * ht-marker: emit events in a Linux guest by one of several methods, for
  * comparison with ht-bench
  *
- * With -r it emits at a rate until it is killed; it emits events that fell due
- * while it slept at once, like ht-bench.  With -n it emits at full speed and
- * prints the cost of an event.  It marks each group of events for
- * insn-plugin.c, which counts instructions.
+ * With -r it emits at a rate until it is killed; after a sleep it catches up at
+ * full speed, like ht-bench.  With -n it emits at full speed and prints the
+ * cost of an event.  It marks each group of events for insn-plugin.c, which
+ * counts instructions.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -206,8 +206,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* The mutator -------------------------------------------------------------- */
-
 static unsigned any_of(GRand *rand, const uint8_t *of, unsigned n)
 {
     return of[g_rand_int_range(rand, 0, n)];

@@ -79,7 +79,7 @@ static struct ht_stream *producer;
 static uint64_t hz;
 static uint64_t patience;
 static uint64_t waiting_since;
-static uint64_t state;                  /* state of the random generator */
+static uint64_t state;
 static struct ht_bench_params all_kinds = {
     .kinds = { HT_BENCH_8, HT_BENCH_32, HT_BENCH_64, HT_BENCH_256 },
     .nr_kinds = HT_BENCH_KINDS,
@@ -96,7 +96,6 @@ static void check(int ret, const char *what)
     }
 }
 
-/* The generator splitmix64 */
 static uint64_t random_u64(void)
 {
     uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
@@ -121,7 +120,7 @@ static uint64_t magnitude(uint64_t most)
     return v < most ? v : most;
 }
 
-/* Set @changing.  The host reads while the VM is stopped: order by compiler. */
+/* The host reads while the VM is stopped, so compiler barriers suffice. */
 static void changing(bool yes)
 {
     ht_compiler_barrier();

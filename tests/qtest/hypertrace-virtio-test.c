@@ -104,7 +104,7 @@ static void test_bad_submit(void)
         QHT_WAIT(qht_stream_flag(h, 0, "stopped"));
         g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
         g_assert_cmpuint(qht_stat(h, "errors"), ==, i + 1);
-        /* the buffer is nevertheless used */
+        /* the device also returns the buffer that stopped the stream */
         qht_queue_wait(h, h->data[0]);
         qht_write_number(&good, id, i);
         qht_commit(&good);

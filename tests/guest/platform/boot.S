@@ -108,10 +108,7 @@ start3:
 1:      pause
         jmp     1b
 
-/*
- * uint64_t boot_loop(void): counter ticks for BOOT_LOOPS turns of two
- * instructions; called at CPL 0 above and at CPL 3 from C
- */
+/* uint64_t boot_loop(void): called at CPL 0 above and at CPL 3 from C */
         .globl  boot_loop
 boot_loop:
         rdtsc
@@ -184,7 +181,7 @@ gdt:
         .quad   0x00cff3000000ffff      /* 0x28: data, DPL 3 */
         .quad   0x00affb000000ffff      /* 0x30: code, 64 bit, DPL 3 */
 gdt_tss:
-        .word   TSS_SIZE + IOMAP_SIZE   /* limit: the byte after the map */
+        .word   TSS_SIZE + IOMAP_SIZE   /* limit: the byte after the I/O map */
         .word   0
         .byte   0
         .byte   0x89                    /* present, available TSS */
@@ -204,8 +201,8 @@ tss:
         .quad   ring0_stack_top         /* TSS_RSP0 */
         .fill   TSS_IOMAP_BASE - TSS_RSP0 - 8, 1, 0
         .word   TSS_SIZE
-        .fill   IOMAP_SIZE, 1, 0        /* every port allowed */
-        .byte   0xff                    /* the CPU may read one byte more */
+        .fill   IOMAP_SIZE, 1, 0        /* I/O map: every port is allowed */
+        .byte   0xff                    /* for a read across the map's end */
 
         .globl  boot_pml4
         .balign 4096

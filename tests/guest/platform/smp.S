@@ -109,7 +109,7 @@ smp_tss:
         .long   0
         .quad   smp_ring0_stack_top
         .fill   102 - 12, 1, 0
-        .word   104                     /* beyond the limit: no ports */
+        .word   104                     /* no I/O map, so no port is allowed */
 
         .section .bss
         .balign 16

@@ -347,8 +347,6 @@ void qht_commit(QHtStream *s)
     }
 }
 
-/* Virtqueues --------------------------------------------------------------- */
-
 QVirtQueue *qht_queue_resize(QHt *h, uint32_t index, uint16_t size)
 {
     QVirtioPCIDevice *pci = h->pci;

@@ -197,7 +197,6 @@ void qht_stream_flush(QHtStream *s);
  */
 void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size);
 void qht_write_number(QHtStream *s, uint32_t id, uint64_t n);
-/* Close the open packet */
 void qht_close_packet(QHtStream *s);
 /*
  * Notify the host as the channel demands.  hypercall: ring the doorbell.  shm:
@@ -208,7 +207,6 @@ void qht_doorbell(QHtStream *s);
 
 /* Query the statistics of a QOM path; the caller drops the reference */
 QDict *qht_query(QTestState *qts, const char *path);
-/* Read a counter of the device */
 uint64_t qht_stat(QHt *h, const char *name);
 /* Read a counter or a flag of a stream that was opened at least once */
 uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
@@ -226,7 +224,6 @@ uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 /* Size that a memdev must have for @streams rings of @ring bytes each */
 size_t qht_ram_size(uint32_t streams, uint64_t ring);
 
-/* Read a class's enable byte */
 uint8_t qht_enabled(QHt *h, uint32_t id);
 /* Read up to @count enable bytes by a message; returns the number read */
 uint32_t qht_read_enabled(QHt *h, uint32_t first, uint32_t count, uint8_t *on);
@@ -310,7 +307,6 @@ void qht_migrate(QHt *h, QHtTarget *t);
  */
 char *qht_move(QHt *h, QHtTarget *t, bool running);
 
-/* Create an empty temporary file; returns its path */
 char *qht_temporary(void);
 /* Remove a file of qht_temporary() and free its path */
 void qht_unlink(char *path);
@@ -352,7 +348,6 @@ void qht_fifo_go_on(QHtFifo *f);
 /* Stop the reading thread after it has emptied the FIFO */
 void qht_fifo_hang(QHtFifo *f);
 
-/* Bits of QHtTest.channels */
 #define QHT_HYPERCALL   (1u << 0)
 #define QHT_SHM         (1u << 1)
 #define QHT_VIRTIO      (1u << 2)
