@@ -211,7 +211,7 @@ void htk_enable_remove(struct htk *h)
 	mutex_unlock(&htk_enable_mutex);
 }
 
-/* Value that a mapping stores; it differs if the device was away since then */
+/* Mark of a new mapping; after the device was away, marks differ from it. */
 static void *htk_enable_mark(const struct htk *h)
 {
 	return (void *)(unsigned long)h->generation;

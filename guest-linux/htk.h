@@ -122,7 +122,7 @@ struct htk_owner {
 enum htk_phase {
 	HTK_OPENING,		/* the host may still read earlier packets */
 	HTK_OPEN,		/* the owner may map and submit the memory */
-	HTK_CLOSING,		/* the owner may neither map nor submit it */
+	HTK_CLOSING,		/* the owner may not map or submit the memory */
 };
 
 /**

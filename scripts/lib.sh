@@ -93,7 +93,7 @@ ht_paths() {
     HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_timeout=300"
-    # Without this, the kernel reports a vCPU as stuck that a busy host does not run.
+    # With a lower threshold, the kernel reports vCPUs as stuck that a busy host does not run.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS watchdog_thresh=60"
     # The following switches off features that no test uses, which take a third of
     # the processor time of a boot.

@@ -25,7 +25,7 @@ static enum {
     CHOICE_NONE,
     CHOICE_USER,
     CHOICE_ANY,                 /* not set: the first device */
-    CHOICE_ANY_NOW,             /* the same, and none can appear later */
+    CHOICE_ANY_NOW,             /* not set, and no device can appear later */
 } choice;
 
 static const uint8_t off;

@@ -263,7 +263,7 @@ int ht_stream_close(struct ht_stream *s)
         return -EIO;
     }
     unlist_stream(dev, s);
-    s->busy = 1;                /* so that further events are discarded */
+    s->busy = 1;                /* further events are discarded */
     ht_compiler_barrier();
     while ((r = s->ops->flush(s)) == -EAGAIN) {
         r = dev->ops->relax(dev, tries++);

@@ -22,7 +22,8 @@ WORSE = 1.1
 
 
 def costs(result):
-    """{(case, figure): median over the rounds}, inverted so that higher is worse"""
+    """{(case, figure): median over the rounds}; figures for which more is better
+    are inverted."""
     f = Figures(result)
     near = bases(f)
     found = {}

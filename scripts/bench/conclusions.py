@@ -85,7 +85,7 @@ def conclude(f):
 
 
 def _kernel(f):
-    """Instructions are the same under any accelerator."""
+    """Use TCG's count of instructions, which is the same under any accelerator."""
     events, ring = (
         f.median("tcg", "ways", series, "sched_switch", "insns")
         for series in ("hypertrace-sources.ko, shm", "the stock kernel's ring"))

@@ -110,7 +110,7 @@ make_initrd() {
     (cd "$root" && find . | cpio -o -H newc --quiet) >"$work/initrd"
 }
 
-# arrived CHANNEL PATTERN: how many of these events the host logged
+# arrived CHANNEL PATTERN: how many events the host logged that match PATTERN
 arrived() {
     grep -c "^[^ ]* $1 stream [0-9]* vcpu [-0-9]* $2" "$work/$1.log" || :
 }

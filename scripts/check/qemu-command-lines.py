@@ -238,7 +238,7 @@ def has_fw_cfg(argv, arch):
 
 
 def start(argv, tmp, arch, before=()):
-    """The machine's description, or Failed with QEMU's message"""
+    """Start QEMU; returns the machine's description. Raises Failed with QEMU's message."""
     run = Path(tempfile.mkdtemp(dir=tmp))
     command = [*before, *argv, "-qmp", f"unix:{run}/qmp,server=on,wait=off",
                "-qtest", f"unix:{run}/qtest,server=on,wait=off",

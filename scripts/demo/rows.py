@@ -64,7 +64,7 @@ class Counted:
                f"{self.discarded}")
 
     def latency(self):
-        """Latency of the run's only stream; None if the trace has none."""
+        """Latency of the run's stream; None unless the trace has exactly one."""
         return self.streams[0]["latency"] if len(self.streams) == 1 else None
 
 

@@ -35,7 +35,7 @@ PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
 QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 s for a backend
 BACKENDS = ("ctf", "log", "lttng", "null")
-# Signals that end a faulty QEMU: it may crash after SIGTERM, too.
+# Signals that end a QEMU that crashes, which it may also do after SIGTERM
 CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 
 

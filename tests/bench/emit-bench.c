@@ -18,8 +18,8 @@
 
 /* What a consumer does between two polls */
 enum {
-    PACED,                          /* it sleeps for 20 us */
-    ASLEEP,                         /* it sleeps until the doorbell rings */
+    PACED,                          /* sleep for 20 us */
+    ASLEEP,                         /* sleep until the doorbell rings */
     SPINNING,                       /* nothing; in the row emit-32-spun only */
     READERS,
 };

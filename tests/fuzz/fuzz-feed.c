@@ -27,7 +27,7 @@ typedef struct Feed {
 static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
                    size_t size, bool fetch)
 {
-    /* an exact copy, because the consumer may change it */
+    /* a copy, because the consumer may change the bytes */
     g_autofree uint8_t *data = fuzz_copy(bytes, size);
     HtConsumer *c = &f->consumer;
     uint64_t events = c->events, cursor = c->cursor, lost = c->lost;

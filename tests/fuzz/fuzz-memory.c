@@ -227,7 +227,7 @@ static void run_guest(void)
     Fuzz *f = racing;
 
     if (f && !f->in_poll && fuzz_more(&f->race) && fuzz_u8(&f->race) & 1) {
-        /* Set this first: loads in act() must not call the guest again. */
+        /* Loads in act() must not call act() again. */
         f->in_poll = true;
         act(f, &f->race);
         f->in_poll = false;

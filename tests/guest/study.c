@@ -131,7 +131,7 @@ static struct ht_stream *open_stream(unsigned index)
     struct ht_stream *s = stream[index];
     bool first = !s;
 
-    /* Each class has the id of one device only: register it on this device. */
+    /* A class holds the id of one device only: get the ids of this device. */
     check(bench_register(dev), "cannot register a class");
     check(bench_register_sizes(dev), "cannot register a class");
     if (first) {

@@ -194,7 +194,7 @@ static void test_time(const void *data)
     after = g_get_monotonic_time() / 1e6;
     qht_stream_open(&s, h, 0);
     opened = g_get_monotonic_time() / 1e6;
-    /* A counter from before the opening must not be dated before it. */
+    /* A counter from before the opening is dated at the opening. */
     s.clock = 0;
     qht_write_number(&s, id, 1);
     qht_close_packet(&s);

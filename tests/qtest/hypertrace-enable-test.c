@@ -262,7 +262,7 @@ static void test_reset(const void *channel)
     qht_quit(h);
 }
 
-/* A change while the VM is stopped takes effect when it continues. */
+/* A change while the VM is stopped takes effect when the VM continues. */
 static void test_stop(const void *channel)
 {
     QHt *h = boot(channel, "");

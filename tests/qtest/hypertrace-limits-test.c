@@ -209,9 +209,9 @@ static void test_class_bytes(const void *channel)
 /*
  * Open and close a stream as fast as the device allows.  Promise that only this
  * test proves: after OPENINGS_BURST openings, a device opens at most one stream
- * per interval (HT_OPENING_NS in hypertrace/streams.h).  So it makes at most
- * one new instance, which is one file of a ctf backend.  If an opening comes
- * too early, the reply is BUSY without an instance, and a later retry succeeds.
+ * per interval (HT_OPENING_NS in hypertrace/streams.h), since each opening
+ * makes a file of a ctf backend.  If an opening comes too early, the reply is
+ * BUSY without an instance, and a later retry succeeds.
  */
 static void test_open_rate(const void *channel)
 {
@@ -235,7 +235,7 @@ static void test_open_rate(const void *channel)
             memcpy(&m, buf, sizeof(m));
         }
         elapsed_us = g_get_monotonic_time() - begin;
-        /* On a busy machine this test may be slower than the rate. */
+        /* On a busy machine this loop may be too slow to reach the limit. */
         if (!m.instance || opened > 8 * OPENINGS_BURST) {
             break;
         }
@@ -305,8 +305,8 @@ static void test_batch(const void *channel)
 }
 
 /*
- * A buffer of several messages may have classes only; a wrong length or type
- * is an error.
+ * A buffer of several messages may have CLASS_REGISTER only; a wrong length or
+ * type is an error.
  */
 static void test_batch_hostile(const void *channel)
 {

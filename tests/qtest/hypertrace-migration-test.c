@@ -305,8 +305,8 @@ static void test_reset_loaded(const void *channel)
 }
 
 /*
- * If a loaded device is unplugged before the VM runs, its events are not
- * recorded, and QEMU warns.
+ * If a loaded device is unplugged before the VM runs, QEMU warns that events of
+ * its streams are not recorded.
  */
 static void test_unplug_loaded(const void *channel)
 {

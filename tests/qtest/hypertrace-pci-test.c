@@ -430,8 +430,8 @@ static void test_chroot(void)
 }
 
 /*
- * A device with the name of an unplugged one continues its trace: class ids
- * are the same, and instances are not reused.
+ * A device with the name of an unplugged one continues the trace of that one:
+ * class ids are the same, and instances are not reused.
  */
 static void test_replug(void)
 {

@@ -142,7 +142,7 @@ static void produce_one(Producer *p)
     publish(p);
 }
 
-/* Overwrite a random word of the ring or its lines while the device reads */
+/* Overwrite a random word of the control page or packets while they are read */
 static void spite(Producer *p)
 {
     uint32_t at;

@@ -20,7 +20,7 @@
 /* Room for a buffer: its header, a packet header and an event */
 #define BUFFER 128u
 
-/* A stream and its queue, of LONG buffers */
+/* A stream and its queue, which has LONG entries */
 typedef struct Flood {
     QHtStream s;
     QVirtQueue *vq;

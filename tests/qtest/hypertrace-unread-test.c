@@ -57,7 +57,7 @@ static void test_unread(void)
 
     qht_stream_open(&s, h, HT_STREAM_ANY);
     produce(&s, id, 3000);
-    /* Closing another stream runs the worker, which must not read the ring. */
+    /* A close of @other runs the device's worker, which must not read @s. */
     qht_stream_open(&other, h, HT_STREAM_ANY);
     qht_stream_close(&other);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 0);

@@ -369,7 +369,7 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
         return NULL;
     }
     s->busy = 1;
-    /* Set busy first: a handler that interrupts the rest must see it. */
+    /* A handler that interrupts the following code must see @busy. */
     ht_compiler_barrier();
     cur = s->cur;
     if (ht_unlikely((uintptr_t)cur + HT_EVENT_HEADER + size >=

@@ -10,7 +10,7 @@
 /**
  * struct honest - a producer that keeps the rules, whose events the host checks
  * @s: its stream
- * @sent: number of events emitted; they are numbered
+ * @sent: number of events emitted, and the next event's number
  */
 struct honest {
     struct ht_stream s;

@@ -78,7 +78,7 @@ static void desc_set(struct ht_bm_desc *d, uint64_t addr, uint32_t len,
     d->next = next;
 }
 
-/* Get an address in the registers of @a->d, or of @a->other if so attacked */
+/* Get an address in the registers that @attack uses: @a->d's or @a->other's */
 static uint64_t random_register(struct attacker *a, enum attack attack)
 {
     struct ht_bm_device *d = a->d;
