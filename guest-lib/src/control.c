@@ -119,7 +119,7 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
     int r;
 
     msg->cookie = cookie;
-    msg->status = HT_STATUS_IO;         /* unless the host writes another */
+    msg->status = HT_STATUS_IO;         /* status if the host writes none */
     /* The reply is not longer than the message. */
     r = dev->ops->control(dev, msg, msg->size);
     if (r) {

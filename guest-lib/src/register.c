@@ -246,7 +246,7 @@ static uint32_t encode_some(struct ht_device *dev,
         ht_zero(m, aligned(size) < room - pos ? aligned(size) : size);
         m->h.type = HT_MSG_CLASS_REGISTER;
         m->h.size = size;
-        m->h.status = HT_STATUS_IO;     /* unless the host writes another */
+        m->h.status = HT_STATUS_IO;     /* status if the host writes none */
         m->h.cookie = i;
         encode(m, classes[i]);
         end = pos + size;

@@ -55,7 +55,6 @@ class Rss:
 
     @property
     def warm(self):
-        """The samples after warming up."""
         last = self.samples[-1][0]
         return [s for s in self.samples if s[0] >= last * WARM_UP]
 

@@ -300,7 +300,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     any_class(rand, &m);
     if (left > 3 + sizeof(struct ht_msg_class) && data[at] % 8 < LIST &&
         g_rand_int_range(rand, 0, 2)) {
-        /* add one field */
         size_t old = MIN(ht_get_le16(data + at + 1), left - 3);
 
         if (old >= sizeof(struct ht_msg_class) &&

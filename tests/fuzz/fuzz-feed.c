@@ -10,7 +10,7 @@
 #include "fuzz.h"
 
 typedef struct Feed {
-    CtRing ring;                /* the guest's ring */
+    CtRing ring;
     CtSink sink;
     HtConsumer consumer;
     uint64_t position;          /* position of the end of the submitted bytes */

@@ -85,7 +85,7 @@ static void device_exits(unsigned index, uint64_t count)
     json_u64("device", index);
     json_str("channel", device_channel(d));
     if (d->regs) {
-        mmio_target = d->regs;          /* ignores writes */
+        mmio_target = d->regs;          /* the device ignores writes here */
     } else {
         /* a write selects the features to read, and has no other effect */
         mmio_target = d->common;

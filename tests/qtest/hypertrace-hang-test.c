@@ -213,7 +213,7 @@ static void test_no_wait(const void *channel)
     qht_stream_close(&g.s);
     qht_settle(g.h);
     assert_everything(&g, log_text(&g));
-    /* not to a file again, for which QEMU leaks memory */
+    /* by a socket: QEMU leaks memory in a second migration to a file */
     t = qht_target("pc", "null", g.props, NULL);
     qht_migrate(g.h, t);
     qht_target_free(t);

@@ -289,7 +289,7 @@ static void reset_loaded(const void *channel, unsigned until)
     }
     g_assert_cmpuint(qht_stat(h, "events"), ==, until);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* not to a file again, for which QEMU leaks memory */
+    /* by a socket: QEMU leaks memory in a second migration to a file */
     t = qht_target("pc", "log", all, NULL);
     qht_migrate(h, t);
     qht_unlink(qht_move(h, t, true));

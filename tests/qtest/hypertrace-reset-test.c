@@ -193,7 +193,6 @@ static void test_status_zero(const void *channel)
         }
         qht_restart(h);
         g_assert_cmpuint(h->caps.epoch, ==, epoch);
-        /* the streams continue */
         for (i = 0; i < 2; i++) {
             qht_write_number(&s[i], id, 10 + round);
             qht_commit(&s[i]);

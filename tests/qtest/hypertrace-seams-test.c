@@ -210,7 +210,7 @@ static void bounded_turns(bool open)
 {
     QHt *h = qht_boot("pc", "null", VIRTIO, NULL);
     uint32_t id = qht_register_number(h, "number");
-    /* one queue is enough for closed streams */
+    /* if the streams are closed, use one queue only */
     const unsigned nr = open ? 4 : 1;
     unsigned i, tries, between = 0;
     Flood f[4];

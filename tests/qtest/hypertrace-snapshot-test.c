@@ -156,7 +156,6 @@ static void test_waiting(const void *channel)
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     qht_snapshot(h->qts, false, "a");
     qht_snapshot(h->qts, true, "a");
-    /* the VM is stopped now */
     qht_write_numbers(&s, id, 5, 9);
     qht_commit(&s);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 5);

@@ -11,7 +11,7 @@
 #define PCI_HEADER_MULTI        0x80u
 #define PCI_HEADER_BRIDGE       0x01u
 #define PCI_BAR0                0x10
-#define PCI_SECONDARY_BUS       0x18    /* of a bridge: in bits 8 to 15 */
+#define PCI_SECONDARY_BUS       0x18    /* the bus is in bits 8 to 15 */
 #define PCI_CAP_POINTER         0x34
 /* maximum number of capabilities, which are every 4 bytes from 0x40 to 0xff */
 #define PCI_CAPS_MAX            48

@@ -39,8 +39,8 @@
 #define STATUS_DRIVER_OK        0x04
 #define STATUS_FEATURES_OK      0x08
 
-#define FEATURE_EVENT_IDX       (1u << 29)      /* of features 0 to 31 */
-#define FEATURE_VERSION_1       (1u << 0)       /* of features 32 to 63 */
+#define FEATURE_EVENT_IDX       (1u << 29)      /* in features 0 to 31 */
+#define FEATURE_VERSION_1       (1u << 0)       /* in features 32 to 63 */
 #define NO_VECTOR               0xffff
 
 #define RESET_MS                1000
@@ -74,7 +74,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
         return -EINVAL;
     }
     if (pair == vq->pairs) {
-        return -EIO;            /* after an invalid used entry or a timeout */
+        return -EIO;            /* there was an invalid entry or a timeout */
     }
     ht_copy(d->control_buf, msg, len);
     vq->desc[2 * pair].addr = p->phys(p->opaque, d->control_buf);

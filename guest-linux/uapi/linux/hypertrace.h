@@ -14,7 +14,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define HT_IOC_MAGIC		0xbe	/* used by no driver of Linux 7.2 */
+#define HT_IOC_MAGIC		0xbe	/* ioctl type, unused in Linux 7.2 */
 
 /* How a stream's memory is mapped into the caller */
 enum ht_ioc_mapping {

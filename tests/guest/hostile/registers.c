@@ -127,7 +127,7 @@ static uint32_t random_message(uint8_t *msg)
         [HT_MSG_STATS] = sizeof(struct ht_msg_stats),
         [HT_MSG_TAKEOVER] = sizeof(struct ht_msg),
         [HT_MSG_DISCARDED] = sizeof(struct ht_msg_discarded),
-        /* with room for the reply */
+        /* sizes with room for the reply's content */
         [HT_MSG_ENABLED] = sizeof(struct ht_msg_enabled) + 32,
         [HT_MSG_SETTINGS] = sizeof(struct ht_msg_settings) + 32,
     };

@@ -10,7 +10,7 @@
 #include "boot.h"
 
 #define MB_MAGIC        0x1badb002
-#define MB_FLAGS        0x00000003      /* page aligned, memory sizes */
+#define MB_FLAGS        0x00000003      /* align modules, get memory sizes */
 
 #define CR0_PE          (1 << 0)
 #define CR0_MP          (1 << 1)

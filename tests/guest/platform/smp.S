@@ -55,7 +55,7 @@ smp_start32:
         orl     $EFER_LME, %eax
         wrmsr
         movl    %cr0, %eax
-        andl    $0x9ffffff3, %eax       /* caches on; no EM, no TS */
+        andl    $0x9ffffff3, %eax       /* caches on; EM and TS off */
         orl     $0x80000022, %eax       /* PG, NE, MP */
         movl    %eax, %cr0
         movl    $smp_tss, %eax
