@@ -245,6 +245,7 @@ static void repeats(const char *dir)
     print(m, 20 * MS, 0, "same");
     print(m, 30 * MS, 0, "between");
     print(m, UINT64_C(5000) * MS, 0, "same");
+    print(m, UINT64_C(5050) * MS, 0, "late");
     print(m, UINT64_C(5100) * MS, 0, "end");
     make_end(m);
 }

@@ -180,7 +180,25 @@ class TestViews:
         dir_ = story("repeats", self.tmp / "repeats")
         (dir_ / "log").write_text("6,0,10000,0,T1;first\n6,1,20000,0,T1;same\n")
         assert [e["text"] for e in lines("log", dir_)] == [
-            "first", "same", "between", "same", "end"]
+            "first", "same", "between", "same", "late", "end"]
+
+    @pytest.mark.parametrize("records, shift_ms", (
+        ([(10, "first"), (20, "same"), (30, "between")], 5000),
+        ([(10, "first"), (20, "same"), (30, "between"), (5000, "same"),
+          (5050, "late"), (5100, "end")], -4500),
+    ))
+    def test_log_clocks(self, records, shift_ms):
+        """The clocks of the log and of the events may differ by seconds: each line
+        is printed once.
+
+        Only this test proves it for a difference of more than a second.
+        """
+        dir_ = story("repeats", self.tmp / f"clocks{len(records)}")
+        (dir_ / "log").write_text("".join(
+            f"6,{n},{max(ms + shift_ms, ms // 100) * 1000000},0,T1;{line}\n"
+            for n, (ms, line) in enumerate(records)))
+        assert [e["text"] for e in lines("log", dir_)] == [
+            "first", "same", "between", "same", "late", "end"]
 
     def test_log_gap(self):
         """Records that were overwritten before they were read are counted."""

@@ -9,10 +9,14 @@
 /* Maximum number of lines kept from events; further events are dropped */
 #define TAIL_MAX    65536u
 /*
- * Events and records of the log have different clocks. An event's time may
- * differ from that of its record by up to this many nanoseconds.
+ * Events and records of the log have different clocks. Boot.shift estimates the
+ * difference. It is wrong by up to this many nanoseconds.
  */
-#define SLACK_NS    UINT64_C(1000000000)
+#define SLACK_NS    1000000000
+/* Maximum number of records that are kept to estimate the difference */
+#define TEXTS_MAX   4096u
+/* In Boot.texts: several records have this text, or an event has matched it */
+#define NOT_UNIQUE  UINT64_MAX
 
 /* A line that comes from an event, not from the log */
 typedef struct Tail {
@@ -28,6 +32,10 @@ typedef struct Boot {
     bool met;                   /* an event was the log's last record */
     uint64_t last_ns;           /* time of the last record in the log */
     GString *last;              /* text of the last record in the log */
+    /* GBytes to uint64_t: times of earlier records, by text */
+    GHashTable *texts;
+    /* time of an event minus the time of its record, in ns */
+    int64_t shift;
     /* of Tail: events to show after the log's last record */
     GPtrArray *tail;
 } Boot;
@@ -56,6 +64,7 @@ static void free_boot(gpointer data)
     Boot *b = data;
 
     g_string_free(b->last, true);
+    g_hash_table_unref(b->texts);
     g_ptr_array_unref(b->tail);
     g_free(b);
 }
@@ -68,6 +77,8 @@ static Boot *find_boot(HtLogLines *l, uint32_t boot)
         b = g_new0(Boot, 1);
         b->boot = boot;
         b->last = g_string_new(NULL);
+        b->texts = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                         (GDestroyNotify)g_bytes_unref, g_free);
         b->tail = g_ptr_array_new_with_free_func(free_tail);
         g_hash_table_insert(l->boots, GUINT_TO_POINTER(boot), b);
     }
@@ -89,6 +100,46 @@ static bool is_last(const Boot *b, const char *s, gsize len)
            !memcmp(s, b->last->str, len);
 }
 
+/* Keep the time of the log's last record, before a later one replaces it. */
+static void keep_last(Boot *b)
+{
+    GBytes *text = g_bytes_new(b->last->str,
+                               trimmed(b->last->str, b->last->len));
+    uint64_t *ns = g_hash_table_lookup(b->texts, text);
+
+    if (ns) {
+        *ns = NOT_UNIQUE;
+        g_bytes_unref(text);
+        return;
+    }
+    if (g_hash_table_size(b->texts) == TEXTS_MAX) {
+        g_hash_table_remove_all(b->texts);
+    }
+    ns = g_new(uint64_t, 1);
+    *ns = b->last_ns;
+    g_hash_table_insert(b->texts, text, ns);
+}
+
+/* If exactly one record has the event's text, update the boot's shift. */
+static void compare_clocks(Boot *b, uint64_t event_ns, const char *s, gsize len)
+{
+    g_autoptr(GBytes) text = g_bytes_new_static(s, trimmed(s, len));
+    uint64_t *ns = g_hash_table_lookup(b->texts, text);
+
+    if (ns && *ns != NOT_UNIQUE) {
+        b->shift = event_ns - *ns;
+        *ns = NOT_UNIQUE;
+    }
+}
+
+/*
+ * Return by how many nanoseconds an event is later than the log's last record.
+ */
+static int64_t after_last(const Boot *b, uint64_t event_ns)
+{
+    return event_ns - b->last_ns - b->shift;
+}
+
 /*
  * Append the line of an event printk:console to the boot's tail, unless the log
  * certainly has that line.
@@ -100,12 +151,13 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
     gsize len;
     Tail *t;
 
-    if (b->has_log && ev->rec.ns + SLACK_NS < b->last_ns) {
+    s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
+    compare_clocks(b, ev->rec.ns, s, len);
+    if (b->has_log && after_last(b, ev->rec.ns) < -SLACK_NS) {
         return;
     }
-    s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
     /* After SLACK_NS, an equal text is a new line, which the log lacks. */
-    if (b->has_log && ev->rec.ns <= b->last_ns + SLACK_NS &&
+    if (b->has_log && after_last(b, ev->rec.ns) <= SLACK_NS &&
         is_last(b, s, len)) {
         /* This is the log's last line: the log has all earlier ones, too. */
         l->tails -= b->tail->len;
@@ -134,7 +186,7 @@ static void drop_early(Boot *b)
     unsigned n = 0;
 
     while (b->has_log && !b->met && n < b->tail->len &&
-           ((Tail *)b->tail->pdata[n])->ns <= b->last_ns) {
+           after_last(b, ((Tail *)b->tail->pdata[n])->ns) <= 0) {
         n++;
     }
     if (n) {
@@ -169,6 +221,9 @@ static void read_ends(HtLogLines *l)
     while (ht_log_reader_next(l->reader, &r)) {
         Boot *b = find_boot(l, r.boot);
 
+        if (b->has_log) {
+            keep_last(b);
+        }
         b->has_log = true;
         b->last_ns = r.ns;
         g_string_truncate(b->last, 0);
