@@ -176,6 +176,8 @@ def test_attach(tmp, env):  # noqa: F811
             switch.wait("off")
             for _ in range(ROUNDS):
                 switch.on()
+                # the recorder delivers some of them to LTTng before "off"
+                a.wait_events(a.count() + 20)
                 switch.off()
             a.end(kill=True)
             s.wait_for(lambda: TICK not in s.listed(), "the recorder is listed")

@@ -111,9 +111,12 @@ class Host:
             [HYPERTRACE, "attach", *options, "-o", self.dir, tmp / "memory"],
             env=env, stderr=subprocess.PIPE, text=True)
 
+    def count(self):
+        return len(events(self.dir / "programs")[0])
+
     def wait_events(self, count):
         deadline = time.monotonic() + DEADLINE
-        while len(events(self.dir / "programs")[0]) < count:
+        while self.count() < count:
             assert self.process.poll() is None, self.process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.2)
