@@ -447,16 +447,17 @@ bool ht_trace_report(uint64_t count)
  */
 static bool lock_modules(uint64_t *mask, bool *opens)
 {
-    bool ready = ht_trace_init();
-
-    *opens = ready && ht_trace_begin_opening(mask);
+    if (!ht_trace_init()) {
+        return false;
+    }
+    *opens = ht_trace_begin_opening(mask);
     if (!*opens) {
         ht_sys_block_signals(mask);
     }
-    while (ready && !try_lock()) {
+    while (!try_lock()) {
         ht_sys_sleep_ns(500000);
     }
-    return ready;
+    return true;
 }
 
 static void unlock_modules(const uint64_t *mask, bool opens)

@@ -408,6 +408,42 @@ static unsigned descriptors(void)
     return n;
 }
 
+static void deny(unsigned nr, unsigned error)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
+
+    g_assert_cmpint(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), ==,
+                    0);
+}
+
+/*
+ * With @value, start again with this system call denied; then check that the
+ * library's start has left the signals of the program as they were.
+ */
+static void child_start(const char *value)
+{
+    static const char *const again[] = { "node", "start", NULL };
+    sigset_t blocked;
+    int i;
+
+    if (value) {
+        deny((unsigned)atoi(value), EPERM);
+        execv("/proc/self/exe", (char **)again);
+        g_assert_not_reached();
+    }
+    emit(10);
+    g_assert_cmpint(sigprocmask(SIG_SETMASK, NULL, &blocked), ==, 0);
+    for (i = 1; i < NSIG; i++) {
+        g_assert_cmpint(sigismember(&blocked, i), <=, 0);
+    }
+}
+
 /*
  * Emit while one system call is denied; @value: "NUMBER ERROR", the call's
  * number and the errno that it returns.
@@ -417,20 +453,8 @@ static void child_denied(const char *value)
     unsigned nr, error, before, i;
 
     g_assert_cmpint(sscanf(value, "%u %u", &nr, &error), ==, 2);
-    {
-        struct sock_filter filter[] = {
-            BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                     offsetof(struct seccomp_data, nr)),
-            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),
-            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        };
-        struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
-
-        before = nr == SYS_openat ? 0 : descriptors();
-        g_assert_cmpint(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
-                        ==, 0);
-    }
+    before = nr == SYS_openat ? 0 : descriptors();
+    deny(nr, error);
     /* emit for longer than the library's pause between two attempts to open */
     for (i = 0; i < 700; i++) {
         emit(10);
@@ -596,6 +620,7 @@ static const struct {
     { "fork", child_fork },
     { "fork-opening", child_fork_opening },
     { "denied", child_denied },
+    { "start", child_start },
     { "values", child_values },
     { "status", child_status },
 };
@@ -800,6 +825,25 @@ static void test_denied(void)
 }
 
 /*
+ * A library that cannot start, because a seccomp filter denies a system call,
+ * does not keep signals from its program.
+ */
+static void test_start(void)
+{
+    static const int calls[] = { SYS_madvise, SYS_ioctl, SYS_getpid };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(calls); i++) {
+        g_autofree char *value = g_strdup_printf("%d", calls[i]);
+        NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+
+        g_test_message("call %s", value);
+        g_assert_cmpint(node_host_run(&h, "start", value), ==, 0);
+        node_host_free(&h);
+    }
+}
+
+/*
  * Events whose classes are made at run time arrive.  A wrong description of a
  * class is refused, and so is a value that does not fit its field.
  */
@@ -862,6 +906,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/node/fork", test_fork);
     g_test_add_func("/guest/node/fork-opening", test_fork_opening);
     g_test_add_func("/guest/node/denied", test_denied);
+    g_test_add_func("/guest/node/start", test_start);
     g_test_add_func("/guest/node/values", test_values);
     g_test_add_func("/guest/node/status", test_status);
     return g_test_run();

@@ -7,9 +7,10 @@
  *
  * For each number N read from standard input, it emits N events of two classes
  * in each of two streams, waits while a ring is full, flushes, and confirms it.
- * Events of a class that is off are left out.  For "on ID" or "off ID" it waits
- * until the host has switched the class on or off, and prints the time.  It
- * ends with its input.
+ * Events of a class that is off are left out.  For "full N" it emits N events
+ * in the first stream without waiting, so that some are discarded.  For "on ID"
+ * or "off ID" it waits until the host has switched the class on or off, and
+ * prints the time.  It ends with its input.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>
@@ -113,6 +114,12 @@ int main(int argc, char **argv)
                    wait_for(&g, strchr(line, ' ') + 1, line[1] == 'n'));
             fflush(stdout);
             continue;
+        }
+        if (line[0] == 'f') {
+            count = g_ascii_strtoull(line + strlen("full "), NULL, 10);
+            for (; count; count--) {
+                ht_emit_step(&s[0], n[0]++, 0);
+            }
         }
         for (; count; count--) {
             for (i = 0; i < STREAMS; i++) {

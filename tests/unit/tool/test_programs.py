@@ -65,6 +65,11 @@ class Guest:
         self.events += count
         assert self.process.stdout.readline() == f"{self.events}\n"
 
+    def overflow(self, count):
+        self.process.stdin.write(f"full {count}\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
 
 class Attach:
     """A running "hypertrace attach".  With --create=16M, the memory exists when
@@ -186,6 +191,19 @@ def test_attach(tmp_path):
     assert numbers(tmp_path / "second/programs") == [list(range(2000))] * STREAMS
     assert not (tmp_path / "third").exists()
     assert len(text("report", tmp_path / "second")) == STREAMS * 2000
+
+
+def test_attach_full(tmp_path):
+    """Promise: the summary counts the events that a full ring has discarded, also of
+    a stream that is left open for the next recorder."""
+    memory = tmp_path / "memory"
+    with Attach(memory, tmp_path / "out", "--create=16M") as a, Guest(memory) as g:
+        emitted = g.overflow(3_000_000)
+        status, err = a.end()
+    assert status == 0, err
+    recorded = int(re.search(r"(\d+) events of programs", err)[1])
+    lost = int(re.search(r"(\d+) lost in the guest", err)[1])
+    assert lost and recorded + lost == emitted, err
 
 
 def test_truncated(tmp_path):

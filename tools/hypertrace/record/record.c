@@ -328,6 +328,28 @@ static bool start_live(HtRecord *r, HtSessionInfo *info)
 }
 
 /*
+ * Let QEMU inherit *@fd as descriptor @number; set *@fd to a descriptor of the
+ * same file that QEMU does not inherit.
+ *
+ * Return: false with errno set on failure
+ */
+static bool give(int *fd, int number)
+{
+    int own;
+
+    if (*fd != number) {
+        return dup2(*fd, number) >= 0;
+    }
+    /* For equal numbers, dup2() would leave FD_CLOEXEC set. */
+    own = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) {
+        return false;
+    }
+    *fd = own;
+    return fcntl(number, F_SETFD, 0) == 0;
+}
+
+/*
  * Make the memory that programs emit into, with the descriptor
  * @plan->programs_fd, whose number QEMU's options have already.
  */
@@ -344,7 +366,7 @@ static bool make_programs(HtRecord *r, GError **error)
     if (fd < 0) {
         return false;
     }
-    if (dup2(fd, r->plan->programs_fd) < 0) {
+    if (!give(&fd, r->plan->programs_fd)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
                     "cannot use descriptor %d: %s", r->plan->programs_fd,
                     g_strerror(errno));
@@ -553,7 +575,7 @@ static bool make_memory(HtRecord *r)
      */
     sigaction(SIGXFSZ, &ignore, &before);
     ok = fd >= 0 && !ftruncate(fd, r->plan->bytes) &&
-         dup2(fd, r->plan->fd) >= 0;
+         give(&fd, r->plan->fd);
     sigaction(SIGXFSZ, &before, NULL);
     if (!ok) {
         fprintf(stderr, "hypertrace record: cannot make memory of %" PRIu64
