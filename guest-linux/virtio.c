@@ -340,12 +340,14 @@ static int htk_virtio_probe(struct htk *h)
 		return -ENODEV;
 	}
 	htk_virtio_read_caps(h, &h->core.caps);
-	if (caps->magic != HT_MAGIC)
-		return -ENODEV;
-	if (caps->version != HT_VERSION || !caps->streams ||
-	    caps->streams > HT_STREAMS_MAX ||
-	    caps->channel != HT_CHANNEL_VIRTIO)
-		return -EPROTO;
+	/* Check the sizes before memory of these sizes is allocated. */
+	ret = ht_device_init(&h->core);
+	if (!ret && caps->channel != HT_CHANNEL_VIRTIO)
+		ret = -EPROTO;
+	if (ret) {
+		dev_err(h->dev, "unusable capabilities\n");
+		return ret;
+	}
 
 	v = kzalloc(sizeof(*v), GFP_KERNEL);
 	if (!v)

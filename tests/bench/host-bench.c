@@ -340,6 +340,9 @@ static void latency(const char *name, bool polling)
     }
     ht_stream_close(&s);
     ht_loopback_free(lb);
+    if (!l.nr) {
+        die("no run was delivered");
+    }
     qsort(l.ticks, l.nr, sizeof(l.ticks[0]), compare);
     printf(", \"latency, %s\": {\"p50_ns\": %.0f, \"p99_ns\": %.0f, "
            "\"max_ns\": %.0f, \"runs\": %u}", name,
