@@ -37,7 +37,7 @@ e2e) wanted="$wanted chromium qemu-system-x86 busybox-static babeltrace rt-tests
 stock) wanted="$wanted qemu-system-x86 busybox-static" ;;
 guests) wanted="$wanted qemu-system-x86 qemu-system-arm ovmf busybox-static
  mmdebstrap e2fsprogs fdisk python3-pefile libvirt-daemon libvirt-clients
- libvirt-daemon-driver-qemu" ;;
+ libvirt-daemon-driver-qemu kmod" ;;
 kernels) needed="$needed bc bison flex libelf-dev" ;;
 modules) wanted="$wanted bc gcc-aarch64-linux-gnu dkms" ;;
 arm64) needed="$needed bc gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
