@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names of the channels, for the programs that run in a guest
+ * Names of the channels
  */
 #ifndef HT_CHANNEL_H
 #define HT_CHANNEL_H

@@ -61,6 +61,10 @@ struct HtRecording {
     uint32_t until_epoch;
     uint64_t until_ns;
     uint64_t last_part;         /* Next.part of the recording's end */
+    /* result of ht_rec_end(), which is called by several users */
+    HtRecEnd end;
+    bool end_found;
+    bool end_read;
     uint64_t bytes;             /* size of all streams when they were opened */
 };
 
@@ -624,7 +628,7 @@ static int last_piece(const Stream *s, uint8_t *buffer, HtFtPiece *p)
     return size ? -1 : 0;
 }
 
-bool ht_rec_end(HtRecording *r, HtRecEnd *end)
+static bool find_end(HtRecording *r, HtRecEnd *end)
 {
     g_autofree uint8_t *buffer = g_malloc(BUFFER_SIZE);
     bool found = false;
@@ -652,6 +656,16 @@ bool ht_rec_end(HtRecording *r, HtRecEnd *end)
         found = true;
     }
     return found;
+}
+
+bool ht_rec_end(HtRecording *r, HtRecEnd *end)
+{
+    if (!r->end_read) {
+        r->end_found = find_end(r, &r->end);
+        r->end_read = true;
+    }
+    *end = r->end;
+    return r->end_found;
 }
 
 void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns)

@@ -440,7 +440,7 @@ typedef struct HtRecEnd {
  * @r: the recording; its position does not change
  * @end: set on success
  *
- * Reads at most 128 KiB of each processor's file.
+ * Reads at most 128 KiB of each processor's file, in the first call.
  *
  * Returns: false if there are no events, or if the end of a file is damaged:
  * then only a read of the whole recording tells its end

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""top, latency, flame and boot with --host: a guest's times split by what its host did."""
+"""top, latency, flame, boot and last with --host: a guest's times split by what its host did."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -134,6 +135,45 @@ def test_boot(rec):
     assert "     exits    stolen" in text and "by the host: guest" in text
     assert b"one recording" in run("boot", "--host", rec, rec, status=2).stderr
     assert "host" not in json.loads(run("boot", "--json", rec).stdout)["phases"][0]
+
+
+def parts_between(begin, end):
+    """{part: nanoseconds} of a time in milliseconds after START"""
+    sums = dict.fromkeys(PARTS, 0)
+    for ms in range(begin, end):
+        sums[[p for start, p in STATES if start <= ms % PERIOD][-1]] += MS
+    return sums
+
+
+def test_last(rec):
+    """The times on the page of last: that of the task that ran at the end, that since the last
+    event, to the end of the recording by the host's clock, and the longest one without an event."""
+    switched = FIRST + (turns() - 1) * TURN
+    seen, ended = switched + 3, switched + 9
+    t = START + seen * MS
+    waking = event(WAKING, 7, *TASKS[0], 120, 0)
+    with (rec / "cpu0").open("ab") as file:
+        file.write(piece([(t - 2, waking), (t, waking)], polled=(t - 1, t + 1)))
+    info = (rec / "info").read_text()
+    (rec / "info").write_text(info.replace("process=10", "process=10\nended-monotonic="
+                                           f"{START + ended * MS}"))
+    trace = json.loads(run("last", "--json", "--host", rec).stdout)
+    (cpu,) = trace["cpus"]
+    for name, found, begin, end in (("silent", cpu["host_silent"], seen, ended),
+                                    ("ran", cpu["host_ran"], switched, seen)):
+        assert any(found.values()), name
+        agrees(found, parts_between(begin, end))
+    busy = trace["longest_busy_silence"]
+    begin, end = ((busy[f"{n}_ns"] + 2 - START) // MS for n in ("from", "to"))
+    agrees(busy["host"], parts_between(begin, end))
+    text = run("last", "--host", rec).stdout.decode()
+    for row in (r"CPU  by the host +time +guest +exits +stolen +blocked +unknown",
+                r"  0  since last event +6\.0+ ms", r"  0  ran for +3\.0+ ms",
+                r"  0  longest silence +8\.00 ms", "error of at most"):
+        assert re.search(row, text), text
+    assert "host" not in json.loads(run("last", "--json", rec).stdout)["longest_busy_silence"]
+    shutil.rmtree(rec / "host")
+    assert b"record --host" in run("last", "--host", rec, status=1).stderr
 
 
 def test_time_that_the_host_does_not_know(rec):

@@ -15,6 +15,7 @@
 #include "cli/number.h"
 #include "cli/output.h"
 #include "export/export.h"
+#include "ht-channel.h"
 #include "hypertrace/ctf-writer.h"
 #include "hypertrace/dead-streams.h"
 #include "hypertrace/log-format.h"
@@ -137,13 +138,10 @@ static int write_streams(Dead *dead, Writer *writer)
 /* Write the trace and return its path; NULL on failure. */
 static char *write_trace(Dead *dead, const char *dir, GError **error)
 {
-    static const char *const channels[] = {
-        "hypercall", "shm", "virtio", "memory",
-    };
     HtCtfInfo info = {
         .vm_name = dead->name,
         .device = dead->name,
-        .channel = channels[MIN(dead->d->caps.channel, HT_CHANNEL_MEMORY)],
+        .channel = ht_channel_name(dead->d->caps.channel),
         .clock_offset_ns = dead->d->wall_offset,
     };
     Writer writer = { 0 };

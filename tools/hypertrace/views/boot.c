@@ -273,7 +273,7 @@ static void json_boot(HtJson *j, const HtBoot *b)
         ht_json_uint(j, "begin_ns", p->begin);
         ht_json_uint(j, "end_ns", p->end);
         if (b->host) {
-            ht_host_split_json(&p->split, j);
+            ht_host_split_json(&p->split, "host", j);
         }
         ht_json_close(j, '}');
     }

@@ -9,10 +9,11 @@
 #include <string.h>
 
 #include "cli/number.h"
+#include "host/changes.h"
+#include "host/guest-tasks.h"
 #include "host/host-sums.h"
 #include "model/duration.h"
 #include "model/host-clock.h"
-#include "views/guest-tasks.h"
 #include "views/host-split.h"
 #include "views/host-view.h"
 
@@ -200,23 +201,14 @@ void ht_host_split_free(HtHostSplit *s)
 /* Add up the parts of a vCPU up to a host time. */
 static HtSplit sums_at(const Vcpu *v, uint64_t ns)
 {
-    unsigned low = 0, high = v->changes->len;
     uint64_t known = MIN(ns, v->end_ns);
+    unsigned n = ht_changes_until(v->changes, known);
     HtSplit sums = { .ns[HT_SPLIT_UNKNOWN] = ns };
     const Change *c;
 
-    while (low < high) {
-        unsigned middle = (low + high) / 2;
-
-        if (change_at(v, middle)->ns <= known) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low) {
-        c = change_at(v, low - 1);
-        sums = sums_to(v, low - 1);
+    if (n) {
+        c = change_at(v, n - 1);
+        sums = sums_to(v, n - 1);
         sums.ns[c->part] += known - c->ns;
         sums.ns[HT_SPLIT_UNKNOWN] += ns - known;
     }
@@ -261,6 +253,29 @@ void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
     split->ns[HT_SPLIT_GUEST] += left;
 }
 
+uint64_t ht_host_split_since(HtHostSplit *s, unsigned boot, uint32_t segment,
+                             uint32_t cpu, uint64_t from_ns, uint64_t host_ns,
+                             HtSplit *split)
+{
+    const Vcpu *v = vcpu_of(s, cpu);
+    uint64_t from, bound;
+    HtSplit before, after;
+    unsigned i;
+
+    if (!v || !ht_host_clock_at(s->clock, boot, segment, from_ns, &from,
+                                &bound) || host_ns <= from) {
+        return 0;
+    }
+    s->dated = true;
+    s->bound_ns = MAX(s->bound_ns, bound);
+    before = sums_at(v, from);
+    after = sums_at(v, host_ns);
+    for (i = 0; i < HT_SPLIT_PARTS; i++) {
+        split->ns[i] += after.ns[i] - before.ns[i];
+    }
+    return host_ns - from;
+}
+
 void ht_host_split_sum(HtSplit *to, const HtSplit *from)
 {
     unsigned i;
@@ -279,7 +294,7 @@ const char *ht_host_split_name(HtSplitPart part)
     return names[part];
 }
 
-static uint64_t total(const HtSplit *split)
+uint64_t ht_host_split_total(const HtSplit *split)
 {
     uint64_t sum = 0;
     unsigned i;
@@ -290,9 +305,22 @@ static uint64_t total(const HtSplit *split)
     return sum;
 }
 
+void ht_host_split_error(const HtHostSplit *s, HtOutput *o)
+{
+    if (s->dated) {
+        g_string_append(o->text, "the guest's times have an error of at"
+                        " most ");
+        ht_number_duration(o->text, s->bound_ns, 0);
+        g_string_append_c(o->text, '\n');
+    } else {
+        g_string_append(o->text, "no time of the guest is known on the"
+                        " host's clock\n");
+    }
+}
+
 void ht_host_split_text(const HtHostSplit *s, const HtSplit *split, HtOutput *o)
 {
-    uint64_t all = MAX(total(split), 1);
+    uint64_t all = MAX(ht_host_split_total(split), 1);
     unsigned i;
 
     g_string_append(o->text, "by the host:");
@@ -303,30 +331,23 @@ void ht_host_split_text(const HtHostSplit *s, const HtSplit *split, HtOutput *o)
                                    100.0 * split->ns[i] / all);
         }
     }
-    if (s->dated) {
-        g_string_append(o->text, "; the guest's times have an error of at"
-                        " most ");
-        ht_number_duration(o->text, s->bound_ns, 0);
-        g_string_append_c(o->text, '\n');
-    } else {
-        g_string_append(o->text, "; no time of the guest is known on the"
-                        " host's clock\n");
-    }
+    g_string_append(o->text, "; ");
+    ht_host_split_error(s, o);
 }
 
 void ht_host_split_share(const HtSplit *split, HtSplitPart part, HtOutput *o)
 {
-    uint64_t all = total(split);
+    uint64_t all = ht_host_split_total(split);
 
     g_string_append_printf(o->text, " %8.1f%%",
                            all ? 100.0 * split->ns[part] / all : 0);
 }
 
-void ht_host_split_json(const HtSplit *split, HtJson *j)
+void ht_host_split_json(const HtSplit *split, const char *name, HtJson *j)
 {
     unsigned i;
 
-    ht_json_open(j, "host", '{');
+    ht_json_open(j, name, '{');
     for (i = 0; i < HT_SPLIT_PARTS; i++) {
         g_autofree char *key = g_strdup_printf("%s_ns", ht_host_split_name(i));
 

@@ -62,8 +62,28 @@ void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
                        uint32_t cpu, uint64_t from_ns, uint64_t to_ns,
                        HtSplit *split);
 
+/**
+ * ht_host_split_since: split a time up to a time of the host's clock
+ * @s: the times of the vCPUs
+ * @boot: boot of the guest, counted from 1
+ * @segment: segment of the guest's clock in that boot
+ * @cpu: processor of the guest
+ * @from_ns: guest time of the begin
+ * @host_ns: the end, by the host's CLOCK_MONOTONIC
+ * @split: the parts are added
+ *
+ * Returns: the sum of the parts; 0 if the vCPU or the host time of the begin is
+ * not known, or if the end is not after it
+ */
+uint64_t ht_host_split_since(HtHostSplit *s, unsigned boot, uint32_t segment,
+                             uint32_t cpu, uint64_t from_ns, uint64_t host_ns,
+                             HtSplit *split);
+
 /** ht_host_split_sum: add the parts of a time to those of another one */
 void ht_host_split_sum(HtSplit *to, const HtSplit *from);
+
+/** ht_host_split_total: add up all parts of a time */
+uint64_t ht_host_split_total(const HtSplit *split);
 
 /** ht_host_split_name: get the name of a part, for example "stolen" */
 const char *ht_host_split_name(HtSplitPart part);
@@ -75,10 +95,16 @@ const char *ht_host_split_name(HtSplitPart part);
 void ht_host_split_text(const HtHostSplit *s, const HtSplit *split,
                         HtOutput *o);
 
+/**
+ * ht_host_split_error: append the maximum error of the guest's times on the
+ * host's clock, and a newline
+ */
+void ht_host_split_error(const HtHostSplit *s, HtOutput *o);
+
 /** ht_host_split_share: append a part as a percentage, 10 columns wide */
 void ht_host_split_share(const HtSplit *split, HtSplitPart part, HtOutput *o);
 
-/** ht_host_split_json: append the member "host" with all parts */
-void ht_host_split_json(const HtSplit *split, HtJson *j);
+/** ht_host_split_json: append the member @name with all parts */
+void ht_host_split_json(const HtSplit *split, const char *name, HtJson *j);
 
 #endif /* HYPERTRACE_TOOL_HOST_SPLIT_H */

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/number.h"
-#include "views/guest-tasks.h"
+#include "host/guest-tasks.h"
 #include "views/host-view.h"
 
 /* Advice is given if a machine waited for this share of its demand or more. */

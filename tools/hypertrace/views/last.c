@@ -27,7 +27,6 @@ typedef struct Collect {
     uint64_t cpu_last[HT_FT_CPUS_MAX];
     const HtEventClass *cpu_event[HT_FT_CPUS_MAX];
     unsigned lines;
-    unsigned segment;
 } Collect;
 
 HtLastLine *ht_last_line_new(const HtLogRecord *r)
@@ -92,7 +91,7 @@ static void start_segment(Collect *c, const HtModelEvent *ev)
     if (ev->boot != c->l->boot) {
         start_boot(c, ev);
     }
-    c->segment = ev->rec.segment;
+    c->l->segment = ev->rec.segment;
     c->l->begin = c->l->end = ev->rec.ns;
     memset(c->cpu_last, 0, sizeof(c->cpu_last));
     memset(c->cpu_event, 0, sizeof(c->cpu_event));
@@ -107,6 +106,7 @@ static void longest(Collect *c, HtLastSilence *s, const HtModelEvent *ev,
     if (ht_elapsed(from, ev->rec.ns) > ht_elapsed(s->from, s->to)) {
         *s = (HtLastSilence) {
             .from = from, .to = ev->rec.ns, .cpu = ev->rec.cpu, .pid = pid,
+            .segment = ev->rec.segment,
             .lost = ev->rec.lost_before ? ev->rec.lost_estimate : 0,
         };
         g_strlcpy(s->comm, t ? t->comm : "<...>", sizeof(s->comm));
@@ -161,7 +161,7 @@ static void add_event(Collect *c, const HtModelEvent *ev)
     HtGraphStep step;
     HtLast *l = c->l;
 
-    if (!l->events || ev->boot != l->boot || ev->rec.segment != c->segment) {
+    if (!l->events || ev->boot != l->boot || ev->rec.segment != l->segment) {
         start_segment(c, ev);
     }
     l->events++;
@@ -216,7 +216,8 @@ static void finish(Collect *c)
     uint32_t i;
 
     for (i = 0; i < HT_FT_CPUS_MAX; i++) {
-        HtLastCpu cpu = { i, c->cpu_last[i], c->cpu_event[i] };
+        HtLastCpu cpu = { .number = i, .last = c->cpu_last[i],
+                          .event = c->cpu_event[i] };
 
         if (cpu.event) {
             g_array_append_val(c->l->cpus, cpu);
@@ -551,6 +552,9 @@ static void put_text(HtOutput *o, const HtLast *l)
     for (i = 0; i < l->cpus->len && ht_output_room(o); i++) {
         put_cpu(o, l, &g_array_index(l->cpus, HtLastCpu, i));
     }
+    if (l->host) {
+        ht_last_host_text(l, o);
+    }
     if (!l->blocked->len) {
         return;
     }
@@ -569,7 +573,7 @@ static void put_text(HtOutput *o, const HtLast *l)
 }
 
 static void json_silence(HtJson *j, const char *name, const HtLastSilence *s,
-                         bool cpu, bool task)
+                         bool cpu, bool task, const HtSplit *split)
 {
     if (!s->to) {
         return;
@@ -583,6 +587,9 @@ static void json_silence(HtJson *j, const char *name, const HtLastSilence *s,
     if (task) {
         ht_json_int(j, "pid", s->pid);
         ht_json_str(j, "task", s->comm);
+    }
+    if (split) {
+        ht_host_split_json(split, "host", j);
     }
     ht_json_close(j, '}');
 }
@@ -610,6 +617,10 @@ static void json_cpu(HtJson *j, const HtLast *l, const HtLastCpu *c)
     ht_json_int(j, "pid", cpu->pid);
     ht_json_str(j, "task", comm);
     ht_json_uint(j, "since_ns", cpu->since);
+    if (l->host) {
+        ht_host_split_json(&c->silent, "host_silent", j);
+        ht_host_split_json(&c->ran, "host_ran", j);
+    }
     ht_json_open(j, "in", '[');
     json_nests(j, ht_running_task(l->running, cpu->pid));
     json_nests(j, &cpu->irqs);
@@ -669,9 +680,10 @@ static void put_json(HtOutput *o, const HtLast *l)
     ht_json_uint(&j, "after_ns", l->after);
     ht_json_uint(&j, "gaps", l->gaps);
     ht_json_uint(&j, "lost_estimate", l->lost);
-    json_silence(&j, "longest_gap", &l->gap, true, false);
-    json_silence(&j, "longest_silence", &l->silence, false, false);
-    json_silence(&j, "longest_busy_silence", &l->busy, true, true);
+    json_silence(&j, "longest_gap", &l->gap, true, false, NULL);
+    json_silence(&j, "longest_silence", &l->silence, false, false, NULL);
+    json_silence(&j, "longest_busy_silence", &l->busy, true, true,
+                 l->host ? &l->busy_split : NULL);
     json_reasons(&j, l);
     ht_json_open(&j, "log", '[');
     for (line = l->log.head; line; line = line->next) {
@@ -746,6 +758,7 @@ int ht_last(int argc, char **argv)
 {
     g_autofree char *image = NULL, *busybox = NULL;
     gint lines = HT_LAST_LOG;
+    gboolean by_host = false;
     const GOptionEntry own[] = {
         { "kernel", 0, 0, G_OPTION_ARG_FILENAME, &image,
           "the guest's kernel image: add its formats and symbols to the"
@@ -756,11 +769,14 @@ int ht_last(int argc, char **argv)
         { "log", 'n', 0, G_OPTION_ARG_INT, &lines,
           "number of log records, or of events of each stream, to show (15)",
           "N" },
+        { "host", 0, 0, G_OPTION_ARG_NONE, &by_host, HT_HOST_SPLIT_HELP,
+          NULL },
         { 0 }
     };
     HtView v = { 0 };
     GError *error = NULL;
     g_autoptr(HtModel) m = NULL;
+    HtHostSplit *host = NULL;
     HtLast *l = NULL;
     HtOutput o;
     bool trace, ok;
@@ -778,9 +794,9 @@ int ht_last(int argc, char **argv)
                               HT_LAST_LOG_MAX);
     }
     trace = is_trace(v.dir);
-    if (trace && (v.boot || image)) {
-        status = ht_usage_error("--boot and --kernel need a recording; '%s' is"
-                                " a trace of a device", v.dir);
+    if (trace && (v.boot || image || by_host)) {
+        status = ht_usage_error("--boot, --host and --kernel need a recording;"
+                                " '%s' is a trace of a device", v.dir);
         ht_view_free(&v);
         return status;
     }
@@ -794,7 +810,12 @@ int ht_last(int argc, char **argv)
     if (!image || add_kernel(v.dir, image, busybox, &error)) {
         m = ht_view_open(&v, &error);
     }
-    l = m ? ht_last_collect(m, v.dir, v.boot, lines, &error) : NULL;
+    host = m && by_host ? ht_host_split_new(v.dir, m, &error) : NULL;
+    l = m && (host || !by_host) ?
+        ht_last_collect(m, v.dir, v.boot, lines, &error) : NULL;
+    if (l && host) {
+        ht_last_host(l, host);
+    }
     if (l && v.json) {
         put_json(&o, l);
     } else if (l) {
@@ -802,6 +823,7 @@ int ht_last(int argc, char **argv)
     }
     status = ht_view_finish(&o, l, error);
     ht_last_free(l);
+    ht_host_split_free(host);
     ht_view_free(&v);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "hypertrace/recording-log.h"
 #include "model/graph.h"
 #include "model/running.h"
+#include "views/host-split.h"
 
 #define HT_LAST_LOG             15      /* default number of lines of the log */
 #define HT_LAST_LOG_MAX         1000    /* maximum of --log */
@@ -21,6 +22,7 @@
  * @comm: name of the task that ran on @cpu in that time
  * @pid: that task; -1 if it is not known
  * @lost: estimated number of lost events, if the silence is a gap
+ * @segment: segment of the guest's clock
  */
 typedef struct HtLastSilence {
     uint64_t from;
@@ -29,6 +31,7 @@ typedef struct HtLastSilence {
     char comm[HT_COMM_MAX + 1];
     int32_t pid;
     uint64_t lost;
+    uint32_t segment;
 } HtLastSilence;
 
 /**
@@ -36,11 +39,16 @@ typedef struct HtLastSilence {
  * @number: its number
  * @last: guest time of its last event in nanoseconds
  * @event: class of its last event
+ * @silent: with --host, the parts of the time from its last event to the end of
+ *          the recording, or for an earlier boot, to the boot's last event
+ * @ran: with --host, the parts of the time for which its task ran
  */
 typedef struct HtLastCpu {
     uint32_t number;
     uint64_t last;
     const HtEventClass *event;
+    HtSplit silent;
+    HtSplit ran;
 } HtLastCpu;
 
 /**
@@ -78,6 +86,7 @@ typedef struct HtLastBlocked {
  * @m: the recording
  * @boot: number of the boot, counted from 1
  * @boots: number of boots in the recording
+ * @segment: the last segment of the boot's clock
  * @begin: guest time of the first event in the last segment of the boot's clock
  * @end: guest time of the last event; without events, of the log's last record
  * @events: number of events in the boot
@@ -86,6 +95,8 @@ typedef struct HtLastBlocked {
  * @gap: the longest gap
  * @silence: the longest time in which no processor had an event
  * @busy: the longest time without an event of a processor that was not idle
+ * @host: what the host did meanwhile; or NULL
+ * @busy_split: with @host, the parts of @busy
  * @guest_ended: the guest ended; otherwise only the recording ended
  * @after: nanoseconds by the host's clock from the poll that found the last
  *         event to the end of the recording; 0 if not known
@@ -100,6 +111,7 @@ typedef struct HtLast {
     HtModel *m;
     unsigned boot;
     unsigned boots;
+    uint32_t segment;
     uint64_t begin;
     uint64_t end;
     uint64_t events;
@@ -108,6 +120,8 @@ typedef struct HtLast {
     HtLastSilence gap;
     HtLastSilence silence;
     HtLastSilence busy;
+    HtHostSplit *host;
+    HtSplit busy_split;
     bool guest_ended;
     uint64_t after;
     GQueue log;
@@ -137,6 +151,16 @@ void ht_last_line_free(gpointer line);
  */
 HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
                         unsigned max_lines, GError **errp);
+
+/**
+ * ht_last_host: split the times at the end by what the host did
+ * @l: the end of a boot
+ * @host: the host's part, which must outlive @l
+ */
+void ht_last_host(HtLast *l, HtHostSplit *host);
+
+/** ht_last_host_text: append a table of these times */
+void ht_last_host_text(const HtLast *l, HtOutput *o);
 
 /**
  * ht_last_name: get the name of a task at the end

@@ -363,7 +363,7 @@ static void json_worst(const Latency *l, HtJson *j)
         ht_json_int(j, "pid", w->pair.pid);
         ht_json_str(j, "task", w->comm);
         if (l->host) {
-            ht_host_split_json(&w->split, j);
+            ht_host_split_json(&w->split, "host", j);
         }
         ht_json_close(j, '}');
     }
@@ -394,7 +394,7 @@ static void put_json(const Latency *l, HtOutput *o)
         ht_json_uint(&j, "max_ns", l->max);
     }
     if (l->host) {
-        ht_host_split_json(&l->split, &j);
+        ht_host_split_json(&l->split, "host", &j);
     }
     ht_json_open(&j, "histogram", '[');
     for (i = 0; i < ROWS; i++) {

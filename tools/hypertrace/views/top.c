@@ -334,7 +334,7 @@ static void put_json(Top *t, HtOutput *o)
     ht_json_uint(&j, "idle_ns", t->idle_ns);
     ht_json_uint(&j, "unknown_ns", t->unknown_ns);
     if (t->host) {
-        ht_host_split_json(&t->split, &j);
+        ht_host_split_json(&t->split, "host", &j);
     }
     ht_json_open(&j, "tasks", '[');
     for (i = 0; i < tasks->len && ht_output_room(o); i++) {
@@ -350,7 +350,7 @@ static void put_json(Top *t, HtOutput *o)
         ht_json_str(&j, "task", k->comm);
         ht_json_uint(&j, "cpu_ns", k->ns);
         if (t->host) {
-            ht_host_split_json(&k->split, &j);
+            ht_host_split_json(&k->split, "host", &j);
         }
         ht_json_uint(&j, "switches", k->switches);
         ht_json_uint(&j, "events", k->events);

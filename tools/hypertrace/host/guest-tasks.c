@@ -2,9 +2,10 @@
 /*
  * hypertrace: which task a guest ran at a time of its host
  */
+#include "host/changes.h"
+#include "host/guest-tasks.h"
 #include "model/host-clock.h"
 #include "model/running.h"
-#include "views/guest-tasks.h"
 
 /* Maximum number of changes of all processors; each takes 16 bytes */
 #define CHANGES_MAX     (8u << 20)
@@ -168,7 +169,7 @@ const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
                               uint64_t *until)
 {
     const GArray *a;
-    unsigned low = 0, high;
+    unsigned n;
 
     *until = UINT64_MAX;
     if (ns >= g->full) {
@@ -181,20 +182,10 @@ const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,
     vcpu = vcpu < 0 && g->cpus->len == 1 ? 0 : vcpu;
     a = vcpu >= 0 && (unsigned)vcpu < g->cpus->len ? g->cpus->pdata[vcpu] :
         NULL;
-    /* Find the first change after @ns. */
-    high = a ? a->len : 0;
-    while (low < high) {
-        unsigned middle = (low + high) / 2;
-
-        if (g_array_index(a, Change, middle).ns <= ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (a && low < a->len) {
-        *until = g_array_index(a, Change, low).ns;
+    n = ht_changes_until(a, ns);
+    if (a && n < a->len) {
+        *until = g_array_index(a, Change, n).ns;
     }
     *until = MIN(*until, g->full);
-    return low ? g_array_index(a, Change, low - 1).task : NULL;
+    return n ? g_array_index(a, Change, n - 1).task : NULL;
 }
