@@ -160,12 +160,18 @@ class Soak:
         return self.log.read_text(errors="replace")
 
     def start_watch(self):
+        # all machines belong to one user
+        settings = self.tmp / "config/hypertrace/watch.conf"
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text("[watch]\n"
+                            f"max-vms={self.args.vms + self.args.guests + 8}\n")
         with open(self.log, "a") as log:
             self.watch = subprocess.Popen(
                 [TOOL, "watch", "--dir", self.dir, "--name", "ring*", "--name",
                  "linux*", "--size", f"{SIZE_MIB}M", "--max-disk",
                  f"{self.args.max_disk}M", "--keep", "5"],
-                stdin=subprocess.DEVNULL, stderr=log)
+                stdin=subprocess.DEVNULL, stderr=log,
+                env={**os.environ, "XDG_CONFIG_HOME": str(self.tmp / "config")})
 
     def recorders(self):
         pid = self.watch.pid

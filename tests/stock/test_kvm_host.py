@@ -30,6 +30,8 @@ $b mount -t proc none /proc
 $b mount -t sysfs none /sys
 $b mount -t devtmpfs none /dev
 for i in 1 2 3 4; do $b find /proc/self /sys/bus >/dev/null 2>&1; done
+# an idle guest executes HLT
+$b sleep 1
 echo "the guest is done" >/dev/kmsg
 $b poweroff -f
 $b sleep 1000
