@@ -630,7 +630,7 @@ bool ht_streams_turn(HtStreams *a, bool *again)
     if (a->flush_next != a->flush_done &&
         (!*again || a->polled - a->flush_polled >
                     (uint64_t)a->cfg.passes * a->cfg.count)) {
-        /* Pairs with the load-acquire in ht_streams_flush(). */
+        /* Pairs with the load-acquire of @flush_done in ht_streams_flush(). */
         ht_atomic_store_release(&a->flush_done, a->flush_next);
     }
     return progress;

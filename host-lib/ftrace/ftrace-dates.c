@@ -11,7 +11,8 @@
 #define BOUNDS_MAX (1u << 18)
 
 struct HtFtDates {
-    GArray *bounds;             /* HtFtBounds; ht_ft_dates_fit() clears it */
+    /* HtFtBounds; ht_ft_dates_fit() turns them into @segments */
+    GArray *bounds;
     /* HtTimeSegment, in the order of guest times */
     GArray *segments;
     /*

@@ -332,8 +332,10 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
 }
 
 /*
- * Read the header.  A value that has changed may be torn: read @reader and
- * @commit a second time if they have changed, and @entries if it has decreased.
+ * Read the kernel's ring_buffer_per_cpu.  A member that the kernel changes
+ * during the read may be half old and half new: read @reader and @commit a
+ * second time if they differ from the previous poll, and @entries if it has
+ * decreased.
  */
 static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
 {

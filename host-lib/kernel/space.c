@@ -80,7 +80,7 @@ int ht_kernel_space_string(const HtKernelSpace *s, uint64_t addr, size_t max,
     while (max) {
         uint64_t offset, left;
         int ret = s->translate(s->opaque, addr, &offset, &left);
-        /* The text may end where the mapping ends. */
+        /* Read no byte after this mapping: the string may end with it. */
         size_t n = ret ? 0 : MIN(MIN(max, sizeof(chunk)), left), len;
 
         ret = ret ? ret : !n ? -EFAULT :

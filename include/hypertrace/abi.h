@@ -372,7 +372,10 @@ struct ht_msg_stats {
     struct ht_stats stats;      /* reply */
 };
 
-/* Report the events that producers discarded because they had no stream */
+/*
+ * HT_MSG_DISCARDED: the guest reports events that its producers discarded
+ * because they had no stream.
+ */
 struct ht_msg_discarded {
     struct ht_msg h;
     /* number of these events since the previous message DISCARDED */

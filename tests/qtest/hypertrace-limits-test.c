@@ -282,7 +282,7 @@ static void test_batch(const void *channel)
     g_assert_cmpuint(ldl_le_p(&m->id), ==, 1);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
 
-    /* messages that fill the buffer */
+    /* one buffer with as many messages as fit into it */
     size = 0;
     while (HT_MAILBOX_SIZE - ROUND_UP(size, HT_MESSAGE_ALIGN) >= 64) {
         g_autofree char *name = g_strdup_printf("c%05u", n++);

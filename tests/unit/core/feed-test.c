@@ -10,7 +10,7 @@
 #define HEADER ((uint32_t)sizeof(struct ht_packet))
 
 typedef struct Fixture {
-    CtRing ring;                /* the guest's private packets */
+    CtRing ring;                /* packets of the guest; feed() copies them */
     CtSink sink;
     HtConsumer consumer;
     /* ring position after the last byte that was fed */

@@ -28,7 +28,7 @@ typedef enum GtKind {
 typedef struct GtReceived {
     uint64_t events;
     uint64_t next;              /* lowest number that the next event can have */
-    uint64_t gaps;              /* number of skipped event numbers */
+    uint64_t gaps;              /* number of missing numbers before @next */
     uint64_t discarded;         /* HtRun.discarded of the last run */
     uint64_t last_ns;
     uint64_t instance;

@@ -568,7 +568,8 @@ class TestCalls:
 
     @staticmethod
     def last_streams(page, out):
-        """`recover` writes what its manual page lists, except names."""
+        """`last` of the recovered trace shows what `recover` printed (page), except the
+        names of streams."""
         p = run("last", out, "--boot=1", status=2)
         assert "need a recording" in p.stderr.decode(), p.stderr
         if b"without libbabeltrace2" in subprocess.run(

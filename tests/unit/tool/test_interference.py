@@ -267,7 +267,8 @@ def test_xen_domains(tmp_path):
     trace = interference("--xentrace", "--cpu-hz=1G", path)
     found = {m["domain"]: {w["domain"]: w for w in m["waited_for"]} for m in trace["machines"]}
     assert found[3] == {}
-    # The switch itself, 500 cycles, is a part of the next turn.
+    # A vCPU waits during two switches, of 500 cycles each: before and after the turn
+    # of the other domain.
     assert found[1][2]["ns"] == pytest.approx(100 * 2_000_500, abs=100)
     assert found[2][1]["ns"] == pytest.approx(100 * 3_000_000, rel=0.001)
     assert found[1][2]["waits"] == 100 and list(found[1]) == [2]

@@ -47,7 +47,7 @@ struct HtPrograms {
     char *provider;
     HtLttngSink *lttng;
     HtBuffer *fill;             /* buffer for @lttng, used for all streams */
-    /* number of classes when @lttng was last woken */
+    /* number of classes when ht_lttng_sink_wake() was last called */
     uint32_t known;
 
     HtMutex lock;               /* protects @quit */

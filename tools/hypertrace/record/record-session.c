@@ -111,7 +111,7 @@ struct HtSession {
     uint64_t ring_at;
     /* number of processors that the info file has */
     uint32_t cpus;
-    /* number of boots whose kernel's address the info file has */
+    /* highest number of a boot that has a ring, plus 1; at most BOOTS_MAX */
     uint32_t epochs;
     bool info_changed;
     bool cut;                   /* HtSessionStats.cut */

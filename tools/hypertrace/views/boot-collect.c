@@ -32,7 +32,7 @@ typedef struct Call {
 typedef struct Collect {
     HtModel *m;
     HtBoot *b;
-    GPtrArray *levels;          /* names of levels, interned */
+    GPtrArray *levels;          /* each name of an initcall level, once */
     const char *level;          /* level of the latest initcall_level event */
     /* The keys of the next three tables are unique numbers of tasks. */
     /* Call by task: the initcall that the task runs */
