@@ -65,6 +65,12 @@ def rec(tmp_path):
     return record(tmp_path, host_events(), THREADS, 1)
 
 
+@pytest.mark.parametrize("view", ("vcpus", "interference"))
+def test_json_version(rec, view):
+    """The objects of the views of a host have a version, too."""
+    assert json.loads(run(view, "--json", rec).stdout)["version"] == 1
+
+
 @pytest.mark.parametrize("cpus", (1, 2))
 def test_shared_thread(tmp_path, cpus):
     """With TCG, one thread may run all vCPUs in turn. Only this test proves that its times count

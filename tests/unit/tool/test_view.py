@@ -73,6 +73,14 @@ class TestViews:
         assert b"func=0xffffffff91001000" in p.stdout
         assert b"first_init" not in p.stdout
 
+    def test_json_version(self):
+        """The object of each view has a version, which a program can check."""
+        for args in (("top",), ("last",), ("boot",),
+                     ("latency", "sched_waking", "sched_switch")):
+            p = run(*args, "--json", self.story)
+            for line in p.stdout.splitlines():
+                assert json.loads(line)["version"] == 1, args
+
     def test_report_json(self):
         out = lines("report", self.story)
         assert len(out) == 47

@@ -30,6 +30,12 @@ void ht_json_open(HtJson *j, const char *name, char bracket)
     j->comma = false;
 }
 
+void ht_json_begin(HtJson *j)
+{
+    ht_json_open(j, NULL, '{');
+    ht_json_uint(j, "version", HT_JSON_VERSION);
+}
+
 void ht_json_close(HtJson *j, char bracket)
 {
     g_string_append_c(j->out, bracket);

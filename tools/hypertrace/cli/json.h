@@ -31,6 +31,15 @@ typedef struct HtJson {
  */
 void ht_json_open(HtJson *j, const char *name, char bracket);
 
+/*
+ * Version of the objects that views print: raised when a member is removed or
+ * changes its meaning, not when one is added
+ */
+#define HT_JSON_VERSION 1
+
+/** ht_json_begin: begin the object of a view, with its version */
+void ht_json_begin(HtJson *j);
+
 /**
  * ht_json_close: end an object or array
  * @j: document

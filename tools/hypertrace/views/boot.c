@@ -254,7 +254,7 @@ static void json_boot(HtJson *j, const HtBoot *b)
 {
     unsigned i;
 
-    ht_json_open(j, NULL, '{');
+    ht_json_begin(j);
     ht_json_str(j, "release", b->release);
     ht_json_uint(j, "boot", b->boot);
     ht_json_uint(j, "boots", b->boots);

@@ -738,7 +738,7 @@ static void put_json(const View *w, HtOutput *o)
     HtJson j = { .out = o->text };
     unsigned i;
 
-    ht_json_open(&j, NULL, '{');
+    ht_json_begin(&j);
     ht_host_view_json(&w->h, &j);
     json_cpus(w, &j);
     ht_json_open(&j, "machines", '[');

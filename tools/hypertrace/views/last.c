@@ -668,7 +668,7 @@ static void put_json(HtOutput *o, const HtLast *l)
     const GList *line;
     unsigned i;
 
-    ht_json_open(&j, NULL, '{');
+    ht_json_begin(&j);
     ht_json_str(&j, "release", ht_model_info(l->m, "guest", "release"));
     ht_json_str(&j, "end", ht_model_info(l->m, "recording", "end"));
     ht_json_bool(&j, "guest_ended", l->guest_ended);

@@ -375,7 +375,7 @@ static void put_json(const Latency *l, HtOutput *o)
     HtJson j = { .out = o->text };
     unsigned i;
 
-    ht_json_open(&j, NULL, '{');
+    ht_json_begin(&j);
     ht_json_str(&j, "from", l->from);
     ht_json_str(&j, "to", l->to);
     ht_json_str(&j, "key", ht_pairs_key(l->pairs));

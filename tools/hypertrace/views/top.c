@@ -324,7 +324,7 @@ static void put_json(Top *t, HtOutput *o)
     HtJson j = { .out = o->text };
     unsigned i;
 
-    ht_json_open(&j, NULL, '{');
+    ht_json_begin(&j);
     ht_json_uint(&j, "events", t->events);
     ht_json_uint(&j, "ns", t->span);
     ht_json_uint(&j, "cpus", t->nr_cpus);

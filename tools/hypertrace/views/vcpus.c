@@ -245,7 +245,7 @@ static void put_json(const HtHostView *h, HtOutput *o)
     HtJson j = { .out = o->text };
     unsigned i;
 
-    ht_json_open(&j, NULL, '{');
+    ht_json_begin(&j);
     ht_host_view_json(h, &j);
     ht_json_open(&j, "vcpus", '[');
     for (i = 0; i < h->x->vcpus->len && ht_output_room(o); i++) {
