@@ -53,6 +53,7 @@ struct HtRecording {
     Next *heap;                 /* heap of processors, by their next event */
     uint32_t waiting;           /* number of processors in @heap */
     bool merging;
+    bool returned;              /* the event of @heap[0] was returned */
     uint64_t damaged;
     /* sum over the files: bytes after the last whole piece */
     uint64_t unread;
@@ -65,6 +66,7 @@ struct HtRecording {
     HtRecEnd end;
     bool end_found;
     bool end_read;
+    uint64_t before_ns;         /* ht_rec_more(): end of the events */
     uint64_t bytes;             /* size of all streams when they were opened */
 };
 
@@ -151,6 +153,7 @@ static void count_cpus(const char *dir, HtRecInfo *info)
     g_autoptr(GDir) d = g_dir_open(dir, 0, NULL);
     const char *name;
 
+    info->cpus_left_out = 0;
     while (d && (name = g_dir_read_name(d))) {
         guint64 n;
 
@@ -193,28 +196,47 @@ static GKeyFile *read_info(const char *dir, GError **error)
     return g_steal_pointer(&keys);
 }
 
-static bool open_streams(HtRecording *r, GError **error)
+static bool open_stream(HtRecording *r, uint32_t i, GError **error)
 {
     g_autoptr(GError) local = NULL;
+    Stream *s = &r->streams[i];
     struct stat st;
+
+    g_free(s->path);
+    s->path = g_strdup_printf("%s/cpu%u", r->dir, i);
+    s->fd = open_file(s->path, &st, &local);
+    s->exists = s->fd >= 0;
+    r->bytes += s->exists ? st.st_size : 0;
+    s->ended = !s->exists;
+    s->buffer = s->exists ? g_malloc(BUFFER_SIZE) : NULL;
+    if (s->exists && i >= HT_REC_OPEN_MAX) {
+        close(s->fd);
+        s->fd = -1;
+    }
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    return true;
+}
+
+/* Make room for all processors; @from: number of those that have room. */
+static void grow_streams(HtRecording *r, uint32_t from)
+{
+    r->heap = g_renew(Next, r->heap, r->info.cpus);
+    r->streams = g_renew(Stream, r->streams, r->info.cpus);
+    for (; from < r->info.cpus; from++) {
+        r->streams[from] = (Stream) { .fd = -1, .ended = true };
+    }
+}
+
+static bool open_streams(HtRecording *r, GError **error)
+{
     uint32_t i;
 
     for (i = 0; i < r->info.cpus; i++) {
-        Stream *s = &r->streams[i];
-
-        s->path = g_strdup_printf("%s/cpu%u", r->dir, i);
-        s->fd = open_file(s->path, &st, &local);
-        if (local) {
-            g_propagate_error(error, g_steal_pointer(&local));
+        if (!open_stream(r, i, error)) {
             return false;
-        }
-        s->exists = s->fd >= 0;
-        r->bytes += s->exists ? st.st_size : 0;
-        s->ended = !s->exists;
-        s->buffer = s->exists ? g_malloc(BUFFER_SIZE) : NULL;
-        if (s->exists && i >= HT_REC_OPEN_MAX) {
-            close(s->fd);
-            s->fd = -1;
         }
     }
     return true;
@@ -224,7 +246,6 @@ HtRecording *ht_rec_open(const char *dir, GError **error)
 {
     g_autoptr(HtRecording) r = NULL;
     GKeyFile *keys = read_info(dir, error);
-    uint32_t i;
 
     if (!keys) {
         return NULL;
@@ -240,11 +261,8 @@ HtRecording *ht_rec_open(const char *dir, GError **error)
     }
     r->until_epoch = UINT32_MAX;
     r->until_ns = UINT64_MAX;
-    r->heap = g_new0(Next, r->info.cpus);
-    r->streams = g_new0(Stream, r->info.cpus);
-    for (i = 0; i < r->info.cpus; i++) {
-        r->streams[i].fd = -1;
-    }
+    r->before_ns = UINT64_MAX;
+    grow_streams(r, 0);
     if (!read_text(dir, "formats", HT_FT_FORMATS_MAX, &r->info.formats,
                    &r->info.formats_size, error) ||
         !read_text(dir, "kallsyms", HT_SYMBOLS_MAX, &r->info.kallsyms,
@@ -326,7 +344,7 @@ void ht_rec_rewind(HtRecording *r)
         s->order_ns = 0;
         s->piece = (HtFtPiece) { 0 };
     }
-    r->merging = false;
+    r->merging = r->returned = false;
     r->damaged = r->unread = 0;
     r->error = 0;
 }
@@ -548,6 +566,15 @@ static void heap_down(HtRecording *r, uint32_t i)
     r->heap[i] = next;
 }
 
+static void heapify(HtRecording *r)
+{
+    uint32_t i;
+
+    for (i = r->waiting / 2; i-- > 0; ) {
+        heap_down(r, i);
+    }
+}
+
 static void merge_begin(HtRecording *r)
 {
     uint32_t i;
@@ -559,9 +586,58 @@ static void merge_begin(HtRecording *r)
             r->heap[r->waiting++] = next_of(r, i);
         }
     }
-    for (i = r->waiting / 2; i-- > 0; ) {
-        heap_down(r, i);
+    heapify(r);
+    r->merging = true;
+}
+
+/* Go on after the returned event, whose data then is no longer valid. */
+static void merge_next(HtRecording *r)
+{
+    uint32_t cpu = r->heap[0].cpu;
+
+    r->heap[0] = stream_event(r, cpu) ? next_of(r, cpu) :
+                 r->heap[--r->waiting];
+    if (r->waiting) {
+        heap_down(r, 0);
     }
+    r->returned = false;
+}
+
+/* Read on in a file that is new or had ended; the others are in the heap. */
+static void stream_more(HtRecording *r, uint32_t cpu)
+{
+    Stream *s = &r->streams[cpu];
+
+    if (!s->exists) {
+        open_stream(r, cpu, NULL);
+        ht_ft_iter_init(&s->it, NULL, 0, 0, 0);
+    } else if (!s->ended) {
+        return;
+    }
+    s->ended = !s->exists;
+    if (s->exists && stream_event(r, cpu)) {
+        r->heap[r->waiting++] = next_of(r, cpu);
+    }
+}
+
+void ht_rec_more(HtRecording *r, uint64_t ns)
+{
+    uint32_t cpus = r->info.cpus, i;
+
+    r->before_ns = ns;
+    r->unread = 0;
+    r->end_read = false;
+    if (!r->merging) {
+        merge_begin(r);
+    } else if (r->returned) {
+        merge_next(r);
+    }
+    count_cpus(r->dir, &r->info);
+    grow_streams(r, cpus);
+    for (i = 0; i < r->info.cpus; i++) {
+        stream_more(r, i);
+    }
+    heapify(r);
 }
 
 /*
@@ -700,21 +776,13 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
 
     if (!r->merging) {
         merge_begin(r);
-        r->merging = true;
-    } else if (r->waiting) {
-        /* Advance only now: the last event's data had to stay valid. */
-        if (stream_event(r, r->heap[0].cpu)) {
-            r->heap[0] = next_of(r, r->heap[0].cpu);
-        } else {
-            r->heap[0] = r->heap[--r->waiting];
-        }
-        if (r->waiting) {
-            heap_down(r, 0);
-        }
+    } else if (r->returned) {
+        merge_next(r);
     }
-    if (r->waiting == 0 || is_past(r)) {
+    if (r->waiting == 0 || is_past(r) || r->heap[0].ns >= r->before_ns) {
         return false;
     }
+    r->returned = true;
     s = &r->streams[r->heap[0].cpu];
     data = s->record.data;
     *ev = (HtRecEvent) {

@@ -459,6 +459,17 @@ bool ht_rec_end(HtRecording *r, HtRecEnd *end);
 void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns);
 
 /**
+ * ht_rec_more: go on reading a recording that is still being written
+ * @r: the recording
+ * @ns: ht_rec_next() returns only events before this time; UINT64_MAX: all
+ *
+ * After ht_rec_next() has returned false, it returns the events that were
+ * appended since, also those of processors that had none before.  The events
+ * are in the order of time if no event before @ns is appended after this call.
+ */
+void ht_rec_more(HtRecording *r, uint64_t ns);
+
+/**
  * ht_rec_next_page: read the next page of one processor
  * @r: the recording
  * @cpu: number of the processor

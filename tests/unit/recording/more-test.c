@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recording that is read while it is written
+ *
+ * Only this test proves that ht_rec_more() loses no event and repeats none,
+ * whatever was written between two calls, and that the events are in the order
+ * of time if none is written later than the limit allows.
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/recording.h"
+#include <glib/gstdio.h>
+
+#define CPUS    4
+#define ROUNDS  300
+
+static char *dir;
+
+static void append(const char *name, const void *data, size_t size)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    FILE *f = fopen(path, "ab");
+
+    g_assert_nonnull(f);
+    g_assert_cmpuint(fwrite(data, 1, size, f), ==, size);
+    fclose(f);
+}
+
+static void put_u32(GByteArray *a, uint32_t v)
+{
+    v = ht_le32(v);
+    g_byte_array_append(a, (uint8_t *)&v, sizeof(v));
+}
+
+/* Make a piece of @count events, 1 ns apart, each with its number. */
+static GByteArray *piece(uint32_t count, uint64_t ns, uint32_t *number)
+{
+    GByteArray *a = g_byte_array_new();
+    HtRecPieceHeader h = {
+        .magic = ht_le32(HT_REC_MAGIC),
+        .size = ht_le32(16 * count),
+        .base_ns = ht_le64(ns),
+    };
+
+    uint32_t i;
+
+    g_byte_array_append(a, (uint8_t *)&h, sizeof(h));
+    for (i = 0; i < count; i++) {
+        put_u32(a, !!i << 5 | 3);   /* time since the last event; 12 bytes */
+        put_u32(a, 5);
+        put_u32(a, 0);
+        put_u32(a, (*number)++);
+    }
+    return a;
+}
+
+/* A processor's file, of which the writer has written @written bytes */
+typedef struct File {
+    GByteArray *bytes;
+    guint written;
+    uint32_t events;
+} File;
+
+/* Write some of the bytes that a file lacks; they may end inside of a piece. */
+static void write_some(File *f, unsigned cpu, bool all)
+{
+    g_autofree char *name = g_strdup_printf("cpu%u", cpu);
+    guint left = f->bytes->len - f->written;
+    guint n = all || !left ? left : (guint)g_test_rand_int_range(0, left + 1);
+
+    if (n) {
+        append(name, f->bytes->data + f->written, n);
+        f->written += n;
+    }
+}
+
+/* @before: limit of the times; 0: none, and their order does not matter */
+static void read_all(HtRecording *r, uint64_t before, uint64_t *last,
+                     uint32_t *next, File *files)
+{
+    HtRecEvent ev;
+
+    ht_rec_more(r, before ? before : UINT64_MAX);
+    while (ht_rec_next(r, &ev)) {
+        if (before) {
+            g_assert_cmpuint(ev.ns, <, before);
+            g_assert_cmpuint(ev.ns, >=, *last);
+        }
+        g_assert_cmpuint(ht_get_le32(ev.data + 8), ==, next[ev.cpu]);
+        next[ev.cpu]++;
+        *last = ev.ns;
+        if (g_test_rand_bit()) {
+            unsigned cpu = g_test_rand_int_range(0, CPUS);
+
+            write_some(&files[cpu], cpu, false);
+            ht_rec_more(r, before ? before : UINT64_MAX);
+        }
+    }
+    g_assert_false(ht_rec_next(r, &ev));
+}
+
+static void test_grow(gconstpointer ordered)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HtRecording) r = NULL;
+    g_autofree char *info = NULL;
+    File files[CPUS] = { 0 };
+    uint32_t next[CPUS] = { 0 };
+    uint64_t last = 0, ns = 1000, done;
+    unsigned round, i;
+
+    dir = g_dir_make_tmp("ht-more-XXXXXX", NULL);
+    info = g_build_filename(dir, "info", NULL);
+    append("info", "[recording]\nversion=1\n", 22);
+    r = ht_rec_open(dir, &error);
+    g_assert_no_error(error);
+    for (i = 0; i < CPUS; i++) {
+        files[i].bytes = g_byte_array_new();
+    }
+    for (round = 0; round < ROUNDS; round++) {
+        /* All events before @done are in the files, some later ones, too. */
+        done = ns;
+        for (i = 0; i < CPUS; i++) {
+            write_some(&files[i], i, true);
+        }
+        for (i = 0; i < CPUS; i++) {
+            g_autoptr(GByteArray) a = NULL;
+
+            /* A processor's first event comes late. */
+            if (round < i * 50 || g_test_rand_int_range(0, 3) == 0) {
+                continue;
+            }
+            a = piece(g_test_rand_int_range(1, 60), ns, &files[i].events);
+            g_byte_array_append(files[i].bytes, a->data, a->len);
+            write_some(&files[i], i, false);
+        }
+        ns += 100;
+        if (g_test_rand_bit()) {
+            read_all(r, ordered ? done : 0, &last, next, files);
+        }
+    }
+    for (i = 0; i < CPUS; i++) {
+        write_some(&files[i], i, true);
+    }
+    read_all(r, ordered ? UINT64_MAX : 0, &last, next, files);
+    for (i = 0; i < CPUS; i++) {
+        g_autofree char *name = g_strdup_printf("%s/cpu%u", dir, i);
+
+        g_assert_cmpuint(next[i], ==, files[i].events);
+        g_byte_array_unref(files[i].bytes);
+        g_unlink(name);
+    }
+    g_assert_cmpuint(ht_rec_damaged(r), ==, 0);
+    g_assert_cmpuint(ht_rec_unread(r), ==, 0);
+    g_assert_cmpint(ht_rec_error(r), ==, 0);
+    g_unlink(info);
+    g_assert_cmpint(g_rmdir(dir), ==, 0);
+    g_free(dir);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/recording-more/ordered", "", test_grow);
+    g_test_add_data_func("/recording-more/late", NULL, test_grow);
+    return g_test_run();
+}
