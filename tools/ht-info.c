@@ -198,6 +198,56 @@ static int print_all_stats(struct ht_device *dev)
     return r;
 }
 
+static void print_vcpu(unsigned vcpu, const struct ht_host_stats *s)
+{
+    const uint64_t ns[] = {
+        s->guest_ns, s->exits_ns, s->vmm_ns, s->halted_ns, s->waiting_ns,
+        s->preempted_ns + s->woken_ns, s->machines_ns, s->tasks_ns, s->own_ns,
+    };
+    unsigned i;
+
+    if (s->vcpu < 0) {
+        printf("%6s", "all");
+    } else {
+        printf("%6u", vcpu);
+    }
+    for (i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
+        printf(" %9" PRIu64, ns[i] / 1000000);
+    }
+    putchar('\n');
+    for (i = 0; i < s->nr_exits; i++) {
+        printf("       exit %-20s %12" PRIu64 " times %9" PRIu64 " ms\n",
+               s->exits[i].name, s->exits[i].count, s->exits[i].ns / 1000000);
+    }
+}
+
+/* Print what the host tells about this guest's vCPUs, if it does. */
+static int print_host(const struct ht_device *dev)
+{
+    struct ht_host_stats s;
+    bool any = false;
+    unsigned i;
+    int r;
+
+    for (i = 0; i < HT_HOST_VCPUS; i++) {
+        r = ht_host_stats(dev, i, &s);
+        if (r == -ENODATA) {
+            continue;
+        }
+        if (r) {
+            return r;
+        }
+        if (!any) {
+            printf("\nhost's times of the vCPUs in ms\n%6s %9s %9s %9s %9s %9s"
+                   " %9s %9s %9s %9s\n", "vCPU", "guest", "exits", "VMM",
+                   "halted", "waiting", "stolen", "machines", "tasks", "own");
+            any = true;
+        }
+        print_vcpu(i, &s);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {
@@ -227,6 +277,9 @@ int main(int argc, char **argv)
     r = print_classes(dev);
     if (!r) {
         r = print_all_stats(dev);
+    }
+    if (!r) {
+        r = print_host(dev);
     }
     ht_close(dev);
     return r ? fail("cannot query the device", r) :

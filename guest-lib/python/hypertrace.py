@@ -11,9 +11,11 @@ does not want an event, a call discards the event and does not fail.
 """
 
 import ctypes
+import errno
+import os
 from array import array
 
-__all__ = ["Event", "status"]
+__all__ = ["Event", "host_stats", "status"]
 
 _UNSIGNED, _SIGNED, _FLOAT, _MEMORY = 1, 2, 3, 4    # enum ht_value_type
 
@@ -48,6 +50,24 @@ class _Value(ctypes.Structure):
             super().__init__(_Number(p=value), len(value), _MEMORY)
 
 
+class _Exit(ctypes.Structure):
+    """struct ht_host_exit"""
+
+    _fields_ = [("reason", ctypes.c_uint32), ("name", ctypes.c_char * 20),
+                ("count", ctypes.c_uint64), ("ns", ctypes.c_uint64)]
+
+
+class _HostStats(ctypes.Structure):
+    """struct ht_host_stats"""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("seq", "from_ns", "to_ns")] + [
+        ("vcpu", ctypes.c_int32), ("nr_exits", ctypes.c_uint32)] + [
+        (name, ctypes.c_uint64) for name in (
+            "guest_ns", "exits_ns", "vmm_ns", "preempted_ns", "woken_ns", "halted_ns",
+            "waiting_ns", "unknown_ns", "machines_ns", "tasks_ns", "own_ns", "idle_ns",
+            "other_exits", "other_exits_ns")] + [("exits", _Exit * 16)]
+
+
 _library = ctypes.CDLL("libhypertrace.so.0")
 _library.ht_event_parse.argtypes = [ctypes.c_char_p]
 _library.ht_event_parse.restype = ctypes.c_void_p
@@ -56,6 +76,10 @@ _library.ht_event_is_on.restype = ctypes.c_bool
 _library.ht_event_values.argtypes = [
     ctypes.c_void_p, ctypes.POINTER(_Value), ctypes.c_uint]
 _library.ht_trace_status.argtypes = [ctypes.POINTER(ctypes.c_char_p)]
+_library.ht_open.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]
+_library.ht_close.argtypes = [ctypes.c_void_p]
+_library.ht_host_stats.argtypes = [
+    ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(_HostStats)]
 
 
 class Event:
@@ -99,3 +123,26 @@ def status():
     why = ctypes.c_char_p()
     state = _library.ht_trace_status(ctypes.byref(why))
     return state, (why.value or b"").decode()
+
+
+def host_stats(vcpu=0):
+    """Return what the host tells about a vCPU of this machine, or None if it does not.
+
+    The result has the members of struct ht_host_stats by name; "exits" is a list of
+    (name, number of the reason, count, ns).
+    """
+    device, stats = ctypes.c_void_p(), _HostStats()
+    error = _library.ht_open(None, ctypes.byref(device))
+    if error:
+        raise OSError(-error, os.strerror(-error))
+    error = _library.ht_host_stats(device, vcpu, stats)
+    _library.ht_close(device)
+    if error == -errno.ENODATA:
+        return None
+    if error:
+        raise OSError(-error, os.strerror(-error))
+    result = {name: getattr(stats, name) for name, _ in stats._fields_[1:]}
+    del result["nr_exits"]
+    result["exits"] = [(e.name.decode(), e.reason, e.count, e.ns)
+                       for e in stats.exits[:stats.nr_exits]]
+    return result

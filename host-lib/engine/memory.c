@@ -601,6 +601,7 @@ void ht_memory_start(HtMemory *m)
     struct ht_memory *p = m->page;
 
     ht_atomic_set(&p->caps.enable_seq, 0);
+    ht_host_page_clear(m->base + m->caps.enable_offset);
     if (m->attached) {
         inherit(m);
     } else {
@@ -776,9 +777,17 @@ int64_t ht_memory_poll(HtMemory *m)
     return busy || ht_now_ns() < m->eager_ns ? 0 : HT_MEMORY_IDLE_NS;
 }
 
+void ht_memory_tell(HtMemory *m, HtHostPage *p)
+{
+    ht_host_page_begin(p, m->base + m->caps.enable_offset, m->epoch);
+}
+
 unsigned ht_memory_leave(HtMemory *m)
 {
     m->left = true;
+    if (m->serves) {
+        ht_host_page_clear(m->base + m->caps.enable_offset);
+    }
     return ht_server_leave(m->server);
 }
 

@@ -385,13 +385,75 @@ struct ht_msg_discarded {
 /* The enable page ---------------------------------------------------------- */
 
 /*
- * The enable page holds one byte for each class, indexed by class id.  The host
- * writes the page and the guest only reads it.  A class is on if its byte is
- * HT_ENABLE_ON, and off if it has any other value.  After a removal of the
- * device, its BAR reads as 0xff, so all classes are off.
+ * The enable page begins with one byte for each class, indexed by class id.
+ * The host writes the page and the guest only reads it.  A class is on if its
+ * byte is HT_ENABLE_ON, and off if it has any other value.  After a removal of
+ * the device, its BAR reads as 0xff, so all classes are off.
  */
 #define HT_ENABLE_ON            1u
 #define HT_ENABLE_SIZE          65536u  /* size and alignment, in bytes */
+
+/* The host's statistics, in the enable page ------------------------------- */
+
+/*
+ * Memory-only transport: with the operator's consent, the host tells the guest
+ * what it does with the guest's vCPUs.  The host writes and never reads this
+ * area, the guest only reads it.  The slot of vCPU number n is vcpus[n].
+ *
+ * The host makes @seq odd, writes the other words of the slot, and makes @seq
+ * even again; 0 means that the slot has no data.  Each word of a slot is loaded
+ * and stored as a whole, 8 bytes, with acquire and release order: a guest that
+ * sees a new word then sees the odd @seq that the host stored before it.
+ */
+#define HT_HOST_OFFSET          0x3000u         /* in the enable page */
+#define HT_HOST_MAGIC           0x54534f48u     /* "HOST" */
+#define HT_HOST_VERSION         1u
+#define HT_HOST_VCPUS           64u
+#define HT_HOST_EXITS           16u
+
+/* Exits of a vCPU for one reason */
+struct ht_host_exit {
+    uint32_t reason;            /* number that VMX or SVM defines */
+    char     name[20];          /* the host kernel's name, padded with 0 */
+    uint64_t count;
+    uint64_t ns;                /* total time, without times off the CPU */
+};
+
+/* Times are in ns.  The eight parts from @guest_ns on do not overlap. */
+struct ht_host_stats {
+    uint64_t seq;               /* changes with each update */
+    /* host's CLOCK_MONOTONIC at the start and the end of the sums */
+    uint64_t from_ns;
+    uint64_t to_ns;
+    int32_t  vcpu;              /* number; -1: the sums are of all vCPUs */
+    uint32_t nr_exits;          /* valid elements of @exits */
+    uint64_t guest_ns;          /* the vCPU ran the guest's code */
+    uint64_t exits_ns;          /* the host's kernel handled exits */
+    uint64_t vmm_ns;            /* the emulator's code ran in its thread */
+    /* stolen: waited for a CPU after another task had taken its CPU */
+    uint64_t preempted_ns;
+    uint64_t woken_ns;          /* stolen: waited for a CPU after a wake-up */
+    uint64_t halted_ns;         /* the guest had halted the vCPU */
+    uint64_t waiting_ns;        /* its thread waited for something else */
+    uint64_t unknown_ns;        /* the host has lost events */
+    /* parts of the stolen time by what the CPU ran meanwhile */
+    uint64_t machines_ns;       /* other virtual machines */
+    uint64_t tasks_ns;          /* tasks of the host */
+    uint64_t own_ns;            /* threads of this virtual machine */
+    uint64_t idle_ns;           /* nothing: the CPU was waking up */
+    /* exits for reasons that @exits has no room for, and their time */
+    uint64_t other_exits;
+    uint64_t other_exits_ns;
+    /* by falling time */
+    struct ht_host_exit exits[HT_HOST_EXITS];
+};
+
+struct ht_host_page {
+    uint32_t magic;             /* HT_HOST_MAGIC; else the host tells nothing */
+    uint32_t version;           /* HT_HOST_VERSION */
+    uint64_t reserved[7];
+    struct ht_host_stats vcpus[HT_HOST_VCPUS];
+};
 
 /* A stream's ring: one control page, then the packets ---------------------- */
 

@@ -15,12 +15,14 @@ import time
 import pytest
 
 from built import need
+from hosttrace import can_trace, free_host  # noqa: F401
 from linux_guest import sources_module
 from test_record import (  # noqa: F401
     BUILD, DEADLINE, HYPERTRACE, console, env, guest, initrd, record_until,
     wait_for)
 
 TRACETEST = BUILD / "tests/e2e/programs/ht-tracetest"
+INFO = BUILD / "tools/ht-info"
 
 pytestmark = [
     pytest.mark.xdist_group("record"),
@@ -28,11 +30,11 @@ pytestmark = [
                        reason="the kernel module was not built")]
 
 
-def memory_image(tmp, job):
-    """An initrd with the modules and the program that emits events"""
+def memory_image(tmp, job, *more):
+    """An initrd with the modules and the program that emits events, and with more files"""
     return initrd(tmp / "initrd", "PATH=$PATH:/ht\n" + job,
                   os.environ["HT_MODULE"], *sources_module().values(),
-                  TRACETEST)
+                  TRACETEST, *more)
 
 
 def events(trace):
@@ -54,20 +56,37 @@ cat /sys/class/misc/hypertrace0/channel >/dev/console
 insmod /ht/hypertrace-sources.ko events=sched
 ht-tracetest threads 4 3000 >/dev/console
 rmmod hypertrace-sources
+"""
+# The program of a guest reads the host's statistics through the driver.
+TOLD_JOB = """
+until ht-info | grep -q stolen; do usleep 100000; done
+ht-info >/dev/console
+"""
+READY_JOB = """
 rmmod hypertrace && echo READY >/dev/console
 sleep 1000
 """
 
 
+@pytest.mark.usefixtures("host")
 def test_record(tmp_path, env):  # noqa: F811
     """Each event of four threads is in the recording once and in order, or was
     counted as discarded.  On each processor, each task switch begins with the
-    task with which the switch before ended.  The modules can be unloaded."""
+    task with which the switch before ended.  The modules can be unloaded.  A
+    program reads what the host did with the vCPUs, if the host can tell."""
     need("babeltrace2")
-    command = guest(tmp_path, memory_image(tmp_path, THREADS_JOB))
-    recorder = record_until(tmp_path, env, "READY", command, "--programs")
+    tells = can_trace()
+    job = THREADS_JOB + (TOLD_JOB if tells else "") + READY_JOB
+    command = guest(tmp_path, memory_image(tmp_path, job, INFO))
+    recorder = record_until(tmp_path, env, "READY", command, "--programs",
+                            *(("--host", "--tell-guest") if tells else ()))
     recorder.terminate()
     recorder.communicate(timeout=DEADLINE)
+    if tells:
+        # The columns are guest, exits, VMM, halted, waiting, ...: one thread of QEMU
+        # emulates both vCPUs.
+        told = re.search(r"^ +all +0 +0 +(\d+) +0 +\d+ ", console(tmp_path), re.M)
+        assert told and int(told[1]) > 100, console(tmp_path)
     assert "\nmemory" in console(tmp_path)
     emitted = int(re.search(r"emitted (\d+)", console(tmp_path))[1])
     lines, lost = events(tmp_path / "rec/programs")

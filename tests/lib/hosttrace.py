@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Make the host's part of a recording, with events of the scheduler and of KVM."""
+"""Make the host's part of a recording, with events of the scheduler and of KVM, or wait
+until this host can be recorded."""
 
+import contextlib
+import fcntl
+import os
 import struct
+import time
+from pathlib import Path
+
+import pytest
 
 SWITCH, WAKING, ENTRY, EXIT, USER = range(1, 6)
 COMMON = """
@@ -24,6 +32,8 @@ FORMATS = {
 PRINT = {EXIT: '"vcpu %u reason %s", REC->vcpu_id, __print_symbolic(REC->exit_reason, '
                '{ 0x78, "hlt" }, { 0x7b, "io" })'}
 RUNS, WAITS, DIES = 0, 1, 0x10
+LOCK = "/run/hypertrace-host.lock"
+DEADLINE = 120
 IDLE = ("swapper/0", 0)
 
 
@@ -77,3 +87,24 @@ def make(path, cpus, threads=""):
     """Make a recording that has a host's part only. threads: content of its file threads"""
     (make_part(path / "host", cpus) / "threads").write_text(threads)
     return path
+
+
+def can_trace():
+    if os.geteuid():
+        return False
+    if Path("/sys/kernel/tracing/instances").is_dir():
+        return True
+    with open("/proc/filesystems", encoding="ascii") as f:
+        return "nodev\ttracefs\n" in f.readlines()
+
+
+@pytest.fixture(name="host")
+def free_host():
+    """Wait until no recorder of another test run has the host's trace."""
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        with open(LOCK, "a", encoding="ascii") as f, contextlib.suppress(BlockingIOError):
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        assert time.monotonic() < deadline, "another recorder does not end"
+        time.sleep(0.1)

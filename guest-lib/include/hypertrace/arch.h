@@ -46,6 +46,9 @@
 #ifndef ENOENT
 #define ENOENT          2
 #endif
+#ifndef ENODATA
+#define ENODATA         61
+#endif
 #ifndef EPROTO
 #define EPROTO          71
 #endif

@@ -335,6 +335,27 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
                  struct ht_stats *stats);
 
 /**
+ * ht_host_stats() - read what the host does with a vCPU of this guest
+ * @dev: an open device
+ * @vcpu: number of the vCPU on the host, 0 to HT_HOST_VCPUS - 1; a guest may
+ *        give its processors other numbers.  If the host runs all vCPUs in one
+ *        thread, only number 0 has data, and @stats->vcpu is -1
+ * @stats: filled in; undefined after an error
+ *
+ * The host updates the values some 10 times a second.  If @stats->to_ns no
+ * longer changes, the host has stopped to record them.  The values are the
+ * host's word: the library checks their ranges only.
+ *
+ * Context: any, also an interrupt; sends no message and does not wait.
+ *
+ * Return: 0; -ENODATA: the host does not tell, or not about this vCPU; -EAGAIN:
+ * the host was writing them in each of some attempts; -EPROTO: they have
+ * another version; -EIO: a value is out of its range.
+ */
+int ht_host_stats(const struct ht_device *dev, unsigned vcpu,
+                  struct ht_host_stats *stats);
+
+/**
  * ht_discard() - discard an event because its stream is not open, and count it
  * @s: the stream, whose @busy the caller has set
  *

@@ -21,6 +21,7 @@
 #ifndef HYPERTRACE_MEMORY_H
 #define HYPERTRACE_MEMORY_H
 
+#include "hypertrace/host-page.h"
 #include "hypertrace/server.h"
 
 /* Default geometry: rings of 4 MiB */
@@ -171,6 +172,14 @@ void ht_memory_free(HtMemory *m);
  * by zeroed memory.  No event arrives from then on.
  */
 bool ht_memory_truncated(const HtMemory *m);
+
+/**
+ * ht_memory_tell: begin to tell the guest what the host does with its vCPUs
+ * @m: the host, after ht_memory_start()
+ * @p: initialized; valid until ht_memory_leave(), after which the guest finds
+ *     no data.  Another thread than that of the polls may use it
+ */
+void ht_memory_tell(HtMemory *m, HtHostPage *p);
 
 /* ht_memory_server: get the server, for its statistics, classes and clock */
 HtServer *ht_memory_server(HtMemory *m);

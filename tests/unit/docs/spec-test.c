@@ -65,6 +65,20 @@ static Member members[] = {
     M(ht_submit, stream),
     M(ht_memory, caps), M(ht_memory, beat), M(ht_memory, done),
     M(ht_memory, go), M(ht_memory, bytes), M(ht_memory, to),
+    M(ht_host_page, magic), M(ht_host_page, version),
+    M(ht_host_page, reserved), M(ht_host_page, vcpus),
+    M(ht_host_stats, seq), M(ht_host_stats, from_ns),
+    M(ht_host_stats, to_ns), M(ht_host_stats, vcpu),
+    M(ht_host_stats, nr_exits), M(ht_host_stats, guest_ns),
+    M(ht_host_stats, exits_ns), M(ht_host_stats, vmm_ns),
+    M(ht_host_stats, preempted_ns), M(ht_host_stats, woken_ns),
+    M(ht_host_stats, halted_ns), M(ht_host_stats, waiting_ns),
+    M(ht_host_stats, unknown_ns), M(ht_host_stats, machines_ns),
+    M(ht_host_stats, tasks_ns), M(ht_host_stats, own_ns),
+    M(ht_host_stats, idle_ns), M(ht_host_stats, other_exits),
+    M(ht_host_stats, other_exits_ns), M(ht_host_stats, exits),
+    M(ht_host_exit, reason), M(ht_host_exit, name),
+    M(ht_host_exit, count), M(ht_host_exit, ns),
 };
 
 static const struct {
@@ -87,6 +101,9 @@ static const struct {
     { "ht_host_line", sizeof(struct ht_host_line) },
     { "ht_submit", sizeof(struct ht_submit) },
     { "ht_memory", sizeof(struct ht_memory) },
+    { "ht_host_page", sizeof(struct ht_host_page) },
+    { "ht_host_stats", sizeof(struct ht_host_stats) },
+    { "ht_host_exit", sizeof(struct ht_host_exit) },
 };
 
 static void check_size(const char *structure, const char *said)

@@ -3,7 +3,10 @@
 exported, and each that users call has a manual page.  The library makes exactly
 the system calls that the manual lists for seccomp filters."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,67 @@ def test_system_calls():
     text = PAGES[0].read_text()
     listed = re.search(r"^\.Sh SECCOMP\n(.*?)^\.Sh ", text, re.M | re.S)[1]
     assert set(re.findall(r"^\.Xr (\w+) 2", listed, re.M)) == used
+
+
+def python(code):
+    """Run code with the Python module; return its output."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(LIB / "python"),
+                               "LD_LIBRARY_PATH": os.path.join(os.environ["HT_BUILD"],
+                                                               "guest-lib")}).stdout
+
+
+def test_python_structures():
+    """The Python module's structures are those of the specification's tables."""
+    code = ("import hypertrace as h\n"
+            "for c in (h._HostStats, h._Exit):\n"
+            "    print(h.ctypes.sizeof(c))\n"
+            "    for n, _ in c._fields_: print(n, getattr(c, n).offset, getattr(c, n).size)\n")
+    out = python(code)
+    spec = (TOP / "docs/specs/hypertrace.rst").read_text(encoding="utf-8")
+    expected = ""
+    for name in ("ht_host_stats", "ht_host_exit"):
+        table = re.search(rf"``struct {name}``, (\d+) bytes.*?\n(.*?)\n[\\=]", spec, re.S)
+        rows = re.findall(r"^(0x\w+) +(\d+) +``(\w+)``", table[2], re.M)
+        expected += table[1] + "\n" + "".join(f"{n} {int(at, 16)} {size}\n"
+                                              for at, size, n in rows)
+    assert out == expected
+
+
+PYTHON_TEST = """
+import ctypes, errno, hypertrace as h
+want = h._HostStats(seq=2, from_ns=3, to_ns=9, vcpu=1, nr_exits=2, guest_ns=4, idle_ns=1)
+want.exits[0] = h._Exit(120, b"hlt", 5, 6)
+want.exits[1] = h._Exit(7, b"", 8, 9)
+class Library:
+    error, opened = 0, 0
+    def ht_open(self, path, device):
+        assert path is None
+        self.opened += 1
+        return 0
+    def ht_close(self, device):
+        self.opened -= 1
+    def ht_host_stats(self, device, vcpu, stats):
+        assert vcpu == 1
+        ctypes.memmove(ctypes.byref(stats), ctypes.byref(want), ctypes.sizeof(want))
+        return self.error
+h._library = Library()
+told = h.host_stats(1)
+assert told["to_ns"] == 9 and told["guest_ns"] == 4 and told["idle_ns"] == 1 and told["vcpu"] == 1
+assert told["exits"] == [("hlt", 120, 5, 6), ("", 7, 8, 9)]
+h._library.error = -errno.ENODATA
+assert h.host_stats(1) is None
+h._library.error = -errno.EPROTO
+try:
+    h.host_stats(1)
+except OSError as e:
+    assert e.errno == errno.EPROTO
+else:
+    raise AssertionError
+assert not h._library.opened
+"""
+
+
+def test_python_host_stats():
+    """The Python module converts all values, and each error, and closes the device."""
+    python(PYTHON_TEST)

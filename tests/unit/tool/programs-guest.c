@@ -10,10 +10,13 @@
  * Events of a class that is off are left out.  For "full N" it emits N events
  * in the first stream without waiting, so that some are discarded.  For "on ID"
  * or "off ID" it waits until the host has switched the class on or off, and
- * prints the time.  It ends with its input.
+ * prints the time.  For "host N" it prints what the host tells about vCPU N, as
+ * JSON, and for "name TEXT" it gives its thread this name.  It ends with its
+ * input.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>
+#include <sys/prctl.h>
 
 #include "hypertrace/event.h"
 #include "memory-guest.h"
@@ -69,6 +72,34 @@ static uint64_t wait_for(const MgGuest *g, const char *id, bool on)
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
+/* Print the values that are 64 bits wide, and the exits; or the error */
+static void print_host(const MgGuest *g, unsigned vcpu)
+{
+    struct ht_host_stats s;
+    int r = ht_host_stats(&g->dev, vcpu, &s);
+    unsigned i;
+
+    printf("{ \"error\": %d", -r);
+#define P(m) printf(", \"" #m "\": %" PRIu64, s.m)
+    if (!r) {
+        P(from_ns), P(to_ns), P(guest_ns), P(exits_ns), P(vmm_ns);
+        P(preempted_ns), P(woken_ns), P(halted_ns), P(waiting_ns);
+        P(unknown_ns), P(machines_ns), P(tasks_ns), P(own_ns), P(idle_ns);
+        P(other_exits), P(other_exits_ns);
+        printf(", \"vcpu\": %d, \"exits\": [", s.vcpu);
+        for (i = 0; i < s.nr_exits; i++) {
+            const struct ht_host_exit *e = &s.exits[i];
+
+            printf("%s[%u, \"%s\", %" PRIu64 ", %" PRIu64 "]", i ? "," : "",
+                   e->reason, e->name, e->count, e->ns);
+        }
+        printf("]");
+    }
+#undef P
+    puts(" }");
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     int fd = open_memory(argc, argv);
@@ -109,6 +140,16 @@ int main(int argc, char **argv)
     while (fgets(line, sizeof(line), stdin)) {
         uint64_t count = g_ascii_strtoull(line, NULL, 10);
 
+        if (line[0] == 'h') {
+            print_host(&g, atoi(line + 5));
+            continue;
+        }
+        if (line[0] == 'n') {
+            prctl(PR_SET_NAME, g_strchomp(line) + 5);
+            puts("named");
+            fflush(stdout);
+            continue;
+        }
         if (line[0] == 'o') {
             printf("%" PRIu64 "\n",
                    wait_for(&g, strchr(line, ' ') + 1, line[1] == 'n'));

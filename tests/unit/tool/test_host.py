@@ -2,8 +2,6 @@
 """record --host and vcpus: the work of a host for the vCPUs of a guest."""
 
 import collections
-import contextlib
-import fcntl
 import json
 import os
 import random
@@ -18,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from hosttrace import (DIES, ENTRY, EXIT, IDLE, RUNS, USER, WAITS, WAKING, event, make, piece,
-                       switch)
+from hosttrace import (  # noqa: F401
+    DIES, ENTRY, EXIT, IDLE, RUNS, USER, WAITS, WAKING, can_trace, event, free_host, make, piece,
+    switch)
 from hypertrace import ENV, TOOL, run
 
 # 0.7 s of a KVM host with a guest of two vCPUs (Debian 13 on AMD's SVM, emulated).
 # Its clock was x86-tsc, so that its nanoseconds are cycles.
 REAL = Path(__file__).parent / "kvm-host"
 DEADLINE = 120
-LOCK = "/run/hypertrace-host.lock"
 
 def vcpus(path):
     return json.loads(run("vcpus", "--json", path).stdout)
@@ -211,29 +209,8 @@ def test_damaged_parts_are_read(tmp_path):
 
 # ---- record --host, on this machine
 
-def can_trace():
-    if os.geteuid():
-        return False
-    if Path("/sys/kernel/tracing/instances").is_dir():
-        return True
-    with open("/proc/filesystems", encoding="ascii") as f:
-        return "nodev\ttracefs\n" in f.readlines()
-
-
 live = [pytest.mark.skipif(not can_trace(), reason="tracefs needs root and a kernel with it"),
         pytest.mark.xdist_group("record")]
-
-
-@pytest.fixture(name="host")
-def free_host():
-    """Wait until no recorder of another test run has the host's trace."""
-    deadline = time.monotonic() + DEADLINE
-    while True:
-        with open(LOCK, "a", encoding="ascii") as f, contextlib.suppress(BlockingIOError):
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        assert time.monotonic() < deadline, "another recorder does not end"
-        time.sleep(0.1)
 
 
 # A thread with the name of a vCPU competes with another process for one processor,

@@ -22,6 +22,7 @@
 #include "export/export.h"
 #include "export/perfetto.h"
 #include "export/protobuf.h"
+#include "host/host-sums.h"
 #include "views/host-view.h"
 
 #define BUNDLE_BYTES    65536
@@ -103,7 +104,7 @@ static void put_thread(File *f, int32_t tid, int32_t tgid, const char *comm)
 /* Write the threads of the host that the recorder has noted. */
 static void put_host_threads(File *f, uint64_t ns)
 {
-    g_autoptr(GHashTable) threads = ht_host_view_threads(f->x->m, NULL);
+    g_autoptr(GHashTable) threads = ht_host_sums_threads(f->x->m, NULL);
     gsize at = pf_packet_begin(&f->s, ns);
     gsize tree = ht_pb_begin(f->s.packet, PF_PACKET_PROCESS_TREE);
     GHashTableIter iter;

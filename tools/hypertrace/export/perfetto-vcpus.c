@@ -152,7 +152,7 @@ void ht_export_vcpus(HtExport *x, unsigned machine)
     g_autoptr(HtRunstates) sums = ht_runstates_new();
     Vcpus c = {
         .x = x,
-        .threads = ht_host_view_threads(x->m, NULL),
+        .threads = ht_host_sums_threads(x->m, NULL),
         .tracks = g_hash_table_new_full(NULL, NULL, NULL, g_free),
         .machines = g_hash_table_new_full(NULL, NULL, NULL, g_free),
     };

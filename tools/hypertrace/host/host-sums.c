@@ -8,22 +8,40 @@
 #include "host/threads.h"
 
 #define CPUS_MAX        4096
+/* Maximum size of the file "threads" of a host's part */
+#define THREADS_SIZE    (16u << 20)
 
 /* Bits of sched_switch's prev_state; if none is set, the task is runnable */
 #define STATE_WAITS     0xff
 #define STATE_DEAD      0x30
 
-typedef struct Sums {
+struct HtHostSums {
     HtModel *m;
     HtRunstates *x;
     GHashTable *threads;
-} Sums;
+    bool live;                  /* the host of the events is this one */
+    bool seen[CPUS_MAX];        /* processors that had an event */
+};
+
+typedef HtHostSums Sums;
+
+GHashTable *ht_host_sums_threads(HtModel *m, GError **errp)
+{
+    size_t size = 0;
+    g_autofree char *text = ht_rec_text(ht_model_recording(m), "threads",
+                                        THREADS_SIZE, &size, errp);
+
+    return ht_host_threads(text ? text : "", text ? size : 0);
+}
 
 /* Get the PID of a thread's process; 0: the process is not known. */
 static uint32_t process(const Sums *s, uint32_t tid)
 {
     const HtHostThread *t = ht_host_thread(s->threads, tid);
 
+    if (!t && tid && s->live) {
+        t = ht_host_thread_add(s->threads, tid);
+    }
     return t ? t->pid : 0;
 }
 
@@ -210,29 +228,47 @@ static void add_event(Sums *s, const HtModelEvent *ev)
     }
 }
 
-/*
- * Add the time up to the end of the sums. A vCPU without any event of KVM is
- * emulated (TCG): QEMU executes the guest's code in the vCPU's thread.
- */
-static void end_vcpu(Sums *s, HtVcpuSums *v)
+bool ht_host_sums_emulated(const HtVcpuSums *v)
 {
-    if (v->seen && v->state != HT_RUN_OFFLINE) {
-        ht_runstates_close(s->x, v, s->x->end);
-    }
-    if (!v->modes[HT_MODE_GUEST] && !g_hash_table_size(v->exits)) {
-        v->modes[HT_MODE_VMM] += v->modes[HT_MODE_UNKNOWN];
-        v->modes[HT_MODE_UNKNOWN] = 0;
+    return !v->modes[HT_MODE_GUEST] && !g_hash_table_size(v->exits);
+}
+
+/* Add the time up to the end of the sums. */
+static void close_vcpus(Sums *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->x->vcpus->len; i++) {
+        HtVcpuSums *v = s->x->vcpus->pdata[i];
+
+        if (v->seen && v->state != HT_RUN_OFFLINE) {
+            ht_runstates_close(s->x, v, s->x->end);
+        }
     }
 }
 
-void ht_host_sums(HtRunstates *x, HtModel *m, GHashTable *threads)
+static void end_vcpus(Sums *s)
 {
-    Sums s = { .m = m, .x = x, .threads = threads };
-    g_autofree bool *seen = g_new0(bool, CPUS_MAX);
-    HtModelEvent ev;
     unsigned i;
 
-    while (ht_model_next(m, &ev)) {
+    close_vcpus(s);
+    for (i = 0; i < s->x->vcpus->len; i++) {
+        HtVcpuSums *v = s->x->vcpus->pdata[i];
+
+        if (ht_host_sums_emulated(v)) {
+            v->modes[HT_MODE_VMM] += v->modes[HT_MODE_UNKNOWN];
+            v->modes[HT_MODE_UNKNOWN] = 0;
+        }
+    }
+}
+
+/* Add the model's events, up to the first one after the end of the sums. */
+static void add_events(Sums *s)
+{
+    HtRunstates *x = s->x;
+    HtModelEvent ev;
+
+    while (ht_model_next(s->m, &ev)) {
         uint32_t cpu = ev.rec.cpu;
         bool back = ev.rec.ns < x->end;
 
@@ -241,19 +277,47 @@ void ht_host_sums(HtRunstates *x, HtModel *m, GHashTable *threads)
         }
         x->backward += back;
         x->records++;
-        if (cpu < CPUS_MAX && !seen[cpu]) {
-            seen[cpu] = true;
+        if (cpu < CPUS_MAX && !s->seen[cpu]) {
+            s->seen[cpu] = true;
             x->cpus++;
         }
         if (ev.rec.lost_before) {
             ht_runstates_lost(x, ev.rec.lost_estimate, ev.rec.lost_from_ns ?
                               ev.rec.lost_from_ns : ev.rec.ns);
         }
-        add_event(&s, &ev);
+        add_event(s, &ev);
     }
+}
+
+HtHostSums *ht_host_sums_new(HtRunstates *x, HtModel *m, GHashTable *threads)
+{
+    HtHostSums *s = g_new0(HtHostSums, 1);
+
+    s->m = m;
+    s->x = x;
+    s->threads = threads;
+    s->live = true;
+    return s;
+}
+
+void ht_host_sums_free(HtHostSums *s)
+{
+    g_free(s);
+}
+
+void ht_host_sums_more(HtHostSums *s)
+{
+    add_events(s);
+    close_vcpus(s);
+}
+
+void ht_host_sums(HtRunstates *x, HtModel *m, GHashTable *threads)
+{
+    g_autoptr(HtHostSums) s = ht_host_sums_new(x, m, threads);
+
+    s->live = false;
+    add_events(s);
     ht_runstates_stop(x, true);
-    for (i = 0; i < x->vcpus->len; i++) {
-        end_vcpu(&s, x->vcpus->pdata[i]);
-    }
+    end_vcpus(s);
     ht_runstates_end(x);
 }

@@ -12,6 +12,15 @@
 #include "model/model.h"
 
 /**
+ * ht_host_sums_threads: read the names of the host's threads
+ * @m: model of the host's part
+ * @errp: set if the file cannot be read, or NULL
+ *
+ * Returns: the result of ht_host_threads(), without entries on failure
+ */
+GHashTable *ht_host_sums_threads(HtModel *m, GError **errp);
+
+/**
  * ht_host_sums: add up the events of a host
  * @x: new sums, with @from and @to set or not; filled in
  * @m: model of the host's part; read to its end, or to the first event after
@@ -19,5 +28,40 @@
  * @threads: from ht_host_threads()
  */
 void ht_host_sums(HtRunstates *x, HtModel *m, GHashTable *threads);
+
+typedef struct HtHostSums HtHostSums;
+
+/**
+ * ht_host_sums_new: begin to add up the events of a host that is being recorded
+ * @x: new sums; must outlive the result
+ * @m: model of the host's part; must outlive the result
+ * @threads: from ht_host_threads(); threads that it does not have are looked up
+ *           in this host's /proc, and added
+ *
+ * Returns: the state, for ht_host_sums_free()
+ */
+HtHostSums *ht_host_sums_new(HtRunstates *x, HtModel *m, GHashTable *threads);
+
+/**
+ * ht_host_sums_more: add the events that the model has now
+ * @s: the state
+ *
+ * The states of the vCPUs also count up to the last event. More events may
+ * follow; the numbers of intervals and waits are then too large.
+ */
+void ht_host_sums_more(HtHostSums *s);
+
+/** ht_host_sums_free: free the state, and not the sums */
+void ht_host_sums_free(HtHostSums *s);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostSums, ht_host_sums_free)
+
+/**
+ * ht_host_sums_emulated: whether a vCPU is emulated (TCG)
+ * @v: the vCPU
+ *
+ * QEMU executes the guest's code in the vCPU's thread, so there are no events
+ * of KVM, and the time without a mode is QEMU's.
+ */
+bool ht_host_sums_emulated(const HtVcpuSums *v);
 
 #endif /* HYPERTRACE_TOOL_HOST_SUMS_H */

@@ -47,6 +47,25 @@ const HtHostThread *ht_host_thread(GHashTable *threads, uint32_t tid)
     return g_hash_table_lookup(threads, GUINT_TO_POINTER(tid));
 }
 
+const HtHostThread *ht_host_thread_add(GHashTable *threads, uint32_t tid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%u/status", tid);
+    g_autofree char *text = NULL;
+    const char *pid = NULL;
+    HtHostThread *t;
+
+    if (g_hash_table_size(threads) >= THREADS_MAX) {
+        return NULL;
+    }
+    t = g_new0(HtHostThread, 1);
+    if (g_file_get_contents(path, &text, NULL, NULL)) {
+        pid = strstr(text, "\nTgid:\t");
+    }
+    t->pid = pid ? strtoul(pid + 7, NULL, 10) : 0;
+    g_hash_table_insert(threads, GUINT_TO_POINTER(tid), t);
+    return t;
+}
+
 bool ht_host_vcpu_name(const char *comm, size_t len, int32_t *vcpu)
 {
     char name[HT_HOST_COMM_MAX + 1];

@@ -15,7 +15,7 @@
 
 /**
  * HtHostThread: a thread of the host
- * @pid: PID of the thread's process
+ * @pid: PID of the thread's process; 0: not known
  * @name: name of the thread, which may have any bytes
  */
 typedef struct HtHostThread {
@@ -42,6 +42,16 @@ GHashTable *ht_host_threads(const char *text, size_t size);
  * Returns: the thread, or NULL
  */
 const HtHostThread *ht_host_thread(GHashTable *threads, uint32_t tid);
+
+/**
+ * ht_host_thread_add: look up a thread in this host's /proc, and add it
+ * @threads: a table without the thread
+ * @tid: ID of the thread
+ *
+ * Returns: the thread, without a name; its process is not known if the thread
+ * has ended. NULL if the table is full
+ */
+const HtHostThread *ht_host_thread_add(GHashTable *threads, uint32_t tid);
 
 /**
  * ht_host_vcpu_name: recognize the name that QEMU gives a vCPU's thread

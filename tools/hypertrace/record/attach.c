@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/number.h"
 #include "hypertrace/memory.h"
+#include "hypertrace/recording.h"
 #include "record/options.h"
 #include "record/programs-link.h"
 #include "record/programs.h"
@@ -22,6 +23,8 @@ typedef struct Attach {
     char *dir;
     bool lttng;
     char *lttng_name;           /* with @lttng: name of the guest in LTTng */
+    const char *tell;           /* argument of --tell-guest, or NULL */
+    pid_t pid;                  /* with @tell: the virtual machine's process */
     bool create;
     bool quiet;
     uint64_t size;
@@ -44,19 +47,23 @@ static void usage(void)
 "                      switch each event on and off in the guest\n"
 "      --max-size SIZE end the recording at this size (default: 16G)\n"
 "  -o, --output DIR    write to DIR (default: recording-DATE-TIME)\n"
-"  -q, --quiet         print no summary\n\n"
+"  -q, --quiet         print no summary\n"
+"      --tell-guest=REC let the guest read how much of its vCPUs' time the host\n"
+"                      took, and what for; 'hypertrace record --host --pid'\n"
+"                      makes REC at the same time\n\n"
 "The exit status is 3 if the recording is empty or not complete.\n");
 }
 
 static bool parse_options(Attach *a, int argc, char **argv, int *status)
 {
-    enum { CREATE = 256, FOR, LTTNG, MAX_SIZE };
+    enum { CREATE = 256, FOR, LTTNG, MAX_SIZE, TELL };
     static const struct option longs[] = {
         { "create", optional_argument, NULL, CREATE },
         { "for", required_argument, NULL, FOR },
         { "lttng", optional_argument, NULL, LTTNG },
         { "max-size", required_argument, NULL, MAX_SIZE },
         { "output", required_argument, NULL, 'o' },
+        { "tell-guest", required_argument, NULL, TELL },
         { "quiet", no_argument, NULL, 'q' },
         { "help", no_argument, NULL, 'h' },
         { }
@@ -93,6 +100,9 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
             g_free(a->dir);
             a->dir = g_strdup(optarg);
             break;
+        case TELL:
+            a->tell = optarg;
+            break;
         case 'q':
             a->quiet = true;
             break;
@@ -114,6 +124,28 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
     return true;
 }
 
+/* With --tell-guest, find the machine's process in the other recording. */
+static bool find_process(Attach *a, GError **error)
+{
+    g_autoptr(HtRecording) rec = NULL;
+
+    if (!a->tell) {
+        return true;
+    }
+    rec = ht_rec_open(a->tell, error);
+    if (!rec) {
+        return false;
+    }
+    a->pid = g_key_file_get_integer(ht_rec_info(rec)->keys, "recording",
+                                    "process", NULL);
+    if (a->pid <= 0) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--tell-guest: "
+                    "'%s' does not name the process of a virtual machine: give "
+                    "a recording of 'hypertrace record --host'", a->tell);
+    }
+    return a->pid > 0;
+}
+
 static HtPrograms *open_memory(const Attach *a, GError **error)
 {
     const HtProgramsOptions options = {
@@ -121,6 +153,7 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
         .max_bytes = a->max_bytes,
         .link = a->link,
         .lttng = a->lttng_name,
+        .tell = a->tell,
     };
     HtPrograms *p = NULL;
     int fd = a->create ? ht_memory_make_file(a->file, a->size, error) :
@@ -229,6 +262,7 @@ static int record(const Attach *a, GError **error)
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     ht_programs_start(p);
+    ht_programs_process(p, a->pid);
     end = wait_end(a, &signals, p);
     ht_programs_end(p, &stats);
     if (!ht_session_finish(session, end, error) || !stats.streams) {
@@ -260,7 +294,8 @@ int ht_attach(int argc, char **argv)
         if (own_dir) {
             a.dir = ht_record_default_dir(false);
         }
-        status = record(&a, &error);
+        status = find_process(&a, &error) ? record(&a, &error) :
+                 HT_EXIT_ERROR;
         if (error) {
             status = ht_error("%s", error->message);
         }

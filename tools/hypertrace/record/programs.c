@@ -6,6 +6,8 @@
 #include <sched.h>
 
 #include "cli/command.h"
+#include "host/host-record.h"
+#include "host/host-tell.h"
 #include "hypertrace/ctf-writer.h"
 #include "hypertrace/guest-clock.h"
 #include "hypertrace/memory.h"
@@ -25,6 +27,8 @@ struct HtPrograms {
     bool serves;
     /* path of the trace that a killed recorder has left */
     char *previous;
+    HtHostPage page;            /* with HtProgramsOptions.tell */
+    HtHostTell *tell;
 
     /*
      * The following members are used by ht_programs_start(), then by the
@@ -320,6 +324,25 @@ static void *poll_thread(void *opaque)
     return NULL;
 }
 
+/* Begin to tell the guest what the host does with its vCPUs. */
+static void start_tell(HtPrograms *p)
+{
+    g_autofree char *part = NULL;
+
+    if (p->options.tell) {
+        part = g_build_filename(p->options.tell, HT_HOST_FOLDER, NULL);
+        ht_memory_tell(p->m, &p->page);
+        p->tell = ht_host_tell_new(part, &p->page);
+    }
+}
+
+void ht_programs_process(HtPrograms *p, pid_t pid)
+{
+    if (p) {
+        ht_host_tell_process(p->tell, pid);
+    }
+}
+
 void ht_programs_start(HtPrograms *p)
 {
     p->started = true;
@@ -336,6 +359,7 @@ void ht_programs_start(HtPrograms *p)
     ht_memory_start(p->m);
     p->serves = true;
     publish_trace(p);
+    start_tell(p);
     ht_thread_start(&p->thread, "ht-programs", poll_thread, p);
 }
 
@@ -416,6 +440,7 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
     if (p->started) {
         stop_polling(p);
     }
+    ht_host_tell_free(p->tell);
     if (ht_memory_truncated(p->m)) {
         note(p, "the file of the memory was truncated: nothing more can be "
              "recorded");

@@ -27,6 +27,8 @@
  * @lttng: name of the guest in LTTng: its sessions get the events, too, and
  *         switch each event on and off in the guest. NULL: all events are on.
  *         Must outlive the result
+ * @tell: recording whose host's part the guest is told about, see host-tell.h;
+ *        or NULL. Must outlive the result
  */
 typedef struct HtProgramsOptions {
     const char *dir;
@@ -34,6 +36,7 @@ typedef struct HtProgramsOptions {
     uint64_t max_bytes;
     const char *link;
     const char *lttng;
+    const char *tell;
 } HtProgramsOptions;
 
 /**
@@ -82,6 +85,15 @@ HtPrograms *ht_programs_new(int fd, bool create,
  * not record are recorded, and those that it recorded are not recorded again.
  */
 void ht_programs_start(HtPrograms *p);
+
+/**
+ * ht_programs_process() - set the process of the virtual machine
+ * @p: started; or NULL
+ * @pid: the process; 0: not known yet
+ *
+ * The guest is told about the vCPUs of this process.
+ */
+void ht_programs_process(HtPrograms *p, pid_t pid);
 
 /**
  * ht_programs_failed() - test whether the memory was truncated

@@ -49,6 +49,8 @@ static void usage(void)
 "                      ivshmem-plain with SIZE of memory (default: 256M); the\n"
 "                      guest needs the driver of hypertrace\n"
 "      --host          what the host does with the guest's vCPUs, too; for root\n"
+"      --tell-guest    with --host and --programs: let the guest read how much of\n"
+"                      its vCPUs' time the host took, and what for\n"
 "  -p, --pid PID       record a running virtual machine: the process of QEMU,\n"
 "                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
 "      --domain NAME   the same for the virtual machine with this name, as\n"
@@ -211,6 +213,12 @@ static bool check_options(HtRecord *r, int *status)
                                  "give it or --host");
         return false;
     }
+    if (r->tell && !(r->host && r->plan_options.programs)) {
+        *status = ht_usage_error("--tell-guest needs --host, which records the "
+                                 "host, and --programs, whose memory the guest "
+                                 "reads");
+        return false;
+    }
     add_events(r, r->until);
     add_events(r, r->flight.match);
     if (!r->poll_us) {
@@ -238,7 +246,7 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
         BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE, WAIT, HOST,
-        DOMAIN, UNTIL, MATCH,
+        DOMAIN, UNTIL, MATCH, TELL,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
@@ -258,6 +266,7 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
         { "buffer", required_argument, NULL, BUFFER },
         { "programs", optional_argument, NULL, PROGRAMS },
         { "host", no_argument, NULL, HOST },
+        { "tell-guest", no_argument, NULL, TELL },
         { "functions", required_argument, NULL, FUNCTIONS },
         { "graph", required_argument, NULL, GRAPH },
         { "kernel", required_argument, NULL, KERNEL },
@@ -397,6 +406,9 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
         case HOST:
             r->host = true;
             r->plan_options.thread_names = true;
+            break;
+        case TELL:
+            r->tell = true;
             break;
         case LTTNG:
             if (!ht_record_lttng_name(optarg, &r->live_options.name, status)) {

@@ -565,6 +565,7 @@ static void follow(Run *run, int *status)
         pid = run->process ? run->process->pid : run->pid;
         ht_session_process(run->session, pid);
         ht_host_record_poll(run->host, pid);
+        ht_programs_process(run->r->programs, pid);
         explain(run, t);
         if (run->tty && !run->stopped && t - shown >= STATUS_NS) {
             show_status(run, t - shown);

@@ -360,6 +360,7 @@ static bool make_programs(HtRecord *r, GError **error)
         .guest = r->plan->name,
         .max_bytes = r->max_bytes,
         .lttng = r->lttng ? r->live_options.name : NULL,
+        .tell = r->tell ? r->dir : NULL,
     };
     int fd = ht_memory_memfd(r->plan_options.programs, error);
 

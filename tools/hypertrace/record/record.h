@@ -51,6 +51,8 @@ typedef enum HtTraceBuffer {
  * @tracer: words for @functions on the kernel's command line, or NULL
  * @dir: folder of the recording
  * @host: record the host's scheduler and KVM, too
+ * @tell: with @host and memory for programs: tell the guest what the host does
+ *        with its vCPUs
  * @lttng: deliver events to LTTng, too
  * @live_options: options of that delivery
  * @live: state of that delivery, or NULL
@@ -90,6 +92,7 @@ typedef struct HtRecord {
     char *tracer;
     const char *dir;
     bool host;
+    bool tell;
     bool lttng;
     HtLttngOptions live_options;
     HtLive *live;

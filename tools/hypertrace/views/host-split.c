@@ -159,7 +159,7 @@ static bool read_host(HtHostSplit *s, const char *dir, GError **errp)
     if (!m) {
         return false;
     }
-    threads = ht_host_view_threads(m, &error);
+    threads = ht_host_sums_threads(m, &error);
     if (error) {
         g_propagate_error(errp, error);
         return false;

@@ -17,8 +17,6 @@
 #define HZ_MAX      1e11
 /* Ticks per second of the times in a recording, which are nanoseconds */
 #define HZ_NS       1e9
-/* Maximum size of the file "threads" of a host's part */
-#define THREADS_MAX (16u << 20)
 /* Maximum number of tasks that the table shows for a vCPU that waited */
 #define TAKERS_MAX  5
 /* Maximum number of processors in the column "CPU" */
@@ -152,15 +150,6 @@ void ht_host_view_no_part(const char *dir, GError **errp)
                 " 'hypertrace record --host'", dir);
 }
 
-GHashTable *ht_host_view_threads(HtModel *m, GError **errp)
-{
-    size_t size = 0;
-    g_autofree char *text = ht_rec_text(ht_model_recording(m), "threads",
-                                        THREADS_MAX, &size, errp);
-
-    return ht_host_threads(text ? text : "", text ? size : 0);
-}
-
 /* Add up the host's part of a recording. */
 static bool read_host(HtHostView *h, GError **errp)
 {
@@ -178,7 +167,7 @@ static bool read_host(HtHostView *h, GError **errp)
     if (!m) {
         return false;
     }
-    h->threads = ht_host_view_threads(m, &error);
+    h->threads = ht_host_sums_threads(m, &error);
     if (error) {
         g_propagate_error(errp, error);
         return false;

@@ -61,15 +61,6 @@ char *ht_host_view_part(const char *dir);
 void ht_host_view_no_part(const char *dir, GError **errp);
 
 /**
- * ht_host_view_threads: read the names of the host's threads
- * @m: model of the host's part
- * @errp: set if the file cannot be read, or NULL
- *
- * Returns: the result of ht_host_threads(), without entries on failure
- */
-GHashTable *ht_host_view_threads(HtModel *m, GError **errp);
-
-/**
  * ht_host_view_read: read the recording and add up its events
  * @h: view; @h->x is filled in
  * @taken: called for each time in which a task ran while a vCPU waited, or NULL

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--tell-guest: the guest reads what its host does with its vCPUs.
+
+The guest is the program programs-guest: it reads the memory that QEMU's ivshmem-plain
+would map, with the library.
+"""
+
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from hosttrace import (  # noqa: F401
+    DEADLINE, ENTRY, EXIT, IDLE, RUNS, WAITS, WAKING, can_trace, event, formats, free_host,
+    make_part, piece, switch)
+from hypertrace import ENV, TOOL, run
+from test_host import REAL
+from test_programs import GUEST, Attach, Guest
+
+ENODATA = 61
+VCPU, OTHER, OWN = ("CPU 0/KVM", 11), ("CPU 0/KVM", 31), ("worker", 13)
+RIVAL = ("rival", 2**22)        # no such thread is on this host
+THREADS = "11 10 CPU 0/KVM\n12 10 CPU 1/KVM\n13 10 worker\n31 30 CPU 0/KVM\n"
+
+# Each cause of stolen time, a halt, and more reasons of exits than the page has room for
+EVENTS = [
+    (1000, event(ENTRY, 11, 0)), (1100, event(EXIT, 11, 0x78, 0)),
+    (1110, switch(VCPU, WAITS, IDLE)), (1400, event(WAKING, 12, "CPU 0/KVM", 11, 120, 0)),
+    (1450, switch(IDLE, RUNS, VCPU)), (1500, event(ENTRY, 11, 0)),
+    (1600, event(EXIT, 11, 0x7b, 0)), (1620, switch(VCPU, RUNS, OTHER)),
+    (1720, switch(OTHER, RUNS, RIVAL)), (1760, switch(RIVAL, RUNS, OWN)),
+    (1790, switch(OWN, RUNS, VCPU)), (1800, event(ENTRY, 11, 0)),
+] + [e for n in range(20) for e in ((1810 + 20 * n, event(EXIT, 11, n, 0)),
+                                    (1815 + 20 * n + n // 2, event(ENTRY, 11, 0)))]
+
+
+def recording(path, pieces, pid=10):
+    """Make a recording that a recorder with --host could be writing."""
+    part = make_part(path / "host", [pieces])
+    (part / "threads").write_text(THREADS)
+    (path / "info").write_text(f"[recording]\nversion=1\nprocess={pid}\n")
+    return path
+
+
+class Teller(Attach):
+    def __init__(self, tmp, *options):
+        self.file = tmp / "memory"
+        create = () if self.file.exists() else ("--create=16M",)
+        super().__init__(self.file, tmp / f"out{time.monotonic_ns()}", *create, *options)
+
+
+def ask(process, vcpu=0):
+    process.stdin.write(f"host {vcpu}\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def wait_for(process, accept, vcpu=0):
+    """Ask until the answer is accepted."""
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        answer = ask(process, vcpu)
+        if accept(answer):
+            return answer
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.01)
+
+
+def vcpus(path):
+    return json.loads(run("vcpus", "--json", path).stdout)["vcpus"]
+
+
+def same(told, v):
+    """Assert that the guest was told the sums that vcpus prints."""
+    for name, other in (("vmm_ns", "qemu_ns"), *((k, k) for k in (
+            "guest_ns", "exits_ns", "preempted_ns", "woken_ns", "halted_ns", "waiting_ns",
+            "unknown_ns"))):
+        assert told[name] == v[other], name
+    first = [[e["reason"], e["name"][:19], e["number"], e["ns"]] for e in v["exits"]]
+    assert told["exits"] == first[:16]
+    rest = v["exits"][16:]
+    assert told["other_exits"] == sum(e["number"] for e in rest)
+    assert told["other_exits_ns"] == sum(e["ns"] for e in rest)
+
+
+def test_sums_and_causes(tmp_path):
+    """Promise: the guest gets the sums of vcpus, the causes of stolen time apart, and
+    nothing about vCPUs of other machines."""
+    rec = recording(tmp_path / "rec", [piece(EVENTS)])
+    with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
+        told = wait_for(guest.process, lambda a: not a["error"])
+        (mine,) = [v for v in vcpus(rec) if v["process"] == 10]
+        same(told, mine)
+        assert (told["vcpu"], told["from_ns"], told["to_ns"]) == (0, 1000, EVENTS[-1][0])
+        assert told["other_exits"] == 22 - 16
+        causes = {"machines_ns": 100, "tasks_ns": 40, "own_ns": 30, "idle_ns": 50}
+        assert {k: told[k] for k in causes} == causes
+        assert ask(guest.process, 1)["error"] == ENODATA
+
+
+def test_real_host(tmp_path):
+    """Promise: the sums of a real host are those of vcpus, to the nanosecond."""
+    rec = recording(tmp_path / "rec", [], 176)
+    for name in ("formats", "cpu0", "cpu1"):
+        shutil.copy(REAL / name, rec / "host")
+    (rec / "host/threads").write_text("178 176 CPU 0/KVM\n179 176 CPU 1/KVM\n")
+    want = {v["vcpu"]: v for v in vcpus(rec)}
+    assert set(want) == {0, 1}
+    with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
+        for n, v in want.items():
+            same(wait_for(guest.process, lambda a: not a["error"], n), v)
+
+
+def test_host_that_is_being_recorded(tmp_path):
+    """Promise: the sums grow with the recording, and the parts before and after an update
+    add up to the whole. The processors' files appear late."""
+    rec = recording(tmp_path / "rec", [])
+    with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
+        assert ask(guest.process)["error"] == ENODATA
+        for step in range(6):
+            events = [(t + 10000 * step, e) for t, e in EVENTS]
+            for part in (events[:6], events[6:8], events[8:]):
+                with open(rec / f"host/cpu{step % 3}", "ab") as f:
+                    f.write(piece(part))
+                told = wait_for(guest.process, lambda a, end=part[-1][0]: a.get("to_ns") == end)
+        same(told, *(v for v in vcpus(rec) if v["process"] == 10))
+        assert told["machines_ns"] == 6 * 100 and told["own_ns"] == 6 * 30
+
+
+def test_without_consent(tmp_path):
+    """Promise: without --tell-guest the guest gets no data, also if the host before told
+    and was killed; at the end of a host that told, its data go."""
+    rec = recording(tmp_path / "rec", [piece(EVENTS)])
+    tell = f"--tell-guest={rec}"
+    with Teller(tmp_path) as host, Guest(host.file) as guest:
+        assert ask(guest.process)["error"] == ENODATA
+        host.end()
+        with Teller(tmp_path, tell) as killed:
+            old = wait_for(guest.process, lambda a: not a["error"])
+            killed.process.kill()
+            killed.process.wait(timeout=DEADLINE)
+            assert ask(guest.process) == old
+        with Teller(tmp_path) as silent:
+            wait_for(guest.process, lambda a: a["error"] == ENODATA)
+            silent.end()
+        with Teller(tmp_path, tell) as host:
+            wait_for(guest.process, lambda a: not a["error"])
+            host.end()
+            assert ask(guest.process)["error"] == ENODATA
+
+
+def test_errors(tmp_path):
+    """The command names what --tell-guest needs."""
+    for options in ((), ("--host",), ("--programs",)):
+        err = run("record", "--tell-guest", *options, "--", "true", status=2).stderr
+        assert b"--host" in err and b"--programs" in err
+    rec = make_part(tmp_path / "rec", [])
+    (rec / "formats").write_text(formats())
+    memory = tmp_path / "memory"
+    for path in (tmp_path / "none", rec):
+        err = run("attach", f"--tell-guest={path}", "--create=8M", memory, status=1).stderr
+        assert str(path).encode() in err
+        assert not memory.exists()
+
+
+@pytest.mark.skipif(not can_trace(), reason="tracefs needs root and a kernel with it")
+@pytest.mark.xdist_group("record")
+@pytest.mark.usefixtures("host")
+def test_live(tmp_path):
+    """Only this test tells a guest about a host that runs: the guest's thread has the name
+    of a vCPU, and its own time since it has it is in the page."""
+    qemu = tmp_path / "qemu-system-x86_64"
+    qemu.symlink_to(GUEST)
+    p = subprocess.Popen([TOOL, "record", "--host", "--programs=16M", "--tell-guest", "-o",
+                          tmp_path / "rec", "--", qemu, "-m", "64"], env=ENV, text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == "0\n", p.stderr.read()
+        p.stdin.write("name CPU 0/TCG\n")
+        p.stdin.flush()
+        assert p.stdout.readline() == "named\n"
+        first = wait_for(p, lambda a: not a["error"] and a["waiting_ns"])
+        begin = time.monotonic_ns()
+        # The page lags by less than this time on an idle host.
+        told = wait_for(p, lambda a: a["to_ns"] > max(begin, first["to_ns"] + 500_000_000))
+        assert told["from_ns"] == first["from_ns"]
+        assert told["to_ns"] < time.monotonic_ns()
+        assert told["waiting_ns"] > first["waiting_ns"]
+        assert told["vmm_ns"] > first["vmm_ns"]
+        assert told["guest_ns"] == told["halted_ns"] == 0 and told["exits"] == []
+        children = Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()
+        _, err = p.communicate(timeout=DEADLINE)
+    finally:
+        p.kill()
+        p.communicate()
+    assert "events of the host" in err
+    (one,) = [v for v in vcpus(tmp_path / "rec") if str(v["thread"]) in children]
+    assert one["vcpu"] == 0
+    assert one["qemu_ns"] >= told["vmm_ns"] and one["waiting_ns"] >= told["waiting_ns"]

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record --tell-guest: tell the guest what the host does with its
+ * vCPUs
+ */
+#include <string.h>
+
+#include "host/host-sums.h"
+#include "host/host-tell.h"
+#include "host/threads.h"
+#include "hypertrace/atomic.h"
+#include "hypertrace/base.h"
+#include "hypertrace/thread.h"
+
+/* Period of the updates in ns */
+#define PERIOD_NS   INT64_C(100000000)
+/*
+ * Age in ns from which on all events are in the recording. The recorder writes
+ * them every 20 ms. If it is late, their times are raised.
+ */
+#define AGE_NS      INT64_C(100000000)
+
+struct HtHostTell {
+    char *part;
+    HtHostPage *page;
+    uint32_t pid;               /* atomic; see ht_host_tell_process() */
+    HtThread thread;
+    HtMutex lock;               /* protects @quit */
+    HtCond wake;
+    bool quit;
+
+    /* The thread's members; NULL until the part can be read */
+    HtModel *model;
+    GHashTable *threads;
+    HtRunstates *x;
+    HtHostSums *sums;
+};
+
+/* Check whether a process has a thread that is a vCPU. */
+static bool has_vcpus(const HtRunstates *x, uint32_t pid)
+{
+    unsigned i;
+
+    for (i = 0; i < x->vcpus->len; i++) {
+        const HtVcpuSums *v = x->vcpus->pdata[i];
+
+        if (v->machine == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_causes(const HtRunstates *x, const HtVcpuSums *v,
+                       struct ht_host_stats *s)
+{
+    GHashTableIter it;
+    gpointer value;
+
+    g_hash_table_iter_init(&it, v->rivals);
+    while (g_hash_table_iter_next(&it, NULL, &value)) {
+        const HtTaker *t = value;
+
+        *(t->idle ? &s->idle_ns : t->machine == v->machine ? &s->own_ns :
+          has_vcpus(x, t->machine) ? &s->machines_ns : &s->tasks_ns) +=
+            t->ticks;
+    }
+}
+
+static gint longer(gconstpointer a, gconstpointer b)
+{
+    const HtExitSums *x = a, *y = b;
+
+    return x->ticks != y->ticks ? (x->ticks < y->ticks ? 1 : -1) :
+           x->reason < y->reason ? -1 : x->reason > y->reason;
+}
+
+static void put_exits(const HtVcpuSums *v, struct ht_host_stats *s)
+{
+    g_autoptr(GList) exits = g_list_sort(g_hash_table_get_values(v->exits),
+                                         longer);
+    GList *l;
+
+    for (l = exits; l; l = l->next) {
+        const HtExitSums *e = l->data;
+
+        if (!e->count) {
+            continue;
+        }
+        if (s->nr_exits < HT_HOST_EXITS) {
+            struct ht_host_exit *to = &s->exits[s->nr_exits++];
+
+            to->reason = e->reason;
+            g_strlcpy(to->name, e->name, sizeof(to->name));
+            to->count = e->count;
+            to->ns = e->ticks;
+        } else {
+            s->other_exits += e->count;
+            s->other_exits_ns += e->ticks;
+        }
+    }
+}
+
+void ht_host_tell_stats(const HtRunstates *x, const HtVcpuSums *v,
+                        struct ht_host_stats *s)
+{
+    uint64_t no_mode = v->modes[HT_MODE_UNKNOWN];
+    bool emulated = ht_host_sums_emulated(v);
+
+    *s = (struct ht_host_stats) {
+        .from_ns = x->begin,
+        .to_ns = x->end,
+        .vcpu = v->vcpu,
+        .guest_ns = v->modes[HT_MODE_GUEST],
+        .exits_ns = v->modes[HT_MODE_EXIT],
+        .vmm_ns = v->modes[HT_MODE_VMM] + (emulated ? no_mode : 0),
+        .preempted_ns = v->preempted,
+        .woken_ns = v->woken,
+        .halted_ns = v->halted,
+        .waiting_ns = v->ticks[HT_RUN_BLOCKED] - v->halted,
+        .unknown_ns = v->unknown + (emulated ? 0 : no_mode),
+    };
+    put_causes(x, v, s);
+    put_exits(v, s);
+}
+
+/* Returns: false if the part cannot be read yet */
+static bool open_part(HtHostTell *t)
+{
+    if (!t->model) {
+        t->model = ht_model_open(t->part, NULL);
+        if (!t->model) {
+            return false;
+        }
+        t->threads = ht_host_sums_threads(t->model, NULL);
+        t->x = ht_runstates_new();
+        t->sums = ht_host_sums_new(t->x, t->model, t->threads);
+    }
+    return true;
+}
+
+static void update(HtHostTell *t)
+{
+    uint32_t pid = ht_atomic_read(&t->pid);
+    unsigned i;
+
+    if (!open_part(t)) {
+        return;
+    }
+    ht_rec_more(ht_model_recording(t->model), ht_now_ns() - AGE_NS);
+    ht_host_sums_more(t->sums);
+    for (i = 0; pid && i < t->x->vcpus->len; i++) {
+        const HtVcpuSums *v = t->x->vcpus->pdata[i];
+        struct ht_host_stats stats;
+
+        if (v->machine == pid && v->vcpu < (int32_t)HT_HOST_VCPUS) {
+            ht_host_tell_stats(t->x, v, &stats);
+            ht_host_page_write(t->page, MAX(v->vcpu, 0), &stats);
+        }
+    }
+}
+
+static void *tell(void *opaque)
+{
+    HtHostTell *t = opaque;
+
+    ht_mutex_lock(&t->lock);
+    while (!t->quit) {
+        int64_t end = ht_now_ns() + PERIOD_NS;
+
+        ht_mutex_unlock(&t->lock);
+        update(t);
+        ht_mutex_lock(&t->lock);
+        while (!t->quit && ht_cond_wait_until(&t->wake, &t->lock, end)) {
+            /* A spurious wake-up: wait for the rest of the time. */
+        }
+    }
+    ht_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+HtHostTell *ht_host_tell_new(const char *part, HtHostPage *page)
+{
+    HtHostTell *t = g_new0(HtHostTell, 1);
+
+    t->part = g_strdup(part);
+    t->page = page;
+    ht_mutex_init(&t->lock);
+    ht_cond_init(&t->wake);
+    ht_thread_start(&t->thread, "ht-tell", tell, t);
+    return t;
+}
+
+void ht_host_tell_process(HtHostTell *t, uint32_t pid)
+{
+    if (t) {
+        ht_atomic_set(&t->pid, pid);
+    }
+}
+
+void ht_host_tell_free(HtHostTell *t)
+{
+    if (!t) {
+        return;
+    }
+    ht_mutex_lock(&t->lock);
+    t->quit = true;
+    ht_cond_signal(&t->wake);
+    ht_mutex_unlock(&t->lock);
+    ht_thread_join(&t->thread);
+    ht_mutex_destroy(&t->lock);
+    ht_cond_destroy(&t->wake);
+    ht_host_sums_free(t->sums);
+    ht_runstates_free(t->x);
+    g_clear_pointer(&t->threads, g_hash_table_destroy);
+    ht_model_free(t->model);
+    g_free(t->part);
+    g_free(t);
+}

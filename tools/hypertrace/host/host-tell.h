@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record --tell-guest: tell the guest what the host does with its
+ * vCPUs
+ *
+ * A thread adds up the events of the host's part while a recorder, perhaps that
+ * of another machine, appends to it, and writes the sums to the guest's memory.
+ */
+#ifndef HYPERTRACE_TOOL_HOST_TELL_H
+#define HYPERTRACE_TOOL_HOST_TELL_H
+
+#include "hypertrace/host-page.h"
+#include "host/runstates.h"
+
+/**
+ * ht_host_tell_stats: put the sums of a vCPU into the guest's form
+ * @x: the sums, with the state of each vCPU up to @x->end
+ * @v: the vCPU
+ * @stats: filled in
+ *
+ * The four parts of the stolen time do not have a wait that goes on while
+ * another task has the processor without interruption.
+ */
+void ht_host_tell_stats(const HtRunstates *x, const HtVcpuSums *v,
+                        struct ht_host_stats *stats);
+
+typedef struct HtHostTell HtHostTell;
+
+/**
+ * ht_host_tell_new: start to tell a guest
+ * @part: folder of the host's part; it may not exist yet
+ * @page: area in the guest's memory; must stay valid until ht_host_tell_free().
+ *        Only this object uses it
+ */
+HtHostTell *ht_host_tell_new(const char *part, HtHostPage *page);
+
+/**
+ * ht_host_tell_process: set the process of the virtual machine
+ * @t: the object, or NULL
+ * @pid: the process; 0: not known yet
+ */
+void ht_host_tell_process(HtHostTell *t, uint32_t pid);
+
+/** ht_host_tell_free: stop; @t may be NULL */
+void ht_host_tell_free(HtHostTell *t);
+
+#endif /* HYPERTRACE_TOOL_HOST_TELL_H */
