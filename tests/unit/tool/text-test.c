@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "export/protobuf.h"
+#include "model/bounds.h"
 
 static void check_escape(HtEscape how, const char *s, gsize len,
                          const char *expected)
@@ -324,9 +325,43 @@ static void test_padded(void)
     g_string_free(o.text, true);
 }
 
+/*
+ * One bad error among many does not decide the bound of most times, and no
+ * error is above the bound of all.
+ */
+static void test_bounds(void)
+{
+    static const struct {
+        unsigned good, bad;
+        uint64_t good_ns, bad_ns, most, all;
+    } cases[] = {
+        { 1, 0, 0, 0, 0, 0 },
+        { 1, 0, 2000, 0, 2000, 2000 },
+        { 999, 1, 2000, UINT64_C(263000000000), 2000, UINT64_C(263000000000) },
+        { 99, 1, 2000, 4096, 2000, 4096 },
+        { 98, 2, 2000, 4096, 4096, 4096 },
+        { 1000, 1, 1, UINT64_MAX, 1, UINT64_MAX },
+    };
+    unsigned i, n;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        HtBounds b = { 0 };
+
+        for (n = 0; n < cases[i].bad; n++) {
+            ht_bounds_add(&b, cases[i].bad_ns);
+        }
+        for (n = 0; n < cases[i].good; n++) {
+            ht_bounds_add(&b, cases[i].good_ns);
+        }
+        g_assert_cmpuint(ht_bounds_of(&b, 99), ==, cases[i].most);
+        g_assert_cmpuint(ht_bounds_of(&b, 100), ==, cases[i].all);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tool/bounds", test_bounds);
     g_test_add_func("/tool/escape", test_escape);
     g_test_add_func("/tool/escape-random", test_escape_random);
     g_test_add_func("/tool/escape-places", test_escape_places);

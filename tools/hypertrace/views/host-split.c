@@ -12,6 +12,7 @@
 #include "host/changes.h"
 #include "host/guest-tasks.h"
 #include "host/host-sums.h"
+#include "model/bounds.h"
 #include "model/duration.h"
 #include "model/host-clock.h"
 #include "views/host-split.h"
@@ -38,8 +39,7 @@ struct HtHostSplit {
     bool one_cpu;               /* the guest has just one processor */
     GHashTable *vcpus;          /* Vcpu by number; -1: a thread for all vCPUs */
     unsigned changes;           /* number of changes of all vCPUs */
-    bool dated;                 /* a time of the guest was converted */
-    uint64_t bound_ns;          /* maximum error of the converted times */
+    HtBounds bounds;            /* errors of the converted times */
 };
 
 static void free_vcpu(gpointer data)
@@ -239,8 +239,7 @@ void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
         split->ns[HT_SPLIT_UNKNOWN] += all;
         return;
     }
-    s->dated = true;
-    s->bound_ns = MAX(s->bound_ns, MAX(a, b));
+    ht_bounds_add(&s->bounds, MAX(a, b));
     before = sums_at(v, from);
     after = sums_at(v, to);
     /* Scale the parts, because the rates of the two clocks may differ. */
@@ -266,8 +265,7 @@ uint64_t ht_host_split_since(HtHostSplit *s, unsigned boot, uint32_t segment,
                                 &bound) || host_ns <= from) {
         return 0;
     }
-    s->dated = true;
-    s->bound_ns = MAX(s->bound_ns, bound);
+    ht_bounds_add(&s->bounds, bound);
     before = sums_at(v, from);
     after = sums_at(v, host_ns);
     for (i = 0; i < HT_SPLIT_PARTS; i++) {
@@ -307,10 +305,17 @@ uint64_t ht_host_split_total(const HtSplit *split)
 
 void ht_host_split_error(const HtHostSplit *s, HtOutput *o)
 {
-    if (s->dated) {
+    if (s->bounds.all) {
+        uint64_t most = ht_bounds_of(&s->bounds, 99);
+        uint64_t worst = ht_bounds_of(&s->bounds, 100);
+
         g_string_append(o->text, "the guest's times have an error of at"
                         " most ");
-        ht_number_duration(o->text, s->bound_ns, 0);
+        ht_number_duration(o->text, most, 0);
+        if (worst > 2 * most) {
+            g_string_append(o->text, ", 1 % of them of up to ");
+            ht_number_duration(o->text, worst, 0);
+        }
         g_string_append_c(o->text, '\n');
     } else {
         g_string_append(o->text, "no time of the guest is known on the"

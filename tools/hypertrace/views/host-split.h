@@ -96,8 +96,8 @@ void ht_host_split_text(const HtHostSplit *s, const HtSplit *split,
                         HtOutput *o);
 
 /**
- * ht_host_split_error: append the maximum error of the guest's times on the
- * host's clock, and a newline
+ * ht_host_split_error: append the maximum error of 99 % of the guest's times on
+ * the host's clock, that of the others if it is much larger, and a newline
  */
 void ht_host_split_error(const HtHostSplit *s, HtOutput *o);
 
