@@ -4,6 +4,7 @@
  */
 #include "host/changes.h"
 #include "host/guest-tasks.h"
+#include "model/bounds.h"
 #include "model/host-clock.h"
 #include "model/running.h"
 
@@ -18,7 +19,7 @@ typedef struct Change {
 struct HtGuestTasks {
     char *dir;
     uint32_t process;
-    uint64_t bound;
+    HtBounds bounds;            /* errors of the events' times */
     uint64_t end;               /* host time of the last event */
     unsigned changes;           /* number of changes of all processors */
     uint64_t full;              /* host time from which no task is known */
@@ -92,7 +93,7 @@ static void read_tasks(HtGuestTasks *g, HtModel *m, HtHostClock *clock)
             add_change(g, ev.rec.cpu, ev.rec.lost_from_ns, NULL);
         }
         add_change(g, ev.rec.cpu, ev.rec.ns, task);
-        g->bound = MAX(g->bound, ev.bound_ns);
+        ht_bounds_add(&g->bounds, ev.bound_ns);
         g->end = MAX(g->end, ev.rec.ns);
     }
     for (i = 0; i < g->cpus->len; i++) {
@@ -160,9 +161,9 @@ const char *ht_guest_tasks_dir(const HtGuestTasks *g)
     return g->dir;
 }
 
-uint64_t ht_guest_tasks_bound(const HtGuestTasks *g)
+uint64_t ht_guest_tasks_bound(const HtGuestTasks *g, unsigned percent)
 {
-    return g->bound;
+    return ht_bounds_of(&g->bounds, percent);
 }
 
 const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,

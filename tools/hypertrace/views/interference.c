@@ -585,7 +585,11 @@ static void put_tasks(const View *w, HtOutput *o)
                                ht_guest_tasks_process(g));
         ht_escape_str(o->text, HT_ESCAPE_TERMINAL, ht_guest_tasks_dir(g));
         g_string_append(o->text, "; its times are exact to ");
-        ht_number_duration(o->text, ht_guest_tasks_bound(g), 1);
+        ht_number_duration(o->text, ht_guest_tasks_bound(g, 99), 1);
+        if (ht_guest_tasks_bound(g, 100) > 2 * ht_guest_tasks_bound(g, 99)) {
+            g_string_append(o->text, ", 1 % of them to ");
+            ht_number_duration(o->text, ht_guest_tasks_bound(g, 100), 1);
+        }
         g_string_append_c(o->text, '\n');
     }
     g_string_append_c(o->text, '\n');
@@ -650,7 +654,8 @@ static void json_machine(const View *w, HtJson *j, const Machine *m)
     ht_json_uint(j, "unknown_ns", ht_host_view_ns(&w->h, m->unknown));
     if (g) {
         ht_json_str(j, "recording", ht_guest_tasks_dir(g));
-        ht_json_uint(j, "bound_ns", ht_guest_tasks_bound(g));
+        ht_json_uint(j, "bound_ns", ht_guest_tasks_bound(g, 100));
+        ht_json_uint(j, "bound_99_ns", ht_guest_tasks_bound(g, 99));
     }
     ht_json_open(j, "waited_for", '[');
     for (l = rivals; l; l = l->next) {
