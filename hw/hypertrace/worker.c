@@ -307,8 +307,13 @@ void ht_worker_unprepare(HypertraceDevice *dev)
          */
         ht_device_ref(dev);
         aio_bh_schedule_oneshot(w->ctx, last_call, dev);
-    } else {
-        g_clear_pointer(&w->iothread, iothread_destroy);
+    } else if (w->iothread) {
+        /*
+         * worker_leave() in the last turn unlocks only if @iothread is set, so
+         * clear it after the thread has ended.
+         */
+        iothread_destroy(w->iothread);
+        w->iothread = NULL;
     }
     /* finalize() frees the doorbell, because a vCPU may still be ringing it. */
 }
