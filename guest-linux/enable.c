@@ -183,10 +183,13 @@ void htk_enable_add(struct htk *h)
  */
 void htk_enable_keep(struct htk *h, bool all)
 {
-	if (all)
+	if (all) {
 		htk_enable_all(h);
-	else if (h->enable != h->enable_copy)
-		memcpy(h->enable_copy, h->enable, HT_ENABLE_SIZE);
+	} else if (h->enable != h->enable_copy) {
+		/* Without the host statistics, which would seem to be valid. */
+		memset(h->enable_copy, 0, HT_ENABLE_SIZE);
+		memcpy(h->enable_copy, h->enable, HT_CLASSES_MAX + 1);
+	}
 }
 
 /**

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "hypertrace/port.h"
 #include "ht-channel.h"
@@ -221,8 +222,22 @@ static void print_vcpu(unsigned vcpu, const struct ht_host_stats *s)
     }
 }
 
+/* Read a vCPU's times, which the host may be writing just now. */
+static int read_host(const struct ht_device *dev, unsigned vcpu,
+                     struct ht_host_stats *s)
+{
+    static const struct timespec pause = { .tv_nsec = 1000000 };
+    int r = ht_host_stats(dev, vcpu, s);
+
+    if (r == -EAGAIN) {
+        nanosleep(&pause, NULL);
+        r = ht_host_stats(dev, vcpu, s);
+    }
+    return r;
+}
+
 /* Print what the host tells about this guest's vCPUs, if it does. */
-static int print_host(const struct ht_device *dev)
+static void print_host(const struct ht_device *dev)
 {
     struct ht_host_stats s;
     bool any = false;
@@ -230,12 +245,13 @@ static int print_host(const struct ht_device *dev)
     int r;
 
     for (i = 0; i < HT_HOST_VCPUS; i++) {
-        r = ht_host_stats(dev, i, &s);
+        r = read_host(dev, i, &s);
         if (r == -ENODATA) {
             continue;
         }
-        if (r) {
-            return r;
+        if (r == -EPROTO) {
+            puts("\nThe host's times of the vCPUs have another version.");
+            return;
         }
         if (!any) {
             printf("\nhost's times of the vCPUs in ms\n%6s %9s %9s %9s %9s %9s"
@@ -243,9 +259,14 @@ static int print_host(const struct ht_device *dev)
                    "halted", "waiting", "stolen", "machines", "tasks", "own");
             any = true;
         }
-        print_vcpu(i, &s);
+        if (r) {
+            printf("%6u %s\n", i, r == -EAGAIN ?
+                   "the host has not finished writing them" :
+                   "a value is out of its range");
+        } else {
+            print_vcpu(i, &s);
+        }
     }
-    return 0;
 }
 
 int main(int argc, char **argv)
@@ -279,7 +300,7 @@ int main(int argc, char **argv)
         r = print_all_stats(dev);
     }
     if (!r) {
-        r = print_host(dev);
+        print_host(dev);
     }
     ht_close(dev);
     return r ? fail("cannot query the device", r) :

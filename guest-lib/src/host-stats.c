@@ -75,7 +75,8 @@ int ht_host_stats(const struct ht_device *dev, unsigned vcpu,
     const struct ht_host_page *page;
     unsigned i;
 
-    if (!dev->enable || vcpu >= HT_HOST_VCPUS) {
+    /* A copy has only the enable bytes. */
+    if (!dev->enable || dev->enable_copy || vcpu >= HT_HOST_VCPUS) {
         return -ENODATA;
     }
     page = (const struct ht_host_page *)(dev->enable + HT_HOST_OFFSET);

@@ -59,8 +59,8 @@ struct ht_port_ops {
  * @cookie: last cookie used
  * @streams: list of open streams; empty if @ops->lock is NULL
  * @enable: the enable page, or a copy of it; NULL if the port has neither
- * @enable_copy: virtio: the address in @enable, for ht_register() to write to;
- *               else NULL
+ * @enable_copy: virtio: the address in @enable, for ht_register() to write to,
+ *               with at least HT_CLASSES_MAX + 1 bytes; else NULL
  * @msg: buffer for messages, used between ops->lock and ops->unlock
  */
 struct ht_device {

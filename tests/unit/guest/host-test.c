@@ -101,6 +101,10 @@ static void test_values(void)
     ht_host_page_write(&host, 0, &want);
     g_assert_cmpint(read_stats(0, &s), ==, 0);
     g_assert_cmpint(s.vcpu, ==, -1);
+    /* A copy of the enable page has only the bytes of the classes. */
+    dev.enable_copy = enable;
+    g_assert_cmpint(read_stats(0, &s), ==, -ENODATA);
+    dev.enable_copy = NULL;
     /* The bytes of the classes stay as they are. */
     for (i = 0; i < HT_HOST_OFFSET; i++) {
         g_assert_cmpuint(enable[i], ==, 0);
