@@ -16,6 +16,7 @@
  *   recording-story steps DIR      a clock that goes back, lost ends
  *   recording-story steps-process DIR  a clock that goes back in a process
  *   recording-story repeats DIR    a console line that is printed twice
+ *   recording-story oops DIR       an end that repeats old console lines
  *   recording-story stacks DIR     stacks, and system calls with their names
  *   recording-story reuse DIR      a PID used by three tasks
  *   recording-story random DIR N   random events; N is the seed
@@ -250,6 +251,17 @@ static void repeats(const char *dir)
     make_end(m);
 }
 
+/* The end of a machine whose older events are no longer in memory */
+static void oops(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    print(m, UINT64_C(5000000) * MS, 0, "Call Trace:");
+    print(m, UINT64_C(5000001) * MS, 0, " <TASK>");
+    print(m, UINT64_C(5000002) * MS, 0, "end");
+    make_end(m);
+}
+
 /* Stacks of 0, 1 and 14 frames, and system calls of the group syscalls */
 static void stacks(const char *dir)
 {
@@ -392,6 +404,8 @@ int main(int argc, char **argv)
         device_end_quiet(device_new(argv[2], UINT64_C(20000) * MS));
     } else if (argc == 3 && !strcmp(argv[1], "repeats")) {
         repeats(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "oops")) {
+        oops(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "stacks")) {
         stacks(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "reuse")) {

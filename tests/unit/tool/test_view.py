@@ -208,6 +208,26 @@ class TestViews:
         assert [e["text"] for e in lines("log", dir_)] == [
             "first", "same", "between", "same", "late", "end"]
 
+    @pytest.mark.parametrize("name, records, tail", (
+        ("repeats", [(10, "first"), (15, "late"), (20, "same"), (30, "between"),
+                     (4000, "other")], ["same", "late", "end"]),
+        ("repeats", [(10, "first"), (15, "late"), (16, "end"), (20, "same"),
+                     (30, "between"), (4000, "other")], ["same", "late", "end"]),
+        ("oops", [(100000, "Call Trace:"), (100001, " <TASK>"), (4999999, "other")],
+         ["Call Trace:", " <TASK>", "end"]),
+    ))
+    def test_log_old_lines(self, name, records, tail):
+        """The lines after the log's end are printed, also those that have the text of
+        an old record, whose own event is no longer in memory.
+
+        Only this test proves it for a text that the log has once.
+        """
+        dir_ = story(name, self.tmp / f"old{len(records)}")
+        (dir_ / "log").write_text("".join(
+            f"6,{n},{ms * 1000},0,T1;{line}\n" for n, (ms, line) in enumerate(records)))
+        assert [e["text"] for e in lines("log", dir_)] == [
+            line for _, line in records] + tail
+
     def test_log_gap(self):
         """Records that were overwritten before they were read are counted."""
         dir_ = story("story", self.tmp / "log-gap")

@@ -13,8 +13,10 @@
  * difference. It is wrong by up to this many nanoseconds.
  */
 #define SLACK_NS    1000000000
+/* A larger difference is not one of clocks: the event repeats an old line. */
+#define SHIFT_MAX   (60 * INT64_C(1000000000))
 /* Maximum number of records that are kept to estimate the difference */
-#define TEXTS_MAX   4096u
+#define TEXTS_MAX   65536u
 /* In Boot.texts: several records have this text, or an event has matched it */
 #define NOT_UNIQUE  UINT64_MAX
 
@@ -32,10 +34,13 @@ typedef struct Boot {
     bool met;                   /* an event was the log's last record */
     uint64_t last_ns;           /* time of the last record in the log */
     GString *last;              /* text of the last record in the log */
-    /* GBytes to uint64_t: times of earlier records, by text */
+    /* GBytes to uint64_t: times of records, by text */
     GHashTable *texts;
     /* time of an event minus the time of its record, in ns */
     int64_t shift;
+    int64_t candidate;          /* the same, by the last event that matched */
+    bool has_candidate;
+    uint64_t matched_ns;        /* time of the last record that set @shift */
     /* of Tail: events to show after the log's last record */
     GPtrArray *tail;
 } Boot;
@@ -100,7 +105,7 @@ static bool is_last(const Boot *b, const char *s, gsize len)
            !memcmp(s, b->last->str, len);
 }
 
-/* Keep the time of the log's last record, before a later one replaces it. */
+/* Keep the time of the record that was read last. */
 static void keep_last(Boot *b)
 {
     GBytes *text = g_bytes_new(b->last->str,
@@ -113,23 +118,39 @@ static void keep_last(Boot *b)
         return;
     }
     if (g_hash_table_size(b->texts) == TEXTS_MAX) {
-        g_hash_table_remove_all(b->texts);
+        g_bytes_unref(text);
+        return;
     }
     ns = g_new(uint64_t, 1);
     *ns = b->last_ns;
     g_hash_table_insert(b->texts, text, ns);
 }
 
-/* If exactly one record has the event's text, update the boot's shift. */
+/*
+ * If exactly one record has the event's text, estimate the boot's shift. A
+ * kernel that dies often prints lines that it has printed before: two events
+ * in a row must agree, and their records must have the same order as they.
+ */
 static void compare_clocks(Boot *b, uint64_t event_ns, const char *s, gsize len)
 {
     g_autoptr(GBytes) text = g_bytes_new_static(s, trimmed(s, len));
     uint64_t *ns = g_hash_table_lookup(b->texts, text);
+    int64_t shift, last = b->candidate;
 
-    if (ns && *ns != NOT_UNIQUE) {
-        b->shift = event_ns - *ns;
-        *ns = NOT_UNIQUE;
+    if (!ns || *ns == NOT_UNIQUE) {
+        return;
     }
+    shift = event_ns - *ns;
+    if (*ns >= b->matched_ns && shift >= -SHIFT_MAX && shift <= SHIFT_MAX) {
+        if (b->has_candidate && shift - last >= -SLACK_NS &&
+            shift - last <= SLACK_NS) {
+            b->shift = shift;
+            b->matched_ns = *ns;
+        }
+        b->candidate = shift;
+        b->has_candidate = true;
+    }
+    *ns = NOT_UNIQUE;
 }
 
 /*
@@ -221,13 +242,11 @@ static void read_ends(HtLogLines *l)
     while (ht_log_reader_next(l->reader, &r)) {
         Boot *b = find_boot(l, r.boot);
 
-        if (b->has_log) {
-            keep_last(b);
-        }
         b->has_log = true;
         b->last_ns = r.ns;
         g_string_truncate(b->last, 0);
         g_string_append_len(b->last, r.text, r.len);
+        keep_last(b);
     }
 }
 
