@@ -329,11 +329,11 @@ static bool start_live(HtRecord *r, HtSessionInfo *info)
 
 /*
  * Let QEMU inherit *@fd as descriptor @number; set *@fd to a descriptor of the
- * same file that QEMU does not inherit.
+ * same file that QEMU does not inherit, with a number that @plan does not use.
  *
  * Return: false with errno set on failure
  */
-static bool give(int *fd, int number)
+static bool give(const HtRecordPlan *plan, int *fd, int number)
 {
     int own;
 
@@ -341,7 +341,7 @@ static bool give(int *fd, int number)
         return dup2(*fd, number) >= 0;
     }
     /* For equal numbers, dup2() would leave FD_CLOEXEC set. */
-    own = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    own = fcntl(number, F_DUPFD_CLOEXEC, MAX(plan->fd, plan->programs_fd) + 1);
     if (own < 0) {
         return false;
     }
@@ -367,7 +367,7 @@ static bool make_programs(HtRecord *r, GError **error)
     if (fd < 0) {
         return false;
     }
-    if (!give(&fd, r->plan->programs_fd)) {
+    if (!give(r->plan, &fd, r->plan->programs_fd)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
                     "cannot use descriptor %d: %s", r->plan->programs_fd,
                     g_strerror(errno));
@@ -576,7 +576,7 @@ static bool make_memory(HtRecord *r)
      */
     sigaction(SIGXFSZ, &ignore, &before);
     ok = fd >= 0 && !ftruncate(fd, r->plan->bytes) &&
-         give(&fd, r->plan->fd);
+         give(r->plan, &fd, r->plan->fd);
     sigaction(SIGXFSZ, &before, NULL);
     if (!ok) {
         fprintf(stderr, "hypertrace record: cannot make memory of %" PRIu64
