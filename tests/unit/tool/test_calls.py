@@ -589,7 +589,7 @@ class TestCalls:
         missing = trace["streams"][0].pop("missing")
         assert missing == 10020 - events, trace
         assert trace == {
-            "trace": f"{out}/ht0", "device": "ht0", "vm": "ht0",
+            "version": 1, "trace": f"{out}/ht0", "device": "ht0", "vm": "ht0",
             "events": events, "end_ns": 2_009_999_000, "streams": [
                 {"stream": 0, "vcpu": -1, "events": events - 20,
                  "end_ns": 2_009_999_000, "last": [

@@ -269,7 +269,7 @@ static void json_page(const Page *p)
     HtJson j = { .out = p->o->text };
     unsigned i;
 
-    ht_json_open(&j, NULL, '{');
+    ht_json_begin(&j);
     ht_json_str(&j, "trace", p->dir);
     ht_json_str(&j, "device", p->device);
     ht_json_str(&j, "vm", p->vm);

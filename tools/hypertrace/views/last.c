@@ -617,8 +617,10 @@ static void json_cpu(HtJson *j, const HtLast *l, const HtLastCpu *c)
     ht_json_int(j, "pid", cpu->pid);
     ht_json_str(j, "task", comm);
     ht_json_uint(j, "since_ns", cpu->since);
-    if (l->host) {
+    if (l->host && ht_host_split_total(&c->silent)) {
         ht_host_split_json(&c->silent, "host_silent", j);
+    }
+    if (l->host) {
         ht_host_split_json(&c->ran, "host_ran", j);
     }
     ht_json_open(j, "in", '[');
