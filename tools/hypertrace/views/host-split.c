@@ -309,11 +309,11 @@ void ht_host_split_error(const HtHostSplit *s, HtOutput *o)
         uint64_t most = ht_bounds_of(&s->bounds, 99);
         uint64_t worst = ht_bounds_of(&s->bounds, 100);
 
-        g_string_append(o->text, "the guest's times have an error of at"
-                        " most ");
+        g_string_append(o->text, "99 % of the guest's times have an error of"
+                        " at most ");
         ht_number_duration(o->text, most, 0);
         if (worst > 2 * most) {
-            g_string_append(o->text, ", 1 % of them of up to ");
+            g_string_append(o->text, "; the largest error is ");
             ht_number_duration(o->text, worst, 0);
         }
         g_string_append_c(o->text, '\n');

@@ -584,10 +584,11 @@ static void put_tasks(const View *w, HtOutput *o)
         g_string_append_printf(o->text, "machine %u: ",
                                ht_guest_tasks_process(g));
         ht_escape_str(o->text, HT_ESCAPE_TERMINAL, ht_guest_tasks_dir(g));
-        g_string_append(o->text, "; its times are exact to ");
+        g_string_append(o->text, "; 99 % of its times have an error of"
+                        " at most ");
         ht_number_duration(o->text, ht_guest_tasks_bound(g, 99), 1);
         if (ht_guest_tasks_bound(g, 100) > 2 * ht_guest_tasks_bound(g, 99)) {
-            g_string_append(o->text, ", 1 % of them to ");
+            g_string_append(o->text, "; the largest error is ");
             ht_number_duration(o->text, ht_guest_tasks_bound(g, 100), 1);
         }
         g_string_append_c(o->text, '\n');
