@@ -486,8 +486,8 @@ static void test_max(void)
     "\tfield:u64 text;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 
 /*
- * Matches of a session with 20 events, numbered from 0; the session finds 10 in
- * the ring. @count: number of events that match in a guest that was started,
+ * Matches of a session with 20 events, numbered from 0; the first poll finds 9
+ * in the ring. @count: number of events that match in a guest that was started,
  * and in one that ran before; -1: refused
  */
 static const struct {
@@ -495,16 +495,16 @@ static const struct {
     int count, running;
     const char *message;
 } matches[] = {
-    { "probe", 20, 10, NULL },
-    { "test:probe", 20, 10, NULL },
-    { "test:*", 20, 10, NULL },
-    { "other,probe", 20, 10, NULL },
+    { "probe", 20, 11, NULL },
+    { "test:probe", 20, 11, NULL },
+    { "test:*", 20, 11, NULL },
+    { "other,probe", 20, 11, NULL },
     { "other", 0, 0, NULL },
     { "probe where seq == 7", 1, 0, NULL },
     { "probe  where\tseq == 13 || seq == 14", 2, 2, NULL },
-    { "probe where seq >= 5 && pid == 1000", 15, 10, NULL },
+    { "probe where seq >= 5 && pid == 1000", 15, 11, NULL },
     { "probe where cpu == 1", 0, 0, NULL },
-    { "probe where comm ~ \"<*>\"", 20, 10, NULL },
+    { "probe where comm ~ \"<*>\"", 20, 11, NULL },
     { "probes", -1, -1, "--until: there is no event 'probes'; "
       "did you mean probe?" },
     { "probe where sek == 7", -1, -1, "--until: none of these events has a "
@@ -515,7 +515,10 @@ static const struct {
     { "probe where", -1, -1, "expected 'where CONDITION'" },
     { "probe where ", -1, -1, "expected the name of a field" },
     { "probe where seq ==", -1, -1, "expected a number or a text" },
+    { "probe,!other", 20, 11, NULL },
     { "", -1, -1, "--until: give the name of an event" },
+    { ",", -1, -1, "--until: give the name of an event" },
+    { "!other where seq == 7", -1, -1, "--until: give the name of an event" },
 };
 
 static HtMatch *new_match(const char *text, GError **error)
@@ -573,6 +576,94 @@ static void test_match(void)
         teardown(&t);
         ht_match_free(m);
     }
+}
+
+static HtMatch *begin_running(Test *t)
+{
+    g_autoptr(GError) error = NULL;
+    HtMatch *m = new_match("probe", &error);
+
+    g_assert_no_error(error);
+    ht_match_formats(m, FORMATS, strlen(FORMATS));
+    setup(t, 8 * MIB);
+    t->info.matches[0] = m;
+    t->info.running = true;
+    begin(t);
+    return m;
+}
+
+/*
+ * In a guest that ran before, the event that shows that a ring is in use
+ * matches. The earlier events of its ring do not match, and neither do those of
+ * another ring of the same boot.
+ */
+static void test_match_first(void)
+{
+    HtMatch *m;
+    unsigned i;
+    Test t;
+
+    m = begin_running(&t);
+    for (i = 0; i < 2; i++) {
+        make_ring(&t, i, (i + 1) * 2 * MIB, 64);
+        events(&t, i, 9);
+    }
+    look(&t);
+    for (i = 0; i < 2; i++) {
+        events(&t, i, 1);
+        look(&t);
+        g_assert_cmpuint(ht_session_stats(t.session).events, ==, 10 * (i + 1));
+        g_assert_cmpuint(ht_match_count(m), ==, i + 1);
+    }
+    g_assert_cmpuint(ht_session_stats(t.session).boots, ==, 2);
+    teardown(&t);
+    ht_match_free(m);
+}
+
+/* After a reset, all events of the next boot's ring match. */
+static void test_match_boot(void)
+{
+    unsigned n = 0;
+    HtMatch *m;
+    Test t;
+
+    m = begin_running(&t);
+    make_ring(&t, 0, 2 * MIB, 64);
+    events(&t, 0, 1);
+    look(&t);
+    g_assert_cmpuint(ht_match_count(m), ==, 0);
+    t.ns += 2 * SECOND;
+    events(&t, 0, 1);
+    look(&t);
+    g_assert_cmpuint(ht_match_count(m), ==, 1);
+    fg_put32(&t.g[0], 2 * MIB, 0);
+    make_ring(&t, 1, 4 * MIB, 64);
+    t.ns = 1000;
+    find(&t, 1, &n);
+    g_assert_cmpuint(ht_match_count(m), ==, 1 + n);
+    teardown(&t);
+    ht_match_free(m);
+}
+
+/* Events that come before the formats of events are counted. */
+static void test_match_skipped(void)
+{
+    HtMatch *m = new_match("probe", NULL);
+    unsigned n = 0;
+    Test t;
+
+    setup(&t, 4 * MIB);
+    t.info.matches[0] = m;
+    begin(&t);
+    make_ring(&t, 0, 2 * MIB, 64);
+    find(&t, 0, &n);
+    ht_match_formats(m, FORMATS, strlen(FORMATS));
+    events(&t, 0, 3);
+    look(&t);
+    g_assert_cmpuint(ht_match_skipped(m), ==, n);
+    g_assert_cmpuint(ht_match_count(m), ==, 3);
+    teardown(&t);
+    ht_match_free(m);
 }
 
 /* A ring that is not at a multiple of 2 MiB is found by a slower search. */
@@ -698,6 +789,9 @@ int main(int argc, char **argv)
     g_test_add_func("/session/pace", test_pace);
     g_test_add_func("/session/max", test_max);
     g_test_add_func("/session/match", test_match);
+    g_test_add_func("/session/match-first", test_match_first);
+    g_test_add_func("/session/match-boot", test_match_boot);
+    g_test_add_func("/session/match-skipped", test_match_skipped);
     g_test_add_func("/session/panic-between-polls", test_panic_between_polls);
     g_test_add_func("/session/anywhere", test_anywhere);
     g_test_add_func("/session/anywhere-last", test_anywhere_last);

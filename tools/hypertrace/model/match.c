@@ -14,19 +14,39 @@
 #include "model/where.h"
 
 #define TYPES   (1 << 16)
+/* Maximum number of tasks whose names are known: the guest may be hostile */
+#define TASKS   (1 << 15)
 
 struct HtMatch {
     const char *option;
     char *list;
+    char *wanted;               /* names of @list without a '!' */
     HtNames *names;
     HtWhere *where;             /* NULL: each event of @names matches */
-    /* names of tasks; NULL if the condition does not need them */
+    /* names of tasks; NULL if the condition needs only fields of events */
     HtTasks *tasks;
     HtFtFormats *formats;
     HtEventClass *classes[TYPES];
+    uint64_t skipped;           /* number of events without formats */
     uint64_t count;
     char *text;                 /* description of the first of @count */
 };
+
+/* Get the names of a list that have no '!', separated by commas. */
+static char *wanted_names(const char *list)
+{
+    g_auto(GStrv) parts = g_strsplit(list, ",", -1);
+    GString *names = g_string_new(NULL);
+    unsigned i;
+
+    for (i = 0; parts[i]; i++) {
+        if (*parts[i] && *parts[i] != '!') {
+            g_string_append_printf(names, "%s%s", names->len ? "," : "",
+                                   parts[i]);
+        }
+    }
+    return g_string_free(names, false);
+}
 
 /* Split "LIST where CONDITION". Returns false if the text is malformed. */
 static bool parse(HtMatch *m, const char *text, GError **error)
@@ -35,7 +55,8 @@ static bool parse(HtMatch *m, const char *text, GError **error)
 
     m->list = g_strndup(text, rest - text);
     rest += strspn(rest, " \t\n");
-    if (!*m->list) {
+    m->wanted = wanted_names(m->list);
+    if (!*m->wanted) {
         g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                             "give the name of an event");
         return false;
@@ -64,9 +85,6 @@ HtMatch *ht_match_new(const char *option, const char *text, GError **error)
         g_prefix_error(error, "%s: ", option);
         return NULL;
     }
-    if (m->where && ht_where_uses(m->where, "comm")) {
-        m->tasks = ht_tasks_new();
-    }
     return g_steal_pointer(&m);
 }
 
@@ -88,6 +106,7 @@ void ht_match_free(HtMatch *m)
         ht_where_free(m->where);
         ht_tasks_free(m->tasks);
         g_free(m->list);
+        g_free(m->wanted);
         g_free(m->text);
         g_free(m);
     }
@@ -95,7 +114,7 @@ void ht_match_free(HtMatch *m)
 
 const char *ht_match_events(const HtMatch *m)
 {
-    return m->list;
+    return m->wanted;
 }
 
 bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
@@ -109,9 +128,28 @@ bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
     return true;
 }
 
+/*
+ * Test whether the condition needs the names of tasks: it has "comm", and some
+ * event has no field of that name.
+ */
+static bool needs_tasks(const HtMatch *m)
+{
+    unsigned n = ht_ft_formats_count(m->formats), i;
+
+    for (i = 0; m->where && ht_where_uses(m->where, "comm") && i < n; i++) {
+        const HtFtEvent *e = ht_ft_formats_nth(m->formats, i);
+
+        if (ht_names_match(m->names, e->system, e->name) &&
+            !ht_ft_event_field(e, "comm")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void ht_match_formats(HtMatch *m, const char *text, gsize size)
 {
-    HtFtFormats *formats = ht_ft_formats_parse(text, size, NULL);
+    HtFtFormats *formats = m ? ht_ft_formats_parse(text, size, NULL) : NULL;
 
     if (formats) {
         drop_formats(m);
@@ -119,6 +157,8 @@ void ht_match_formats(HtMatch *m, const char *text, gsize size)
         /* The list has a cache by type of event. */
         ht_names_free(m->names);
         m->names = ht_names_new(m->list);
+        g_clear_pointer(&m->tasks, ht_tasks_free);
+        m->tasks = needs_tasks(m) ? ht_tasks_new(TASKS) : NULL;
     }
 }
 
@@ -141,12 +181,12 @@ static void note(HtMatch *m, const HtModelEvent *ev)
     }
 }
 
-static void match_event(HtMatch *m, HtModelEvent *ev)
+static void match_event(HtMatch *m, HtModelEvent *ev, uint64_t from_ns)
 {
     static const HtTask unknown = { .comm = "<...>" };
 
     ev->task = m->tasks ? ht_tasks_before(m->tasks, ev) : &unknown;
-    if (ht_names_event(m->names, ev->class) &&
+    if (ev->rec.ns >= from_ns && ht_names_event(m->names, ev->class) &&
         (!m->where || ht_where_is_true(m->where, ev))) {
         note(m, ev);
     }
@@ -155,12 +195,16 @@ static void match_event(HtMatch *m, HtModelEvent *ev)
     }
 }
 
-void ht_match_piece(HtMatch *m, const HtFtPiece *p)
+void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns)
 {
     HtFtRecord r;
     HtFtIter it;
 
+    if (!m || p->end_ns < from_ns) {
+        return;
+    }
     if (!m->formats) {
+        m->skipped += p->events;
         return;
     }
     ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
@@ -182,13 +226,18 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p)
         };
 
         ev.class = class_of(m, ev.rec.type);
-        match_event(m, &ev);
+        match_event(m, &ev, from_ns);
     }
 }
 
 uint64_t ht_match_count(const HtMatch *m)
 {
     return m ? m->count : 0;
+}
+
+uint64_t ht_match_skipped(const HtMatch *m)
+{
+    return m->skipped;
 }
 
 const char *ht_match_text(const HtMatch *m)

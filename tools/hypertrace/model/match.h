@@ -34,7 +34,7 @@ void ht_match_free(HtMatch *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtMatch, ht_match_free)
 
 /**
- * ht_match_events: get the list of events, without the condition
+ * ht_match_events: get the names of the events, without those after a '!'
  * @m: match
  */
 const char *ht_match_events(const HtMatch *m);
@@ -50,7 +50,7 @@ bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
 
 /**
  * ht_match_formats: set the formats; without formats, no event matches
- * @m: match
+ * @m: match or NULL
  * @text: formats as in a recording
  * @size: size of @text in bytes
  *
@@ -60,16 +60,23 @@ void ht_match_formats(HtMatch *m, const char *text, gsize size);
 
 /**
  * ht_match_piece: compare the events of a piece
- * @m: match
+ * @m: match or NULL
  * @p: piece. The pieces of a processor must be in the order of the ring.
+ * @from_ns: earlier events do not match
  */
-void ht_match_piece(HtMatch *m, const HtFtPiece *p);
+void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns);
 
 /**
  * ht_match_count: get the number of events that matched so far
  * @m: match, or NULL for 0
  */
 uint64_t ht_match_count(const HtMatch *m);
+
+/**
+ * ht_match_skipped: get the number of events that came before the formats
+ * @m: match
+ */
+uint64_t ht_match_skipped(const HtMatch *m);
 
 /**
  * ht_match_text: describe the event of all that matched that was read first

@@ -72,7 +72,7 @@ HtModel *ht_model_open(const char *dir, GError **errp)
     }
     m = g_new0(HtModel, 1);
     m->rec = rec;
-    m->tasks = ht_tasks_new();
+    m->tasks = ht_tasks_new(HT_TASKS_MAX);
     m->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     if (!parse_texts(m, errp)) {
         g_prefix_error(errp, "cannot read the event formats of '%s': ", dir);

@@ -9,8 +9,6 @@
 
 #include "model/tasks.h"
 
-/* Maximum number of tasks of a boot: a hostile guest may invent PIDs. */
-#define TASKS_MAX       (1u << 20)
 /* Number of entries of a cache of tasks by PID: a power of two */
 #define RECENT          1024
 
@@ -34,6 +32,7 @@ typedef struct Known {
 } Known;
 
 struct HtTasks {
+    unsigned max;               /* maximum number of tasks in @by_pid */
     GHashTable *by_pid;         /* Known by PID */
     /* entries of @by_pid used last, by the lower bits of the PID */
     Known *recent[RECENT];
@@ -42,16 +41,17 @@ struct HtTasks {
     uint32_t ids;               /* unique number that was given last */
     unsigned boot;
     unsigned earlier_boot;
-    /* the running task, if there are more than TASKS_MAX */
+    /* the running task, if there are more than @max */
     HtTask untracked;
 };
 
 static const HtTask idle = { .comm = "<idle>", .named = true };
 
-HtTasks *ht_tasks_new(void)
+HtTasks *ht_tasks_new(unsigned max)
 {
     HtTasks *t = g_new0(HtTasks, 1);
 
+    t->max = max;
     t->by_pid = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     t->earlier = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return t;
@@ -98,7 +98,7 @@ static Known *known(HtTasks *t, int32_t pid)
         return pid ? k : NULL;
     }
     k = g_hash_table_lookup(t->by_pid, GINT_TO_POINTER(pid));
-    if (!k && g_hash_table_size(t->by_pid) < TASKS_MAX) {
+    if (!k && g_hash_table_size(t->by_pid) < t->max) {
         k = g_new(Known, 1);
         *k = (Known) { .task = {
             .id = ++t->ids, .boot = t->boot, .pid = pid, .ppid = -1,

@@ -9,10 +9,14 @@
 
 typedef struct HtTasks HtTasks;
 
+/* Maximum number of tasks of a boot: a hostile guest may invent PIDs. */
+#define HT_TASKS_MAX    (1u << 20)
+
 /**
  * ht_tasks_new: create an empty table
+ * @max: maximum number of tasks of a boot
  */
-HtTasks *ht_tasks_new(void);
+HtTasks *ht_tasks_new(unsigned max);
 
 /**
  * ht_tasks_free: free a table

@@ -76,6 +76,9 @@ typedef struct Ring {
     bool taken;                 /* the ring is being recorded */
     uint64_t since;             /* time in ns when the ring was found */
     uint64_t newest_ns;         /* guest time of the last event, in ns */
+    uint64_t seen_ns;           /* highest guest time before @taken, in ns */
+    /* earlier events in pieces of an unknown age may precede the session */
+    uint64_t match_ns;
 } Ring;
 
 /* A memory and the searches in it */
@@ -156,18 +159,15 @@ static bool has_room(HtSession *s, uint64_t bytes)
     return false;
 }
 
-/*
- * Let the matches see a recorded piece.  What the first poll of a guest that
- * ran before reads may be older than the session.
- */
-static void match_piece(HtSession *s, const HtFtPiece *p)
+/* Let the matches see a recorded piece. @epoch: the follower's epoch */
+static void match_piece(const Ring *ring, const HtFtPiece *p, uint32_t epoch)
 {
+    const HtSession *s = ring->session;
+    bool new = !s->running || p->host_before || epoch;
     unsigned i;
 
     for (i = 0; i < HT_SESSION_MATCHES; i++) {
-        if (s->matches[i] && (!s->running || p->host_before || p->epoch)) {
-            ht_match_piece(s->matches[i], p);
-        }
+        ht_match_piece(s->matches[i], p, new ? 0 : ring->match_ns);
     }
 }
 
@@ -176,9 +176,7 @@ static void set_match_formats(HtSession *s, const char *text, gsize size)
     unsigned i;
 
     for (i = 0; i < HT_SESSION_MATCHES; i++) {
-        if (s->matches[i]) {
-            ht_match_formats(s->matches[i], text, size);
-        }
+        ht_match_formats(s->matches[i], text, size);
     }
 }
 
@@ -206,7 +204,9 @@ static void piece(void *opaque, const HtFtPiece *p)
         if (ring->feed.runs) {
             ht_ft_feed_piece(&ring->feed, p);
         }
-        match_piece(s, &of_all);
+        match_piece(ring, &of_all, p->epoch);
+    } else if (!ring->taken) {
+        ring->seen_ns = MAX(ring->seen_ns, p->end_ns);
     }
 }
 
@@ -298,9 +298,9 @@ static void update_info(HtSession *s, const Ring *ring)
 
 /*
  * Drop the rings of earlier boots: the guest times in them are later than those
- * of this ring.
+ * of this ring.  Then all its events are new.
  */
-static void end_older(HtSession *s, const Ring *ring)
+static void end_older(HtSession *s, Ring *ring)
 {
     unsigned i;
 
@@ -309,6 +309,7 @@ static void end_older(HtSession *s, const Ring *ring)
 
         if (other->taken && other != ring &&
             other->newest_ns > ring->newest_ns + HT_FT_EPOCH_NS) {
+            ring->match_ns = 0;
             g_ptr_array_remove_index(s->rings, i);
         }
     }
@@ -336,6 +337,7 @@ static Ring *new_ring(HtSession *s, const HtFtMem *mem)
     ring->session = s;
     ring->mem = mem;
     ring->since = s->now();
+    ring->match_ns = s->main_buffer && s->epochs ? 0 : UINT64_MAX;
     if (s->runs) {
         ht_ft_feed_init(&ring->feed, s->runs, s->nr_found++);
     }
@@ -671,15 +673,22 @@ static bool follow_again(HtSession *s, Ring *ring)
     return true;
 }
 
+/* Poll a ring that is not recorded. Returns true if it has changed. */
+static bool has_changed(Ring *ring)
+{
+    ring->match_ns = ht_ft_follow_more(ring->follow) ? UINT64_MAX :
+                     ring->seen_ns + 1;
+    return ht_ft_follow_look(ring->follow) >= 0 &&
+           ht_ft_follow_alive(ring->follow);
+}
+
 /*
  * Poll a ring. It is recorded only after it has changed: a copy in a page cache
  * and a ring of an earlier boot do not change.
  */
 static void poll_ring(HtSession *s, Ring *ring)
 {
-    if (!ring->taken &&
-        (ht_ft_follow_look(ring->follow) < 0 ||
-         !ht_ft_follow_alive(ring->follow) || !follow_again(s, ring))) {
+    if (!ring->taken && (!has_changed(ring) || !follow_again(s, ring))) {
         return;
     }
     ht_ft_follow_look(ring->follow);
@@ -866,7 +875,6 @@ HtSessionStats ht_session_stats(const HtSession *s)
         kernel |= p->log != NULL;
         logged += p->log ? ht_record_log_records(p->log) : 0;
     }
-
     for (i = 0; i < s->rings->len; i++) {
         add_stats(&sum, s->rings->pdata[i]);
     }

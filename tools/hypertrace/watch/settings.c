@@ -53,8 +53,11 @@ static bool get_match(GKeyFile *file, const char *group, HtWatchRule *r,
     }
     match = ht_match_new("match", text, &local);
     if (!match) {
-        return ht_config_refuse(error, group, "match", text,
-                                "an event, as 'NAME where FIELD == 1'");
+        g_autofree char *accepted =
+            g_strdup_printf("an event, as 'NAME where FIELD == 1' (%s)",
+                            local->message);
+
+        return ht_config_refuse(error, group, "match", text, accepted);
     }
     g_free(r->match);
     r->match = g_steal_pointer(&text);
