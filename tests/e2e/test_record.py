@@ -604,6 +604,7 @@ def test_print(env, tmp_path):
     (("--flight", "1M", "--match", "ext?:a", "--", QEMU), 2, "--match: the kernel"),
     (("--event", "*:sched_switch,sched_wak*", "--", QEMU), 2, "pattern 'sched_wak*'"),
     (("--event", "sched,!irq", "--", QEMU), 2, "pattern '!irq'"),
+    (("--flight", "1M", "--until", "a", "--", QEMU), 2, "give --match EVENT"),
     (("--", QEMU, "-object", "sev-guest,id=s"), 1, "confidential"),
     (("--", QEMU, "-kernel", "/nowhere/vmlinuz"), 1, "/nowhere/vmlinuz"),
 ])

@@ -59,8 +59,9 @@ static void usage(void)
 "                      events are not found after TIME, as 30s\n"
 "      --for TIME      stop after TIME, as 10s, and end the QEMU that was\n"
 "                      started\n"
-"      --until EVENT   the same at an event, as sched:sched_process_exec or\n"
-"                      'sched_process_exec where filename ~ \"*login\"'\n"
+"      --until EVENT   stop at an event, and end the QEMU that was started, as\n"
+"                      sched:sched_process_exec or 'sched_process_exec where\n"
+"                      filename ~ \"*login\"'\n"
 "      --kernel FILE   the guest's kernel image, if a boot loader loads it\n"
 "Output:\n"
 "  -o, --output DIR    directory of the recording (default:\n"
@@ -231,6 +232,12 @@ static bool check_options(HtRecord *r, int *status)
                             r->flight.match)) {
         *status = ht_usage_error("--keep, --silence and --match need "
                                  "--flight");
+        return false;
+    }
+    if (r->flight.size && r->until) {
+        *status = ht_usage_error("--until: a flight recorder goes on after an "
+                                 "event: give --match EVENT for a recording "
+                                 "at the event");
         return false;
     }
     if (r->flight.size && r->lttng) {
