@@ -656,22 +656,29 @@ def test_status_without_a_ring(env, tmp_path, ignored):
     assert p.returncode == 1, p.stderr
 
 
-@pytest.mark.parametrize("program, status, end", (
-    ("/ht/busybox", 0, r"the recording ended: --until: sched:sched_process_exec at "
-     r"\d+\.\d{6} s on processor [01]"),
-    ("/ht/nothing", 3, r"--until: there was no such event: QEMU ended with status 0"),
+AT = r"--until: sched:sched_process_exec at \d+\.\d{6} s on processor [01]"
+
+
+@pytest.mark.parametrize("program, job, poll_us, status, end", (
+    ("/ht/busybox", "sleep 999", 1000, 0, f"the recording ended: {AT}"),
+    # The guest ends before the next poll reads the event.
+    ("/ht/busybox", "", 1000000, 0,
+     f"the recording ended: (QEMU ended with status 0, after )?{AT}"),
+    ("/ht/nothing", "", 1000, 3,
+     "--until: there was no such event: QEMU ended with status 0"),
 ))
-def test_until(env, tmp_path, program, status, end):
+def test_until(env, tmp_path, program, job, poll_us, status, end):
     """An event ends the recording and QEMU, and the last line says so.  If the guest
     ends without the event, the status is 3.  The event need not be in --event."""
-    image = initrd(tmp_path / "initrd", "/ht/busybox true\n" + "sleep 999\n" *
-                   (not status), shutil.which("busybox"))
-    p = run(env, "--event", "initcall", "--until",
+    image = initrd(tmp_path / "initrd", f"/ht/busybox true\n{job}\n",
+                   shutil.which("busybox"))
+    p = run(env, "--event", "initcall", "--poll-us", str(poll_us), "--until",
             f'sched_process_exec where filename == "{program}"', "-o",
             tmp_path / "rec", "--", *guest(tmp_path, image))
     assert p.returncode == status, p.stderr
-    assert re.fullmatch(f"hypertrace record: {end}", p.stderr.splitlines()[-1])
-    assert bool(status) == ("status 0" in info(tmp_path)["recording"]["end"])
+    last = p.stderr.splitlines()[-1]
+    assert re.fullmatch(f"hypertrace record: {end}", last)
+    assert ("status 0" in last) == ("status 0" in info(tmp_path)["recording"]["end"])
     programs = [e["fields"]["filename"] for e in report(
         tmp_path, env, "--event", "sched_process_exec")]
     assert "/ht/busybox" in programs

@@ -10,10 +10,11 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
-from built import built
+from built import built, need
 from directories import public_directory
 from hypertrace import TOOL, lines, run
 
@@ -147,3 +148,40 @@ def test_stopped(tmp_path, machine):
             _, err = p.communicate(timeout=120)
         assert p.returncode == 0 and b"none lost" in err, (sig, err)
         assert lines("report", path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a program setuid")
+def test_not_ours():
+    """--for ends the command even if the user may not end the machine, which then goes
+    on: it runs as root, as with sudo."""
+    need("setpriv")
+    with public_directory() as tmp:
+        program = shutil.copy(GUEST, tmp / "qemu-system-x86_64")
+        tool = shutil.copy(TOOL, tmp)
+        sudo = shutil.copy(shutil.which("setpriv"), tmp / "sudo")
+        os.chmod(sudo, 0o4755)
+        os.chown(tmp, 65534, 65534)
+        with open(tmp / "messages", "w+", encoding="utf-8") as messages:
+            p = subprocess.Popen([tool, "record", "--for", "1s", "-o", tmp / "rec", "--",
+                                  sudo, "--reuid=0", program, "-name", "vm", "-blank"],
+                                 user=65534, group=65534, extra_groups=[],
+                                 stdin=subprocess.DEVNULL, stderr=messages)
+            vm = only_child(p)
+            try:
+                assert p.wait(60) == 3
+                os.kill(vm, 0)
+            finally:
+                os.kill(vm, signal.SIGKILL)
+                p.kill()
+                p.wait()
+            messages.seek(0)
+            assert f"process {vm} cannot be ended: Operation not permitted" in \
+                messages.read()
+
+
+def only_child(process):
+    path = f"/proc/{process.pid}/task/{process.pid}/children"
+    while not (pids := Path(path).read_text(encoding="ascii").split()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    return int(pids[0])

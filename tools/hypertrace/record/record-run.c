@@ -68,7 +68,8 @@ typedef struct Run {
     bool tty;
     bool stopped;               /* the recording has ended, QEMU may go on */
     bool timed_out;             /* the time of --for is over */
-    bool matched;               /* an event of --until was read */
+    bool matched;               /* an event of --until ended the recording */
+    bool too_late;              /* no event can match: see describe_end() */
     bool gave_up;               /* the time of --wait is over */
     /* time in ns at which the kernel was last found */
     uint64_t kernel_seen;
@@ -440,13 +441,27 @@ static void explain(Run *run, uint64_t t)
 /* Check whether --for or --until has ended the recording. */
 static bool is_over(const Run *run)
 {
-    return run->timed_out || run->matched;
+    return run->timed_out || run->matched || run->too_late;
+}
+
+/* End a QEMU that this process started. Returns false if it goes on. */
+static bool end_child(const Run *run)
+{
+    if (!run->child) {
+        return false;
+    }
+    if (!kill(run->pid, SIGTERM) || errno == ESRCH) {
+        return true;
+    }
+    ht_error("the virtual machine goes on: process %d cannot be ended: %s",
+             run->pid, g_strerror(errno));
+    return false;
 }
 
 /*
- * Check whether --for or --until ends the recording now. If so, send SIGTERM to
- * a QEMU that this process started. Returns true if the loop must end, because
- * this process did not start QEMU.
+ * Check whether --for or --until ends the recording now. If so, end a QEMU that
+ * this process started. Returns true if the loop must end, because QEMU goes
+ * on.
  */
 static bool ends_now(Run *run, uint64_t t)
 {
@@ -454,15 +469,10 @@ static bool ends_now(Run *run, uint64_t t)
         return false;
     }
     run->matched = ht_match_count(run->r->until);
-    run->timed_out = !run->matched && run->r->for_ns &&
+    run->too_late = !run->matched && run->stopped && run->r->until;
+    run->timed_out = !run->matched && !run->too_late && run->r->for_ns &&
                      t - run->started >= run->r->for_ns;
-    if (!is_over(run)) {
-        return false;
-    }
-    if (run->child) {
-        kill(run->pid, SIGTERM);
-    }
-    return !run->child;
+    return is_over(run) && !end_child(run);
 }
 
 /*
@@ -667,14 +677,32 @@ static void summary(const Run *run, int status)
     }
 }
 
+/* Print that no event of --until was seen. */
+static void print_no_match(const HtMatch *until, const char *end)
+{
+    uint64_t skipped = ht_match_skipped(until);
+
+    if (skipped) {
+        ht_error("--until: there was no such event: %s; %" PRIu64 " events "
+                 "were not compared: they came before the formats of events "
+                 "were found", end, skipped);
+    } else {
+        ht_error("--until: there was no such event: %s", end);
+    }
+}
+
 /* If the user gave a condition for the end, print why the recording ended. */
 static void print_end(const Run *run, const char *end)
 {
     if (run->r->again) {
         return;
     }
-    if (run->r->until && !run->matched) {
-        ht_error("--until: there was no such event: %s", end);
+    if (run->r->until && !ht_match_count(run->r->until)) {
+        print_no_match(run->r->until, end);
+    } else if (run->r->until && !run->matched && !run->r->quiet) {
+        /* The last polls read the event. */
+        fprintf(stderr, "hypertrace record: the recording ended: %s, after "
+                "--until: %s\n", end, ht_match_text(run->r->until));
     } else if (is_over(run) && !run->r->quiet) {
         fprintf(stderr, "hypertrace record: the recording ended: %s\n", end);
     }
@@ -762,6 +790,9 @@ static char *describe_end(const Run *run, int status)
     if (run->matched) {
         return g_strdup_printf("--until: %s", ht_match_text(run->r->until));
     }
+    if (run->too_late) {
+        return g_strdup("the recording was full or failed before it");
+    }
     if (run->timed_out) {
         return g_strdup("the time of --for was over");
     }
@@ -812,7 +843,7 @@ static int exit_status(const Run *run, int status)
     HtSessionStats n = ht_session_stats(run->session);
     bool complete = (n.events || run->programs.events) && !run->stopped &&
                     !n.cut && !run->programs.why &&
-                    (!run->r->until || run->matched);
+                    (!run->r->until || ht_match_count(run->r->until));
 
     if (!ended_well(run, status)) {
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
@@ -832,7 +863,7 @@ static int record_all(Run *run)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *end = NULL;
-    int status;
+    int status = 0;
 
     if (run->r->live) {
         ht_live_start(run->r->live);
