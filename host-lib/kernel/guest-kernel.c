@@ -222,6 +222,9 @@ int ht_guest_kernel_check(HtGuestKernel *k)
     return 0;
 }
 
+/* Latest wall clock in s: KTIME_SEC_MAX of the kernel's linux/ktime.h */
+#define SECONDS_MAX     UINT64_C(9223372036)
+
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock)
 {
     int ret;
@@ -234,7 +237,7 @@ int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock)
     if (!ret && k->jiffies_at) {
         ret = ht_guest_kernel_pointer(k, k->jiffies_at, &clock->jiffies);
     }
-    return ret;
+    return ret ? ret : clock->seconds > SECONDS_MAX ? -ERANGE : 0;
 }
 
 unsigned ht_guest_kernel_cpus(HtGuestKernel *k)

@@ -287,16 +287,21 @@ HtGuestKernel *ht_kernel_scan_take(HtKernelScan *s, GError **error)
 {
     HtKernelClock clock;
     uint64_t latest = 0;
-    unsigned best = 0, i;
+    unsigned best = 0, alive = 0, i;
 
     for (i = 0; i < s->found->len; i++) {
-        if (!ht_guest_kernel_clock(s->found->pdata[i], &clock) &&
-            clock.seconds >= latest) {
-            latest = clock.seconds;
+        int ret = ht_guest_kernel_clock(s->found->pdata[i], &clock);
+
+        /* The kernel that runs now has overwritten a part of this one. */
+        if (ret == -ERANGE) {
+            continue;
+        }
+        if (!alive++ || (!ret && clock.seconds >= latest)) {
+            latest = ret ? 0 : clock.seconds;
             best = i;
         }
     }
-    if (!s->found->len) {
+    if (!alive) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "no kernel was found in the guest's memory%s%s; give its "
                     "image with --kernel FILE", s->texts ? ": " : "",

@@ -204,7 +204,7 @@ static void not_found(const HtKernelSearch *s, GError **error)
                     "symbols do not include variables, so its data cannot be "
                     "found.  Names of functions and boot-mapped rings still "
                     "work", release);
-    } else if (s->early) {
+    } else if (s->early || s->found->len) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_AGAIN,
                     "the kernel %s is in the guest's memory, but has not set "
                     "itself up yet; try again", release);
@@ -219,10 +219,19 @@ static void not_found(const HtKernelSearch *s, GError **error)
 HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error)
 {
     HtKernelClock clock, latest = { 0 };
-    unsigned best = 0, with_clock = 0, i;
+    unsigned best = 0, alive = 0, with_clock = 0, i;
 
     for (i = 0; i < s->found->len; i++) {
-        if (ht_guest_kernel_clock(s->found->pdata[i], &clock)) {
+        int ret = ht_guest_kernel_clock(s->found->pdata[i], &clock);
+
+        /* The kernel that runs now has overwritten a part of this one. */
+        if (ret == -ERANGE) {
+            continue;
+        }
+        if (!alive++) {
+            best = i;
+        }
+        if (ret) {
             continue;
         }
         if (!with_clock++ || clock.seconds > latest.seconds ||
@@ -232,15 +241,15 @@ HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error)
             best = i;
         }
     }
-    if (!s->found->len) {
+    if (!alive) {
         not_found(s, error);
         return NULL;
     }
-    if (s->found->len > 1 && !with_clock) {
+    if (alive > 1 && !with_clock) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "%u kernels are in the guest's memory, and the clocks "
                     "that tell the living one cannot be read: the kernel was "
-                    "built without CONFIG_DEBUG_INFO_BTF", s->found->len);
+                    "built without CONFIG_DEBUG_INFO_BTF", alive);
         return NULL;
     }
     return g_ptr_array_steal_index(s->found, best);

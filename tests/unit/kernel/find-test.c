@@ -8,6 +8,8 @@
 
 #define MIB         (UINT64_C(1) << 20)
 #define SIZE        (64 * MIB)
+/* a wall clock in seconds that no kernel can have */
+#define OVERWRITTEN UINT64_C(0x2f0f3e5c48894c65)
 #define PAGE        4096u
 #define VMALLOC     UINT64_C(0xffffc90000000000)
 
@@ -180,10 +182,12 @@ static void test_several(void)
 {
     unsigned i;
 
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < 8; i++) {
         static const uint64_t seconds[][3] = {
             { 3, 2, 1 }, { 1, 3, 2 }, { 2, 1, 3 },
             { 0, 3, 0 }, { 3, 1, 3 - 1 }, { 0, 0, 3 },
+            /* clocks that a later kernel has overwritten */
+            { 3, 1, OVERWRITTEN }, { OVERWRITTEN, 3, OVERWRITTEN },
         };
         g_autoptr(HtGuestKernel) k = NULL;
         HtKernelClock clock;
@@ -203,6 +207,23 @@ static void test_several(void)
         ram_free(&ram);
         km_kernel_free(&kernel);
     }
+}
+
+/*
+ * Promise: a kernel whose clock was overwritten by a later one is not used,
+ * also if there is no other.
+ */
+static void test_overwritten(void)
+{
+    KmKernel kernel;
+    Ram ram;
+
+    km_kernel(&kernel, 0, true);
+    ram_init(&ram, SIZE);
+    km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0, OVERWRITTEN);
+    not_found(&ram, &kernel, G_FILE_ERROR_AGAIN);
+    ram_free(&ram);
+    km_kernel_free(&kernel);
 }
 
 /*
@@ -519,6 +540,7 @@ int main(int argc, char **argv)
     g_test_add_func("/find/place", test_place);
     g_test_add_func("/find/inner", test_inner);
     g_test_add_func("/find/several", test_several);
+    g_test_add_func("/find/overwritten", test_overwritten);
     g_test_add_func("/find/no-types", test_no_types);
     g_test_add_func("/find/early", test_early);
     g_test_add_func("/find/untouched", test_untouched);

@@ -139,9 +139,9 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 
 /*
  * Check whether the kernel has ended.  RAM survives a reset, also with the data
- * of the previous kernel.  If the kernel's clock stands still, another kernel
- * may have booted: search again.  If the kernel's ticks went back, the same
- * kernel has booted again at the same address.
+ * of the previous kernel.  If the kernel's clock stands still, or was
+ * overwritten, another kernel may have booted: search again.  If the kernel's
+ * ticks went back, the same kernel has booted again at the same address.
  */
 static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 {
@@ -149,13 +149,15 @@ static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
     bool dead = false;
 
     if (!w->searching) {
-        if ((t < w->next_clock && !last) ||
-            ht_guest_kernel_clock(w->kernel, &clock)) {
+        int ret = t < w->next_clock && !last ? -EAGAIN :
+                  ht_guest_kernel_clock(w->kernel, &clock);
+
+        if (ret && ret != -ERANGE) {
             return false;
         }
         w->next_clock = t + CLOCK_NS;
-        dead = clock.jiffies < w->clock.jiffies;
-        w->searching = !dead && clock.jiffies == w->clock.jiffies;
+        dead = !ret && clock.jiffies < w->clock.jiffies;
+        w->searching = ret || (!dead && clock.jiffies == w->clock.jiffies);
         w->clock = clock;
         if (w->searching) {
             ht_kernel_search_restart(w->search);

@@ -140,7 +140,9 @@ typedef struct HtKernelClock {
  *
  * The clocks advance while the kernel runs.
  *
- * Returns: 0, -ENOENT without BTF or data symbols, or -errno of the reader
+ * Returns: 0, -ENOENT without BTF or data symbols, -ERANGE if the wall clock is
+ * later than a kernel allows, so that its memory was overwritten, or -errno of
+ * the reader
  */
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
 
