@@ -599,11 +599,7 @@ def test_print(env, tmp_path):
     (("--until", "a when b", "--", QEMU), 2, "expected 'where CONDITION'"),
     (("--until", "a", "--until", "b", "--", QEMU), 2, "give it once"),
     (("--match", "a", "--", QEMU), 2, "need --flight"),
-    (("--until", "ext4:*,ext4_*", "--", QEMU), 2, "--until: the kernel does not know the "
-     "pattern 'ext4_*'"),
-    (("--flight", "1M", "--match", "ext?:a", "--", QEMU), 2, "--match: the kernel"),
-    (("--event", "*:sched_switch,sched_wak*", "--", QEMU), 2, "pattern 'sched_wak*'"),
-    (("--event", "sched,!irq", "--", QEMU), 2, "pattern '!irq'"),
+    (("--until", "ext4:*,ext4_*", "--", QEMU), 1, "cannot switch on the events 'ext4_*'"),
     (("--flight", "1M", "--until", "a", "--", QEMU), 2, "give --match EVENT"),
     (("--", QEMU, "-object", "sev-guest,id=s"), 1, "confidential"),
     (("--", QEMU, "-kernel", "/nowhere/vmlinuz"), 1, "/nowhere/vmlinuz"),

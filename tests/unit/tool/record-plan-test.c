@@ -709,6 +709,9 @@ static void test_events(void)
     static const char * const bad[] = {
         "", ",sched", "sched irq", "sched\"", "a=b", "x@y", "sched;",
     };
+    static const char * const unknown[] = {
+        "*", "sched_wak*", "irq,sched:s*", "sche?", "s*:sched_switch", "a:*b",
+    };
     g_autofree char *many = g_strnfill(2000, 'e');
     g_autoptr(GError) error = NULL;
     g_autoptr(HtRecordPlan) p = NULL, full = NULL;
@@ -720,15 +723,21 @@ static void test_events(void)
         g_assert_nonnull(strstr(error->message, "--event"));
         g_clear_error(&error);
     }
+    /* The kernel accepts other patterns, but switches on no event. */
+    for (i = 0; i < G_N_ELEMENTS(unknown); i++) {
+        g_assert_null(plan(Q "|-kernel|KERNEL", &f, unknown[i], &error));
+        g_assert_nonnull(strstr(error->message, "GROUP:*"));
+        g_clear_error(&error);
+    }
     full = plan(Q "|-kernel|KERNEL|-append|mine", &f, many, &error);
     g_assert_no_error(error);
     g_assert_cmpint(full->given, ==, HT_RECORD_WORDS_NONE);
     g_assert_null(full->words);
     g_assert_cmpstr(full->argv[4], ==, "mine");
-    p = plan(Q "|-kernel|KERNEL", &f, "sched:sched_*,irq", &error);
+    p = plan(Q "|-kernel|KERNEL", &f, "sched:*,*:a,*:*,irq", &error);
     g_assert_no_error(error);
     g_assert_cmpstr(p->words, ==, "reserve_mem=16M:2M:ht trace_instance="
-                    "boot_map@ht,sched:sched_*,irq,task,module:module_load,"
+                    "boot_map@ht,sched:*,*:a,*:*,irq,task,module:module_load,"
                     "module:module_free");
     remove_files(&f);
 }

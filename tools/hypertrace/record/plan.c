@@ -358,9 +358,15 @@ static void add_config(HtQemu *q, int fd)
     }
 }
 
+/*
+ * Check names of events for the kernel's command line. The kernel knows "*" only
+ * as the whole part before or after a colon.
+ */
 static bool check_events(const char *events, GError **error)
 {
+    g_auto(GStrv) names = g_strsplit(events, ",", -1);
     const char *p;
+    unsigned i;
 
     for (p = events; *p; p++) {
         if (!g_ascii_isalnum(*p) && !strchr("_:,*?-", *p)) {
@@ -373,6 +379,15 @@ static bool check_events(const char *events, GError **error)
                     "for example sched_switch, sched:sched_switch or sched",
                     events);
         return false;
+    }
+    for (i = 0; names[i]; i++) {
+        if (!g_regex_match_simple("^((\\*:)?[^*?]*(:\\*)?|\\*:\\*)$", names[i],
+                                  0, 0)) {
+            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                        "the kernel cannot switch on the events '%s': give "
+                        "EVENT, GROUP:EVENT, GROUP:* or *:EVENT", names[i]);
+            return false;
+        }
     }
     return true;
 }

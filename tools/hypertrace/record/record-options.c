@@ -153,42 +153,6 @@ static void add_events(HtRecord *r, const HtMatch *m)
     }
 }
 
-/*
- * Refuse names of events that the kernel would not expand: it knows a pattern
- * only as the whole part before or after a colon, and only "*". The list is
- * @option's.
- */
-static bool check_names(const char *option, const char *list, int *status)
-{
-    g_auto(GStrv) names = g_strsplit(list, ",", -1);
-    unsigned i;
-
-    for (i = 0; names[i]; i++) {
-        if (!g_regex_match_simple("^((\\*:)?[^*?!]*(:\\*)?|\\*:\\*)$", names[i],
-                                  0, 0)) {
-            *status = ht_usage_error("%s: the kernel does not know the pattern "
-                                     "'%s': give EVENT, GROUP:EVENT, GROUP:* "
-                                     "or *:EVENT", option, names[i]);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Check the names of events that the kernel's command line will have. */
-static bool check_events(const HtRecord *r, int *status)
-{
-    const HtRecordOptions *o = &r->plan_options;
-    const HtMatch *match = r->flight.match;
-
-    return r->pid ||
-           ((!o->events || check_names("--event", o->events, status)) &&
-            (!r->until ||
-             check_names("--until", ht_match_events(r->until), status)) &&
-            (!match ||
-             check_names("--match", ht_match_events(match), status)));
-}
-
 /* Refuse options that contradict each other, or lack an option they need. */
 static bool check_options(HtRecord *r, int *status)
 {
@@ -260,9 +224,6 @@ static bool check_options(HtRecord *r, int *status)
         *status = ht_usage_error("--tell-guest needs --host, which records the "
                                  "host, and --programs, whose memory the guest "
                                  "reads");
-        return false;
-    }
-    if (!check_events(r, status)) {
         return false;
     }
     add_events(r, r->until);
