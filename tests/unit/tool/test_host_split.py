@@ -161,6 +161,8 @@ def test_last(rec):
     with (rec / "cpu0").open("ab") as file:
         file.write(piece([(t - 2, waking), (t, waking)], polled=(t - 1, t + 1)))
     info = (rec / "info").read_text()
+    trace = json.loads(run("last", "--json", "--host", rec).stdout)
+    assert "host_silent" not in trace["cpus"][0] and "host_ran" in trace["cpus"][0]
     (rec / "info").write_text(info.replace("process=10", "process=10\nended-monotonic="
                                            f"{START + ended * MS}"))
     trace = json.loads(run("last", "--json", "--host", rec).stdout)
