@@ -41,6 +41,21 @@ def machine(tmp_path):
         process.wait()
 
 
+@pytest.mark.parametrize("options, status, said", (
+    (("--wait", "2s", "--until", "x"), 3, "--until: no event can match"),
+    (("--until", "x"), 1, "--until: no event can match"),
+    (("--flight", "1M", "--match", "x", "--for", "1s"), 3, "--match: no event matches before"),
+))
+def test_match_before_boot(tmp_path, machine, options, status, said):
+    """If the guest may still boot, its kernel is searched for as long as the options
+    say, also for an event to match."""
+    begun = time.monotonic()
+    p = run("record", "--pid", machine("-blank"), *options, "-o", tmp_path / "rec",
+            status=status)
+    assert said in p.stderr.decode(), p.stderr
+    assert time.monotonic() - begun >= (status == 3)
+
+
 @pytest.mark.parametrize("option, time, status, said", (
     # A ring that stays empty gives no recording.
     ("-empty", "2s", 3, ["it stayed empty", "lockdown=confidentiality",

@@ -130,11 +130,14 @@ HtKernelImage *ht_record_scan_image(const HtRecord *r, GError **error)
 /*
  * Find the image of a running guest, whose file is not known. With --wait, the
  * guest may still boot: search for a part of that time, with pauses that are
- * nine times as long as the search. A flight recorder repeats the search later.
+ * nine times as long as the search. A flight recorder repeats the search later;
+ * without one, --until needs the image, so search for all of the time.
  */
 static void scan_image(HtRecord *r, GError **error)
 {
-    int64_t end = g_get_monotonic_time() + r->wait_ns / 1000 / SCAN_PART;
+    bool all = r->until && !r->flight.size;
+    int64_t end = g_get_monotonic_time() +
+                  r->wait_ns / 1000 / (all ? 1 : SCAN_PART);
     int64_t begun, now;
 
     for (;;) {
@@ -498,14 +501,27 @@ static bool check_match(const HtRecord *r, const HtMatch *m, GError **error)
     return !m || !r->formats || ht_match_check(m, r->formats, error);
 }
 
+/* Check whether a flight recorder searches for the image of a running guest. */
+static bool searches_image(const HtRecord *r)
+{
+    return r->flight.size && !r->plan && !r->kernel && !r->lacking;
+}
+
 /* Check the names of events before the guest boots, if formats are known. */
 static bool check_events(const HtRecord *r, GError **error)
 {
+    const char *option = r->until ? "--until" : "--match";
+
     if (has_match(r) && !r->formats && !r->image) {
+        if (searches_image(r)) {
+            fprintf(stderr, "hypertrace record: %s: no event matches before "
+                    "the kernel is found in the guest's memory\n", option);
+            return true;
+        }
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: no event "
                     "can match, because the formats of the kernel's events "
-                    "are not known: give --kernel FILE",
-                    r->until ? "--until" : "--match");
+                    "are not known%s", option,
+                    r->memory_only ? "" : ": give --kernel FILE");
         return false;
     }
     if (!check_match(r, r->until, error) ||
@@ -552,7 +568,8 @@ int ht_record_process(HtRecord *r)
         if (!check_events(r, &error)) {
             status = ht_error("%s", error->message);
             if (!r->memory_only) {
-                return status;
+                return r->wait_ns && !image && !r->image && !r->lacking ?
+                       HT_EXIT_NOTHING : status;
             }
             /* "hypertrace watch" records any machine, also without a match. */
             g_clear_error(&error);
