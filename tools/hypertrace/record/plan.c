@@ -359,8 +359,8 @@ static void add_config(HtQemu *q, int fd)
 }
 
 /*
- * Check names of events for the kernel's command line. The kernel knows "*" only
- * as the whole part before or after a colon.
+ * Check names of events for the kernel's command line. The kernel knows "*"
+ * only as the whole part before or after a colon.
  */
 static bool check_events(const char *events, GError **error)
 {
