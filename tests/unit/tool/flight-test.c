@@ -277,22 +277,23 @@ static void test_causes(void)
     teardown(&t);
 }
 
+static const char match_formats[] =
+    "system: test\nname: probe\nID: 17\nformat:\n" FG_COMMON_FIELDS
+    "\tfield:u64 seq;\toffset:8;\tsize:8;\tsigned:0;\n\n";
+
 /*
  * A matching event is a cause, but the next ones only after some time, however
  * many there are.
  */
 static void test_match(void)
 {
-    static const char formats[] =
-        "system: test\nname: probe\nID: 17\nformat:\n" FG_COMMON_FIELDS
-        "\tfield:u64 seq;\toffset:8;\tsize:8;\tsigned:0;\n\n";
     g_autofree char *text = NULL, *path = NULL;
     g_autoptr(GError) error = NULL;
     HtMatch *m = ht_match_new("--match", "probe where seq >= 21", &error);
     Test t;
 
     g_assert_no_error(error);
-    ht_match_formats(m, formats, strlen(formats));
+    ht_match_formats(m, match_formats, strlen(match_formats));
     setup_match(&t, 10, 0, m);
     find_ring(&t);
     events(&t, 10);
@@ -312,6 +313,37 @@ static void test_match(void)
     }
     poll_once(&t);
     g_assert_cmpuint(ht_match_count(m), ==, 10);
+    g_assert_cmpuint(count(&t), ==, 1);
+    teardown(&t);
+    ht_match_free(m);
+}
+
+/* A match that newer events have replaced in memory is no cause. */
+static void test_match_replaced(void)
+{
+    g_autoptr(GError) error = NULL;
+    HtMatch *m = ht_match_new("--match", "probe where seq == 21 || seq == 50",
+                              &error);
+    unsigned i;
+    Test t;
+
+    g_assert_no_error(error);
+    ht_match_formats(m, match_formats, strlen(match_formats));
+    setup_match(&t, 10, 0, m);
+    find_ring(&t);
+    events(&t, 60);
+    wait_for(&t, "1-event");
+    while (writer_of(&t)) {
+        poll_once(&t);
+    }
+    events(&t, 60);
+    poll_once(&t);
+    g_assert_cmpuint(ht_match_count(m), ==, 2);
+    for (i = 0; i < 2000; i++) {
+        events(&t, 100);
+        poll_once(&t);
+    }
+    g_assert_cmpuint(ht_match_count(m), ==, 0);
     g_assert_cmpuint(count(&t), ==, 1);
     teardown(&t);
     ht_match_free(m);
@@ -597,6 +629,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/flight/causes", test_causes);
     g_test_add_func("/flight/match", test_match);
+    g_test_add_func("/flight/match-replaced", test_match_replaced);
     g_test_add_func("/flight/long-message", test_long_message);
     g_test_add_func("/flight/same-end", test_same_end);
     g_test_add_func("/flight/keep", test_keep);

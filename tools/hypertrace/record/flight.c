@@ -94,6 +94,10 @@ struct HtFlight {
     /* Matching events */
     HtMatch *match;             /* NULL: no events are a cause */
     int64_t next_match;         /* time at which they are the next cause */
+    bool matched;               /* there is a match without a recording */
+    /* number of events before the poll that read the first of these matches */
+    uint64_t before_match;
+    uint64_t missed;            /* number of matches that are in no recording */
     /* Boots of the guest */
     uint32_t boots;
     bool panicked;              /* a panic in this boot was a cause already */
@@ -292,10 +296,30 @@ static void note_silence(HtFlight *f, const HtSessionStats *n)
     }
 }
 
-/* Events that matched since the last recording of them are one cause. */
-static void note_match(HtFlight *f)
+/* Forget a match: newer events have replaced it in memory. */
+static void miss_match(HtFlight *f)
 {
-    if (ht_match_count(f->match) && ht_now_ns() >= f->next_match) {
+    f->missed += ht_match_count(f->match);
+    ht_match_forget(f->match);
+    f->matched = false;
+    if (f->pending == CAUSE_EVENT) {
+        f->pending = f->asked ? CAUSE_COMMAND : CAUSE_NONE;
+    }
+}
+
+/*
+ * Events that matched since the last recording of them are one cause, as long
+ * as the first of them is in memory.
+ */
+static void note_match(HtFlight *f, const HtSessionStats *n)
+{
+    if (ht_match_count(f->match) && !f->matched) {
+        f->matched = true;
+        f->before_match = f->polled_events;
+    }
+    if (f->matched && n->events - n->held > f->before_match) {
+        miss_match(f);
+    } else if (f->matched && ht_now_ns() >= f->next_match) {
         raise_cause(f, CAUSE_EVENT);
     }
 }
@@ -435,6 +459,7 @@ static void start_writer(HtFlight *f, HtSession *session, uint64_t events)
     if (f->match && ht_match_count(f->match)) {
         f->next_match = ht_now_ns() + MATCH_NS;
         ht_match_forget(f->match);
+        f->matched = false;
     }
     f->written = f->pending;
     f->written_events = events;
@@ -519,7 +544,7 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
     note_boots(f, n->boots);
     note_kernel(f, n);
     note_silence(f, n);
-    note_match(f);
+    note_match(f, n);
     if (got_signal) {
         got_signal = 0;
         f->asked = true;
@@ -572,6 +597,10 @@ bool ht_flight_end(HtFlight *f, HtSession *session, const char *why)
     }
     if (f->pending) {
         write_pending(f, session, &n);
+    }
+    if (f->missed && !f->quiet) {
+        ht_notice("--match: %" PRIu64 " events were replaced in memory before "
+                  "a recording of them", f->missed);
     }
     return wait_writer(f) && !f->failed;
 }
