@@ -24,6 +24,7 @@ typedef struct Stream {
     /* range of @buffer that was read and not parsed yet */
     size_t pos, end;
     bool ended;
+    bool skipped;               /* bytes were skipped after @piece */
     HtFtPiece piece;            /* the piece parsed last */
     uint64_t last_ns;           /* HtFtPiece.end_ns of the previous piece */
     /* @piece was parsed and not used yet (reading pages) */
@@ -339,6 +340,7 @@ void ht_rec_rewind(HtRecording *r)
         s->pos = s->end = 0;
         s->ended = !s->exists;
         s->last_ns = 0;
+        s->skipped = false;
         s->ahead = false;
         s->lost = false;
         s->order_ns = 0;
@@ -434,7 +436,6 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
 {
     Stream *s = &r->streams[cpu];
     HtRecPieceHeader h;
-    bool lost = false;
 
     s->last_ns = s->piece.end_ns;
     while (!s->ended) {
@@ -447,7 +448,7 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
         if (!header_ok(&h)) {
             s->pos += 4;
             r->damaged += 4;
-            lost = true;
+            s->skipped = true;
             continue;
         }
         if (!stream_fill(r, s, sizeof(h) + ht_le32(h.size))) {
@@ -463,7 +464,7 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
             .base_ns = ht_le64(h.base_ns),
             .epoch = ht_le32(h.epoch),
             .segment = ht_le32(h.segment),
-            .flags = ht_le32(h.flags) | (lost ? HT_FT_PIECE_LOST : 0),
+            .flags = ht_le32(h.flags) | (s->skipped ? HT_FT_PIECE_LOST : 0),
             .lost_from_ns = s->last_ns,
             .lost_estimate = ht_le32(h.lost),
             .host_before = ht_le64(h.host_before),
@@ -471,11 +472,12 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
         };
         if (piece_scan(p)) {
             s->pos += sizeof(h) + p->size;
+            s->skipped = false;
             return true;
         }
         s->pos += 4;
         r->damaged += 4;
-        lost = true;
+        s->skipped = true;
     }
     if (!s->ended) {
         r->unread += s->end - s->pos;
@@ -609,7 +611,9 @@ static void stream_more(HtRecording *r, uint32_t cpu)
     Stream *s = &r->streams[cpu];
 
     if (!s->exists) {
-        open_stream(r, cpu, NULL);
+        if (!open_stream(r, cpu, NULL) && !r->error) {
+            r->error = EIO;
+        }
         ht_ft_iter_init(&s->it, NULL, 0, 0, 0);
     } else if (!s->ended) {
         return;

@@ -157,10 +157,51 @@ static void test_grow(gconstpointer ordered)
     g_free(dir);
 }
 
+/*
+ * Damaged bytes before a piece of which only a part is written yet: the first
+ * event of the whole piece tells that events are lost. A file of a processor
+ * that cannot be opened is an error.
+ */
+static void test_damage(void)
+{
+    g_autoptr(HtRecording) r = NULL;
+    g_autoptr(GByteArray) bytes = NULL;
+    g_autofree char *info = NULL, *cpu0 = NULL, *cpu1 = NULL;
+    uint32_t number = 0;
+    HtRecEvent ev;
+
+    dir = g_dir_make_tmp("ht-more-XXXXXX", NULL);
+    info = g_build_filename(dir, "info", NULL);
+    cpu0 = g_build_filename(dir, "cpu0", NULL);
+    cpu1 = g_build_filename(dir, "cpu1", NULL);
+    append("info", "[recording]\nversion=1\n", 22);
+    r = ht_rec_open(dir, NULL);
+    g_assert_nonnull(r);
+    append("cpu0", "oops", 4);
+    bytes = piece(1, 1000, &number);
+    append("cpu0", bytes->data, bytes->len - 8);
+    ht_rec_more(r, UINT64_MAX);
+    g_assert_false(ht_rec_next(r, &ev));
+    append("cpu0", bytes->data + bytes->len - 8, 8);
+    ht_rec_more(r, UINT64_MAX);
+    g_assert_true(ht_rec_next(r, &ev));
+    g_assert_true(ev.lost_before);
+    g_assert_cmpint(ht_rec_error(r), ==, 0);
+    g_assert_cmpint(g_mkdir(cpu1, 0700), ==, 0);
+    ht_rec_more(r, UINT64_MAX);
+    g_assert_cmpint(ht_rec_error(r), ==, EIO);
+    g_rmdir(cpu1);
+    g_unlink(cpu0);
+    g_unlink(info);
+    g_assert_cmpint(g_rmdir(dir), ==, 0);
+    g_free(dir);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/recording-more/ordered", "", test_grow);
     g_test_add_data_func("/recording-more/late", NULL, test_grow);
+    g_test_add_func("/recording-more/damage", test_damage);
     return g_test_run();
 }
