@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hosttrace import (  # noqa: F401
-    DEADLINE, ENTRY, EXIT, IDLE, RUNS, WAITS, WAKING, can_trace, event, formats, free_host,
+    DEADLINE, DIES, ENTRY, EXIT, IDLE, RUNS, USER, WAITS, WAKING, can_trace, event, free_host,
     make_part, piece, switch)
 from hypertrace import ENV, TOOL, run
 from test_host import REAL
@@ -37,11 +37,11 @@ EVENTS = [
                                     (1815 + 20 * n + n // 2, event(ENTRY, 11, 0)))]
 
 
-def recording(path, pieces, pid=10):
+def recording(path, pieces, pid=10, info=""):
     """Make a recording that a recorder with --host could be writing."""
     part = make_part(path / "host", [pieces])
     (part / "threads").write_text(THREADS)
-    (path / "info").write_text(f"[recording]\nversion=1\nprocess={pid}\n")
+    (path / "info").write_text(f"[recording]\nversion=1\nprocess={pid}\n{info}")
     return path
 
 
@@ -157,13 +157,85 @@ def test_errors(tmp_path):
     for options in ((), ("--host",), ("--programs",)):
         err = run("record", "--tell-guest", *options, "--", "true", status=2).stderr
         assert b"--host" in err and b"--programs" in err
-    rec = make_part(tmp_path / "rec", [])
-    (rec / "formats").write_text(formats())
     memory = tmp_path / "memory"
-    for path in (tmp_path / "none", rec):
+    for n, (info, why) in enumerate((("", b"--host"), ("end=ended\n", b"has ended"),
+                                     ("host-boot=another\n", b"booted"))):
+        path = recording(tmp_path / f"rec{n}", [], info=info)
+        if not info:
+            shutil.rmtree(path / "host")
         err = run("attach", f"--tell-guest={path}", "--create=8M", memory, status=1).stderr
-        assert str(path).encode() in err
+        assert str(path).encode() in err and why in err
         assert not memory.exists()
+    err = run("attach", f"--tell-guest={tmp_path / 'none'}", memory, status=1).stderr
+    assert b"none" in err
+
+
+def test_attach_before_the_recorder(tmp_path):
+    """Promise: attach --tell-guest waits for a recorder that was just started."""
+    rec = tmp_path / "rec"
+    with Teller(tmp_path) as host:
+        host.end()
+    with Teller(tmp_path, f"--tell-guest={rec}") as host:
+        recording(rec, [piece(EVENTS)], pid=0)
+        assert host.process.poll() is None
+        recording(rec, [piece(EVENTS)])
+        with Guest(host.file) as guest:
+            wait_for(guest.process, lambda a: not a["error"])
+
+
+def told_after(tmp_path, events, end):
+    """Record events, and return what vCPU 0 was told at the time end, and vCPU 1."""
+    rec = recording(tmp_path / "rec", [piece(events)])
+    with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
+        told = wait_for(guest.process, lambda a: a.get("to_ns") == end)
+        return told, ask(guest.process, 1)
+
+
+def test_replugged_vcpu(tmp_path):
+    """Promise: after a vCPU was unplugged and plugged in, the guest gets the sums of the
+    new thread, whose from_ns is later. The thread whose first event has no number of a
+    vCPU gets its number later."""
+    told, other = told_after(tmp_path, [
+        (1000, event(ENTRY, 11, 0)), (1100, event(EXIT, 11, 0x7b, 0)),
+        (1200, event(USER, 12, 2)), (1210, event(ENTRY, 12, 1)),
+        (1300, switch(VCPU, DIES, IDLE)), (1400, event(ENTRY, 13, 0)),
+        (1450, event(EXIT, 13, 0x7b, 0)), (1460, event(ENTRY, 13, 0))], 1460)
+    assert (told["from_ns"], told["guest_ns"]) == (1400, 50)
+    assert (other["vcpu"], other["from_ns"], other["guest_ns"]) == (1, 1210, 250)
+
+
+def test_reused_thread_id(tmp_path):
+    """Promise: if another process's vCPU gets the ID of a thread of the guest that ended,
+    the guest is told nothing about it."""
+    first = [(1000, event(ENTRY, 12, 1)), (1100, switch(("CPU 1/KVM", 12), DIES, IDLE))]
+    then = [(1200, event(ENTRY, 12, 0)), (1300, event(EXIT, 12, 0x7b, 0)),
+            (1400, event(ENTRY, 11, 1)), (1500, event(EXIT, 11, 0x7b, 1))]
+    rec = recording(tmp_path / "rec", [piece(first + then)])
+    with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
+        wait_for(guest.process, lambda a: a.get("to_ns") == 1500, 1)
+        assert ask(guest.process)["error"] == ENODATA
+
+
+def test_full_table_of_exits(tmp_path):
+    """Promise: the exits for which the table of reasons has no room are in other_exits."""
+    count = 8200
+    events = [e for n in range(count) for e in (
+        (1000 + 10 * n, event(EXIT, 11, n, 0)), (1005 + 10 * n, event(ENTRY, 11, 0)))]
+    rec = recording(tmp_path / "rec", [])
+    (rec / "host/cpu0").write_bytes(b"".join(piece(events[n:n + 100])
+                                             for n in range(0, 2 * count, 100)))
+    with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
+        told = wait_for(guest.process, lambda a: a.get("to_ns") == events[-1][0])
+        assert told["other_exits"] == count - 16
+        assert told["other_exits_ns"] == 5 * (count - 16)
+
+
+def test_process_without_vcpus(tmp_path):
+    """Promise: the recorder reports that the process has no vCPU."""
+    rec = recording(tmp_path / "rec", [piece(EVENTS)], pid=77)
+    with Teller(tmp_path, f"--tell-guest={rec}") as host:
+        assert "process 77 has no vCPU" in host.process.stderr.readline()
+        assert "process 77" not in host.end()[1]
 
 
 @pytest.mark.skipif(not can_trace(), reason="tracefs needs root and a kernel with it")

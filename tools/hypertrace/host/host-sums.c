@@ -6,8 +6,11 @@
 
 #include "host/host-sums.h"
 #include "host/threads.h"
+#include "hypertrace/atomic.h"
 
 #define CPUS_MAX        4096
+/* Number of events after which HtHostSums.stop is read */
+#define STOP_EVENTS     10000
 /* Maximum size of the file "threads" of a host's part */
 #define THREADS_SIZE    (16u << 20)
 
@@ -20,6 +23,7 @@ struct HtHostSums {
     HtRunstates *x;
     GHashTable *threads;
     bool live;                  /* the host of the events is this one */
+    const uint32_t *stop;       /* atomic; see ht_host_sums_more(), or NULL */
     bool seen[CPUS_MAX];        /* processors that had an event */
 };
 
@@ -52,6 +56,7 @@ static HtVcpuSums *add_vcpu(Sums *s, uint32_t tid, int32_t vcpu)
     if (v && !v->tid) {
         v->tid = tid;
         v->vcpu = vcpu;
+        v->begin = s->x->end;
         v->machine = process(s, tid);
     }
     return v;
@@ -107,6 +112,15 @@ static void end_turn(Sums *s, const HtModelEvent *ev, const HtVcpuSums *vcpu)
     ht_runstates_ran(s->x, ev->rec.cpu, &prev, &next, vcpu, ev->rec.ns);
 }
 
+/* A thread has ended: its TID may become that of a thread of another process */
+static void forget(Sums *s, uint32_t tid)
+{
+    if (s->live) {
+        g_hash_table_remove(s->threads, GUINT_TO_POINTER(tid));
+        ht_runstates_forget(s->x, tid);
+    }
+}
+
 static void sched_switch(Sums *s, const HtModelEvent *ev)
 {
     HtVcpuSums *prev = switched(s, ev, HT_F_SWITCH_PREV_PID,
@@ -131,6 +145,9 @@ static void sched_switch(Sums *s, const HtModelEvent *ev)
                             HT_RUN_BLOCKED : HT_RUN_RUNNABLE,
                             HT_RUN_RUNNING, ev->rec.ns);
     }
+    if (state & STATE_DEAD) {
+        forget(s, ht_event_uint(ev, HT_F_SWITCH_PREV_PID));
+    }
 }
 
 static void sched_waking(Sums *s, const HtModelEvent *ev)
@@ -148,15 +165,17 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
     }
 }
 
-/* Get the vCPU whose thread caused an event of KVM; create it if it is new. */
+/*
+ * Get the vCPU whose thread caused an event of KVM. Create it if it is new and
+ * the event has the vCPU's number.
+ */
 static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
 {
     bool known = ev->class->field[HT_F_KVM_VCPU];
     HtVcpuSums *v = ht_runstates_find(s->x, ev->rec.pid);
 
-    if (!v && ev->rec.pid > 0) {
-        v = add_vcpu(s, ev->rec.pid,
-                     known ? ht_event_uint(ev, HT_F_KVM_VCPU) : 0);
+    if (!v && known && ev->rec.pid > 0) {
+        v = add_vcpu(s, ev->rec.pid, ht_event_uint(ev, HT_F_KVM_VCPU));
     }
     if (v && (!v->seen || v->state != HT_RUN_RUNNING)) {
         v->cpu = ev->rec.cpu;
@@ -262,18 +281,31 @@ static void end_vcpus(Sums *s)
     }
 }
 
-/* Add the model's events, up to the first one after the end of the sums. */
-static void add_events(Sums *s)
+/* Every STOP_EVENTS events, check whether another thread ends the sums. */
+static bool stopped(const Sums *s, uint64_t events)
+{
+    return s->stop && events % STOP_EVENTS == 0 && ht_atomic_read(s->stop);
+}
+
+/*
+ * Add the model's events, up to the first one after the end of the sums.
+ * Returns: false if HtHostSums.stop was set meanwhile
+ */
+static bool add_events(Sums *s)
 {
     HtRunstates *x = s->x;
+    uint64_t events = 0;
     HtModelEvent ev;
 
-    while (ht_model_next(s->m, &ev)) {
+    while (!stopped(s, events++)) {
+        if (!ht_model_next(s->m, &ev)) {
+            return true;
+        }
         uint32_t cpu = ev.rec.cpu;
         bool back = ev.rec.ns < x->end;
 
         if (!ht_runstates_time(x, &ev.rec.ns)) {
-            break;
+            return true;
         }
         x->backward += back;
         x->records++;
@@ -287,6 +319,7 @@ static void add_events(Sums *s)
         }
         add_event(s, &ev);
     }
+    return false;
 }
 
 HtHostSums *ht_host_sums_new(HtRunstates *x, HtModel *m, GHashTable *threads)
@@ -305,10 +338,14 @@ void ht_host_sums_free(HtHostSums *s)
     g_free(s);
 }
 
-void ht_host_sums_more(HtHostSums *s)
+bool ht_host_sums_more(HtHostSums *s, const uint32_t *stop)
 {
-    add_events(s);
+    bool ok;
+
+    s->stop = stop;
+    ok = add_events(s);
     close_vcpus(s);
+    return ok;
 }
 
 void ht_host_sums(HtRunstates *x, HtModel *m, GHashTable *threads)

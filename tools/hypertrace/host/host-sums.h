@@ -36,7 +36,7 @@ typedef struct HtHostSums HtHostSums;
  * @x: new sums; must outlive the result
  * @m: model of the host's part; must outlive the result
  * @threads: from ht_host_threads(); threads that it does not have are looked up
- *           in this host's /proc, and added
+ *           in this host's /proc, and added; threads that end are removed
  *
  * Returns: the state, for ht_host_sums_free()
  */
@@ -45,11 +45,14 @@ HtHostSums *ht_host_sums_new(HtRunstates *x, HtModel *m, GHashTable *threads);
 /**
  * ht_host_sums_more: add the events that the model has now
  * @s: the state
+ * @stop: another thread sets it to end the call early (atomic), or NULL
  *
  * The states of the vCPUs also count up to the last event. More events may
  * follow; the numbers of intervals and waits are then too large.
+ *
+ * Returns: false if @stop was set; some of the events are then not added
  */
-void ht_host_sums_more(HtHostSums *s);
+bool ht_host_sums_more(HtHostSums *s, const uint32_t *stop);
 
 /** ht_host_sums_free: free the state, and not the sums */
 void ht_host_sums_free(HtHostSums *s);

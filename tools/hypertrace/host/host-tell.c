@@ -3,8 +3,10 @@
  * hypertrace record --tell-guest: tell the guest what the host does with its
  * vCPUs
  */
+#include <inttypes.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "host/host-sums.h"
 #include "host/host-tell.h"
 #include "host/threads.h"
@@ -19,21 +21,25 @@
  * them every 20 ms. If it is late, their times are raised.
  */
 #define AGE_NS      INT64_C(100000000)
+/* Time in ns without a vCPU after which this is reported */
+#define NOTE_NS     INT64_C(10000000000)
 
 struct HtHostTell {
     char *part;
     HtHostPage *page;
     uint32_t pid;               /* atomic; see ht_host_tell_process() */
     HtThread thread;
-    HtMutex lock;               /* protects @quit */
+    HtMutex lock;               /* for @wake */
     HtCond wake;
-    bool quit;
+    uint32_t quit;              /* atomic; set with @lock held */
 
     /* The thread's members; NULL until the part can be read */
     HtModel *model;
     GHashTable *threads;
     HtRunstates *x;
     HtHostSums *sums;
+    int64_t since;              /* time of the first update with a process */
+    bool noted;                 /* note_vcpus() has nothing more to do */
 };
 
 /* Check whether a process has a thread that is a vCPU. */
@@ -67,20 +73,13 @@ static void put_causes(const HtRunstates *x, const HtVcpuSums *v,
     }
 }
 
-static gint longer(gconstpointer a, gconstpointer b)
-{
-    const HtExitSums *x = a, *y = b;
-
-    return x->ticks != y->ticks ? (x->ticks < y->ticks ? 1 : -1) :
-           x->reason < y->reason ? -1 : x->reason > y->reason;
-}
-
 static void put_exits(const HtVcpuSums *v, struct ht_host_stats *s)
 {
-    g_autoptr(GList) exits = g_list_sort(g_hash_table_get_values(v->exits),
-                                         longer);
+    g_autoptr(GList) exits = ht_runstates_exits(v);
     GList *l;
 
+    s->other_exits = v->rest_exits;
+    s->other_exits_ns = v->rest_ticks;
     for (l = exits; l; l = l->next) {
         const HtExitSums *e = l->data;
 
@@ -108,7 +107,7 @@ void ht_host_tell_stats(const HtRunstates *x, const HtVcpuSums *v,
     bool emulated = ht_host_sums_emulated(v);
 
     *s = (struct ht_host_stats) {
-        .from_ns = x->begin,
+        .from_ns = MAX(x->begin, v->begin),
         .to_ns = x->end,
         .vcpu = v->vcpu,
         .guest_ns = v->modes[HT_MODE_GUEST],
@@ -139,8 +138,47 @@ static bool open_part(HtHostTell *t)
     return true;
 }
 
+/*
+ * Get the vCPU that a slot is about: the newest one, because the thread of an
+ * unplugged vCPU has another one after it.
+ */
+static void put_slots(const HtRunstates *x, uint32_t pid,
+                      const HtVcpuSums **slots)
+{
+    unsigned i;
+
+    for (i = 0; pid && i < x->vcpus->len; i++) {
+        const HtVcpuSums *v = x->vcpus->pdata[i];
+
+        if (v->machine == pid && v->vcpu < (int32_t)HT_HOST_VCPUS &&
+            v->state != HT_RUN_OFFLINE) {
+            slots[MAX(v->vcpu, 0)] = v;
+        }
+    }
+}
+
+/* Report once that the process has no vCPUs. */
+static void note_vcpus(HtHostTell *t, uint32_t pid)
+{
+    int64_t now = ht_now_ns();
+
+    if (t->noted || !pid) {
+        return;
+    }
+    t->since = t->since ? t->since : now;
+    if (t->x && has_vcpus(t->x, pid)) {
+        t->noted = true;
+    } else if (now - t->since >= NOTE_NS) {
+        t->noted = true;
+        ht_notice("--tell-guest: the guest is told nothing, because process "
+                  "%" PRIu32 " has no vCPU so far. Is it QEMU itself, and not "
+                  "a program that starts QEMU?", pid);
+    }
+}
+
 static void update(HtHostTell *t)
 {
+    const HtVcpuSums *slots[HT_HOST_VCPUS] = { NULL };
     uint32_t pid = ht_atomic_read(&t->pid);
     unsigned i;
 
@@ -148,14 +186,16 @@ static void update(HtHostTell *t)
         return;
     }
     ht_rec_more(ht_model_recording(t->model), ht_now_ns() - AGE_NS);
-    ht_host_sums_more(t->sums);
-    for (i = 0; pid && i < t->x->vcpus->len; i++) {
-        const HtVcpuSums *v = t->x->vcpus->pdata[i];
+    if (!ht_host_sums_more(t->sums, &t->quit)) {
+        return;
+    }
+    put_slots(t->x, pid, slots);
+    for (i = 0; i < HT_HOST_VCPUS; i++) {
         struct ht_host_stats stats;
 
-        if (v->machine == pid && v->vcpu < (int32_t)HT_HOST_VCPUS) {
-            ht_host_tell_stats(t->x, v, &stats);
-            ht_host_page_write(t->page, MAX(v->vcpu, 0), &stats);
+        if (slots[i]) {
+            ht_host_tell_stats(t->x, slots[i], &stats);
+            ht_host_page_write(t->page, i, &stats);
         }
     }
 }
@@ -170,6 +210,7 @@ static void *tell(void *opaque)
 
         ht_mutex_unlock(&t->lock);
         update(t);
+        note_vcpus(t, ht_atomic_read(&t->pid));
         ht_mutex_lock(&t->lock);
         while (!t->quit && ht_cond_wait_until(&t->wake, &t->lock, end)) {
             /* A spurious wake-up: wait for the rest of the time. */
@@ -204,7 +245,7 @@ void ht_host_tell_free(HtHostTell *t)
         return;
     }
     ht_mutex_lock(&t->lock);
-    t->quit = true;
+    ht_atomic_set(&t->quit, 1);
     ht_cond_signal(&t->wake);
     ht_mutex_unlock(&t->lock);
     ht_thread_join(&t->thread);

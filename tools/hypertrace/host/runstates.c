@@ -83,10 +83,16 @@ HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id)
     return v;
 }
 
+void ht_runstates_forget(HtRunstates *x, uint32_t id)
+{
+    g_hash_table_remove(x->by_id, GUINT_TO_POINTER(id));
+}
+
 void ht_runstates_drop_exit(HtVcpuSums *v)
 {
-    v->open_exits += v->exit != NULL;
+    v->open_exits += v->exit != NULL || v->rest_open;
     v->exit = NULL;
+    v->rest_open = false;
 }
 
 static void report_span(HtRunstates *x, const HtVcpuSums *v, HtRunstate state,
@@ -182,7 +188,7 @@ void ht_runstates_change(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
         x->runnable -= v->state == HT_RUN_RUNNABLE;
         end_state(x, v, from, t);
     }
-    if (v->exit && from == HT_RUN_RUNNING) {
+    if ((v->exit || v->rest_open) && from == HT_RUN_RUNNING) {
         v->exit_ticks += t > v->exit_since ? t - v->exit_since : 0;
     }
     v->exit_since = t;
@@ -228,6 +234,8 @@ static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
         ht_runstates_close(x, v, t);
     }
     v->exit = NULL;
+    v->rest_open = false;
+    v->rest_exits = v->rest_ticks = 0;
     g_hash_table_remove_all(v->exits);
     g_hash_table_remove_all(v->hypercalls);
     g_hash_table_remove_all(v->takers);
@@ -496,11 +504,10 @@ void ht_runstates_exit(HtRunstates *x, HtVcpuSums *v, uint32_t reason,
 
     ht_runstates_drop_exit(v);
     v->exit = g_hash_table_lookup(v->exits, key);
-    if (!v->exit) {
-        if (x->rows >= EXIT_ROWS_MAX) {
-            x->others++;
-            return;
-        }
+    if (!v->exit && x->rows >= EXIT_ROWS_MAX) {
+        x->others++;
+        v->rest_open = true;
+    } else if (!v->exit) {
         x->rows++;
         v->exit = g_new0(HtExitSums, 1);
         v->exit->reason = reason;
@@ -512,18 +519,34 @@ void ht_runstates_exit(HtRunstates *x, HtVcpuSums *v, uint32_t reason,
 
 void ht_runstates_entry(HtVcpuSums *v, uint64_t t)
 {
+    uint64_t ticks = v->exit_ticks +
+                     (t > v->exit_since ? t - v->exit_since : 0);
     HtExitSums *e = v->exit;
 
-    if (e) {
-        uint64_t ticks = v->exit_ticks +
-                         (t > v->exit_since ? t - v->exit_since : 0);
-
+    if (v->rest_open) {
+        v->rest_exits++;
+        v->rest_ticks += ticks;
+        v->rest_open = false;
+    } else if (e) {
         e->count++;
         e->ticks += ticks;
         e->max = MAX(e->max, ticks);
         e->buckets[bucket(ticks)]++;
         v->exit = NULL;
     }
+}
+
+static gint longer(gconstpointer a, gconstpointer b)
+{
+    const HtExitSums *x = a, *y = b;
+
+    return x->ticks != y->ticks ? (x->ticks < y->ticks ? 1 : -1) :
+           x->reason < y->reason ? -1 : x->reason > y->reason;
+}
+
+GList *ht_runstates_exits(const HtVcpuSums *v)
+{
+    return g_list_sort(g_hash_table_get_values(v->exits), longer);
 }
 
 void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number)

@@ -134,6 +134,7 @@ typedef struct HtCpuSums {
  *           it is not known
  * @vcpu: number of the vCPU in the machine; -1: the thread runs all vCPUs
  * @tid: ID of the vCPU's thread; 0 with Xen
+ * @begin: time of the first event of the vCPU's thread; 0 with Xen
  * @ticks: time in each state. An interval whose end is not in the trace ends at
  *         the end of the sums. With Xen, such an interval counts only if the
  *         vCPU runs, and ends at the last record of the vCPU's processor if
@@ -146,6 +147,9 @@ typedef struct HtCpuSums {
  * @modes: parts of the running time
  * @halted: part of the blocked time in which the guest had halted the vCPU
  * @exits: HtExitSums by reason
+ * @rest_exits: exits with a known end that are not in @exits, because the table
+ *              was full
+ * @rest_ticks: their total time
  * @open_exits: exits whose end is not in the trace
  * @hypercalls: uint64_t counts by number of the hypercall
  * @takers: HtTaker by PID: parts of the runnable time
@@ -155,6 +159,7 @@ typedef struct HtVcpuSums {
     uint32_t machine;
     int32_t vcpu;
     uint32_t tid;
+    uint64_t begin;
     uint64_t ticks[HT_RUN_STATES];
     uint64_t intervals[HT_RUN_STATES];
     uint64_t preempted;
@@ -163,6 +168,8 @@ typedef struct HtVcpuSums {
     uint64_t modes[HT_MODES];
     uint64_t halted;
     GHashTable *exits;
+    uint64_t rest_exits;
+    uint64_t rest_ticks;
     uint64_t open_exits;
     GHashTable *hypercalls;
     GHashTable *takers;
@@ -178,6 +185,7 @@ typedef struct HtVcpuSums {
     /* number of gaps of all processors at the vCPU's last change of state */
     unsigned losses;
     HtExitSums *exit;           /* open exit, or NULL */
+    bool rest_open;             /* the open exit is for @rest_exits */
     uint64_t exit_since;
     /* time in @exit until the vCPU was last descheduled */
     uint64_t exit_ticks;
@@ -282,6 +290,13 @@ HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id);
 HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id);
 
 /**
+ * ht_runstates_forget: free the number of a vCPU, if there is one
+ *
+ * The vCPU stays in @x->vcpus. A later vCPU may have the number.
+ */
+void ht_runstates_forget(HtRunstates *x, uint32_t id);
+
+/**
  * ht_runstates_time: go on to the time of an event
  * @x: the sums
  * @t: time of the event; raised to the time of the previous event if it is
@@ -375,6 +390,14 @@ void ht_runstates_entry(HtVcpuSums *v, uint64_t t);
  * not be known
  */
 void ht_runstates_drop_exit(HtVcpuSums *v);
+
+/**
+ * ht_runstates_exits: list the exits of a vCPU
+ *
+ * Returns: a list of HtExitSums, those with the longest time first; the caller
+ * frees the list only
+ */
+GList *ht_runstates_exits(const HtVcpuSums *v);
 
 /** ht_runstates_hypercall: count a hypercall of a vCPU */
 void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number);

@@ -10,12 +10,18 @@
 
 #include "cli/command.h"
 #include "cli/number.h"
+#include "host/host-record.h"
+#include "hypertrace/ctf-writer.h"
 #include "hypertrace/memory.h"
 #include "hypertrace/recording.h"
 #include "record/options.h"
 #include "record/programs-link.h"
 #include "record/programs.h"
 #include "record/record-session.h"
+
+/* Time in us for which --tell-guest waits for the other recorder */
+#define PROCESS_US          INT64_C(10000000)
+#define PROCESS_POLL_US     50000
 
 typedef struct Attach {
     const char *file;
@@ -124,26 +130,74 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
     return true;
 }
 
-/* With --tell-guest, find the machine's process in the other recording. */
-static bool find_process(Attach *a, GError **error)
+/* Check that a recording is being written on this host, since it booted. */
+static bool is_recorded_now(const Attach *a, GKeyFile *info, GError **error)
 {
-    g_autoptr(HtRecording) rec = NULL;
+    g_autofree char *boot = ht_host_boot();
+    g_autofree char *other = g_key_file_get_string(info, "recording",
+                                                   "host-boot", NULL);
+    const char *why = NULL;
 
-    if (!a->tell) {
-        return true;
+    if (g_key_file_has_key(info, "recording", "end", NULL)) {
+        why = "has ended";
+    } else if (boot && other && strcmp(boot, other)) {
+        why = "is of another host, or from before this host booted";
     }
-    rec = ht_rec_open(a->tell, error);
-    if (!rec) {
+    if (why) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--tell-guest: "
+                    "the recording '%s' %s: give one that is being made",
+                    a->tell, why);
+    }
+    return !why;
+}
+
+/*
+ * Read the machine's process from the other recording. Returns false without
+ * @error if the recording does not have the process yet.
+ */
+static bool read_process(Attach *a, GError **error)
+{
+    g_autofree char *part = g_build_filename(a->tell, HT_HOST_FOLDER, NULL);
+    g_autoptr(HtRecording) rec = ht_rec_open(a->tell, NULL);
+    g_autoptr(HtRecording) host = ht_rec_open(part, NULL);
+
+    if (!rec || !is_recorded_now(a, ht_rec_info(rec)->keys, error)) {
         return false;
     }
     a->pid = g_key_file_get_integer(ht_rec_info(rec)->keys, "recording",
                                     "process", NULL);
-    if (a->pid <= 0) {
+    if (a->pid > 0 && !g_file_test(part, G_FILE_TEST_EXISTS)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--tell-guest: "
-                    "'%s' does not name the process of a virtual machine: give "
-                    "a recording of 'hypertrace record --host'", a->tell);
+                    "the recording '%s' has no part of the host: record with "
+                    "--host", a->tell);
+        return false;
     }
-    return a->pid > 0;
+    return a->pid > 0 && host &&
+           is_recorded_now(a, ht_rec_info(host)->keys, error);
+}
+
+/*
+ * With --tell-guest, find the machine's process in the other recording, whose
+ * recorder may just have been started.
+ */
+static bool find_process(Attach *a, GError **error)
+{
+    const int64_t end = g_get_monotonic_time() + PROCESS_US;
+
+    while (a->tell && !read_process(a, error)) {
+        if (*error) {
+            return false;
+        }
+        if (g_get_monotonic_time() >= end) {
+            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                        "--tell-guest: '%s' does not name the process of a "
+                        "virtual machine: give a recording of 'hypertrace "
+                        "record --host'", a->tell);
+            return false;
+        }
+        g_usleep(PROCESS_POLL_US);
+    }
+    return true;
 }
 
 static HtPrograms *open_memory(const Attach *a, GError **error)

@@ -437,10 +437,11 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
     if (!p) {
         return;
     }
+    /* The guest sees that the recorder lives while the telling thread ends. */
+    ht_host_tell_free(p->tell);
     if (p->started) {
         stop_polling(p);
     }
-    ht_host_tell_free(p->tell);
     if (ht_memory_truncated(p->m)) {
         note(p, "the file of the memory was truncated: nothing more can be "
              "recorded");

@@ -12,14 +12,6 @@ static const char *const states[] = {
     "running", "runnable", "blocked", "offline",
 };
 
-static gint exit_longer(gconstpointer a, gconstpointer b)
-{
-    const HtExitSums *x = a, *y = b;
-
-    return x->ticks != y->ticks ? (x->ticks < y->ticks ? 1 : -1) :
-           x->reason < y->reason ? -1 : x->reason > y->reason;
-}
-
 static gint number_less(gconstpointer a, gconstpointer b)
 {
     unsigned x = GPOINTER_TO_UINT(a), y = GPOINTER_TO_UINT(b);
@@ -66,8 +58,7 @@ static void put_exits(const HtHostView *h, HtOutput *o)
 
     for (i = 0; i < x->vcpus->len && ht_output_room(o); i++) {
         const HtVcpuSums *v = x->vcpus->pdata[i];
-        g_autoptr(GList) exits = g_list_sort(g_hash_table_get_values(v->exits),
-                                             exit_longer);
+        g_autoptr(GList) exits = ht_runstates_exits(v);
         GList *l;
 
         for (l = exits; l; l = l->next) {
@@ -178,8 +169,7 @@ static void json_host(HtJson *j, const HtVcpuSums *v)
 
 static void json_vcpu(const HtHostView *h, HtJson *j, const HtVcpuSums *v)
 {
-    g_autoptr(GList) exits = g_list_sort(g_hash_table_get_values(v->exits),
-                                         exit_longer);
+    g_autoptr(GList) exits = ht_runstates_exits(v);
     g_autoptr(GList) calls = g_list_sort(g_hash_table_get_keys(v->hypercalls),
                                          number_less);
     GList *l;
