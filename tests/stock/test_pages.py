@@ -32,13 +32,13 @@ ELSEWHERE = {
         "tests/e2e/test_relay.py and test_timeline.py",
     r"hypertrace record .*debian\.img": "tests/stock/test_disk.py",
     r"hypertrace recover": "tests/stock/test_killed.py",
-    r"hypertrace attach": "tests/e2e/test_memory.py",
+    r"(sudo )?hypertrace attach": "tests/e2e/test_memory.py",
     r"hypertrace watch|hypertrace last ~/|editor|systemctl":
         "tests/e2e/test_watch_guest.py",
     r"xentrace|xl |(sudo )?hypertrace (vcpus|interference)":
         "tests/unit/tool/test_vcpus.py and test_interference.py",
     r"sudo hypertrace record --host": "tests/stock/test_kvm_host.py",
-    r"hypertrace (top|latency|flame|boot) --host":
+    r"hypertrace (top|latency|flame|boot|last) --host":
         "tests/unit/tool/test_host_split.py",
     r".*examples/ci-boot|hypertrace boot .*recordings": "tests/stock/test_ci.py",
     r"hypertrace record .*--pid|hypertrace snapshot": "test_live()",
