@@ -170,14 +170,28 @@ def test_errors(tmp_path):
     assert b"none" in err
 
 
+def wait_for_polls(process):
+    """Wait until a process that polls has waited twice more."""
+    def waits():
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+
+    deadline = time.monotonic() + DEADLINE
+    end = waits() + 2
+    while waits() < end:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_attach_before_the_recorder(tmp_path):
     """Promise: attach --tell-guest waits for a recorder that was just started."""
     rec = tmp_path / "rec"
     with Teller(tmp_path) as host:
         host.end()
     with Teller(tmp_path, f"--tell-guest={rec}") as host:
+        wait_for_polls(host.process)
         recording(rec, [piece(EVENTS)], pid=0)
-        assert host.process.poll() is None
+        wait_for_polls(host.process)
         recording(rec, [piece(EVENTS)])
         with Guest(host.file) as guest:
             wait_for(guest.process, lambda a: not a["error"])
@@ -207,13 +221,16 @@ def test_replugged_vcpu(tmp_path):
 def test_reused_thread_id(tmp_path):
     """Promise: if another process's vCPU gets the ID of a thread of the guest that ended,
     the guest is told nothing about it."""
-    first = [(1000, event(ENTRY, 12, 1)), (1100, switch(("CPU 1/KVM", 12), DIES, IDLE))]
-    then = [(1200, event(ENTRY, 12, 0)), (1300, event(EXIT, 12, 0x7b, 0)),
-            (1400, event(ENTRY, 11, 1)), (1500, event(EXIT, 11, 0x7b, 1))]
+    tid = RIVAL[1]
+    first = [(1000, event(ENTRY, tid, 1)), (1100, switch(("CPU 1/KVM", tid), DIES, IDLE))]
+    then = [(1200, event(ENTRY, tid, 1)), (1300, event(EXIT, tid, 0x7b, 1)),
+            (1400, event(ENTRY, 11, 0)), (1500, event(EXIT, 11, 0x7b, 0))]
     rec = recording(tmp_path / "rec", [piece(first + then)])
+    with open(rec / "host/threads", "a", encoding="ascii") as threads:
+        threads.write(f"{tid} 10 CPU 1/KVM\n")
     with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
-        wait_for(guest.process, lambda a: a.get("to_ns") == 1500, 1)
-        assert ask(guest.process)["error"] == ENODATA
+        wait_for(guest.process, lambda a: a.get("to_ns") == 1500)
+        assert ask(guest.process, 1)["error"] == ENODATA
 
 
 def test_full_table_of_exits(tmp_path):
