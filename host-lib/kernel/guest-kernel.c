@@ -240,6 +240,36 @@ int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock)
     return ret ? ret : clock->seconds > SECONDS_MAX ? -ERANGE : 0;
 }
 
+unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
+                                unsigned *with_clock)
+{
+    HtKernelClock clock, latest = { 0 };
+    unsigned best = 0, i;
+
+    *alive = *with_clock = 0;
+    for (i = 0; i < found->len; i++) {
+        int ret = ht_guest_kernel_clock(found->pdata[i], &clock);
+
+        /* The kernel that runs now has overwritten a part of this one. */
+        if (ret == -ERANGE) {
+            continue;
+        }
+        if (!(*alive)++) {
+            best = i;
+        }
+        if (ret) {
+            continue;
+        }
+        if (!(*with_clock)++ || clock.seconds > latest.seconds ||
+            (clock.seconds == latest.seconds &&
+             clock.jiffies > latest.jiffies)) {
+            latest = clock;
+            best = i;
+        }
+    }
+    return best;
+}
+
 unsigned ht_guest_kernel_cpus(HtGuestKernel *k)
 {
     uint64_t addr, n;

@@ -90,6 +90,19 @@ HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
                                    uint64_t offset);
 
 /**
+ * ht_guest_kernel_newest: choose the kernel that runs
+ * @found: elements: HtGuestKernel
+ * @alive: set to the number of kernels of which no later kernel has overwritten
+ *         the clock
+ * @with_clock: set to the number of these whose clock can be read
+ *
+ * Returns: the index of the kernel with the latest clock; without a clock, of
+ * the first living one; 0 if @alive is 0
+ */
+unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
+                                unsigned *with_clock);
+
+/**
  * ht_guest_kernel_direct_map: find the direct map
  * @k: the kernel
  *

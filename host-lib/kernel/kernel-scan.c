@@ -285,22 +285,9 @@ double ht_kernel_scan_progress(const HtKernelScan *s)
 
 HtGuestKernel *ht_kernel_scan_take(HtKernelScan *s, GError **error)
 {
-    HtKernelClock clock;
-    uint64_t latest = 0;
-    unsigned best = 0, alive = 0, i;
+    unsigned alive, with_clock;
+    unsigned best = ht_guest_kernel_newest(s->found, &alive, &with_clock);
 
-    for (i = 0; i < s->found->len; i++) {
-        int ret = ht_guest_kernel_clock(s->found->pdata[i], &clock);
-
-        /* The kernel that runs now has overwritten a part of this one. */
-        if (ret == -ERANGE) {
-            continue;
-        }
-        if (!alive++ || (!ret && clock.seconds >= latest)) {
-            latest = ret ? 0 : clock.seconds;
-            best = i;
-        }
-    }
     if (!alive) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "no kernel was found in the guest's memory%s%s; give its "

@@ -218,29 +218,9 @@ static void not_found(const HtKernelSearch *s, GError **error)
 
 HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error)
 {
-    HtKernelClock clock, latest = { 0 };
-    unsigned best = 0, alive = 0, with_clock = 0, i;
+    unsigned alive, with_clock;
+    unsigned best = ht_guest_kernel_newest(s->found, &alive, &with_clock);
 
-    for (i = 0; i < s->found->len; i++) {
-        int ret = ht_guest_kernel_clock(s->found->pdata[i], &clock);
-
-        /* The kernel that runs now has overwritten a part of this one. */
-        if (ret == -ERANGE) {
-            continue;
-        }
-        if (!alive++) {
-            best = i;
-        }
-        if (ret) {
-            continue;
-        }
-        if (!with_clock++ || clock.seconds > latest.seconds ||
-            (clock.seconds == latest.seconds &&
-             clock.jiffies > latest.jiffies)) {
-            latest = clock;
-            best = i;
-        }
-    }
     if (!alive) {
         not_found(s, error);
         return NULL;
