@@ -773,9 +773,24 @@ static bool is_past(const HtRecording *r)
            (next->ns > r->until_ns && next->part >= r->last_part);
 }
 
+HtRecEvent ht_rec_event(const HtFtPiece *p, const HtFtRecord *r)
+{
+    return (HtRecEvent) {
+        .ns = r->ns,
+        .cpu = p->cpu,
+        .epoch = p->epoch,
+        .segment = p->segment,
+        .type = ht_ft_event_type(r->data),
+        .flags = ht_ft_event_flags(r->data),
+        .preempt = ht_ft_event_preempt(r->data),
+        .pid = ht_ft_event_pid(r->data),
+        .size = r->size,
+        .data = r->data,
+    };
+}
+
 bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
 {
-    const uint8_t *data;
     Stream *s;
 
     if (!r->merging) {
@@ -788,22 +803,12 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
     }
     r->returned = true;
     s = &r->streams[r->heap[0].cpu];
-    data = s->record.data;
-    *ev = (HtRecEvent) {
-        .ns = s->record.ns,
-        .cpu = r->heap[0].cpu,
-        .epoch = s->piece.epoch,
-        .segment = s->piece.segment,
-        .type = ht_ft_event_type(data),
-        .flags = ht_ft_event_flags(data),
-        .preempt = ht_ft_event_preempt(data),
-        .pid = ht_ft_event_pid(data),
-        .size = s->record.size,
-        .data = data,
-        .lost_before = s->lost,
-        .lost_estimate = s->lost ? s->lost_estimate : 0,
-        .lost_from_ns = s->lost ? s->lost_from_ns : 0,
-    };
+    *ev = ht_rec_event(&s->piece, &s->record);
+    if (s->lost) {
+        ev->lost_before = true;
+        ev->lost_estimate = s->lost_estimate;
+        ev->lost_from_ns = s->lost_from_ns;
+    }
     s->lost = false;
     return true;
 }

@@ -342,6 +342,15 @@ typedef struct HtRecEvent {
 } HtRecEvent;
 
 /**
+ * ht_rec_event: get the event of a record
+ * @p: the piece that has the record
+ * @r: the record
+ *
+ * Returns: the event, with @lost_before false
+ */
+HtRecEvent ht_rec_event(const HtFtPiece *p, const HtFtRecord *r);
+
+/**
  * HtRecPage: a page of a processor's ring
  * @stamp: the guest's clock at the start of @data
  * @data: its records; valid until the next call

@@ -210,18 +210,7 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns)
     ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
         HtModelEvent ev = {
-            .rec = {
-                .ns = r.ns,
-                .cpu = p->cpu,
-                .epoch = p->epoch,
-                .segment = p->segment,
-                .type = ht_ft_event_type(r.data),
-                .flags = ht_ft_event_flags(r.data),
-                .preempt = ht_ft_event_preempt(r.data),
-                .pid = ht_ft_event_pid(r.data),
-                .size = r.size,
-                .data = r.data,
-            },
+            .rec = ht_rec_event(p, &r),
             .boot = p->epoch + 1,
         };
 
