@@ -4,7 +4,6 @@
  */
 #include "host/changes.h"
 #include "host/guest-tasks.h"
-#include "model/bounds.h"
 #include "model/host-clock.h"
 #include "model/running.h"
 
@@ -161,9 +160,9 @@ const char *ht_guest_tasks_dir(const HtGuestTasks *g)
     return g->dir;
 }
 
-uint64_t ht_guest_tasks_bound(const HtGuestTasks *g, unsigned percent)
+const HtBounds *ht_guest_tasks_bounds(const HtGuestTasks *g)
 {
-    return ht_bounds_of(&g->bounds, percent);
+    return &g->bounds;
 }
 
 const char *ht_guest_tasks_at(const HtGuestTasks *g, int32_t vcpu, uint64_t ns,

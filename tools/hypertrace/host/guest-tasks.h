@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/bounds.h"
 #include "model/model.h"
 
 typedef struct HtGuestTasks HtGuestTasks;
@@ -42,12 +43,8 @@ uint32_t ht_guest_tasks_process(const HtGuestTasks *g);
 /** ht_guest_tasks_dir: get the folder of the recording */
 const char *ht_guest_tasks_dir(const HtGuestTasks *g);
 
-/**
- * ht_guest_tasks_bound: get the maximum error of the times in nanoseconds
- * @g: the tasks
- * @percent: the part of the times for which it holds, 1 to 100
- */
-uint64_t ht_guest_tasks_bound(const HtGuestTasks *g, unsigned percent);
+/** ht_guest_tasks_bounds: get the errors of the times */
+const HtBounds *ht_guest_tasks_bounds(const HtGuestTasks *g);
 
 /**
  * ht_guest_tasks_at: find the task of a processor at a time

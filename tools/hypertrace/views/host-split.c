@@ -12,7 +12,6 @@
 #include "host/changes.h"
 #include "host/guest-tasks.h"
 #include "host/host-sums.h"
-#include "model/bounds.h"
 #include "model/duration.h"
 #include "model/host-clock.h"
 #include "views/host-split.h"
@@ -306,16 +305,7 @@ uint64_t ht_host_split_total(const HtSplit *split)
 void ht_host_split_error(const HtHostSplit *s, HtOutput *o)
 {
     if (s->bounds.all) {
-        uint64_t most = ht_bounds_of(&s->bounds, 99);
-        uint64_t worst = ht_bounds_of(&s->bounds, 100);
-
-        g_string_append(o->text, "99 % of the guest's times have an error of"
-                        " at most ");
-        ht_number_duration(o->text, most, 0);
-        if (worst > 2 * most) {
-            g_string_append(o->text, "; the largest error is ");
-            ht_number_duration(o->text, worst, 0);
-        }
+        ht_host_view_error(&s->bounds, "the guest's", o);
         g_string_append_c(o->text, '\n');
     } else {
         g_string_append(o->text, "no time of the guest is known on the"

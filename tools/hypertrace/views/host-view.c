@@ -180,6 +180,19 @@ static bool read_host(HtHostView *h, GError **errp)
     return true;
 }
 
+void ht_host_view_error(const HtBounds *b, const char *whose, HtOutput *o)
+{
+    uint64_t most = ht_bounds_of(b, 99), worst = ht_bounds_of(b, 100);
+
+    g_string_append_printf(o->text, "99 %% of %s times have an error of at"
+                           " most ", whose);
+    ht_number_duration(o->text, most, 0);
+    if (worst > 2 * most) {
+        g_string_append(o->text, "; the largest error is ");
+        ht_number_duration(o->text, worst, 0);
+    }
+}
+
 bool ht_host_view_read(HtHostView *h, HtTakenFunc *taken, void *opaque,
                        GError **errp)
 {

@@ -9,6 +9,7 @@
 #include "cli/json.h"
 #include "host/runstates.h"
 #include "host/threads.h"
+#include "model/bounds.h"
 #include "views/view.h"
 
 /**
@@ -59,6 +60,14 @@ char *ht_host_view_part(const char *dir);
  * @errp: set
  */
 void ht_host_view_no_part(const char *dir, GError **errp);
+
+/**
+ * ht_host_view_error: append the errors of times, as a sentence without an end
+ * @b: the errors
+ * @whose: whose times they are, as "its"
+ * @o: output
+ */
+void ht_host_view_error(const HtBounds *b, const char *whose, HtOutput *o);
 
 /**
  * ht_host_view_read: read the recording and add up its events

@@ -584,13 +584,8 @@ static void put_tasks(const View *w, HtOutput *o)
         g_string_append_printf(o->text, "machine %u: ",
                                ht_guest_tasks_process(g));
         ht_escape_str(o->text, HT_ESCAPE_TERMINAL, ht_guest_tasks_dir(g));
-        g_string_append(o->text, "; 99 % of its times have an error of"
-                        " at most ");
-        ht_number_duration(o->text, ht_guest_tasks_bound(g, 99), 1);
-        if (ht_guest_tasks_bound(g, 100) > 2 * ht_guest_tasks_bound(g, 99)) {
-            g_string_append(o->text, "; the largest error is ");
-            ht_number_duration(o->text, ht_guest_tasks_bound(g, 100), 1);
-        }
+        g_string_append(o->text, "; ");
+        ht_host_view_error(ht_guest_tasks_bounds(g), "its", o);
         g_string_append_c(o->text, '\n');
     }
     g_string_append_c(o->text, '\n');
@@ -655,8 +650,10 @@ static void json_machine(const View *w, HtJson *j, const Machine *m)
     ht_json_uint(j, "unknown_ns", ht_host_view_ns(&w->h, m->unknown));
     if (g) {
         ht_json_str(j, "recording", ht_guest_tasks_dir(g));
-        ht_json_uint(j, "bound_ns", ht_guest_tasks_bound(g, 100));
-        ht_json_uint(j, "bound_99_ns", ht_guest_tasks_bound(g, 99));
+        ht_json_uint(j, "bound_ns",
+                     ht_bounds_of(ht_guest_tasks_bounds(g), 100));
+        ht_json_uint(j, "bound_99_ns",
+                     ht_bounds_of(ht_guest_tasks_bounds(g), 99));
     }
     ht_json_open(j, "waited_for", '[');
     for (l = rivals; l; l = l->next) {
