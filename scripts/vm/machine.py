@@ -524,12 +524,11 @@ class VM:
         if isinstance(failure, Closed):
             failure.args = (f"{failure}: QEMU {self._end()}",)
         self.stop()
-        crash = None
-        if not failure and -self.process.returncode in CRASHES:
-            crash = Failure(f"QEMU {self._end()}")
-        self.close()
-        if crash:
-            raise crash
+        try:
+            if not failure and -self.process.returncode in CRASHES:
+                raise Failure(f"QEMU {self._end()}")
+        finally:
+            self.close()
 
     def _end(self):
         """How QEMU ended, after it has closed a connection"""

@@ -281,6 +281,19 @@ static const char match_formats[] =
     "system: test\nname: probe\nID: 17\nformat:\n" FG_COMMON_FIELDS
     "\tfield:u64 seq;\toffset:8;\tsize:8;\tsigned:0;\n\n";
 
+/* Start a flight recorder that makes a recording at events of "probe" */
+static HtMatch *setup_probe(Test *t, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    HtMatch *m = ht_match_new("--match", text, &error);
+
+    g_assert_no_error(error);
+    ht_match_formats(m, match_formats, strlen(match_formats));
+    setup_match(t, 10, 0, m);
+    find_ring(t);
+    return m;
+}
+
 /*
  * A matching event is a cause, but the next ones only after some time, however
  * many there are.
@@ -288,14 +301,10 @@ static const char match_formats[] =
 static void test_match(void)
 {
     g_autofree char *text = NULL, *path = NULL;
-    g_autoptr(GError) error = NULL;
-    HtMatch *m = ht_match_new("--match", "probe where seq >= 21", &error);
+    HtMatch *m;
     Test t;
 
-    g_assert_no_error(error);
-    ht_match_formats(m, match_formats, strlen(match_formats));
-    setup_match(&t, 10, 0, m);
-    find_ring(&t);
+    m = setup_probe(&t, "probe where seq >= 21");
     events(&t, 10);
     poll_once(&t);
     poll_once(&t);
@@ -321,16 +330,11 @@ static void test_match(void)
 /* A match that newer events have replaced in memory is no cause. */
 static void test_match_replaced(void)
 {
-    g_autoptr(GError) error = NULL;
-    HtMatch *m = ht_match_new("--match", "probe where seq == 21 || seq == 50",
-                              &error);
+    HtMatch *m;
     unsigned i;
     Test t;
 
-    g_assert_no_error(error);
-    ht_match_formats(m, match_formats, strlen(match_formats));
-    setup_match(&t, 10, 0, m);
-    find_ring(&t);
+    m = setup_probe(&t, "probe where seq == 21 || seq == 50");
     events(&t, 60);
     wait_for(&t, "1-event");
     while (writer_of(&t)) {
