@@ -436,7 +436,7 @@ struct ht_host_stats {
     uint64_t halted_ns;         /* the guest had halted the vCPU */
     uint64_t waiting_ns;        /* its thread waited for something else */
     uint64_t unknown_ns;        /* the host has lost events */
-    /* parts of the stolen time by what the CPU ran meanwhile */
+    /* parts of the stolen time, by the tasks that the CPU ran meanwhile */
     uint64_t machines_ns;       /* other virtual machines */
     uint64_t tasks_ns;          /* tasks of the host */
     uint64_t own_ns;            /* threads of this virtual machine */

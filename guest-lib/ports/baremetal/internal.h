@@ -77,7 +77,7 @@ void ht_bm_pci_bars(struct ht_bm_device *d);
 
 /*
  * Return the offset of the next PCI capability @id after that at offset @at, or
- * of the first if @at is 0; 0: there is none
+ * of the first if @at is 0.  Returns 0 if the device has no such capability.
  */
 unsigned ht_bm_pci_cap(struct ht_bm_device *d, uint8_t id, unsigned at);
 
