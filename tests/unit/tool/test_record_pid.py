@@ -19,9 +19,23 @@ from directories import public_directory
 from hypertrace import TOOL, lines, run
 
 GUEST = built("tests/unit/tool/watch-guest")
+MEMORY = 16 << 20           # bytes of its memory
 
 # Tests of "hypertrace watch" find these machines, so do not run them meanwhile.
 pytestmark = pytest.mark.xdist_group("record")
+
+
+def wait_memory(process):
+    """Wait until watch-guest has its memory: without it, "record" ends at once."""
+    deadline = time.monotonic() + 60
+    while True:
+        with open(f"/proc/{process.pid}/maps") as f:
+            for line in f:
+                begin, end = (int(n, 16) for n in line.split()[0].split("-"))
+                if " rw-p " in line and end - begin >= MEMORY:
+                    return
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -33,6 +47,7 @@ def machine(tmp_path):
     def start(*options):
         started.append(subprocess.Popen([program, "-name", "vm", *options],
                                         stdin=subprocess.DEVNULL))
+        wait_memory(started[-1])
         return started[-1].pid
 
     yield start
@@ -109,6 +124,7 @@ def test_owner(user, folder, owner):
             (path / "mine").write_text("mine")
         with subprocess.Popen([program, "-name", "vm"], user=user, group=user,
                               extra_groups=[], stdin=subprocess.DEVNULL) as vm:
+            wait_memory(vm)
             run("record", "--pid", vm.pid, "--for", "1s", "-o", path)
             vm.kill()
         assert (path / "cpu0").stat().st_size
@@ -133,6 +149,7 @@ def replace_folder(top):
     path, moved = top / "rec", top / "moved"
     with subprocess.Popen([program, "-name", "vm"], user=65534, group=65534,
                           extra_groups=[], stdin=subprocess.DEVNULL) as vm:
+        wait_memory(vm)
         with subprocess.Popen([TOOL, "record", "-q", "--pid", str(vm.pid), "-o",
                                path]) as p:
             while not (path / "cpu0").exists() or not (path / "cpu0").stat().st_size:
