@@ -361,6 +361,8 @@ class Bench:
         for case in cases:
             progress.step(case.id)
             case.measure(guest)
+            # LTTng may get the last events after the guest has ended its run.
+            guest.settle(case.device)
             # Read LTTng's flight recorder before later events overwrite these.
             times = read(self.session, case.device,
                          case.options["events"])
