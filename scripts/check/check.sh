@@ -126,10 +126,10 @@ cd "$HT_TOP"
 if [ $# -eq 0 ]; then
     echo 0 0 0 >"$HT_TOTALS"
 else
-    # Run two tests more at a time than there are processors, because a guest
+    # Run one test more at a time than there are processors, because a guest
     # waits for its host half of the time.
     ! "$HT_PYTHON" -c 'import xdist' 2>/dev/null ||
-        set -- -n "$(($(nproc) + 2))" --dist loadgroup "$@"
+        set -- -n "$(($(nproc) + 1))" --dist loadgroup "$@"
     PYTHONPATH=$HT_TOP/tests/lib in_memory "$HT_PYTHON" -B -m pytest \
         -c tests/pytest.ini --rootdir tests \
         -p programs -p selection -p no:cacheprovider -q -rs --tb=short \
