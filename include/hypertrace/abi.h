@@ -30,22 +30,28 @@
 #define HT_MAGIC                0x43525448u     /* "HTRC" */
 #define HT_VERSION              3u
 
-/* hypercall, shm: registers, struct ht_caps and HT_REG_* */
+/*
+ * BAR of the registers with channels hypercall and shm: struct ht_caps and
+ * HT_REG_*
+ */
 #define HT_PCI_BAR_REGS         0
-#define HT_PCI_BAR_RING         4       /* hypercall, shm: stream RAM */
+/* BAR of the stream RAM with channels hypercall and shm */
+#define HT_PCI_BAR_RING         4
 
 /*
  * The memory-only transport uses the PCI device ivshmem-plain, which several
  * emulators have.
  */
 #define HT_IVSHMEM_DEVICE_ID    0x1110
-#define HT_IVSHMEM_BAR          2       /* stream RAM, see struct ht_memory */
+/* BAR that is the stream RAM, see struct ht_memory */
+#define HT_IVSHMEM_BAR          2
 
 enum ht_channel {
     HT_CHANNEL_HYPERCALL = 0,
     HT_CHANNEL_SHM       = 1,
     HT_CHANNEL_VIRTIO    = 2,
-    HT_CHANNEL_MEMORY    = 3,   /* stream RAM only: no registers, no exits */
+    /* memory-only transport: stream RAM, without registers */
+    HT_CHANNEL_MEMORY    = 3,
 };
 
 enum ht_mode {
@@ -75,7 +81,8 @@ enum ht_counter {
 #define HT_CLASSES_MAX          8192u
 /* maximum number of classes that have the same name, with different fields */
 #define HT_CLASS_VERSIONS_MAX   64u
-#define HT_CLASS_NAME_MAX       127u    /* maximum length, without a NUL */
+/* maximum length of a class's name in bytes, without a NUL */
+#define HT_CLASS_NAME_MAX       127u
 #define HT_FIELD_NAME_MAX       63u
 #define HT_FIELDS_MAX           32u
 #define HT_STREAM_NAME_MAX      32u
@@ -83,13 +90,14 @@ enum ht_counter {
 /* maximum size of all messages of one exchange, in bytes */
 #define HT_MAILBOX_SIZE         65536u
 #define HT_BATCH_MAX            65536u
-#define HT_SETTINGS_MAX         2048u   /* maximum length of the settings */
+/* maximum length of ht_msg_settings.text in bytes */
+#define HT_SETTINGS_MAX         2048u
 
 /*
  * Feature bits, negotiated as virtio specifies.  On the other channels a driver
  * may skip virtio's initialization; then no feature is negotiated.
  */
-/* channel virtio: the device reads ht_msg_open.memory */
+/* feature bit 0, channel virtio: the device uses ht_msg_open.memory */
 #define HT_F_MEMORY             0
 
 /*
@@ -98,43 +106,63 @@ enum ht_counter {
  */
 
 struct ht_caps {
-    uint32_t magic;             /* 0x00 HT_MAGIC */
-    uint32_t version;           /* 0x04 HT_VERSION */
-    uint32_t channel;           /* 0x08 enum ht_channel */
-    uint32_t mode;              /* 0x0c enum ht_mode */
-    uint64_t ring_offset;       /* 0x10 offset of ring 0 in stream RAM */
-    /* 0x18 number of streams, up to HT_STREAMS_MAX */
+    uint32_t magic;             /* 0x00: HT_MAGIC */
+    uint32_t version;           /* 0x04: HT_VERSION */
+    uint32_t channel;           /* 0x08: enum ht_channel */
+    uint32_t mode;              /* 0x0c: enum ht_mode */
+    /* 0x10: offset of stream 0's ring in stream RAM */
+    uint64_t ring_offset;
+    /* 0x18: number of streams, up to HT_STREAMS_MAX */
     uint32_t streams;
-    uint32_t packet_size;       /* 0x1c bytes, a power of two */
-    uint32_t packets;           /* 0x20 packets per ring, a power of two */
-    uint32_t batch;             /* 0x24 hypercall: commits per doorbell */
-    uint32_t flush_ms;          /* 0x28 ms that an event may wait in a packet */
-    /* 0x2c after a gap of this many ticks, an event has an extended header */
+    /* 0x1c: size of a packet in bytes, a power of two */
+    uint32_t packet_size;
+    /* 0x20: number of packets in a ring, a power of two */
+    uint32_t packets;
+    /* 0x24: hypercall: number of commits for each doorbell */
+    uint32_t batch;
+    /*
+     * 0x28: longest time in ms that a committed event should wait for the host
+     */
+    uint32_t flush_ms;
+    /*
+     * 0x2c: an event this many ticks after the previous one, or more, needs an
+     * extended header
+     */
     uint32_t max_gap;
-    uint64_t clock_hz;          /* 0x30 guest counter's frequency; 0: unknown */
+    /* 0x30: guest counter's frequency in Hz; 0: unknown */
+    uint64_t clock_hz;
     /*
      * 0x38 changes at a reset and at a TAKEOVER; memory-only transport: changes
      * when a host attaches
      */
     uint64_t epoch;
-    uint64_t ring_stride;       /* 0x40 ring i is at ring_offset + i * stride */
-    uint32_t doorbell_offset;   /* 0x48 offset of doorbell 0 in BAR0 */
-    uint32_t doorbell_stride;   /* 0x4c bytes from a doorbell to the next */
-    uint32_t mailbox_offset;    /* 0x50 offset of the mailbox in stream RAM */
-    /* 0x54 maximum size of an exchange in bytes, also on virtio */
+    /* 0x40: stream i's ring is at ring_offset + i * ring_stride */
+    uint64_t ring_stride;
+    /* 0x48: offset of stream 0's doorbell in BAR0 */
+    uint32_t doorbell_offset;
+    /* 0x4c: bytes from a stream's doorbell to the next stream's */
+    uint32_t doorbell_stride;
+    uint32_t mailbox_offset;    /* 0x50: offset of the mailbox in stream RAM */
+    /*
+     * 0x54: maximum size in bytes of all messages of an exchange, also on
+     * virtio
+     */
     uint32_t mailbox_size;
-    uint32_t max_classes;       /* 0x58 highest class id */
-    uint32_t max_message;       /* 0x5c maximum size of a message in bytes */
-    uint64_t enable_offset;     /* 0x60 offset of enable page in stream RAM */
-    /* 0x68 number that changes when enable bytes or settings change */
+    uint32_t max_classes;       /* 0x58: highest class id */
+    /* 0x5c: maximum size of a control message in bytes */
+    uint32_t max_message;
+    /* 0x60: offset of the enable page in stream RAM */
+    uint64_t enable_offset;
+    /* 0x68: number that changes when enable bytes or settings change */
     uint32_t enable_seq;
-    uint32_t counter;           /* 0x6c enum ht_counter */
+    uint32_t counter;           /* 0x6c: enum ht_counter */
 };
 
 /* Registers of BAR0 after the capabilities: 4 bytes wide, write-only */
-/* execute the mailbox's messages, whose total size in bytes is written */
+/* write the total size in bytes of the mailbox's messages, to execute them */
 #define HT_REG_MAILBOX_GO       0x80
-#define HT_REG_TAKEOVER         0x84    /* close all streams: write HT_MAGIC */
+/* write HT_MAGIC, to close all streams */
+#define HT_REG_TAKEOVER         0x84
 
 /* Page 0 of the memory-only transport ------------------------------------ */
 
@@ -168,16 +196,23 @@ struct ht_caps {
  * sends rounds of HT_MSG_TIME_SYNC at least every HT_SYNC_MS.
  */
 struct ht_memory {
-    struct ht_caps caps;        /* 0x000 written by the host */
+    struct ht_caps caps;        /* 0x000: capabilities, written by the host */
     uint8_t  gap0[0x100 - sizeof(struct ht_caps)];
-    uint64_t beat;              /* 0x100 host: increases while the host runs */
-    /* 0x108 host: number of the last request that the host answered */
+    /* 0x100: written by the host, which increases it while it runs */
+    uint64_t beat;
+    /*
+     * 0x108: written by the host: number of the last request that it answered
+     */
     uint32_t done;
     uint8_t  gap1[0x200 - 0x10c];
-    uint32_t go;                /* 0x200 guest: number of the last request */
-    /* 0x204 guest: size of the request @go in bytes */
+    /* 0x200: written by the guest: number of its last request */
+    uint32_t go;
+    /* 0x204: written by the guest: size of that request in bytes */
     uint32_t bytes;
-    /* 0x208 guest: epoch of the host that must answer the request @go */
+    /*
+     * 0x208: written by the guest: epoch of the host that must answer the
+     * request
+     */
     uint64_t to;
 };
 
@@ -203,11 +238,12 @@ enum ht_msg_type {
 
 enum ht_status {
     HT_STATUS_OK     = 0,
-    /* not finished: send the message again, with the reply's content */
+    /* not finished: send the reply back to ask for the result */
     HT_STATUS_BUSY   = 1,
     HT_STATUS_INVAL  = 2,       /* malformed */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
-    HT_STATUS_NOENT  = 4,       /* no such stream, class or message type */
+    /* the stream, class or message type does not exist */
+    HT_STATUS_NOENT  = 4,
     HT_STATUS_EXIST  = 5,       /* the stream is in use */
     HT_STATUS_IO     = 6,       /* the device is being unplugged */
     HT_STATUS_STOPPED = 7,      /* the stream was stopped as corrupt */
@@ -226,7 +262,7 @@ struct ht_msg {
     /* size of the request or reply with this header, in bytes */
     uint32_t size;
     uint32_t status;            /* reply: enum ht_status */
-    /* number that the sender chooses; the reply has the same */
+    /* number that the request's sender chooses; the reply has the same */
     uint32_t cookie;
 };
 
@@ -234,16 +270,19 @@ enum ht_field_kind {
     HT_FIELD_U8 = 1, HT_FIELD_U16, HT_FIELD_U32, HT_FIELD_U64,
     HT_FIELD_S8, HT_FIELD_S16, HT_FIELD_S32, HT_FIELD_S64,
     HT_FIELD_F32, HT_FIELD_F64,
-    HT_FIELD_TEXT = 16,         /* u16 length, then UTF-8, not terminated */
-    HT_FIELD_SEQUENCE = 17,     /* u16 count, then @count elements */
-    HT_FIELD_ARRAY = 18,        /* @count elements */
+    /* u16 length in bytes, then UTF-8 without a NUL */
+    HT_FIELD_TEXT = 16,
+    HT_FIELD_SEQUENCE = 17,     /* u16 number of elements, then the elements */
+    HT_FIELD_ARRAY = 18,        /* ht_msg_field.count elements */
 };
 
-#define HT_FIELD_HEX            0x01u   /* integer: show in base 16 */
-/* array of u8: show as text, which ends at the first 0 */
+/* flag of an integer field: show it in base 16 */
+#define HT_FIELD_HEX            0x01u
+/* flag of an array of u8: show it as text, which ends at the first 0 */
 #define HT_FIELD_UTF8           0x02u
-#define HT_FIELD_LABELS         0x04u   /* integer: its values have names */
-/* with HT_FIELD_LABELS: labels name bits of the integer, not values */
+/* flag of an integer field: its values have names */
+#define HT_FIELD_LABELS         0x04u
+/* flag, with HT_FIELD_LABELS: labels name bits of the integer, not values */
 #define HT_FIELD_BITS           0x08u
 
 /*
@@ -257,27 +296,34 @@ enum ht_field_kind {
 
 /* One field in a class message, followed by its name */
 struct ht_msg_field {
-    uint8_t  kind;              /* enum ht_field_kind */
-    /* kind of the elements of a sequence or array; else 0 */
+    uint8_t  kind;              /* the field's kind, enum ht_field_kind */
+    /* a sequence's or array's kind of elements; else 0 */
     uint8_t  elem;
-    uint8_t  flags;             /* HT_FIELD_HEX to HT_FIELD_BITS */
-    uint8_t  name_len;          /* 1 to HT_FIELD_NAME_MAX */
-    /* array: elements, 1 to 4096; HT_FIELD_LABELS: number of labels; else 0 */
+    uint8_t  flags;             /* flags HT_FIELD_HEX to HT_FIELD_BITS */
+    /* length of the field's name, 1 to HT_FIELD_NAME_MAX */
+    uint8_t  name_len;
+    /*
+     * array: number of elements, 1 to 4096; with HT_FIELD_LABELS: number of
+     * labels; else 0
+     */
     uint16_t count;
 };
 
 struct ht_msg_class {
     struct ht_msg h;
-    uint32_t id;                /* in the reply; ignored in a request */
-    /* HT_MSG_CLASS_LIST: position in the list, from 0 */
+    uint32_t id;                /* class id in a reply; ignored in a request */
+    /* HT_MSG_CLASS_LIST: the class's position in the list, from 0 */
     uint32_t index;
-    uint8_t  nr_fields;         /* 0 to HT_FIELDS_MAX */
-    uint8_t  name_len;          /* 1 to HT_CLASS_NAME_MAX */
-    uint8_t  loglevel;          /* 0 (emergency) to 14 (debug), as HT_LEVEL_* */
-    uint8_t  on;                /* reply: HT_ENABLE_ON, or 0: off */
+    uint8_t  nr_fields;         /* number of fields, 0 to HT_FIELDS_MAX */
+    /* length of the class's name, 1 to HT_CLASS_NAME_MAX */
+    uint8_t  name_len;
+    /* the class's level, 0 (emergency) to 14 (debug), as HT_LEVEL_* */
+    uint8_t  loglevel;
+    /* reply: HT_ENABLE_ON if the class is on, 0 if it is off */
+    uint8_t  on;
     /* HT_ORIGIN_KERNEL, or the id of the user who registered the class */
     uint32_t origin;
-    /* the name of the class, then each field followed by its name */
+    /* the class's name, then each field followed by its name and labels */
     uint8_t  data[];
 };
 
@@ -288,14 +334,20 @@ struct ht_msg_class {
 
 struct ht_msg_open {
     struct ht_msg h;
-    /* requested index, or HT_STREAM_ANY; reply: index of the stream */
+    /*
+     * request: wanted index of the stream, or HT_STREAM_ANY; reply: its index
+     */
     uint32_t stream;
-    /* number that the guest gives the producer's vCPU; -1: not bound to one */
+    /* number that the guest gives the producer's vCPU; -1: bound to no vCPU */
     int32_t  vcpu;
     /* first request: 0; reply: number that identifies this opening */
     uint64_t instance;
-    uint8_t  name[HT_STREAM_NAME_MAX]; /* printable ASCII, padded with 0 */
-    /* with HT_F_MEMORY: address of a table of addresses, or 0 */
+    /* the stream's name: printable ASCII, padded with 0 */
+    uint8_t  name[HT_STREAM_NAME_MAX];
+    /*
+     * with HT_F_MEMORY: guest-physical address of the table described below, or
+     * 0
+     */
     uint64_t memory;
 };
 
@@ -312,23 +364,26 @@ struct ht_msg_open {
 struct ht_msg_stream {
     struct ht_msg h;
     uint32_t stream;
-    uint32_t ticket;            /* flush: 0; reply: number of the flush */
-    /* instance in the reply to STREAM_OPEN; 0 with HT_STREAM_ANY */
+    /* flush: 0 in the first request; reply: number of the flush */
+    uint32_t ticket;
+    /* instance from the reply to STREAM_OPEN; 0 with HT_STREAM_ANY */
     uint64_t instance;
-    uint64_t lost;              /* close: events discarded by the producer */
+    /* close: number of events that the producer discarded */
+    uint64_t lost;
 };
 
 struct ht_msg_time {
     struct ht_msg h;
-    /* guest counter before the request of exchange @prev, or 0 */
+    /* guest counter read before the request of exchange @prev, or 0 */
     uint64_t before;
-    /* guest counter after the reply to exchange @prev, or 0 */
+    /* guest counter read after the reply to exchange @prev, or 0 */
     uint64_t after;
     /* cookie of the exchange between @before and @after */
     uint32_t prev;
     uint32_t reserved;
-    uint64_t host_ns;           /* reply: CLOCK_MONOTONIC of the host in ns */
-    uint64_t bound_ns;          /* reply: error bound of the conversion in ns */
+    uint64_t host_ns;           /* reply: the host's CLOCK_MONOTONIC in ns */
+    /* reply: maximum error in ns of dates of events; all ones: unknown */
+    uint64_t bound_ns;
 };
 
 /*
@@ -337,29 +392,35 @@ struct ht_msg_time {
  */
 struct ht_msg_enabled {
     struct ht_msg h;
-    uint32_t first;             /* class id of the first byte */
-    /* room in @on, in bytes; reply: number of bytes written */
+    uint32_t first;             /* class id of the first byte of @on */
+    /* room in @on, in bytes; reply: number of bytes written to @on */
     uint32_t count;
-    uint32_t seq;               /* reply: enable_seq of ht_caps */
+    uint32_t seq;               /* reply: value of ht_caps.enable_seq */
     uint32_t reserved;
-    uint8_t  on[];              /* reply: the enable bytes */
+    /* reply: the enable bytes of consecutive classes */
+    uint8_t  on[];
 };
 
 /* The host's settings for event sources in a guest: "NAME=VALUE NAME=VALUE" */
 struct ht_msg_settings {
     struct ht_msg h;
-    /* room in @text, in bytes; reply: number of bytes written */
+    /* room in @text, in bytes; reply: number of bytes written to @text */
     uint32_t count;
-    uint32_t seq;               /* reply: enable_seq of ht_caps */
+    uint32_t seq;               /* reply: value of ht_caps.enable_seq */
     char     text[];            /* reply: the settings, without a NUL */
 };
 
 struct ht_stats {
     uint64_t events;            /* valid events that the host has read */
     uint64_t packets;           /* runs of events passed to the backends */
-    uint64_t bytes;             /* bytes of these events, with headers */
+    /* size in bytes of the events that the host has read, with their headers */
+    uint64_t bytes;
     uint64_t lost;              /* events that the producer has discarded */
-    uint64_t dropped;           /* events overwritten before they were read */
+    /*
+     * number of times that the host looked for events and found some; virtio:
+     * number of buffers that it took
+     */
+    uint64_t dropped;
     /* number of times that the host polled the stream's ring or queue */
     uint64_t wakeups;
     uint64_t errors;            /* pieces of malformed input */
@@ -367,7 +428,8 @@ struct ht_stats {
 
 struct ht_msg_stats {
     struct ht_msg h;
-    uint32_t stream;            /* index, or HT_STREAM_ANY for the device */
+    /* index of the stream, or HT_STREAM_ANY for the whole device */
+    uint32_t stream;
     uint32_t reserved;
     struct ht_stats stats;      /* reply */
 };
@@ -378,7 +440,7 @@ struct ht_msg_stats {
  */
 struct ht_msg_discarded {
     struct ht_msg h;
-    /* number of these events since the previous message DISCARDED */
+    /* number of events discarded since the previous message HT_MSG_DISCARDED */
     uint64_t count;
 };
 
@@ -391,7 +453,8 @@ struct ht_msg_discarded {
  * the device, its BAR reads as 0xff, so all classes are off.
  */
 #define HT_ENABLE_ON            1u
-#define HT_ENABLE_SIZE          65536u  /* size and alignment, in bytes */
+/* size of the enable page in bytes, and its alignment */
+#define HT_ENABLE_SIZE          65536u
 
 /* The host's statistics, in the enable page ------------------------------- */
 
@@ -405,7 +468,8 @@ struct ht_msg_discarded {
  * and stored as a whole, 8 bytes, with acquire and release order: a guest that
  * sees a new word then sees the odd @seq that the host stored before it.
  */
-#define HT_HOST_OFFSET          0x3000u         /* in the enable page */
+/* offset of the host's statistics in the enable page */
+#define HT_HOST_OFFSET          0x3000u
 #define HT_HOST_MAGIC           0x54534f48u     /* "HOST" */
 #define HT_HOST_VERSION         1u
 #define HT_HOST_VCPUS           64u
@@ -413,43 +477,62 @@ struct ht_msg_discarded {
 
 /* Exits of a vCPU for one reason */
 struct ht_host_exit {
-    uint32_t reason;            /* number that VMX or SVM defines */
-    char     name[20];          /* the host kernel's name, padded with 0 */
+    /* number of the exit's reason, as VMX or SVM defines it */
+    uint32_t reason;
+    /* the host kernel's name of the reason, padded with 0 */
+    char     name[20];
     uint64_t count;
-    uint64_t ns;                /* total time, without times off the CPU */
+    /* total time of these exits in ns, without times off the CPU */
+    uint64_t ns;
 };
 
 /* Times are in ns.  The eight parts from @guest_ns on do not overlap. */
 struct ht_host_stats {
-    uint64_t seq;               /* changes with each update */
-    /* host's CLOCK_MONOTONIC at the start and the end of the sums */
+    /* changes with each update; odd during an update; 0: no data */
+    uint64_t seq;
+    /*
+     * host's CLOCK_MONOTONIC at the start and the end of the period of the sums
+     */
     uint64_t from_ns;
     uint64_t to_ns;
-    int32_t  vcpu;              /* number; -1: the sums are of all vCPUs */
-    uint32_t nr_exits;          /* valid elements of @exits */
-    uint64_t guest_ns;          /* the vCPU ran the guest's code */
-    uint64_t exits_ns;          /* the host's kernel handled exits */
-    uint64_t vmm_ns;            /* the emulator's code ran in its thread */
-    /* stolen: waited for a CPU after another task had taken its CPU */
+    /* number of the vCPU; -1: the sums are of all vCPUs */
+    int32_t  vcpu;
+    uint32_t nr_exits;          /* number of valid elements of @exits */
+    /* time in which the vCPU ran the guest's code */
+    uint64_t guest_ns;
+    /* time in which the host's kernel handled the vCPU's exits */
+    uint64_t exits_ns;
+    /* time in which the emulator's code ran in the vCPU's thread */
+    uint64_t vmm_ns;
+    /* stolen time: waiting for a CPU after another task had taken the CPU */
     uint64_t preempted_ns;
-    uint64_t woken_ns;          /* stolen: waited for a CPU after a wake-up */
-    uint64_t halted_ns;         /* the guest had halted the vCPU */
-    uint64_t waiting_ns;        /* its thread waited for something else */
-    uint64_t unknown_ns;        /* the host has lost events */
-    /* parts of the stolen time, by the tasks that the CPU ran meanwhile */
-    uint64_t machines_ns;       /* other virtual machines */
-    uint64_t tasks_ns;          /* tasks of the host */
-    uint64_t own_ns;            /* threads of this virtual machine */
-    uint64_t idle_ns;           /* nothing: the CPU was waking up */
-    /* exits for reasons that @exits has no room for, and their time */
+    /* stolen time: waiting for a CPU after a wake-up */
+    uint64_t woken_ns;
+    /* time for which the guest had halted the vCPU */
+    uint64_t halted_ns;
+    /* time for which the vCPU's thread waited for something else */
+    uint64_t waiting_ns;
+    uint64_t unknown_ns;        /* time about which the host has lost events */
+    /*
+     * The next four are parts of the stolen time, by the task that the CPU ran.
+     */
+    uint64_t machines_ns;       /* stolen by other virtual machines */
+    uint64_t tasks_ns;          /* stolen by tasks of the host */
+    uint64_t own_ns;            /* stolen by threads of this virtual machine */
+    uint64_t idle_ns;           /* stolen while the CPU was idle, waking up */
+    /*
+     * number of exits for whose reasons @exits has no room, and their time in
+     * ns
+     */
     uint64_t other_exits;
     uint64_t other_exits_ns;
-    /* by falling time */
+    /* the reasons with the longest times, in falling order */
     struct ht_host_exit exits[HT_HOST_EXITS];
 };
 
 struct ht_host_page {
-    uint32_t magic;             /* HT_HOST_MAGIC; else the host tells nothing */
+    /* HT_HOST_MAGIC; with any other value there are no statistics */
+    uint32_t magic;
     uint32_t version;           /* HT_HOST_VERSION */
     uint64_t reserved[7];
     struct ht_host_stats vcpus[HT_HOST_VCPUS];
@@ -467,7 +550,8 @@ struct ht_guest_line {
     uint64_t head;              /* position after the last committed event */
     /* mode overwrite: number of the newest packet, stored before its header */
     uint64_t opening;
-    uint64_t lost;              /* number of events discarded so far */
+    /* number of events that the producer has discarded so far */
+    uint64_t lost;
     /*
      * virtio: end of the last closed packet whose header was submitted before
      * the packet was closed; a position
@@ -480,7 +564,8 @@ struct ht_guest_line {
 struct ht_host_line {
     /* number of the oldest packet that the host has not released */
     uint64_t tail;
-    uint64_t wake;              /* the guest must kick once head >= wake */
+    /* the guest must kick the host once head >= wake */
+    uint64_t wake;
     uint32_t state;             /* enum ht_stream_state */
     uint32_t reserved0;
     uint64_t instance;
@@ -490,11 +575,12 @@ struct ht_host_line {
 enum ht_stream_state {
     HT_STREAM_CLOSED  = 0,
     HT_STREAM_OPENED  = 1,
-    /* malformed data: the host no longer reads it */
+    /* the host found malformed data and no longer reads the ring */
     HT_STREAM_STOPPED = 2,
 };
 
-#define HT_WAKE_NEVER           (~(uint64_t)0)  /* value of wake: do not kick */
+/* value of ht_host_line.wake: the guest does not kick */
+#define HT_WAKE_NEVER           (~(uint64_t)0)
 #define HT_GUEST_LINE_OFFSET    0x000
 /* between the guest's line and the host's, two cache lines are unused */
 #define HT_HOST_LINE_OFFSET     0x100
@@ -515,23 +601,33 @@ struct ht_packet {
     uint32_t magic;             /* HT_PACKET_MAGIC */
     uint32_t stream;            /* index of the stream */
     uint64_t instance;
-    uint64_t seq;               /* packet number */
-    /* guest counter at the opening; the first event's time is relative to it */
+    /* number of the packet in its instance, from 0 */
+    uint64_t seq;
+    /*
+     * guest counter when the packet was opened; its first event's time is
+     * relative to it
+     */
     uint64_t clock_begin;
-    uint64_t events;            /* number of events in earlier packets */
-    uint64_t lost;              /* number of events discarded before */
-    /* guest counter, written when the packet is closed */
+    /* number of events in the instance's earlier packets */
+    uint64_t events;
+    /* number of events that the producer discarded before this packet */
+    uint64_t lost;
+    /* guest counter when the packet was closed; written then */
     uint64_t clock_end;
-    /* bytes of the packet with this header, written when it is closed */
+    /*
+     * number of the packet's used bytes with this header; written at its
+     * closing
+     */
     uint32_t content;
     uint32_t reserved;
 };
 
-/* size of the header: u8 id (0 to 253), 24 bits of the clock */
+/* size in bytes of a header of u8 id (0 to 253) and 24 bits of the clock */
 #define HT_EVENT_HEADER         4u
-/* size of the header: u8 254, u16 id, 24 bits of the clock */
+/* size in bytes of a header of u8 254, u16 id, and 24 bits of the clock */
 #define HT_EVENT_HEADER_WIDE    6u
-#define HT_EVENT_HEADER_EXT     13u     /* u8 255, u32 id, u64 clock */
+/* size in bytes of a header of u8 255, u32 id, and u64 clock */
+#define HT_EVENT_HEADER_EXT     13u
 #define HT_ID_WIDE              254u
 #define HT_ID_EXTENDED          255u
 #define HT_CLOCK_BITS           24
@@ -545,9 +641,12 @@ struct ht_packet {
  * of a packet.
  */
 struct ht_submit {
-    uint64_t from;              /* position of the first byte */
-    uint64_t to;                /* position after the last byte */
-    uint64_t lost;              /* number of events discarded so far */
+    /* position of the first byte that the buffer has of the stream */
+    uint64_t from;
+    /* position after the last byte that the buffer has of the stream */
+    uint64_t to;
+    /* number of events that the producer has discarded so far */
+    uint64_t lost;
     uint32_t stream;            /* index of the stream; must match the queue */
     uint32_t reserved;
 };
