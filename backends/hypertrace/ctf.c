@@ -22,11 +22,12 @@ struct HypertraceCtf {
     HypertraceBackend parent_obj;
 
     char *dir;
-    int dirfd;                  /* descriptor of @dir; -1 before setup */
+    /* descriptor of the directory @dir; -1 before setup */
+    int dirfd;
     bool lttng;
-    /* a write failed, and the failure was reported; atomic */
+    /* a failed write was reported; atomic */
     bool failed;
-    /* events dropped by sessions that are detached now; BQL */
+    /* number of events that detached sessions have dropped; BQL */
     uint64_t dropped;
     GPtrArray *writers;         /* HtCtfWriter of each attached session; BQL */
 };

@@ -26,7 +26,7 @@ struct HypertraceLog {
     char *path;
     int fd;
     uint64_t dropped;           /* events whose line was not written; atomic */
-    /* a write failed, and the failure was reported; atomic */
+    /* a failed write was reported; atomic */
     bool failed;
 
     QemuMutex lock;             /* protects all members below */
@@ -37,7 +37,7 @@ struct HypertraceLog {
     bool cut;
 };
 
-/* Approximate maximum size of one write, in bytes */
+/* Approximate maximum size of one write to the log, in bytes */
 #define TEXT_MAX (64 * KiB)
 
 typedef struct LogSession {

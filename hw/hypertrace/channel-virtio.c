@@ -24,28 +24,30 @@
 #define TURN_EVENTS 4096
 #define TURN_DESCRIPTORS 1024
 
-/* Descriptors that a buffer may have in addition to one for each page */
+/* Number of descriptors that a buffer may have besides one for each page */
 #define EXTRA_DESCRIPTORS 3
 
-/* Amount taken of a stream since HtVirtio.all was set */
+/* Amounts popped from a stream's queue since HtVirtio.all was set */
 typedef struct HtTaken {
     size_t bytes;
     size_t descriptors;
 } HtTaken;
 
 struct HtVirtio {
-    bool all;                   /* ignore the limits below; see data_is_all() */
-    /* amounts that this turn may still take */
+    /* the limits below do not apply; see data_is_all() */
+    bool all;
+    /* remaining limits of the present turn, for all data queues together */
     unsigned buffers;
     size_t bytes;
     uint64_t events;
     size_t descriptors;
 
     VirtQueue *control;
-    QEMUBH *messages;           /* BH that continues to serve @control */
+    /* BH that continues to serve the control queue */
+    QEMUBH *messages;
     /* arrays with an element for each stream */
     VirtQueue **data;
-    /* maximum number of buffers to take while the stream closes */
+    /* by stream: number of buffers to pop before the stream can close */
     unsigned *closing;
     HtTaken *taken;
 };

@@ -30,7 +30,7 @@
 
 #define TYPE_HYPERTRACE_DEVICE "hypertrace-device"
 
-/* Default of the property "streams": as many as the machine's vCPUs need */
+/* Default of the property "streams": prepare.c computes it from the vCPUs */
 #define HT_STREAMS_AUTO UINT32_MAX
 /* Default of the property "backlog": enough for the events of all streams */
 #define HT_BACKLOG_AUTO UINT64_MAX
@@ -59,24 +59,26 @@ struct HypertraceDevice {
         uint32_t flush_ms;
         HostMemoryBackend *memdev;
         IOThread *iothread;
-        char *backend;          /* ids of backends, separated by ':' */
+        /* property: ids of backends, separated by ':' */
+        char *backend;
         uint64_t backlog;
-        uint64_t class_bytes;   /* maximum size of all classes in bytes */
+        /* property: maximum size of all classes in bytes */
+        uint64_t class_bytes;
         char *name;
     } conf;
 
-    DeviceState *proxy;         /* the PCI proxy, which contains this */
+    DeviceState *proxy;         /* the PCI proxy, which contains the device */
 
     /* set by hypertrace_device_prepare() */
     const HtChannelOps *channel;
     HtTrace *trace;             /* NULL if the device is not prepared */
     HtDeviceInfo info;
     HtSinks *sinks;
-    HtDispatch *dispatch;       /* dispatcher of @sinks */
+    HtDispatch *dispatch;
 
     /* control */
     struct ht_caps caps;        /* capabilities, in host byte order */
-    uint8_t mailbox[HT_MAILBOX_SIZE];   /* private copy of a request */
+    uint8_t mailbox[HT_MAILBOX_SIZE];   /* private copy of a control request */
 
     HtStreams streams;
     HtWorker worker;
@@ -87,12 +89,13 @@ struct HypertraceDevice {
     VMChangeStateEntry *vmstate;
     HtMigration *migration;
 
-    /* for channels hypercall and shm */
+    /* used with channels hypercall and shm only */
     MemoryRegion regs;
-    MemoryRegion ram;           /* stream RAM; unused if memdev is set */
+    MemoryRegion ram;           /* stream RAM; unused if conf.memdev is set */
     MemoryRegion *ring_mr;
     uint8_t *ring_ram;
-    HtDirectory directory;      /* @base is NULL if there is no stream RAM */
+    /* directory in stream RAM; its @base is NULL if there is no stream RAM */
+    HtDirectory directory;
 
     HtVirtio *virtio;           /* state of channel=virtio */
 
@@ -158,7 +161,7 @@ void ht_migration_unrealize(HypertraceDevice *dev);
 void ht_migration_reset(HypertraceDevice *dev);
 void ht_migration_vm_start(HypertraceDevice *dev);
 
-/* regs.c: BAR0 */
+/* regs.c: accesses to BAR0 */
 extern const MemoryRegionOps ht_regs_ops;
 #define HT_REGS_DOORBELL    HT_MAP_ALIGN
 uint64_t ht_regs_size(const HypertraceDevice *dev);

@@ -19,7 +19,7 @@ typedef struct HtDrain {
     uint64_t id;
     HtDispatch *sinks;
     char *path;
-    /* by sink: position that ht_dispatch_posted() has returned */
+    /* by sink: position of its queue when the drain was requested */
     uint32_t posted[HT_QUEUES_MAX];
     QTAILQ_ENTRY(HtDrain) next;
 } HtDrain;

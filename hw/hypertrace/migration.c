@@ -33,7 +33,7 @@ struct HtMigration {
     uint64_t guest_errors;
     uint64_t discarded;
     uint64_t instances;
-    /* CLOCK_REALTIME minus CLOCK_MONOTONIC, in ns */
+    /* CLOCK_REALTIME minus CLOCK_MONOTONIC of the saving host, in ns */
     int64_t wall_offset;
     uint32_t nr_segments;
     HtTimeSegment segments[HT_TIME_SEGMENTS];

@@ -21,26 +21,33 @@
 typedef struct HypertraceDevice HypertraceDevice;
 
 typedef struct HtWorker {
-    IOThread *iothread;         /* NULL: the worker is the main loop */
+    IOThread *iothread;         /* thread of the worker; NULL: the main loop */
     AioContext *ctx;
     QemuMutex lock;             /* held during a turn in an IOThread */
-    EventNotifier doorbell;     /* starts a turn; any thread may set it */
+    /* setting it starts a turn; any thread may do so */
+    EventNotifier doorbell;
     QEMUTimer *timer;
-    bool running;               /* BQL; written with @lock */
-    bool paused;                /* VM is stopped, and all is consumed; atomic */
+    /* started and not stopped; read with the BQL or @lock */
+    bool running;
+    /* the VM is stopped and its events are consumed; atomic */
+    bool paused;
     bool unread;                /* property "unread"; atomic */
-    bool settling;              /* this turn consumes even if @unread */
-    bool starved;               /* no sink has room */
+    /* the present turn consumes even if @unread is set */
+    bool settling;
+    bool starved;               /* after the last turn, no sink had room */
 
-    /* protected by @lock */
-    bool polling;               /* the IOThread polls: do not arm streams */
-    bool progress;              /* a turn found work since the last tick */
-    unsigned quiet;             /* ticks in a row without @progress */
+    /* the following members are protected by @lock */
+    /* the IOThread polls the rings: do not arm streams */
+    bool polling;
+    /* a turn found work since the last tick of @timer */
+    bool progress;
+    unsigned quiet;             /* number of ticks in a row without @progress */
     /* arm streams for their next commit instead of their next packet */
     bool eager;
     /* another turn is scheduled, or ht_worker_go() will schedule one */
     bool again;
-    int64_t looked_ns;          /* time of the last turn */
+    /* time at which the last turn ended, as get_clock() */
+    int64_t looked_ns;
 } HtWorker;
 
 bool ht_worker_prepare(HypertraceDevice *dev, Error **errp);
