@@ -14,37 +14,41 @@ typedef struct HtSink {
     const HtSinkOps *ops;
     void *session;
     char *id;
-    bool direct;                /* the session's deliver() cannot block */
+    /*
+     * the session's deliver() cannot block, so a thread that posts may call it
+     */
+    bool direct;
     HtThread thread;
-    HtCond wake;                /* wakes @thread; used with HtDispatch.lock */
+    HtCond wake;
 
     HtQueue queue;              /* protected by HtDispatch.lock */
-    uint64_t items;             /* HtDispatch.lock: number of items delivered */
-    bool end;                   /* HtDispatch.lock: the thread must end */
-    /* HtDispatch.lock: the thread makes no more calls of the session */
+    /* number of items that @thread has delivered; HtDispatch.lock */
+    uint64_t items;
+    bool end;                   /* asks @thread to end; HtDispatch.lock */
+    /* @thread makes no more calls of the session; HtDispatch.lock */
     bool ended;
-    /* HtDispatch.lock: the thread must schedule sink_free() when it ends */
+    /* @thread must schedule sink_free() when it ends; HtDispatch.lock */
     bool left;
 
-    /* the session's lock; protects the members below */
+    /* the session's lock; protects the following members */
     HtMutex lock;
-    uint32_t learnt;            /* highest id passed to learn(); atomic */
-    unsigned nr_refused;        /* number of refused ids; written atomically */
-    /* bitmap of refused classes, by id */
+    /* highest class id passed to HtSinkOps.learn(); atomic */
+    uint32_t learnt;
+    /* number of classes that the session refused; written atomically */
+    unsigned nr_refused;
+    /* bitmap, by class id, of the classes that the session refused */
     uint64_t refused[HT_CLASSES_MAX / 64 + 1];
-    /* id that the last attempt to register refused classes has reached */
+    /* class id that the last retry of refused classes has reached */
     uint32_t next_try;
-    /* time at which the last attempt to register refused classes began */
+    /* time at which the last retry of refused classes began */
     int64_t tried_ns;
-    /*
-     * when a refused class was last reported
-     */
+    /* time of the last report of a refused class */
     int64_t reported_ns;
     /* number of classes refused since @reported_ns */
     unsigned unreported;
-    /* descriptions of the open streams, which runs refer to */
+    /* by index: descriptions of the open streams, to which runs refer */
     HtStreamInfo *streams;
-    /* by stream: number of discarded events of refused classes */
+    /* by stream: number of events discarded because their class was refused */
     uint64_t *missing;
     /* sum of @missing over all streams; written atomically */
     uint64_t nr_missing;
@@ -57,13 +61,13 @@ struct HtDispatch {
     unsigned count;
     bool started;
 
-    HtMutex lock;               /* protects the members below */
+    HtMutex lock;               /* protects the following members */
     /*
      * signalled when a sink has delivered everything, or its thread has ended
      */
     HtCond idle;
     HtPool pool;
-    /* references: one of the caller, one of each sink */
+    /* reference count: one of the caller, one of each sink */
     unsigned users;
     /* ht_dispatch_room() returned false: call HtDispatchConfig.room later */
     bool starved;

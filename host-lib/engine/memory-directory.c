@@ -23,9 +23,10 @@ typedef struct Head {
      * HtServerOps.unreported: discarded events that no trace has reported yet
      */
     uint64_t discarded;
-    uint64_t clocks;            /* number of the newest clock; 0: none */
+    /* number of the newest clock, from 1; 0: there is no clock */
+    uint64_t clocks;
     HtTimeSegment clock[2];     /* clock number n is clock[n % 2] */
-    uint64_t wall_offset;       /* CLOCK_REALTIME - CLOCK_MONOTONIC in ns */
+    uint64_t wall_offset;       /* CLOCK_REALTIME minus CLOCK_MONOTONIC in ns */
     Stream streams[HT_STREAMS_MAX];
 } Head;
 

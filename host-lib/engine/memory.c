@@ -37,28 +37,30 @@ typedef struct Map Map;
 
 struct HtMemory {
     HtMemoryConfig cfg;
-    struct ht_caps caps;        /* private copy, with epoch 0 */
-    /* this host's descriptor of the memory, with the flock */
+    /* private copy of the capabilities, with epoch 0 */
+    struct ht_caps caps;
+    /* this host's descriptor of the memory; it holds the flock */
     int fd;
     uint64_t size;
     uint8_t *base;
     struct ht_memory *page;
-    /* entry of @maps; NULL: SIGBUS is not handled */
+    /* the memory's entry of @maps; NULL: SIGBUS is not handled */
     Map *map;
     HtServer *server;
     HtDirectory directory;
     uint64_t epoch;
-    bool attached;              /* another host served the memory before */
+    /* another host served the memory before this one */
+    bool attached;
     bool serves;                /* ht_memory_start() has published the epoch */
     bool left;
-    /* private copy of a request, HT_MAILBOX_SIZE bytes */
+    /* private copy of the guest's request, HT_MAILBOX_SIZE bytes */
     uint8_t *request;
-    /* ht_memory.done: number of the last exchange */
+    /* number of the last exchange, as in ht_memory.done */
     uint32_t done;
     uint64_t beat;
     int64_t beat_ns;
-    int64_t eager_ns;           /* time until which polls do not pause */
-    int64_t told_ns;            /* time of the last report, see TELL_NS */
+    int64_t eager_ns;           /* host time until which polls do not pause */
+    int64_t told_ns;            /* host time of the last report, see TELL_NS */
     /* index of the stream that the next poll begins with */
     uint32_t first;
     /* by class id: the previous host had switched the inherited class off */
@@ -223,10 +225,11 @@ static int open_locked(int fd, GError **error)
 #define MAPS_MAX        16
 
 struct Map {
-    /* start of the mapped memory; NULL: the entry is free */
+    /* start of the mapped memory; NULL: this entry of @maps is free */
     uint8_t *base;
     uint64_t size;
-    bool gone;                  /* the SIGBUS handler has replaced the pages */
+    /* the SIGBUS handler has replaced the memory's pages */
+    bool gone;
 };
 
 /*

@@ -21,7 +21,8 @@
 enum {
     MARK_CLOSE = 1,             /* @close */
     MARK_OPEN = 2,              /* @open */
-    MARK_TOLD = 4,              /* a run with the number of discarded events */
+    /* a run that reports the number of discarded events */
+    MARK_TOLD = 4,
 };
 
 /*
@@ -30,11 +31,12 @@ enum {
  * instance whose opening was queued, and the last opening.
  */
 struct HtQueueStream {
-    unsigned marks;             /* MARK_* bits of the pending items */
+    unsigned marks;             /* MARK_* bits of the stream's pending items */
     HtRun open, close;          /* runs of the pending opening and closing */
     /* description of the instance that was opened last */
     HtStreamInfo info;
-    uint64_t upstream;          /* HtRun.discarded of the last run posted */
+    /* HtRun.discarded of the stream's last posted run */
+    uint64_t upstream;
     /*
      * events of the instance opened last that this queue has discarded, plus
      * the value of @carried when the instance was opened
@@ -47,9 +49,11 @@ struct HtQueueStream {
     uint64_t carried;
     /* events were discarded in this queue since the last run with events */
     bool gap;
-    uint64_t ns;                /* time of the last run posted */
-    uint64_t counter;           /* guest counter of the last run posted */
-    /* number of the stream's last item with events in the queue */
+    /* host time of the stream's last posted run, in ns */
+    uint64_t ns;
+    /* guest counter of the stream's last posted run */
+    uint64_t counter;
+    /* number of the stream's newest item in the queue that has events */
     uint32_t last;
 };
 

@@ -19,7 +19,7 @@ struct HtServer {
     HtStreams streams;
     HtGuestClock clock;
 
-    /* serializes requests; protects the members below */
+    /* serializes the guest's requests; protects the members below */
     HtMutex messages;
     uint64_t instances;
     HtEnable enable;

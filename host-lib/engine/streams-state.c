@@ -12,7 +12,7 @@ typedef struct State {
     HtConsumerState consumer;
     struct ht_stats closed;
     uint64_t memory;
-    /* a close was requested (by a reset) before the stream was resumed */
+    /* a reset requested a close before the loaded stream was resumed */
     bool closing;
 } State;
 

@@ -15,9 +15,12 @@ typedef struct Converter {
     const HtTimeSegment *seg;
     uint64_t begin;             /* @seg is valid for counters [begin, end) */
     uint64_t end;
-    /* latest time accepted; if @looked is set, the host's time */
+    /*
+     * latest host time that dates may have; the host's present time if @looked
+     */
     uint64_t latest;
-    bool looked;                /* @latest was read in this walk */
+    /* this walk has set @latest from the host's clock */
+    bool looked;
 } Converter;
 
 static void converter_seek(Converter *cv, uint64_t counter)

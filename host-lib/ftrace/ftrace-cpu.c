@@ -23,14 +23,14 @@
 
 typedef enum Walk {
     WALK_DONE,          /* all committed records were taken */
-    WALK_BEHIND,        /* records may be left for the next poll */
+    WALK_BEHIND,        /* committed records may be left for the next poll */
     WALK_AGAIN,         /* the position is lost: restart at the head */
     WALK_ERROR,
 } Walk;
 
 typedef struct Writer {
     uint32_t slot;
-    /* maximum number of bytes to take of the page at @slot */
+    /* maximum number of bytes to take of the page in sub-buffer @slot */
     uint32_t limit;
     /*
      * On a host with weak memory ordering: the page's stamp at the previous
@@ -40,7 +40,10 @@ typedef struct Writer {
     bool begun;
 } Writer;
 
-/* Convert a guest address to a slot; HT_FT_NO_SLOT if no sub-buffer is there */
+/*
+ * Convert a guest address to the number of the sub-buffer that is there, or to
+ * HT_FT_NO_SLOT
+ */
 static uint32_t slot_of(const HtFtCpu *c, uint64_t address)
 {
     uint64_t offset = address - c->first;
@@ -74,7 +77,7 @@ static uint32_t before_at(const HtFtCpu *c, uint32_t at)
     return at > 1 ? at - 1 : c->ring->subbufs - 1;
 }
 
-/* Number of places from @from to @to, in the order of the ring */
+/* Number of steps from place @from to place @to, in the order of the ring */
 static uint32_t distance(const HtFtCpu *c, uint32_t from, uint32_t to)
 {
     return to >= from ? to - from : to + c->ring->subbufs - 1 - from;
@@ -125,7 +128,7 @@ static uint32_t read_order(HtFtCpu *c)
             ht_le32(c->new_order[0])) {
             continue;
         }
-        /* During a swap, one page appears twice. */
+        /* While a reader swaps pages, one page appears twice in the order. */
         memset(c->new_place, 0xff, subbufs * sizeof(c->new_place[0]));
         for (n = 0; n < subbufs; n++) {
             uint32_t slot = ht_le32(c->new_order[n]);
@@ -183,7 +186,7 @@ static bool follow_order(HtFtCpu *c, uint32_t head)
         c->at = at ? at : before_at(c, c->place[head]);
         return true;
     }
-    /* If the page has moved, a reader in the guest took it. */
+    /* If the page is at another place, a reader in the guest has taken it. */
     return c->order[c->at] == c->last;
 }
 

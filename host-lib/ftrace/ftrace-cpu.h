@@ -211,16 +211,16 @@ typedef struct HtFtFetched {
  */
 typedef enum HtFtCopy {
     HT_FT_COPIED,       /* valid records were copied */
-    HT_FT_SAME,         /* nothing new in the page */
+    HT_FT_SAME,         /* the page has no new records */
     /* the page has fewer records than at the previous poll */
     HT_FT_CLEARED,
-    /* the sub-buffer has another page than the requested one */
+    /* the sub-buffer holds another page than the requested one */
     HT_FT_OTHER,
     HT_FT_RETRY,        /* the guest changed the page during each attempt */
     /* the commit count may still be that of the previous boot */
     HT_FT_HELD,
-    HT_FT_GARBAGE,      /* invalid records */
-    HT_FT_ERROR,        /* the memory cannot be read */
+    HT_FT_GARBAGE,      /* the page has invalid records */
+    HT_FT_ERROR,        /* the guest's memory cannot be read */
 } HtFtCopy;
 
 /**

@@ -7,7 +7,7 @@
  */
 #include "hypertrace/ftrace-dates.h"
 
-/* Maximum number of bounds; they take 10 MiB */
+/* Maximum number of HtFtBounds that are kept; they take 10 MiB */
 #define BOUNDS_MAX (1u << 18)
 
 struct HtFtDates {

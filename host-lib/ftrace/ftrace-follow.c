@@ -35,11 +35,16 @@ struct HtFtFollow {
     uint64_t looks;
     HtFtLook look;
     uint32_t epoch;
-    uint32_t segment;           /* number of the segment in @epoch */
-    uint64_t newest_ns;         /* newest time in @segment */
+    /* number of the clock's present segment in @epoch */
+    uint32_t segment;
+    /* time of the newest event of @segment, by the guest's clock */
+    uint64_t newest_ns;
     uint64_t before_ns;         /* @newest_ns at the end of the previous poll */
     uint64_t text;
-    /* text address from a header of the next boot; 0: none */
+    /*
+     * address of the kernel's text in the next boot, from the ring's header; 0:
+     * none
+     */
     uint64_t next_text;
     bool alive;
 };

@@ -6,10 +6,11 @@
 #include "text.h"
 
 struct HtFtFormats {
-    /* private copy of the input; the events point into it */
+    /* private copy of the parsed text; the events point into it */
     char *text;
     GStringChunk *names;
-    GArray *events;             /* of HtFtEvent, in the order of the text */
+    /* array of HtFtEvent, in the order of the text */
+    GArray *events;
     GPtrArray *fields;          /* the arrays that HtFtEvent.fields point to */
     unsigned skipped;
     /* by event id: index in @events plus 1; 0: there is no such event */

@@ -13,19 +13,20 @@
 
 typedef struct Symbol {
     uint64_t addr;
-    /* offset in @text; rises in the order of the input */
+    /* offset of the symbol's name in @text; rises in the order of the input */
     uint32_t name;
 } Symbol;
 
 struct HtSymbols {
-    /* for each name: the letter of its type, the name, a NUL */
+    /* for each symbol: the letter of its type, its name, a NUL */
     GByteArray *text;
-    GArray *symbols;            /* of Symbol, sorted by address */
-    /* index in @symbols of the first address with bit 63 set */
+    GArray *symbols;            /* array of Symbol, sorted by address */
+    /* index in @symbols of the first address whose bit 63 is set */
     unsigned high;
     /* hash table of names: index in @symbols plus 1; 0: free */
     uint32_t *slots;
-    uint32_t mask;              /* number of @slots, a power of two, minus 1 */
+    /* number of elements of @slots, a power of two, minus 1 */
+    uint32_t mask;
 };
 
 static const Symbol *all(const HtSymbols *s)

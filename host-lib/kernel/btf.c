@@ -12,11 +12,12 @@
 
 #define MAGIC           0xeb9fu
 #define HEADER          24u
-#define TYPE            12u         /* size of the head of a type, in bytes */
+/* size in bytes of a type's head, with which each type begins */
+#define TYPE            12u
 
 /* Maximum depth of typedefs and qualifiers, arrays, and anonymous members */
 #define CHAIN_MAX       32u
-/* Maximum number of members that one search visits */
+/* Maximum number of structure members that one search visits */
 #define VISITS_MAX      (1u << 16)
 #define NAME_MAX_BYTES  255u
 
@@ -32,9 +33,11 @@ struct HtBtf {
     const uint8_t *types;
     const char *names;
     uint32_t names_size;
-    uint32_t n;                 /* number of types, with void */
-    uint32_t *at;               /* for each type: its offset in the section */
-    GHashTable *structs;        /* number of a structure or union, by name */
+    uint32_t n;                 /* number of types, with type 0 (void) */
+    /* by number of the type: its offset in the section of types */
+    uint32_t *at;
+    /* number of the type of a structure or union, by its name */
+    GHashTable *structs;
     GHashTable *typedefs;
     GHashTable *enums;
 };
@@ -45,7 +48,8 @@ typedef struct Type {
     unsigned kind;
     unsigned vlen;
     bool flag;
-    uint32_t size;              /* size, or number of the type referred to */
+    /* size of the type in bytes, or number of the type to which it refers */
+    uint32_t size;
 } Type;
 
 /*
@@ -394,8 +398,9 @@ static bool describe(const HtBtf *b, uint32_t id, HtBtfField *f)
 
 typedef struct Member {
     uint32_t type;
-    uint64_t bit;               /* distance from the structure's first bit */
-    uint32_t bits;              /* width of a bit field, or 0 */
+    uint64_t bit;               /* offset in bits from the structure's start */
+    /* width in bits of a bit field; 0: the member is none */
+    uint32_t bits;
 } Member;
 
 static Member member_get(const Type *t, unsigned i)

@@ -8,7 +8,7 @@
 #define NAME_MAX_BYTES      256u
 #define TYPE_MAX_BYTES      512u
 #define PRINT_MAX_BYTES     16384u
-/* Maximum number of bytes that are read of a structure */
+/* Maximum number of bytes that are read of one of the kernel's structures */
 #define STRUCT_MAX          1024u
 /*
  * Value of the kernel's TRACE_EVENT_FL_TRACEPOINT, if BTF has no enumerator for
@@ -18,19 +18,19 @@
 
 typedef struct Struct {
     const char *name;
-    /* number of bytes to copy of the structure */
+    /* number of bytes of the structure to copy */
     uint32_t size;
 } Struct;
 
 typedef struct Member {
     uint32_t offset;
-    /* size in bytes; 0: this kernel's structure lacks the member */
+    /* size of the member in bytes; 0: this kernel's structure lacks it */
     uint32_t size;
 } Member;
 
 typedef struct Event {
-    uint64_t call;              /* address of the trace_event_call */
-    uint64_t print_fmt;         /* address of the print format */
+    uint64_t call;              /* guest address of the trace_event_call */
+    uint64_t print_fmt;         /* guest address of the event's print format */
     uint32_t id;
     char *system;
     char *name;
@@ -57,13 +57,16 @@ struct HtKernelFormats {
     Member field_link, field_name, field_kind, field_offset, field_size;
     Member field_len;
     HtBtfField field_signed;    /* a bit field in some kernels */
-    /* address of the pass's next node; 0: no pass */
+    /* address of the next node that the pass reads; 0: no pass is under way */
     uint64_t next;
-    uint64_t first;             /* first node when the pass began */
-    unsigned seen;              /* number of events in this pass */
+    /* address of the list's first node when the pass began */
+    uint64_t first;
+    unsigned seen;              /* number of events that this pass has read */
     GHashTable *events;         /* Event by id */
-    GHashTable *strings;        /* type names by address */
-    char *common;               /* text of the common fields */
+    /* names of fields' types, by their address in the guest */
+    GHashTable *strings;
+    /* text of the fields that all events have in common */
+    char *common;
     unsigned serial;
 };
 

@@ -8,15 +8,19 @@
 
 /* Maximum distance of the tracer's call after the function's start (IBT) */
 #define CALL_AFTER      8u
-/* Maximum distance of the call before the function's start (arm64, CALL_OPS) */
+/*
+ * Maximum distance of the tracer's call before the function's start (arm64,
+ * CALL_OPS)
+ */
 #define CALL_BEFORE     16u
 
 struct HtKernelFunctions {
     const HtSymbols *symbols;
-    GHashTable *traceable;      /* names, which belong to @symbols; or NULL */
+    /* names of the traceable functions, owned by @symbols; or NULL */
+    GHashTable *traceable;
 };
 
-/* Find the function of an entry; NULL if the entry belongs to none */
+/* Find the function of an entry of the kernel's table; NULL if there is none */
 static const char *function_of(const HtSymbols *s, uint64_t addr)
 {
     const char *name;

@@ -54,10 +54,11 @@ typedef struct HtPageTables {
 int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
                   uint64_t *phys, uint64_t *left);
 
-/* A page's translation */
+/* Translation of one page of the kernel's address space */
 typedef struct HtPageCache {
-    uint64_t page;              /* virtual address of the page, plus 1; or 0 */
-    uint64_t offset;            /* the page's offset in the memory */
+    /* virtual address of the page, plus 1; 0: the entry is unused */
+    uint64_t page;
+    uint64_t offset;            /* offset of the page in the guest's memory */
 } HtPageCache;
 
 struct HtGuestKernel {
@@ -68,12 +69,16 @@ struct HtGuestKernel {
     uint64_t text;              /* address of _text in this boot */
     uint64_t end;               /* address of _end in this boot */
     uint64_t phys;              /* physical address of _text */
-    uint64_t offset;            /* offset of _text in the memory */
-    uint64_t direct;            /* virtual address of the direct map */
-    uint64_t direct_phys;       /* physical address that @direct maps */
-    uint64_t direct_size;       /* size of the direct map; 0: not known */
-    uint64_t time_at;           /* address of timekeeper.xtime_sec, or 0 */
-    uint64_t jiffies_at;        /* address of jiffies_64, or 0 */
+    uint64_t offset;            /* offset of _text in the guest's memory */
+    /* virtual address at which the direct map begins */
+    uint64_t direct;
+    /* physical address to which @direct is mapped */
+    uint64_t direct_phys;
+    /* size of the direct map in bytes; 0: not known */
+    uint64_t direct_size;
+    /* virtual address of timekeeper.xtime_sec, or 0 */
+    uint64_t time_at;
+    uint64_t jiffies_at;        /* virtual address of jiffies_64, or 0 */
     HtPageCache cache[HT_PAGE_CACHE];
 };
 

@@ -25,9 +25,15 @@
 #define PER_MARKER      256u
 /* Minimum number of markers of a kernel; a marker covers 256 symbols */
 #define MARKERS_MIN     8u
-/* Maximum size of seqs_of_names, which may be between markers and tokens */
+/*
+ * Maximum size in bytes of seqs_of_names, which may be between markers and
+ * tokens
+ */
 #define SEQS_MAX        (3 * HT_KALLSYMS_MAX)
-/* Maximum steps of all loops over the data; Debian's kernels need 2 million */
+/*
+ * Maximum number of steps of all loops over the data; Debian's kernels need 2
+ * million
+ */
 #define STEPS_MAX       (64u << 20)
 
 /*
@@ -40,14 +46,15 @@ typedef struct Tables {
     const uint8_t *p;
     uint64_t size;
     uint64_t steps;
-    uint64_t tokens;                /* offset of token_table */
-    uint64_t after;                 /* offset of the end of token_index */
+    uint64_t tokens;                /* offset in @p of token_table */
+    uint64_t after;                 /* offset in @p of the end of token_index */
     const char *token[TOKENS];
     uint16_t token_len[TOKENS];
-    uint64_t num_syms;              /* offset of num_syms */
-    uint64_t names;                 /* offset of names */
+    uint64_t num_syms;              /* offset in @p of num_syms */
+    uint64_t names;                 /* offset in @p of names */
     uint32_t n;
-    uint32_t text_index;            /* index of the symbol _text */
+    /* index of the symbol _text among the symbols */
+    uint32_t text_index;
 } Tables;
 
 static bool step(Tables *t)
@@ -81,7 +88,10 @@ static bool read_tokens(Tables *t, uint64_t start, uint16_t places[TOKENS],
     return i == TOKENS;
 }
 
-/* Test whether token_index, holding @places, is at the next aligned offset */
+/*
+ * Test whether token_index, with the offsets @places, is at the next aligned
+ * offset
+ */
 static bool index_follows(Tables *t, uint64_t end,
                           const uint16_t places[TOKENS])
 {
@@ -289,8 +299,10 @@ static bool find_text(Tables *t)
 typedef struct Offsets {
     uint64_t at;                /* offset of the table in the file */
     uint64_t base;
-    bool to_place;              /* an offset is relative to its own place */
-    bool percpu;                /* an offset of 0 or more is absolute */
+    /* an offset is relative to the place of the offset itself */
+    bool to_place;
+    /* an offset of 0 or more is an absolute address of a per-CPU symbol */
+    bool percpu;
 } Offsets;
 
 static uint64_t address(const Tables *t, const Offsets *o, uint32_t i)
@@ -390,14 +402,17 @@ static bool find_offsets(Tables *t, const HtKernelSegment *segments,
 {
     uint64_t before = (4ull * t->n + 7) / 8 * 8 + 8, i;
 
-    /* 6.4 and later: the table follows the tokens. */
+    /* Linux 6.4 and later: the table of offsets follows the tokens. */
     for (i = 0; i <= 8; i += 4) {
         if (offsets_at(t, HT_ROUND_UP(t->after, 4) + i, segments, n, o,
                        text)) {
             return true;
         }
     }
-    /* Before 6.4: the table, relative_base and padding precede num_syms. */
+    /*
+     * Before Linux 6.4: the table of offsets, relative_base and padding precede
+     * num_syms.
+     */
     for (i = 0; i <= 16; i += 4) {
         if (before + i - 4 <= t->num_syms &&
             offsets_at(t, t->num_syms - before - i + 4, segments, n, o,

@@ -24,10 +24,10 @@ struct HtKernelScan {
     HtGuestMem mem;
     uint64_t next;
     uint8_t *slice;
-    GPtrArray *found;           /* elements: HtGuestKernel */
+    GPtrArray *found;           /* array of the HtGuestKernels found */
     unsigned texts;             /* number of VMCOREINFO texts tried */
     unsigned copies;
-    /* error of the last copy that was parsed; NULL if it was valid */
+    /* error of the last kernel copy that was parsed; NULL if it was valid */
     GError *why;
 };
 
@@ -73,7 +73,7 @@ static bool value_of(const char *text, const char *key, int base,
     return false;
 }
 
-/* The place of _text according to a VMCOREINFO */
+/* Place of _text in memory, computed from a VMCOREINFO */
 typedef struct Place {
     HtMachine machine;
     uint64_t text;

@@ -21,14 +21,18 @@ struct HtKernelSearch {
     HtGuestMem mem;
     HtKernelImage *image;
     uint64_t align;
-    uint64_t banner;            /* distance from _text to linux_banner */
+    /* distance in bytes from _text to linux_banner */
+    uint64_t banner;
     bool possible;              /* the image has the symbols that are needed */
     HtGuestRange spans[HT_GUEST_RANGES_MAX];
     unsigned n_spans;
     unsigned span;
-    uint64_t next;              /* offset of the next candidate in the span */
-    GPtrArray *found;           /* elements: HtGuestKernel */
-    /* candidates with the version line that failed another check */
+    /* offset in the span of the next candidate for _text */
+    uint64_t next;
+    GPtrArray *found;           /* array of the HtGuestKernels found */
+    /*
+     * number of candidates that have the version line but failed another check
+     */
     unsigned early;
 };
 

@@ -17,7 +17,7 @@
 /* Bit of a text's position that is set if the record has no text */
 #define NO_TEXT     1u
 #define ID_BYTES    8u
-/* Maximum sizes of the kernel's structures, in bytes */
+/* Maximum sizes in bytes of the kernel's structures of a log record */
 #define DESC_MAX    64u
 #define INFO_MAX    256u
 /* Maximum number of descriptors that one call reads */
@@ -38,10 +38,11 @@ struct HtKernelLog {
     HtKernelSpace space;
     HtKernelLogLayout layout;
     uint64_t prb;
-    uint64_t ring;              /* address of the ring that is read */
-    Ring now;                   /* the latest copy of @ring's members */
+    uint64_t ring;              /* guest address of the ring that is read */
+    /* the latest copy of the members of the guest's ring */
+    Ring now;
     bool known;                 /* @now is valid */
-    uint64_t id;                /* id of the next descriptor */
+    uint64_t id;                /* id of the descriptor to read next */
     bool placed;                /* @id is valid */
     uint64_t next_seq;
     char text[HT_LOG_TEXT_MAX];
@@ -181,7 +182,8 @@ static int read_text(HtKernelLog *log, uint64_t id, const uint8_t *desc,
         return 0;
     }
     if (begin >> r->size_bits != next >> r->size_bits && next & (size - 1)) {
-        at = 0;                 /* the text did not fit before the end */
+        /* the text did not fit before the data's end, so it is at the start */
+        at = 0;
     }
     if (record->len > size - ID_BYTES || at > size - ID_BYTES - record->len) {
         return -EINVAL;
@@ -253,7 +255,7 @@ static int update(HtKernelLog *log)
     }
     if (ret > 0 && log->placed && ((log->id - r->tail) & ID_MASK) >
         ((end_of(r) - r->tail) & ID_MASK)) {
-        /* the descriptor @log->id was overwritten */
+        /* the kernel has overwritten the descriptor @log->id */
         log->placed = false;
     }
     if (ret > 0 && !log->placed) {
@@ -274,13 +276,15 @@ int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)
     for (i = 0; i < PASS_MAX && log->id != end_of(&log->now); i++) {
         ret = read_record(log, log->id, record);
         if (ret != 1) {
-            log->known = false;         /* read the ring again */
+            /* read the ring's members again before the next record */
+            log->known = false;
         }
         if (ret == 0 && !last) {
             return 0;
         }
         if (ret == -EAGAIN && !last) {
-            log->placed = false;        /* the record was overwritten */
+            /* the kernel has overwritten the record */
+            log->placed = false;
             return 0;
         }
         if (ret < 0 && ret != -EAGAIN && ret != -ENODATA && ret != -EINVAL) {

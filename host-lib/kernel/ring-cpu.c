@@ -55,7 +55,7 @@ static void mark_doubt(HtFtLook *look, guint at)
     t->lost = 0;
 }
 
-/* Maximum number of bytes of the cursor's page that may be taken */
+/* Maximum number of bytes that may be taken of the cursor's page */
 static uint32_t limit_of(const HtFtCpu *c, const HtListCpu *l, uint32_t size)
 {
     if (c->relaxed && l->at.node == l->writer.node &&
@@ -119,14 +119,14 @@ static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
             l->doubt = false;
         }
     } else {
-        /* The rest of the page cannot be dated. */
+        /* Records after an invalid one in the same page cannot be dated. */
         c->stats.bad++;
         c->lost = l->spoiled = true;
     }
     return HT_LIST_DONE;
 }
 
-/* Check that the writer has not come around since the copy of the page */
+/* Check that the writer has not overwritten the page since it was copied */
 static HtListWalk check_lap(HtListCpu *l)
 {
     HtListHeader h;
@@ -164,7 +164,8 @@ static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
         return failed(ret);
     }
     if (!size && next.addr != l->h.commit) {
-        return HT_LIST_LOST;                /* a guest's reader took the page */
+        /* a reader in the guest took the page */
+        return HT_LIST_LOST;
     }
     walk = check_lap(l);
     if (walk != HT_LIST_DONE || !size) {

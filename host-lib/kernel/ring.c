@@ -11,13 +11,13 @@
 typedef struct List {
     HtKernelSpace space;
     HtKernelRingLayout layout;
-    uint64_t array;             /* address of the trace_array */
+    uint64_t array;             /* guest address of the trace_array */
     uint32_t subbuf_size;
     uint32_t cpus;
     /* the kernel may have more than HT_FT_CPUS_MAX CPU numbers */
     bool beyond;
-    bool cut;                   /* HtFtRing.cut */
-    /* for each processor: address of its ring_buffer_per_cpu */
+    bool cut;                   /* value for HtFtRing.cut */
+    /* by processor: guest address of its ring_buffer_per_cpu */
     uint64_t *address;
     HtListCpu *cpu;
 } List;

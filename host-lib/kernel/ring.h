@@ -115,11 +115,13 @@ typedef struct HtListCpu {
     uint64_t lag_begin;
 } HtListCpu;
 
-/* Result of a step along the list */
+/* Result of a step along a processor's list of pages */
 typedef enum HtListWalk {
-    HT_LIST_DONE,       /* success; a walk has reached the writer */
+    /* success; of a walk: it has reached the writer's page */
+    HT_LIST_DONE,
     HT_LIST_MORE,       /* the poll's share of work is used up */
-    HT_LIST_LOST,       /* the page was replaced: set the cursor again */
+    /* the kernel has replaced the page: set the cursor again */
+    HT_LIST_LOST,
     HT_LIST_ERROR,      /* the memory cannot be read or is not a list */
 } HtListWalk;
 

@@ -102,7 +102,8 @@ static const char *run_lzma(Unpack *u, lzma_stream *z, lzma_ret ret)
         ret = lzma_code(z, LZMA_RUN);
         u->used = z->next_out - u->out;
         if (ret == LZMA_OK && !z->avail_in && z->avail_out) {
-            ret = LZMA_DATA_ERROR;          /* the input is truncated */
+            /* the compressed data is truncated */
+            ret = LZMA_DATA_ERROR;
         }
     }
     lzma_end(z);
@@ -164,7 +165,8 @@ static const char *read_zstd(Unpack *u)
         before = in.pos;
         ret = ZSTD_decompressStream(z, &out, &in);
         if (ret && out.pos == u->used && in.pos == before) {
-            wrong = damaged;                /* the input is truncated */
+            /* the compressed data is truncated */
+            wrong = damaged;
             break;
         }
         u->used = out.pos;
@@ -223,7 +225,8 @@ enum {
 /* Parse lzop's header; returns the offset after it, or 0 */
 static size_t lzop_header(const Unpack *u, uint32_t *flags)
 {
-    size_t at = 9;              /* start after the signature */
+    /* offset of the first byte after the signature */
+    size_t at = 9;
     unsigned version, name;
 
     if (u->in_size < 64) {
@@ -289,15 +292,17 @@ static const char *read_lzo(Unpack *u)
         u->used += to;
         at += from;
     }
-    return damaged;                         /* the end mark is missing */
+    /* the end mark of the compressed data is missing */
+    return damaged;
 }
 #endif
 
 typedef struct Format {
     const char *name;
-    /* name of the library, for the message that it is missing */
+    /* name of the library that decompresses the format, for messages */
     const char *library;
-    Reader *read;               /* NULL: this build lacks the library */
+    /* NULL if hypertrace was built without the library */
+    Reader *read;
     uint8_t len;
     uint8_t signature[9];
 } Format;

@@ -38,13 +38,15 @@ static uint64_t content(const HtCtfStream *s)
     return ht_le64(s->h.content_bits) / 8;
 }
 
-/* Return the offset at which the packet after the open one starts */
+/*
+ * Return the offset in the file at which the packet after the open one starts
+ */
 static uint64_t next_start(const HtCtfStream *s)
 {
     return HT_ROUND_UP(s->start + content(s), ALIGN);
 }
 
-/* Write all buffers at @pos; returns 0 or -errno */
+/* Write all buffers to a file at offset @pos; returns 0 or -errno */
 static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
 {
     while (n) {
@@ -152,7 +154,7 @@ static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
     return h;
 }
 
-/* Let the open packet end at @to, where the next packet was written */
+/* Set the end of the open packet to offset @to, where the next packet begins */
 static int shrink_packet(HtCtfStream *s, uint64_t to)
 {
     HtCtfHeader h = s->h;
@@ -182,7 +184,10 @@ static int new_file(const HtCtfStream *s, unsigned part, uint64_t size,
     return f->fd < 0 || ftruncate(f->fd, size) < 0 ? -errno : 0;
 }
 
-/* If @ret is 0, continue in the new file; else delete the new file */
+/*
+ * If @ret is 0, replace the stream's file by the new file; else delete the new
+ * file
+ */
 static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
 {
     if (!ret && renameat(s->dirfd, f->hidden, s->dirfd, f->hidden + 1) < 0) {
@@ -327,7 +332,7 @@ static bool must_grow(const HtCtfStream *s, const HtRun *run)
            run->begin_ns <= ht_le64(s->h.timestamp_begin);
 }
 
-/* Test whether the run may go into the open packet */
+/* Test whether the run may be appended to the open packet */
 static bool can_grow(const HtCtfStream *s, const HtRun *run,
                      uint64_t discarded)
 {

@@ -22,7 +22,7 @@
 #define HT_CTF_FILE_MIN         (1024 * 1024)
 #define HT_CTF_FILE_MAX         (64 * 1024 * 1024)
 
-/* Start of a file's name: index and instance of the stream */
+/* Start of the name of a stream's file: index and instance of the stream */
 #define HT_CTF_STREAM_FILE      "stream-%03" PRIu32 "-%06" PRIu64
 
 /*
@@ -48,8 +48,8 @@ typedef struct HtCtfHeader {
     uint64_t counter;
     uint64_t discarded;
     uint64_t seq;
-    uint64_t total;             /* HtRun.total of the last run */
-    /* HtRun.lost of the last run; the next recorder of the stream reads it */
+    uint64_t total;             /* HtRun.total of the packet's last run */
+    /* HtRun.lost of the packet's last run, for the stream's next recorder */
     uint64_t lost;
     int32_t cpu;
     uint32_t stream;
@@ -71,19 +71,24 @@ typedef struct HtCtfStream {
     bool open;
 
     int fd;                     /* -1: there is no file, or it was deleted */
-    uint64_t checked_ns;        /* event time of the last check of the file */
-    unsigned unchecked;         /* runs since the last check of the file */
-    unsigned part;              /* number of files made */
+    /* event time at which the existence of the file was last checked, in ns */
+    uint64_t checked_ns;
+    /* number of runs since the existence of the file was last checked */
+    unsigned unchecked;
+    /* number of files of this stream instance so far */
+    unsigned part;
     uint64_t size;              /* size of the file in bytes */
-    uint64_t start;             /* offset of the open packet */
-    HtCtfHeader h;              /* header of the open packet, as in the file */
+    uint64_t start;             /* offset in the file of the open packet */
+    HtCtfHeader h;              /* copy of the open packet's header */
 
-    uint64_t last_ns;           /* minimum start time of later packets */
+    /* host time in ns before which no later packet may start */
+    uint64_t last_ns;
     uint64_t base;              /* HtRun.discarded when the stream was opened */
     uint64_t upstream;          /* HtRun.discarded of the last run */
-    uint64_t dropped;           /* events that could not be written */
-    bool any;                   /* an event was written to the stream */
-    bool cut;                   /* the next run needs a packet of its own */
+    uint64_t dropped;           /* number of events that could not be written */
+    /* at least one event was written to the stream */
+    bool any;
+    bool cut;                   /* the next run must start a new packet */
 } HtCtfStream;
 
 /**

@@ -29,15 +29,17 @@ struct HtCtfWriter {
     /* the metadata without the comment at its end */
     GString *metadata;
     int metadata_fd;
-    uint64_t comment;           /* offset of that comment in the file */
-    uint64_t blanks_end;        /* offset of the end of the comment's blanks */
+    /* offset in the file of the comment at the metadata's end */
+    uint64_t comment;
+    /* offset in the file of the end of the comment's blanks */
+    uint64_t blanks_end;
     bool known[HT_CLASSES_MAX + 1];
 
     uint32_t nr_streams;
     HtCtfStream streams[];
 };
 
-/* Minimum size of the comment, in bytes */
+/* Minimum size in bytes of the comment at the metadata's end */
 #define BLANKS_MIN 4096
 
 static const char comment_opens[] = { '/', '*' };
@@ -106,7 +108,7 @@ static int write_metadata(HtCtfWriter *w)
     return 0;
 }
 
-/* Make the last @added bytes of the text visible to readers */
+/* Make the last @added bytes of the metadata visible to readers of the trace */
 static int append_metadata(HtCtfWriter *w, size_t added)
 {
     g_autoptr(GString) in = g_string_new(NULL);

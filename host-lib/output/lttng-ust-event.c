@@ -19,14 +19,17 @@
 /* LTTng-UST refuses a probe whose signature differs from the call site's. */
 #define SIGNATURE       "hypertrace"
 
-/* Events that were registered together */
+/* Events that one call registers with LTTng-UST */
 typedef struct UstBatch {
     struct lttng_ust_probe_desc probe;
     const struct lttng_ust_event_desc *event[HT_UST_BATCH];
     struct lttng_ust_tracepoint *tp[HT_UST_BATCH];
 } UstBatch;
 
-/* Events by key; an event stays registered.  Protected by registry_lock. */
+/*
+ * Hash table of the registered events, by key; protected by registry_lock. No
+ * event is ever removed.
+ */
 static GMutex registry_lock;
 static GHashTable *registry;
 static bool timed_out;
@@ -138,7 +141,7 @@ static void add_class_field(HtUstEvent *e, const HtField *cf)
         f->type.sequence = (struct lttng_ust_type_sequence) {
             .parent.type = lttng_ust_type_sequence,
             .struct_size = sizeof(f->type.sequence),
-            /* NULL: the previous field is the length */
+            /* NULL: the previous field of the event has the length */
             .length_name = NULL,
             .elem_type = &f->elem.parent,
             .encoding = cf->kind == HT_FIELD_TEXT ?

@@ -11,10 +11,11 @@ struct HtUstSession {
     HtUstSessionConfig cfg;
     char *provider;
     HtUstEvent *discarded;
-    bool asked;                 /* the registration of @discarded was tried */
-    /* by stream: HtRun.discarded of the last run */
+    /* the registration of the event @discarded was tried */
+    bool asked;
+    /* by stream: HtRun.discarded of its last run */
     uint64_t *told;
-    /* events by class id; NULL: not registered */
+    /* registered events by class id; NULL: the class has none */
     HtUstEvent *events[HT_CLASSES_MAX + 1];
 };
 

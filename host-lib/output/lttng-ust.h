@@ -39,14 +39,16 @@ typedef struct UstField {
 } UstField;
 
 struct HtUstEvent {
-    char *key;                  /* "provider:name" */
+    /* key in the hash table of events: "provider:name" */
+    char *key;
     char *schema;
     char *provider;
     char *name;
     int loglevel;
     const int *loglevel_ptr;
     unsigned nr_class_fields;
-    HtField *class_fields;      /* of the class; for filters and captures */
+    /* fields of the event's class, for filters and captures */
+    HtField *class_fields;
 
     struct lttng_ust_tracepoint tp;
     struct lttng_ust_event_desc event;

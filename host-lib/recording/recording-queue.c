@@ -10,9 +10,9 @@
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"
 
-/* A piece, followed by its records */
+/* Head of an entry; the piece's records follow it */
 typedef struct Entry {
-    HtFtPiece p;                /* @data is not used */
+    HtFtPiece p;                /* the piece; @p.data is not used */
 } Entry;
 
 #define ALIGN   8u
@@ -20,8 +20,9 @@ typedef struct Entry {
 struct HtRecQueue {
     uint8_t *block;
     uint64_t size;
-    uint64_t first;             /* offset of the oldest entry in the block */
-    uint64_t next;              /* offset at which the next entry is written */
+    uint64_t first;             /* offset in @block of the oldest entry */
+    /* offset in @block at which the next entry is written */
+    uint64_t next;
     /*
      * If newer entries begin at offset 0: end of the older ones, which begin at
      * @first; else 0
@@ -30,7 +31,7 @@ struct HtRecQueue {
     uint64_t entries;
     uint64_t events;
     uint64_t bytes;
-    /* set of processors of which pieces were removed */
+    /* set of the processors of which the queue has removed pieces */
     GHashTable *removed;
 };
 

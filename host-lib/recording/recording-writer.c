@@ -22,22 +22,26 @@
 
 typedef struct CpuFile {
     bool made;
-    int fd;                     /* -1: the file is opened for each write */
+    /* descriptor of the processor's file; -1: opened for each write */
+    int fd;
     bool failed;
     GByteArray *kept;
 } CpuFile;
 
 struct HtRecWriter {
-    /* name of the directory; NULL if @queue is set */
+    /* path of the recording's directory; NULL if @queue is set */
     char *dir;
     int dir_fd;                 /* descriptor of @dir; -1 if @queue is set */
-    HtRecQueue *queue;          /* recording in memory, or NULL */
-    GArray *cpus;               /* CpuFile by number of the processor */
-    /* names of the text files; with @queue: also their content */
+    /* the queue of a recording in memory, or NULL */
+    HtRecQueue *queue;
+    GArray *cpus;               /* array of CpuFile, indexed by processor */
+    /* set of names of text files; with @queue: map from name to content */
     GHashTable *texts;
-    int log_fd;                 /* -1: nothing was appended to the log yet */
+    /* descriptor of the log's file; -1: nothing was appended yet */
+    int log_fd;
     bool log_failed;
-    GString *log;               /* end of the kernel's log, if @queue is set */
+    /* newest part of the kernel's log, if @queue is set */
+    GString *log;
     bool made_dir;
     uint64_t bytes;
 };

@@ -14,36 +14,41 @@
 /* Size of a stream's buffer: two pieces */
 #define BUFFER_SIZE (2 * (PIECE_MAX + sizeof(HtRecPieceHeader)))
 
-/* A processor's file */
+/* A processor's file and the reader's state in it */
 typedef struct Stream {
     char *path;
     bool exists;
-    int fd;                     /* -1: the file is opened for each read */
-    uint64_t offset;            /* offset in the file of the next read */
+    /* descriptor of the file; -1: the file is opened for each read */
+    int fd;
+    /* offset in the file at which the next read starts */
+    uint64_t offset;
     uint8_t *buffer;
-    /* range of @buffer that was read and not parsed yet */
+    /* range of @buffer that was read from the file and not parsed yet */
     size_t pos, end;
     bool ended;
-    bool skipped;               /* bytes were skipped after @piece */
+    /* bytes of the file were skipped after @piece */
+    bool skipped;
     HtFtPiece piece;            /* the piece parsed last */
-    uint64_t last_ns;           /* HtFtPiece.end_ns of the previous piece */
-    /* @piece was parsed and not used yet (reading pages) */
+    /* HtFtPiece.end_ns of the piece before @piece */
+    uint64_t last_ns;
+    /* reading pages: @piece was parsed and is not part of a page yet */
     bool ahead;
-    /* iterator over @piece (reading events) */
+    /* reading events: iterator over @piece */
     HtFtIter it;
     HtFtRecord record;
     bool lost;
     uint64_t lost_estimate, lost_from_ns;
-    /* maximum time of the events up to @record in its segment */
+    /* latest time of the events up to @record in its segment */
     uint64_t order_ns;
-    /* reading pages: the page, joined of its pieces */
+    /* reading pages: buffer in which a page is joined of its pieces */
     uint8_t *page;
 } Stream;
 
 /* A processor's next event: its place in the order of all events */
 typedef struct Next {
-    uint64_t part;              /* epoch and segment of the event */
-    uint64_t ns;                /* Stream.order_ns */
+    /* epoch (upper half) and segment of the event */
+    uint64_t part;
+    uint64_t ns;                /* Stream.order_ns of the event */
     uint32_t cpu;
 } Next;
 
@@ -51,15 +56,19 @@ struct HtRecording {
     char *dir;
     HtRecInfo info;
     Stream *streams;
-    Next *heap;                 /* heap of processors, by their next event */
+    /* heap of the processors that have a next event; the earliest is first */
+    Next *heap;
     uint32_t waiting;           /* number of processors in @heap */
     bool merging;
-    bool returned;              /* the event of @heap[0] was returned */
+    /* ht_rec_next() has returned the event of @heap[0] */
+    bool returned;
     uint64_t damaged;
-    /* sum over the files: bytes after the last whole piece */
+    /* number of bytes after the last whole piece, summed over the files */
     uint64_t unread;
     int error;                  /* errno of the first read that failed */
-    /* limits of ht_rec_until(): last epoch, and last time in @last_part */
+    /*
+     * limits of ht_rec_until(): last epoch, and last time in its last segment
+     */
     uint32_t until_epoch;
     uint64_t until_ns;
     uint64_t last_part;         /* Next.part of the recording's end */
@@ -67,8 +76,10 @@ struct HtRecording {
     HtRecEnd end;
     bool end_found;
     bool end_read;
-    uint64_t before_ns;         /* ht_rec_more(): end of the events */
-    uint64_t bytes;             /* size of all streams when they were opened */
+    /* ht_rec_more(): time at which the events that may be returned end */
+    uint64_t before_ns;
+    /* size in bytes of all processors' files when they were opened */
+    uint64_t bytes;
 };
 
 static void fail(GError **error, const char *path, int code)
@@ -495,7 +506,7 @@ bool ht_rec_next_piece(HtRecording *r, uint32_t cpu, HtFtPiece *p)
     return true;
 }
 
-/* Go to the processor's next event, if need be in a later piece */
+/* Go to the processor's next event, which may be in a later piece */
 static bool stream_event(HtRecording *r, uint32_t cpu)
 {
     Stream *s = &r->streams[cpu];
@@ -522,7 +533,7 @@ static bool stream_event(HtRecording *r, uint32_t cpu)
     return true;
 }
 
-/* Test whether the next event of @a is before that of @b */
+/* Test whether the next event of processor @a is before that of processor @b */
 static bool before(const Next *a, const Next *b)
 {
     return a->part != b->part ? a->part < b->part :
@@ -592,7 +603,7 @@ static void merge_begin(HtRecording *r)
     r->merging = true;
 }
 
-/* Go on after the returned event, whose data then is no longer valid. */
+/* Go on to the event after the returned one, whose data is no longer valid. */
 static void merge_next(HtRecording *r)
 {
     uint32_t cpu = r->heap[0].cpu;

@@ -60,33 +60,49 @@ typedef struct HtConsumerConfig {
 
 typedef struct HtConsumer {
     HtConsumerConfig cfg;
-    HtStreamInfo info;          /* description of the stream for backends */
-    uint64_t instance;          /* instance that the producer knows */
-    HtTimeMap time;             /* clock; updated by the owner before a call */
+    HtStreamInfo info;          /* description of the stream, for backends */
+    /* number of the instance, as the producer knows it */
+    uint64_t instance;
+    /* map from guest to host time, which the owner updates before each call */
+    HtTimeMap time;
     HtWalk walk;
-    /* a packet's copy; NULL if cfg.reserve is set */
+    /* private copy of a packet; NULL if cfg.reserve is set */
     uint8_t *buf;
-    uint64_t cursor;            /* position of the next byte to consume */
-    /* virtio: position of the next byte to be fed */
+    /* position in the stream of the next byte to consume */
+    uint64_t cursor;
+    /* virtio: position after the last buffer that was fed */
     uint64_t fed;
-    /* events consumed since the instance was opened */
+    /* number of events consumed since the instance was opened */
     uint64_t events;
-    uint64_t expected;          /* events up to @cursor, by producer's count */
-    uint64_t recorded;          /* events that an earlier host has delivered */
-    uint64_t skipped;           /* overwritten packets, not yet in @expected */
-    /* producer's count of discards; never decreases */
+    /* number of events before @cursor, as the producer counts them */
+    uint64_t expected;
+    /* number of the instance's events that an earlier host has delivered */
+    uint64_t recorded;
+    /*
+     * number of overwritten packets whose events @expected does not include yet
+     */
+    uint64_t skipped;
+    /* number of events that the producer has discarded; never decreases */
     uint64_t lost;
-    /* discarded events of producers without a stream */
+    /* number of discarded events of producers without a stream */
     uint64_t others;
-    uint64_t dropped;           /* events that this host could not read */
-    uint64_t told;              /* all discards as of the last run delivered */
-    uint64_t base;              /* part of @told that earlier hosts reported */
+    /* number of events that were overwritten before this host read them */
+    uint64_t dropped;
+    /*
+     * number of discarded events that the last delivered run reported, plus
+     * @base
+     */
+    uint64_t told;
+    /* number of discarded events that earlier hosts have reported */
+    uint64_t base;
     uint64_t bytes;
-    uint64_t packets;           /* runs delivered */
-    uint64_t wakeups;           /* polls that found events; the owner counts */
+    uint64_t packets;           /* number of runs delivered */
+    /* number of polls that found events; the owner counts them */
+    uint64_t wakeups;
     uint64_t errors;
     bool open;
-    bool stopped;               /* input was malformed: read no more of it */
+    /* the input was malformed: no more of it is read */
+    bool stopped;
     /* ht_consumer_inherit() was called, and no packet was read since */
     bool inherited;
     char why[80];               /* reason for @stopped, for the log */

@@ -20,7 +20,7 @@
  */
 #define HT_FT_COMMIT_MASK 0xfffffu
 #define HT_FT_MISSED_EVENTS (1u << 31)  /* events were lost before this page */
-/* the number of lost events follows the records */
+/* the number of lost events is stored after the page's records */
 #define HT_FT_MISSED_STORED (1u << 30)
 
 /* Size of the common fields of an event: type, flags, preempt count, pid */
@@ -37,8 +37,8 @@
  */
 typedef enum HtFtStep {
     HT_FT_EVENT,        /* an event */
-    HT_FT_END,          /* the end of the records */
-    HT_FT_BAD,          /* an invalid record */
+    HT_FT_END,          /* the iterator has reached the end of the records */
+    HT_FT_BAD,          /* the next record is invalid */
 } HtFtStep;
 
 /**

@@ -17,10 +17,10 @@
 
 /* Limits of a ring; processors that would exceed them are left out */
 #define HT_FT_CPUS_MAX 1024u
-/* limit of the sub-buffers of all processors together */
+/* maximum number of sub-buffers of all processors together */
 #define HT_FT_PAGES_MAX (1u << 22)
 
-/* HtFtMem.piece: the guest-physical address is not known */
+/* HtFtMem.piece sets this if the guest-physical address is not known */
 #define HT_FT_PHYS_UNKNOWN UINT64_MAX
 
 /**

@@ -48,7 +48,8 @@ struct HtBuffer {
  */
 typedef struct HtPool {
     size_t size;                /* size of HtBuffer.data in bytes */
-    unsigned buffers;           /* number of buffers in use */
+    /* number of buffers in use, without those in @free */
+    unsigned buffers;
     unsigned nr_free;
     HtBuffer *free;
 } HtPool;
@@ -89,15 +90,17 @@ typedef struct HtQueue {
     HtPool *pool;
     /* index of this queue, less than HT_QUEUES_MAX */
     unsigned index;
-    size_t budget;              /* maximum of @held */
+    size_t budget;              /* maximum of @held, in bytes */
     /* number of bytes of the buffers that have runs in the queue */
     size_t held;
-    uint64_t posted;            /* events posted and not discarded */
+    /* number of events posted to the queue and not discarded */
+    uint64_t posted;
     uint64_t discarded;
-    unsigned delivering;        /* items taken and not given back yet */
+    /* number of items taken and not given back yet */
+    unsigned delivering;
     /*< private >*/
     HtQueued *items;
-    /* numbers of @items ever taken (@head) and ever posted (@tail) */
+    /* numbers of items ever taken (@head) and ever posted (@tail) */
     uint32_t head, tail;
     HtQueueStream *streams;
     uint32_t nr_streams;

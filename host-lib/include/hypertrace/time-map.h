@@ -42,8 +42,9 @@
 typedef struct HtTimeSegment {
     uint64_t counter;           /* guest counter at the segment's start */
     uint64_t ns;                /* host time at @counter, in ns */
-    uint64_t mult;              /* ns per tick, times 2^32 */
-    /* maximum error; in the newest segment: error at @counter */
+    /* host ns per tick of the counter, times 2^32 */
+    uint64_t mult;
+    /* maximum error of a date in ns; in the newest segment: at @counter only */
     uint64_t bound_ns;
 } HtTimeSegment;
 

@@ -10,11 +10,12 @@
 
 typedef enum HtWalkStop {
     HT_WALK_END,                /* all bytes were checked */
-    HT_WALK_CUT,                /* next event must start a packet */
+    HT_WALK_CUT,                /* the next event must start a packet */
     HT_WALK_MOST,               /* HtWalk.most events were checked */
     HT_WALK_BAD_ID,             /* an event has an unknown class id */
-    HT_WALK_BAD_LENGTH,         /* an event exceeds the bytes */
-    HT_WALK_BAD_HEADER,         /* an id exceeds HT_CLASSES_MAX */
+    /* an event is longer than the remaining bytes */
+    HT_WALK_BAD_LENGTH,
+    HT_WALK_BAD_HEADER,         /* an event's class id exceeds HT_CLASSES_MAX */
 } HtWalkStop;
 
 /**
