@@ -153,7 +153,7 @@ static void fill(HtClassTable *t, uint32_t count)
             g_assert_not_reached();
         }
         if (!added) {
-            /* the input has registered a class of this name */
+            /* the input has already registered a class of this name */
             return;
         }
     }

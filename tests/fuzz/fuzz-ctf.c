@@ -25,7 +25,7 @@ typedef struct Stream {
 typedef struct Trace {
     HtCtfWriter *w;
     Stream streams[STREAMS];
-    uint64_t bytes;             /* number of bytes of the accepted events */
+    uint64_t bytes;
     uint64_t dropped;
 } Trace;
 

@@ -22,7 +22,7 @@ typedef struct Reading {
     unsigned opened, closed;
 } Reading;
 
-/* HtDeliver: check the run */
+/* HtDeliver: check a recovered run */
 static void deliver(void *opaque, const HtRun *run)
 {
     Reading *r = opaque;
@@ -110,7 +110,7 @@ static void change(FuzzInput *in, CtMemory *m)
     case 1:
     case 2:
         at += ht_layout_directory(c);
-        /* the head of the directory and its first streams */
+        /* change the head of the directory or its first streams */
         size = 2048;
         break;
     case 3:

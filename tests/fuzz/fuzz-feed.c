@@ -13,10 +13,11 @@ typedef struct Feed {
     CtRing ring;
     CtSink sink;
     HtConsumer consumer;
-    uint64_t position;          /* position of the end of the submitted bytes */
-    /* number of events that the guest wrote or discarded */
+    /* stream position after the last submitted byte */
+    uint64_t position;
+    /* number of events that the honest guest wrote or discarded */
     uint64_t tried;
-    /* only bytes of the honest guest were submitted so far */
+    /* every byte submitted so far is the honest guest's */
     bool honest;
 } Feed;
 

@@ -32,7 +32,6 @@ static void overwrite(Hostile *h)
 
     h->honest = false;
     switch (fuzz_u8(in) % 7) {
-    /* the addresses of the first, head and commit page */
     case 0:
         fg_put(g, c->line + fuzz_u8(in) % 4 * 8, fuzz_number(in));
         break;
@@ -59,7 +58,7 @@ static void overwrite(Hostile *h)
     }
 }
 
-/* Let the guest take its next action */
+/* Let the guest execute the next action that the input chooses */
 static void guest(Hostile *h)
 {
     FuzzInput *in = &h->in;

@@ -6,7 +6,10 @@
 #include "hypertrace/ftrace-page.h"
 #include "fuzz.h"
 
-/* Walk up to @stop bytes, then continue from there */
+/*
+ * Walk a page's records; after @stop bytes, continue with a new iterator.
+ * Returns the number of events
+ */
 static uint32_t walk(const uint8_t *data, uint32_t size, uint64_t ns,
                      uint32_t stop, HtFtStep *end)
 {

@@ -6,7 +6,9 @@
 #include "unpack.h"
 #include "fuzz.h"
 
-/* Limit of the unpacked size; small, so that bombs do not slow the target */
+/*
+ * Maximum unpacked size in bytes; small, so that bombs do not slow the target
+ */
 #define MOST (1u << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

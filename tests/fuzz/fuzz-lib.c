@@ -115,7 +115,7 @@ ssize_t fuzz_payload(const HtClass *c, const uint8_t *p, size_t avail)
         if (f->kind == HT_FIELD_ARRAY) {
             count = f->count;
             size = ht_kind_size(f->elem);
-        /* a text or a sequence: its size varies */
+        /* the field is a text or a sequence, whose size varies */
         } else if (size == 0) {
             if (avail - pos < 2) {
                 return -1;

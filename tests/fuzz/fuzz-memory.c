@@ -24,15 +24,15 @@ typedef struct Fuzz {
     HtMemory *m;
     HtMemoryConfig cfg;
     int fd;
-    /* HtRecorded of the last host, for any instance */
+    /* HtRecorded that each host gets for streams of the previous host */
     HtRecorded recorded;
-    uint8_t *base;              /* the memory as the guest has mapped it */
+    uint8_t *base;
     const struct ht_caps *caps;
     uint64_t events;
     uint64_t instance[HT_STREAMS_MAX];
     uint64_t last_ns[HT_STREAMS_MAX];
     bool open[HT_STREAMS_MAX];
-    /* input for the guest's actions during a poll */
+    /* the part of the input that chooses the guest's actions during a poll */
     FuzzInput race;
     bool in_poll;
 } Fuzz;
@@ -60,7 +60,6 @@ static void check_events(Fuzz *f, const HtRun *run)
     f->events += events;
 }
 
-/* HtMemoryConfig.deliver */
 static void deliver(void *opaque, const HtRun *run)
 {
     Fuzz *f = opaque;
@@ -108,7 +107,7 @@ static void scribble(Fuzz *f, FuzzInput *in)
         at = ring + HT_HOST_LINE_OFFSET + fuzz_u8(in) % 40;
         break;
     case 5:
-        /* the first streams of the directory, or its first classes */
+        /* change the first streams of the directory, or its first classes */
         at = f->caps->mailbox_offset + 2 * HT_MAILBOX_SIZE + fuzz_u8(in) +
              (how & 16 ? HT_MAP_ALIGN : 0);
         break;
@@ -248,7 +247,7 @@ static void poll_once(Fuzz *f, FuzzInput *in)
     g_assert_cmpint(ns, <=, HT_MEMORY_IDLE_NS);
 }
 
-/* HtMemoryConfig.recorded */
+/* HtMemoryConfig.recorded: the recording of every second stream is known */
 static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
 {
     Fuzz *f = opaque;
@@ -273,7 +272,7 @@ static void end_host(Fuzz *f)
     f->m = NULL;
 }
 
-/* Returns false if the memory is refused */
+/* Start a host; returns false if it refuses the memory */
 static bool begin_host(Fuzz *f, bool attach)
 {
     f->m = attach ? ht_memory_attach(f->fd, &f->cfg, NULL) :

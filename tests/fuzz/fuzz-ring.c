@@ -16,7 +16,10 @@ typedef struct Ring {
     CtSink sink;
     HtConsumer consumer;
     bool honest;
-    /* input for the guest's actions during a call of the host */
+    /*
+     * the part of the input that chooses the guest's actions during a call of
+     * the host
+     */
     FuzzInput race;
     /* number of events that the honest guest has tried to write */
     uint64_t tried;
@@ -127,7 +130,7 @@ static void poke_line(Ring *f, FuzzInput *in)
     }
 }
 
-/* Execute one action of the guest */
+/* Execute an action of the guest, which the input has chosen */
 static void guest(Ring *f, uint8_t action, FuzzInput *in)
 {
     switch (action % 8) {
@@ -194,7 +197,7 @@ static void migrate(Ring *f)
     c->time = time;
 }
 
-/* Perform an action of the host */
+/* Execute an action of the host, which the input has chosen */
 static void host(Ring *f, uint8_t action, FuzzInput *in)
 {
     struct ht_ring_control *control = f->ring.control;
@@ -262,7 +265,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ct_ring_init(&f.ring, HT_PACKET_SIZE_MIN, 2 << (how >> 1) % 3, how & 1);
     ct_consumer_open(&f.consumer, &f.sink, &f.ring);
     if (how & 0x80) {
-        /* a map without readings, which relates no clocks yet */
+        /* the map has no readings, so it relates no clocks yet */
         ht_time_map_init(&f.consumer.time, 1000000000);
     }
     racing = &f;

@@ -73,10 +73,10 @@ static void any(FuzzInput *in, uint64_t hz)
 typedef struct Truth {
     uint64_t hz;                /* nominal frequency in Hz */
     int32_t ppm;                /* error of @hz in ppm */
-    uint64_t ns;                /* present host time in ns */
+    uint64_t ns;                /* present time of the simulated host in ns */
 } Truth;
 
-/* Value of a counter that was 0 at host time 0 */
+/* Value at host time @ns of the guest's counter, which was 0 at time 0 */
 static uint64_t counter_at(const Truth *t, uint64_t ns)
 {
     return (unsigned __int128)ns * t->hz * (1000000 + t->ppm) /

@@ -9,7 +9,7 @@
 #include "hypertrace/base.h"
 #include "fuzz.h"
 
-/* The next event at @p, parsed according to the specification */
+/* An event as the specification's rules parse it */
 typedef struct Plain {
     uint32_t id;
     size_t header;
@@ -34,7 +34,9 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
     if (e->header != 13) {
         const uint8_t *stamp = p + (e->header == 4 ? 1 : 3);
         uint32_t low = stamp[0] | stamp[1] << 8 | stamp[2] << 16;
-        /* difference to the last clock, sign-extended from 24 bits */
+        /*
+         * difference to the previous event's clock, sign-extended from 24 bits
+         */
         int32_t step = (int32_t)((low - (uint32_t)w->clock) << 8) >> 8;
 
         e->id = e->header == 4 ? p[0] : p[1] | p[2] << 8;
@@ -179,13 +181,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 1:
             fuzz_sample(&in, &time);
             break;
-        case 2:                                 /* begin a packet */
+        case 2:
             clock = fuzz_number(&in);
             walk(&w, &time, bytes->data, bytes->len);
             g_byte_array_set_size(bytes, 0);
             w.clock = clock;
             break;
-        /* use another clock and any class */
         case 3:
             clock = fuzz_number(&in);
             ct_put_compact(bytes, fuzz_u8(&in), clock, NULL, 0);

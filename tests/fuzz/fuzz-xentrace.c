@@ -7,7 +7,7 @@
 #include "host/xentrace.h"
 #include "fuzz.h"
 
-/* Add up the times of a table of HtTaker. */
+/* Sum of the times of a table of HtTaker */
 static uint64_t taken(GHashTable *table)
 {
     GHashTableIter iter;

@@ -18,9 +18,7 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
                                unsigned seed);
 
-/**
- * FuzzInput: the rest of an input
- */
+/** FuzzInput: the part of the fuzzer's input that was not used yet */
 typedef struct FuzzInput {
     const uint8_t *p;
     const uint8_t *end;
@@ -36,7 +34,7 @@ static inline bool fuzz_more(const FuzzInput *in)
     return in->p < in->end;
 }
 
-/* The next @bytes bytes, little-endian */
+/* Take the next @bytes bytes of the input, as a little-endian number */
 uint64_t fuzz_bits(FuzzInput *in, unsigned bytes);
 
 static inline uint8_t fuzz_u8(FuzzInput *in)
@@ -64,7 +62,10 @@ enum {
     FUZZ_HUGE,
 };
 
-/* Returns a table with all these classes; a target must not change the table */
+/*
+ * Return a table with these classes and those of ct_classes(); a target must
+ * not change it
+ */
 HtClassTable *fuzz_classes(void);
 
 /*

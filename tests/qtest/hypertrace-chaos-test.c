@@ -24,7 +24,7 @@
 #define STEPS 30
 #define PACKET 4096u
 
-/* Elements of the array in an event of class "fat" */
+/* Number of elements of the array in an event of class "fat" */
 #define FAT 240u
 
 /*
@@ -166,7 +166,7 @@ static void check(Chaos *c, Device *d)
     }
 }
 
-/* Add the counters of the device's sink for @fifo to c->f, before it closes */
+/* Before the device's sink for @fifo closes, add its counters to c->f */
 static void settle_accounts(Chaos *c, Device *d)
 {
     unsigned i;
@@ -282,7 +282,6 @@ static void emit(Chaos *c, Device *d)
     }
     /* Wait for the witness, so that its sink never discards an event. */
     for (i = 0; d->backend[i] != WITNESS; i++) {
-        /* find the witness, which each device has */
     }
     QHT_WAIT(qht_backend_stat(d->h, i, "queued") == 0);
     for (i = 1; i <= n; i++) {

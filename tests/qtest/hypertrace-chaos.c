@@ -77,7 +77,6 @@ static void read_witness(Files *f, GByteArray *seen)
         g_assert_cmpuint(stream, <, STREAMS);
         number = g_ascii_strtoull(n + 3, NULL, 10);
         g_assert_cmpuint(number, <, seen->len);
-        /* in each stream, the events' numbers must increase */
         g_assert_cmpuint(number, >=, last[device][stream]);
         last[device][stream] = number + 1;
         seen->data[number]++;

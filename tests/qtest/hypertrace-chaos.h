@@ -14,7 +14,7 @@ enum {
     WITNESS, FIFO, FULL, CTF, NOTHING, BACKENDS
 };
 
-/* Ids of the backends, indexed by WITNESS, FIFO and so on */
+/* Ids of the backend objects, indexed by WITNESS, FIFO and so on */
 extern const char *const chaos_backends[BACKENDS];
 
 /**
@@ -40,13 +40,16 @@ typedef struct Files {
 } Files;
 
 void files_new(Files *f, bool hanging);
-/* Append -object for each backend */
+/* Append to QEMU's arguments @args an option -object for each backend */
 void files_args(const Files *f, GString *args);
-/* Stop the thread that reads @fifo, or start it */
+/* Stop the thread that reads @fifo if @hanging is set; else start it */
 void files_hang(Files *f, bool hanging);
 /* Remove the directories of the devices' CTF traces while QEMU runs */
 void files_vanish(Files *f);
-/* After QEMU's end: check @fifo, count events of @witness in @seen, free @f */
+/*
+ * After QEMU's end: check @fifo, count the events of @witness in @seen, and
+ * free @f
+ */
 void files_end(Files *f, GByteArray *seen);
 
 #endif

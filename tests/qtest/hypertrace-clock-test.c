@@ -32,11 +32,12 @@ typedef struct Truth {
 
 typedef struct Guest {
     QHt *h;
-    uint64_t jump;              /* present offset of the counter from the TSC */
-    uint64_t before;            /* counter before the last exchange */
-    uint64_t after;             /* counter after the last exchange */
-    uint32_t prev;              /* cookie of the last exchange */
-    /* bound in the reply to the last exchange, in ns */
+    /* number to add to the host's TSC to get the guest's counter */
+    uint64_t jump;
+    uint64_t before;            /* guest's counter before the last exchange */
+    uint64_t after;             /* guest's counter after the last exchange */
+    uint32_t prev;
+    /* error bound in ns that the reply to the last exchange gave */
     uint64_t bound;
 } Guest;
 
@@ -82,7 +83,10 @@ static void emit(Guest *g, QHtStream *s, uint32_t id, GArray *truth)
     g_array_append_val(truth, t);
 }
 
-/* Check all dates in the log; returns the widest finite bound */
+/*
+ * Check the date of each event in the log; returns the widest finite error
+ * bound
+ */
 static uint64_t check(QHt *h, const GArray *truth)
 {
     g_autofree char *text = NULL;

@@ -115,13 +115,13 @@ static void test_wrong_size(const void *channel)
         if (sizes[i] == sizeof(struct ht_msg_time)) {
             continue;
         }
-        /* a wrong size in the header */
+        /* the header has a wrong size */
         g_assert_cmpuint(qht_exchange(h, m, sizeof(struct ht_msg_time)), ==,
                          HT_STATUS_INVAL);
         assert_reply(m, HT_MSG_TIME_SYNC);
         errors++;
         if (!h->control) {
-            /* a wrong size in the register */
+            /* the register gets a wrong size */
             g_autofree struct ht_msg *d =
                 message(HT_MSG_TIME_SYNC, sizeof(struct ht_msg_time));
 
@@ -479,7 +479,10 @@ static void test_random(const void *channel)
             uint32_t at = g_test_rand_int_range(sizeof(struct ht_msg),
                                                 size + 1);
 
-            /* write a small number, a number near a boundary, or any byte */
+            /*
+             * change a byte to a small number, a number near a limit, or any
+             * number
+             */
             m[at] = g_test_rand_bit() ? g_test_rand_int_range(-2, 4) :
                                         g_test_rand_int_range(0, 256);
         }

@@ -164,7 +164,7 @@ static void test_message(const void *channel)
     qht_quit(h);
 }
 
-/* Check the settings that the guest reads */
+/* Check that the guest reads @text as the settings */
 static void assert_settings(QHt *h, const char *text)
 {
     g_autofree struct ht_msg_settings *m = g_malloc0(HT_MESSAGE_MAX);

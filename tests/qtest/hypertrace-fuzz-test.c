@@ -30,7 +30,7 @@
 #define RAM (64 * MiB)
 #define ARENA (256 * KiB)
 
-/* Actions between two checks that the device works */
+/* Number of actions between two checks that the device works */
 #define ROUND 150
 #define ROUNDS 12
 
@@ -51,7 +51,7 @@ typedef struct Fuzz {
     char *file;
     uint8_t *mem;
     size_t mem_size;
-    /* offset of the directory in @mem; virtio: UINT64_MAX */
+    /* offset in @mem of the stream RAM's directory; UINT64_MAX with virtio */
     uint64_t directory;
     uint64_t arena;
     GThread *thread;
@@ -113,7 +113,6 @@ static void *rewrite(void *opaque)
             if (at >= f->directory && at < QHT_RING_OFFSET) {
                 at = QHT_RING_OFFSET + at % (f->mem_size - QHT_RING_OFFSET);
             }
-            /* flip one bit of a word, or replace the word */
             qatomic_set((uint32_t *)(f->mem + at), n & 0x40 ? n :
                         *(uint32_t *)(f->mem + at) ^ 1u << (n >> 27));
         }
@@ -262,7 +261,7 @@ static void doorbell(Fuzz *f)
                  below(f, STREAMS + 1) * c->doorbell_stride, any64(f));
 }
 
-/* Write a stream's control lines, or a packet whose header is partly valid */
+/* Write a ring's control lines, or a packet whose header is partly valid */
 static void ring(Fuzz *f)
 {
     uint32_t stream = below(f, STREAMS);

@@ -22,7 +22,8 @@
 
 typedef struct Hang {
     QHt *h;
-    QHt *first;                 /* the first device, which @h has replaced */
+    /* the device that the test started with, if @h is its replacement */
+    QHt *first;
     QHtStream s;
     uint32_t id;
     QHtFifo *fifo;
@@ -238,7 +239,6 @@ static void test_drain(const void *channel)
     hang(&g);
     qht_stream_flush(&g.s);
     first = qht_drain(g.h);
-    /* the monitor works while a request is pending */
     qtest_qmp_assert_success(g.h->qts, "{'execute': 'query-status'}");
     second = qht_drain(g.h);
     g_assert_cmpuint(second, !=, first);

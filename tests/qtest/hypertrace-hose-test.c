@@ -17,7 +17,9 @@
 #define SMALL 16
 #define LONG 1024u
 #define KICKED 16
-/* Limit of buffers that one iteration of the main loop takes */
+/*
+ * Maximum number of buffers that QEMU takes in one iteration of the main loop
+ */
 #define TURN 16
 
 typedef struct Hose {
@@ -49,7 +51,7 @@ static uint16_t hose_used(Hose *hose)
     return qtest_readw(hose->h->qts, hose->vq->used + 2);
 }
 
-/* Make all used buffers available again; returns their number */
+/* Make all used buffers of the queue available again; returns their number */
 static unsigned hose_fill(Hose *hose)
 {
     uint16_t avail = hose_used(hose) + hose->vq->size;
@@ -207,7 +209,7 @@ static void test_kicks(void)
     qht_quit(h);
 }
 
-/* Count @word in @text, up to @end if that is not NULL */
+/* Count occurrences of @word in @text, up to @end if that is not NULL */
 static unsigned count_words(const char *text, const char *word,
                             const char *end)
 {

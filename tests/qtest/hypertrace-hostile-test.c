@@ -14,8 +14,10 @@
 typedef struct Hostile {
     QHt *h;
     uint32_t id;
-    QHtStream bad;              /* stream 0, whose guest breaks the rules */
-    QHtStream good;             /* stream 1, whose guest keeps the rules */
+    /* stream 0, to which the test writes invalid data */
+    QHtStream bad;
+    /* stream 1, to which the test writes valid data */
+    QHtStream good;
     uint64_t stopped;           /* number of times stream 0 was stopped */
 } Hostile;
 
@@ -49,7 +51,7 @@ static void look(QHtStream *s)
     qht_doorbell(s);
 }
 
-/* Check that the stream that keeps the rules still works */
+/* Check that the stream with valid data still works */
 static void check_good(Hostile *t)
 {
     uint64_t n = t->good.events;
@@ -89,7 +91,7 @@ static void end(Hostile *t)
     qht_quit(t->h);
 }
 
-/* Invalid words in the guest's line of the ring */
+/* Write invalid words to the guest's line of a ring */
 static void test_guest_line(const void *channel)
 {
     static const uint64_t heads[] = {

@@ -12,10 +12,13 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* Copied from hw/hypertrace/virtio-hypertrace.c */
+/* Maximum number of log lines a second, as in virtio-hypertrace.c */
 #define LOG_LINES       10
 
-/* Copied from hypertrace/streams.h: values for up to 64 streams */
+/*
+ * Limits of the openings of streams, as in hypertrace/streams.h, for up to 64
+ * streams
+ */
 #define OPENINGS_BURST      256
 #define OPENING_INTERVAL_US 10000
 
@@ -282,7 +285,6 @@ static void test_batch(const void *channel)
     g_assert_cmpuint(ldl_le_p(&m->id), ==, 1);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
 
-    /* one buffer with as many messages as fit into it */
     size = 0;
     while (HT_MAILBOX_SIZE - ROUND_UP(size, HT_MESSAGE_ALIGN) >= 64) {
         g_autofree char *name = g_strdup_printf("c%05u", n++);
@@ -539,7 +541,6 @@ static QHt *boot_refusing(const void *channel, const char *extra)
     QHt *h = boot(channel, backend, "streams=1", extra);
 
     qht_register_number(h, "number");
-    /* wait until the backend has registered the class */
     qht_settle(h);
     g_assert_cmpint(system(rm), ==, 0);
     return h;

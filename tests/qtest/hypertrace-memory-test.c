@@ -31,7 +31,10 @@ static uint64_t events(QHt *h)
     return qht_stream_stat(h, 0, "events");
 }
 
-/* Open a stream with 10 events submitted and 5 only committed */
+/*
+ * Open a stream, submit 10 events, and commit 5 further events without
+ * submitting them
+ */
 static void fill(QHtStream *s, QHt *h, uint32_t id)
 {
     qht_stream_announce(s, h, 0);
@@ -56,7 +59,7 @@ static void test_reset(void)
         qht_stream_forget(&s);
         qht_restart(h);
     }
-    /* without announced memory, only submitted events are consumed */
+    /* case 1: without announced memory, only submitted events are consumed */
     qht_stream_open(&s, h, 0);
     qht_write_numbers(&s, id, 0, 1);
     qht_commit(&s);
@@ -258,14 +261,16 @@ static void test_hostile(void)
     const uint64_t bar = h->pci->bar.addr;
     const struct {
         const char *what;
-        /* address of the table that is announced; 0: a valid table */
+        /* address that the driver announces; 0: that of the valid table */
         uint64_t memory;
-        /* index of the entry of the table to change; -1: none */
+        /* index of the table's entry that the test changes; -1: none */
         int entry;
-        uint64_t value;         /* new value of that entry */
-        /* index of the word of the guest's line to change; -1: none */
+        uint64_t value;         /* new value of the changed entry */
+        /*
+         * index of the word of the guest's line that the test changes; -1: none
+         */
         int at;
-        uint64_t word;          /* new value of that word */
+        uint64_t word;          /* new value of the changed word */
         bool error;             /* the device must count an error */
     } bad[] = {
         { "no RAM", bar, -1, 0, -1, 0, true },

@@ -68,18 +68,20 @@ static void test_properties(void)
     }
 }
 
-/* A saved state, and offsets of the device's fields in it */
+/* A saved state of the device, and the places of its fields */
 typedef struct State {
     QHt *h;
     char *props;
     char *file;
     gchar *data;
     gsize size;
-    /* offset of the version of the section with the properties */
+    /* offset in @data of the version of the section with the properties */
     size_t version;
-    size_t fields;              /* offset of the first field after enable_seq */
-    size_t classes;             /* offset of the bytes of the classes */
-    size_t streams;             /* offset of the first stream */
+    /* offset in @data of the first field after enable_seq */
+    size_t fields;
+    size_t classes;             /* offset in @data of the encoded classes */
+    /* offset in @data of the first encoded stream */
+    size_t streams;
 } State;
 
 #define MAX_GAP(s)      ((s)->fields - 8)
@@ -89,7 +91,7 @@ typedef struct State {
 #define CLASSES_SIZE(s) ((s)->classes - 4)
 #define NR_STREAMS(s)   ((s)->streams - 4)
 #define STREAM_SIZE     (1 + 1 + 4 + 33 + 18 * 8 + 7 * 8 + 8 + 1)
-/* Offset of 64-bit field n of stream i */
+/* Offset in the saved state of the n-th 64-bit field of stream i */
 #define STREAM(s, i, n) ((s)->streams + (i) * STREAM_SIZE + 39 + 8 * (n))
 enum { INSTANCE, TRACE_INSTANCE, CURSOR, FED, EVENTS, EXPECTED, SKIPPED, LOST,
        OTHERS, DROPPED, TOLD, BYTES, PACKETS, WAKEUPS, ERRORS, CLOCK, NS,
@@ -152,7 +154,10 @@ static void state_free(State *s)
     g_free(s->props);
 }
 
-/* Load @size bytes of s->data; returns QEMU's messages, NULL if accepted */
+/*
+ * Load the first @size bytes of s->data; returns QEMU's messages, or NULL if
+ * QEMU accepts the state
+ */
 static char *state_load(State *s, gsize size)
 {
     QHtTarget *t = qht_target("pc", "null", s->props, NULL);

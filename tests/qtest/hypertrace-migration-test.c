@@ -19,7 +19,7 @@ static char *props(const void *channel, const char *more)
                            more);
 }
 
-/* Migrate by a socket or a file; returns the source's log */
+/* Migrate to another QEMU, by a socket or a file; returns the source's log */
 static char *move(QHt *h, const char *backend, const char *all,
                   const char *extra, bool by_file)
 {
@@ -205,7 +205,7 @@ static QHt *boot_paused(const char *all, QHtStream *s, uint32_t *id)
     return h;
 }
 
-/* Migrate a stopped VM by a file; returns the source's log */
+/* Migrate a stopped VM by a file; returns the log of the source's backend */
 static char *move_paused(QHt *h, const char *all)
 {
     QHtTarget *t = qht_target("pc", "log", all, NULL);

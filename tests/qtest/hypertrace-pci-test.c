@@ -11,7 +11,10 @@
 #include "qobject/qjson.h"
 #include "qapi/error.h"
 
-/* Return the size of a BAR, 0 if not implemented; overwrites its address */
+/*
+ * Return the size of a BAR in bytes, 0 if it is absent. This overwrites the
+ * BAR's address.
+ */
 static uint64_t bar_size(QPCIDevice *d, int bar, bool *is64, bool *prefetch)
 {
     uint8_t reg = PCI_BASE_ADDRESS_0 + 4 * bar;
@@ -193,7 +196,7 @@ static void test_write_everywhere(const void *channel)
 
 typedef struct Refused {
     const char *props;
-    const char *message;        /* part of the expected message */
+    const char *message;        /* part of the error message that is expected */
 } Refused;
 
 static const Refused refused[] = {

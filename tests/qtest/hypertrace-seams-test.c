@@ -15,12 +15,12 @@
 #define PROPS "streams=4,packet-size=65536,packets=4"
 #define VIRTIO "channel=virtio," PROPS
 
-/* Maximum length of a virtqueue */
+/* Maximum number of entries of a virtqueue */
 #define LONG 1024u
-/* Room for a buffer: its header, a packet header and an event */
+/* Number of bytes for a buffer: submit header, packet header and an event */
 #define BUFFER 128u
 
-/* A stream and its queue, which has LONG entries */
+/* A stream, and its data queue of LONG entries */
 typedef struct Flood {
     QHtStream s;
     QVirtQueue *vq;
@@ -41,7 +41,10 @@ static uint16_t used(Flood *f)
     return qtest_readw(f->s.h->qts, f->vq->used + 2);
 }
 
-/* As flood_put(), but the queue must not wrap, and the index is not written */
+/*
+ * Do as flood_put(), but the ring of available buffers must not wrap, and its
+ * index is not written
+ */
 static void flood_put_some(Flood *f, uint32_t id, unsigned n)
 {
     QTestState *qts = f->s.h->qts;
@@ -149,7 +152,9 @@ static void ask_unplug(Flood *f)
 typedef struct Ask {
     const char *name;
     void (*ask)(Flood *f);
-    /* the request is for all streams, not for one */
+    /*
+     * request a flush, a takeover or a reset of all streams, not of one stream
+     */
     bool whole;
 } Ask;
 

@@ -125,9 +125,12 @@ typedef struct Left {
     char *memory;
     char *extra;
     HtDead *d;
-    const char *name;           /* name of the class of all events */
-    uint64_t next;              /* number of the next event; 0: any */
-    uint64_t begin_ns;          /* earliest and latest date of the events */
+    /* name of the class that all recovered events have */
+    const char *name;
+    /* number that the next recovered event must have; 0: any */
+    uint64_t next;
+    /* earliest and latest date of the events that were read */
+    uint64_t begin_ns;
     uint64_t end_ns;
 } Left;
 

@@ -57,7 +57,8 @@ typedef struct Bad {
     uint64_t from;
     uint64_t to;
     uint32_t stream;
-    uint32_t size;              /* number of bytes after the header */
+    /* number of bytes after the submit header in the buffer */
+    uint32_t size;
 } Bad;
 
 /* A buffer that does not continue its stream stops that stream only. */
@@ -104,7 +105,6 @@ static void test_bad_submit(void)
         QHT_WAIT(qht_stream_flag(h, 0, "stopped"));
         g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
         g_assert_cmpuint(qht_stat(h, "errors"), ==, i + 1);
-        /* the device also returns the buffer that stopped the stream */
         qht_queue_wait(h, h->data[0]);
         qht_write_number(&good, id, i);
         qht_commit(&good);
@@ -205,7 +205,6 @@ static void test_bad_rings(void)
 
     qht_stream_open(&s, h, 0);
     vq = h->data[0];
-    /* the first descriptor's next is itself */
     qtest_writeq(h->qts, vq->desc, mem);
     qtest_writel(h->qts, vq->desc + 8, 64);
     qtest_writew(h->qts, vq->desc + 12, VRING_DESC_F_NEXT);
@@ -384,12 +383,10 @@ static void test_control_shapes(void)
         qht_queue_wait(h, h->control);
         errors += len != sizeof(m);
     }
-    /* a chain without a message */
     put(h, h->control, mem + 8192, 4096, true);
     qht_queue_wait(h, h->control);
     errors++;
     g_assert_cmpuint(qtest_readl(h->qts, mem + 8192 + 8), ==, HT_STATUS_INVAL);
-    /* a longer message than is allowed */
     put(h, h->control, mem, HT_MESSAGE_MAX + 1, false);
     qht_queue_wait(h, h->control);
     errors++;
@@ -487,7 +484,7 @@ static void test_reset_descriptors(void)
         for (n = 0; n < size; n++) {
             qtest_writeq(h->qts, vq->desc + n * 16, mem);
             qtest_writel(h->qts, vq->desc + n * 16 + 8, table * 16);
-            /* flag: indirect descriptor */
+            /* VRING_DESC_F_INDIRECT */
             qtest_writew(h->qts, vq->desc + n * 16 + 12, 4);
             qtest_writew(h->qts, vq->avail + 4 + 2 * n, n);
         }

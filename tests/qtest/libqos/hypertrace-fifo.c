@@ -49,7 +49,7 @@ static void *read_all(void *opaque)
     QHtFifo *f = opaque;
     bool last;
 
-    /* After the request to stop, empty the FIFO once more. */
+    /* After the request to stop the reader, empty the FIFO once more. */
     for (last = false; ; ) {
         if (qht_fifo_read(f)) {
             continue;

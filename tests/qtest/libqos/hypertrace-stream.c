@@ -134,7 +134,9 @@ void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index)
     stream_open(s, h, index, table);
 }
 
-/* virtio: address in an entry of the announced table */
+/*
+ * virtio: return the address in an entry of the table that the stream announced
+ */
 static uint64_t announced(QHtStream *s, unsigned entry)
 {
     return qtest_readq(s->h->qts, s->memory + 8 * entry);
@@ -210,7 +212,10 @@ static uint64_t position(const QHtStream *s)
     return s->packet * s->h->caps.packet_size + s->offset;
 }
 
-/* Write the events, then the head that makes them visible */
+/*
+ * Write the events from ring position @from on, then the head that makes them
+ * visible
+ */
 static void publish(QHtStream *s, uint32_t from)
 {
     if (!s->late) {

@@ -77,7 +77,10 @@ typedef struct QHt {
 QHt *qht_boot(const char *machine, const char *backend, const char *props,
               const char *extra);
 
-/* As qht_boot(), without a guest; sets *@log to the log's file, or to NULL */
+/*
+ * Start QEMU as qht_boot() does, but do not access the device; sets *@log to
+ * the log's path, or to NULL
+ */
 QTestState *qht_start(const char *machine, const char *backend,
                       const char *props, const char *extra, char **log);
 
@@ -89,7 +92,7 @@ QTestState *qht_start(const char *machine, const char *backend,
  */
 QHt *qht_attach(QHt *h, const char *id, uint8_t slot);
 
-/* Use a machine's first device; qht_quit() also ends QEMU */
+/* Use the machine's first device; qht_quit() of the result also ends QEMU */
 QHt *qht_attach_first(QTestState *qts, const char *id, uint8_t slot);
 
 /* Initialize the device again, as a driver does after a reset */
@@ -143,7 +146,7 @@ unsigned qht_exchange_all(QHt *h, void *msgs, size_t size);
  */
 uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size);
 
-/* Register the class { u64 n; } by name; returns its id */
+/* Register a class with this name and one field, u64 n; returns its id */
 uint32_t qht_register_number(QHt *h, const char *name);
 
 /**
@@ -180,9 +183,9 @@ typedef struct QHtStream {
     uint8_t *image;
 } QHtStream;
 
-/* Open stream @index, or any one if that is HT_STREAM_ANY */
+/* Open stream @index, or any free stream if @index is HT_STREAM_ANY */
 void qht_stream_open(QHtStream *s, QHt *h, uint32_t index);
-/* virtio: also announce memory for the stream, and write its events there */
+/* virtio: open a stream, announce its memory, and write its events there */
 void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index);
 void qht_stream_close(QHtStream *s);
 /* Write the count of lost events into the ring or the announced memory */
@@ -205,13 +208,19 @@ void qht_close_packet(QHtStream *s);
 void qht_commit(QHtStream *s);
 void qht_doorbell(QHtStream *s);
 
-/* Query the statistics of a QOM path; the caller drops the reference */
+/*
+ * Query the statistics of the device at a QOM path; the caller drops the
+ * reference
+ */
 QDict *qht_query(QTestState *qts, const char *path);
 uint64_t qht_stat(QHt *h, const char *name);
 /* Read a counter or a flag of a stream that was opened at least once */
 uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
 bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
-/* Read a counter of the sink for backend number @backend of the property */
+/*
+ * Read a counter of the device's sink for the @backend-th backend of the
+ * property
+ */
 uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 
 /*
@@ -221,11 +230,14 @@ uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 #define QHT_RING_OFFSET (HT_MAP_ALIGN + HT_ENABLE_SIZE + 2 * HT_MAILBOX_SIZE + \
                          HT_MAP_ALIGN + (1u << 20))
 
-/* Size that a memdev must have for @streams rings of @ring bytes each */
+/* Minimum size in bytes of a memdev for @streams rings of @ring bytes each */
 size_t qht_ram_size(uint32_t streams, uint64_t ring);
 
 uint8_t qht_enabled(QHt *h, uint32_t id);
-/* Read up to @count enable bytes by a message; returns the number read */
+/*
+ * Read up to @count enable bytes, from class id @first on, by a message;
+ * returns the number read
+ */
 uint32_t qht_read_enabled(QHt *h, uint32_t first, uint32_t count, uint8_t *on);
 uint32_t qht_enable_seq(QHt *h);
 
@@ -251,7 +263,9 @@ uint32_t qht_ring_state(QHt *h, uint32_t stream);
  */
 uint32_t qht_submit(QHt *h, uint32_t queue, const struct ht_submit *sub,
                     const void *data, size_t size);
-/* Set up a stream's data queue anew with @size entries; returns the queue */
+/*
+ * Initialize a stream's data queue again, with @size entries; returns the queue
+ */
 QVirtQueue *qht_queue_resize(QHt *h, uint32_t index, uint16_t size);
 /* Make a descriptor of qvirtqueue_add() available, and kick */
 void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc);
@@ -265,9 +279,15 @@ void qht_settle(QHt *h);
  * will have
  */
 uint64_t qht_drain(QHt *h);
-/* Wait for HYPERTRACE_DRAINED with the id @id; returns its member "complete" */
+/*
+ * Wait for the event HYPERTRACE_DRAINED with this id; returns its member
+ * "complete"
+ */
 bool qht_wait_drained(QHt *h, uint64_t id);
-/* Wait until the sinks are idle, then count lines of the log with @what */
+/*
+ * Wait until the sinks are idle, then count the lines of the log that contain
+ * @what
+ */
 unsigned qht_log_count(QHt *h, const char *what);
 /* Count lines of a file that contain @what */
 unsigned qht_file_count(const char *path, const char *what);
@@ -291,9 +311,9 @@ QHtTarget *qht_target(const char *machine, const char *backend,
 /* Free @t; end its QEMU, unless qht_move() has made it the QEMU of a QHt */
 void qht_target_free(QHtTarget *t);
 
-/* Migrate to a file; on success the VM is stopped and true is returned */
+/* Migrate to a file; returns true on success, and then the VM is stopped */
 bool qht_save(QHt *h, const char *file);
-/* Migrate from a file; returns true on success */
+/* Let a waiting QEMU load a migration from a file; returns true on success */
 bool qht_load(QHtTarget *t, const char *file);
 /* Migrate by a socket, which must succeed; the source VM is stopped then */
 void qht_migrate(QHt *h, QHtTarget *t);
@@ -316,7 +336,7 @@ char *qht_add_disk(QTestState *qts);
 /* Execute savevm or loadvm on the disk of qht_add_disk() */
 void qht_snapshot(QTestState *qts, bool load, const char *tag);
 
-/* Write events with the numbers @from to @to - 1 */
+/* Write events whose numbers are @from to @to - 1 */
 void qht_write_numbers(QHtStream *s, uint32_t id, uint64_t from, uint64_t to);
 /* Check that a log has these numbers of a stream, in order, and no others */
 void qht_assert_numbers(const char *log, uint32_t stream, uint64_t from,
@@ -341,7 +361,7 @@ typedef struct QHtFifo {
 QHtFifo *qht_fifo_new(void);
 /* Close and remove the FIFO; writes of a backend then fail */
 void qht_fifo_free(QHtFifo *f);
-/* Read at most a page; returns false if the FIFO was empty */
+/* Read at most a page from the FIFO; returns false if the FIFO was empty */
 bool qht_fifo_read(QHtFifo *f);
 /* Start a thread that reads all data of the FIFO */
 void qht_fifo_go_on(QHtFifo *f);
@@ -366,7 +386,10 @@ typedef struct QHtTest {
     unsigned channels;
 } QHtTest;
 
-/* Add hypertrace/@suite/CHANNEL/NAME for each of @nr tests */
+/*
+ * For each of @nr tests and each of its channels, add the test
+ * hypertrace/@suite/CHANNEL/NAME
+ */
 void qht_add_tests(const char *suite, const QHtTest *tests, unsigned nr);
 
 #endif

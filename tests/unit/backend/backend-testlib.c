@@ -31,7 +31,7 @@ static unsigned parse_kind(const char *s, unsigned *flags)
     g_assert_not_reached();
 }
 
-/* Labels of each field "label-KIND:..." */
+/* Values and names of the labels that fields "label-KIND:..." get */
 static const struct {
     uint64_t value;
     const char *name;
@@ -173,7 +173,7 @@ static void put_scalar(TlRun *r, GString *text, unsigned kind, bool hex,
     g_byte_array_append(r->data, le, size);
 }
 
-/* Put a value with a label, or 99, which has none */
+/* Put a random value of the field: one with a label, or 99, which has none */
 static void put_label(TlRun *r, GString *text, const HtField *f, GRand *rand)
 {
     unsigned i = g_rand_int_range(rand, 0, G_N_ELEMENTS(labels) + 1);

@@ -67,10 +67,10 @@ char *tl_babeltrace(const char *dir, char **err);
 /* Assert that two texts are equal; if not, show the first line that differs. */
 void tl_assert_lines(const char *got, const char *want);
 
-/* The number of events in a trace; -1 if babeltrace2 fails */
+/* Count the events in a trace; returns -1 if babeltrace2 fails */
 int64_t tl_count(const char *dir, char **err);
 
-/* The sum of all "discarded N events" warnings of babeltrace2 */
+/* Sum the numbers in babeltrace2's warnings "discarded N events" */
 uint64_t tl_discarded(const char *err);
 
 char *tl_tmpdir(void);

@@ -32,7 +32,7 @@ static const HtStreamInfo stream[] = {
  * no barriers: a stale value cannot make the test fail.
  */
 typedef struct Progress {
-    /* total number of events that the writer may write */
+    /* total number of events that the writer's process may write */
     uint64_t allowed;
     uint64_t written;
 } Progress;
@@ -261,7 +261,6 @@ static int full_disk(void)
             /* a class cannot be written to the full disk */
             late = tl_class(t, "late", "u8:x");
             while ((ret = ht_ctf_writer_class(w, late)) == 0) {
-                /* use up the last few bytes */
                 g_autofree char *name = g_strdup_printf("late%u", i++);
 
                 late = tl_class(t, name, "u8:x");

@@ -60,7 +60,7 @@ static void write_run(Fixture *f, TlRun *r)
     g_assert_cmpint(ht_ctf_writer_run(f->w, tl_run_end(r)), ==, 0);
 }
 
-/* Write a run of one event; returns the writer's result */
+/* Write a run with one event; returns the writer's result */
 static int write_event(Fixture *f, TlRun *r, HtClass *c, unsigned flags,
                        uint64_t ns, uint64_t discarded)
 {
@@ -387,13 +387,13 @@ static void test_truncated(void)
         /* number of events before and after the truncation */
         unsigned before, after;
         uint64_t step_ns;
-        /* ns from the first event to the opening of the stream */
+        /* ns from the stream's first event to its later opening */
         int late_ns;
     } t[] = {
         { 10, 20, 10000000, 0 },
-        { 0, 0, 0, 0 },         /* no event: the stream is only closed */
+        { 0, 0, 0, 0 },
         { 1, 0, 0, 0 },
-        { 0, 1, 0, 10 },        /* the event is dated before the opening */
+        { 0, 1, 0, 10 },
         { HT_CTF_CHECK_RUNS, HT_CTF_CHECK_RUNS, 0, 0 },
         /* the stream is closed before the writer notices the truncation */
         { 5, 5, 0, 0 },

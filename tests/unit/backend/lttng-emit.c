@@ -25,7 +25,7 @@ typedef struct Known {
     HtUstEvent *event;
 } Known;
 
-static GHashTable *tables;      /* HtClassTable by provider */
+static GHashTable *tables;      /* HtClassTable by name of the provider */
 static GHashTable *known;       /* Known by "provider:class" */
 
 static const HtStreamInfo stream = { .index = 3, .vcpu = -1, .instance = 1 };

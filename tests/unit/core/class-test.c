@@ -18,7 +18,7 @@ static enum ht_status add(HtClassTable *t, const CtMessage *m)
     return status;
 }
 
-/* A refused message changes nothing. */
+/* Assert that a class's message is refused and leaves the table unchanged. */
 static void assert_refused(const CtMessage *m)
 {
     HtClassTable *t = ht_class_table_new();
@@ -395,7 +395,7 @@ static void test_unique(void)
     assert_accepted(&m);
 }
 
-/* One field of each shape */
+/* Make the message of a class that has a field of each shape */
 static void full_message(CtMessage *m)
 {
     ct_class(m, "full.class-1");
@@ -439,7 +439,6 @@ static void test_payload(void)
 
         ht_put_le16(whole + 2, 3);
         ht_put_le16(whole + 2 + 2 + 3 + 8, 2);
-        /* g_memdup2() returns NULL for 0 bytes */
         p = g_memdup2(whole, avail);
         g_assert_cmpint(ht_class_payload(c, p, avail), ==,
                         avail < size ? -1 : (ssize_t)size);
@@ -526,7 +525,7 @@ static void test_origin(void)
         { "a", 0, 2, "a.v2" },
         { "a", HT_ORIGIN_KERNEL - 1, 2, "a.v2" },
         { "a", HT_ORIGIN_KERNEL, 1, "a" },
-        /* name that the host gives the class */
+        /* name that the host gives to the class */
         { "a.v2", 1000, 2, "a.v2" },
         { "a.v2", HT_ORIGIN_KERNEL, 3, "a.v2.v2" },
         { "b", 0, 4, "b" },
@@ -715,7 +714,6 @@ static void test_versions_limit(void)
         g_assert_cmpint(add(t, &m), ==, i <= HT_CLASS_VERSIONS_MAX ?
                         HT_STATUS_OK : HT_STATUS_LIMIT);
     }
-    /* existing versions are still found */
     ct_class(&m, "x");
     ct_field(&m, "f", HT_FIELD_ARRAY, HT_FIELD_U8, HT_CLASS_VERSIONS_MAX);
     g_assert_cmpuint(ct_register(t, &m), ==, HT_CLASS_VERSIONS_MAX);

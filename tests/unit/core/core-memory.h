@@ -22,7 +22,7 @@ typedef struct CtMemory {
 void ct_memory_init(CtMemory *m, uint32_t streams, uint32_t packet_size,
                     uint32_t packets, const HtClassTable *classes);
 void ct_memory_destroy(CtMemory *m);
-/* Copy @ring, and add its stream to the directory */
+/* Copy @ring into the memory, and add its stream to the directory */
 void ct_memory_put(CtMemory *m, const CtRing *ring, const char *name,
                    int32_t vcpu);
 struct ht_ring_control *ct_memory_ring(CtMemory *m, uint32_t stream);

@@ -48,10 +48,10 @@ uint32_t ct_register(HtClassTable *t, const CtMessage *m);
 /* Ids of the classes in the table that ct_classes() makes */
 enum {
     CT_NUMBER = 1,              /* u64 */
-    CT_TEXT,                    /* u8, text, u32 */
-    CT_SEQUENCE,                /* sequence of u16 */
+    CT_TEXT,                    /* fields: u8, text, u32 */
+    CT_SEQUENCE,                /* field: sequence of u16 */
     CT_EMPTY,                   /* no field */
-    /* u64; the id is too large for a compact header */
+    /* field: u64; the class's id is too large for a compact header */
     CT_FAR = 300,
 };
 
@@ -81,9 +81,9 @@ typedef struct CtRing {
     uint64_t instance;
     struct ht_ring_control *control;
     uint8_t *data;
-    /* number of the open packet, or of the next one */
+    /* number of the open packet; if none is open, of the next packet */
     uint64_t packet;
-    /* position in the open packet; 0: none is open */
+    /* offset in the open packet; 0: no packet is open */
     uint32_t offset;
     uint64_t events;
     uint64_t lost;
@@ -105,7 +105,6 @@ bool ct_ring_emit(CtRing *r, uint64_t n);
  * is full, count the event as lost and return false.
  */
 bool ct_ring_put(CtRing *r, const void *event, uint32_t size);
-/* Close the open packet, if any */
 void ct_ring_close_packet(CtRing *r);
 struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet);
 

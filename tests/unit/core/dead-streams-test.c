@@ -41,7 +41,7 @@ static void teardown(Fixture *f)
     ct_memory_destroy(&f->m);
 }
 
-/* Simulate the host's end: copy the ring to stream 1's part of the memory. */
+/* Copy the ring to the memory, as if the host ended now. */
 static void die(Fixture *f)
 {
     ct_memory_put(&f->m, &f->ring, "main", 3);

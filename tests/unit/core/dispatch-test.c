@@ -27,21 +27,23 @@ typedef struct Sink {
     /* HtMutex, because the thread sanitizer does not know GMutex */
     HtMutex lock;
     HtCond changed;
-    /* the next call of deliver() or end() waits until this is false */
+    /* deliver() and end() wait while this is true */
     bool hang;
-    /* a call of this sink is waiting because of @hang */
+    /* deliver() or end() is waiting because of @hang */
     bool inside;
-    unsigned refuse_from;       /* ids from this one on are refused; 0: none */
-    unsigned refuse_id;         /* a further id that is refused; 0: none */
-    unsigned learnt;            /* number of classes accepted by learn() */
-    unsigned asked;             /* number of calls of learn() */
+    /* classes from this id on are refused; 0: none */
+    unsigned refuse_from;
+    unsigned refuse_id;         /* one more class id that is refused; 0: none */
+    unsigned learnt;
+    unsigned asked;
     unsigned begun, ended, gone;
-    GThread *thread;            /* thread that has called begin() */
-    /* number of runs that were not delivered by @thread */
+    GThread *thread;            /* thread on which begin() was called */
+    /* number of runs that another thread than @thread delivered */
     unsigned elsewhere;
-    uint64_t events[STREAMS];   /* number of delivered events, by stream */
-    uint64_t next[STREAMS];     /* lowest number that the next event can have */
-    /* discarded events according to the stream's last run */
+    uint64_t events[STREAMS];
+    /* by stream: lowest number that the next event can have */
+    uint64_t next[STREAMS];
+    /* by stream: HtRun.discarded of the last run */
     uint64_t discarded[STREAMS];
     bool in_order;
     unsigned opened[STREAMS], closed[STREAMS];
@@ -108,10 +110,6 @@ static void sink_deliver(void *opaque, const HtRun *run)
     while (run->events && ht_run_next(&it, &ev)) {
         uint64_t n = ht_get_le64(ev.payload);
 
-        /*
-         * the number of missing events before this one must equal
-         * run->discarded
-         */
         s->in_order &= n >= s->next[i] && n == s->events[i] + run->discarded;
         s->next[i] = n + 1;
         s->events[i]++;
@@ -407,7 +405,6 @@ static void test_hang(void)
         post(&f, 0, 1000, 1, false);
         g_assert_true(ht_dispatch_room(f.d));
         ht_dispatch_posted(f.d, posted);
-        /* let the other sink deliver this run before the next run is posted */
         while (g_strcmp0(ht_dispatch_behind(f.d, posted), "sink1") == 0 ||
                (ht_dispatch_stats(f.d, 1, &other), !other.idle)) {
             g_thread_yield();
@@ -588,7 +585,7 @@ static void test_retry(void)
     post(&f, 0, 1, 100, false);
     settle(&f);
     asked = f.sink[0].asked;
-    /* no attempt: too soon after the first one */
+    /* no attempt to register: it is too soon after the first one */
     post(&f, 0, 1, 100, false);
     settle(&f);
     g_assert_cmpuint(f.sink[0].asked, ==, asked);

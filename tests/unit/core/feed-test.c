@@ -10,10 +10,10 @@
 #define HEADER ((uint32_t)sizeof(struct ht_packet))
 
 typedef struct Fixture {
-    CtRing ring;                /* packets of the guest; feed() copies them */
+    CtRing ring;                /* packets of the guest, which feed() submits */
     CtSink sink;
     HtConsumer consumer;
-    /* ring position after the last byte that was fed */
+    /* ring position after the last byte that feed() submitted */
     uint64_t pos;
 } Fixture;
 
@@ -50,7 +50,6 @@ static void emit(Fixture *f, unsigned count)
 static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
                     size_t size)
 {
-    /* NULL if @size is 0 */
     uint8_t *data = g_malloc(size);
     uint64_t at = from % (64 * SIZE);
 
@@ -222,8 +221,10 @@ typedef struct Bad {
     const char *what;
     uint64_t from;
     uint64_t to;
-    int64_t size;               /* number to add to the correct size */
-    uint32_t stream;            /* number to add to the correct stream index */
+    /* difference between the submitted and the correct size, in bytes */
+    int64_t size;
+    /* difference between the submitted and the correct stream index */
+    uint32_t stream;
 } Bad;
 
 /* A submit header that is wrong stops the stream, after two valid events. */

@@ -68,7 +68,6 @@ static void assert_stopped(Fixture *f, uint64_t events)
     for (i = 0; i < events; i++) {
         g_assert_cmpuint(ct_sink_number(&f->sink, i), ==, i);
     }
-    /* the stop is final */
     g_assert_cmpuint(consume(f), ==, 0);
     g_assert_false(ht_consumer_pending(&f->consumer, f->ring.control));
     g_assert_false(ht_consumer_arm(&f->consumer, f->ring.control, true));
@@ -106,7 +105,10 @@ static void test_head(void)
         check_head(mode, five - 1);
         check_head(mode, UINT64_MAX);
         check_head(mode, UINT64_C(1) << 63);
-        /* inside an event: after the first and before the last payload byte */
+        /*
+         * a head inside an event: after the first and before the last payload
+         * byte
+         */
         check_head(mode, five + 5);
         check_head(mode, five + 11);
     }

@@ -66,7 +66,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
         g_assert_cmpuint(s.discarded, ==, 0);
     }
     while (ht_consumer_ring(&c, r.control, r.data, SIZE_MAX)) {
-        /* until all was read */
+        /* repeat until all events are read */
     }
     for (i = 0; i < s.numbers->len; i++) {
         missing += ct_sink_number(&s, i) - next;
@@ -214,7 +214,6 @@ static void test_forged_stream(void)
         g_assert_true(!problem == forged[i].good);
         g_assert_cmpint(d.open, ==, forged[i].good);
         if (forged[i].good) {
-            /* the result does not matter, but the call must not crash */
             ht_consumer_resume(&d);
             ct_ring_emit(&r, i);
             ht_consumer_ring(&d, r.control, r.data, SIZE_MAX);

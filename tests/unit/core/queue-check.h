@@ -11,15 +11,15 @@
 #define QC_STREAMS 3
 #define QC_BUFFER 1024
 
-/* A stream as seen by a queue's reader */
+/* A stream as the reader of a queue sees it */
 typedef struct QcSeen {
     bool open;
     uint64_t instance;
     /* lowest number that the stream's next event can have */
     uint64_t next;
-    /* missing events of the open instance, as reported */
+    /* number of events of the open instance that its runs report as missing */
     uint64_t missing;
-    /* missing events of closed instances, as reported */
+    /* number of events of closed instances that their runs report as missing */
     uint64_t told;
     uint64_t got;
 } QcSeen;
@@ -30,12 +30,16 @@ typedef struct QcStream {
     bool open;
     /* no event was posted since the stream was opened */
     bool fresh;
-    uint64_t next;              /* number of the next event */
+    uint64_t next;              /* number that the next event gets */
     /*
-     * events of the open instance that were discarded before they were posted
+     * number of the open instance's events that were discarded upstream of the
+     * queues
      */
     uint64_t upstream;
-    /* events of all instances that were discarded before they were posted */
+    /*
+     * number of all instances' events that were discarded upstream of the
+     * queues
+     */
     uint64_t discarded;
     QcSeen seen[QC_QUEUES];
 } QcStream;

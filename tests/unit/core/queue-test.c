@@ -60,7 +60,6 @@ static void test_budget(void)
     g_assert_cmpuint(c.stream[0].seen[1].got, ==, runs * RUN_MAX);
     g_assert_cmpuint(c.queue[0].discarded, ==, (runs - fit) * RUN_MAX);
 
-    /* a last item reports the discarded events */
     g_assert_cmpuint(qc_take(&c, 0, UINT_MAX), ==, 1 + fit + 1);
     g_assert_cmpuint(c.stream[0].seen[0].missing, ==, (runs - fit) * RUN_MAX);
     g_assert_cmpuint(qc_take(&c, 0, UINT_MAX), ==, 0);

@@ -17,7 +17,8 @@ typedef struct Fixture {
     CtRing ring;
     CtSink sink;
     HtConsumer consumer;
-    uint64_t n;                 /* number of events emitted and not lost */
+    /* number of events that the producer emitted and did not discard */
+    uint64_t n;
 } Fixture;
 
 static void setup(Fixture *f, uint32_t packets, bool overwrite)
@@ -155,7 +156,7 @@ static void test_pieces(void)
     static const struct {
         uint32_t piece;
         uint32_t events;
-        /* maximum number of events that a call may deliver */
+        /* maximum number of events that one call may deliver */
         uint32_t most;
     } cases[] = {
         { 0, 10, 10 }, { 120, 0, 10 }, { 131, 0, 10 }, { 600, 7, 7 },
@@ -222,7 +223,7 @@ static void test_overwrite(void)
     for (round = 0; round < 50; round++) {
         emit(&f, g_test_rand_int_range(0, 12 * A_PACKET));
         while (consume(&f, SIZE_MAX)) {
-            /* until all was read */
+            /* repeat until all events are read */
         }
         g_assert_cmpuint(f.ring.lost, ==, 0);
         g_assert_cmpuint(f.sink.numbers->len + f.consumer.dropped, ==, f.n);
@@ -254,7 +255,7 @@ static void test_overwrite_partial(void)
     assert_all(&f);
     emit(&f, 5 * A_PACKET);
     while (consume(&f, SIZE_MAX)) {
-        /* until all was read */
+        /* repeat until all events are read */
     }
     g_assert_cmpuint(f.sink.numbers->len + f.consumer.dropped, ==, f.n);
     g_assert_cmpuint(f.consumer.dropped, >, 0);
@@ -341,7 +342,7 @@ static void test_close_lost(void)
     f.consumer.open = true;
     ht_consumer_close(&f.consumer, 9, 0);
     g_assert_cmpuint(f.sink.discarded, ==, 9);
-    /* an impossible count of lost events */
+    /* the producer's count of lost events is impossible */
     f.consumer.open = true;
     ht_consumer_close(&f.consumer, UINT64_MAX, 0);
     g_assert_cmpuint(f.sink.discarded, ==, 9);
@@ -401,7 +402,7 @@ static void check_overtaken(unsigned page, unsigned events)
     sigaction(SIGSEGV, &sa, &old);
     g_assert_cmpint(mprotect(overtake.page, HT_PAGE, PROT_NONE), ==, 0);
     while (consume(&f, SIZE_MAX)) {
-        /* until all was read */
+        /* repeat until all events are read */
     }
     sigaction(SIGSEGV, &old, NULL);
     g_assert_cmpuint(overtake.faults, ==, 1);
@@ -412,7 +413,7 @@ static void check_overtaken(unsigned page, unsigned events)
     }
     g_assert_cmpuint(next, ==, f.n);
     if (events > packet) {
-        /* the packet being copied was lost */
+        /* the packet that was being copied is counted as lost */
         g_assert_cmpuint(f.consumer.dropped, >=, packet);
         g_assert_cmpuint(ct_sink_number(&f.sink, 0), >=, packet);
     } else {
@@ -453,7 +454,7 @@ static void *producer(void *opaque)
     uint64_t i, n = 0;
 
     for (i = 0; i < r->events; i++) {
-        /* a discarded event's number is used again */
+        /* the number of a discarded event is used for the next event */
         n += ct_ring_emit(&r->f.ring, n);
     }
     r->f.n = n;

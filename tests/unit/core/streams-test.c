@@ -165,7 +165,7 @@ static void test_phases(void)
     g_assert_cmpint(send_open(h, &m), ==, HT_STATUS_OK);
     h->ring[0].instance = ht_le64(m.instance);
 
-    /* OPEN: a flush has a ticket */
+    /* stream in state OPEN: a flush gets a ticket */
     for (i = 0; i < 5; i++) {
         ct_ring_emit(&h->ring[0], i);
     }

@@ -53,7 +53,7 @@ static void test_slope(void)
 
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND, 1);
-    /* the counter is 80 ppm slow */
+    /* the counter runs 80 ppm too slowly */
     ht_time_map_sample(&m, SECOND, 2 * SECOND + 80000, 1);
     g_assert_cmpuint(m.count, ==, 2);
     g_assert_cmpuint(ht_time_map_to_ns(&m, SECOND / 2), >=,
@@ -130,7 +130,7 @@ static void test_stop(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND, 1);
     ht_time_map_sample(&m, SECOND, 2 * SECOND, 1);
-    /* resumed at counter 1.5 s, sampled at 1.6 s */
+    /* the counter resumed at 1.5 s, and the map gets a sample at 1.6 s */
     ht_time_map_sample(&m, SECOND * 16 / 10, hour + SECOND * 26 / 10, 1);
     near(ht_time_map_to_ns(&m, SECOND / 2), SECOND * 15 / 10);
     near(ht_time_map_to_ns(&m, SECOND * 14 / 10), SECOND * 24 / 10);
@@ -184,7 +184,7 @@ static void test_frequency(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 0, SECOND, 1);
-    /* 2 % too slow: after 100 s the counter shows 98 s */
+    /* the counter is 2 % too slow: after 100 s it shows 98 s */
     got = ht_time_map_to_ns(&m, 98 * SECOND);
     bound = ht_time_map_bound(&m, 101 * SECOND);
     g_assert_cmpuint(got + bound, >=, 101 * SECOND);
@@ -398,9 +398,9 @@ typedef struct Late {
 #define LATE 8
 
 typedef struct Truth {
-    double ns;                  /* present host time in ns */
+    double ns;                  /* the simulated host's present time in ns */
     double counter;
-    double rate;                /* average rate in ticks per ns */
+    double rate;                /* mean rate of the counter in ticks per ns */
     double wander;
     Late late[LATE];
     unsigned nr_late;

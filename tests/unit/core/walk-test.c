@@ -5,12 +5,13 @@
 #include "hypertrace/base.h"
 #include "core-testlib.h"
 
-#define START 5000              /* host time in ns at guest counter 0 */
+/* host time in ns at which the guest's counter is 0 */
+#define START 5000
 
 static HtClassTable *classes;
 static const uint8_t payload[64] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
-/* Walk a copy of exactly @len bytes. */
+/* Walk the first @len bytes of @a in a buffer of exactly this size. */
 static HtWalkStop walk_copy(HtWalk *w, const HtTimeMap *time,
                             const GByteArray *a, size_t len, HtWalkRun *run,
                             uint8_t **walked)
@@ -280,10 +281,9 @@ static void test_backward(void)
     HtWalkRun run;
 
     ct_put_compact(a, CT_EMPTY, 1000100, NULL, 0);
-    /* the counter goes back */
     ct_put_compact(a, CT_FAR, 1000050, payload, 8);
     ct_put_compact(a, CT_FAR, 1000080, payload, 8);
-    /* the counter goes back far */
+    /* the counter goes back by a lot */
     ct_put_extended(a, CT_EMPTY, 10, NULL, 0);
     ct_put_compact(a, CT_EMPTY, 20, NULL, 0);
     ct_put_extended(a, CT_EMPTY, 1000200, NULL, 0);

@@ -6,7 +6,7 @@
 #include "hypertrace/base.h"
 #include "core-testlib.h"
 
-static char **lines;            /* the lines of the specification's text */
+static char **lines;            /* lines of the text of the specification */
 
 /* Tables of structures ----------------------------------------------------- */
 

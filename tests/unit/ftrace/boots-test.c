@@ -22,13 +22,16 @@ typedef struct Kind {
     FgBoot boot[CPUS];
     /* number of events of each processor in a boot */
     uint32_t events;
-    /* number of events between two polls; 0: poll at each step of a write */
+    /* number of events between polls; 0: poll at each step of a write */
     uint32_t poll;
     /* maximum number of each processor's events after a boot's last poll */
     uint32_t unseen;
     bool nokaslr;
     uint64_t lasts;             /* duration of a boot in ns; 0: 20 s */
-    /* each boot lasts this factor longer than the one before */
+    /*
+     * factor by which a boot lasts longer than the previous one; 0: equally
+     * long
+     */
     uint32_t grows;
     bool relaxed;
     /* the ring wraps between polls, so events may be missing */

@@ -12,20 +12,21 @@
 typedef struct Test {
     FtGuest g;
     HtFtMem mem;
-    HtFtMem inner;              /* the memory, without injected faults */
-    /* address at which reads fail; 0: none fails */
+    HtFtMem inner;              /* the guest's memory without injected faults */
+    /* offset in the memory of a byte that cannot be read; 0: none */
     uint64_t bad_at;
     HtFtFollow *f;
     uint64_t clock;             /* the host's clock in ns */
-    /* the host's clock in ns when events were last committed */
+    /* value of @clock when events were last committed */
     uint64_t committed;
-    /* sequence number from which on host_before is checked; 0: none */
+    /* number of the first event whose host_before is checked; 0: none */
     uint64_t from;
     uint64_t events;
-    uint64_t dated;             /* number of events that have a lower bound */
-    uint32_t flags;             /* flags of the first piece */
+    uint64_t dated;             /* number of events with a host_before */
+    uint32_t flags;             /* HtFtPiece.flags of the first piece */
     uint32_t epoch;
-    uint64_t text;              /* text address of the last piece */
+    /* address of the kernel's text in the last piece's boot */
+    uint64_t text;
 } Test;
 
 /*
@@ -113,7 +114,9 @@ static uint64_t write_ten(Test *t, uint64_t ns)
     return ns;
 }
 
-/* Advance the host's clock by 10 ms, and poll */
+/*
+ * Advance the host's clock by 10 ms, then poll; returns the result of the poll
+ */
 static int64_t look(Test *t)
 {
     t->clock += 10000000;

@@ -8,11 +8,12 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* Events delivered of one processor */
+/* What was delivered of one processor */
 typedef struct Seen {
-    uint64_t next;              /* sequence number of the next event */
+    /* sequence number that the next event must have */
+    uint64_t next;
     uint64_t events;
-    uint64_t missing;           /* number of events missing in reported gaps */
+    uint64_t missing;           /* sum of the events missing in reported gaps */
     /* number of reported gaps in which nothing is missing */
     uint64_t empty_gaps;
     uint64_t last_ns;

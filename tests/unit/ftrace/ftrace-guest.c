@@ -330,7 +330,6 @@ bool fg_read(FtGuest *g, uint32_t cpu)
                                                      c->at)] == 0)) {
         return false;
     }
-    /* swap the reader's page with the head page */
     head = fg_order(g, cpu, c->head);
     fg_put(g, fg_page(g, cpu, reader) + 8, 0);
     step(g);

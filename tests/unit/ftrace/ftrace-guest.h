@@ -12,7 +12,7 @@
 
 #define FG_MAGIC 0x0badfeedu
 
-/* Lines of the fields with which each event's format begins */
+/* Lines of tracefs's `format` files for the fields that every event has */
 #define FG_COMMON_FIELDS                                                     \
     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"   \
     "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"   \
@@ -31,24 +31,25 @@ typedef enum FgBoot {
 } FgBoot;
 
 typedef struct FgCpu {
-    /* offset of the addresses `first`, `head` and `commit`, in this order */
+    /* offset in the memory of the addresses `first`, `head` and `commit` */
     uint64_t line;
     uint64_t order;
     uint64_t pages;
-    /* place of the tail page in the order of pages; 0: the readers' page */
+    /* place of the tail page in the ring's order; 0: it is the readers' page */
     uint32_t at;
-    /* if @at is 0: the page to which the writer will move */
+    /* if @at is 0: place of the page to which the writer will move next */
     uint32_t after;
-    uint32_t head;              /* place of the head page in the order */
-    uint32_t write;             /* number of bytes written to the tail page */
-    /* size of the page that the tail has left, not committed yet; 0: none */
+    uint32_t head;              /* place of the head page in the ring's order */
+    uint32_t write;
+    /* bytes of the page that the tail has left without a commit; 0: none */
     uint32_t full;
     uint32_t full_slot;
     uint64_t ns;
-    bool begun;                 /* an event was written, so @ns is valid */
-    uint32_t read;              /* number of events read of the readers' page */
-    uint32_t *entries;          /* number of events in the page of each slot */
-    uint64_t seq;               /* number of events written */
+    bool begun;
+    /* number of events of the readers' page that a reader has read */
+    uint32_t read;
+    uint32_t *entries;          /* by slot: number of events in the page */
+    uint64_t seq;               /* number of events written so far */
     uint64_t overrun;
     uint64_t consumed;
     FgBoot boot;
@@ -59,16 +60,19 @@ typedef struct FtGuest {
     uint8_t *mem;
     bool own_mem;
     uint64_t size;
-    uint64_t offset;            /* offset of the ring in @mem */
+    uint64_t offset;            /* offset in @mem of the ring */
     HtFtLayout layout;
-    /* layout of 6.15: bytes of a processor's part before its order, 32 or 40 */
+    /*
+     * Linux 6.15 and later: bytes of a processor's part before its order, 32 or
+     * 40
+     */
     uint32_t line_size;
     uint32_t subbuf;
     uint32_t nr;
     uint32_t cpus;
-    uint64_t va;                /* guest address of the ring */
+    uint64_t va;                /* guest address at which the ring is mapped */
     FgCpu cpu[8];
-    /* called between two stores of the writer and before a read; or NULL */
+    /* called between two stores of the writer, and before each read; or NULL */
     void (*step)(void *opaque);
     void *opaque;
 } FtGuest;
@@ -80,14 +84,17 @@ typedef struct FtGuest {
 void fg_init(FtGuest *g);
 void fg_clear(FtGuest *g);
 
-/* The guest's memory, for a reader that maps it */
+/* Get an HtFtMem that maps the guest's memory */
 HtFtMem fg_mem(const FtGuest *g);
-/* The guest's memory, for a reader that cannot map it */
+/* Get an HtFtMem that only copies from the guest's memory */
 HtFtMem fg_mem_read(FtGuest *g);
 
-/* Write an event: common fields, sequence number, @filling words. */
+/*
+ * Write an event with the common fields, its sequence number and @filling
+ * words.
+ */
 void fg_event(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
-/* Write an event and discard it */
+/* Write an event, then discard it as the kernel does */
 void fg_discard(FtGuest *g, uint32_t cpu, uint64_t ns);
 /*
  * Return whether these are bytes that fg_event() wrote; set *@seq to the
@@ -100,7 +107,7 @@ bool fg_check(const uint8_t *data, uint32_t size, uint64_t *seq);
  * page.
  */
 bool fg_read(FtGuest *g, uint32_t cpu);
-/* Empty a processor's part as "echo > trace" does */
+/* Empty a processor's part of the ring as "echo > trace" does */
 void fg_reset(FtGuest *g, uint32_t cpu);
 /*
  * Warm reset: call fg_take_over() for each processor's part, as the booting
@@ -108,7 +115,6 @@ void fg_reset(FtGuest *g, uint32_t cpu);
  */
 void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va);
 void fg_up(FtGuest *g, uint32_t cpu);
-/* Call fg_take_over(), then fg_up() */
 void fg_boot(FtGuest *g, uint32_t cpu, bool keep, uint64_t va);
 
 static inline void fg_put(FtGuest *g, uint64_t at, uint64_t v)

@@ -8,9 +8,11 @@
 #define RINGS 2u
 
 typedef struct Total {
-    uint64_t events;            /* events of the posted runs */
-    uint64_t lost;              /* losses that the streams have reported */
-    unsigned open, most;        /* streams that are open now, and at most */
+    uint64_t events;            /* number of events of the posted runs */
+    /* number of lost events that the streams have reported */
+    uint64_t lost;
+    /* number of streams that are open now, and its maximum so far */
+    unsigned open, most;
     uint64_t discarded[HT_FT_STREAMS];
 } Total;
 
@@ -51,7 +53,7 @@ static void release(void *opaque, HtBuffer **fill)
 static void test_accounted(void)
 {
     static const HtFtRunsOps ops = { learn, post, release };
-    /* a record of 8 bytes: time after the previous record, and event 7 */
+    /* a record of 8 bytes: time since the previous record, and event type 7 */
     uint32_t record[3] = { GUINT32_TO_LE(2 | 1 << 5), GUINT32_TO_LE(7), 0 };
     g_autofree Total *t = g_new0(Total, 1);
     g_autofree HtFtRuns *r = g_new0(HtFtRuns, 1);

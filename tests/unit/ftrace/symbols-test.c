@@ -122,7 +122,7 @@ static void test_shift(void)
     g_assert_false(ht_symbols_shift(s, addrs, i - 1, &shift));
     ht_symbols_free(s);
 
-    /* more than one shift fits */
+    /* more than one shift fits the addresses */
     g_string_truncate(text, 0);
     for (i = 0; i < 40; i++) {
         g_string_append_printf(text, "%" PRIx64 " t f%u\n",

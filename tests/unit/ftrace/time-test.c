@@ -9,7 +9,7 @@
 #define EVENTS      40000
 #define MS          UINT64_C(1000000)
 
-/* The date of an event by the guest's and by the host's clock */
+/* Time of one event, by the guest's and by the host's clock */
 typedef struct Truth {
     uint64_t guest;
     uint64_t host;
@@ -18,13 +18,15 @@ typedef struct Truth {
 typedef struct Check {
     FtGuest g;
     HtFtTime time;
-    double host;                /* host's clock in ns */
+    double host;                /* present value of the host's clock in ns */
     double guest;
-    /* rate of the guest's clock, as a fraction of the host's */
+    /* ns of the guest's clock per ns of the host's */
     double rate;
-    double wander;              /* maximum change of @rate, as a fraction */
-    double from;                /* guest's clock when it was last stopped */
-    /* by processor and sequence number: host's time of the event in ns */
+    /* maximum difference of two rates of the guest's clock, as a fraction */
+    double wander;
+    /* value of the guest's clock when it was last stopped */
+    double from;
+    /* by processor and sequence number: host time of the event in ns */
     uint64_t at[2][EVENTS];
     uint64_t events, known, worst, sum;
     HtFtDates *dates;
@@ -78,7 +80,7 @@ static void piece(void *opaque, const HtFtPiece *p)
         if (bound != UINT64_MAX && p->host_before) {
             error = ns > c->at[p->cpu][seq] ? ns - c->at[p->cpu][seq] :
                     c->at[p->cpu][seq] - ns;
-            /* 4 ns: rounding */
+            /* 4 ns for rounding */
             g_assert_cmpuint(error, <=, bound + 4);
             c->worst = MAX(c->worst, error);
             c->sum += error;
@@ -179,7 +181,7 @@ static void bracket(void *opaque, const HtFtPiece *p)
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
         g_assert_true(fg_check(r.data, r.size, &seq));
         at = c->at[p->cpu][seq];
-        /* 4 ns: rounding */
+        /* 4 ns for rounding */
         g_assert_cmpuint(q.host_before, <=, at + 4);
     }
     g_assert_cmpuint(q.host_after + 4, >=, at);
@@ -216,7 +218,7 @@ static void test_bound(gconstpointer ppm)
     g_autoptr(HtFtFollow) f = begin(c, GPOINTER_TO_INT(ppm));
 
     run(c, f, 300, 40000);
-    run(c, f, 20, 10 * MS);         /* events are rare */
+    run(c, f, 20, 10 * MS);
     run(c, f, 300, 40000);
     g_assert_cmpuint(c->time.steps, ==, 0);
     g_assert_cmpuint(c->known, >, c->events / 2);

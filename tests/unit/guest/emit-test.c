@@ -70,7 +70,6 @@ static void test_all(gconstpointer opaque)
     g_assert_cmpuint(got->closed, ==, 1);
     g_assert_cmpstr(got->name, ==, "worker 0");
     g_assert_cmpint(got->vcpu, ==, 3);
-    /* the date of the last event lies within the test's duration */
     g_assert_cmpuint(got->last_ns, >=, begin);
     g_assert_cmpuint(got->last_ns, <=, gt_ns() + 1000000);
     gt_free(&sink);

@@ -13,10 +13,10 @@ struct ht_class *gt_class_tick = &ht_class_tick;
 #define TEXT_MAX 40
 #define WORDS_MAX 20
 
-/* Values from which all contents of an event are computed */
+/* Random values from which all contents of an event are computed */
 typedef struct Draw {
     uint64_t n;
-    /* hash of @n and the stream, the same for producer and sink */
+    /* hash of @n and of the stream */
     uint64_t r;
     char text[TEXT_MAX + 1];
     uint32_t words[WORDS_MAX];

@@ -27,9 +27,11 @@ typedef enum GtKind {
  */
 typedef struct GtReceived {
     uint64_t events;
-    uint64_t next;              /* lowest number that the next event can have */
-    uint64_t gaps;              /* number of missing numbers before @next */
-    uint64_t discarded;         /* HtRun.discarded of the last run */
+    /* lowest number that the stream's next event can have */
+    uint64_t next;
+    /* number of event numbers below @next that did not arrive */
+    uint64_t gaps;
+    uint64_t discarded;         /* HtRun.discarded of the stream's last run */
     uint64_t last_ns;
     uint64_t instance;
     int32_t vcpu;
@@ -72,9 +74,7 @@ bool gt_emit(GtKind kind, struct ht_stream *s, uint64_t n);
  */
 extern struct ht_class *gt_class_tick;
 
-/**
- * gt_ns: host CLOCK_MONOTONIC
- */
+/** gt_ns: get the host's CLOCK_MONOTONIC in ns */
 uint64_t gt_ns(void);
 
 #endif /* GUEST_TESTLIB_H */

@@ -87,7 +87,7 @@ static void test_values(void)
     ht_host_page_begin(&host, enable, UINT64_MAX - 4);
     for (i = 0; i < 6; i++) {
         want = values(HT_HOST_VCPUS - 1);
-        /* The host does not use what the guest writes. */
+        /* The host overwrites what the guest writes, and does not read it. */
         memset(&page->vcpus[HT_HOST_VCPUS - 1], 0x11 * i, sizeof(want));
         ht_host_page_write(&host, HT_HOST_VCPUS - 1, &want);
         g_assert_cmpint(read_stats(HT_HOST_VCPUS - 1, &s), ==, 0);
@@ -96,16 +96,16 @@ static void test_values(void)
         g_assert_cmpmem(&s, sizeof(s), &want, sizeof(want));
         g_assert_cmpint(read_stats(HT_HOST_VCPUS - 2, &s), ==, -ENODATA);
     }
-    /* One thread runs all vCPUs. */
+    /* One thread runs all vCPUs, so the values have vCPU number -1. */
     want = values(-1);
     ht_host_page_write(&host, 0, &want);
     g_assert_cmpint(read_stats(0, &s), ==, 0);
     g_assert_cmpint(s.vcpu, ==, -1);
-    /* A copy of the enable page has only the bytes of the classes. */
+    /* A port that only copies the enable bytes has no statistics. */
     dev.enable_copy = enable;
     g_assert_cmpint(read_stats(0, &s), ==, -ENODATA);
     dev.enable_copy = NULL;
-    /* The bytes of the classes stay as they are. */
+    /* Statistics do not change the enable bytes of the classes. */
     for (i = 0; i < HT_HOST_OFFSET; i++) {
         g_assert_cmpuint(enable[i], ==, 0);
     }

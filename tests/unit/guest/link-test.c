@@ -16,9 +16,12 @@
 #define MAILBOX         HT_MAP_ALIGN
 #define SIZE            (8 * HT_MAP_ALIGN)
 
-/* Steps in which the scripted host executes a request; it can end after each */
+/*
+ * Last step that the scripted host has done for a request; it can end after
+ * each
+ */
 enum step {
-    IDLE,               /* the host has not read the request */
+    IDLE,               /* the host has not read the request yet */
     COPIED,
     HALF,               /* the host has written half of the reply */
     REPLIED,            /* the host has written the whole reply */
@@ -42,7 +45,8 @@ static struct {
     bool ended;
     /* the host advances the beat but answers no request */
     bool mute;
-    bool renews;                /* when the host ends, a successor attaches */
+    /* when the host ends, a successor attaches to the memory */
+    bool renews;
     /* the successor ends before it has stored its epoch */
     bool half;
     unsigned executed;

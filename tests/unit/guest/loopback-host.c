@@ -12,13 +12,12 @@
 #include <sys/eventfd.h>
 #include "loopback-host.h"
 
-/* The thread polls at least at this interval, in ms */
+/* Maximum time in ms between two polls of the host's thread */
 #define FLUSH_MS 10
 
-/* Time to measure the counter's frequency, which suffices for a test */
+/* Duration in ns of the measurement of the counter's frequency */
 #define CALIBRATE_NS 2000000
 
-/* HtServerOps.counter */
 static uint64_t counter(void *opaque)
 {
     (void)opaque;
@@ -46,7 +45,10 @@ uint64_t ht_loopback_sum(const uint8_t *data, size_t size)
     return sum;
 }
 
-/* HtServerOps.take: consume virtio's buffers.  Context: the stream locked */
+/*
+ * HtServerOps.take: consume the virtio buffers of a stream. Context: the stream
+ * locked
+ */
 static size_t take_buffers(void *opaque, uint32_t stream, HtConsumer *c)
 {
     struct ht_loopback *lb = opaque;
@@ -67,7 +69,10 @@ static size_t take_buffers(void *opaque, uint32_t stream, HtConsumer *c)
     return n;
 }
 
-/* HtServerOps.opened.  Context: the stream locked */
+/*
+ * HtServerOps.opened: forget the previous instance's buffers. Context: the
+ * stream locked
+ */
 static void opened(void *opaque, const HtStreamInfo *info)
 {
     struct ht_loopback *lb = opaque;
@@ -76,7 +81,6 @@ static void opened(void *opaque, const HtStreamInfo *info)
     lb->streams[info->index].done = 0;
 }
 
-/* HtServerOps.wants */
 static bool wants(void *opaque, const HtClass *c)
 {
     struct ht_loopback *lb = opaque;
@@ -84,7 +88,6 @@ static bool wants(void *opaque, const HtClass *c)
     return !ht_atomic_read(&lb->off[c->id]);
 }
 
-/* HtServerOps.deliver */
 static void deliver(void *opaque, const HtRun *run)
 {
     struct ht_loopback *lb = opaque;
@@ -113,7 +116,7 @@ static bool look(struct ht_loopback *lb)
 void ht_loopback_step(struct ht_loopback *lb)
 {
     while (!look(lb)) {
-        /* poll until a poll finds nothing */
+        /* poll again until a poll finds nothing */
     }
 }
 

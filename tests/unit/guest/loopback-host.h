@@ -11,11 +11,12 @@
 
 /* Locks are of pthread: the thread sanitizer does not know GLib's locks. */
 
-/* A virtio buffer that was submitted */
+/* A virtio buffer that the guest has submitted */
 struct ht_loopback_buffer {
     struct ht_submit head;
     const uint8_t *data;
-    uint64_t sum;               /* checksum of @data, to detect a change */
+    /* checksum of @data at the submission, to detect a later change */
+    uint64_t sum;
 };
 
 struct ht_loopback_stream {
@@ -23,26 +24,31 @@ struct ht_loopback_stream {
     uint8_t *packets;
 
     /*
-     * virtio: circular queue, whose buffers @done to @queued - 1 are submitted.
-     * Lock: ht_server_lock()
+     * virtio: circular queue, of which buffers @done to @queued - 1 are
+     * submitted and not consumed. Lock: ht_server_lock()
      */
     struct ht_loopback_buffer *buffers;
-    uint8_t *copy;              /* copy of the buffer being consumed */
+    /* copy of the buffer that the host is consuming */
+    uint8_t *copy;
     uint64_t queued;
     uint64_t done;
 };
 
 struct ht_loopback {
-    struct ht_device dev;       /* first member: the port's functions get it */
+    /* must be the first member: the port's functions convert its address */
+    struct ht_device dev;
     struct ht_loopback_config cfg;
     HtServer *server;
     unsigned busy[HT_CLASSES_MAX + 1];
-    bool off[HT_CLASSES_MAX + 1];        /* by class id; accessed atomically */
+    /* by class id: the host has switched the class off; atomic */
+    bool off[HT_CLASSES_MAX + 1];
     struct ht_loopback_stream *streams;
-    pthread_mutex_t control;             /* ht_device's lock() and unlock() */
-    uint8_t *memory;            /* rings, then the enable page */
+    /* lock of ht_port_ops.lock() and unlock() */
+    pthread_mutex_t control;
+    uint8_t *memory;            /* the rings, then the enable page */
     uint8_t *enable;
-    size_t memory_size;         /* 0 if the memory is mapped from a file */
+    /* size of @memory in bytes; 0: it is mapped from a file */
+    size_t memory_size;
 
     GThread *thread;
     int doorbell;               /* eventfd */

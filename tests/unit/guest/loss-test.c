@@ -20,7 +20,6 @@ static void check_sum(const GtSink *sink, const struct ht_stream *s,
     g_assert_cmpuint(c->lost, ==, refused);
     g_assert_cmpuint(got->discarded, ==, c->lost + c->dropped);
     g_assert_cmpuint(got->events + got->discarded, ==, sent);
-    /* each number that was skipped belongs to a missing event */
     g_assert_cmpuint(got->events + got->gaps, ==, got->next);
     g_assert_cmpuint(got->next, <=, sent);
 }
@@ -28,7 +27,9 @@ static void check_sum(const GtSink *sink, const struct ht_stream *s,
 typedef struct Case {
     const char *path;
     struct ht_loopback_config cfg;
-    /* number of events between two polls; 0: never poll */
+    /*
+     * number of events between two polls of the host; 0: the test never polls
+     */
     unsigned step_every;
     bool must_refuse;
     bool must_drop;
@@ -125,7 +126,10 @@ static void test_newest(void)
     g_assert_cmpint(ht_stream_flush(&s), ==, 0);
     g_assert_cmpuint(got->next, ==, n);
     g_assert_cmpuint(got->gaps, ==, n - got->events);
-    /* three whole packets of 4096 bytes; no event has more than 150 bytes */
+    /*
+     * three whole packets of 4096 bytes arrive; no event has more than 150
+     * bytes
+     */
     g_assert_cmpuint(got->events, >=, 3 * (4096 - 64 - 150) / 150);
     g_assert_cmpint(ht_stream_close(&s), ==, 0);
     check_sum(&sink, &s, n, 0);

@@ -18,7 +18,7 @@
 #define EVENTS          40000
 #define CLASSES         2
 
-/* A host whose thread polls; @next is the number of each stream's next event */
+/* A host with a thread that polls; @next has each stream's next event number */
 typedef struct Host {
     HtMemory *m;
     HtThread thread;
@@ -30,7 +30,7 @@ typedef struct Host {
     unsigned closed;
     /* do not check the events, because the guest is hostile */
     bool any;
-    /* by class id: 1: on, -1: off, 0: not decided yet */
+    /* by class id: 1: class is on; -1: off; 0: no decision yet */
     int decided[CLASSES + 1];
 } Host;
 

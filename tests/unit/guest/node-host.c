@@ -168,9 +168,7 @@ static int on_open(NodeHost *h, int listener, const struct seccomp_notif *req,
     if (h->denied) {
         return -h->denied;
     }
-    /*
-     * Return 1 on success: this ioctl() has then completed the process's call.
-     */
+    /* Returns 1 if the ioctl() has also completed the process's call */
     return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 1;
 }
 
@@ -429,7 +427,7 @@ int node_host_run(NodeHost *h, const char *argument, const char *value)
     listener = receive_fd(pair[0]);
     close(pair[0]);
     p.fd = listener;
-    /* POLLHUP: no process has the filter. */
+    /* POLLHUP: no process uses the filter any longer. */
     while (poll(&p, 1, -1) >= 0 && p.revents & POLLIN) {
         serve_one(h, listener);
     }

@@ -17,9 +17,10 @@
  */
 #define NODE_COMMAND "/node-host/"
 
-/* Calls between two commands "mark" */
+/* Counts of the traced process's calls between two commands "mark" */
 typedef struct NodeMark {
-    unsigned opens;             /* openat() of /dev/hypertraceN, also failed */
+    /* calls of openat() for /dev/hypertraceN, including failed ones */
+    unsigned opens;
     unsigned ioctls;
 } NodeMark;
 

@@ -25,7 +25,7 @@ typedef struct Count {
     struct ht_loopback *lb;
     uint64_t events;
     uint64_t discarded;
-    /* counter value of the first event of the last run */
+    /* guest counter of the last run's first event */
     uint64_t counter;
 } Count;
 

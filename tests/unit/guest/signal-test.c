@@ -12,7 +12,10 @@
 #include "guest-testlib.h"
 #include "guest-events.h"
 
-/* The interrupted producer counts in @a, the signal handler in @b. */
+/*
+ * An event of the interrupted producer has its number in @a, one of the signal
+ * handler in @b.
+ */
 HT_EVENT(outer, (u64, a), (u64, check));
 HT_EVENT(inner, (u64, b), (u64, check), (text, pad));
 

@@ -26,7 +26,7 @@ static const uint8_t zeros[PACKET];
 
 typedef struct Sink {
     struct ht_loopback *lb;
-    /* clock value that each event must have; NULL: do not check */
+    /* by number: clock value that the event must have; NULL: do not check */
     uint64_t *stamps;
     uint32_t next;              /* number of the next event */
     uint64_t last_ns;

@@ -24,23 +24,24 @@
 #define HOSTS           3
 #define KILLS           40
 
-/* The recordings of all hosts, in memory that outlives them */
+/* What all hosts have recorded, in memory that outlives them */
 typedef struct Recordings {
     uint8_t seen[EVENTS_MAX];
     struct {
-        HtRecorded last;        /* counts of the instance's last recorded run */
+        /* HtRecorded counts of the instance's last recorded run */
+        HtRecorded last;
         uint64_t discarded[HOSTS];
     } instances[INSTANCES_MAX];
     int quit;
-    int served;                 /* number of hosts that were started */
+    int served;                 /* number of hosts started so far */
 } Recordings;
 
 static Recordings *recordings;
 
-/* Used only in the process of a host */
+/* The following variables are used only in the process of a host */
 static HtMemory *m;
-static unsigned host;           /* number of this host, from 0 */
-/* number of steps until the host is killed; 0: it is not killed */
+static unsigned host;           /* number of this process's host, from 0 */
+/* number of steps left until the host kills itself; 0: it does not */
 static unsigned steps;
 
 static void step(void)
@@ -115,7 +116,7 @@ static pid_t run_host(int fd, unsigned number, unsigned until)
 typedef struct Emitter {
     MgGuest g;
     struct ht_stream s;
-    uint64_t next;              /* number of the next event */
+    uint64_t next;              /* number that the next emitted event gets */
     uint64_t discarded;
     bool *kept;
 } Emitter;
@@ -131,7 +132,9 @@ static void emit(Emitter *e, unsigned n)
         bool open = e->s.slow;
         bool kept = ht_emit_tick(&e->s, e->next);
 
-        /* a commit that finds the stream closed clears @slow: event lost */
+        /*
+         * a commit that finds the stream closed clears @slow: the event is lost
+         */
         kept &= !open || e->s.slow;
         e->kept[e->next++] = kept;
         e->discarded += !kept;

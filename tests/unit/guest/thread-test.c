@@ -213,7 +213,10 @@ static void test_register(void)
     gt_free(&sink);
 }
 
-/* State of a test that opens a stream while another thread's flush waits */
+/*
+ * State of the test in which a thread opens a stream while another one's flush
+ * waits
+ */
 static struct {
     const struct ht_port_ops *ops;
     struct ht_stream stream;

@@ -9,9 +9,12 @@ static uint64_t fake_clock;
 
 #include "wait.h"
 
-#define MS 1000000ull           /* 1 ms in ticks of a clock with 1 GHz */
+/* Number of ticks in 1 ms of a clock with 1 GHz */
+#define MS 1000000ull
 
-/* Poll every @step ticks until the wait is over; return its length in ticks. */
+/*
+ * Poll every @step ticks until the wait is over; return its duration in ticks.
+ */
 static uint64_t looks(struct ht_bm_wait *w, uint64_t step)
 {
     uint64_t start = fake_clock;

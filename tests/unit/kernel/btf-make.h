@@ -19,21 +19,21 @@ enum {
 typedef struct BtfMake {
     GByteArray *types;
     GByteArray *names;
-    uint32_t n;                 /* number of types made */
-    /* offset of the structure or enumeration to which members are added */
+    uint32_t n;                 /* number of types made so far */
+    /* offset in the types of the structure or enumeration that gets members */
     size_t last;
 } BtfMake;
 
 void bm_init(BtfMake *m);
 
-/* Returns the BTF, and frees the content of @m. */
+/* Return the finished BTF, and free the content of @m. */
 GBytes *bm_finish(BtfMake *m);
 
 /* Make a type that has only a head; returns its number */
 uint32_t bm_type(BtfMake *m, const char *name, unsigned kind, unsigned vlen,
                  bool flag, uint32_t size);
 
-/* Append 4 bytes. */
+/* Append a 4-byte word to the types. */
 void bm_u32(BtfMake *m, uint32_t v);
 uint32_t bm_name(BtfMake *m, const char *name);
 

@@ -40,7 +40,8 @@ static void test_moved(void)
         u32 = bm_int(&m, "unsigned int", 4, false);
         u64 = bm_int(&m, "long unsigned int", 8, false);
         list = bm_struct(&m, "list_head", 16);
-        bm_member(&m, "next", 8, 0);            /* a pointer, made below */
+        /* a pointer, whose type is made below */
+        bm_member(&m, "next", 8, 0);
         bm_member(&m, "prev", 8, 8);
         pages = bm_array(&m, u64, 4);
         inner = bm_struct(&m, NULL, 8);
@@ -96,7 +97,7 @@ static void test_moved(void)
         g_assert_cmpint(ht_btf_field(btf, "ring", "tail", &f), ==, 0);
         g_assert_cmpuint(f.count, ==, 0);
 
-        /* bits 8 to 19 of the anonymous member */
+        /* value for bits 8 to 19 of the anonymous member */
         ht_put_le32(copy + at[1], 0x000abc00 | 9 << 3);
         g_assert_cmpint(ht_btf_field(btf, "ring", "high", &f), ==, 0);
         g_assert_cmpint(ht_btf_field_value(&f, copy, sizeof(copy), &v), ==, 0);

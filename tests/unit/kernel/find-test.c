@@ -8,7 +8,7 @@
 
 #define MIB         (UINT64_C(1) << 20)
 #define SIZE        (64 * MIB)
-/* a wall clock in seconds that no kernel can have */
+/* A wall clock in s that no running kernel has */
 #define OVERWRITTEN UINT64_C(0x2f0f3e5c48894c65)
 #define PAGE        4096u
 #define VMALLOC     UINT64_C(0xffffc90000000000)
@@ -16,10 +16,10 @@
 typedef struct Ram {
     uint8_t *bytes;
     uint64_t size;
-    /* pages that the callback @next reports as written; NULL: all */
+    /* by page: the callback @next reports it as written; NULL: all are */
     bool *written;
     unsigned reads;
-    /* number of next reads of 8 bytes that return a torn value */
+    /* number of the next reads of 8 bytes that return a torn value */
     unsigned torn;
     HtFtMem mem;
     HtGuestMem guest;
@@ -186,7 +186,7 @@ static void test_several(void)
         static const uint64_t seconds[][3] = {
             { 3, 2, 1 }, { 1, 3, 2 }, { 2, 1, 3 },
             { 0, 3, 0 }, { 3, 1, 3 - 1 }, { 0, 0, 3 },
-            /* clocks that a later kernel has overwritten */
+            /* rows in which a later kernel has overwritten clocks */
             { 3, 1, OVERWRITTEN }, { OVERWRITTEN, 3, OVERWRITTEN },
         };
         g_autoptr(HtGuestKernel) k = NULL;

@@ -8,7 +8,7 @@
 #define AT_BANNER   0x1000u
 #define AT_TABLE    0x2000u
 #define AT_CODE     0x10000u
-/* Number of functions sys_call_N, of 16 bytes each */
+/* Number of functions sys_call_N; each has 16 bytes */
 #define FUNCTIONS   2500u
 #define AT_END      (AT_CODE + 16 * FUNCTIONS)
 
@@ -76,12 +76,12 @@ static void assert_match(const HtKernelFunctions *f, const char *glob,
 static void test_table(void)
 {
     static const uint32_t entries[] = {
-        AT_CODE + 16 * 1,       /* the function's start */
+        AT_CODE + 16 * 1,       /* the start of a function */
         AT_CODE + 16 * 2 + 4,   /* after the instruction endbr64 */
-        0,                      /* a weak function that was replaced */
-        AT_CODE + 16 * 4 - 4,   /* before the function's start */
+        0,                      /* 0: a weak function that was replaced */
+        AT_CODE + 16 * 4 - 4,   /* 4 bytes before the start of a function */
         AT_CODE + 16 * 20 + 4,
-        AT_END + 0x100000,      /* an address after all symbols */
+        AT_END + 0x100000,      /* an address after the last symbol */
         1,                      /* an address in no function */
     };
     g_autoptr(HtKernelImage) image = make(entries, G_N_ELEMENTS(entries),

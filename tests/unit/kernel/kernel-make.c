@@ -2,7 +2,7 @@
 #include "kernel-make.h"
 #include "btf-make.h"
 
-/* the only token of the symbol names that stands for several characters */
+/* number and text of the only token that stands for several characters */
 #define TOKEN       1
 #define TOKEN_TEXT  "sys_"
 
@@ -20,7 +20,7 @@ enum {
     AT_FILL = 0x10000, AT_TABLES = 0x30000,
 };
 
-/* The kernel's log: offsets in its structures and their sizes, in bytes */
+/* Offsets in the structures of the kernel's log, and sizes, in bytes */
 enum {
     LOG_DESCS = 16, LOG_TEXT = 4096, DESC_SIZE = 24, INFO_SIZE = 88,
     LOG_AT_DESCS = 8, LOG_AT_INFOS = 16, LOG_AT_HEAD = 24, LOG_AT_TAIL = 32,
@@ -69,7 +69,7 @@ void km_fill(GArray *symbols, uint64_t addr, unsigned n)
     }
 }
 
-/* One name, as a length and tokens */
+/* Append a symbol's name as its length and its tokens */
 static void put_name(GByteArray *out, const KmSymbol *s)
 {
     g_autofree char *text = g_strdup_printf("%c%s", s->type, s->name);

@@ -15,11 +15,12 @@
 #define KM_SYSCALLS 0x2000u
 
 typedef enum KmLayout {
-    /* offsets before the names; per-CPU symbols are absolute */
+    /* tables of offsets before the names; per-CPU symbols are absolute */
     KM_5_10,
-    KM_6_1_DEBIAN,              /* as KM_5_10, with seqs_of_names */
-    KM_6_12,                    /* offsets after the names */
-    /* as KM_6_12, with offsets relative to their own address */
+    /* as KM_5_10, and with the table seqs_of_names */
+    KM_6_1_DEBIAN,
+    KM_6_12,                    /* tables of offsets after the names */
+    /* as KM_6_12, but each offset is relative to its own address */
     KM_7_2,
     KM_LAYOUTS,
 } KmLayout;
@@ -42,15 +43,15 @@ void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
 
 void km_add(GArray *symbols, uint64_t addr, char type, const char *name);
 
-/* Add @n functions, one every 16 bytes from @addr on. */
+/* Add @n function symbols, whose addresses are @addr, @addr + 16 and so on. */
 void km_fill(GArray *symbols, uint64_t addr, unsigned n);
 
-/* A kernel's image and the offsets from _text of its clock, in bytes */
+/* A kernel's image, and offsets in bytes from _text of its clocks */
 typedef struct KmKernel {
-    /* memory of the kernel from _text on, before relocation */
+    /* bytes of the kernel from _text on, before relocation */
     GByteArray *bytes;
     HtKernelImage *image;
-    uint32_t seconds;           /* offset of timekeeper.xtime_sec */
+    uint32_t seconds;           /* offset from _text of timekeeper.xtime_sec */
     uint32_t jiffies;
 } KmKernel;
 

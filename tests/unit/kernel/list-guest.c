@@ -6,7 +6,7 @@
 #define MOVING  2u
 #define CAPACITY (LG_PAGE - HT_FT_PAGE_HEADER)
 
-/* Member offsets of an invented kernel */
+/* Offsets in bytes of the members of an invented kernel's structures */
 enum {
     CPU_PAGES = 40, CPU_HEAD = 48, CPU_COMMIT = 64, CPU_READER = 72,
     CPU_ENTRIES = 104, CPU_OVERRUN = 112, CPU_COMMITTING = 120,

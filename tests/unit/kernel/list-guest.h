@@ -18,16 +18,19 @@
 typedef struct LgCpu {
     /* guest address of the processor's ring_buffer_per_cpu */
     uint64_t at;
-    uint64_t tail;              /* address of the node that the writer is in */
-    uint32_t write;             /* bytes written to the page of @tail */
-    uint64_t reader;            /* address of the readers' node */
+    /* guest address of the node in which the writer is */
+    uint64_t tail;
+    /* number of bytes written to the page of @tail */
+    uint32_t write;
+    uint64_t reader;            /* guest address of the readers' node */
     uint64_t head;
     uint64_t ns;
-    uint64_t seq;               /* sequence number of the next event */
+    uint64_t seq;               /* sequence number that the next event gets */
     uint64_t entries;
     uint64_t overrun;
     uint64_t read;
-    uint64_t consumed;          /* number of events read of the readers' page */
+    /* number of events of the readers' page that a reader has read */
+    uint64_t consumed;
 } LgCpu;
 
 typedef struct ListGuest {
@@ -35,11 +38,12 @@ typedef struct ListGuest {
     uint64_t size;
     uint64_t used;
     GRand *rand;
-    uint64_t array;             /* address of the trace_array */
+    uint64_t array;             /* guest address of the trace_array */
     uint32_t cpus;
     uint32_t nodes;             /* number of nodes in each processor's list */
     LgCpu cpu[LG_CPUS];
-    GHashTable *count;          /* number of events by address of the node */
+    /* by guest address of the node: number of events in its page */
+    GHashTable *count;
     HtFtMem ft;
     HtKernelSpace space;
     HtKernelRingLayout layout;
@@ -50,12 +54,15 @@ typedef struct ListGuest {
 /* Make a guest with a ring of @nodes pages for each processor. */
 void lg_init(ListGuest *g, uint32_t cpus, uint32_t nodes, uint32_t seed);
 void lg_clear(ListGuest *g);
-/* Allocate memory; returns its address */
+/* Allocate guest memory; returns its guest address */
 uint64_t lg_alloc(ListGuest *g, uint64_t size, uint64_t align);
 uint64_t lg_get(const ListGuest *g, uint64_t addr);
 void lg_put(ListGuest *g, uint64_t addr, uint64_t v);
 
-/* Write an event: common fields of 8 bytes, sequence number, @filling words. */
+/*
+ * Write an event: 8 bytes of common fields, its sequence number, @filling
+ * words.
+ */
 void lg_event(ListGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
 /*
  * Assert that these are bytes that lg_event() wrote; return the event's
@@ -67,9 +74,12 @@ uint64_t lg_check(const uint8_t *data, uint32_t size);
  * @swap. Return false if no page is left.
  */
 bool lg_read(ListGuest *g, uint32_t cpu, bool swap);
-/* Empty the buffer as "echo >trace" does */
+/* Empty a processor's buffer as "echo >trace" does */
 void lg_reset(ListGuest *g, uint32_t cpu);
-/* Change buffer_size_kb: remove the head's page, or insert a page before it. */
+/*
+ * Change buffer_size_kb: lg_shrink() removes the head's page, lg_grow() inserts
+ * a page before it.
+ */
 void lg_shrink(ListGuest *g, uint32_t cpu);
 void lg_grow(ListGuest *g, uint32_t cpu);
 

@@ -29,7 +29,7 @@ typedef struct Guest {
     HtFtMem ft;
     HtKernelSpace space;
     HtKernelLogLayout layout;
-    /* ids of the newest and of the oldest descriptor */
+    /* ids of the newest (@head) and of the oldest (@tail) descriptor */
     uint64_t head, tail;
     uint64_t head_lpos, tail_lpos;
     uint64_t seq;

@@ -9,12 +9,15 @@
 #include "list-guest.h"
 
 typedef struct Seen {
-    uint64_t next;              /* lowest number that the next event can have */
+    /* lowest sequence number that the next event can have */
+    uint64_t next;
     uint64_t events;
     uint64_t gaps;
-    uint64_t told;              /* number of events in reported gaps */
-    uint64_t jumped;            /* number of missing event numbers */
-    /* number of missing event numbers without a reported gap */
+    /* number of lost events that gaps have reported */
+    uint64_t told;
+    /* number of sequence numbers that did not arrive */
+    uint64_t jumped;
+    /* part of @jumped for which no gap was reported */
     uint64_t silent;
 } Seen;
 
@@ -22,7 +25,7 @@ typedef struct Test {
     ListGuest g;
     HtFtFollow *f;
     Seen seen[LG_CPUS];
-    /* poll after a step of the writer with a chance of 1 in @odds */
+    /* the test polls after a step of the writer with a chance of 1 in @odds */
     unsigned odds;
     bool looking;
 } Test;
@@ -119,11 +122,11 @@ static void event(Test *t, uint32_t cpu)
 typedef struct Row {
     const char *name;
     uint32_t nodes;
-    /* poll after a step of the writer with a chance of 1 in @odds */
+    /* the test polls after a step of the writer with a chance of 1 in @odds */
     unsigned odds;
     unsigned events;
     unsigned read, swap, shrink, grow;
-    bool lossless;              /* no event may be missing */
+    bool lossless;              /* the test fails if an event is missing */
 } Row;
 
 static const Row rows[] = {

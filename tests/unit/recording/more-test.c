@@ -45,7 +45,8 @@ static GByteArray *piece(uint32_t count, uint64_t ns, uint32_t *number)
 
     g_byte_array_append(a, (uint8_t *)&h, sizeof(h));
     for (i = 0; i < count; i++) {
-        put_u32(a, !!i << 5 | 3);   /* time since the last event; 12 bytes */
+        /* time since the last event; the record has 12 bytes */
+        put_u32(a, !!i << 5 | 3);
         put_u32(a, 5);
         put_u32(a, 0);
         put_u32(a, (*number)++);
@@ -53,7 +54,7 @@ static GByteArray *piece(uint32_t count, uint64_t ns, uint32_t *number)
     return a;
 }
 
-/* A processor's file, of which the writer has written @written bytes */
+/* A processor's file of which the writer has written @written bytes so far */
 typedef struct File {
     GByteArray *bytes;
     guint written;
@@ -73,7 +74,7 @@ static void write_some(File *f, unsigned cpu, bool all)
     }
 }
 
-/* @before: limit of the times; 0: none, and their order does not matter */
+/* Read events before time @before in their order; 0: read all, in any order */
 static void read_all(HtRecording *r, uint64_t before, uint64_t *last,
                      uint32_t *next, File *files)
 {

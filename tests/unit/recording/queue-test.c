@@ -12,17 +12,20 @@
 
 #define CPUS        5
 #define PIECES      20000
-/* Maximum number of bytes that the queue adds to a piece */
+/*
+ * Maximum size in bytes of what the queue stores for a piece besides its
+ * records
+ */
 #define OVERHEAD    160
 
 typedef struct Check {
-    /* time stamp that the next piece must have; 0: any */
+    /* time stamp that the next piece must have; 0: it may have any */
     uint64_t next;
     uint64_t first;
     uint64_t bytes;
     uint64_t events;
-    uint32_t seen;              /* bitmap of the processors seen */
-    bool cut;                   /* older pieces were removed */
+    uint32_t seen;              /* bitmap of the processors that had a piece */
+    bool cut;                   /* the queue has removed older pieces */
 } Check;
 
 static uint8_t byte_of(uint64_t stamp, uint32_t i)

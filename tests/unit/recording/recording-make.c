@@ -5,12 +5,14 @@
 #define CPUS            4
 #define DELTA_BITS      27
 #define TYPE_EXTEND     30
-/* Maximum bytes of a record whose length fits in 5 bits */
+/*
+ * Maximum size in bytes of a record's data if its type_len field has the size
+ */
 #define LONGEST         112u
 
 typedef struct Field {
     const char *type;
-    /* name of the field; for an array, followed by [N] */
+    /* name of the field, followed by [N] for an array */
     const char *name;
     unsigned size;
     bool is_signed;
@@ -130,9 +132,9 @@ struct Make {
     HtRecWriter *w;
     Cpu cpus[CPUS];
     uint32_t epoch, segment;
-    /* common_flags of the events that are added next */
+    /* common_flags of the events that are added from now on */
     uint8_t flags;
-    /* arguments of the last make_look(), in ns; 0: it was not called */
+    /* arguments of the last make_look(), in ns; 0: not called yet */
     uint64_t before, after;
 };
 

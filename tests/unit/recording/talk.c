@@ -18,10 +18,11 @@
 
 typedef struct Guest {
     Make *m;
-    /* host's clock in ns when the guest's clock was 0 */
+    /* value of the host's clock in ns when the guest's clock was 0 */
     uint64_t zero;
     double rate;
-    uint64_t next;              /* host's clock in ns at the next poll */
+    /* value of the host's clock in ns at the next poll */
+    uint64_t next;
 } Guest;
 
 static GRand *dice;

@@ -28,7 +28,7 @@ typedef struct Test {
     HtSession *session;
     HtFlight *flight;
     char *dir;
-    /* socket: QEMU's end of the connection to the monitor */
+    /* socket that is QEMU's end of the monitor's connection */
     int qemu;
     uint64_t ns;                /* time of the guest's clock in ns */
 } Test;

@@ -8,7 +8,7 @@
 #include "hypertrace/base.h"
 #include "ftrace-guest.h"
 
-/* The event's format up to its print format */
+/* The text of the event's `format` file before the print format */
 static const char print_event[] =
     "system: test\n"
     "name: event\n"

@@ -23,7 +23,8 @@ static HtFtFormats *parse(const char *print)
 
 static const struct {
     const char *print;
-    const char *expected;       /* expected text; NULL: the format is refused */
+    /* text that the format must give; NULL: the format is refused */
+    const char *expected;
 } cases[] = {
     { "\"plain 100%%\\ttext\"", "plain 100%\ttext" },
     { "\"%d %i %u %x %X %x\", REC->n, REC->n, REC->u, REC->u, REC->u, REC->u",

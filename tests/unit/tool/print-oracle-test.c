@@ -274,10 +274,14 @@ typedef struct Oracle {
     struct trace_seq seq;
     uint8_t *record;
     unsigned events;
-    unsigned unknown;           /* number of formats that are not compiled */
-    /* number of formats printed differently for random numbers */
+    /* number of print formats that cannot be compiled to a program */
+    unsigned unknown;
+    /*
+     * number of formats whose text differs from libtraceevent's for random
+     * numbers
+     */
     unsigned different;
-    /* number of formats printed differently only if @edges_too was true */
+    /* number of formats whose text differs only if edge values are allowed */
     unsigned edges;
     unsigned failed;
 } Oracle;

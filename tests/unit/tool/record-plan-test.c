@@ -43,12 +43,17 @@
 
 static const struct {
     const char *what;
-    const char *before;         /* words of the command line, separated by | */
-    /* expected words; NULL: refused; "": unchanged */
+    /* words of QEMU's command line before the change, separated by | */
+    const char *before;
+    /*
+     * words that are expected after the change; NULL: it is refused; "": none
+     * changes
+     */
     const char *after;
     HtRecordMemory memory;
     HtRecordWords given;
-    const char *message;        /* part of the expected error or reason */
+    /* part of the expected error message or reason */
+    const char *message;
 } rows[] = {
     { "the usual", Q "|-m|512|-kernel|KERNEL|-append|quiet",
       Q "|-m|512|-kernel|KERNEL|-append|quiet " WORDS NODES(394, "0"),
@@ -309,7 +314,7 @@ static const struct {
       "nowhere/vmlinuz" },
 };
 
-/* Files named in the rows */
+/* Paths of the files that rows name */
 typedef struct Files {
     char *dir, *kernel, *uki;
 } Files;
@@ -852,7 +857,7 @@ static void test_values(void)
 static const struct {
     const char *option;
     bool graph;
-    /* expected words; NULL: the option is refused */
+    /* words that are expected; NULL: the option is refused */
     const char *words;
 } tracers[] = {
     { "acpi_init", true, "ftrace=function_graph "

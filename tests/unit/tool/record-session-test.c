@@ -16,15 +16,15 @@
 #define RINGS   40
 #define NR      8
 
-/* A guest's memory, which holds each ring in a part of its own */
+/* A guest whose memory holds each of its rings in a separate part */
 typedef struct Test {
     FtGuest g[RINGS];
     HtFtMem mem;
     HtSession *session;
     HtSessionInfo info;
     char *dir;
-    uint64_t ns;                /* guest's clock in ns */
-    /* offset of a ring's part that appears later; 0: none */
+    uint64_t ns;                /* value of the guest's clock in ns */
+    /* offset in memory of a ring that appears later; 0: none */
     uint64_t appears;
     /* ns that each test of a place for a ring takes; sum over all tests */
     uint64_t cost, spent;

@@ -99,7 +99,10 @@ static void make_recording(const char *vm, unsigned number, unsigned kib,
     set_time(path, time);
 }
 
-/* Get the numbers of the recordings as bits, and add their size. */
+/*
+ * Return a machine's recordings' numbers as bits; add their sizes in bytes to
+ * *@bytes.
+ */
 static uint64_t numbers(const char *vm, uint64_t *bytes)
 {
     g_autoptr(GDir) d = g_dir_open(vm, 0, NULL);
@@ -119,7 +122,7 @@ static uint64_t numbers(const char *vm, uint64_t *bytes)
     return bits;
 }
 
-/* Return whether @left is @all without some of the lowest bits of @all. */
+/* Test whether @left is @all without some of the lowest bits of @all. */
 static bool are_newest(uint64_t all, uint64_t left)
 {
     return !(left & ~all) &&

@@ -138,7 +138,7 @@ static void corrupt(GRand *rand, CtRing *r)
         break;
     case 1:
     case 2:
-        /* a packet's header */
+        /* change a word of a packet's header */
         p = r->data + at / SIZE * SIZE + at % sizeof(struct ht_packet);
         break;
     case 3:
