@@ -282,6 +282,7 @@ static void emit(Chaos *c, Device *d)
     }
     /* Wait for the witness, so that its sink never discards an event. */
     for (i = 0; d->backend[i] != WITNESS; i++) {
+        /* find the witness, which each device has */
     }
     QHT_WAIT(qht_backend_stat(d->h, i, "queued") == 0);
     for (i = 1; i <= n; i++) {

@@ -12,10 +12,7 @@
 
 #define CPUS        5
 #define PIECES      20000
-/*
- * Maximum size in bytes of what the queue stores for a piece besides its
- * records
- */
+/* Maximum number of bytes that the queue adds to a piece's records */
 #define OVERHEAD    160
 
 typedef struct Check {
