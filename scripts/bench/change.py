@@ -15,22 +15,22 @@ from bench.compare import BASELESS, bases, same_machine
 from bench.stats import ratio, spread
 from bench.targets import Figures
 
-# A figure, and whether a lower value is better
+# {name of a measured figure: True if a lower value is better}
 FIGURES = {"p50_ns": True, "delivered_per_s": False, "latency_p50_ns": True,
            "host_cpu_ns": True, "insns": True}
 WORSE = 1.1
 
 
 def costs(result):
-    """{(case, figure): median over the rounds}; figures for which more is better
-    are inverted."""
+    """{(case, figure): median over the rounds}, such that a lower value
+    is better: a figure of which more is better is inverted."""
     f = Figures(result)
     near = bases(f)
     found = {}
     for key, case in f.cases.items():
         name = ", ".join(str(k) for k in key)
         if "limit" in key[1:3] or key[1] == "base":
-            # the limit loop measures only the machine
+            # the limit loop shows the speed of the machine, not of hypertrace
             continue
         for figure, less in FIGURES.items():
             s = case.summary.get(figure)
@@ -60,7 +60,8 @@ def changes(before, after):
 
 
 def show(before, after):
-    """Print each figure's change; returns the program's exit status."""
+    """Print how each figure differs between two results; return the
+    program's exit status."""
     if len(before) != len(after):
         sys.exit("error: --before and --after are runs in turns: as many each")
     before, after = ([json.loads(p.read_text()) for p in paths]

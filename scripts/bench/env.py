@@ -35,7 +35,8 @@ def kvm_kind():
 
 
 def collect():
-    """A dict of texts, in the order in which to show them."""
+    """A dict of the conditions under which the benchmarks ran, in the
+    order of the report"""
     cpuinfo = _read("/proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.*)$", cpuinfo, re.M)
     memory = re.search(r"^MemTotal:\s*(\d+)", _read("/proc/meminfo"), re.M)
@@ -62,5 +63,6 @@ def collect():
 
 
 def load():
-    """Load average of the last minute; it includes this program"""
+    """System load average of the last minute, to which the benchmark
+    itself contributes"""
     return os.getloadavg()[0]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest that measures on command: the payload's "study"."""
+"""A guest that runs the program tests/guest/study.c and measures on
+command."""
 
 import contextlib
 import ctypes
@@ -18,11 +19,12 @@ ROW = r"^(\{.*\})\n"
 
 
 class TooLate(Exception):
-    """A thread was stopped too late, or while it held a lock."""
+    """A measurement that must be repeated: a thread was stopped too
+    late, or it held a lock."""
 
 
 class StoppedThread:
-    """A context manager that keeps a thread of another process stopped."""
+    """A context manager that stops a thread of another process with ptrace."""
 
     _libc = ctypes.CDLL(None, use_errno=True)
     _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p,
@@ -67,7 +69,7 @@ class Study(Payload):
 
     def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):
         args = ["-smp", str(processors)]
-        # A virtio device has no IOThread: the main loop serves it.
+        # No IOThread for a virtio device: QEMU's main loop reads its events.
         threads = {d["id"]: f"io-{d['id']}" for d in devices
                    if d["channel"] != "virtio"}
         for thread in threads.values():
@@ -122,7 +124,8 @@ class Study(Payload):
         return os.listdir(f"/proc/{self.process.pid}/task")
 
     def host_cpu_ns(self):
-        """Run time of QEMU's threads except the first vCPU's."""
+        """Processor time so far of all threads of QEMU except that of
+        the first vCPU, in ns"""
         total = 0
         for task in self._threads():
             if int(task) == self.tids["vcpu"]:
@@ -141,7 +144,8 @@ class Study(Payload):
         return row
 
     def answer(self, timeout):
-        """Wait for the payload's answer to a command, a row; returns the row."""
+        """Wait for the result of a command, which the guest prints as
+        one JSON row; return the row."""
         return self._row(self.out.expect(ROW, timeout))
 
     def tell(self, command, timeout=120, **options):
@@ -152,7 +156,7 @@ class Study(Payload):
         return self.answer(timeout)
 
     def poll(self, device, ns):
-        """Let a device's consumer poll for @ns before it sleeps."""
+        """Let the consumer of a device poll for @ns before it sleeps."""
         # The consumer of virtio is the main loop, which cannot be made to poll.
         if not self._virtio(device) and self._polling.get(device, 0) != ns:
             path = f"/objects/io-{device}"
@@ -253,7 +257,8 @@ class Study(Payload):
                 raise TooLate(device)
             match = self.out.find(ROW, delay / 1000 + 2)
         if not match:
-            # The main loop was stopped while it held the lock for the output.
+            # No row arrived: the main loop was stopped while it held the lock
+            # that the guest's output needs.
             raise TooLate(device)
         row = self._row(match)
         if row["function"] != "emitted":
@@ -300,7 +305,8 @@ class Study(Payload):
 
     @contextlib.contextmanager
     def paused(self):
-        """Stop the VM in the block, since its vCPU polls for commands all the time."""
+        """Stop the VM within the with block: its vCPU polls for commands
+        without a pause."""
         self.qmp.command("stop")
         try:
             yield

@@ -17,7 +17,8 @@ EVENT = re.compile(r"^\[0*(\d+)\] .*guest_ns = (\d+)")
 
 
 def read(session, device, count):
-    """Latencies of the last @count events of a device, sorted."""
+    """Times in ns from emit to delivery of a device's last @count
+    events, sorted"""
     session.snapshot()
     newest = max(Path(session.output).iterdir(),
                  key=lambda p: p.stat().st_mtime_ns)
@@ -47,5 +48,5 @@ def percentiles(times):
     return {"latency_min_ns": times[0], "latency_p50_ns": at(0.5),
             "latency_p90_ns": at(0.9), "latency_p99_ns": at(0.99),
             "latency_max_ns": times[-1],
-            # points of the distribution, 5 % apart
+            # 5 % of the latencies lie between two neighbours
             "latency_points_ns": [at(i / 20) for i in range(21)]}

@@ -17,13 +17,14 @@ from pathlib import Path
 from bench.plan import Case
 from vm.machine import VM, Failure
 
-# Events at full speed; they fit into the rings below and LTTng's sub-buffers
+# Most events of a burst: they fit into the rings below and LTTng's sub-buffers
 EVENTS_MAX = 40000
 LTTNG = ["lttng", "lttng-sessiond",
          "/usr/lib/x86_64-linux-gnu/lttng/libexec/lttng-consumerd"]
 LTTNG_XSD = "/usr/share/xml/lttng/session.xsd"
 
-# The guest's side of tell(); it puts libraries where programs search for them.
+# The script of the guest: it puts the libraries where programs search for them
+# and runs the commands of tell().
 JOB = """
 mkdir -p /dev/shm /run /var /lib
 mount -t tmpfs tmpfs /dev/shm
@@ -33,7 +34,7 @@ ln -s /ht/sys/lib /lib/x86_64-linux-gnu
 printf 'root:x:0:\ntracing:x:1:\n' >/etc/group
 export PATH=$PATH:/ht/sys LTTNG_UST_REGISTER_TIMEOUT=60000
 export LTTNG_SESSION_CONFIG_XSD_PATH=/ht/sys
-# print the port with a name; wait until the kernel has created it
+# print the virtio port with the name $1; wait until the kernel has created it
 port() {
     for i in $(seq 200); do
         for p in /sys/class/virtio-ports/*; do
@@ -73,7 +74,8 @@ def lttng_problem():
 
 
 def lttng_modules():
-    """Whether LTTng's kernel tracer was built for the guest"""
+    """Whether the build made the modules of LTTng's kernel tracer for
+    the guest"""
     return any(Path(os.environ["HT_LTTNG_MODULES"]).rglob("lttng-tracer.ko"))
 
 
@@ -82,7 +84,8 @@ def tracepoint():
 
 
 def with_libraries(programs):
-    """Programs and their libraries, by their place in the guest's /ht."""
+    """{path in the guest's folder /ht: file on the host} of programs and
+    their libraries"""
     files = {}
     for program in programs:
         path = shutil.which(program) or program
@@ -95,7 +98,7 @@ def with_libraries(programs):
 
 
 class Source:
-    """Something that emits events of 32 bytes in the guest."""
+    """A shell command that emits events of 32 bytes in the guest"""
 
     def __init__(self, name, command):
         self.name = name
@@ -124,7 +127,8 @@ class Linux(VM):
                     "events": events, "packet_size": "64k", "packets": 64}
                    for c in channels]
         if idle:
-            # channel virtio: the guest's kernel finds this device last
+            # channel virtio, because the guest's kernel finds virtio devices
+            # last
             devices.append({"channel": "virtio", "backend": "null",
                             "id": "idle", "events": "nothing"})
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng
@@ -140,7 +144,8 @@ class Linux(VM):
             devices=devices, accel=accel, memory=1024, workdir=workdir,
             files=files, job=JOB, kernel_args=kernel_args,
             args=[*args, "-device", "virtio-serial-pci",
-                  # not the chardev "null", with which the port is never open
+                  # do not use the chardev "null": with it the guest sees a
+                  # closed port
                   "-chardev", "file,id=port,path=/dev/null", "-device",
                   "virtserialport,chardev=port,name=stock",
                   "-chardev", f"file,id=trace,path={workdir}/trace.tar",
@@ -236,7 +241,8 @@ def row_of(text):
 
 
 def measure(accel, channels, rounds, events, workdir, step):
-    """Cases of the table linux: the cost of an event from each source."""
+    """Measure the cost of an event from each source: the cases of the
+    table "linux"."""
     cases = {}
     with Linux(channels, accel, workdir) as guest:
         emitted = 0

@@ -17,7 +17,8 @@ from vm.machine import Failure
 # a higher rate the benchmarks would measure this polling
 RATE = 1000
 
-# name: arguments, how to find the figure, and whether more is better
+# {name: (program, arguments, pattern of the figure in its output, whether a
+# higher figure is better)}
 BENCHMARKS = {
     "hackbench, s": (
         "hackbench", "-s 100 -l 40 -g 2", r"^Time: ([0-9.]+)", False),
@@ -58,7 +59,7 @@ def _benchmark(guest, name, seconds):
 
 
 def measure(accel, channels, rounds, seconds, workdir, step):
-    """Cases of the table macro; a row is a benchmark's figure."""
+    """Cases of the table macro: each row is the figure of one benchmark."""
     cases = {}
     with linux.Linux(channels, accel, workdir, PROGRAMS) as guest:
         for r in range(rounds):
@@ -76,7 +77,7 @@ def measure(accel, channels, rounds, seconds, workdir, step):
                     ).rows.append({"function": "macro", "round": r,
                                    "value": value})
                 if source:
-                    # fail if the source has ended before the benchmarks
+                    # fail if the event source has ended before the benchmark
                     guest.tell("kill -0 $pid || { cat /tmp/source; false; }")
                     guest.run("kill $pid; wait $pid 2>/dev/null")
         guest.quit()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Native figures for the comparison: tests/bench's programs."""
+"""Figures measured on the host without a guest, by the programs of
+tests/bench."""
 
 import json
 import os
@@ -9,7 +10,7 @@ from pathlib import Path
 from bench.plan import SIZES, Case
 from vm.machine import Failure
 
-# Names of emit-bench's rows: (table, series, x) in the comparison
+# {name of a row of emit-bench: its (table, series, x) in the comparison}
 ROWS = {
     "clock": ("native", "the clock alone", 0),
     "limit": ("native", "limit", 32),
@@ -23,7 +24,7 @@ ROWS = {
     "emit-32-live": ("native", "paced live consumer", 32),
     "emit-32-asleep": ("native", "sleeping consumer", 32),
     "emit-32-spun": ("native", "spinning consumer", 32),
-    # lower bounds of the cost of the events above: docs/comparison/limits.md
+    # lower bounds of the cost of an emit: see docs/comparison/limits.md
     "stores-8-noclock": ("native", "its stores alone, without a clock", 8),
     "limit-live": ("native", "limit, copied every 20 µs", 32),
     "limit-live-ahead": ("native", "limit, copied, lines fetched ahead", 32),
@@ -58,7 +59,7 @@ def _json(argv, env=None):
 
 
 class Native:
-    """emit-bench and host-bench, one round at a time."""
+    """Runs emit-bench and host-bench, one round for each call."""
 
     def __init__(self, events, peers, env=None):
         self.events = events
@@ -73,7 +74,8 @@ class Native:
         return [c for c in self.by_name.values() if c.rows]
 
     def measure(self):
-        # Measure several short rounds: the median ignores interrupted rounds.
+        # Several short rounds instead of a long one: the median then ignores
+        # rounds in which another program ran.
         bench = program("emit-bench")
         result = _json([*([USDT, bench] if "usdt" in self.peers else []),
                         bench, "--json", "--rounds", str(SHORT_ROUNDS),

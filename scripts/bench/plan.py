@@ -14,7 +14,7 @@ CHANNELS = ["hypercall", "shm", "virtio"]
 PEERS = ["limit", "pio", "mmio", "virtio-serial", "virtio-serial-queued"]
 RING_KIB = 1024                         # a stream's ring, whatever the packets
 
-# Rough costs, to choose the number of events: ns per event by payload size
+# Rough cost of an event in ns by payload size, to choose the number of events
 COST = {0: 15, 8: 15, 32: 20, 64: 25, 256: 40, 1024: 120, 4096: 500}
 EXIT_NS = {"kvm": 26000, "tcg": 400}
 
@@ -59,7 +59,7 @@ def device(name, channel, packet_kib, backend="null", **properties):
 
 
 def devices(channels):
-    """The devices of the guest that measures costs"""
+    """The devices of the guest that measures the cost of events"""
     result = []
     for c in channels:
         sizes = PACKETS if c != "hypercall" else [64]
@@ -70,7 +70,8 @@ def devices(channels):
 
 
 def group_of(size, packet_kib):
-    """Number of events to time together: 64, but at most half a packet of them"""
+    """Number of events that are timed together: 64, or as many as fit in
+    half a packet"""
     fits = packet_kib * 1024 // 2 // (size + 16)
     return max(1, min(64, fits))
 
@@ -91,7 +92,8 @@ def hypercall_options(size, batch, ms, accel):
 
 
 def burst_options(size, packet_kib, ms):
-    """A run whose events fit into a ring without a consumer."""
+    """Options of a run whose events all fit into the ring, so that no
+    consumer is needed."""
     options = run_options(size, packet_kib, ms, mode="flat")
     fit = int(RING_KIB * 1024 * 0.85) // (size + 8)
     return dict(options, events=min(options["events"], fit))
@@ -147,7 +149,7 @@ def consumer_cases(accel, channels, ms):
                            accel, name, state, flat[c] if state == "stopped"
                            else run_options(32, 64, ms))
     for state in ["paced", "asleep"] if "shm" in channels else []:
-        # a rate that the host can consume
+        # the host can consume at this rate
         yield Case("consumer", "shm, 1 million events/s", state, accel,
                    "shm-64k", state,
                    {"event": 32, "group": 1, "mode": "rate", "rate": 1000000,
@@ -155,7 +157,7 @@ def consumer_cases(accel, channels, ms):
 
 
 def quiet_cases(accel, channels):
-    """Cost of one event while the consumer sleeps"""
+    """Cases that measure the cost of one event while the consumer sleeps"""
     for c in channels:
         # With "hold", the stream is closed only after the event was delivered. Do
         # not use it with virtio: there the event waits in the open packet until
@@ -166,7 +168,8 @@ def quiet_cases(accel, channels):
 
 
 def exit_cases(accel, channels, peers, ms):
-    """Exits counted by KVM while the guest only emits events."""
+    """Cases in which KVM counts the VM exits while the guest only emits
+    events."""
     for batch in (1, 10) if "hypercall" in channels else ():
         yield Case("exits", f"hypercall, batch {batch}", 32, accel,
                    "hypercall-64k", "asleep",
@@ -199,7 +202,8 @@ BASE_EVERY = 6
 
 
 def with_bases(cases, accel, ms):
-    """Measure the limit loop before every BASE_EVERY-th case: see compare.bases()"""
+    """All cases, and a measurement of the limit loop before every
+    BASE_EVERY-th: see compare.bases()"""
     for n, case in enumerate(cases):
         if n % BASE_EVERY == 0:
             yield Case("base", "limit", n // BASE_EVERY, accel, None, "",

@@ -150,7 +150,8 @@ class Report:
         self.blocks.append(("plot", name, caption, make(*args, **kwargs)))
 
     def _ways_picture(self):
-        """All ways on one axis, each relative to the same event over shm."""
+        """Draw all ways to report an event on one axis, relative to the
+        cost of the same event over shm."""
         f = self.figures
         rows = []
         base = f.median("kvm", "payload", "shm", 32)

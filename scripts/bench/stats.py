@@ -9,7 +9,7 @@ FLOOR = 0.10
 
 
 def spread(values):
-    """Median, quartiles, range and number of values."""
+    """Summary of measured values: median, quartiles, range and number"""
     values = sorted(values)
     if len(values) == 1:
         q1 = q3 = values[0]
@@ -20,13 +20,14 @@ def spread(values):
 
 
 def derived(row):
-    """Figures such as costs per event, computed from a row of measurements"""
+    """Figures such as the cost per event, computed from a row of
+    measurements"""
     if row.get("function") == "pair":
         each = [row[k]["p50_ns"] for k in ("first", "second") if k in row]
         return {"p50_ns": sum(each) / len(each),
                 "p99_ns": max(row[k]["p99_ns"] for k in ("first", "second")
                               if k in row),
-                # rate while all producers emit
+                # sum of the producers' rates, each while all of them emit
                 "events_per_s": sum(1e9 / v for v in each)}
     if row.get("function") == "macro":
         return {"value": row["value"]}
@@ -43,7 +44,8 @@ def derived(row):
         if row["consumer"] != "stopped":
             took += row["drain_ns"]
             host = row["host"]
-            # Ignore the time for events that are in the ring at the end.
+            # Ignore the time to read the events that are still in the ring
+            # after the last emit.
             result["delivered_per_s"] = (host["events"] * 1e9 /
                                          row["duration_ns"])
             result["delivered_share"] = host["events"] / (
@@ -86,7 +88,8 @@ def ratio(above, below, name="p50_ns"):
 
 
 def overhead(case, baseline):
-    """Mean and deviation, in per cent, of a case's extra cost over @baseline"""
+    """Mean and standard deviation of a case's extra cost over @baseline,
+    in percent"""
     each = []
     for row, base in zip(case.rows, baseline.rows):
         if row["value"] and base["value"]:

@@ -9,7 +9,8 @@ from bench.stats import ratio, spread
 
 
 class Figures:
-    """The cases of a result by table, series and place."""
+    """The cases of a benchmark result, found by accelerator, table,
+    series and x"""
 
     def __init__(self, result):
         self.cases = {}
@@ -33,7 +34,8 @@ def _quantity(case, name):
 
 
 def _more(case, base):
-    """Extra cost of a case over another, in each round"""
+    """Summary of the differences between the median costs of two cases,
+    round by round"""
     if not case or not base:
         return None
     return spread([a["p50_ns"] - b["p50_ns"]
@@ -134,7 +136,8 @@ def _native_targets(f, target, times):
 
 
 def _exit_bound(one, limit):
-    """Explain the largest ratio of an exit to an event that reads the clock."""
+    """The reason that the report prints when a ratio between an exit and
+    an event misses its target."""
     bound = ratio(one, limit)
     return f"an exit is {_times(bound['median'])} limit loops in this guest, " \
         f"and no event that reads the clock is cheaper; {EXPLAINED}" \

@@ -56,7 +56,8 @@ def problem():
 
 
 def plugin(workdir):
-    """Build the plugin for the QEMU that loads it."""
+    """Build tests/bench/insn-plugin.c for the QEMU that loads it; return
+    the plugin's path."""
     flags = subprocess.run(["pkg-config", "--cflags", "glib-2.0"], check=True,
                            capture_output=True, text=True).stdout.split()
     so = workdir / "insn-plugin.so"
@@ -68,7 +69,8 @@ def plugin(workdir):
 
 
 class Way:
-    """A command that emits events, with the commands before and after it."""
+    """A command in the guest that emits events, with the commands to run
+    before and after it."""
 
     def __init__(self, name, what, command, before="", after="", runs=1):
         self.name = name
@@ -80,7 +82,7 @@ class Way:
 
 
 def user_ways(guest, channels):
-    # taskset: all marks of a run must come from one vCPU
+    # use one vCPU, because the plugin counts instructions by vCPU
     marker = "taskset 2 ht-marker"
     ways = [Way(c, 32, f"{marker}-trace -n {{n}}",
                 f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}", runs=RUNS)
@@ -94,7 +96,8 @@ def user_ways(guest, channels):
 
 
 def recorded(ring, each):
-    """A command that checks that @ring got at least @each * {n} events"""
+    """A shell command that fails if the ftrace instance @ring has less
+    than @each * {n} events of CPU 1"""
     return (f"cat {ring}/per_cpu/cpu1/stats | awk '/^(entries|overrun)/ "
             f"{{{{ n += $2 }}}} END {{{{ exit n < {each} * {{n}} }}}}'")
 
@@ -114,7 +117,8 @@ def kernel_ways(channels, recorder, lttng):
         ways.append(Way(
             "trace-cmd record", KERNEL_EVENT,
             f"trace-cmd record -q -o /tmp/t.dat -e {KERNEL_EVENT} {switch}",
-            # The file must have all events, of more than 64 bytes each.
+            # Fail if the file is too small for all events, each of more than
+            # 64 bytes.
             after=f"test $(stat -c %s /tmp/t.dat) -gt $((64 * {SWITCHES} * "
             "{n})) && rm /tmp/t.dat"))
     if lttng:
@@ -125,7 +129,8 @@ def kernel_ways(channels, recorder, lttng):
             f"--kernel --subbuf-size=1M --num-subbuf=4 c && {lttng} "
             f"enable-event --kernel --channel=c {KERNEL_EVENT} && "
             f"{lttng} start",
-            # The file must have all events, of 60 bytes each with the header.
+            # Fail if the file is too small for all events, each of 60 bytes
+            # with its header.
             f"{lttng} destroy k && test $(stat -c %s /tmp/k/kernel/c_1) -ge "
             f"$((60 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
     for n, c in enumerate(channels):
@@ -170,7 +175,8 @@ def function_ways(channels):
 
 
 def groups(lines, n):
-    """Instructions per event for each group of a run of n events, in order."""
+    """Average instructions per event in each group of a run of n events,
+    in order"""
     begun, found = {}, []
     for vcpu, mark, count in lines:
         if mark == BEGIN:
@@ -236,7 +242,8 @@ def run_all(channels, rounds, events, workdir, step, args):
 
 
 def arrived(guest, device, emitted):
-    """Check that no event was discarded, because a discard costs less."""
+    """Raise Failure if an event was discarded: a discard costs less than
+    an emit."""
     guest.settle(device)
     stats = guest.qmp.stats(device)
     if stats["events"] < emitted or stats["lost"] or stats["dropped"]:

@@ -3,7 +3,8 @@
 # Sourced after debian.sh: Debian's kernels that the Linux modules are built for
 # and tried in, kept in $HT_CACHE/kernels.
 
-# columns: name, suite, package that depends on the headers, architecture
+# columns: name, Debian suite, package that depends on the headers,
+# architecture
 ht_kernels="\
 6.1 bookworm linux-headers-amd64
 6.1-rt bookworm linux-headers-rt-amd64

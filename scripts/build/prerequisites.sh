@@ -99,7 +99,8 @@ missing=$(missing_packages $needed)
 optional=$(missing_packages $wanted)
 tried=$HT_CACHE/optional-packages${purpose:+-$purpose}
 [ -z "$missing$optional" ] && exit 0
-# If these optional packages were already tried, do not try again.
+# If only optional packages are missing, and an earlier run tried the same
+# ones, end here.
 [ -z "$missing" ] && stamped "$tried" "$optional" && exit 0
 
 as_root=

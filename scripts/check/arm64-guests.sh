@@ -143,7 +143,8 @@ for name; do
     grep -q '^END$' "$work/text" || die "$name: the guest did not come to its end (see $work/console)"
     ! grep -q '^FAILED$' "$work/text" || die "$name: something failed (see $work/console)"
     pages=$(sed -n 's/^PAGES //p' "$work/text")
-    # each device must log a third of the events that the programs printed
+    # each of the three devices must log a third of the events that the
+    # programs printed
     emitted=$(sed -n 's/^emitted //p' "$work/text" |
               awk '{ n += $1 } END { print n / 3 }')
     for channel in hypercall shm virtio; do

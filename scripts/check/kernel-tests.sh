@@ -149,7 +149,8 @@ prepare() {
         make_initrd "$1"
         return 0 ;;
     esac
-    # If the kernel is built, do not wait for another process's build.
+    # Take the lock only if the kernel must be built: another process may hold
+    # it for a build.
     if ! is_built "$1"; then
         shared_lock "$kernels"
         fetch_source
@@ -174,8 +175,8 @@ use_built() {
     if [ "$1" = kcsan ]; then
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.early_enable=1"
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.skip_watch=300"
-        # With and without the modules, the kernel kcsan resets when it resumes
-        # from suspend.
+        # Skip the test of suspend: the kernel kcsan resets when it resumes,
+        # also without hypertrace's modules.
         not=suspend
     fi
 }

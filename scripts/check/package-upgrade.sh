@@ -23,7 +23,7 @@ fail() {
     exit 1
 }
 
-# The guests of debian/tests need these.
+# debian/tests/guest.sh, read below, needs these packages.
 apt update
 apt install busybox-static cpio linux-image-cloud-amd64 procps qemu-system-x86
 # shellcheck source=debian/tests/guest.sh

@@ -39,7 +39,8 @@ ATTEMPTS = 40               # options that may be removed from a line
 NAMES = {"qemu-system-x86_64": "x86_64", "qemu-kvm": "x86_64",
          "kvm": "x86_64", "qemu-system-aarch64": "aarch64"}
 
-# Changes by hypertrace record: (kind, pattern of the name, reason)
+# Differences that `hypertrace record` may make to a machine: (kind of the
+# part, pattern of its name, reason)
 CHANGES = [
     ("qom", r"/(ht-ram|ht-top)\d* ", "the memory backends that are shared"),
     ("qom", r"/(pc\.ram|microvm\.ram|mach-virt\.ram)(\[0\])? ",
@@ -61,7 +62,7 @@ CHANGES = [
 
 
 def fake_kernels(tmp):
-    """Create files that QEMU accepts as kernels, but that cannot run"""
+    """Create kernel images that QEMU accepts as such, but that cannot run."""
     x86 = bytearray(8192)
     x86[0x1f1] = 4
     x86[0x1fe:0x200] = b"\x55\xaa"
@@ -113,7 +114,8 @@ class QMP:
 
 
 class QTest:
-    """Reads fw_cfg as firmware does, through its DMA interface."""
+    """Reads the machine's fw_cfg through its DMA interface, as firmware
+    does, over QEMU's qtest socket."""
 
     def __init__(self, path, arch):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -186,7 +188,7 @@ def smbios_tables(data):
 
 
 def look(qmp, qtest):
-    """The parts of a machine, by kind"""
+    """All parts of a machine as QEMU describes them: {kind: parts}"""
     tree = []
     path = []
     for line in qmp.hmp("info qom-tree").splitlines():
@@ -238,7 +240,8 @@ def has_fw_cfg(argv, arch):
 
 
 def start(argv, tmp, arch, before=()):
-    """Start QEMU; returns the machine's description. Raises Failed with QEMU's message."""
+    """Start QEMU, stopped, and return the parts of its machine; raise
+    Failed with QEMU's message."""
     run = Path(tempfile.mkdtemp(dir=tmp))
     command = [*before, *argv, "-qmp", f"unix:{run}/qmp,server=on,wait=off",
                "-qtest", f"unix:{run}/qtest,server=on,wait=off",
@@ -369,8 +372,8 @@ def read_corpus(folder):
             yield path.stem, arch, argv[1:]
 
 
-# A generated line has one choice of each group; alone() removes options that QEMU
-# refuses
+# A generated command line has one choice of each group, without those that
+# QEMU refuses.
 GROUPS = [
     [["-M", "q35"], ["-M", "pc"], ["-machine", "type=q35"], [],
      ["-machine", "pc-q35-7.2"], ["-M", "q35,usb=off"], ["-M", "microvm"],

@@ -31,7 +31,8 @@ PAYLOADS = ("8", "32", "64", "256", "mix")
 EVENTS = 20000
 BATCH = 10
 
-# Paced: enough events for a 99% figure, at a rate that every channel sustains
+# The paced run emits this share of the events: enough for a 99th percentile,
+# at a rate that every channel sustains.
 PACED_SHARE = 10
 PACED_RATE = 10000
 
@@ -69,7 +70,8 @@ class Demo:
     def devices(self, accel):
         found = [{"id": c, "channel": c} for c in self.args.channels]
         if accel == "kvm" and "hypercall" in self.args.channels:
-            # exits are expensive with KVM, so a row shows the effect of batches
+            # a second hypercall device with one exit for several events: exits
+            # are expensive with KVM
             found.insert(1, {"id": f"hypercall-x{BATCH}", "batch": BATCH,
                              "channel": "hypercall"})
         return found
@@ -118,7 +120,8 @@ class Demo:
             run.trace = traces[n % len(traces)]
 
     def probe(self):
-        """Find out whether KVM can be used here, and how."""
+        """Find out whether KVM can be used here, and whether it emulates
+        ring 0."""
         if self.args.accel == "tcg":
             self.kvm["problem"] = "not asked for"
             return

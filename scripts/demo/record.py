@@ -32,7 +32,7 @@ class Lttng:
     def __init__(self):
         self.directory = None
         self._name = None
-        # The session that PrivateSession itself creates is not used.
+        # start() creates a session for each round; this one is not used.
         self._daemon = PrivateSession(events=(), start=False,
                                       name="unused")
 
@@ -44,7 +44,8 @@ class Lttng:
 
     def __enter__(self):
         self._daemon.__enter__()
-        # Root's private daemon runs as an unprivileged user, who must own this.
+        # Root's private LTTng daemon runs as an unprivileged user, who must
+        # own this folder.
         self.directory = Path(tempfile.mkdtemp(prefix="ht-demo-", dir="/tmp"))
         self.directory.chmod(0o755)
         if os.geteuid() == 0:
@@ -75,7 +76,7 @@ class Lttng:
         lttng("start", name)
 
     def stop(self):
-        """Complete the round's trace; returns its directory."""
+        """End the LTTng session of a round; return the folder of its trace."""
         self._daemon.lttng("stop", self._name)
         self._daemon.lttng("destroy", self._name)
         return self.directory / self._name
@@ -90,7 +91,7 @@ def verifier():
 
 
 def verify(directory):
-    """Run ht-verify, which reads with babeltrace2; returns its result."""
+    """Run the program ht-verify on a trace; return its result as a dict."""
     program = verifier()
     p = subprocess.run([program, "--json", directory], check=False,
                        stdin=subprocess.DEVNULL, capture_output=True,

@@ -71,7 +71,7 @@ def check_channel(device, bench):
 
 
 class LinuxGuest:
-    """ht-bench in Linux; one boot for all rounds."""
+    """A Linux guest that runs ht-bench; it boots once for all rounds."""
 
     name = "linux"
 
@@ -129,7 +129,8 @@ class LinuxGuest:
 
 
 class BareGuest:
-    """The payload's bench, which takes commands on its serial port."""
+    """A guest without Linux: the payload's function "bench", which takes
+    commands on its serial port."""
 
     name = "bare-metal"
 

@@ -10,7 +10,8 @@ UNKNOWN_NS = 2**64 - 1
 
 
 class Counted:
-    """The numbers of one Run's events; problems says what does not add up."""
+    """How many of a run's events were sent, recorded and discarded;
+    `problems` lists the contradictions."""
 
     def __init__(self, run):
         self.problems = []
@@ -69,7 +70,8 @@ class Counted:
 
 
 def make(burst, paced):
-    """A row from a burst and a paced run of one workload."""
+    """A row of the result table, from a burst run and a paced run of the
+    same workload."""
     parts = [(run, Counted(run)) for run in (burst, paced)]
 
     def total(name):
@@ -133,7 +135,7 @@ def number(value, digits=0):
 
 
 def short(value):
-    """Three significant digits."""
+    """A number as text with three significant digits."""
     if value is None:
         return "-"
     return number(value, 0 if value >= 100 else 1 if value >= 10 else 2)

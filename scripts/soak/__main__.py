@@ -72,7 +72,7 @@ class Rss:
 
 
 class Soak(Payload):
-    """The VM, and the accounts of its devices."""
+    """The VM of the soak, and the accounts of the devices in it."""
 
     def __init__(self, rng, **kwargs):
         super().__init__(
@@ -87,7 +87,7 @@ class Soak(Payload):
         self.accounts = [self.new_accounts(name) for name in self.names]
         self.hello = None
         self.rounds = 0         # number of rounds since the guest booted
-        # numbers of events and discards of devices that were unplugged
+        # sums over devices that were unplugged
         self.past_events = self.past_discarded = 0
         self.events = self.discarded = self.past_died = 0
         self.recorded = self.slices = 0
@@ -116,7 +116,8 @@ class Soak(Payload):
     # Devices ---------------------------------------------------------------
 
     def draw(self, name):
-        """A device with random properties that its channel allows."""
+        """Choose random properties for a device, among those that its
+        channel allows."""
         rng = self.rng
         channel = name.split("-")[1]
         size = rng.choice([8, 16] if channel == "virtio" else
@@ -190,7 +191,8 @@ class Soak(Payload):
 
     @property
     def died(self):
-        """Number of events and discards of which a reset guest had not told the host"""
+        """Number of events and discards that the host cannot know,
+        because the guest was reset before it reported them"""
         return self.past_died + sum(i.died for a in self.accounts
                                     for i in a.ended.values())
 
@@ -217,7 +219,8 @@ class Soak(Payload):
             if book.sound:
                 return book
             self.qmp.command("cont")
-            # Wait for longer each time, because the guest changes the book slowly.
+            # Wait for longer after each failure: a slow guest leaves the book
+            # inconsistent for longer.
             time.sleep(tries * self.rng.random() / 1000)
         raise Failure("the guest's book was inconsistent at each of 200 stops")
 
@@ -314,7 +317,8 @@ class Soak(Payload):
         self.rounds += 1
         deadline = time.monotonic() + 60
         while self.book().rounds != self.rounds:
-            # wait until the guest has read the command, before any reset
+            # wait until the guest has read the command, so that no reset comes
+            # before
             if time.monotonic() > deadline:
                 raise Failure("the guest does not begin a round")
         for _ in range(rng.choice([0, 0, 1, 3])):

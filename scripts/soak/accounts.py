@@ -21,7 +21,8 @@ ROW = r'.*(\{"(?:function|error)": .*\})\n'
 
 
 def whole_rows(text):
-    """The rows in the text, without rows that a reset has cut short"""
+    """The guest's JSON rows in the text, without rows that a reset has
+    cut short"""
     return [json.loads(m[1]) for m in re.finditer(ROW, text)]
 
 
@@ -43,7 +44,8 @@ class Instance:
 
 
 class Book:
-    """The guest's struct book; memory(address, size) reads the guest's memory."""
+    """A copy of the guest's struct book (see soak.c); memory(address,
+    size) reads the guest's memory."""
 
     def __init__(self, hello, memory, virtio, packet_sizes, packets):
         self.hello = hello
@@ -106,7 +108,7 @@ class Book:
             self._u64(at + f[name])
             for name in ("cur", "base", "submitted", "packet", "packets"))
         size = self.packet_sizes[d]
-        # as ht_head() in guest-lib/src/core.h
+        # the same computation as ht_head() in guest-lib/src/core.h
         head = (base + cur) % 2**64 if cur else packet * size
         count = 0
         while submitted < head:
@@ -138,7 +140,8 @@ def count_events(data):
 
 
 class Accounts:
-    """The account of one device since it was plugged."""
+    """What the guest and the host have counted on one device since it
+    was plugged."""
 
     def __init__(self, name, virtio):
         self.name = name
@@ -173,7 +176,7 @@ class Accounts:
             self.wrong(0, f"{what}: {host['errors']} errors")
 
     def end(self, i):
-        """Record the end of an instance, once."""
+        """Record that a stream's instance has ended; ignore a second call."""
         if i.instance in self.ended:
             return
         self.ended[i.instance] = i
@@ -183,7 +186,8 @@ class Accounts:
             self.untold[i.instance] = i
 
     def check(self, stats, still_open):
-        """Check a stopped VM's device; still_open: its open instances."""
+        """Compare the host's counters of a stopped VM's device with the
+        guest's; still_open: instances that the guest has open."""
         by_instance = {s["instance"]: s for s in stats["streams"]}
         expected = 0
         for i in still_open:

@@ -60,7 +60,7 @@ def wait_for(condition, what, seconds=DEADLINE):
 
 
 class Guest:
-    """A machine; its deaths are counted by cause."""
+    """A virtual machine of the soak; its deaths are counted by cause."""
     number = 0
 
     def __init__(self, soak):
@@ -72,8 +72,8 @@ class Guest:
             stdout=subprocess.DEVNULL)
 
     def is_followed(self):
-        """True if a recorder follows this machine, so that it can make a
-        recording"""
+        """True if `hypertrace snapshot` reaches a flight recorder that
+        follows this machine."""
         p = subprocess.run([TOOL, "snapshot", "-q",
                             self.soak.dir / USER / self.name], check=False,
                            capture_output=True)
@@ -160,7 +160,7 @@ class Soak:
         return self.log.read_text(errors="replace")
 
     def start_watch(self):
-        # all machines belong to one user
+        # all machines belong to one user, so raise the limit per user
         settings = self.tmp / "config/hypertrace/watch.conf"
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text("[watch]\n"
@@ -300,7 +300,7 @@ def is_running(pid):
 
 
 def make_image(tmp):
-    """The guest's image with the job"""
+    """Build the guest's initramfs with the script JOB in it."""
     overlay = tmp / "overlay"
     (overlay / "ht").mkdir(parents=True)
     (overlay / "ht/job.sh").write_text(JOB)

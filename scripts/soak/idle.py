@@ -25,7 +25,7 @@ def children(pid):
 
 
 def cpu_ns(pid):
-    """The processor time of a process of one thread, from the scheduler"""
+    """Processor time in ns of a process that has only one thread"""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
 
 

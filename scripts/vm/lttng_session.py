@@ -43,7 +43,7 @@ def private_run(function):
     result = []
 
     def thread():
-        # a new thread enters the namespace; the other threads stay outside
+        # unshare() moves only this new thread into the namespace
         if libc.unshare(0x00020000):                    # CLONE_NEWNS
             return
         for command in (["mount", "--make-rprivate", "/"],
@@ -55,7 +55,7 @@ def private_run(function):
         result.append(None)
         try:
             function()
-        # also pytest's exceptions for skip and fail
+        # catch also pytest's exceptions for skip and fail
         except BaseException as error:
             result.append(error)
 
@@ -144,7 +144,8 @@ class PrivateSession:
         return False
 
     def finish(self):
-        """Stop recording and complete the trace; the daemon stays."""
+        """Stop the recording and complete the trace; the session daemon
+        keeps running."""
         if not self.name:
             return
         name, self.name = self.name, None
@@ -209,14 +210,16 @@ class PrivateSession:
             self.start()
 
     def _end_daemon(self):
-        """End the daemon, which ends its consumers, and kill the rest."""
+        """Ask the session daemon to end; after a timeout, kill it and
+        its consumers."""
         if self._daemon:
             self._daemon.terminate()
             try:
                 self._daemon.wait(DEADLINE)
             except subprocess.TimeoutExpired:
                 pass
-            # the daemon's consumers are in its process group
+            # the daemon's consumers are in its process group, so this kills
+            # them, too
             try:
                 os.killpg(self._daemon.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
@@ -250,7 +253,8 @@ class PrivateSession:
         return self._daemon.pid
 
     def consumers(self):
-        """Ids of the processes that write the traces."""
+        """Process ids of the daemon's consumers, the processes that
+        write the traces."""
         found = []
         for entry in os.listdir("/proc"):
             try:
@@ -273,7 +277,8 @@ class PrivateSession:
         self.name = None
 
     def restart(self, output):
-        """After kill(): start a new daemon, which records to output."""
+        """After kill(): start a new session daemon, which records to the
+        folder output."""
         self.name = self._given_name
         self.output = os.path.abspath(output)
         self._start_daemon()
@@ -323,7 +328,7 @@ class PrivateSession:
         self.lttng("snapshot", "record", f"--session={self.name}")
 
     def listed(self):
-        """Names of the events that traced programs register."""
+        """Names of the events that the traced programs have registered."""
         text = self.lttng("list", "--userspace")
         return {line.split()[0] for line in text.splitlines()
                 if "(type: tracepoint)" in line}

@@ -35,7 +35,7 @@ PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
 QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 s for a backend
 BACKENDS = ("ctf", "log", "lttng", "null")
-# Signals that end a QEMU that crashes, which it may also do after SIGTERM
+# Signals that end a QEMU that crashes, even after a test has sent SIGTERM
 CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 
 
@@ -86,7 +86,8 @@ class Stream:
         self.ours.sendall(text.encode())
 
     def find(self, pattern, timeout):
-        """Wait for a match after the previous one; returns None after the timeout."""
+        """Wait for text that matches, after the previous match; return
+        None after the timeout."""
         if pattern.endswith("$"):
             # $ must match the end of a line, not the end of the received bytes
             pattern = pattern[:-1] + "\n"
@@ -104,7 +105,8 @@ class Stream:
                 self._changed.wait(left)
 
     def expect(self, pattern, timeout):
-        """Wait for a match after the previous one; raises Failure after the timeout."""
+        """Wait for text that matches, after the previous match; raise
+        Failure after the timeout."""
         m = self.find(pattern, timeout)
         if not m:
             why = "ended" if self._eof else f"{timeout * PATIENCE} s went by"
@@ -135,7 +137,7 @@ class Qmp:
         self.events = []
 
     def _receive(self, timeout):
-        """The next message; None after the timeout."""
+        """Receive QEMU's next QMP message; return None after the timeout."""
         deadline = time.monotonic() + timeout
         while b"\n" not in self._data:
             self.ours.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -187,7 +189,7 @@ class Qmp:
         return one
 
     def wait_event(self, name, timeout, **data):
-        """Wait for an event whose data has these values."""
+        """Wait for a QMP event whose members have the values in @data."""
         timeout *= PATIENCE
         deadline = time.monotonic() + timeout
         while True:
@@ -219,7 +221,7 @@ RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
 
 
 def complaints(console):
-    """Lines that only a faulty kernel prints"""
+    """Lines of a console's text that only a faulty kernel prints"""
     own = RACE.sub(lambda report: report[0] if "[hypertrace" in report[0]
                    else "", console)
     return [line for line in own.splitlines() if COMPLAINT.search(line)]
@@ -287,7 +289,7 @@ class VM:
         return self.dir / f"trace-{device}"
 
     def job_text(self):
-        # Keep the port open: a closed serial port drops its input.
+        # Keep the job's serial port open: a closed one drops its input.
         return f"exec 3<>$JOB_OUT\n{self.job}"
 
     def _initrd(self):
@@ -319,7 +321,8 @@ class VM:
         return initrd
 
     def backend_args(self, device):
-        """Arguments for a device's backend, and the backend's id."""
+        """QEMU's arguments that create a device's backend, and the
+        backend's id."""
         kind = device.get("backend", "ctf")
         if kind not in BACKENDS:
             return [], kind
@@ -353,7 +356,8 @@ class VM:
                 "-nodefaults", "-no-user-config", "-no-reboot",
                 "-display", "none",
                 "-kernel", self.kernel, *beginning, "-append", os.environ["HT_KERNEL_ARGS"]
-                # the console shows warnings, for oops(), and answers SysRq, for where()
+                # the console must show warnings for oops(), and answer SysRq
+                # for where()
                 + ("" if self.job is None else
                    " loglevel=5 sysrq_always_enabled")
                 + (self.kernel_args and f" {self.kernel_args}"),
@@ -391,7 +395,8 @@ class VM:
         return self
 
     def backends(self, device):
-        """Statistics of each backend of a device, in the property's order"""
+        """Statistics of each backend of a device, in the order of the
+        device's property of that name."""
         return self.qmp.stats(device)["backends"]
 
     def until(self, condition, why, timeout=60):
@@ -403,7 +408,8 @@ class VM:
             time.sleep(0.01)
 
     def settle(self, device, timeout=60):
-        """Wait until a device's backends took all posted runs."""
+        """Wait until the backends of a device have taken all events
+        posted to them."""
         self.until(lambda: all(b["idle"] for b in self.backends(device)),
                    f"{device}: its backends are not idle", timeout)
 
@@ -421,12 +427,13 @@ class VM:
                        if not line.startswith("hypertrace_"))
 
     def traced(self, event):
-        """Lines of a QEMU trace event, if args has "-trace" and its name."""
+        """Lines that QEMU's trace event has logged; needs "-trace" and
+        the event in args."""
         return [line.partition(" ")[2] for line in self._log().splitlines()
                 if line.startswith(event + " ")]
 
     def say(self, text):
-        """Send a line, which the job reads from descriptor 3."""
+        """Send a line to the guest's job, which reads it from descriptor 3."""
         self.out.send(text + "\n")
 
     def wait(self, timeout=120, check=True):
@@ -443,7 +450,8 @@ class VM:
         return self.status
 
     def wait_end(self, timeout):
-        """Wait for QEMU to end by itself."""
+        """Wait until QEMU ends without being killed; raise Failure after
+        the timeout."""
         try:
             self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
@@ -473,7 +481,8 @@ class VM:
                 if "state:D" in task or not re.search(r"ppid:[02]\b", task)]
 
     def where(self):
-        """Describe processors and QEMU's threads, for a guest that hangs."""
+        """Registers of the processors and the state of QEMU's threads,
+        as text, for a guest that hangs."""
         lines = []
         try:
             for _ in range(3):
@@ -531,7 +540,7 @@ class VM:
             self.close()
 
     def _end(self):
-        """How QEMU ended, after it has closed a connection"""
+        """Text: how QEMU ended after it has closed a connection"""
         try:
             return f"ended with status {self.process.wait(5)}: {self.stderr[-2000:]}"
         except subprocess.TimeoutExpired:

@@ -44,7 +44,8 @@ def payload_path():
 
 
 class Payload(VM):
-    """A run of the payload; append is its command line, see main.c."""
+    """A run of the bare-metal guest tests/guest; append: the guest's
+    command line, see its main.c."""
 
     def __init__(self, append, machine="pc", memory=256, **kwargs):
         super().__init__(memory=memory, cpus=1, module=False, **kwargs)
@@ -60,7 +61,7 @@ class Payload(VM):
 
     def command(self, initrd, fds):
         accel = {
-            # a KVM that emulates ring 0 lacks the MSR of arch-capabilities
+            # a KVM that emulates ring 0 lacks the MSR IA32_ARCH_CAPABILITIES
             "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
             "tcg": ["-accel", "tcg"],
         }[self.accel]
@@ -76,7 +77,7 @@ class Payload(VM):
         argv += ["-serial", "chardev:console",
                  "-device", "isa-debugcon,iobase=0xe9,chardev=out",
                  "-mon", "chardev=qmp,mode=control"]
-        # self.args come first, since they may define a bridge for the devices
+        # before the devices, because self.args may define a bridge for them
         argv += self.args
         for d in self.devices:
             argv += self.device_args(d)
@@ -89,7 +90,8 @@ class Payload(VM):
                 if line.startswith("{")]
 
     def named(self, **match):
-        """The rows whose members have these values."""
+        """The JSON rows of the payload whose members have the values in
+        @match."""
         return [r for r in self.rows
                 if all(r.get(k) == v for k, v in match.items())]
 

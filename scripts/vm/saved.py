@@ -19,7 +19,8 @@ from pathlib import Path
 # The directory of the saved states; None: each guest boots.
 DIRECTORY = None
 
-# The state is saved while this job waits for its first line.
+# The job of the guest whose state is saved: it is saved while the job waits
+# for its first line.
 WAIT_JOB = """
 echo waiting >&3
 read -r now <&3
@@ -39,7 +40,7 @@ HARMLESS = re.compile(r"-(object|trace|qmp|pidfile) |-device hypertrace,")
 
 
 def _modules():
-    """{name: path} of the modules that each saved guest has"""
+    """{name: path} of the kernel modules that each saved guest contains"""
     module = Path(os.environ["HT_MODULE"])
     paths = [module, module.parent / "hypertrace-sources.ko"]
     return {path.name: path for path in paths if path.exists()}

@@ -215,7 +215,8 @@ make_kvmhost() {
     begin kvmhost "$(printf '%s\n' "$debian" "$kvm_init" "$kvm_start" \
         "$kvm_initrd" | sha256sum)" || return 0
     have modprobe && have cpio || die "a KVM host needs kmod and cpio"
-    # The host has an initrd of its own: the kernel's package makes none.
+    # Keep the kernel's package from making an initrd: the KVM host has one of
+    # its own.
     export INITRD=No
     debian_root stock-kvmhost "a KVM host" \
         --include=linux-image-cloud-amd64,kmod,busybox-static \

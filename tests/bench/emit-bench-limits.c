@@ -11,12 +11,19 @@
 #include "hypertrace/arch.h"
 #include "emit-bench.h"
 
-/* Size of the memory written: that of a default ring, for equal cache misses */
+/*
+ * Bytes that the loops write over: as many as a ring of the default size has,
+ * so that there are as many cache misses as in an emit
+ */
 #define WINDOW          (1u << 20)
 #define LOOK_US         20
-#define EVENT_32        40              /* bytes: the clock and four words */
+/* bytes: the timestamp and four words */
+#define EVENT_32        40
 
-/* Words from head to tail: 256 bytes, like HT_HOST_LINE_OFFSET */
+/*
+ * Distance of the producer's head and the consumer's tail in 8-byte words:
+ * 256 bytes, like HT_HOST_LINE_OFFSET
+ */
 #define APART           32
 
 static struct {
@@ -25,7 +32,9 @@ static struct {
     bool quit;
 } shared;
 
-/* The producer's state, which an emit also loads from memory and stores */
+/*
+ * Stand-ins for the members of struct ht_stream that an emit loads and stores
+ */
 static struct {
     uint64_t pos;
     uint64_t busy;
@@ -42,7 +51,10 @@ static void *at(uint64_t pos)
     return window + (pos & (WINDOW - 1));
 }
 
-/* A consumer that copies the published events every LOOK_US */
+/*
+ * Thread: a consumer that copies the events published since its last look,
+ * every LOOK_US
+ */
 static gpointer read_lines(gpointer opaque)
 {
     g_autofree uint8_t *copy = g_malloc0(WINDOW);
@@ -112,7 +124,10 @@ void bench_limit_live_prefetch(uint64_t n)
     live(n, true, true);
 }
 
-/* Without clock reads, most of the time is for moving lines between caches. */
+/*
+ * Stores without clock reads: their time is mostly the transfer of cache
+ * lines between the producer and the consumer.
+ */
 void bench_lines_live(uint64_t n)
 {
     live(n, false, false);

@@ -10,7 +10,7 @@ HT_EVENT(bench_256, (array, u64, block, 32));
 HT_EVENT(bench_1024, (array, u64, block, 128));
 HT_EVENT(bench_4096, (array, u64, block, 512));
 
-/* The payload of each event, which the emit copies from memory */
+/* The payload, which each emit copies into the ring */
 static uint64_t block[512];
 
 void bench_emit_64(struct ht_stream *s, uint64_t n)

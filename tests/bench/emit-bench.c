@@ -16,41 +16,50 @@
 
 #define ROUNDS_MAX 101
 
-/* What a consumer does between two polls */
+/* How a consumer waits between two polls of the ring */
 enum {
     PACED,                          /* sleep for 20 us */
     ASLEEP,                         /* sleep until the doorbell rings */
-    SPINNING,                       /* nothing; in the row emit-32-spun only */
+    /* do not wait; only the row emit-32-spun uses it */
+    SPINNING,
     READERS,
 };
 
 typedef struct Bench {
     uint64_t events;
-    /* a ring that overwrites, without a consumer */
+    /* stream whose ring is in overwrite mode and has no consumer */
     struct ht_stream overwrite;
-    /* a ring without a consumer, which is filled at the start */
+    /* stream whose ring has no consumer, and is filled before the first row */
     struct ht_stream full;
     struct ht_stream read[READERS];
     struct ht_loopback *spinner;
     struct ht_stream noclock;
-    struct ht_stream stamps;        /* with clock reads for every 8th event */
+    /* stream that reads the clock for every 8th event */
+    struct ht_stream stamps;
     uint8_t *window;
     uint64_t head;
-    uint64_t waited;                /* ns to subtract from a row's time */
-    const uint8_t *enable;          /* the enable page of the first host */
+    /* time within a row that is not part of its result, in ns */
+    uint64_t waited;
+    /* page of the enable bits of the first loopback host */
+    const uint8_t *enable;
 } Bench;
 
 typedef struct Row {
     const char *name;
     const char *what;
     void (*run)(Bench *b, uint64_t n);
-    unsigned fewer;             /* run Bench.events / fewer events; 0 means 1 */
-    void (*loop)(uint64_t n);   /* instead of @run, if no stream is needed */
+    /* the row runs Bench.events / fewer events; 0 counts as 1 */
+    unsigned fewer;
+    /* called instead of @run by a row without a stream */
+    void (*loop)(uint64_t n);
     bool skip;
     double ns[ROUNDS_MAX];
 } Row;
 
-/* Size of the memory written: that of a default ring, for equal cache misses */
+/*
+ * Bytes that run_limit() writes over: as many as a ring of the default size
+ * has, so that there are as many cache misses as in an emit
+ */
 #define WINDOW (1u << 20)
 
 static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
@@ -73,7 +82,10 @@ static void run_rdtsc(Bench *b, uint64_t n)
     b->head = 0;
 }
 
-/* The least that an emit can do: read the clock, store 40 bytes, one release */
+/*
+ * The least that an emit must do: read the clock, store 40 bytes, store the
+ * head with a release
+ */
 static void run_limit(Bench *b, uint64_t n)
 {
     uint8_t *window = b->window;
@@ -92,7 +104,10 @@ static void run_limit(Bench *b, uint64_t n)
     }
 }
 
-/* Emit events of a payload size into a ring in overwrite mode */
+/*
+ * Define run_NAME(): emit events with bench_emit_NAME() into the ring in
+ * overwrite mode.
+ */
 #define RUN_EMIT(what)                                  \
     static void run_##what(Bench *b, uint64_t n)        \
     {                                                   \
@@ -179,7 +194,7 @@ static void run_asleep(Bench *b, uint64_t n)
     emit_live(b, &b->read[ASLEEP], n);
 }
 
-/* Like emit_live(), for a loop of emit-bench-limits.c */
+/* Like emit_live(), for a loop of emit-bench-limits.c instead of an emit */
 static void limit_live(Bench *b, void (*emit)(uint64_t n), uint64_t n)
 {
     const uint64_t piece = 4000;
@@ -396,7 +411,8 @@ static void run_rounds(Bench *b, unsigned rounds)
             if (r->skip) {
                 continue;
             }
-            run_row(r, b, n / 16);          /* warm caches and predictors */
+            /* warm caches and branch predictors */
+            run_row(r, b, n / 16);
             b->waited = 0;
             begin = bench_cpu_ns();
             run_row(r, b, n);
@@ -540,7 +556,8 @@ int main(int argc, char **argv)
 
     b.window = g_malloc0(WINDOW + 64);
     prctl(PR_SET_TIMERSLACK, 1000UL);
-    bench_pin(1);                             /* for the consumers' threads */
+    /* the consumers' threads inherit this CPU */
+    bench_pin(1);
     for (i = 0; i < READERS; i++) {
         lb[4 + i] = open_stream(&b.read[i], readers[i], bench_register,
                                 &delivered[i]);
@@ -566,7 +583,7 @@ int main(int argc, char **argv)
     run_rounds(&b, rounds);
     bench_limits_stop();
 
-    /* check that the rows measured what they claim */
+    /* check that each row measured the case that its name claims */
     if (b.full.lost < b.events * rounds) {
         die("events of the full ring were not discarded");
     }

@@ -36,7 +36,7 @@ int bench_register_sizes(struct ht_device *dev);
 int bench_register_noclock(struct ht_device *dev);
 
 /*
- * Functions of emit-bench-limits.c.  Its thread reads the events that
+ * Functions of emit-bench-limits.c. Its thread reads the events that
  * bench_*_live*() write.
  */
 void bench_limits_start(void);

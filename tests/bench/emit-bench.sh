@@ -42,7 +42,8 @@ if [ "$(id -u)" = 0 ]; then
 fi
 export HOME="$home" LTTNG_HOME="$home" LTTNG_UST_REGISTER_TIMEOUT=5000
 
-# A flight recorder as large as emit-bench's own; neither has a reader.
+# An LTTng flight recorder with as much buffer as emit-bench's ring; neither
+# has a reader.
 $as lttng-sessiond --background --no-kernel >"$home/log" 2>&1
 lttng_quiet create emit-bench --snapshot --output="$home/trace"
 lttng_quiet enable-channel --userspace --subbuf-size=256K --num-subbuf=4 ring

@@ -16,7 +16,8 @@
 #include "host-bench.h"
 
 #define STEPS           64
-#define STEP_EVENTS     25000           /* a ring of 1 MiB holds more */
+/* this many events fit in the ring, which has 1 MiB */
+#define STEP_EVENTS     25000
 #define LATENCY_EVENTS  2000
 #define LATENCY_GAP_NS  50000
 
@@ -77,7 +78,10 @@ static void count(void *opaque, const HtRun *run)
     *(uint64_t *)opaque += run->events;
 }
 
-/* Returns the median time in ns in which the host consumes STEP_EVENTS */
+/*
+ * Measure the consumer: return the median time in ns in which it consumes
+ * STEP_EVENTS events
+ */
 static uint64_t steps(struct ht_loopback *lb, struct ht_stream *s)
 {
     uint64_t took[STEPS];
@@ -188,7 +192,9 @@ static void ctf_backend(void)
     uint32_t id;
 
     if (!g_mkdtemp(dir)) {
-        /* Without /dev/shm, omit the row. */
+        /*
+         * The result goes to /dev/shm; if that does not exist, omit this row.
+         */
         ht_loopback_free(lb);
         g_free(dir);
         return;
@@ -242,7 +248,8 @@ static void lttng_backend(void)
     };
     uint64_t took[STEPS], backend, bare;
     struct ht_stream s;
-    uint32_t id, bench_32 = 1;          /* id of the first registered class */
+    /* id of the class bench_32: search below */
+    uint32_t id, bench_32 = 1;
     unsigned i;
 
     lb = start(&cfg);
@@ -287,7 +294,7 @@ static void stamp(void *opaque, const HtRun *run)
     Latency *l = opaque;
     uint64_t now = ht_clock();
 
-    /* run->counter is the time of the first event, usually the only one */
+    /* A run usually has one event, whose timestamp is run->counter. */
     if (run->events && l->nr < LATENCY_EVENTS) {
         l->ticks[l->nr++] = now - run->counter;
     }
@@ -319,7 +326,8 @@ static void latency(const char *name, bool polling)
 
     l.nr = 0;
     quit = 0;
-    bench_pin(1);                             /* for the consumer's thread */
+    /* the consumer's thread inherits this CPU */
+    bench_pin(1);
     lb = start(&cfg);
     open_stream(lb, &s);
     if (polling) {
@@ -331,7 +339,7 @@ static void latency(const char *name, bool polling)
 
         bench_emit_32(&s, 1);
         while (now_ns() < due) {
-            /* a producer would do other work */
+            /* spin: a producer would do other work here */
         }
     }
     ht_atomic_set(&quit, 1);

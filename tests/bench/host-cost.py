@@ -18,7 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The events that hypertrace records, if the kernel has them
+# The host's events that `hypertrace record --host` records, if the kernel has
+# them
 EVENTS = ("sched:sched_switch sched:sched_waking irq:irq_handler_entry irq:irq_handler_exit "
           "kvm:kvm_entry kvm:kvm_exit kvm:kvm_userspace_exit kvm:kvm_inj_virq kvm:kvm_pio "
           "kvm:kvm_mmio kvm:kvm_msr kvm:kvm_hypercall kvm:kvm_page_fault "

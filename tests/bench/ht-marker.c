@@ -19,7 +19,8 @@
 #include "ht-marker.h"
 #include "insn-marks.h"
 
-#define GROUP           16      /* events between two clock reads */
+/* number of events that are timed together, by a clock read before and after */
+#define GROUP           16
 
 static uint64_t now_ns(void)
 {

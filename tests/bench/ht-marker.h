@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Name of marker_open()'s argument in the usage; NULL: no argument */
+/*
+ * Name of marker_open()'s argument in the usage text; NULL if there is no
+ * argument
+ */
 extern const char *const marker_target;
 
 /**

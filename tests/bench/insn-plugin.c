@@ -23,14 +23,17 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 static FILE *out;
 static qemu_plugin_u64 executed;
 
-/* Context: vCPU.  stdio locks the file between vCPUs. */
+/* Runs in the vCPU's thread; stdio locks the file against the other vCPUs. */
 static void on_mark(unsigned int vcpu, void *mark)
 {
     fprintf(out, "%u %u %" PRIu64 "\n", vcpu, (unsigned)(uintptr_t)mark,
             qemu_plugin_u64_get(executed, vcpu));
 }
 
-/* Returns the number of a mark; 0 for other instructions */
+/*
+ * Returns the number of the mark that the instruction is, or 0 if it is no
+ * mark
+ */
 static unsigned mark_of(const struct qemu_plugin_insn *insn)
 {
     static const uint8_t opcode[] = INSN_MARK_OPCODE;

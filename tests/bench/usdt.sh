@@ -17,7 +17,7 @@ own=
 instance=
 pid=
 
-# File offset of an address of the program
+# offset ADDRESS: print the offset in the program's file of a virtual address
 offset() {
     readelf -lW "$bench" | while read -r kind at virtual _ size _; do
         if [ "$kind" = LOAD ] && [ $(($1)) -ge $((virtual)) ] &&
@@ -27,7 +27,8 @@ offset() {
     done
 }
 
-# The probe as uprobe_events has it: PATH:OFFSET(SEMAPHORE) ARGUMENTS
+# probe: print the USDT probe as uprobe_events takes it: PATH:OFFSET(SEMAPHORE)
+# ARGUMENTS
 probe() {
     readelf -n "$bench" 2>/dev/null |
         sed -n '/Name: event_32$/,/Arguments/p' >"$notes"
