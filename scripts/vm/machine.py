@@ -395,8 +395,8 @@ class VM:
         return self
 
     def backends(self, device):
-        """Statistics of each backend of a device, in the order of the
-        device's property of that name."""
+        """Statistics of each of a device's backends, in the order in
+        which the device names them."""
         return self.qmp.stats(device)["backends"]
 
     def until(self, condition, why, timeout=60):

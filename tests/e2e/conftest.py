@@ -15,7 +15,8 @@ if os.environ.get("HT_SCRATCH"):
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    """A function that starts a private LTTng session, which records QEMU"""
+    """Fixture: a function that starts a private LTTng session, which
+    records QEMU"""
     lacking = missing_programs()
     if lacking:
         pytest.skip(f"missing: {' '.join(lacking)}")

@@ -60,7 +60,8 @@ done
 """
 
 
-# Command line for programs that bench.linux.with_libraries() packs
+# Prefix of the command in the guest for a program that
+# bench.linux.with_libraries() has packed
 LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 needs_glibc = pytest.mark.skipif(
     not Path("/lib64/ld-linux-x86-64.so.2").exists(),
@@ -80,7 +81,8 @@ load() {{
 
 
 def shared_library():
-    """libhypertrace for programs that bench.linux.with_libraries() packs"""
+    """{path in the guest: file} of the built libhypertrace, for programs
+    that with_libraries() packs"""
     return {"sys/lib/libhypertrace.so.0":
             Path(os.environ["HT_BUILD"]) / "guest-lib/libhypertrace.so.0"}
 
@@ -90,7 +92,8 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 
 
 class Control:
-    """Runs hypertrace commands on a QEMU; args go to QEMU's command line."""
+    """Runs `hypertrace` commands on a QEMU; add the list `args` to that
+    QEMU's command line."""
 
     def __init__(self, directory):
         self.socket = directory / "qmp"
@@ -108,7 +111,8 @@ class Control:
 
 
 def kernel_module(name, folder, tmp_path):
-    """A module of the guest's own kernel, unpacked"""
+    """Unpack a module that belongs to the guest's own kernel; return its
+    path"""
     packed, = Path(os.environ["HT_KERNEL"]).parent.glob(
         f"lib/modules/*/kernel/{folder}/{name}.xz")
     path = tmp_path / name
@@ -117,7 +121,8 @@ def kernel_module(name, folder, tmp_path):
 
 
 def sources_module():
-    """Files for VM: the module that emits the kernel's events"""
+    """{name: path} of the module that emits the kernel's events, for
+    VM's files"""
     name = "hypertrace-sources.ko"
     return {name: Path(os.environ["HT_MODULE"]).parent / name}
 
@@ -131,7 +136,8 @@ def call_sites(text):
 
 
 def much(channel, **more):
-    """Properties of a device for many events: a hypercall only every 64 events"""
+    """Properties of a device that gets many events: only one hypercall
+    for 64 events"""
     batch = {"batch": 64} if channel == "hypercall" else {}
     return {"channel": channel, **batch, **more}
 

@@ -11,7 +11,8 @@ from vm.lttng_session import missing_programs, private_run
 
 
 def own_run(test):
-    """For tests that end, stop or contact LTTng's daemons."""
+    """Decorator for tests that end, stop or contact LTTng's daemons:
+    root runs them with a /run of their own."""
     @functools.wraps(test)
     def run(**kwargs):
         lacking = missing_programs()
@@ -25,7 +26,8 @@ def own_run(test):
 
 
 def mounting(test):
-    """For tests that mount a small disk."""
+    """Decorator for tests that mount a small disk: they run in a mount
+    namespace of their own."""
     @functools.wraps(test)
     def run(**kwargs):
         if os.geteuid() != 0:

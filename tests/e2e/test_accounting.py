@@ -33,7 +33,8 @@ def channel(request):
 
 
 def ht_verify(*args):
-    """ht-verify's result, its complaints, and its exit status."""
+    """Run ht-verify; return its JSON result, its messages, and its exit
+    status."""
     program = Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify"
     if not program.exists():
         pytest.skip("ht-verify was not built: no libbabeltrace2")
@@ -43,13 +44,15 @@ def ht_verify(*args):
 
 
 def job(arguments, threads=THREADS):
-    """Run ht-bench, then wait until the host has read the statistics."""
+    """Script of a guest: run ht-bench, then wait for a line: the host
+    has read the statistics."""
     return (f"ht-bench -j -b -t {threads} -n {EVENTS // threads}"
             f" {arguments} >&3 || echo FAILED >&3\nread -r line <&3\n")
 
 
 def finished(vm):
-    """ht-bench's output, and the device's statistics after it."""
+    """Wait for ht-bench's result; return it and the device's statistics
+    after it."""
     m = vm.out.expect(r'^(\{"tool": "ht-bench".*\}|FAILED)\n', TIMEOUT)
     after = stats(vm, "ht0")
     vm.say("go on")
@@ -80,7 +83,7 @@ def all_of(result):
 
 # The guest emits as fast as it can: rings and buffers may overflow.
 def test_flat_out(tmp_path, session, channel):
-    # the session has one LTTng channel, so its discards are those of ht0
+    # the session has one LTTng channel, whose discarded events are all of ht0
     s = session(events=["ht0:*"], subbuf_size="256k", num_subbuf=4)
     result, after = bench(tmp_path, {"channel": channel, "backend": "lttng"},
                           "-p mix")
@@ -127,7 +130,7 @@ def two_args(tmp_path):
             "-object", "hypertrace-backend-lttng,id=l"]
 
 
-# Two backends get the same events if the budget of each holds all of them.
+# Two backends get the same events if the queue of each may hold all of them.
 def test_two(tmp_path, session, channel):
     s = session(events=["ht0:*"], blocking=True)
     result, _ = bench(tmp_path, {"channel": channel, "backend": "c:l",
@@ -185,7 +188,7 @@ def test_ctf_flat_out(tmp_path, channel):
 
 
 def default_backend(channel):
-    """QEMU's arguments for a device with the default backend."""
+    """QEMU's arguments for a device without the option "backend"."""
     return ["-device", f"hypertrace,id=ht0,channel={channel}"]
 
 
@@ -212,7 +215,7 @@ def test_session_later(tmp_path, session):
             args=default_backend("shm")) as vm:
         pattern = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
         assert vm.out.expect(pattern, TIMEOUT)[1] != b"FAILED", str(vm)
-        # earlier events were not recorded
+        # the events before this line were not recorded
         s.enable("ht0:*")
         s.start()
         vm.say("go on")

@@ -36,7 +36,8 @@ class Machine(VM):
         return argv
 
     def refuses(self, what, /, **arguments):
-        """Add an object; QEMU must refuse it with an error that matches what."""
+        """Add a QEMU object; QEMU must refuse it with an error that
+        matches @what."""
         with pytest.raises(Failure, match=what):
             self.add(**arguments)
 
@@ -127,7 +128,7 @@ def needs_lttng(tmp_path):
 
 
 def started(tmp_path):
-    """Seconds until QEMU with the LTTng backend answers"""
+    """Seconds until a QEMU with the LTTng backend answers on its sockets"""
     begin = time.monotonic()
     with Machine(workdir=tmp_path, devices=[{"channel": "shm",
                                              "backend": "lttng"}]) as vm:
@@ -164,7 +165,8 @@ def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
 
 
 def lttng_events(trace):
-    """[(stream, vcpu, ns, name, fields)] in the order of the recording"""
+    """[(stream, vcpu, ns, name, fields)] of the LTTng backend's events,
+    in the order of the recording"""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         assert not isinstance(msg, bt2._DiscardedEventsMessageConst)
@@ -172,7 +174,8 @@ def lttng_events(trace):
             fields = ctf_events.plain(msg.event.payload_field)
             provider, _, name = msg.event.name.partition(":")
             assert provider == "ht0"
-            # by this event, the backend reports discards of the guest
+            # the backend's own event, which counts events that the guest
+            # discarded
             if name == "discarded":
                 continue
             found.append((fields.pop("stream"), fields.pop("vcpu"),
@@ -181,8 +184,8 @@ def lttng_events(trace):
 
 
 def ctf_trace_events(trace):
-    """The list of lttng_events() from the CTF backend's trace, with times since
-    the Epoch."""
+    """Like lttng_events(), from the trace of the CTF backend; ns are
+    since the Epoch."""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):

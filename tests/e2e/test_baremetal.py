@@ -14,7 +14,8 @@ from vm.payload import USAGE, Payload, kvm_problem
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
-# Events of tests/guest/selftest-events.c, which SEQUENCE numbered events follow
+# The events of tests/guest/selftest-events.c: KINDS, then SEQUENCE numbered
+# events
 SEQUENCE = 5000
 KINDS = [
     ("selftest.ints", {
@@ -69,7 +70,7 @@ def only_trace(vm, device=0):
 
 def test_probe(tmp_path, accel):
     row, = run(tmp_path, accel, "probe").named(function="probe")
-    # plausible values for any processor that runs this test
+    # plausible values for any processor
     assert 1e8 < row["clock_hz"] < 1e10
     assert 0 < row["ring3_ticks"] < 100
     assert row["ring0_at_speed"] == (row["ring0_ticks"] < 100)
@@ -102,7 +103,8 @@ def test_exits(tmp_path, accel):
 @pytest.mark.skipif(bool(kvm_problem()),
                     reason=str(kvm_problem()))
 def test_doorbell_exits(tmp_path):
-    """Count the doorbells that reach QEMU as exits of KVM."""
+    """Of the doorbells that KVM counts as exits, count those that reach
+    QEMU."""
     bells = {}
     for c in CHANNELS:
         workdir = tmp_path / c
@@ -110,7 +112,8 @@ def test_doorbell_exits(tmp_path):
         vm = run(workdir, "kvm", "exits count=20", [null(c)],
                  args=["-trace", "memory_region_ops_write"])
         log = (vm.dir / "qemu.log").read_text()
-        # the BAR is aligned to its size, and doorbells are at 64 KiB
+        # registers are aligned to the size of the BAR, and the doorbell is at
+        # offset 64 KiB
         writes = re.findall(r"memory_region_ops_write .* addr 0x(?:\w+10000) .*"
                             r"'hypertrace-regs'|'virtio-pci-notify", log)
         bells[c] = len(writes)
@@ -216,7 +219,7 @@ MASK = 2**64 - 1
 
 
 def bench_word(tag, seq, k):
-    """Word k of a payload, by the rule in tools/ht-bench-payload.h"""
+    """Word k of ht-bench's payload, by the rule in tools/ht-bench-payload.h"""
     return ((seq + (tag << 40)) * 0x9e3779b97f4a7c15
             + (k + 1) * 0xd1342543de82ef95) & MASK
 
@@ -246,8 +249,8 @@ def test_bench_lossless(tmp_path, accel, channel):
     row, = vm.named(tool="ht-bench")
     assert row["sent"] == events and row["lossless"]
     got = check_bench(row, only_trace(vm), events)
-    # The dates come from the host's clock, counter and duration from the
-    # guest's.
+    # The recording's dates come from the host's clock, counter and duration
+    # from the guest's.
     (counter0, ns0), *_, (counter1, ns1) = got.begins
     ns = (counter1 - counter0) * 1e9 / row["clock_hz"]
     assert abs(ns1 - ns0 - ns) < 100_000 + ns * 0.01
@@ -278,8 +281,8 @@ def test_bench_overwrite(tmp_path, accel):
 
 
 def test_virtqueue_wraps(tmp_path):
-    """The device returns all buffers, also after the virtqueue's 16-bit indexes
-    wrapped."""
+    """The device returns all buffers, also after the virtqueue's 16-bit
+    indexes have wrapped."""
     vm = run(tmp_path, "tcg", "bench payload=256 events=1200000",
              [null("virtio", packet_size="4k")])
     row, = vm.named(tool="ht-bench")

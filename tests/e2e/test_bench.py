@@ -35,7 +35,8 @@ def bench(*args, check=True):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """A short run of the study, with KVM if it can be used"""
+    """Result of a short run of the comparison study, with KVM if it can
+    be used"""
     out = tmp_path_factory.mktemp("bench")
     done = bench("--smoke", "--json", out / "figures.json", "--report", out)
     return out, json.loads((out / "figures.json").read_text()), done.stdout
@@ -58,7 +59,7 @@ def test_json(study):
     accel = "tcg" if kvm_problem() else "kvm"
     for c in result["cases"]:
         assert len(c["rows"]) >= 1, c
-        # a Linux guest may not boot under this machine's KVM
+        # the Linux guests use TCG if they do not boot under this machine's KVM
         assert c["accel"] in (accel, "native") or \
             c["table"] in ("linux", "ways"), c
         for s in c["summary"].values():
@@ -69,7 +70,7 @@ def test_json(study):
                 c["series"] == ways.OFF, c
     sizes = {c["x"] for c in cases(result, table="payload", series="shm")}
     assert sizes == {0, 8, 32, 64, 256, 1024, 4096}
-    # only under KVM are these times meaningful
+    # these times mean something only under KVM
     for channel in ("hypercall", "shm", "virtio") if accel == "kvm" else ():
         assert cases(result, accel=accel, table="overload", series=channel)
     assert {c["series"] for c in cases(result, table="peers")} == {
@@ -109,7 +110,7 @@ def test_instructions(study):
               "the stock kernel's ring",
               *(f"hypertrace-sources.ko, {c}" for c in channels)}
     assert wanted <= set(found)
-    # insns_least: the cost while no consumer is late
+    # insns_least is the least of all groups, in which no consumer was late
     least = {c["series"]: c["summary"]["insns_least"]["median"]
              for c in cases(result, table="ways")}
     assert least["shm"] == least["virtio"] < found["trace_marker"]

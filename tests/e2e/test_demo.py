@@ -28,8 +28,8 @@ ROW_KEYS = set(re.findall(r"^\| `(\w+)` \|", (
 
 
 def demo(*args, **kwargs):
-    """Run ./run demo.  With env=environment(tmp_path) it has a private folder for
-    temporary files."""
+    """Run ./run demo. With env=environment(tmp_path), the demo has a
+    private folder for temporary files."""
     return subprocess.run(
         command("demo", *args), check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=TIMEOUT, **kwargs)
@@ -42,8 +42,8 @@ def environment(tmp_path):
 
 
 def left_behind(tmp_path):
-    """Folders and processes left over; killed processes get a moment to
-    disappear."""
+    """Folders and processes that the demo left over; killed processes
+    get 10 s to disappear."""
     deadline = time.monotonic() + 10
     while (found := all_left(tmp_path)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -51,7 +51,8 @@ def left_behind(tmp_path):
 
 
 def all_left(tmp_path):
-    """Temporary folders of the demo, and processes with its environment"""
+    """The demo's temporary folders, and the command lines of processes
+    that have its environment"""
     scratch = tmp_path / "scratch"
     found = [str(p) for p in scratch.iterdir()]
     for environ in Path("/proc").glob("[0-9]*/environ"):
@@ -92,7 +93,7 @@ def test_linux(tmp_path, recorder):
     for r in result["rows"]:
         assert r["sent"] == 2200
         assert (r["latency_median_ns"] is not None) == (recorder == "lttng")
-    # the table has a line for each row
+    # the printed table has a line for each row of the result
     lines = [x.split() for x in p.stdout.splitlines()]
     for r in result["rows"]:
         assert [x for x in lines if x[:3] == [r["accel"], r["channel"],
@@ -180,7 +181,7 @@ def test_usage(tmp_path, args, what):
 def test_interrupted(tmp_path):
     """Ctrl-C at any time leaves nothing behind."""
     env = environment(tmp_path)
-    # background jobs of a shell ignore SIGINT; their children would, too
+    # let the demo receive SIGINT, which a background job of a shell ignores
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
             command("demo", "--accel", "tcg", "--payloads", "8", "--events",

@@ -37,7 +37,7 @@ rmmod hypertrace-sources
 
 
 class Guest:
-    """A VM that runs JOB, and whose device counts events"""
+    """A VM that runs JOB; its device counts the guest's events"""
 
     def __init__(self, vm):
         self.vm = vm
@@ -47,8 +47,8 @@ class Guest:
         return stats(self.vm)["events"]
 
     def grown(self):
-        """The number of events that the device counts while the guest switches
-        tasks"""
+        """Number of events that the device counts while the guest
+        switches between tasks"""
         self.turn += 1
         before = self.events()
         self.vm.say(str(self.turn))
@@ -56,7 +56,7 @@ class Guest:
         return self.events() - before
 
     def wait_silence(self):
-        """Wait until neither the program nor the kernel emits."""
+        """Wait until neither the guest's program nor its kernel emits."""
         deadline = time.monotonic() + 240
         while self.grown():
             if time.monotonic() > deadline:
@@ -104,7 +104,8 @@ class Guest:
 
 
 def check_control(control, channel):
-    """Output of the commands, and requests that they refuse"""
+    """Check what the control commands print, and that they refuse wrong
+    requests"""
     one, = control.json("status")
     assert one["id"] == "ht0" and one["channel"] == channel, one
     assert one["stats"]["events"] and not one["stats"]["errors"], one
@@ -171,7 +172,7 @@ def check_settings(control, guest):
         control("set", f"functions={refused}")
         guest.wait_log(f"functions={refused} is refused")
         assert guest.wait_functions(bool) == names, refused
-    # An empty setting leaves only the module's parameter in force.
+    # After an empty setting, only the module's parameter selects functions.
     control("set", "functions=")
     guest.wait_functions(lambda all_names: {"vfs_read", *names} <=
                          set(all_names))

@@ -47,7 +47,7 @@ sleep 1000
 
 
 class Guest:
-    """A flight recorder and the guest that it follows"""
+    """A guest under `hypertrace record --flight`"""
 
     def __init__(self, tmp, env, *options):
         self.tmp, self.env, self.dir = tmp, env, tmp / "flight"
@@ -78,7 +78,8 @@ class Guest:
             self.talk.close()
 
     def qemu(self):
-        """QEMU's process; another child may be writing a recording"""
+        """PID of QEMU among the recorder's children; another child may
+        be writing a recording"""
         pid, = [p for p in children(self.recorder.pid) if "qemu" in
                 Path(f"/proc/{p}/comm").read_text()]
         return pid
@@ -121,7 +122,8 @@ class Guest:
 
 
 def test_reset_and_panic(tmp_path, env):  # noqa: F811
-    """One guest: two requests, a reset, and a panic that ends QEMU"""
+    """One guest: two recordings on request, one after a reset, and one
+    after a panic that ends QEMU"""
     with Guest(tmp_path, env) as g:
         g.wait_ready()
         assert g.names() == []

@@ -44,7 +44,8 @@ def study(workdir, backend, channels=CHANNELS, env=None, accel="tcg",
 
 
 def emit(vm, device, events=EVENTS, timeout=60, **options):
-    """Let the guest emit during the fault; returns (sent, discarded)"""
+    """Let the guest emit on a device; returns the numbers of (sent,
+    discarded) events"""
     row = vm.tell("run", timeout, device=vm.index[device], events=events,
                   mode="flat", **options)
     assert row["sent"] + row["discarded"] == events and not row["gave_up"]
@@ -52,7 +53,8 @@ def emit(vm, device, events=EVENTS, timeout=60, **options):
 
 
 def trace_counts(trace):
-    """{provider: number of events}, and LTTng's total of discarded events"""
+    """({provider: number of events}, LTTng's total of discarded events)
+    of a trace"""
     found = collections.Counter()
     discarded = 0
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
@@ -69,7 +71,8 @@ def devices(vm):
 
 
 def emit_on_all(vm, **kwargs):
-    """{device: events sent}"""
+    """Let the guest emit on each device; returns {device: number of
+    events sent}"""
     sent = {d: emit(vm, d, **kwargs)[0] for d in devices(vm)}
     for d in sent:
         vm.settle(d)
@@ -77,7 +80,8 @@ def emit_on_all(vm, **kwargs):
 
 
 def records_again(s, vm, trace):
-    """Start a new session daemon, and check that it gets each later event."""
+    """Start a new session daemon, and check that it gets each event
+    emitted from now on."""
     s.restart(trace)
     for d in devices(vm):
         s.wait_listed(f"{d}:bench_32")
@@ -112,7 +116,8 @@ def test_daemon_hangs(tmp_path):
         sent = {"ht0": emit(vm, "ht0")[0], "ht1": 0, "ht2": 0}
         os.kill(s.pid, signal.SIGSTOP)
         try:
-            # ht0 needs no reply of the daemon: LTTng already has its classes
+            # ht0 needs no reply of the stopped daemon: LTTng already has its
+            # classes
             sent["ht0"] += emit(vm, "ht0")[0]
             # QEMU waits for the daemon when ht1's classes are registered; the
             # guest repeats a request that it gave up meanwhile
@@ -139,7 +144,8 @@ def test_daemon_too_slow(tmp_path):
             study(tmp_path, "lttng", env={
                 **s.env(), "LTTNG_UST_REGISTER_TIMEOUT": "500"}) as vm:
         emit(vm, "ht0")
-        # QEMU starts before the daemon has added it to the session: wait
+        # wait until the daemon, which may be later than QEMU, has added QEMU
+        # to the session
         s.wait_listed("ht0:bench_32")
         s.wait_for(lambda: any((tmp_path / "trace").rglob("main_*")),
                    "QEMU has no channel")
@@ -286,7 +292,8 @@ def test_reset_before_dating(tmp_path, channel):
     """A reset restarts KVM's counter: events committed before it, and consumed
     only when the guest is back, keep their old dates."""
     log = tmp_path / "log"
-    # the batch is larger than the test's events, so no doorbell causes a poll
+    # a doorbell comes only after 4096 events, so none of this test's events
+    # causes a poll
     rare = {"batch": 4096} if channel == "hypercall" else {}
     vm = study(tmp_path, "log", [channel], accel="kvm",
                backend_options={"file": log}, **rare)
@@ -314,7 +321,8 @@ def test_reset_before_dating(tmp_path, channel):
     dates = [round(float(line.split()[0]) * 1e9)
              for line in log.read_text().splitlines() if " bench_32 " in line]
     assert len(dates) == 200 and dates == sorted(dates)
-    # 100 us of tolerance: the log rounds dates, and a date has an error bound
+    # 100 us of tolerance: the log rounds dates, and a date may be wrong by its
+    # error bound
     assert begin - 1e5 < dates[0] and dates[99] < end + 1e5
     assert again - 1e5 < dates[100]
 
@@ -326,7 +334,7 @@ def mirrored(vm):
 
 @pytest.mark.parametrize("channel", RINGS)
 def test_thread_is_shared(tmp_path, channel):
-    """An IOThread kept busy by a disk still consumes."""
+    """An IOThread that a disk keeps busy still reads the events."""
     with study(tmp_path, "ctf", [channel]) as vm:
         for node in ("disk", "other"):
             vm.qmp.command("blockdev-add", node_name=node, driver="null-co",
@@ -385,7 +393,8 @@ def test_ctf_disk_full(tmp_path):
                    backend_options={"dir": disk / "trace"}) as vm:
             rows = [emit(vm, "ht0")]
             assert dropped(vm) == 0
-            # close() writes the bytes that did not fit again, and fails
+            # close() fails, because it tries again to write the bytes that did
+            # not fit
             with contextlib.suppress(OSError), open(ballast, "wb") as f:
                 while f.write(bytes(65536)):
                     f.flush()
@@ -425,7 +434,7 @@ def test_log_disk_full(tmp_path):
         names = [f.split("=")[0] for f in lines[0].split()]
         whole = [line for line in lines
                  if [f.split("=")[0] for f in line.split()][4:] == names[4:]]
-        # one line may be cut in its last number
+        # the file may end within a line: in its last number
         assert len(whole) - (sent - lost) in (0, 1)
         with open(log, "w", encoding="ascii"):
             pass                        # free the space
@@ -443,7 +452,8 @@ def test_ctf_directory_deleted(tmp_path):
             emit(vm, d)
             assert dropped(vm, d) == 0
             shutil.rmtree(vm.trace(d))
-            # each instance needs a new file, which cannot be created
+            # each new instance of the stream needs a new file, and the folder
+            # for it is gone
             for _ in range(2):
                 before = dropped(vm, d)
                 sent, _ = emit(vm, d)
@@ -528,7 +538,8 @@ def test_unplug_while_blocked(tmp_path):
                 job=PACE_JOB, workdir=tmp_path) as vm:
             paces(vm, lambda emitted, discarded: emitted > 1000)
             with stopped(s.consumers()):
-                # the thread hangs, the ring is full, the program continues
+                # the device's thread hangs, so the ring fills, but the guest's
+                # program goes on
                 paces(vm, lambda emitted, discarded: discarded > 1000)
                 for n in range(3):
                     vm.qmp.command("device_del", id=f"ht{n}")

@@ -37,8 +37,8 @@ def run(workdir, accel, append, *devices, **kwargs):
 
 
 def reports(text):
-    """The payload's last report of each honest stream; a reset may cut a line
-    short."""
+    """The payload's last report of each honest stream; a reset may have
+    cut a line short."""
     found = {}
     for line in re.findall(r'\{[^{}\n]*"flushed"[^{}\n]*\}', text):
         row = json.loads(line)
@@ -55,7 +55,7 @@ def check_honest(vm, device=0, ended=True, reported=False):
     metadata, = vm.trace(f"ht{device}").rglob("metadata")
     streams = ctf_events.read(metadata.parent)
     for instance, row in rows.items():
-        # a stream that received nothing is not in the trace
+        # a stream of which the host received nothing is not in the trace
         s = streams.get(instance, ctf_events.Stream())
         assert s.events == [("hostile.seq", {"n": n})
                             for n in range(len(s.events))], row
@@ -125,8 +125,8 @@ def test_virtqueues(tmp_path, seed):
 
 
 def test_virtqueues_exits(tmp_path):
-    """Without ioeventfd, the vCPU that notifies the device serves the
-    queues."""
+    """Without ioeventfd, the thread of the vCPU that notifies the device
+    serves the queues."""
     virtqueues(tmp_path, "tcg", "seed=4", ioeventfd="off")
 
 
@@ -146,7 +146,8 @@ def test_takeovers(tmp_path, accel, channel):
                      {"channel": channel}))
 
 
-# If KVM emulates real mode, firmware is slow: test one channel under KVM.
+# Where KVM emulates real mode, the firmware is slow: test only one channel
+# under KVM.
 @pytest.mark.parametrize("accel, channel, lives", [
     *(("tcg", c, 4) for c in CHANNELS), ("kvm", "shm", 2)],
     indirect=["accel"])
@@ -157,7 +158,7 @@ def test_resets(tmp_path, accel, channel, lives):
                  accel=accel, workdir=tmp_path) as vm:
         vm.qmp.command("set-action", reboot="reset")
         for life in range(lives):
-            # a stream reports repeatedly: wait for the first report of this
+            # a stream reports repeatedly: wait for the first report since this
             # boot
             while len(reports(vm.out.text).get(0, {})) == life:
                 vm.out.expect(r'"flushed": [1-9]\d*', 60)

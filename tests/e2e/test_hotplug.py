@@ -35,7 +35,8 @@ def one_arena(monkeypatch):
 
 
 def held(vm):
-    """QEMU's resources: KiB of memory, threads, open files."""
+    """What QEMU uses: (KiB of anonymous memory, number of threads,
+    number of open files)."""
     proc = Path(f"/proc/{vm.process.pid}")
     # RssAnon is inexact: it lacks counts that the kernel caches per processor
     rows = dict(line.split(":", 1) for name in ("status", "smaps_rollup")
@@ -86,7 +87,8 @@ read answer <&3
 
 
 def kernel_streams(trace):
-    """{cpu: {instance...}} of the kernel's streams."""
+    """{cpu: {instance...}} of the streams in which the guest's kernel
+    emits."""
     found = {}
     for path in trace.rglob("stream-*"):
         m = re.fullmatch(r"stream-\d+-(\d+)-kernel_(\d+)-\d+", path.name)
@@ -127,7 +129,8 @@ def test_vcpu(tmp_path, channel="shm"):
         vm.say("go")
         vm.wait()
         assert_sound(vm)
-        # each CPU has the stream instance that it had before
+        # after going on with "go", each CPU has the same stream instance as
+        # before
         assert kernel_streams(vm.trace("ht0")) == found
         streams = ctf_events.read(vm.trace("ht0"))
     assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
@@ -170,8 +173,8 @@ def test_vcpu_without_streams(tmp_path):
 
 
 CYCLES = 8
-# device: the node's number changes if a program still holds the unplugged
-# device.
+# device() prints the path of the node, whose number changes if a program still
+# holds the unplugged device.
 CYCLE_JOB = f"""
 set -e
 device() {{
@@ -191,7 +194,8 @@ HYPERTRACE_DEVICE=$(device) ht-bench -j -n 1000 -l >&3
 
 
 def add_at_once(vm, **properties):
-    """Add a device with an id that is being freed: retry until it works."""
+    """Add a device whose id a removed device still has: retry until it
+    works."""
     deadline = time.monotonic() + 30
     refused = 0
     while True:
@@ -302,7 +306,7 @@ def test_cycles_leak_nothing(channel, tmp_path):
             cycles(vm, channel, 120)
             after = held(vm)
             assert_no_more(after, before)
-            # 240 KiB for 120 devices: detects a leak of 2 KiB per device
+            # 240 KiB for 120 devices: a leak of 2 KiB for each device is found
             if after[0] - before[0] <= 240:
                 return
     assert False, (before, after)

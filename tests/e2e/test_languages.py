@@ -37,7 +37,8 @@ pytestmark = needs_glibc
 
 
 def python(tmp_path):
-    """The interpreter, and the parts of its library that the example uses"""
+    """Files for a guest that runs Python: the interpreter, and the
+    modules that the example imports"""
     if not Path(PYTHON).exists():
         pytest.skip(f"no {PYTHON}")
     out = subprocess.run(

@@ -161,14 +161,16 @@ def test_killed_process(channel, tmp_path):
 
 
 def devtest_events(streams):
-    """[(numbers, discarded events)] of each stream of ht-devtest"""
+    """[(the events' numbers, number of discarded events)] of each stream
+    of ht-devtest"""
     return [([f["n"] for _, f in s.events], s.discarded)
             for s in streams.values()
             if s.events and s.events[0][0] == "devtest.event"]
 
 
 def test_killed_while_handing_over(tmp_path):
-    """A process is killed after it submitted a part of a packet."""
+    """The stream of a process that is killed after it submitted a part
+    of a packet can be used again."""
     job = """
 ht-devtest /dev/hypertrace0 abandon 5000
 ht-bench -j -n 100 -l >&3 || exit 1
@@ -279,7 +281,8 @@ ht-devtest /dev/hypertrace0 ids >&3
 
 
 def test_reload_keeps_ids(channel, tmp_path):
-    """Class ids stay the same in a trace; a module in use is not unloaded."""
+    """A class that is registered again keeps its id; the driver cannot
+    be unloaded while it is used."""
     with VM(devices=[{"channel": channel, "backend": "null"}],
             job=RELOAD_JOB, workdir=tmp_path / "vm") as vm:
         vm.wait()
@@ -362,7 +365,7 @@ ht-bench -j -n 5000 -p mix -l >&3
         vm.wait()
         assert not vm.oops(), str(vm)
         assert "stopped" in vm.guest_errors
-        # the driver never submits a buffer of a closed stream
+        # the driver must not submit a buffer of a stream that it has closed
         assert "which is closed" not in vm.guest_errors
         (run,) = rows(vm)
         assert run["sent"] == 5000

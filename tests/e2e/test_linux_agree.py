@@ -33,7 +33,7 @@ CASES = [(what, channel) for what in ("events", "functions")
     if os.environ.get("HT_AGREE") == "all" \
     else [("events", "virtio")]
 
-# Options of trace-cmd, parameters of the module, and the load
+# For two tests: options of trace-cmd, parameters of the module, and the load
 EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls",
           "PARAMETERS": "events=sched,irq,raw_syscalls",
           "HACKBENCH": "-l 5", "TAR": "bin"}
@@ -100,7 +100,8 @@ def from_ftrace(dat, keys):
             if not m:
                 continue
             cpu, flags, name, text = m.groups()
-            # alternately a name and the text after it
+            # after the first part: alternately a field's name and the text of
+            # its value
             parts = patterns[name].split(text)[1:] if name in patterns else []
             fields = dict(zip(parts[::2], map(value_of, parts[1::2])))
             cpus.setdefault(int(cpu), []).append(
@@ -121,7 +122,7 @@ def value_of(text):
 
 
 def comparable(name, fields):
-    """An event, with its fields in a defined order"""
+    """An event as both recorders can give it: its fields are sorted by name"""
     return name, sorted(fields.items())
 
 
@@ -256,7 +257,8 @@ def test_agree(tmp_path, what, channel):
     own = from_ftrace(dat, {name: list(fields) for s in streams
                             for name, fields in s.events})
     for s in streams:
-        # ftrace has no events for the tasks that exist when the module is loaded
+        # leave out our events for tasks that existed before the module was
+        # loaded: ftrace has none
         theirs, ours = between_marks(
             own.pop(s.cpu),
             [(comparable(*e), 0) for e in s.events

@@ -35,7 +35,7 @@ P=/sys/module/hypertrace_sources/parameters
 refused insmod /ht/hypertrace-sources.ko events= \
     functions='entry:vfs_read,entry:no_such_function'
 refused test -e $P
-# $1: the affinity mask
+# work MASK: read a file 8 times on the CPUs of the mask
 work() {
     taskset $1 sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null
         done'
@@ -64,7 +64,8 @@ echo nop >current_tracer
 if fprobes; then
     echo calls:ksys_read >$P/functions
     work 1
-    # nested functions: only the outer one, then only the inner one
+    # of two nested functions, trace only the outer one, then only the inner
+    # one
     echo 'calls:*sys_read,!calls:__*_sys_read,most_depth=1' >$P/functions
     echo 'calls:*sys_read,most_depth=1' >$P/functions
     work 1
@@ -73,7 +74,7 @@ if fprobes; then
     echo 'calls:hrtimer_nanosleep,least_ns=50000000' >$P/functions
     usleep 1000
     usleep 100000
-    # If one part of the text is wrong, the setting does not change.
+    # If one part of a setting is wrong, the module refuses all of it.
     for text in 'calls:no_such_function*' 'entry:vfs_read,calls:no_such_*' \
                 'calls:vfs_read,calls:vfs_write' 'entry:vfs_read,least_ns=x' \
                 'calls:vfs_*,!vfs_read,!vfs_write' \
@@ -85,7 +86,7 @@ else
     echo "no fprobes" >&3
     refused sh -c "echo calls:ksys_read >$P/functions"
 fi
-# A text without a pattern selects nothing.
+# A setting without a pattern selects no function.
 for text in ',' ' ' ' , '; do
     echo "$text" >$P/functions
     work 1
@@ -114,7 +115,8 @@ echo written >/dev/null
 echo "on" >&3
 read answer <&3
 
-# A write while the module is unloaded must not attach a probe again.
+# A setting written while the module is being unloaded must not attach a probe
+# again.
 while :; do echo 'entry:vfs_*' >$P/functions || break; done 2>/dev/null &
 writer=$!
 rmmod hypertrace-sources
@@ -158,7 +160,7 @@ def run(tmp_path_factory):
 def addresses(text):
     """{call site: name} of the functions that the job traces; a call site is the
     address at which the function calls ftrace"""
-    # without parts that the compiler split off, such as vfs_open.cold
+    # leave out parts that the compiler split off, such as vfs_open.cold
     found = {at: name for at, name in call_sites(text) if name.isidentifier()}
     assert len(found) == 2 * 8
     return found
@@ -170,10 +172,10 @@ def test_entries_as_ftrace(run):
     text, _, streams = run
     names = addresses(text)
     pieces = []         # for each stream: the CPUs whose ftrace has its events
-    # a stream that was opened for a refused setting is empty
+    # leave out empty streams: the module opened one for a refused setting
     for s in [s for s in streams.values() if s.events]:
         ours = []
-        # only events from before the job selects other functions
+        # take only the events from before the job selects other functions
         for _, f in s.events:
             if "vfs_" not in names.get(f["ip"], ""):
                 break
@@ -196,7 +198,7 @@ def test_calls(run):
     text, _, streams = run
     needs_fprobes(text)
     names = addresses(text)
-    # names has no ip of a function that no pattern matches
+    # a function that no pattern matches gives a KeyError here
     exits = [names[f["ip"]] for s in streams.values() for name, f in s.events
              if name == "function_exit"]
     assert len(exits) >= 8 and set(exits) == {"ksys_read", "__x64_sys_read"}
@@ -229,7 +231,7 @@ def test_trace_compass(run):
 
 
 def test_many_functions(run):
-    """Each event is recorded or counted as lost."""
+    """Each event of the many functions is recorded or counted as lost."""
     _, counted, streams = run
     came = sum(len(s.events) for s in streams.values())
     lost = sum(s.discarded for s in streams.values())
@@ -290,7 +292,8 @@ CALLS = "*" if SOAK_SECONDS and \
 @pytest.mark.parametrize("channel", ["shm", "hypercall", "virtio"]
                          if SOAK_SECONDS else ["shm"])
 def test_soak(tmp_path, channel):
-    """One round on one channel, or HT_SOAK_MINUTES on each channel."""
+    """Change settings under load: one round on one channel, or
+    HT_SOAK_MINUTES on each channel."""
     with VM(devices=[much(channel, packets=64, backend="null")],
             job=f"ENTRIES='{ENTRIES}'\nCALLS='{CALLS}'\n" + SOAK_JOB,
             files=sources_module(), workdir=tmp_path / "vm") as vm:
@@ -306,5 +309,6 @@ def test_soak(tmp_path, channel):
     print(re.findall("^rounds .*", vm.out.text, re.M)[-1], counted)
     assert counted["events"] > (100000 if SOAK_SECONDS else 1000)
     assert not counted["errors"]
-    # the guest discards events that do not fit, so the host drops none
+    # the guest discards events that do not fit into the ring, so the host
+    # drops none
     assert not counted["dropped"]

@@ -68,7 +68,7 @@ def check_nesting(stream):
             assert stack.pop() == what, around
 
 
-# The fields of an event that ftrace's text shows
+# {event: pattern of its text in ftrace}, for the fields that this text has
 SHOWN = {
     "sched_process_exec":
         r"filename=(?P<filename>\S+) pid=(?P<pid>\d+) old_pid=(?P<old_pid>\d+)",
@@ -89,7 +89,7 @@ SHOWN = {
 
 
 def between(events):
-    """The events from one program's start to another's"""
+    """The events between the starts of the programs true and false"""
     at = [n for n, (name, f) in enumerate(events)
           if name == "sched_process_exec"
           and f["filename"] in ("/bin/true", "/bin/false")]
@@ -117,14 +117,15 @@ def check_against_ftrace(text, stream):
 
 
 def check_tasks(streams):
-    """Check the events of tasks that existed when the module was loaded"""
+    """Check the events by which the module reports the tasks that
+    existed when it was loaded"""
     tasks = {f["tid"]: f for s in streams.values() for name, f in s.events
              if name == "lttng_statedump_process_state"}
     assert tasks[1]["name"] == "init" and tasks[1]["ppid"] == 0
     assert tasks[1]["type"] == 0 and tasks[1]["status"] == 5
     assert tasks[2]["name"] == "kthreadd" and tasks[2]["type"] == 1
     assert "insmod" in {t["name"] for t in tasks.values()}
-    # one task runs: the one that emits these events, insmod or a worker
+    # the task that emits these events runs: insmod or a kernel worker
     assert any(t["status"] == 2 for t in tasks.values())
 
 
@@ -144,7 +145,8 @@ def test_kernel_events(channel, tmp_path):
         counted = stats(vm)
         assert_sound(vm)
         streams = ctf_events.read(vm.trace("ht0"))
-    # an NMI that interrupts an emit cannot emit: its event counts as lost
+    # an NMI that interrupts an emit of its CPU cannot emit: its event counts
+    # as lost
     assert counted["lost"] <= 4
     assert counted["dropped"] == counted["errors"] == 0
     assert counted["events"] == sum(len(s.events) for s in streams.values())
@@ -152,7 +154,7 @@ def test_kernel_events(channel, tmp_path):
     chains = 0
     for s in streams.values():
         seen |= {name for name, _ in s.events}
-        # with PREEMPT_RT, handlers are threads that can be preempted
+        # with PREEMPT_RT, threads handle interrupts, and can be preempted
         if "PREEMPT_RT" not in vm.out.text:
             check_nesting(s)
         switches = [f for name, f in s.events if name == "sched_switch"]
@@ -291,7 +293,8 @@ def test_suspend(channel, tmp_path):
             if s.events and s.events[0][0] == "devtest.event"] == [
         [("devtest.event", {"n": n, "note": "before"}) for n in range(1000)],
         [("devtest.event", {"n": n, "note": "after"}) for n in range(1000)]]
-    # each of two CPUs has a stream before the suspend and one after it
+    # each of the two CPUs has a stream from before the suspend and one from
+    # after it
     kernel = [s for s in streams
               if any(name == "sched_switch" for name, _ in s.events)]
     assert len(kernel) == 4
@@ -299,7 +302,8 @@ def test_suspend(channel, tmp_path):
 
 
 def test_node_in_a_container(tmp_path):
-    """A node on a file system that is unmounted does not disturb the device."""
+    """A program may create a device node of its own; unmounting the file
+    system with this node does not disturb the device."""
     job = """
 set -e
 mkdir /tmp/dev
@@ -442,7 +446,7 @@ def test_lockdown(tmp_path):
                        property="events", value=events)
 
     def worked():
-        """The number of events that the kernel emits while the guest works"""
+        """Number of events that the kernel emits while the guest works"""
         before = stats(vm)["events"]
         vm.say("work")
         vm.out.expect("^worked", 60)
@@ -457,7 +461,8 @@ def test_lockdown(tmp_path):
         vm.say("go")
         vm.out.expect("^locked", 60)
         assert worked() > 0
-        # The driver checks the lockdown when the host changes the setting.
+        # The driver looks for the kernel's lockdown only when the host changes
+        # the setting.
         host_wants("!*")
         host_wants("*")
         vm.until(lambda: worked() == 0, "the kernel still emits")

@@ -25,7 +25,7 @@ CASES = [(channel, int(cpus)) for cpus in CPUS.split(",")
 JOB = PRELUDE + LOAD + """
 insmod /ht/hypertrace-sources.ko events='sched,irq,raw_syscalls'
 load "-l 20" . /
-# under load, the last CPU is switched off and on, and the module reloaded
+# under load, switch the last CPU off and on, and load the module again
 load "-l 20" . / &
 c=/sys/devices/system/cpu/cpu$(($(nproc) - 1))/online
 for i in 1 2 3; do
@@ -77,11 +77,11 @@ def test_load(tmp_path, channel, cpus):
           f"kernel's, {events['lost']} discarded; then "
           f"{last['events'] - events['events']} entries of functions, "
           f"{last['lost'] - events['lost']} discarded")
-    # a packet whose count of earlier events is wrong would be an error
+    # errors would count a packet whose number of earlier events is wrong
     assert not last["errors"] and not last["dropped"]
     assert came == last["events"]
     assert events["events"] > 10000
     functions = last["events"] - events["events"]
     assert functions > 100000
-    # events of functions that the driver calls to submit a packet may be lost
+    # a function that the driver calls to submit a packet may lose its event
     assert (last["lost"] - events["lost"]) * 10000 < functions

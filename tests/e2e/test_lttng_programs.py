@@ -59,7 +59,8 @@ def base_16(value):
 
 
 def all_fields(line):
-    """The text of babeltrace2 for the event that ht-tracetest printed"""
+    """The text that babeltrace2 must print for the event whose values
+    are in this line of ht-tracetest"""
     m = re.match(r'ALL (.*) "(.*)" (.*)', line)
     n, a, b, c, d, e, f, g, h, i, j = m[1].split()
     length, *rest = m[3].split()
@@ -91,14 +92,15 @@ def lttng_lines(trace):
     for line in p.stdout.splitlines():
         m = re.search(r" (\S+): .*\{ stream = \d+, vcpu = -?\d+, "
                       r"guest_ns = (\d+), (.*) \}$", line)
-        # babeltrace2 prints an earlier event's text for an empty text: leave it out
+        # for an empty text, babeltrace2 prints the text of an earlier event:
+        # leave it out
         found.append((m[1], int(m[2]), re.sub(
             r'(_k_length = 0, )k = ".*?", l = ".*?", ', r"\1", m[3])))
     return found
 
 
 def recorded_ticks(trace):
-    """(wall clock in ns, number) of each event "tick" in a recording"""
+    """[(wall clock in ns, number)] of the events "tick" in a recording"""
     p = subprocess.run(["babeltrace2", "--clock-seconds", trace],
                        capture_output=True, text=True)
     return [(int(m[1] + m[2]), int(m[3])) for m in
@@ -107,14 +109,15 @@ def recorded_ticks(trace):
 
 
 class Switch:
-    """Switches the event on and off, with LTTng's command"""
+    """Enables and disables the guest's event in LTTng's session"""
 
     def __init__(self, session, tmp, qemu):
         self.session, self.tmp, self.qemu = session, tmp, qemu
         self.windows = []       # starts and ends of enable and disable, in ns
 
     def wait(self, state):
-        """Wait until the last state that the program printed is state."""
+        """Wait until the guest's program prints @state, "on" or "off",
+        as the last state."""
         def states():
             return re.findall(r"(?m)^(on|off) \d+\s*$", console(self.tmp))
         self.session.wait_for(lambda: states()[-1:] == [state],
@@ -176,7 +179,7 @@ def test_attach(tmp, env):  # noqa: F811
             switch.wait("off")
             for _ in range(ROUNDS):
                 switch.on()
-                # the recorder delivers some of them to LTTng before "off"
+                # 20 more events: LTTng gets some of them before switch.off()
                 a.wait_events(a.count() + 20)
                 switch.off()
             a.end(kill=True)

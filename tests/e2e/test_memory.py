@@ -31,7 +31,8 @@ pytestmark = [
 
 
 def memory_image(tmp, job, *more):
-    """An initrd with the modules and the program that emits events, and with more files"""
+    """An initrd with the driver's modules, the program that emits
+    events, and more files"""
     return initrd(tmp / "initrd", "PATH=$PATH:/ht\n" + job,
                   os.environ["HT_MODULE"], *sources_module().values(),
                   TRACETEST, *more)
@@ -57,7 +58,7 @@ insmod /ht/hypertrace-sources.ko events=sched
 ht-tracetest threads 4 3000 >/dev/console
 rmmod hypertrace-sources
 """
-# The program of a guest reads the host's statistics through the driver.
+# The guest's program ht-info reads the times that the host tells this guest.
 TOLD_JOB = """
 until ht-info | grep -q stolen; do usleep 100000; done
 ht-info >/dev/console

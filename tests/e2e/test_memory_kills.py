@@ -46,7 +46,8 @@ sleep 1000
 
 
 class Run:
-    """A guest that emits, and its recorders"""
+    """A guest that emits without a pause, and the recorders attached to
+    it one after the other"""
 
     def __init__(self, tmp, environment, burst):
         self.tmp = tmp
@@ -104,7 +105,8 @@ def packets(file):
 
 
 def instances(recording):
-    """{name of a stream's instance: [Packet]}"""
+    """{file name's part for one instance of a stream: [Packet]} of a
+    recording"""
     found = {}
     for file in sorted((recording / "programs").glob("stream-*")):
         found.setdefault(file.name.rsplit("-", 1)[0], []).extend(packets(file))
@@ -142,7 +144,8 @@ def steps(recording, seen):
 
 
 def count(run):
-    """(Counter of the events (thread, n) of all recordings, number of discards)"""
+    """({(thread, n) of an event: how often the recordings have it},
+    number of discarded events)"""
     seen = Counter()
     for host in run.hosts:
         steps(host.dir, seen)
@@ -161,7 +164,7 @@ def kill_recorders(tmp, environment, kills, burst):
         run.wait_programs()
         for _ in range(kills):
             time.sleep(rng.random())
-            # one recorder in ten ends in order, the others are killed
+            # in one of ten cases end the recorder in order, else kill it
             run.hosts[-1].end(kill=rng.random() < 0.9)
             time.sleep(rng.random() * rng.choice([0, 0.1, 1]))
             run.attach()

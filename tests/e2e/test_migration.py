@@ -85,8 +85,8 @@ def move(here, there, by, tmp_path):
 
 
 class Journey:
-    """One VM for each host: the first one runs, the others wait for the
-    migration"""
+    """A guest and one VM for each host: the first VM runs it, the others
+    wait for its migration"""
 
     def __init__(self, make, tmp_path, hops):
         self.tmp_path = tmp_path
@@ -122,7 +122,8 @@ class Journey:
         return here
 
     def joined(self):
-        """The counts of each stream, added over the traces of all hosts"""
+        """{instance: figures} of the streams, added over the traces of
+        all hosts"""
         sums = {}
         for vm in self.vms:
             for s in streams(vm):
@@ -140,7 +141,8 @@ class Journey:
 
 
 def streams(vm):
-    """The streams of a VM's trace, checked for errors within the trace"""
+    """The streams in one host's trace; fail if this trace has an error
+    in itself"""
     # ignore complaints about missing events: they are in other hosts' traces
     result, complaints, _ = ht_verify(vm.trace("ht0"))
     assert result["inputs"][0]["traces"] == 1, complaints
@@ -161,7 +163,8 @@ def linux(channel, arguments, **device):
 
 
 def finish(vm):
-    """End ht-bench; returns its figures and the device's."""
+    """End ht-bench in the guest; return its result and the device's
+    statistics."""
     vm.say("enough")
     m = vm.out.expect(RESULT, TIMEOUT)
     after = stats(vm, "ht0")
@@ -247,7 +250,7 @@ def test_baremetal(tmp_path, accel, channel):
 
 
 def add_disk(vm):
-    """Storage for snapshots: a disk that no device uses."""
+    """Add a disk in which QEMU can save snapshots, and that no device uses."""
     (vm.dir / "disk").touch()
     vm.qmp.command("blockdev-add", driver="file", node_name="file",
                    filename=str(vm.dir / "disk"))
@@ -291,7 +294,7 @@ def test_rewind(tmp_path, channel):
     assert len(rows) == 3 * THREADS
     assert [s["instance"] for s in rows[:THREADS]] == known
     for s in rows:
-        # nothing is missing or discarded
+        # no event is missing or discarded
         assert s["recorded"] == s["last_seq"] - s["first_seq"] + 1
         assert s["discarded"] == 0
     for index in range(THREADS):

@@ -35,7 +35,8 @@ pytestmark = [
 
 
 def of_qemu(trace):
-    """[(date, name, fields)] of QEMU's events, in order"""
+    """[(date, name, fields)] of the events of QEMU itself in LTTng's
+    trace, in order"""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         assert not isinstance(msg, bt2._DiscardedEventsMessageConst)
@@ -74,7 +75,8 @@ def check(guest, rung, bound):
 
 @pytest.fixture
 def run(tmp_path, session):
-    """The directory with the device's trace and LTTng's"""
+    """A folder with LTTng's trace of QEMU, and the device's trace, both
+    of one run"""
     s = session(events=["qemu:memory_region_ops_write", "qemu:hypertrace_*"])
     with Payload(
             f"bench channel=hypercall events={EVENTS} batch=1 payload=8",
@@ -99,7 +101,8 @@ def test_order(run):
 
 
 def test_perfetto(run):
-    """In one Perfetto file each event keeps its date"""
+    """Exported to one Perfetto file, each event of both traces keeps its
+    date"""
     if not shutil.which("protoc"):
         pytest.skip("protoc is not installed")
     tmp, trace = run

@@ -31,7 +31,7 @@ CONFIGURATIONS = [
 
 
 def expected(n):
-    """Event n of the honest stream"""
+    """The fields that event n of the honest stream must have"""
     return {
         "n": n,
         "minus": -n,
@@ -51,7 +51,7 @@ def read_all(trace):
                           env={**os.environ, "LC_ALL": "C"}) as reader:
         out, err = reader.communicate(timeout=120)
     assert reader.returncode == 0, err.decode(errors="replace")
-    # warnings about discarded events are allowed
+    # the trace reader may print warnings about discarded events
     assert all(b"discarded" in line or b"events" in line.lower()
                for line in err.splitlines() if line.strip()), err
     return out.count(b"\n")

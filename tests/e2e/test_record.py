@@ -51,7 +51,8 @@ def env(tmp_path_factory):
 
 
 def initrd(path, job, *files):
-    """The guest's image with a job, and files for its folder /ht"""
+    """Build the guest's initramfs with a job and with files in the
+    folder /ht; return its path"""
     overlay = path.parent / "overlay"
     (overlay / "ht").mkdir(parents=True)
     (overlay / "ht/job.sh").write_text(job)
@@ -86,7 +87,8 @@ def children(pid):
 
 
 def wait_for(tmp, mark, process):
-    """Wait until the guest prints mark; process must not end before that."""
+    """Wait until the guest's console matches @mark; fail if @process
+    ends before that."""
     deadline = time.monotonic() + DEADLINE
     while not re.search(mark, console(tmp)):
         assert process.poll() is None, console(tmp)[-2000:]
@@ -95,7 +97,8 @@ def wait_for(tmp, mark, process):
 
 
 def record_until(tmp, env, mark, command, *options):
-    """Record until the guest prints mark; returns the recorder."""
+    """Start `hypertrace record`, and wait until the guest's console
+    matches @mark; return the recorder."""
     recorder = subprocess.Popen(
         [HYPERTRACE, "record", *options, "-o", tmp / "rec", "--", *command],
         env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -139,7 +142,7 @@ sleep 1000
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory, env):
-    """A recording of a guest whose QEMU was killed"""
+    """A recording of a guest; it ended because QEMU was killed"""
     tmp = tmp_path_factory.mktemp("killed")
     command = guest(tmp, initrd(tmp / "initrd", KILLED_JOB))
     recorder = record_until(tmp, env, "READY",
@@ -163,7 +166,8 @@ def assert_log_is_dmesg(tmp, env):
         [HYPERTRACE, "log", "--json", tmp / "rec"], env=env, check=True,
         stdout=subprocess.PIPE, text=True).stdout.splitlines()]
     assert {r["boot"] for r in records} == {1}
-    # a line that a program wrote has the facility 1 (user)
+    # a line that a program wrote has the facility 1 (user), if the recording
+    # has facilities
     end, = (r for r in records if r["text"] == "log end")
     assert end.get("facility", 1) == 1
 
@@ -192,7 +196,8 @@ def counted(tmp):
     it"""
     counts = re.findall(r"COUNT(\d) (\d+) (\d+)", console(tmp))
     assert len(counts) == 2
-    # the ring did not wrap
+    # the ring has not wrapped, so its number of entries is the number of all
+    # events
     assert all(overrun == "0" for _, _, overrun in counts)
     return [int(entries) for _, entries, _ in counts]
 
@@ -226,7 +231,8 @@ def test_killed_is_a_whole_boot(killed, env):
 
 
 def test_killed_symbols(killed, env):
-    """Symbols are corrected for KASLR: an initcall has its name in the kernel."""
+    """hypertrace corrects symbols for KASLR: `boot` shows an initcall by
+    its name in the kernel."""
     tmp, _, _ = killed
     assert info(tmp)["kernel"]["text-0"]
     text = subprocess.run([HYPERTRACE, "boot", tmp / "rec"], env=env,
@@ -657,7 +663,7 @@ AT = r"--until: sched:sched_process_exec at \d+\.\d{6} s on processor [01]"
 
 @pytest.mark.parametrize("program, job, poll_us, status, end", (
     ("/ht/busybox", "sleep 999", 1000, 0, f"the recording ended: {AT}"),
-    # The guest ends before the next poll reads the event.
+    # The guest ends before the recorder's next poll reads the event.
     ("/ht/busybox", "", 1000000, 0,
      f"the recording ended: (QEMU ended with status 0, after )?{AT}"),
     ("/ht/nothing", "", 1000, 3,
@@ -681,7 +687,8 @@ def test_until(env, tmp_path, program, job, poll_us, status, end):
 
 
 def test_query(env, tmp_path):
-    """If QEMU runs no guest, its output is unchanged and nothing is recorded."""
+    """If the QEMU command runs no guest, its output is unchanged and
+    nothing is recorded."""
     p = run(env, "--", QEMU, "-version", cwd=tmp_path)
     assert p.returncode == 0 and "QEMU emulator" in p.stdout
     assert not p.stderr
@@ -761,7 +768,8 @@ def test_an_existing_recording_is_kept(killed, env):
 
 
 def talk(command, env):
-    """Reply to the guest on the recorder's terminal; returns its whole output."""
+    """Type a reply to the guest on the recorder's standard input; return
+    all that the recorder prints."""
     p = subprocess.Popen(command, env=env, stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE, bufsize=0)
     killer = threading.Timer(DEADLINE, p.kill)

@@ -25,7 +25,7 @@ JOB = """
 echo READY >/dev/console
 sleep 1000
 """
-# words for the running guest's main trace buffer
+# kernel words that make the running guest trace into its main buffer
 WORDS = " trace_event=sched,initcall trace_buf_size=4096K trace_clock=local"
 
 pytestmark = [

@@ -33,7 +33,7 @@ pytestmark = [
 
 
 def programs_guest(tmp, job):
-    """The command of a guest that has the module and ht-bench"""
+    """The QEMU command of a guest that has the driver's module and ht-bench"""
     return guest(tmp, initrd(tmp / "initrd", PRELUDE + job, MODULE, BENCH))
 
 
@@ -48,7 +48,8 @@ def results(tmp):
 
 
 def verify(trace):
-    """The streams of a trace, whose events are complete and unaltered"""
+    """The streams that ht-verify finds in a trace; fail if an event is
+    lacking or altered"""
     p = subprocess.run([VERIFY, "--json", trace], capture_output=True, text=True,
                        timeout=DEADLINE)
     assert p.returncode == 0, (p.stdout, p.stderr)
@@ -80,7 +81,7 @@ def test_every_event(tmp_path, env):  # noqa: F811
     mine = [i for i, e in enumerate(events) if e["system"] == "programs"]
     assert len(mine) == 2 * EVENTS
     kernel = [i for i, e in enumerate(events) if e["system"] != "programs"]
-    # the programs' events lie between those of the kernel
+    # the programs' events lie between the kernel's first and last event
     assert kernel[0] < mine[0] and mine[-1] < kernel[-1]
     assert sum(mine[0] < i < mine[-1] for i in kernel) > 100
 
@@ -105,7 +106,8 @@ def test_recorders_come_and_go(tmp_path, env):  # noqa: F811
                 f"mem-path={memory}", "-device", "ivshmem-plain,memdev=ht"]
     with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL) as qemu:
         try:
-            # without a recorder, ht-bench ends with an error
+            # no recorder runs yet, so ht-bench ends with an error: let it do
+            # so twice
             wait_for(tmp_path, r"BOOTED(?s:.*)BENCH \n(?s:.*)BENCH \n", qemu)
             for name, how in (("one", signal.SIGKILL), ("two", signal.SIGKILL),
                               ("three", signal.SIGTERM)):
@@ -118,7 +120,7 @@ def test_recorders_come_and_go(tmp_path, env):  # noqa: F811
                         wait_for(tmp_path, wanted, qemu)
                     finally:
                         recorder.send_signal(how)
-                # a program may be under way
+                # one ht-bench may be under way, so wait for the end of two
                 ended = console(tmp_path).count("BENCH ") + 2
                 wait_for(tmp_path, r"(?s:BENCH .*?){%d}" % ended, qemu)
         finally:

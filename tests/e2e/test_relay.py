@@ -51,7 +51,7 @@ def free_ports(count):
 
 
 class Relay:
-    """A relay daemon and its output"""
+    """LTTng's relay daemon, and the folder to which it writes"""
 
     def __init__(self, output, daemon):
         self.output = output
@@ -73,7 +73,8 @@ class Relay:
         return True
 
     def kept(self):
-        """{provider: number of events} in complete packets"""
+        """{provider: number of events} in the complete packets that the
+        relay daemon has written"""
         p = subprocess.run([sys.executable, "-B", "-c", READER, self.output],
                            check=False, stdin=subprocess.DEVNULL,
                            capture_output=True, text=True)
@@ -89,8 +90,8 @@ class Relay:
             r"^(net://\S+) .* (\d+) client\(s\) connected", p.stdout, re.M)}
 
     def declared(self):
-        """For each trace, whether its metadata describe its streams.  babeltrace
-        crashes if they do not."""
+        """[True if the metadata describe the streams] for each trace;
+        babeltrace crashes on one without."""
         return [b"stream {" in path.read_bytes()
                 for path in self.output.rglob("metadata")]
 
@@ -115,7 +116,8 @@ class LiveReader:
                 stdout=out, stderr=err)
 
     def read(self):
-        """{provider: number of events}"""
+        """{provider: number of events} that the live reader has printed
+        so far"""
         assert self.process.poll() is None, \
             self.complaints.read_text(errors="replace")[-2000:]
         return collections.Counter(re.findall(
@@ -152,7 +154,8 @@ class Guest:
             text=True)
 
     def answers(self):
-        """Whether QEMU answers.  LTTng may list its session before."""
+        """True if QEMU answers on its QMP socket; LTTng may list its
+        session earlier."""
         if not self.qmp:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 self.qmp = Qmp(self.tmp / "qmp")
@@ -195,7 +198,8 @@ def wait_until(condition, guests, found=lambda: ""):
         time.sleep(0.05)
 
 
-# one guest's memory is partly shared, the other's is read through its process
+# of one guest some memory is shared; that of the other is read through its
+# process
 MEMORY = [recording.MEMORY,
           ["-m", "512", "-smp", "2", "-object",
            "memory-backend-ram,id=m,size=512M", "-numa", "node,memdev=m"]]
@@ -214,8 +218,8 @@ def declared(daemon, relay, traces):
 
 
 def record_two(daemon, relay, guests):
-    """Run the guests, then kill them. Returns (events, messages of the recorder) for
-    each guest."""
+    """Run the guests, then kill them; return (events, messages of the
+    recorder) for each."""
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(g()) for g in guests]
         def wait(condition):

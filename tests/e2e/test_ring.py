@@ -45,7 +45,7 @@ reading() {
     kill $reader
     wait $reader
 }
-# work until each processor's ring has wrapped
+# work until the ring of each processor has overwritten events
 wrap() {
     while grep -qhx 'overrun: 0' $T/per_cpu/cpu*/stats; do work 50; done
 }
@@ -53,7 +53,8 @@ wrap() {
 
 
 class Ring:
-    """A guest whose RAM this process maps, and followers of its ring."""
+    """A guest whose RAM this process maps, and the programs ring-follow
+    that follow its ring."""
 
     def __init__(self, tmp):
         self.tmp = tmp
@@ -128,13 +129,14 @@ class Follower:
         return seen
 
     def close(self):
-        """End the follower if a failed test has not ended it."""
+        """Kill the follower if it still runs, which happens if a test
+        has failed."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
 
 
-# tests that share a guest
+# these tests share one guest, so one pytest process runs them all
 one_guest = pytest.mark.xdist_group("ring")
 
 
@@ -145,7 +147,7 @@ def shared(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setenv("HT_QEMU_L", "")       # this QEMU has its own firmware
     ring = Ring(tmp_path_factory.mktemp("ring"))
-    # this follower starts before the kernel makes its ring
+    # start this follower before the kernel makes its ring
     ring.boot = ring.follow(500)
     ring.up()
     yield ring
@@ -239,7 +241,8 @@ def test_trace_pipe(shared):
 
 @one_guest
 def test_cleared(shared):
-    """echo > trace removes no event that an earlier poll had read."""
+    """echo > trace in the guest removes no event that an earlier poll
+    has read."""
     shared.run("trace 0; clear")
     follower = shared.follow(500).found().look()
     counted = overrun = 0
@@ -326,7 +329,7 @@ def test_resets_and_crash(fresh):
     assert seen["epochs"] == boots and seen["disorder"] == 0, (
         str(seen) + fresh.vm.console.text)
     assert seen["mixed"] == 0 and seen["markers"] == 100 * (RESETS + 1), seen
-    # a boot that clears or replaces the previous boot's ring is not a gap
+    # that a boot clears or replaces the ring of the previous boot is no gap
     assert seen["gaps"] == 0, seen
     # KASLR moves the text in each boot.  The follower reports the right address, or
     # 0 if a boot kept the previous boot's ring.

@@ -49,7 +49,8 @@ def host(**changes):
 
 
 def account(stats, instance, virtio=False, told=True):
-    """The number of errors that the accounts report for one closed instance"""
+    """Number of errors that Accounts finds in the figures of one closed
+    instance"""
     a = Accounts("dut", virtio)
     i = Instance(0, 1, 7, *instance)
     i.host = stats if told else None

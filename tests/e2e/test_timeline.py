@@ -55,13 +55,14 @@ def lacking():
 
 
 def key(name, fields):
-    """A timer event's unique key; false for other events"""
+    """A key that identifies a timer's start or expiry; False for other
+    events"""
     when = {"hrtimer_start": "expires", "hrtimer_expire_entry": "now"}
     return name in when and (name, fields["hrtimer"], fields[when[name]])
 
 
 def once(events):
-    """{key: value} of the keys that occur once"""
+    """{key: value} of those keys that occur only once in events"""
     seen = {}
     for k, value in events:
         if k:
@@ -117,7 +118,7 @@ def run(tmp_path_factory):
 
 
 def recorded(path):
-    """{cpu: [(key, (date, bound))]} of a recording"""
+    """{cpu: [(key, (date, error bound))]} of the events in a recording"""
     out = subprocess.run([HYPERTRACE, "report", "--json", "--clock=host",
                           path], check=True, stdout=subprocess.PIPE,
                          timeout=TIMEOUT).stdout
@@ -129,8 +130,8 @@ def recorded(path):
 
 
 def traced(path, bound):
-    """{cpu: [(key, (date, bound))]} of a trace by QEMU, with the same bound
-    for all"""
+    """{cpu: [(key, (date, bound))]} of the events in a trace by the
+    device, all with the given error bound"""
     cpus = collections.defaultdict(list)
     for s in ctf_events.read(path).values():
         cpus[s.cpu].extend((key(name, fields), (ns, bound))

@@ -65,7 +65,8 @@ def all_but_one(found, count):
 
 
 def same_date(streams):
-    """The length of the longest series of consecutive events with equal dates"""
+    """Length of the longest series of neighbouring events that have the
+    same date"""
     return max(len(list(g)) for s in streams.values()
                for _, g in itertools.groupby(s.cycles))
 

@@ -18,7 +18,7 @@ import ctf_events
 from linux_guest import assert_sound, sources_module, stats
 from vm.machine import VM
 
-# The tracepoints of kyber come with its module.
+# The guest has the events of kyber only after it has loaded that module.
 EVENTS = "sched,irq,timer,syscalls,exceptions,irq_vectors,kyber"
 UUID = "6d1b2f0e-58a5-4f0c-9d10-3a5f7c1e2b44"
 
@@ -109,21 +109,24 @@ def check_trace(trace):
 
 
 class Analysis:
-    """The state of threads and processors, event by event"""
+    """Follows threads and processors event by event, and checks that
+    each event fits the state"""
 
     def __init__(self):
         self.tasks = set()      # threads that an event has announced
         self.running = {}       # processor: thread
         self.call = {}          # thread: the system call it is in
         self.ended = 0          # number of system calls that ended
-        # True while all threads are known and all probes are attached
+        # True if all threads are known and all probes of the module are
+        # attached
         self.on = False
 
     def lttng_statedump_process_state(self, _, f):
         self.tasks.add(f["tid"])
 
     def lttng_statedump_end(self, _, __):
-        # ignore the first state dump: the guest has no setting of the host yet
+        # ignore the first state dump: at that time the guest does not have the
+        # host's setting yet
         self.on = bool(self.running)
 
     def sched_switch(self, cpu, f):
@@ -139,10 +142,12 @@ class Analysis:
         self.tasks.discard(f["tid"])
 
     def syscall_entry(self, thread, name, f):
-        # a system call that ends with a signal handler has no exit event
+        # a call that a signal handler leaves has no exit event: its last call
+        # is rt_sigreturn
         assert self.call.get(thread) in (None, "rt_sigreturn"), (thread, name)
         self.call[thread] = name
-        # once the module's unload begins, its probes are detached one by one
+        # an unload of the module begins with this call and detaches its probes
+        # one by one
         self.on = f.get("name_user") != "hypertrace_sources"
 
     def syscall_exit(self, thread, name, _):
@@ -159,7 +164,7 @@ class Analysis:
 
 
 def between(events, is_start):
-    """Events from one program's start to another's"""
+    """Events between the two for which is_start is true"""
     at = [n for n, e in enumerate(events) if is_start(*e)]
     assert len(at) == 2
     return events[at[0] + 1:at[1]]
@@ -191,7 +196,8 @@ def check_against_ftrace(text, events, bits):
 
 
 def kyber(tmp_path):
-    """A module of the guest's kernel that has tracepoints"""
+    """The unpacked module kyber of the guest's kernel, which has
+    tracepoints"""
     ko, = Path(os.environ["HT_KERNEL"]).parent.glob(
         "lib/modules/*/kernel/block/kyber-iosched.ko.xz")
     path = tmp_path / ko.stem

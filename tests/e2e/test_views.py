@@ -20,7 +20,7 @@ import perfetto_text
 
 TOP = Path(__file__).resolve().parents[2]
 
-# Stop recording before the output, which would otherwise be recorded, too.
+# Stop tracing before the job prints the trace, because printing causes events.
 JOB = """
 trace=/sys/kernel/tracing/instances/boot_map
 i=0
@@ -54,7 +54,8 @@ def run(*args):
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory):
-    """The recording's directory, and the guest's own output"""
+    """The recording's folder, and the trace that the guest itself has
+    printed"""
     if not shutil.which(QEMU):
         pytest.skip(f"the system has no {QEMU}")
     tmp = tmp_path_factory.mktemp("views")
@@ -130,7 +131,7 @@ def test_guests_own_trace(guest, report):
             theirs.append((int(cpu), int(s) * 10**6 + int(us), int(pid), name,
                            alike(fields)))
     assert len(theirs) > 5000
-    # the kernel rounds to microseconds
+    # round to microseconds, as the kernel's text does
     ours = [(e["cpu"], (e["ns"] + 500) // 1000, e["pid"], e["event"],
              alike(e["text"].split("\n")[0])) for e in report[0]]
     compare(by_cpu(ours), by_cpu(theirs))
@@ -237,7 +238,8 @@ def test_perfetto(guest, report, tmp_path):
         "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))
         for cpu, e in events for s in e.get("sched_switch", []))
     compare(switches(report), theirs)
-    # every thread of this boot has an event of its creation
+    # the export knows the process of each thread: all were created in this
+    # boot
     attributes = {a["key"][0]: a for p in packets
                   for t in p.get("trace_attributes", [])
                   for a in t["attribute"]}
@@ -281,13 +283,14 @@ def test_boot(guest, report, tmp_path):
 def test_top(guest, report):
     top = json.loads(run("top", "--json", guest[0]))
     assert top["events"] == len(report[0]) and top["gaps"] == 0
-    # the time of a CPU belongs to a task, except before the CPU's first switch
+    # each CPU's time belongs to a task, except that before its first switch
     total = sum(t["cpu_ns"] for t in top["tasks"]) + top["unknown_ns"]
     assert total == top["cpu_ns"]
     assert top["unknown_ns"] < top["cpu_ns"] / 100
 
 
-# A user's actions in the picture, and its state after each
+# JavaScript: do what a user does in the picture, and print its state after
+# each action
 USER = """
 const frames = [...document.querySelectorAll('g.f')], of = g => g.dataset;
 const wide = g => +g.querySelector('rect').getAttribute('width');
@@ -331,7 +334,8 @@ def test_flame_in_a_browser(guest, tmp_path):
         re.search(r'<text id="facts">(.*?)</text>', shown)[1]))
     assert facts["frames"] == text.count('<g class="f"') > 50
     assert facts["at_first"] == facts["again"] == facts["frames"]
-    # `flame` rounds widths to three decimals; the script sets exact ones
+    # the file has widths with three decimals; the page's script replaces them
+    # by exact ones
     assert facts["wide"] == 1180 > facts["before"]
     assert facts["after"] == pytest.approx(facts["before"], abs=0.001)
     assert 1 < facts["zoomed"] == facts["expected"] < facts["frames"]
@@ -341,7 +345,7 @@ def test_flame_in_a_browser(guest, tmp_path):
 
 
 def speedscope():
-    """The path of speedscope's page, which npm fetches once"""
+    """Path of the web page of speedscope, a viewer; npm downloads it once"""
     at = Path(os.environ["HT_CACHE"]) / "speedscope"
     page = at / "package/dist/release/index.html"
     if not page.exists():
@@ -360,7 +364,7 @@ def speedscope():
 
 
 def times(profile, names):
-    """{frame's name: [its total time, its self time]}"""
+    """{name of a frame: [its total time, its self time]}"""
     out = collections.defaultdict(lambda: [0, 0])
     for stack, weight in zip(profile["samples"], profile["weights"]):
         for name in {names[frame] for frame in stack}:
@@ -411,7 +415,7 @@ def test_put_together(guest, report):
     assert any(";initcall acpi_init" in stack for stack, _ in folded)
     calls = json.loads(run("latency", "--json", "initcall_start",
                            "initcall_finish", rec))
-    # an end after a step of the clock has no start: to_alone counts it
+    # an end whose start is before a step of the clock counts in to_alone
     finished = sum(e["event"] == "initcall_finish" for e in events)
     assert calls["pairs"] + calls["to_alone"] == finished
     assert calls["pairs"] > finished // 2 and not calls["across_gaps"]

@@ -20,7 +20,8 @@ from test_record import (DEADLINE, EMULATION, HYPERTRACE, MEMORY, QEMU, initrd,
 
 pytestmark = pytest.mark.xdist_group("record")
 
-# The guest's user enables these events; hypertrace did not start this machine.
+# The user gives the kernel these words, because `hypertrace watch` does not
+# start the machine.
 WORDS = " trace_event=sched:sched_switch,sched:sched_process_exec"
 JOB = """
 echo 0 >/proc/sys/kernel/printk
@@ -35,7 +36,7 @@ sleep 1000
 
 
 class Guest(FlightGuest):
-    """A QEMU, and a `hypertrace watch` that finds that QEMU"""
+    """A QEMU, and a `hypertrace watch` that finds it"""
 
     def __init__(self, tmp, name="vm1"):
         self.tmp, self.env, self.talk = tmp, os.environ, None
@@ -63,7 +64,8 @@ class Guest(FlightGuest):
             self.talk.close()
 
     def wait_followed(self):
-        """Wait until a recorder has the guest's events."""
+        """Wait until `hypertrace snapshot` succeeds: a recorder then
+        follows the guest."""
         deadline = time.monotonic() + DEADLINE
         while subprocess.run([HYPERTRACE, "snapshot", "-q", self.dir],
                              check=False, capture_output=True).returncode:

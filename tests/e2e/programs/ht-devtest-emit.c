@@ -41,7 +41,7 @@ static struct ht_device *open_library(struct ht_stream *s)
 
 static struct ht_stream stream __attribute__((aligned(64)));
 
-/* Emit, then wait to be killed: the host must get all committed events. */
+/* Emit, then wait for SIGKILL: the host must get all committed events. */
 static void hold(uint64_t events)
 {
     uint64_t n;
@@ -95,7 +95,7 @@ static void abandon(uint64_t events)
     raise(SIGKILL);
 }
 
-/* Progress of a child that is killed, in memory shared with its parent */
+/* Counts of a child that will be killed, in memory shared with its parent */
 struct progress {
     uint64_t emitted;
     uint64_t discarded;

@@ -31,7 +31,10 @@ static int open_as(int flags)
     return fd;
 }
 
-/* Send a message; returns an errno, or minus the status of the reply */
+/*
+ * Send a message; returns the errno of the ioctl, or minus the status of the
+ * device's reply
+ */
 static int message(int fd, void *msg, uint32_t size)
 {
     struct ht_ioc_control ioc = { .msg = (uintptr_t)msg, .size = size };
@@ -187,7 +190,10 @@ static unsigned register_some(int fd, unsigned first, unsigned count)
     return done;
 }
 
-/* Register as many classes as a user may; check_names() has registered one. */
+/*
+ * Register as many classes as one user may; check_names() has registered the
+ * first.
+ */
 static void check_classes(int fd)
 {
     const unsigned quota = caps.max_classes / 8;
@@ -215,7 +221,10 @@ static void check_streams(int fd)
     }
 }
 
-/* Use up classes and streams, and hold them for the test of other users */
+/*
+ * Use up this user's classes and streams; they stay in use for the test of
+ * other users
+ */
 void trust_test(void)
 {
     int fd;

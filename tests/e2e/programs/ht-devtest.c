@@ -256,7 +256,10 @@ static void ownership(void)
     volatile uint8_t *ring, *reused;
     size_t i;
 
-    /* The mapping is not backed by a memfd, whose seals a user could set. */
+    /*
+     * The node must not accept fcntl's seals, which a user could set on a
+     * memfd.
+     */
     expect("seals", fcntl(owner, F_GET_SEALS) < 0 ? errno : 0, EINVAL);
     check_mappings(owner, other, o.stream, &caps);
     check_messages(owner, other, &o, &caps);
@@ -269,7 +272,7 @@ static void ownership(void)
     expect("closing", -stream_message(owner, HT_MSG_STREAM_CLOSE, o.stream,
                                       o.instance), 0);
 
-    /* The old mapping stays, but shares no memory with the new stream. */
+    /* The old mapping stays, but must share no memory with the new stream. */
     again = open_stream(other, o.stream);
     reused = map(other, HT_MMAP_RING(again.stream), size, RW, MAP_SHARED);
     if (reused == MAP_FAILED) {
@@ -322,10 +325,13 @@ static void hostile(unsigned rounds)
             ring[x % (HT_PAGE / 8)] = x >> (x >> 58);
             ring[HT_PAGE / 8 + x % ((size - HT_PAGE) / 8)] = x;
             ring[0] = x >> (x % 64);
-            /* write the end of a packet */
+            /* overwrite the end of a packet with random bits */
             ring[HT_PAGE / 8 + 7] = x >> (x >> 59);
             ioctl(fd, HT_IOC_SUBMIT, &submit);
-            /* write a plausible head, which grows in each iteration */
+            /*
+             * write a head that the host accepts, and that grows in each
+             * iteration
+             */
             ring[0] = (uint64_t)i * (caps.packet_size / 8) + x % 64;
             ioctl(fd, HT_IOC_SUBMIT, &submit);
         }

@@ -5,12 +5,12 @@
 #ifndef HT_DEVTEST_H
 #define HT_DEVTEST_H
 
-/* Path of the device's node */
+/* path of the device node */
 extern const char *path;
 
-/* Print the failed expectation, and exit */
+/* print a message about the failed test, and exit */
 void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...);
-/* @got and @wanted are errno values */
+/* Die unless @got is @wanted; both are errno values */
 void expect(const char *what, int got, int wanted);
 
 /**

@@ -254,7 +254,10 @@ static void lasting(void)
     said("emitted", n);
 }
 
-/* Emit bursts as thread @thread until the test creates /tmp/end */
+/*
+ * Emit bursts of @burst events with the number @thread until the test creates
+ * /tmp/end
+ */
 static void steady(unsigned thread, unsigned burst)
 {
     unsigned n = 0, i;
@@ -324,7 +327,10 @@ static void switched(void)
     unsigned asked = 0;
     bool is = ht_event_enabled(tick);
 
-    /* Read the state once in each iteration: it can change at any time */
+    /*
+     * Read ht_event_enabled() once in each iteration: it can change at any
+     * time
+     */
     said(is ? "on" : "off", asked);
     for (; access("/tmp/end", F_OK); usleep(1000)) {
         bool was = is;

@@ -20,25 +20,31 @@
 #include "hypertrace/recording.h"
 #include "memory/source.h"
 
-#define TRACE_PRINT 5           /* ftrace's own types are fixed */
+/* id of ftrace's own event "print", the same in all kernels */
+#define TRACE_PRINT 5
 
 typedef struct Follow {
     HtFtFollow *f;
     HtRecWriter *w;
     uint64_t events[HT_FT_CPUS_MAX];
-    /* by processor: number of its last marker */
+    /* by processor: number of the last marker that the guest wrote on it */
     uint64_t last[HT_FT_CPUS_MAX];
     uint64_t last_marker;
     uint64_t markers, disorder, doubled, mixed;
-    uint64_t boot;              /* n / 1000000 of the markers in this epoch */
+    /*
+     * the boot that wrote this epoch's markers: marker n is of boot n /
+     * 1000000
+     */
+    uint64_t boot;
     uint32_t boot_epoch;
     bool boot_known;
     GHashTable *seen;
     uint32_t epochs, segments;
-    /* newest time of each earlier epoch, as text */
+    /* time of the newest event of each earlier epoch, as text */
     GString *boots;
     GString *texts;
-    uint32_t texts_of;          /* number of epochs in @texts */
+    /* number of epochs whose kernel address is in @texts */
+    uint32_t texts_of;
     uint64_t newest, newest_epoch;
 } Follow;
 
@@ -128,7 +134,10 @@ static void answer(bool *asked)
     }
 }
 
-/* Record the kernel's text address of each boot; 0 if it is unknown */
+/*
+ * Append the address of the kernel's text in each epoch to @w->texts; 0 if it
+ * is unknown
+ */
 static void note_text(Follow *w)
 {
     while (w->texts_of <= ht_ft_follow_epoch(w->f)) {
@@ -253,10 +262,14 @@ int main(int argc, char **argv)
     fflush(stdout);
     getrusage(RUSAGE_SELF, &before);
     do {
-        /* while the guest boots, the ring's memory may have other content */
+        /*
+         * while the guest boots, the ring's place in memory may have other
+         * content
+         */
         if (ht_ft_ring_is_there(&s->mem, ht_ft_follow_ring(w.f)) &&
             ht_ft_follow_look(w.f) < 0) {
-            break;                      /* the process has ended */
+            /* the process whose memory is read has ended */
+            break;
         }
         if (w.w) {
             ht_rec_writer_flush(w.w, NULL);

@@ -9,7 +9,7 @@
 
 HT_EVENT_NAMED(plugin, "tracetest.plugin", (u32, n));
 HT_EVENT_NAMED(call, "tracetest.call", (u32, n));
-/* the program has a different class of that name */
+/* the main program has a different class with this name */
 HT_EVENT(open, (text, path));
 
 __attribute__((visibility("default"))) void emit_plugin(unsigned n)
