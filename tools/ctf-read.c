@@ -172,7 +172,10 @@ sink_consume(bt_message_iterator *iterator, void *opaque)
     if (r->ended) {
         return BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_END;
     }
-    /* Both enumerations give the same number to the same status. */
+    /*
+     * both enumerations of libbabeltrace2 have the same numbers for the same
+     * statuses
+     */
     return (bt_graph_simple_sink_component_consume_func_status)status;
 }
 

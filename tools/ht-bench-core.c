@@ -143,7 +143,7 @@ static unsigned bucket_of(uint64_t v)
     return b < HT_BENCH_BUCKETS ? b : HT_BENCH_BUCKETS - 1;
 }
 
-/* Get the middle of a bucket. */
+/* Get the middle of the range of times that a bucket counts. */
 static uint64_t value_of(unsigned bucket)
 {
     unsigned exponent = bucket >> HT_BENCH_SUB_BITS;

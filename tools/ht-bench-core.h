@@ -87,7 +87,7 @@ struct ht_bench_result {
 };
 
 /**
- * struct ht_bench_stream - figures of one stream for the report
+ * struct ht_bench_stream - counts of one producer's stream, for the report
  */
 struct ht_bench_stream {
     uint32_t index;

@@ -32,7 +32,10 @@
 #include "hypertrace/arch.h"
 
 #define HT_BENCH_RAW            14
-/* Bytes of "message" and "numbers" together in an event bench.e256 */
+/*
+ * Bytes of the fields "message" and "numbers" together in an event of the
+ * class bench.e256
+ */
 #define HT_BENCH_VARIABLE       236
 
 static inline uint64_t ht_bench_word(uint32_t tag, uint64_t seq, uint32_t k)

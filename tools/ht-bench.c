@@ -19,7 +19,10 @@
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
 
-/* With --lossless: longest wait for room in a full ring, in seconds */
+/*
+ * With --lossless: seconds after which a producer no longer waits for room in
+ * a full ring
+ */
 #define PATIENCE_S      10
 
 struct thread {
@@ -28,7 +31,7 @@ struct thread {
     const struct ht_bench_params *params;
     pthread_barrier_t *start;
     pthread_t id;
-    int cpu;                    /* number of the CPU to run on; -1: any */
+    int cpu;                    /* CPU on which the thread must run; -1: any */
 /* aligned so that two threads do not share a cache line */
 } __attribute__((aligned(128)));
 

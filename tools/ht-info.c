@@ -103,7 +103,10 @@ static const uint8_t *skip_labels(const struct ht_msg_field *f,
     return p;
 }
 
-/* Check all lengths, so that a wrong reply is not read past its end. */
+/*
+ * Print a class. Check all lengths in the reply, so that a wrong one is not
+ * read past its end.
+ */
 static int print_class(const struct ht_msg_class *m)
 {
     const uint8_t *p = m->data, *end = (const uint8_t *)m + m->h.size;
@@ -222,7 +225,10 @@ static void print_vcpu(unsigned vcpu, const struct ht_host_stats *s)
     }
 }
 
-/* Read a vCPU's times, which the host may be writing just now. */
+/*
+ * Copy the times of a vCPU; if the host is changing them, try once more after
+ * 1 ms.
+ */
 static int read_host(const struct ht_device *dev, unsigned vcpu,
                      struct ht_host_stats *s)
 {

@@ -169,8 +169,8 @@ def devtest_events(streams):
 
 
 def test_killed_while_handing_over(tmp_path):
-    """The stream of a process that is killed after it submitted a part
-    of a packet can be used again."""
+    """If a process is killed after it submitted a part of a packet, all
+    its events arrive, and the device goes on."""
     job = """
 ht-devtest /dev/hypertrace0 abandon 5000
 ht-bench -j -n 100 -l >&3 || exit 1

@@ -142,8 +142,8 @@ class Analysis:
         self.tasks.discard(f["tid"])
 
     def syscall_entry(self, thread, name, f):
-        # a call that a signal handler leaves has no exit event: its last call
-        # is rt_sigreturn
+        # rt_sigreturn, the last system call of a signal handler, has no exit
+        # event
         assert self.call.get(thread) in (None, "rt_sigreturn"), (thread, name)
         self.call[thread] = name
         # an unload of the module begins with this call and detaches its probes

@@ -29,7 +29,8 @@ static struct ht_stream *stream[DEVICES_MAX];
 static uint64_t patience;       /* PATIENCE_S in ticks */
 static uint64_t waiting_since;
 static struct ht_stream *producer;
-static uint64_t push_ticks;     /* maximum time between two pushes, in ticks */
+/* longest time between two pushes while the producer waits, in ticks */
+static uint64_t push_ticks;
 static uint64_t pushed_at;
 
 static bool pause_hook(uint64_t ticks, uint64_t tries)
@@ -101,7 +102,10 @@ static struct ht_stream *open_stream(unsigned index)
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
-        /* Access each page before the measurement: this causes an exit. */
+        /*
+         * The first access to a page causes an exit: access all before the
+         * measurement.
+         */
         memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
                               dev->caps.packets);
     }
@@ -186,7 +190,10 @@ static bool bench(unsigned devices)
         }
         found++;
         if (batch) {
-            /* The device's value is a proposal: the guest may use another. */
+            /*
+             * A device only proposes caps.batch: the guest may use another
+             * value.
+             */
             caps->batch = batch;
         }
         ok = bench_device(i, &params, rate) && ok;

@@ -85,16 +85,23 @@ static void device_exits(unsigned index, uint64_t count)
     json_u64("device", index);
     json_str("channel", device_channel(d));
     if (d->regs) {
-        mmio_target = d->regs;          /* the device ignores writes here */
+        /* at offset 0, where the device ignores writes */
+        mmio_target = d->regs;
     } else {
-        /* a write selects the features to read, and has no other effect */
+        /*
+         * common configuration of virtio: a write to offset 0 selects which
+         * features to read, without any other effect
+         */
         mmio_target = d->common;
     }
     mmio_value = 0;
     report("mmio_write_ns", mmio_write, count, hz);
     report("mmio_read_ns", mmio_read, count, hz);
 
-    /* The stream is empty: a doorbell finds no events to consume. */
+    /*
+     * Ring the doorbell of an empty stream, so that the host consumes no
+     * events.
+     */
     if (d->regs) {
         mmio_target = d->regs + d->dev.caps.doorbell_offset +
                       s->index * d->dev.caps.doorbell_stride;

@@ -25,8 +25,9 @@
 
 struct multiboot_info {
     uint32_t flags;
-    uint32_t mem_lower;         /* memory below 1 MiB in KiB */
-    uint32_t mem_upper;         /* memory from 1 MiB on in KiB */
+    uint32_t mem_lower;         /* KiB of memory below 1 MiB */
+    /* KiB of memory from 1 MiB on, up to the first hole */
+    uint32_t mem_upper;
     uint32_t boot_device;
     uint32_t cmdline;
 };

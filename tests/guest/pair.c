@@ -18,7 +18,7 @@ struct producer {
     uint64_t begin;
     uint64_t end;
     struct samples samples;
-    /* number of producers that have not arrived yet */
+    /* barrier: number of producers that have not arrived yet */
     uint32_t *gate;
 };
 

@@ -12,11 +12,14 @@ typedef enum payload_exit payload_function(void);
 /* measure the speed of ring 0 and ring 3 */
 payload_function payload_probe;
 payload_function payload_exits;         /* measure the cost of an exit */
-payload_function payload_bench;         /* measure the cost of an event */
+payload_function payload_bench;         /* measure the cost of an emit */
 /* check that the device meets its specification */
 payload_function payload_selftest;
-payload_function payload_study;         /* measure what the host requests */
-payload_function payload_soak;          /* use all devices at once */
-payload_function payload_hostile;       /* break the rules of the protocol */
+/* measure as commands on the serial port request */
+payload_function payload_study;
+/* use all devices at once, for a long time */
+payload_function payload_soak;
+/* break the rules that drivers must follow */
+payload_function payload_hostile;
 
 #endif /* PAYLOAD_H */

@@ -25,9 +25,9 @@
 #define COMMON_QUEUE_ENABLE     0x1c
 #define COMMON_QUEUE_NOTIFY     0x1e
 #define COMMON_QUEUE_DESC       0x20
-/* bit in the low word of the features */
+/* VIRTIO_RING_F_EVENT_IDX in bits 0 to 31 of the features */
 #define FEATURE_EVENT_IDX       (1u << 29)
-/* bit in the high word of the features */
+/* VIRTIO_F_VERSION_1 in bits 32 to 63 of the features */
 #define FEATURE_VERSION_1       (1u << 0)
 #define STATUS_DRIVER           0x03
 #define STATUS_FEATURES_OK      0x08
@@ -87,7 +87,7 @@ static int start(struct ht_bm_device *d, uint8_t *common, uint8_t *notify,
     ht_bm_write16(common + COMMON_QUEUE_SIZE, HT_VQ_SIZE);
     ht_bm_vq_init(tx, QUEUE_TX, HT_VQ_SIZE);
     for (unsigned i = 0; i < HT_BM_PAIRS; i++) {
-        /* no flag NEXT: each message has one descriptor */
+        /* without the flag NEXT, because each message has one descriptor */
         tx->desc[2 * i].flags = 0;
         tx->desc[2 * i].addr = (uintptr_t)&messages[i];
         tx->desc[2 * i].len = sizeof(messages[i]);
@@ -143,7 +143,10 @@ static void wait_until(unsigned out)
     }
 }
 
-/* @queued: messages that the device may still hold when the next is written */
+/*
+ * Send @n messages. Before each, wait until the device holds at most @queued
+ * others.
+ */
 static void serial_send(uint64_t n, unsigned queued)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -161,13 +164,13 @@ static void serial_send(uint64_t n, unsigned queued)
     }
 }
 
-/* Send each message after the previous one was used, as Linux's driver does. */
+/* Wait for the device before each message, as Linux's driver does. */
 static void serial_emit(uint64_t n)
 {
     serial_send(n, 0);
 }
 
-/* Wait only if the queue is full, and at the end for all messages. */
+/* Wait for the device only if the queue is full, and after the last message. */
 static void queued_emit(uint64_t n)
 {
     serial_send(n, HT_BM_PAIRS - 1);

@@ -6,7 +6,7 @@
 #include "io.h"
 #include "peers.h"
 
-/* struct peer's open() for peers that need no device */
+/* open() of a struct peer that needs no device */
 static int none_open(const struct ht_bm_platform *platform)
 {
     (void)platform;
@@ -15,7 +15,10 @@ static int none_open(const struct ht_bm_platform *platform)
 
 static uint64_t window[(1 << 20) / 8 + 8];
 
-/* The row "limit" of emit-bench: read the clock, write 40 bytes, one release */
+/*
+ * The same loop as the row "limit" of emit-bench: read the clock, write 40
+ * bytes, store the head with a release
+ */
 static void limit_emit(uint64_t n)
 {
     static uint64_t head;

@@ -19,7 +19,7 @@ struct peer {
     void (*emit)(uint64_t n);
 };
 
-/* The last entry is NULL. */
+/* all peers; the last entry is NULL */
 extern const struct peer *const peers[];
 
 extern const struct peer peer_serial;

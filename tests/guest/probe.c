@@ -11,7 +11,10 @@
 #include "cmdline.h"
 #include "payload.h"
 
-/* If ring 0 is emulated, one iteration takes thousands of ticks. */
+/*
+ * Ticks for one iteration at real speed; if ring 0 is emulated, it takes
+ * thousands.
+ */
 #define TICKS_MAX       100
 #define TRIES           16
 
@@ -20,7 +23,10 @@ enum payload_exit payload_probe(void)
     uint64_t ring3 = UINT64_MAX;
 
     cmdline_done();
-    /* take the fastest: host interrupts slow the others down */
+    /*
+     * take the fastest of several tries: interrupts of the host slow the
+     * others down
+     */
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t ticks = boot_loop();
 

@@ -42,7 +42,7 @@ static void heap_sort(uint32_t *v, uint32_t n)
 
 void samples_json(struct samples *s, uint64_t hz)
 {
-    /* percentiles in thousandths */
+    /* @at: percentile in thousandths */
     static const struct {
         const char *name;
         uint32_t at;

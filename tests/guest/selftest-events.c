@@ -13,7 +13,7 @@
 #define SEQUENCE        5000
 /* number of events between two flushes; fewer than any ring holds */
 #define FLUSH_EVERY     250
-/* number of classes: more than the ids in short headers */
+/* number of classes: more than a header's 8-bit id can name */
 #define MANY_CLASSES    270
 #define MANY_EVENTS     (40 * MANY_CLASSES)
 
@@ -33,7 +33,7 @@ static char many_names[MANY_CLASSES][16];
 struct sender {
     struct ht_stream *s;
     uint64_t sent;
-    /* number of events that must be counted as lost */
+    /* number of events so far that the host must count as lost */
     uint64_t lost;
 };
 
@@ -67,7 +67,7 @@ static void emit_kinds(struct sender *t)
     count(t, "no fields", ht_emit_empty(t->s));
 }
 
-/* Register more classes than a 1-byte id can name, by one call */
+/* Register more classes than an 8-bit id can name, in one call */
 static void register_many(struct ht_device *dev)
 {
     static struct ht_class *all[MANY_CLASSES];
@@ -108,7 +108,7 @@ static void emit_many(struct sender *t)
     selftest_check("flush many", flushed, 0);
 }
 
-/* Events that must be discarded and counted */
+/* Emit events that must be discarded and counted as lost */
 static void emit_lost(struct sender *t)
 {
     struct ht_stream *s = t->s;
@@ -192,7 +192,10 @@ void selftest_events(struct ht_bm_device *d, unsigned index)
     emit_kinds(&t);
     emit_many(&t);
     emit_lost(&t);
-    /* After more ticks than 24 bits hold, the next header is extended. */
+    /*
+     * wait so long that the clock's 24 bits in a short header do not suffice:
+     * the next header is an extended one
+     */
     wait_ticks(2ull * (HT_CLOCK_MASK + 1));
     for (uint64_t n = 0; n < SEQUENCE; n++) {
         count(&t, "sequence", ht_emit_seq(t.s, n));

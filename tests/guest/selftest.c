@@ -59,7 +59,10 @@ static void device_done(const struct ht_bm_device *d, unsigned index)
 
 /* Messages of a careless guest --------------------------------------------- */
 
-/* Status of an exchanged message; < 0: the port could not exchange it */
+/*
+ * Send a message; return the reply's status, or < 0 if the port could not
+ * exchange it
+ */
 static int64_t exchange(struct ht_bm_device *d, void *msg, uint16_t type,
                         uint32_t size)
 {
@@ -94,11 +97,12 @@ struct bad_class {
     const char *what;
     const char *name;
     struct ht_msg_field field;
-    /* name of the field; NULL: the class has no field */
+    /* NULL: the class has no field */
     const char *field_name;
     uint8_t loglevel;
-    uint8_t nr_fields;          /* number of fields that the message claims */
-    int8_t cut;                 /* bytes by which the message is too short */
+    uint8_t nr_fields;          /* number of fields according to the message */
+    /* bytes that are missing at the message's end */
+    int8_t cut;
 };
 
 #define U8_FIELD        { .kind = HT_FIELD_U8 }

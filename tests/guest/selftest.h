@@ -9,15 +9,17 @@
 
 /* Print one line, and count a failure if @got is not @want; returns success */
 bool selftest_check(const char *what, int64_t got, int64_t want);
-/* Print the numbers that the host must find in its trace */
+/*
+ * Print the numbers of events and losses that the host must find in its trace
+ */
 void selftest_sent(unsigned index, const char *stream, uint64_t instance,
                    uint64_t events, uint64_t lost);
 
-/* Emit a known sequence with every kind of field and header */
+/* Emit a fixed sequence of events, with every kind of field and header */
 void selftest_events(struct ht_bm_device *d, unsigned index);
 /* Open @d again, as a new driver does, while the old one has open streams */
 void selftest_takeover(struct ht_bm_device **d, unsigned index);
-/* Check that only the stream that breaks the rules is stopped */
+/* Check that the host stops a stream that breaks the rules, and no other one */
 void selftest_stopped(struct ht_bm_device *d, unsigned index);
 
 #endif /* PAYLOAD_SELFTEST_H */

@@ -30,9 +30,9 @@
 #include "serial.h"
 
 #define DEVICES_MAX     8
-/* maximum number of streams of a device that are used */
+/* maximum number of streams that are used of a device */
 #define STREAMS_MAX     8
-/* maximum number of entries in struct book for closed streams, per round */
+/* maximum number of struct closed in the book, which are those of one round */
 #define CLOSED_MAX      512
 /* maximum time in s that a producer waits for a free packet */
 #define PATIENCE_S      30
@@ -44,14 +44,14 @@
 #define RESET_PORT      0xcf9
 #define RESET_HARD      0x06
 
-/* A closed instance of a stream, with the host's statistics after the close */
+/* a stream that was closed, with the host's counters after the close */
 struct closed {
     uint64_t device;
     uint64_t stream;
     uint64_t instance;
     uint64_t sent;
     uint64_t lost;
-    /* 1: the host's statistics in this entry are valid */
+    /* 1: @host is valid */
     uint64_t asked;
     struct ht_stats host;
 };
@@ -120,7 +120,10 @@ static uint64_t magnitude(uint64_t most)
     return v < most ? v : most;
 }
 
-/* The host reads while the VM is stopped, so compiler barriers suffice. */
+/*
+ * Mark the book as inconsistent. The host reads it while the VM is stopped,
+ * so compiler barriers suffice.
+ */
 static void changing(bool yes)
 {
     ht_compiler_barrier();
@@ -210,14 +213,17 @@ static unsigned streams_of(unsigned d)
     return n < STREAMS_MAX ? n : STREAMS_MAX;
 }
 
-/* Open the device again, as another driver would, while streams are open */
+/* Open the device again while streams are open, as another driver would */
 static void take_over(unsigned d)
 {
     struct slot *slots = book.slots[d];
     unsigned n = streams_of(d);
 
     if (device[d]->dev.caps.channel == HT_CHANNEL_VIRTIO) {
-        /* device_open() resets the device, which loses unsubmitted events. */
+        /*
+         * device_open() resets the device, so flush the streams: unsubmitted
+         * events would be lost.
+         */
         for (unsigned i = 0; i < n; i++) {
             if (slots[i].open) {
                 check(ht_stream_flush(&slots[i].s), "cannot flush a stream");
@@ -257,7 +263,7 @@ static uint64_t burst(unsigned d, struct ht_stream *s, uint64_t most)
         params.nr_kinds = 1 + below(HT_BENCH_KINDS);
     }
     if (!below(16)) {
-        /* emit at a rate, for a millisecond at most */
+        /* emit at a fixed rate, for a millisecond at most */
         params.events = params.events < 64 ? params.events : 64;
         params.interval = ((hz << 16) / 1000 / params.events) >> below(8);
     }
@@ -341,7 +347,7 @@ static void round(void)
     cmdline_done();
     ht_zero(&done, sizeof(done));
     changing(true);
-    /* The host has read the entries of closed streams: reuse them. */
+    /* The host has read the entries of the previous round: reuse them. */
     book.nr_closed = 0;
     book.rounds++;
     changing(false);
@@ -371,7 +377,7 @@ static void round(void)
     json_u64("flushes", done.flushes);
     json_end();
     if (!strcmp(end, "reset")) {
-        /* Wait until the host has read struct book and sends a line. */
+        /* Wait for the line that the host sends after it has read the book. */
         serial_line();
         outb(RESET_PORT, RESET_HARD);
         for (;;) {
@@ -394,7 +400,10 @@ static void open_devices(void)
     }
     for (unsigned d = 0; d < nr_devices; d++) {
         device[d] = device_open(d);
-        /* Register in a fixed order, so that all devices give the same ids. */
+        /*
+         * Register in the same order on each device, so that all of them give
+         * the same ids.
+         */
         for (unsigned k = 0; k < HT_BENCH_KINDS; k++) {
             struct ht_bench_params one = {
                 .kinds = { kinds[k] }, .nr_kinds = 1,

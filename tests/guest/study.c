@@ -75,7 +75,10 @@ static void hold(const char *at)
     serial_line();
 }
 
-/* Return true if the next group has room even if the open packet is full */
+/*
+ * Return true if the next group of events fits, even if the open packet has
+ * no room
+ */
 static bool room(struct ht_stream *s)
 {
     uint64_t packet = s->packet + (s->cur ? 1 : 0);
@@ -118,7 +121,10 @@ static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
     }
 }
 
-/* Bring a stream's empty ring into this processor's cache. */
+/*
+ * Write to all of a stream's ring, which is empty, so that this processor
+ * caches it.
+ */
 static void touch(struct ht_stream *s)
 {
     memset(s->packets, 0, (uint64_t)s->dev->caps.packet_size *
@@ -131,7 +137,10 @@ static struct ht_stream *open_stream(unsigned index)
     struct ht_stream *s = stream[index];
     bool first = !s;
 
-    /* A class holds the id of one device only: get the ids of this device. */
+    /*
+     * struct ht_class holds the id of one device only: now get the ids of
+     * this device.
+     */
     check(bench_register(dev), "cannot register a class");
     check(bench_register_sizes(dev), "cannot register a class");
     if (first) {
@@ -185,7 +194,9 @@ static void run(void)
     cmdline_done();
     old_batch = device[index]->dev.caps.batch;
     if (batch) {
-        /* The device's value is a proposal: the guest may use another. */
+        /*
+         * A device only proposes caps.batch: the guest may use another value.
+         */
         device[index]->dev.caps.batch = batch;
     }
     hz = clock_hz(device[index]->dev.caps.clock_hz);
@@ -231,7 +242,10 @@ static void run(void)
         hold("emitted");
     }
     check(ht_stream_close(s), "cannot close the stream");
-    /* With "hold", this time includes a wait for the host's line. */
+    /*
+     * with the option "hold", hold() has waited for a line of the host
+     * meanwhile
+     */
     drained = ht_clock();
     device[index]->dev.caps.batch = old_batch;
 
@@ -256,7 +270,10 @@ static void run(void)
     json_end();
 }
 
-/* Print "opened", the row and "closed"; wait for a line between them. */
+/*
+ * Print "opened", the result row and "closed"; after each of the first two,
+ * wait for a line.
+ */
 static void pair(void)
 {
     static struct ht_stream *streams[PAIR_MAX];
@@ -277,7 +294,10 @@ static void pair(void)
     }
     check(bench_register(dev), "cannot register a class");
     for (unsigned i = 0; i < n; i++) {
-        /* on separate pages: processors also prefetch adjacent lines */
+        /*
+         * on separate pages, because processors also prefetch neighbouring
+         * cache lines
+         */
         streams[i] = streams[i] ?: mm_alloc(sizeof(*streams[i]), 4096);
         if (!streams[i]) {
             payload_die(PAYLOAD_USAGE, "not enough memory", NULL);

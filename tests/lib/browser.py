@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pages as a browser has them, after their scripts have run."""
+"""Open a page in a headless browser and return what it has after its
+scripts have run."""
 
 import os
 import re

@@ -9,7 +9,8 @@ import pytest
 
 
 def built(path):
-    """A program of HT_BUILD; skip the module's tests if it was not built."""
+    """Path of a program in the build folder HT_BUILD; skip the module's
+    tests if it was not built."""
     program = Path(os.environ["HT_BUILD"]) / path
     if not program.exists():
         pytest.skip(f"{path} was not built: a library is missing",

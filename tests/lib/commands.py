@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The project's commands in Python, as ./run starts them after the build."""
+"""Command lines of the project's commands in Python, as ./run starts
+them after the build."""
 
 import sys
 from pathlib import Path
@@ -8,6 +9,6 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
 def command(name, *args):
-    """The command line of scripts/NAME, a package"""
+    """The command that runs the Python package scripts/NAME"""
     return ["env", f"PYTHONPATH={SCRIPTS}", sys.executable, "-B", "-m", name,
             *map(str, args)]

@@ -26,7 +26,8 @@ def events(trace):
 
 
 class Analysis:
-    """The analysis's state machine; stacks: {path of an attribute: call stack}"""
+    """Executes the XML analysis for Trace Compass; stacks: {path of an
+    attribute: call stack}"""
 
     def __init__(self, path=ANALYSIS):
         self.root = ET.parse(path).getroot()
@@ -42,7 +43,7 @@ class Analysis:
         self.stacks = collections.defaultdict(list)
 
     def needs(self):
-        """{event: names of the fields that are read}"""
+        """{event: names of the fields that the analysis reads}"""
         needs = collections.defaultdict(set)
         for t in self.transitions:
             assert t.get("target") == self.state.get("id")
@@ -83,7 +84,8 @@ class Analysis:
             stack.pop()
 
     def feed(self, name, fields):
-        """Apply the first transition that matches an event"""
+        """Give an event to the analysis: apply the first transition that
+        matches it"""
         for t in self.transitions:
             if t.get("event") == name and (
                     not t.get("cond") or

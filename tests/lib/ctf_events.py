@@ -26,7 +26,8 @@ class Stream:
 
 
 def plain(field):
-    """A babeltrace field as numbers, text, lists and dicts."""
+    """A field of babeltrace's Python module as numbers, text, lists and
+    dicts."""
     if isinstance(field, bt2._StructureFieldConst):
         # A sequence's length is a separate field.  babeltrace shows an empty
         # text as the previous text.
@@ -44,12 +45,12 @@ def plain(field):
 
 
 def read(trace):
-    """{stream instance id: Stream}"""
+    """Read a CTF trace; return {stream instance id: Stream}"""
     streams = collections.defaultdict(Stream)
     counters = {}
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):
-            # each access creates an object, so access it once
+            # msg.event creates an object at each access
             event = msg.event
             stream = event.stream.id
             s = streams[stream]

@@ -19,6 +19,7 @@ def public_directory():
 
 @pytest.fixture(name="tmp")
 def session_directory():
-    """A directory for a session daemon, which may run as another user"""
+    """Fixture: a folder for an LTTng session daemon, which may run as
+    another user"""
     with public_directory() as path:
         yield path

@@ -74,7 +74,8 @@ def piece(events, lost=False, polled=(0, 0)):
 
 
 def make_part(part, cpus, info=""):
-    """Make a recording in the folder part. cpus: for each processor, a list of pieces"""
+    """Make a host's part of a recording in the folder @part; cpus: for
+    each processor, a list of pieces"""
     part.mkdir(parents=True, exist_ok=True)
     (part / "info").write_text("[recording]\nversion=1\npoll-us=1\n" + info)
     (part / "formats").write_text(formats())

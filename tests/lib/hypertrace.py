@@ -17,13 +17,14 @@ ENV = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
 
 
 def story(name, path, *args):
-    """Make the recording NAME in PATH."""
+    """Let recording-story make the recording that it knows as @name in
+    the folder @path; return the folder."""
     subprocess.run([STORY, name, path, *map(str, args)], check=True)
     return path
 
 
 def run(*args, status=0, env=None, **kwargs):
-    """Run the command; assert its exit status."""
+    """Run hypertrace with these arguments; assert its exit status."""
     p = subprocess.run([TOOL, *map(str, args)], capture_output=True,
                        timeout=120, env={**ENV, **(env or {})}, **kwargs)
     assert p.returncode == status, (args, p.returncode, p.stderr)
@@ -31,12 +32,13 @@ def run(*args, status=0, env=None, **kwargs):
 
 
 def text(*args):
-    """Lines of output; assert that no control character is among them."""
+    """Run hypertrace; return its lines of output, after a check that
+    they have no control character."""
     out = run(*args).stdout.decode()
     assert not [c for c in out if ord(c) < 32 and c not in "\n\t"], args
     return out.splitlines()
 
 
 def lines(*args):
-    """The objects that --json prints"""
+    """Run hypertrace with --json; return the object of each line"""
     return [json.loads(line) for line in text(*args, "--json")]

@@ -12,7 +12,7 @@ TOKEN = re.compile(rb'\s*(?:([A-Za-z_0-9]+)\s*(\{)|([A-Za-z_0-9]+):\s*'
 
 def value(text):
     if text.startswith(b'"'):
-        # protoc writes octal escapes, as Python reads them
+        # protoc prints bytes as octal escapes, which Python also knows
         return ast.literal_eval("b" + text.decode("latin1")).decode(
             "utf-8", "surrogateescape")
     if text in (b"true", b"false"):
@@ -45,7 +45,7 @@ def packets(path, schema=Path(__file__).with_name("perfetto.proto")):
 
 
 def events(all_packets):
-    """(cpu, event), in the order of the file"""
+    """(cpu, event) of each ftrace event, in the order of the file"""
     for packet in all_packets:
         for bundle in packet.get("ftrace_events", []):
             for event in bundle.get("event", []):
@@ -53,7 +53,7 @@ def events(all_packets):
 
 
 def annotation(a):
-    """The value of a DebugAnnotation"""
+    """The value of a DebugAnnotation, as a Python value"""
     (kind, values), = [(k, v) for k, v in a.items() if k != "name"] or [
         ("array_values", [])]
     if kind == "array_values":
@@ -64,7 +64,8 @@ def annotation(a):
 
 
 def instants(all_packets):
-    """(machine, track, when, name, {field: value}) of each instant"""
+    """(machine, track, when, name, {field: value}) of each event of a
+    track that is an instant"""
     tracks = {d["uuid"][0]: d["name"][0] for p in all_packets
               for d in p.get("track_descriptor", [])}
     for p in all_packets:
@@ -91,7 +92,8 @@ def bounds(all_packets):
 
 
 def unknown(message):
-    """Fields of a message and its parts that are not in the schema"""
+    """Numbers of a message's fields, and of its parts' fields, that the
+    schema lacks"""
     for name, values in message.items():
         if name.isdigit():
             yield name

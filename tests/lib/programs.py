@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-# Programs of QEMU's own that create each device
+# QEMU's own tests that create each device of QEMU, and so also ours
 QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
 CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
                   re.I)
@@ -83,7 +83,7 @@ class Program(pytest.Item):
         except subprocess.TimeoutExpired as e:
             status, texts = None, (e.stdout, e.stderr)
         except OSError as e:
-            # as a shell's status if it cannot start a program
+            # the status that a shell gives if it cannot start a program
             return 127, "", f"{e}\n"
         return status, *((t or b"").decode(errors="replace") for t in texts)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The amount of work of a test"""
+"""Whether tests do their full amount of work"""
 
 import os
 

@@ -35,13 +35,15 @@ LONGEST = (
 
 
 def rank(item):
-    """Position of a test in LONGEST; its length if no name fits"""
+    """Index in LONGEST of the first name that the test's id contains;
+    len(LONGEST) if there is none"""
     return next((n for n, name in enumerate(LONGEST) if name in item.nodeid),
                 len(LONGEST))
 
 
 def channel_of(item):
-    """(test without its channel, channel), or None"""
+    """(test and its other parameters, channel) of a test that may run on
+    any one channel, else None"""
     params = getattr(getattr(item, "callspec", None), "params", {})
     if "/e2e/" not in str(item.path) or "channel" not in params or \
             item.get_closest_marker("each_channel"):
@@ -51,7 +53,7 @@ def channel_of(item):
 
 
 def one_channel(items):
-    """{test without its channel: the channel it runs on}"""
+    """{test and its other parameters: the one channel on which it runs}"""
     channels = {}
     for item in items:
         if found := channel_of(item):

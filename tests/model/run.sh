@@ -47,7 +47,7 @@ explore() {
     ) >"$scratch/out" 2>&1
 }
 
-# True if the search was complete and found no error
+# holds: did spin search completely, and find no error?
 holds() {
     grep -q 'errors: 0$' "$scratch/out" &&
         ! grep -q 'max search depth too small\|out of memory\|limit' \

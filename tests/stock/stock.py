@@ -25,7 +25,7 @@ ARM64 = ["qemu-system-aarch64", "-accel", "tcg,thread=single", "-M", "virt",
          "-cpu", "max"]
 PLAIN = ["-smp", "2", "-nodefaults", "-display", "none", "-no-reboot"]
 
-# First part of each guest's init
+# First part of the script that each guest runs as init
 MOUNTS = """#!/bin/busybox sh
 b=/bin/busybox
 $b mkdir -p /proc /sys /dev /trace
@@ -35,7 +35,8 @@ $b mount -t devtmpfs none /dev
 $b mount -t tracefs none /trace
 """
 
-# A guest's workload; it prints the number of events in its ring at the end
+# Script for init: a workload that ends by printing the number of events in the
+# guest's ring
 INIT = MOUNTS + """for i in 1 2 3 4 5 6 7 8; do
     $b find /proc/self /sys/bus >/dev/null 2>&1
     echo "word $i" >/dev/kmsg
@@ -98,7 +99,8 @@ def kill(recorder):
 
 
 def wait_until(what, about):
-    """Poll until what() is true; about() describes a failure"""
+    """Poll until what() is true; after a timeout fail with the text of
+    about()"""
     deadline = time.monotonic() + DEADLINE
     while not what():
         assert time.monotonic() < deadline, about()
@@ -131,7 +133,8 @@ def run(*args):
 
 
 def assert_counts(tmp, cpus=2):
-    """The recording has as many events per processor as the guest counted"""
+    """Assert that the recording has as many events of each processor as
+    the guest has printed"""
     counts = re.findall(r"COUNT (\d+) entries: (\d+) overrun: (\d+)",
                         console(tmp))
     assert len(counts) == cpus, console(tmp)[-2000:]
@@ -145,7 +148,8 @@ TRACE_CMD = re.compile(r" *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+): *"
 
 
 def lines_of(command, **more):
-    """A command's output, line by line: a million lines would fill memory"""
+    """Run a command and yield its output line by line: a million lines
+    would fill memory."""
     with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE,
                           text=True, errors="replace", **more) as p:
         yield from p.stdout
@@ -153,7 +157,7 @@ def lines_of(command, **more):
 
 
 def reported(recording):
-    """Each event that `hypertrace report` prints"""
+    """Run `hypertrace report --json` on a recording; yield each event"""
     return map(json.loads, lines_of([TOOL, "report", "--json", recording],
                                     env=ENV))
 

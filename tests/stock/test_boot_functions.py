@@ -110,7 +110,8 @@ def test_boot_functions(tmp_path):
             for n, (name, options) in enumerate(RUNS.items())}
     table(runs)
     for name, run in runs.items():
-        # Between the initcall's start and the emptying there may be interrupts.
+        # the ring also has interrupts between the start of the initcall and
+        # the emptying of the ring
         more = run.recorded - run.events - run.emptied
         assert 0 <= more < (20 if run.emptied else 1), (name, more)
     whole = runs["all functions, calls and returns"]

@@ -30,7 +30,8 @@ SYZKALLER_WORDS = (
 
 @pytest.fixture(name="world")
 def make_world(tmp_path):
-    """A folder that comes first in PATH and has the link"""
+    """(test's folder, environment): PATH begins with a folder in which
+    qemu-system-x86_64 is a link to hypertrace"""
     link = tmp_path / "bin/qemu-system-x86_64"
     link.parent.mkdir()
     link.symlink_to(stock.TOOL)

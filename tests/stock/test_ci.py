@@ -19,7 +19,8 @@ QEMU = "qemu-system-x86_64 -accel tcg,thread=single -cpu qemu64,-cx16"
 
 
 def as_here(command):
-    """The page's command with this machine's accelerator and kernel words"""
+    """A QEMU command of the page, changed to the QEMU and the kernel
+    words that this machine needs"""
     command = re.sub(r" -append \"[^\"]*\"",
                      f" -append '{os.environ['HT_KERNEL_ARGS']}'", command)
     return command.replace("qemu-system-x86_64", QEMU, 1)

@@ -30,7 +30,7 @@ $b mount -t proc none /proc
 $b mount -t sysfs none /sys
 $b mount -t devtmpfs none /dev
 for i in 1 2 3 4; do $b find /proc/self /sys/bus >/dev/null 2>&1; done
-# an idle guest executes HLT
+# sleep, so that the idle guest executes HLT
 $b sleep 1
 echo "the guest is done" >/dev/kmsg
 $b poweroff -f
@@ -111,7 +111,8 @@ def libraries(program):
 
 
 def job(tmp, init, script):
-    """A tar archive with what the host needs, as a disk"""
+    """Make a tar archive with the files that the KVM host needs, which
+    QEMU gives it as a disk"""
     path = tmp / "job.tar"
     with tarfile.open(path, "w", dereference=True) as tar:
         tar.add(stock.TOOL, "hypertrace")
@@ -163,7 +164,8 @@ def clock(part):
     """Convert the host's TSC to its CLOCK_MONOTONIC: the line through all brackets"""
     rows = [tuple(map(int, line.split())) for line in
             (part / "clocks").read_text().splitlines()]
-    # The readings that are the closest together have the smallest error.
+    # readings of the two clocks that are the closest together have the
+    # smallest error
     rows.sort(key=lambda r: r[2] - r[1])
     half = sorted(rows[:max(2, len(rows) // 2)])
     (a, a0, a1), (b, b0, b1) = half[0], half[-1]
@@ -187,7 +189,8 @@ def margins(rec):
     """For each event of the guest: the time since its vCPU's last entry, and until the
     next exit"""
     part, written = rec / "host", {}
-    # each vCPU's last offset counts: QEMU sets it twice before the guest starts
+    # QEMU sets a vCPU's offset twice before the guest starts: the last one
+    # counts
     offsets = {int(line[1]): int(line[2]) for line in
                map(str.split, (part / "offsets").read_text().splitlines())}
     for e in events(part, "--event", "kvm_write_tsc_offset"):
@@ -225,7 +228,8 @@ def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
           f"all fit if the guest's clock is shifted by {-low:.0f} to {high:.0f} ns")
     assert len(found) >= 2000
     assert not outside, outside[:5]
-    # A shift to one side by more than this makes an event leave its interval.
+    # a shift of the guest's clock by more than low or high would move an event
+    # out of its interval
     assert low <= BOUND and high <= BOUND
     text = subprocess.run([stock.TOOL, "vcpus", "--json", rec], env=stock.ENV,
                           capture_output=True, check=True).stdout
@@ -238,7 +242,8 @@ def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
 
 
 def sums(path):
-    """The clock, and of both guests the running and waiting time, in nanoseconds"""
+    """[clock, then for each of the two guests the running and the
+    waiting time], all in nanoseconds"""
     before, a, b, after = [line.split() for line in path.read_text().splitlines()]
     clock_ns = (float(before[0]) + float(after[0])) / 2 * 1e9
     return [clock_ns, *map(int, a[:2] + b[:2])]
@@ -267,7 +272,7 @@ def test_two_guests_compete_for_a_processor(tmp_path):
           f"a ran {ran_a / 1e9:.3f} s, b {ran_b / 1e9:.3f} s")
     assert a["runnable_ns"] == pytest.approx(waited_a, rel=0.05)
     assert b["runnable_ns"] == pytest.approx(waited_b, rel=0.05)
-    # The pattern: a machine waits while the other one runs.
+    # each guest has waited for the other one while that ran
     assert for_b["ns"] == pytest.approx(ran_b, rel=0.05)
     assert for_a["ns"] == pytest.approx(ran_a, rel=0.05)
     assert for_a["ns"] / for_b["ns"] == pytest.approx(1024 / 335, rel=0.05)

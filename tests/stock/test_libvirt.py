@@ -52,7 +52,8 @@ class Session:
 
     def __init__(self, top):
         self.top = top
-        # root would get the system's daemon, so use another user
+        # root would get the system's daemon instead of a session daemon, so
+        # use another user
         user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         self.user = {"user": user.pw_uid, "group": user.pw_gid,
                      "extra_groups": []} if user else {}
@@ -101,7 +102,8 @@ class Session:
         self.virsh("define", "domain.xml")
 
     def processes(self):
-        """Command lines that contain the test's folder, except the daemon's"""
+        """Command lines of processes that name the test's folder,
+        without libvirt's daemon"""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -148,7 +150,8 @@ def recordings(session):
 
 
 def start_domain(session, console="the guest is up"):
-    """Start the domain, and wait for a line of its kernel."""
+    """Start the domain, and wait until the console of its guest has this
+    text."""
     (session.top / "console").unlink(missing_ok=True)
     session.virsh("start", NAME)
     stock.wait_until(lambda: console in stock.console(session.top),

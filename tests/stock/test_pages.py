@@ -43,7 +43,8 @@ ELSEWHERE = {
     r".*examples/ci-boot|hypertrace boot .*recordings": "tests/stock/test_ci.py",
     r"hypertrace record .*--pid|hypertrace snapshot": "test_live()",
 }
-# {name of a recording on a page: recording of this test that takes its place}
+# {name of a recording in a page's command: recording of this test that
+# replaces it}
 NAMES = {"slow": "rec", "calls": "rec", "client": "rec", "recording": "rec",
          "server": "acpi", "dead": "flights/1-panic",
          "flights/3-panic": "1-panic"}
@@ -117,7 +118,8 @@ def all_commands():
 
 
 def test_commands(world):
-    """Run each command: those that record first, then the others in order."""
+    """Run each command of the pages: first those that record, then the
+    others in order."""
     commands = [(name, c) for name, c in all_commands() if not elsewhere(c)]
     used = {p for _, c in all_commands() for p in elsewhere(c)}
     assert used == set(ELSEWHERE)
@@ -142,7 +144,7 @@ def test_commands(world):
             failed.append((name, command, here, done.stderr[-1000:]))
     assert not failed
     assert len(commands) > 25
-    # the recordings have the contents that the pages show
+    # the recordings have the contents for which the pages read them
     assert "initcalls" in stock.run("boot", top / "rec")
     assert "acpi_init" in stock.run("callgraph", top / "acpi")
     assert "sysrq triggered crash" in stock.run("last", top / "flights/1-panic")

@@ -16,7 +16,8 @@ STATES = ("running", "runnable", "blocked")
 
 
 def xenalyze():
-    """The states of each vCPU in nanoseconds, from the numbers of intervals and their means"""
+    """{(domain, vCPU, state): ns} by Xen's xenalyze: number of
+    intervals, times their mean"""
     program = shutil.which("xenalyze") or stock.GUESTS / "xenalyze/usr/bin/xenalyze"
     if not Path(program).exists():
         pytest.skip("scripts/vm/stock-guests.sh xenalyze fetches the program")
@@ -30,7 +31,8 @@ def xenalyze():
         elif m := re.match(r"-- v(\d+) --", line):
             vcpu = int(m[1])
         elif (m := re.match(r" +(\w+): +(\d+) +\S+ +(\d+) ", line)) and m[1] in STATES:
-            # The sums of a domain precede those of its vCPUs.
+            # before the first vCPU of a domain, xenalyze prints the sums of
+            # the domain
             if vcpu is not None:
                 sums[domain, vcpu, m[1]] = int(m[2]) * int(m[3]) * 1000 / MHZ
     return sums

@@ -8,7 +8,7 @@
 #include "account.h"
 #include "compare.h"
 
-/* Maximum number of messages about single events */
+/* Maximum number of messages about single events of one Account */
 #define REPORTED_MAX 20
 
 /*
@@ -21,8 +21,8 @@
 /* Counters for a class of the trace; stored in TraceClass.user */
 typedef struct ClassUser {
     WorkloadClass workload;
-    Stream *stream;             /* stream of the latest event of the class */
-    Row *row;                   /* row of the class in @stream */
+    Stream *stream;             /* stream of the last event of this class */
+    Row *row;                   /* counters of this class in @stream */
 } ClassUser;
 
 void account_problem(Account *a, const char *fmt, ...)
@@ -34,7 +34,10 @@ void account_problem(Account *a, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Append a message about an event, at most REPORTED_MAX times. */
+/*
+ * Append a message about an event, unless the account has REPORTED_MAX
+ * already.
+ */
 static void G_GNUC_PRINTF(3, 4) report_event(Account *a, const Stream *s,
                                              const char *fmt, ...)
 {
@@ -131,7 +134,7 @@ static void stream_free(gpointer p)
 
 /* Events ------------------------------------------------------------------- */
 
-/* Mark a sequence number. Returns false if it was marked already. */
+/* Mark a sequence number as seen. Returns false if it was seen before. */
 static bool mark_seen(Stream *s, uint64_t seq)
 {
     uint64_t byte = seq / 8;

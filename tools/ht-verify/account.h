@@ -26,11 +26,12 @@ typedef struct Row {
 } Row;
 
 /**
- * Recorded: an event, for the comparison of traces
+ * Recorded: what is kept of an event to compare two traces
  */
 typedef struct Recorded {
     uint64_t guest_ns;
-    uint64_t hash;              /* hash of the class and the fields */
+    /* hash of the class, the fields and their values */
+    uint64_t hash;
 } Recorded;
 
 /**
@@ -74,9 +75,10 @@ typedef struct Stream {
     /*< private >*/
     uint64_t previous_seq;
     uint64_t previous_ns;
-    uint64_t previous_total;    /* TRACE_LTTNG: last TraceLoss.total */
-    bool has_total;             /* a report has set @previous_total */
-    GByteArray *seen;           /* bitmap of the sequence numbers seen */
+    /* with TRACE_LTTNG: TraceLoss.total of the previous report of losses */
+    uint64_t previous_total;
+    bool has_total;             /* @previous_total is valid */
+    GByteArray *seen;           /* bitmap by sequence number: an event had it */
 } Stream;
 
 /**
@@ -103,8 +105,9 @@ typedef struct Account {
     GPtrArray *problems;
     /*< private >*/
     bool keep;
-    Stream *last;               /* stream of the last event */
-    unsigned reported;          /* number of calls of report_event() */
+    Stream *last;               /* stream of the previous event */
+    /* number of events for which report_event() was called */
+    unsigned reported;
 } Account;
 
 /**
@@ -119,12 +122,13 @@ Account *account_read(const char *path, bool keep, GError **err);
 void account_free(Account *a);
 
 /**
- * account_problem: append a message about a failed check
+ * account_problem: append a message about a failed check to Account.problems
  */
 void account_problem(Account *a, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 /**
- * account_missing: count the missing sequence numbers below the highest one
+ * account_missing: count the sequence numbers up to @s->last_seq that no
+ * event had
  */
 uint64_t account_missing(const Stream *s);
 

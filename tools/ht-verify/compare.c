@@ -92,7 +92,10 @@ uint64_t compare_hash(const TraceEvent *ev)
 
 /* Streams ------------------------------------------------------------------ */
 
-/* Collect the events of all instances of a stream, in order of instances. */
+/*
+ * Collect the events of all instances of a device's stream @index, one
+ * instance after the other.
+ */
 static GArray *events_of(const Account *a, const char *device, uint32_t index)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(Recorded));
@@ -181,7 +184,10 @@ static void add_streams(GPtrArray *found, const Account *a)
     }
 }
 
-/* Get the number of events that a trace reports as discarded. */
+/*
+ * Get the number of events that the traces of a directory report as
+ * discarded.
+ */
 static uint64_t reported(const Account *a)
 {
     uint64_t sum = a->discarded;

@@ -15,7 +15,7 @@ static unsigned bucket_of(uint64_t v)
     return (shift << LATENCY_SUB_BITS) + (v >> shift);
 }
 
-/* Get the middle of a bucket. */
+/* Get the middle of the range of times that a bucket counts, in ns. */
 static uint64_t value_of(unsigned bucket)
 {
     unsigned shift = bucket >> LATENCY_SUB_BITS;

@@ -32,7 +32,7 @@ typedef struct Latency {
 } Latency;
 
 /**
- * latency_add: add a time
+ * latency_add: count a latency of @ns in a distribution
  */
 void latency_add(Latency *l, int64_t ns);
 

@@ -7,7 +7,7 @@
 #include "ctf-read.h"
 #include "trace.h"
 
-/* A stream of the trace */
+/* A stream of the CTF trace, with what its names and its environment tell */
 typedef struct Stream {
     TraceKind kind;
     const char *device;
@@ -22,7 +22,8 @@ typedef struct Reading {
     GHashTable *streams;        /* Stream by bt_stream */
     GStringChunk *strings;
     /*
-     * Results of the last lookups.  The next event often needs the same ones.
+     * Results of the previous lookups in the tables: the next event often
+     * needs the same.
      */
     const bt_event_class *last_class;
     TraceClass *class;

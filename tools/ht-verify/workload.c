@@ -17,7 +17,7 @@
 
 typedef struct Field {
     const char *name;
-    uint8_t kind;               /* kind of the field: enum ht_field_kind */
+    uint8_t kind;               /* type of the field: enum ht_field_kind */
     uint8_t elem;
     uint16_t count;
 } Field;
@@ -185,7 +185,10 @@ static unsigned kind_size(unsigned kind)
     return sizes[kind];
 }
 
-/* Get the bits of a scalar, in the width of its kind. */
+/*
+ * Get the bits of a field with one value; a small kind has zeroes above its
+ * width.
+ */
 static uint64_t scalar(const bt_field *f, unsigned kind)
 {
     uint32_t v32;

@@ -5,10 +5,16 @@
 #include "console.h"
 #include "hostile.h"
 
-/* Events of a stream: fewer than any ring holds, so that none is lost */
+/*
+ * Number of events in a stream: fewer than any ring holds, so that none is
+ * lost
+ */
 #define EVENTS_MAX  200
 
-/* A second driver takes the device over while the first has an open stream. */
+/*
+ * Again and again, open the device as a second driver would while the first
+ * has an open stream.
+ */
 void hostile_takeovers(unsigned index)
 {
     unsigned rounds = hostile_rounds(30);

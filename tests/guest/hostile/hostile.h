@@ -23,7 +23,7 @@ uint64_t hostile_random(void);
 uint64_t hostile_below(uint64_t n);
 void hostile_fill(void *to, size_t len);
 
-/* Count a check; if @got is not @want, count a failure and print a line */
+/* Count a check; if @got is not @want, also count a failure and print a line */
 bool hostile_check(const char *what, int64_t got, int64_t want);
 
 /*
@@ -31,7 +31,10 @@ bool hostile_check(const char *what, int64_t got, int64_t want);
  * the class of honest events
  */
 struct ht_bm_device *hostile_open(unsigned index);
-/* Class id of honest events; their payload is one unsigned 64-bit number */
+/*
+ * Get the class id of honest events; their payload is one unsigned 64-bit
+ * number
+ */
 uint32_t hostile_class(void);
 /* Open a stream; if no stream is free, end the payload */
 void hostile_stream(struct ht_bm_device *d, struct ht_stream *s,
@@ -39,12 +42,18 @@ void hostile_stream(struct ht_bm_device *d, struct ht_stream *s,
 
 struct honest *honest_new(void);
 void honest_open(struct honest *h, struct ht_bm_device *d);
-/* Emit @n events; an event that finds no room is a failed check */
+/*
+ * Emit @n honest events; it is a failed check if one finds no room in the
+ * ring
+ */
 void honest_emit(struct honest *h, unsigned n);
 void honest_flush(struct honest *h);
-/* Close @h, and print the number of events that the host must have */
+/* Close @h, and print how many of its events the host must have read */
 void honest_close(struct honest *h, unsigned index);
-/* Print that the host must have @flushed to @h->sent events; keep @h open */
+/*
+ * Print that the host must have read from @flushed to @h->sent events; keep
+ * @h open
+ */
 void honest_report(struct honest *h, unsigned index, uint64_t flushed);
 
 /*
@@ -56,11 +65,18 @@ void hostile_streams(unsigned index);
 void hostile_virtqueues(unsigned index);
 void hostile_takeovers(unsigned index);
 void hostile_chance(unsigned index);
-void hostile_emits(unsigned index);     /* emits until the machine is reset */
+/* returns only by a reset of the machine */
+void hostile_emits(unsigned index);
 
-/* The option "rounds" */
+/*
+ * Value of the option "rounds", by default @otherwise: how often to repeat
+ * random attacks
+ */
 unsigned hostile_rounds(unsigned otherwise);
-/* The option "step": check every step-th offset */
+/*
+ * Value of the option "step": check only every step-th offset of the
+ * registers
+ */
 unsigned hostile_step(void);
 
 #endif /* PAYLOAD_HOSTILE_H */

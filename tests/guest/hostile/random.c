@@ -10,7 +10,10 @@
 #include "libc.h"
 #include "mm.h"
 
-/* number of classes that are remembered; a later one replaces the oldest */
+/*
+ * number of classes that the guest remembers; each further one replaces the
+ * oldest
+ */
 #define CLASSES     48
 #define FIELDS      6
 #define PAYLOAD     256u
@@ -27,7 +30,7 @@ static const char *const names[] = {
 };
 
 struct random_class {
-    /* id of the class; 0: none is registered here */
+    /* id under which the class is registered; 0: the entry is free */
     uint32_t id;
     unsigned nr_fields;
     struct ht_msg_field fields[FIELDS];
@@ -181,7 +184,10 @@ static void emit(struct chaos *c)
     if (p) {
         memcpy(p, bytes, size);
         if (hostile_below(8) == 0) {
-            /* Before the commit, the host has not read the event yet. */
+            /*
+             * Corrupt the event before the commit, while the host has not
+             * read it.
+             */
             corrupt(c, head(c), HT_EVENT_HEADER + size);
         }
         ht_commit(&c->s);

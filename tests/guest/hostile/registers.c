@@ -10,14 +10,14 @@
 
 /* number of access widths: 1, 2, 4 and 8 bytes */
 #define WIDTHS          4
-/* the types of messages, 0, and a number after the last type */
+/* the known types of messages, 0, and one number that is no type */
 #define TYPES           (HT_MSG_SETTINGS + 2)
 
-/* a register of 16 bits at any address */
+/* a register of 16 bits, also at an odd address */
 typedef volatile struct ht_packed16 any_reg16_t;
-/* a register of 32 bits at any address */
+/* a register of 32 bits at any address, also a misaligned one */
 typedef volatile struct ht_packed32 any_reg32_t;
-/* a register of 64 bits at any address */
+/* a register of 64 bits at any address, also a misaligned one */
 typedef volatile struct ht_packed64 any_reg64_t;
 
 static uint64_t read_any(const uint8_t *p, unsigned width)
@@ -114,7 +114,7 @@ static void check_mailbox(struct ht_bm_device *d)
     hostile_check("mailbox bytes that differ", wrong, 0);
 }
 
-/* A random message with some valid parts */
+/* Make a random message, of which some parts may be valid; return its size */
 static uint32_t random_message(uint8_t *msg)
 {
     static const uint8_t sizes[TYPES] = {
@@ -127,7 +127,7 @@ static uint32_t random_message(uint8_t *msg)
         [HT_MSG_STATS] = sizeof(struct ht_msg_stats),
         [HT_MSG_TAKEOVER] = sizeof(struct ht_msg),
         [HT_MSG_DISCARDED] = sizeof(struct ht_msg_discarded),
-        /* sizes with room for the reply's content */
+        /* the replies of these types are longer than the messages */
         [HT_MSG_ENABLED] = sizeof(struct ht_msg_enabled) + 32,
         [HT_MSG_SETTINGS] = sizeof(struct ht_msg_settings) + 32,
     };
@@ -135,7 +135,10 @@ static uint32_t random_message(uint8_t *msg)
 
     hostile_fill(msg, 128);
     if (hostile_below(2)) {
-        /* small numbers for indexes, counts and lengths */
+        /*
+         * small numbers: the message may then have valid indexes, counts and
+         * lengths
+         */
         for (unsigned i = sizeof(*h); i < 128; i++) {
             msg[i] = i % 4 ? 0 : hostile_below(4);
         }
@@ -159,7 +162,10 @@ static void check_messages(struct ht_bm_device *d)
     uint64_t msg[16];
 
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-        /* store the same size in the header and in the register */
+        /*
+         * the message's size is in its header, and the write of the size to
+         * the register sends it
+         */
         ht_bm_write32(mailbox + 4, sizes[i]);
         ht_bm_write32(go, sizes[i]);
     }
@@ -194,7 +200,7 @@ void hostile_registers(unsigned index)
     hostile_check("errors are counted", after.errors > before.errors, true);
     honest_emit(h, 10);
     honest_close(h, index);
-    /* the messages may take the device over by chance */
+    /* a random message may be a valid takeover, so no stream is open here */
     check_messages(d);
 
     d = hostile_open(index);

@@ -8,7 +8,7 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-/* number of packets; all but the last are closed */
+/* number of forged packets; only the last one is open */
 #define PACKETS         2
 #define EVENTS          20u             /* number of events in a packet */
 #define EVENT_SIZE      (HT_EVENT_HEADER + 8u)
@@ -92,7 +92,9 @@ static uint8_t *event_at(struct forger *f, unsigned i, unsigned n)
     return (uint8_t *)(packet_at(f, i) + 1) + n * EVENT_SIZE;
 }
 
-/* Fill @f with valid packets, buffers and a valid guest's line */
+/*
+ * Fill @f with the valid packets, buffers and guest's line of a correct guest
+ */
 static void forge(struct forger *f)
 {
     uint64_t n = 0;
@@ -378,7 +380,7 @@ static void scribble_ring(struct forger *f)
         ht_store_relaxed((uint64_t *)&ring->host + at, random_position(f));
         break;
     case 4:
-        /* restore a packet with valid content */
+        /* repair a packet: copy valid content to it */
         at = hostile_below(packets);
         memcpy(f->s.packets + at * f->packet_size,
                packet_at(f, hostile_below(PACKETS)), f->packet_size);
@@ -406,7 +408,10 @@ static void scribble_buffers(struct forger *f)
     }
     attack_packet(f, hostile_below(ATTACKS), i);
     attack_buffer(f, hostile_below(ATTACKS), i);
-    /* virtqueues.c tests empty buffers, which break the queue */
+    /*
+     * leave out empty buffers, which break the virtqueue: virtqueues.c tests
+     * them
+     */
     f->size[i] = f->size[i] ? f->size[i] : 1;
     submit(f, i);
     /* Change the packet while the host may be copying it. */

@@ -26,7 +26,7 @@
 
 #define WAIT_MS                 5000
 #define RANDOM_WAIT_MS          20
-/* number of descriptors, more than a queue may have */
+/* number of descriptors in the table: more than a queue may have */
 #define TABLE                   2048
 
 enum attack {
@@ -55,7 +55,10 @@ static const struct {
     [WHOLE_MEMORY] = { "buffers of 4 GiB", EITHER },
     [NO_MEMORY] = { "buffer where nothing is", EITHER },
     [NO_TABLE] = { "indirect table where nothing is", EITHER },
-    /* The reply, written to registers, may disable the queue or the device. */
+    /*
+     * The device writes its reply to its registers, which may disable the
+     * queue or the device.
+     */
     [OWN_REGISTERS] = { "buffer in the device's own registers", ANY },
     [OTHER_REGISTERS] = { "buffer in another device's registers", EITHER },
 };
@@ -63,7 +66,8 @@ static const struct {
 struct attacker {
     unsigned index;
     struct ht_bm_device *d;
-    struct ht_bm_device *other; /* another device with registers, or NULL */
+    /* another device that has BAR 0 with registers, or NULL */
+    struct ht_bm_device *other;
     struct ht_bm_desc *table;
     uint8_t *buffer;
     uint8_t irq;
@@ -78,7 +82,10 @@ static void desc_set(struct ht_bm_desc *d, uint64_t addr, uint32_t len,
     d->next = next;
 }
 
-/* Get an address in the registers that @attack uses: @a->d's or @a->other's */
+/*
+ * Get the address of a random register of @a->d, or of @a->other if @attack
+ * is on another device
+ */
 static uint64_t random_register(struct attacker *a, enum attack attack)
 {
     struct ht_bm_device *d = a->d;
@@ -192,7 +199,10 @@ static void start(struct attacker *a, struct ht_bm_vq *vq, enum attack attack)
     for (unsigned i = 0; i < vq->size; i++) {
         vq->avail.ring[i] = head;
     }
-    /* Pairs with the device's barrier between the index and the ring. */
+    /*
+     * Pairs with the device's read barrier between its reads of idx and of
+     * the ring.
+     */
     __atomic_store_n(&vq->avail.idx, (uint16_t)(vq->avail_idx + ahead),
                      __ATOMIC_RELEASE);
     ht_bm_write16(vq->notify, vq->index);
@@ -308,7 +318,7 @@ void hostile_virtqueues(unsigned index)
         honest_open(other, a.other);
     }
     for (unsigned attack = 0; attack < ATTACKS; attack++) {
-        /* Repeat attacks on registers, which choose a register at random. */
+        /* Attacks on registers choose one at random, so repeat them. */
         unsigned times = attack >= OWN_REGISTERS ? rounds : 1;
 
         for (unsigned k = 0; k < times; k++) {

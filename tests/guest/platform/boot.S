@@ -10,7 +10,8 @@
 #include "boot.h"
 
 #define MB_MAGIC        0x1badb002
-#define MB_FLAGS        0x00000003      /* align modules, get memory sizes */
+/* flags for the loader: page-align modules, pass memory sizes */
+#define MB_FLAGS        0x00000003
 
 #define CR0_PE          (1 << 0)
 #define CR0_MP          (1 << 1)
@@ -87,7 +88,10 @@ start64:
         movl    $SEL_TSS, %eax
         ltr     %ax
 
-        /* The first call translates or decodes the code, the second counts */
+        /*
+         * The first call makes TCG translate the code, so the result of the
+         * second call counts.
+         */
         call    boot_loop
         call    boot_loop
         movq    %rax, boot_ring0_ticks
@@ -146,7 +150,10 @@ stubs:
         .set    vector, 0
         .rept   32
         .balign STUB_SIZE
-        /* 8, 10-14, 17, 21, 29, 30: the CPU pushes an error code */
+        /*
+         * no dummy code for vectors 8, 10-14, 17, 21, 29, 30: the CPU pushes
+         * an error code
+         */
         .if     !((0x60227d00 >> vector) & 1)
         pushq   $0
         .endif
@@ -181,7 +188,8 @@ gdt:
         .quad   0x00cff3000000ffff      /* 0x28: data, DPL 3 */
         .quad   0x00affb000000ffff      /* 0x30: code, 64 bit, DPL 3 */
 gdt_tss:
-        .word   TSS_SIZE + IOMAP_SIZE   /* limit: the byte after the I/O map */
+        /* limit: includes the byte after the I/O map */
+        .word   TSS_SIZE + IOMAP_SIZE
         .word   0
         .byte   0
         .byte   0x89                    /* present, available TSS */
@@ -202,7 +210,8 @@ tss:
         .fill   TSS_IOMAP_BASE - TSS_RSP0 - 8, 1, 0
         .word   TSS_SIZE
         .fill   IOMAP_SIZE, 1, 0        /* I/O map: every port is allowed */
-        .byte   0xff                    /* for a read across the map's end */
+        /* byte after the map, which the CPU reads for the last ports */
+        .byte   0xff
 
         .globl  boot_pml4
         .balign 4096

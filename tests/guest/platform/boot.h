@@ -10,20 +10,22 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
-/* value of EAX that the loader has set */
+/* EAX as the loader has set it */
 extern uint32_t boot_magic;
-/* address of the multiboot information */
+/* address of the multiboot information, from EBX */
 extern uint32_t boot_info;
-extern uint64_t boot_ring0_ticks;       /* result of boot_loop() at CPL 0 */
+/* result of boot_loop() at CPL 0, in ticks */
+extern uint64_t boot_ring0_ticks;
 extern uint64_t boot_pml4[512];
-extern char payload_end[];              /* end of bss, from payload.ld */
+/* end of the payload's .bss, from payload.ld */
+extern char payload_end[];
 
 /**
  * boot_loop() - counter ticks for BOOT_LOOPS turns of a two-instruction loop
  */
 uint64_t boot_loop(void);
 
-/* Called by boot.S, at CPL 3 */
+/* called by boot.S at CPL 3 */
 void payload_main(void);
 void payload_fault(uint64_t vector, uint64_t error, uint64_t rip,
                    uint64_t cr2) __attribute__((noreturn));

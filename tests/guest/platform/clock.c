@@ -10,13 +10,19 @@
 #define PIT_HZ          1193182u
 #define PIT_CHANNEL2    0x42
 #define PIT_COMMAND     0x43
-/* command: channel 2, mode 0 (one shot), low byte, then high byte */
+/*
+ * PIT command: channel 2, mode 0 (one shot), access to low byte, then high
+ * byte
+ */
 #define PIT_CH2_MODE0   0xb0
 #define GATE_PORT       0x61
 #define GATE_ON         0x01
 #define GATE_SPEAKER    0x02
 #define GATE_OUTPUT     0x20
-/* 51 ms, so long that the time of an exit is negligible */
+/*
+ * PIT ticks of the measurement: 51 ms, so long that the time of an exit is
+ * negligible
+ */
 #define COUNT           0xf000u
 #define POLLS_MAX       10000000u
 

@@ -11,7 +11,8 @@
 static char text_copy[1024];
 static struct {
     char *name;
-    char *value;                /* value of the option; NULL: it has no '=' */
+    /* text after '='; NULL if the word has no '=' */
+    char *value;
     bool used;
 } words[WORDS_MAX];
 static unsigned nr_words;

@@ -17,12 +17,18 @@
  */
 int cmdline_init(const char *text, const char *const *functions);
 
-/* Get an option's value; a bad value ends the payload with a message. */
+/*
+ * Get the value of option @name, or @otherwise; a bad value ends the payload
+ * with a message.
+ */
 const char *cmdline_str(const char *name, const char *otherwise);
 uint64_t cmdline_u64(const char *name, uint64_t otherwise,
                      uint64_t min, uint64_t max);
 
-/* Call after all options were read: an unread option is an error. */
+/*
+ * Call this after the last option is read: an option that was not read is an
+ * error.
+ */
 void cmdline_done(void);
 
 #endif /* PAYLOAD_CMDLINE_H */

@@ -12,7 +12,7 @@
 static char line[512];
 static size_t line_len;
 static unsigned depth;
-/* nothing was printed in the current object yet */
+/* the innermost JSON object has no member yet */
 static bool first;
 
 void put_flush(void)

@@ -26,21 +26,22 @@ void put_bytes(const char *s, size_t len);
 void put_u64(uint64_t v);
 void put_s64(int64_t v);
 void put_hex(uint64_t v);
-/* Print buffered text; a newline does so, too.  Each byte costs an exit. */
+/* Print the buffered text, as each newline does. Each byte costs an exit. */
 void put_flush(void);
 
 /*
  * JSON objects.  Each call writes its value at once.  Names and strings must
  * not have characters that need escaping, except quotes and backslashes.
  */
-void json_begin(const char *name);      /* name: NULL for the outermost */
-/* the end of the outermost object also ends the line */
+/* @name: NULL for the outermost object */
+void json_begin(const char *name);
+/* end the innermost object, and with the outermost one the line */
 void json_end(void);
 void json_u64(const char *name, uint64_t v);
 void json_s64(const char *name, int64_t v);
 void json_bool(const char *name, bool v);
 void json_str(const char *name, const char *v);
-/* write v / 1000 with three decimals */
+/* write v / 1000 with three decimals, for example 1.500 */
 void json_milli(const char *name, uint64_t v);
 
 void payload_exit(enum payload_exit code) __attribute__((noreturn));

@@ -9,7 +9,10 @@
 static void *platform_map(void *opaque, uint64_t phys, uint64_t size, int ram)
 {
     (void)opaque;
-    /* accesses to registers cause exits whatever the mapping is */
+    /*
+     * ignore @ram: accesses to registers cause exits whatever their mapping
+     * is
+     */
     (void)ram;
     return mm_map(phys, size);
 }

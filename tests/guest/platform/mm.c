@@ -10,7 +10,7 @@
 #define PDE_USER_2M     0x87u
 #define PTE_ADDRESS     0x000ffffffffff000u
 #define SIZE_2M         (1ull << 21)
-/* Higher addresses would need sign extension */
+/* Higher virtual addresses must be sign-extended */
 #define MAP_END         (1ull << 47)
 
 static uint64_t heap_next;
@@ -33,7 +33,10 @@ void *mm_alloc(size_t size, size_t align)
     return memset((void *)p, 0, size);
 }
 
-/* The table that entry @index of @table points to */
+/*
+ * The page table to which entry @index of @table points; made if it does not
+ * exist
+ */
 static uint64_t *next_table(uint64_t *table, unsigned index)
 {
     if (!table[index]) {

@@ -15,10 +15,10 @@
 #define SEL_DATA0       0x10
 #define SEL_DATA3       0x2b
 #define SEL_CODE3       0x33
-#define SEL_CODE32      0x18            /* entry 0x18 of smp_gdt */
+#define SEL_CODE32      0x18            /* selector for smp_gdt */
 #define SEL_TSS         0x38
 
-/* Copied to SMP_START, a page below 1 MiB */
+/* smp_start() copies this to SMP_START, a page below 1 MiB */
         .section .text
         .code16
         .globl  smp_trampoline
@@ -109,7 +109,11 @@ smp_tss:
         .long   0
         .quad   smp_ring0_stack_top
         .fill   102 - 12, 1, 0
-        .word   104                     /* no I/O map, so no port is allowed */
+        /*
+         * offset of the I/O map; none is within the limit, so no port is
+         * allowed
+         */
+        .word   104
 
         .section .bss
         .balign 16

@@ -7,20 +7,26 @@
 #include "libc.h"
 #include "smp.h"
 
-/* start address: a page that nothing else uses */
+/*
+ * Address at which the second processor starts: a page below 1 MiB that is
+ * used for nothing else
+ */
 #define SMP_START       0x8000
 
 /* Local APIC: interrupt command register */
 #define APIC_ICR        ((uint8_t *)(uintptr_t)0xfee00300)
-/* destination: all processors but this one */
+/* destination: all processors except the sending one */
 #define ICR_OTHERS      0x000c0000u
 #define ICR_ASSERT      0x00004000u
 #define ICR_INIT        0x00000500u
 #define ICR_STARTUP     0x00000600u
-/* divisor of a second: 10 ms, the pause that INIT requires */
+/* divisor of a second: 10 ms, the pause required after INIT */
 #define INIT_DIVISOR    100
 
-/* The first processor stores these in order; the second polls `go`. */
+/*
+ * The first processor stores the function and its argument, then increments
+ * `go`, which the second processor polls.
+ */
 static void (*work_fn)(void *arg);
 static void *work_arg;
 static uint32_t go;                     /* number of calls requested */

@@ -26,7 +26,7 @@ bool smp_start(uint64_t hz);
 void smp_run(void (*fn)(void *arg), void *arg);
 void smp_wait(void);
 
-/* Code that is copied to low memory, and the second processor's function */
+/* code of smp.S for real mode, which smp_start() copies below 1 MiB */
 extern const char smp_trampoline[], smp_trampoline_end[];
 void smp_second(void);
 

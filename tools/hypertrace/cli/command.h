@@ -36,7 +36,10 @@ enum ht_exit {
  */
 int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
-/** ht_messages_of() - set the command's name that messages begin with */
+/**
+ * ht_messages_of() - set the command, whose name all later messages begin
+ * with
+ */
 void ht_messages_of(const char *command);
 
 /**

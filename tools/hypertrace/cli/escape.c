@@ -39,7 +39,10 @@ static void put_byte(GString *out, HtEscape how, unsigned char b)
     }
 }
 
-/* Escape a byte of ASCII that plain[] does not have for the destination. */
+/*
+ * Append an escape for a byte below 128 that plain[] does not allow in this
+ * place.
+ */
 static void put_ascii(GString *out, HtEscape how, unsigned char b)
 {
     switch (how) {
@@ -73,7 +76,7 @@ static void put_ascii(GString *out, HtEscape how, unsigned char b)
         }
         return;
     case HT_ESCAPE_UTF8:
-        /* a text in UTF-8 needs an escape only for NUL */
+        /* the only byte that UTF-8 text for this place cannot have is NUL */
         break;
     }
     put_byte(out, how, b);

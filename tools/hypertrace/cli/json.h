@@ -37,7 +37,10 @@ void ht_json_open(HtJson *j, const char *name, char bracket);
  */
 #define HT_JSON_VERSION 1
 
-/** ht_json_begin: begin the object of a view, with its version */
+/**
+ * ht_json_begin: begin the object that a command prints, with the member
+ * "version"
+ */
 void ht_json_begin(HtJson *j);
 
 /**
@@ -56,10 +59,14 @@ void ht_json_close(HtJson *j, char bracket);
  */
 void ht_json_text(HtJson *j, const char *name, const char *s, gsize len);
 
-/** ht_json_str: append a string that ends with NUL; NULL for null */
+/**
+ * ht_json_str: append a string that ends with NUL; if @s is NULL, append null
+ */
 void ht_json_str(HtJson *j, const char *name, const char *s);
 
-/** ht_json_made: append an element that is JSON already */
+/**
+ * ht_json_made: append text that is already JSON as an element
+ */
 void ht_json_made(HtJson *j, const GString *json);
 
 /** ht_json_int: append a signed number */

@@ -32,7 +32,10 @@ static void remove_unfinished(int sig)
     if (unfinished[0]) {
         unlink(unfinished);
     }
-    /* SA_RESETHAND has restored the default action, which ends the process. */
+    /*
+     * SA_RESETHAND has restored the signal's default action, which ends the
+     * process.
+     */
     raise(sig);
 }
 
@@ -201,7 +204,7 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp)
     return true;
 }
 
-/* Write all of @p. Returns 0 or an errno. */
+/* Write @left bytes from @p on. Returns 0 or an errno. */
 static int write_all(int fd, const char *p, gsize left)
 {
     while (left) {
@@ -290,7 +293,7 @@ static int send_to_target(HtOutput *o)
     return error;
 }
 
-/* Give a complete file its name. Returns 0 or an errno. */
+/* Rename a completely written file to its final name. Returns 0 or an errno. */
 static int give_name(HtOutput *o)
 {
     /* Sync before the rename: a power cut must not leave a partial file. */

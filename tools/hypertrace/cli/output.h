@@ -29,13 +29,17 @@ typedef struct HtOutput {
     unsigned columns;
 
     int fd;
-    /* path of ht_output_file(); NULL after ht_output_stdout() */
+    /* name of the file for ht_output_file(); NULL for standard output */
     char *path;
-    /* name of a new file until it is complete; NULL for other outputs */
+    /* name that a new file has until it is complete; NULL for other outputs */
     char *temporary;
-    /* pipe, device or standard output that gets the collected output; or -1 */
+    /*
+     * descriptor of a pipe, a device or standard output, to which the
+     * collected output is copied at the end; -1: there is none
+     */
     int target;
-    uint64_t written;           /* number of bytes written before @text */
+    /* number of bytes of the output that are no longer in @text */
+    uint64_t written;
     int error;                  /* errno of the first write that failed */
 } HtOutput;
 
