@@ -91,7 +91,10 @@ static bool give_entry(int fd, const char *name, void *to)
     return ok;
 }
 
-/* Change the folder last: its new owner must not change its entries before. */
+/*
+ * Give a folder and its entries to an owner. Change the folder last: its new
+ * owner must not change entries before that.
+ */
 static bool give(int fd, Owner *to)
 {
     return ht_folder_each(fd, NULL, give_entry, to) &&

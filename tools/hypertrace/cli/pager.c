@@ -15,7 +15,7 @@
 
 #include "cli/pager.h"
 
-/* The pager's process; 0 if none runs. Also used in the signal handler. */
+/* process id of the pager, or 0; the signal handler reads it, too */
 static volatile sig_atomic_t pager;
 
 static void wait_for_pager(void)

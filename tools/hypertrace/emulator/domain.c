@@ -139,7 +139,10 @@ static xmlNodePtr find(xmlNodePtr parent, const char *name)
     return n;
 }
 
-/* Find an element, or add it and note its name in @d->undo. */
+/*
+ * Find a child element. If it is missing, add it, and note its name in
+ * @d->undo.
+ */
 static xmlNodePtr need(Domain *d, xmlNodePtr parent, const char *name)
 {
     xmlNodePtr n = find(parent, name);
@@ -274,7 +277,7 @@ static void drop(xmlNodePtr n)
     }
 }
 
-/* Drop the child of @parent with this text or this attribute "name". */
+/* Remove the child of @parent whose text or attribute "name" is @text. */
 static void drop_child(xmlNodePtr parent, const char *element,
                        const char *text)
 {
@@ -302,7 +305,10 @@ static bool is_empty(xmlNodePtr n)
     return n && !xmlChildElementCount(n);
 }
 
-/* Undo the change that one child of hypertrace's element notes. */
+/*
+ * Undo one change to the domain, which a child of hypertrace's element in the
+ * metadata notes.
+ */
 static void undo_one(Domain *d, xmlNodePtr note)
 {
     const char *kind = (const char *)note->name;

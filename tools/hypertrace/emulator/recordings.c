@@ -15,7 +15,8 @@
 
 typedef struct Recording {
     char *name;
-    int64_t changed;            /* time of the last change in ns */
+    /* time in ns at which the recording's folder was last changed */
+    int64_t changed;
     uint64_t bytes;
 } Recording;
 

@@ -50,7 +50,7 @@ bool ht_settings_read(HtSettings *s, GError **error)
         .ring_bytes = HT_RECORD_SIZE,
     };
     ht_config_environment(file, GROUP, keys);
-    /* QEMU runs even if another setting is wrong, so get its path first. */
+    /* Get QEMU's path first: QEMU must run even if another setting is wrong. */
     return ht_config_text(file, GROUP, "qemu", &s->qemu, ok ? error : NULL) &&
            ok && ht_config_keys(file, GROUP, keys, error) &&
            ht_config_folder(file, GROUP, "recordings", NULL, &s->recordings,

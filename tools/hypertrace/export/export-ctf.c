@@ -20,14 +20,17 @@
 #define NAME_FIELD      "function"
 #define NAME_MAX_BYTES  1024
 
-/* The stream of a CPU, and those of its events that were not written yet */
+/*
+ * The CTF stream of a CPU, with the events that are collected for its next
+ * run
+ */
 typedef struct Stream {
     HtStreamInfo info;
     GByteArray *run;
     uint32_t events;            /* number of events in @run */
-    /* times of the first and the last event in @run */
+    /* guest times of the first and the last event in @run, in ns */
     uint64_t begin_ns, end_ns;
-    /* events discarded since the start of the stream */
+    /* number of events discarded since the start of the stream */
     uint64_t discarded;
     bool open;
     bool cut;                   /* the next run needs the flag HT_RUN_CUT */
@@ -36,16 +39,23 @@ typedef struct Stream {
 typedef struct Trace {
     HtExport *x;
     HtCtfWriter *writer;
-    HtClass *classes[1 << 16];  /* by type of event: the class of the event */
-    /* by type of event: the class ends with NAME_FIELD */
+    /* by type of the kernel's event: its class in the CTF trace */
+    HtClass *classes[1 << 16];
+    /*
+     * by type of the kernel's event: the class has NAME_FIELD as its last
+     * field
+     */
     bool named[1 << 16];
     uint32_t nr_classes;
     Stream streams[HT_FT_CPUS_MAX];
-    char *path;                 /* final name of the directory */
-    int error;                  /* the first error, an errno */
+    char *path;                 /* final name of the trace's directory */
+    int error;                  /* errno of the first error */
 } Trace;
 
-/* Get the index of the field that has a function's address; -1: no field. */
+/*
+ * Get the index of the event's field that has the address of a function, or
+ * -1.
+ */
 static int function_field(const HtEventClass *c)
 {
     return c->kind == HT_KIND_FUNCTION ? HT_F_FUNCTION_IP :
@@ -55,7 +65,10 @@ static int function_field(const HtEventClass *c)
            c->kind == HT_KIND_GRAPH_EXIT ? HT_F_GRAPH_FUNC : -1;
 }
 
-/* Add NAME_FIELD, unless the class is full or has a field of that name. */
+/*
+ * Add NAME_FIELD to a class whose events have the address of a function,
+ * unless the class is full or has a field of that name.
+ */
 static bool add_name(HtClass *c, const HtEventClass *from)
 {
     if (function_field(from) < 0 || c->nr_fields == HT_FIELDS_MAX ||
@@ -259,7 +272,10 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
     return t;
 }
 
-/* Write the rest, and rename the directory to its final name. */
+/*
+ * Write the collected events, and rename the trace's directory to its final
+ * name.
+ */
 static bool end_trace(Trace *t, bool ok, GError **errp)
 {
     g_autofree char *made = g_strdup(ht_ctf_writer_path(t->writer));

@@ -16,7 +16,7 @@
 #define VERSION         "6"
 #define OPTION_UNAME    5
 
-/* Lowest address of the half of the address space that the kernel uses */
+/* Lowest address of the kernel's half of the address space */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
 /*
@@ -26,8 +26,8 @@
 typedef struct Pending {
     HtRecPage page;
     uint8_t *data;              /* copy of the bytes of @page */
-    bool there;                 /* @page holds a page */
-    /* events are missing before the next page that is written */
+    bool there;                 /* @page is valid */
+    /* events of this CPU are missing before the next page that is written */
     bool missed;
 } Pending;
 
@@ -231,12 +231,15 @@ static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
         g_string_append_len(out, s, next - s);
         p = next;
     }
-    /* The format requires a string, which may be empty. */
+    /* In this section the symbols are a string that ends with NUL. */
     g_string_append_c(out, 0);
     ht_put_le32(out->str + at, out->len - at - 4);
 }
 
-/* Append everything before the pages. Returns the offset of the CPU table. */
+/*
+ * Append all of the file that precedes the pages. Return the offset of the
+ * table of CPUs.
+ */
 static gsize put_head(HtExport *x, const HtExportPart *part,
                       const GString *names, GString *out)
 {
@@ -254,7 +257,7 @@ static gsize put_head(HtExport *x, const HtExportPart *part,
     put_header_texts(x, out, info->subbuf_size);
     put_formats(x, out);
     put_kallsyms(x, part->boot, out);
-    /* size of the formats of printk: 0, because the file has no such formats */
+    /* size of the section with printk's formats, which is empty */
     put_u32(out, 0);
     put_sized(out, names->str, names->len);
     put_u32(out, info->cpus);
@@ -290,7 +293,10 @@ static void put_page(GString *out, const HtRecPage *p, bool missed,
     }
 }
 
-/* Append the pages of one CPU in this part, and keep the first later page. */
+/*
+ * Append a CPU's pages that belong to this part, and keep the first page of a
+ * later part in @p.
+ */
 static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
                     Pending *p, HtOutput *o)
 {
@@ -317,7 +323,10 @@ static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
             continue;
         }
         if (g->size > size - HT_FT_PAGE_HEADER) {
-            /* the page's events do not fit in a page of trace.dat */
+            /*
+             * the events do not fit in one page of trace.dat: leave out the
+             * page
+             */
             p->missed = true;
             continue;
         }

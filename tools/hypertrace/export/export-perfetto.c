@@ -37,15 +37,23 @@ typedef struct Bundle {
 typedef struct File {
     HtExport *x;
     PfWriter w;
-    /* the sequence of the packets; with the guest's clock, of machine 0 */
+    /*
+     * sequence of all packets of the file; with the guest's clock its machine
+     * is 0
+     */
     PfSequence s;
-    /* the file; with the host's clock, HtExport.out is used instead */
+    /*
+     * output for the guest's clock; for the host's clock HtExport.out is used
+     * instead
+     */
     HtOutput own;
     uint64_t worst_ns;
     Bundle cpus[PF_CPUS_MAX];
-    GHashTable *tracks;         /* pids that have a track of initcalls */
-    GHashTable *unknown;        /* threads whose process is not known */
-    /* PIDs that were added to @unknown last: a cache */
+    /* set of PIDs that have a track for initcalls */
+    GHashTable *tracks;
+    /* set of PIDs of threads whose process is not known */
+    GHashTable *unknown;
+    /* cache of PIDs that are in @unknown, by PID modulo RECENT */
     int32_t recent_unknown[RECENT];
 } File;
 
@@ -101,7 +109,7 @@ static void put_thread(File *f, int32_t tid, int32_t tgid, const char *comm)
     ht_pb_end(f->s.packet, one);
 }
 
-/* Write the threads of the host that the recorder has noted. */
+/* Write the names of the host's threads that the recording has. */
 static void put_host_threads(File *f, uint64_t ns)
 {
     g_autoptr(GHashTable) threads = ht_host_sums_threads(f->x->m, NULL);
@@ -263,7 +271,7 @@ static void put_initcall(File *f, const HtModelEvent *ev)
     pf_packet_end(&f->s, at);
 }
 
-/* Count a thread whose process is not known. */
+/* Add a thread to the set of those whose process is not known. */
 static void note_unknown(File *f, int32_t pid)
 {
     int32_t *recent = &f->recent_unknown[(uint32_t)pid % RECENT];
@@ -355,7 +363,7 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns)
     pf_sequence_end(&s);
 }
 
-/* Check whether the recording is of the host that is machine 0. */
+/* True if the host of this recording is the trace's machine 0 */
 static bool is_host(const HtExport *x)
 {
     return x->host_part && x->same_host;

@@ -26,17 +26,22 @@
 
 typedef struct Stream {
     int64_t index;
-    int64_t cpu;                /* processor of the stream; -1: not known */
+    /* processor of the stream's events; -1 if not known */
+    int64_t cpu;
 } Stream;
 
 typedef struct Class {
-    bool wanted;                /* --event selects the class */
-    char *system;               /* name of the device or of LTTng's provider */
+    bool wanted;                /* --event selects this class */
+    /* name of the device, or of the provider in LTTng */
+    char *system;
     const char *name;           /* name of the event, without the provider */
     const bt_field_class *fields;
-    /* by index of a field: the field is only the length of the next one */
+    /*
+     * by index of a field: leave it out, because it is the length of the next
+     * field
+     */
     bool *skip;
-    /* LTTng's event has the fields "stream" and "guest_ns" */
+    /* events of LTTng that have the fields "stream" and "guest_ns" */
     bool dated;
     uint64_t stream_field, guest_ns_field;
 } Class;
@@ -44,17 +49,17 @@ typedef struct Class {
 typedef struct Trace {
     HtExport *x;
     const char *dir;
-    /* name of the machine, or of the track of the host */
+    /* name of the virtual machine, or of the host's track */
     char *name;
     bool lttng;
     PfSequence s;
-    bool begun;                 /* @s was begun */
-    int64_t shift;              /* value to add to all times, in ns */
+    bool begun;                 /* pf_sequence_begin() was called for @s */
+    int64_t shift;              /* value to add to the trace's times, in ns */
     const bt_clock_class *clock;
     uint64_t precision_ns;
     GHashTable *streams;        /* Stream by bt_stream */
     GHashTable *classes;        /* Class by bt_event_class */
-    GHashTable *tracks;         /* UUID of a track by the track's name */
+    GHashTable *tracks;         /* UUID of each track, by its name */
     GString *scratch;
     uint64_t end_ns;
     uint64_t events;
@@ -271,7 +276,10 @@ static void free_class(gpointer data)
 
 /* Events ------------------------------------------------------------------- */
 
-/* Get or create the track whose name is in @t->scratch. */
+/*
+ * Get the UUID of the track whose name is in @t->scratch; write the track if
+ * it is new.
+ */
 static uint64_t track(Trace *t, uint64_t ns)
 {
     uint64_t base = PF_TRACK_BASE + ((uint64_t)t->s.id << 32);
@@ -397,7 +405,9 @@ static bool read_event(void *opaque, const bt_message *msg)
                      MAX((int64_t)stamp + t->shift, 0));
 }
 
-/* Write that @count events were discarded, the last of them before @ns. */
+/*
+ * Write an event "discarded events": @count of them, the last one before @ns.
+ */
 static bool put_loss(Trace *t, const Stream *s, uint64_t ns, uint64_t count)
 {
     gsize packet, at;

@@ -141,7 +141,10 @@ static bool add_piece(HtExport *x, const HtFtPiece *p, const int64_t *shift)
     return x->parts->len <= HT_EXPORT_FILES_MAX;
 }
 
-/* Find the parts and their times. This reads the headers of all pieces. */
+/*
+ * Find the recording's parts and their times, by the headers of all pieces of
+ * the rings.
+ */
 static bool find_parts(HtExport *x, GError **errp)
 {
     const char *real = ht_model_info(x->m, "recording", "started-realtime");
@@ -202,7 +205,10 @@ bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns)
     return *ns != INT64_MAX;
 }
 
-/* Print the error of host times: the median of all events, and the maximum. */
+/*
+ * Print the error of the events' times by the host's clock: median and
+ * maximum.
+ */
 static void report_error(HtExport *x)
 {
     g_autoptr(GString) name = g_string_new(NULL), text = g_string_new(NULL);
@@ -273,7 +279,9 @@ static void report(HtExport *x)
     }
 }
 
-/* Find the format by --format, else by the suffix of the file's name. */
+/*
+ * Get the format that --format names, else the one of the file name's suffix.
+ */
 static int find_format(const char *format, const char *path)
 {
     unsigned i;
@@ -336,7 +344,10 @@ static bool run_one(HtExport *x, int which, GError **errp)
     return ok;
 }
 
-/* Name a recording after its directory. If the name is used, add a number. */
+/*
+ * Name a recording after its directory; add a number if another recording has
+ * that name.
+ */
 static char *name_of(const char *dir, GHashTable *names)
 {
     g_autofree char *real = g_canonicalize_filename(dir, NULL);
@@ -477,7 +488,8 @@ static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
 }
 
 /*
- * Name a host's part: "host" for the first one, RECORDING-host for later ones.
+ * Get the name of a host's part: "host" for the first one, RECORDING-host for
+ * the others.
  */
 static char *host_name(const char *part, unsigned index, GHashTable *names)
 {

@@ -28,17 +28,17 @@ typedef enum Put {
     PUT_SYMBOL,
 } Put;
 
-/* Perfetto's message for a kind of events */
+/* How to write a kind of the kernel's events as one of Perfetto's messages */
 typedef struct Known {
     /*
-     * number of the message's field in FtraceEvent; 0: Perfetto has no such
-     * message
+     * number of the message among the fields of FtraceEvent; 0: Perfetto has
+     * no message for this kind
      */
     uint16_t number;
     struct {
-        uint8_t field;          /* number of the field in the message */
-        uint8_t put;            /* how to write the field: enum Put */
-    /* by index of the kind's field, as in ht_kinds */
+        uint8_t field;          /* number of the field in Perfetto's message */
+        uint8_t put;            /* type of the field: enum Put */
+    /* by index of the field in ht_kinds */
     } as[HT_KIND_FIELDS];
 } Known;
 
@@ -94,7 +94,7 @@ uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr)
         return iid[1];
     }
     if (g_hash_table_size(w->symbols) >= SYMBOLS_MAX) {
-        /* No name has this iid, so Perfetto shows the number. */
+        /* The iid stays without a name, so Perfetto shows the address. */
         return addr;
     }
     key = g_new(uint64_t, 2);

@@ -9,9 +9,12 @@
 #include "export/perfetto-field.h"
 #include "export/protobuf.h"
 
-/* approximate limit of the bytes of one structure */
+/*
+ * Bytes of the members of one structure, after which further ones are left
+ * out
+ */
 #define BYTES_MAX       65536
-/* limit of the nesting of structures and arrays */
+/* Maximum nesting of structures and arrays */
 #define DEPTH_MAX       8
 
 typedef struct Writer {
@@ -56,7 +59,7 @@ static void put_elements(Writer *w, const bt_field *f, unsigned depth)
     }
 }
 
-/* Append a string; "" if @empty, see ht_ctf_is_length(). */
+/* Append a text field; if @empty, append "", because of ht_ctf_is_length(). */
 static void put_string(Writer *w, const bt_field *f, bool empty)
 {
     uint64_t len = empty ? 0 : bt_field_string_get_length(f);
@@ -101,7 +104,10 @@ static void put_value(Writer *w, const bt_field *f, bool empty,
     }
 }
 
-/* Get the field in nested options and variants; NULL if an option is empty. */
+/*
+ * Get the field in nested options and variants; NULL if an option holds no
+ * field.
+ */
 static const bt_field *inner(const bt_field *f)
 {
     unsigned depth;

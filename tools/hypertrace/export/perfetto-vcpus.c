@@ -17,15 +17,15 @@
 
 typedef struct Track {
     uint64_t uuid;
-    uint64_t end_ns;            /* end of the last slice */
+    uint64_t end_ns;            /* end of the track's last slice, in ns */
 } Track;
 
 typedef struct Vcpus {
     HtExport *x;
     PfSequence s;
     GHashTable *threads;
-    GHashTable *tracks;         /* Track by TID of the vCPU's thread */
-    GHashTable *machines;       /* UUIDs of the tracks of processes */
+    GHashTable *tracks;         /* Track by thread ID of the vCPU */
+    GHashTable *machines;       /* UUID of a machine's track, by process ID */
 } Vcpus;
 
 static uint64_t new_uuid(const Vcpus *c)
@@ -109,7 +109,10 @@ static void put_slice(Vcpus *c, const HtVcpuSums *v, uint64_t from, uint64_t to,
     }
 }
 
-/* A task ran while the vCPU waited: the slice has the name of the task. */
+/*
+ * HtTakenFunc: write a slice for the time in which a vCPU waits while the
+ * host runs another task
+ */
 static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *task,
                   uint64_t from, uint64_t to)
 {

@@ -99,7 +99,7 @@ enum {
     PF_ANNOTATION_ARRAY = 12,
 };
 
-/* Values of BuiltinClock */
+/* Ids of clocks: enum BuiltinClock */
 #define PF_CLOCK_REALTIME       1
 #define PF_CLOCK_MONOTONIC      3
 #define PF_CLOCK_BOOTTIME       6
@@ -112,7 +112,10 @@ enum {
 #define PF_SLICE_END    2
 #define PF_INSTANT      3
 
-/* The first UUID for tracks of sequence @id is (id << 32) + PF_TRACK_BASE. */
+/*
+ * The UUIDs of a sequence's tracks begin at (id of the sequence << 32) +
+ * PF_TRACK_BASE.
+ */
 #define PF_TRACK_BASE   0x68740000
 
 /*
@@ -121,7 +124,7 @@ enum {
  */
 #define PF_GENERIC_BASE         65536
 
-/* Maximum number of fields of an event that is described in the trace */
+/* Maximum number of fields in Perfetto's description of an event */
 #define PF_GENERIC_FIELDS_MAX   31
 
 /* If a bundle has a CPU number above this, Perfetto refuses the whole trace. */
@@ -154,8 +157,8 @@ void pf_sequence_init(PfSequence *s, HtOutput *o, uint32_t machine,
                       uint32_t id);
 
 /**
- * pf_sequence_end: free the members of a sequence
- * @s: sequence
+ * pf_sequence_end: free the members of a sequence, but not @s itself @s:
+ * sequence
  */
 void pf_sequence_end(PfSequence *s);
 

@@ -7,22 +7,26 @@
 #include "model/host-clock.h"
 #include "model/running.h"
 
-/* Maximum number of changes of all processors; each takes 16 bytes */
+/* Maximum number of changes of task in all processors; each takes 16 bytes */
 #define CHANGES_MAX     (8u << 20)
 
 typedef struct Change {
-    uint64_t ns;                /* host time from which @task runs */
-    const char *task;           /* name of the task; NULL: not known */
+    uint64_t ns;                /* host time in ns from which @task runs */
+    const char *task;           /* name of the task; NULL if it is not known */
 } Change;
 
 struct HtGuestTasks {
     char *dir;
     uint32_t process;
-    HtBounds bounds;            /* errors of the events' times */
-    uint64_t end;               /* host time of the last event */
-    unsigned changes;           /* number of changes of all processors */
-    uint64_t full;              /* host time from which no task is known */
-    GPtrArray *cpus;            /* GArray of Change, or NULL, by processor */
+    HtBounds bounds;            /* errors of the events' host times */
+    uint64_t end;               /* host time of the last event in ns */
+    unsigned changes;           /* number of elements of all arrays in @cpus */
+    /*
+     * host time in ns from which on changes were dropped, because @changes is
+     * at its maximum
+     */
+    uint64_t full;
+    GPtrArray *cpus;            /* by processor: GArray of Change, or NULL */
     GStringChunk *names;
 };
 
@@ -33,7 +37,7 @@ static void free_cpu(gpointer cpu)
     }
 }
 
-/* Note the task that a processor runs from @ns on. */
+/* Record that from @ns on a processor runs a task. */
 static void add_change(HtGuestTasks *g, uint32_t cpu, uint64_t ns,
                        const char *task)
 {
@@ -61,7 +65,7 @@ static void add_change(HtGuestTasks *g, uint32_t cpu, uint64_t ns,
     g->changes++;
 }
 
-/* Get the name of the task that a processor runs now. */
+/* Get the name of the task that a processor runs at the current event. */
 static const char *name_task(HtGuestTasks *g, HtModel *m, const HtRunCpu *cpu)
 {
     const HtTask *t = ht_model_task(m, cpu->pid);

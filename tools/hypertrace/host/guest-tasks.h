@@ -37,13 +37,19 @@ bool ht_guest_tasks_find_process(HtModel *m, uint32_t *process, GError **errp);
 /** ht_guest_tasks_free: free the tasks, or do nothing for NULL */
 void ht_guest_tasks_free(HtGuestTasks *g);
 
-/** ht_guest_tasks_process: get the PID of the virtual machine */
+/**
+ * ht_guest_tasks_process: get the process ID of the virtual machine
+ */
 uint32_t ht_guest_tasks_process(const HtGuestTasks *g);
 
-/** ht_guest_tasks_dir: get the folder of the recording */
+/**
+ * ht_guest_tasks_dir: get the folder of the guest's recording
+ */
 const char *ht_guest_tasks_dir(const HtGuestTasks *g);
 
-/** ht_guest_tasks_bounds: get the errors of the times */
+/**
+ * ht_guest_tasks_bounds: get the errors of the events' host times
+ */
 const HtBounds *ht_guest_tasks_bounds(const HtGuestTasks *g);
 
 /**

@@ -17,11 +17,17 @@
 #include "hypertrace/recording.h"
 #include "host/host-record.h"
 
-/* Period in ns of reading the rings, in which the kernel must not fill them */
+/*
+ * Period in ns in which the rings are read; the kernel must not fill them in
+ * less time
+ */
 #define POLL_NS         UINT64_C(20000000)
-/* Period in ns of reading the names of threads, the clocks and the offsets */
+/*
+ * Period in ns in which names of threads, clock readings and TSC offsets are
+ * read
+ */
 #define NOTE_NS         UINT64_C(1000000000)
-/* Period in ns of writing the files with names, clocks and offsets */
+/* Period in ns in which these are written to the files */
 #define WRITE_NS        UINT64_C(10000000000)
 /*
  * Size of the rings in KiB: RING_KB for all processors together, but at least
@@ -30,7 +36,10 @@
 #define RING_KB         (256u << 10)
 #define RING_CPU_KB     4096u
 #define RING_MIN_KB     256u
-/* Limits: threads, lines of the file "clocks", bytes of the file "offsets" */
+/*
+ * Maximum number of threads, of lines in the file "clocks", and of bytes in
+ * the file "offsets"
+ */
 #define THREADS_MAX     65536u
 #define CLOCKS_MAX      100000u
 #define OFFSETS_MAX     (1u << 20)
@@ -70,23 +79,28 @@ struct HtHostRecord {
     HtTracefs *trace;
     HtRecWriter *writer;
     GKeyFile *keys;
-    int debugfs;                /* descriptor of debugfs; -1: not available */
-    /* descriptor of each processor's ring, int; -1: no such processor */
+    /* descriptor of the root of debugfs; -1: not available */
+    int debugfs;
+    /*
+     * by processor: descriptor of its ring, an int; -1 if there is no such
+     * processor
+     */
     GArray *rings;
     uint32_t page_size;
     uint64_t max_bytes;
     pid_t pid;
-    uint64_t polled;            /* CLOCK_MONOTONIC of the last poll in ns */
+    /* CLOCK_MONOTONIC of the last read of the rings, in ns */
+    uint64_t polled;
     uint64_t noted;
     uint64_t written;
-    GHashTable *threads;        /* by TID: line of the file "threads" */
-    /* by "PID VCPU": last offset that was written */
+    GHashTable *threads;        /* lines of the file "threads", by thread ID */
+    /* by "PID VCPU": the vCPU's last TSC offset */
     GHashTable *offsets;
     GString *offset_lines;
     GString *clocks;
     unsigned nr_clocks;
     HtHostStats stats;
-    GError *error;              /* first error of a write */
+    GError *error;              /* first error of a write to a file */
     bool full;
     uint8_t page[PAGE_MAX];
 };
@@ -176,7 +190,7 @@ static bool read_line(int dir, const char *name, char *text, size_t size)
     return true;
 }
 
-/* Call a function for each entry of a folder whose name is a number. */
+/* Call @one for each entry of the folder @dir whose name is a number. */
 static void each_number(int dir, void (*one)(HtHostRecord *h, int dir,
                                              unsigned outer, unsigned n),
                         HtHostRecord *h, unsigned outer)
@@ -265,7 +279,7 @@ static void note_clock(HtHostRecord *h)
 #endif
 }
 
-/* Note an offset if it differs from the vCPU's last one. */
+/* Note a vCPU's TSC offset if it differs from the one noted last. */
 static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
                         const char *offset)
 {
@@ -277,12 +291,15 @@ static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
                                offset, ht_now_ns());
         g_hash_table_insert(h->offsets, g_steal_pointer(&key),
                             g_strdup(offset));
-        /* A new vCPU has a thread, perhaps of a machine that just started. */
+        /* The vCPU may be new, and with it a thread. */
         note_threads_of(h, pid);
     }
 }
 
-/* Note the offsets of a machine's vCPUs: @vm is the folder kvm/PID-FD. */
+/*
+ * Note the TSC offsets of a machine's vCPUs; @vm: descriptor of the folder
+ * kvm/PID-FD in debugfs
+ */
 static void note_vcpus(HtHostRecord *h, int vm, unsigned pid)
 {
     DIR *d = fdopendir(vm);
@@ -307,7 +324,10 @@ static void note_vcpus(HtHostRecord *h, int vm, unsigned pid)
     closedir(d);
 }
 
-/* debugfs has a folder kvm/PID-FD for each machine. */
+/*
+ * Note the TSC offsets of all machines: each has a folder kvm/PID-FD in
+ * debugfs.
+ */
 static void note_offsets(HtHostRecord *h)
 {
     int kvm = h->debugfs < 0 ? -1 : openat(h->debugfs, "kvm", O_RDONLY |
@@ -360,7 +380,10 @@ static void write_notes(HtHostRecord *h)
 
 static void take_notes(HtHostRecord *h, uint64_t now, bool write)
 {
-    /* Machines of other recorders: look for new threads only at each write. */
+    /*
+     * Machines other than this recorder's get their new threads noted only at
+     * a write.
+     */
     if (write) {
         note_all_threads(h);
     } else {

@@ -9,12 +9,15 @@
 #include "hypertrace/atomic.h"
 
 #define CPUS_MAX        4096
-/* Number of events after which HtHostSums.stop is read */
+/* Number of events after which HtHostSums.stop is read again */
 #define STOP_EVENTS     10000
-/* Maximum size of the file "threads" of a host's part */
+/* Maximum size in bytes of the file "threads" of a host's part */
 #define THREADS_SIZE    (16u << 20)
 
-/* Bits of sched_switch's prev_state; if none is set, the task is runnable */
+/*
+ * Bits of sched_switch's prev_state that mean sleep; if none is set, the task
+ * can run
+ */
 #define STATE_WAITS     0xff
 #define STATE_DEAD      0x30
 
@@ -22,9 +25,14 @@ struct HtHostSums {
     HtModel *m;
     HtRunstates *x;
     GHashTable *threads;
-    bool live;                  /* the host of the events is this one */
-    const uint32_t *stop;       /* atomic; see ht_host_sums_more(), or NULL */
-    bool seen[CPUS_MAX];        /* processors that had an event */
+    /* the events come from this host, which still runs */
+    bool live;
+    /*
+     * ends the sums when it becomes non-zero, see ht_host_sums_more();
+     * atomic; or NULL
+     */
+    const uint32_t *stop;
+    bool seen[CPUS_MAX];        /* by processor: an event of it was read */
 };
 
 typedef HtHostSums Sums;
@@ -185,7 +193,10 @@ static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
     return v;
 }
 
-/* Set the name of an exit's reason. The event's text has it after "reason". */
+/*
+ * Set the name of an exit's reason, which the event's text has after the word
+ * "reason".
+ */
 static void set_reason_name(Sums *s, const HtModelEvent *ev, HtExitSums *e)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -252,7 +263,10 @@ bool ht_host_sums_emulated(const HtVcpuSums *v)
     return !v->modes[HT_MODE_GUEST] && !g_hash_table_size(v->exits);
 }
 
-/* Add the time up to the end of the sums. */
+/*
+ * Add the time between the last change of each vCPU's state and the end of
+ * the sums.
+ */
 static void close_vcpus(Sums *s)
 {
     unsigned i;
@@ -281,7 +295,10 @@ static void end_vcpus(Sums *s)
     }
 }
 
-/* Every STOP_EVENTS events, check whether another thread ends the sums. */
+/*
+ * Every STOP_EVENTS events, check whether another thread wants the sums to
+ * end.
+ */
 static bool stopped(const Sums *s, uint64_t events)
 {
     return s->stop && events % STOP_EVENTS == 0 && ht_atomic_read(s->stop);

@@ -54,7 +54,9 @@ HtHostSums *ht_host_sums_new(HtRunstates *x, HtModel *m, GHashTable *threads);
  */
 bool ht_host_sums_more(HtHostSums *s, const uint32_t *stop);
 
-/** ht_host_sums_free: free the state, and not the sums */
+/**
+ * ht_host_sums_free: free the state, but not the sums that it has filled
+ */
 void ht_host_sums_free(HtHostSums *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostSums, ht_host_sums_free)
 

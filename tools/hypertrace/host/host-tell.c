@@ -14,32 +14,36 @@
 #include "hypertrace/base.h"
 #include "hypertrace/thread.h"
 
-/* Period of the updates in ns */
+/* Period in ns in which the guest's page is updated */
 #define PERIOD_NS   INT64_C(100000000)
 /*
  * Age in ns from which on all events are in the recording. The recorder writes
  * them every 20 ms. If it is late, their times are raised.
  */
 #define AGE_NS      INT64_C(100000000)
-/* Time in ns without a vCPU after which this is reported */
+/* Time in ns for which a process may have no vCPU before this is reported */
 #define NOTE_NS     INT64_C(10000000000)
 
 struct HtHostTell {
     char *part;
     HtHostPage *page;
-    uint32_t pid;               /* atomic; see ht_host_tell_process() */
+    /* process ID of the machine, set by ht_host_tell_process(); atomic */
+    uint32_t pid;
     HtThread thread;
     HtMutex lock;               /* for @wake */
     HtCond wake;
-    uint32_t quit;              /* atomic; set with @lock held */
+    /* the thread must end; atomic, set with @lock held */
+    uint32_t quit;
 
-    /* The thread's members; NULL until the part can be read */
+    /* used by the thread only; NULL until it can read the host's part */
     HtModel *model;
     GHashTable *threads;
     HtRunstates *x;
     HtHostSums *sums;
-    int64_t since;              /* time of the first update with a process */
-    bool noted;                 /* note_vcpus() has nothing more to do */
+    /* time of the first update that had a process, in ns */
+    int64_t since;
+    /* note_vcpus() has seen a vCPU or has printed its message */
+    bool noted;
 };
 
 /* Check whether a process has a thread that is a vCPU. */
@@ -123,7 +127,7 @@ void ht_host_tell_stats(const HtRunstates *x, const HtVcpuSums *v,
     put_exits(v, s);
 }
 
-/* Returns: false if the part cannot be read yet */
+/* Returns: false if the host's part cannot be read yet */
 static bool open_part(HtHostTell *t)
 {
     if (!t->model) {
@@ -157,7 +161,7 @@ static void put_slots(const HtRunstates *x, uint32_t pid,
     }
 }
 
-/* Report once that the process has no vCPUs. */
+/* After NOTE_NS without a vCPU of the process, print this once. */
 static void note_vcpus(HtHostTell *t, uint32_t pid)
 {
     int64_t now = ht_now_ns();

@@ -10,10 +10,11 @@
 #include "hypertrace/base.h"
 
 #define VCPUS_MAX       4096
-#define EXIT_ROWS_MAX   8192    /* limit of HtExitSums, of 7.7 KB each */
-/* limit of the different hypercalls of a vCPU */
+/* maximum number of HtExitSums, of 7.7 KB each */
+#define EXIT_ROWS_MAX   8192
+/* maximum number of different hypercalls that are counted for a vCPU */
 #define CALLS_MAX       256
-/* limit of HtTaker and HtCpuTicks of all vCPUs together */
+/* maximum number of HtTaker and HtCpuTicks of all vCPUs together */
 #define TAKERS_MAX      262144
 #define CPUS_MAX        4096
 
@@ -103,7 +104,7 @@ static void report_span(HtRunstates *x, const HtVcpuSums *v, HtRunstate state,
     }
 }
 
-/* Add the time since @v->mode_since, up to @t, to a mode. */
+/* Count the time from @v->mode_since to @t as spent in @mode. */
 static void add_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode mode, uint64_t t)
 {
     if (t > v->mode_since) {
@@ -227,7 +228,7 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
     v->mode_since = t;
 }
 
-/* Reset the sums of a vCPU, but not its state. */
+/* Set the sums of a vCPU to 0, and keep its state. */
 static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
 {
     if (v->seen) {
@@ -332,7 +333,10 @@ static void name_taker(HtTaker *taker, const HtHostTask *task)
     taker->comm[task->len] = 0;
 }
 
-/* Add a part of a vCPU's wait to an entry of one of its tables. */
+/*
+ * Add @ticks of a vCPU's wait to the entry of the task or machine that ran
+ * meanwhile, in @table.
+ */
 static void add_part(HtRunstates *x, const HtVcpuSums *v, GHashTable *table,
                      gpointer key, uint32_t cpu, const HtHostTask *task,
                      uint64_t ticks)

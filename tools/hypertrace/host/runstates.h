@@ -13,16 +13,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* States of a vCPU, with Xen's numbers */
+/* States of a vCPU in the host's scheduler, with Xen's numbers */
 typedef enum HtRunstate {
     HT_RUN_RUNNING,             /* the vCPU has a physical processor */
     HT_RUN_RUNNABLE,            /* the vCPU waits for a physical processor */
-    HT_RUN_BLOCKED,             /* the vCPU waits for something else */
+    /* the vCPU waits for something else, or is halted */
+    HT_RUN_BLOCKED,
     HT_RUN_OFFLINE,
     HT_RUN_STATES,
 } HtRunstate;
 
-/* Activity of a running vCPU; known for the vCPUs of QEMU only */
+/* What a running vCPU does; known only for vCPUs of QEMU */
 typedef enum HtRunMode {
     HT_MODE_UNKNOWN,            /* no event has shown the mode yet */
     HT_MODE_GUEST,              /* the vCPU executes the guest's code */
@@ -32,7 +33,7 @@ typedef enum HtRunMode {
     HT_MODES,
 } HtRunMode;
 
-/* The domain that stands for idle CPUs of Xen */
+/* Number of Xen's domain whose vCPUs stand for idle CPUs */
 #define HT_XEN_IDLE     32767
 
 /*
@@ -106,8 +107,9 @@ typedef struct HtTaker {
     GArray *cpus;
 
     /*< private >*/
-    uint64_t wait;              /* begin of the wait that @part belongs to */
-    uint64_t part;              /* time of the taker in the wait @wait */
+    uint64_t wait;              /* start of the wait that @part is of */
+    /* ticks of the wait @wait in which the taker ran */
+    uint64_t part;
 } HtTaker;
 
 /**
@@ -122,10 +124,11 @@ typedef struct HtCpuSums {
     uint64_t busy;
 
     /*< private >*/
-    uint64_t since;             /* time of the last change of the task */
-    unsigned losses;            /* number of gaps of all processors at @since */
+    /* time at which @task began to run, or start of the sums if that is later */
+    uint64_t since;
+    unsigned losses;            /* HtRunstates.losses->len at @since */
     bool open;                  /* @task is valid */
-    HtHostTask task;            /* the task that runs since @since */
+    HtHostTask task;            /* the task that runs from @since on */
 } HtCpuSums;
 
 /**
@@ -178,21 +181,27 @@ typedef struct HtVcpuSums {
     /*< private >*/
     bool seen;                  /* @state and @since are valid */
     HtRunstate state;
-    HtRunstate before;          /* the state before @state */
+    HtRunstate before;          /* state before @state */
     uint64_t since;
-    /* physical processor that the vCPU ran on last or waits for */
+    /* physical processor that ran the vCPU last, or for which it waits */
     unsigned cpu;
-    /* number of gaps of all processors at the vCPU's last change of state */
+    /* HtRunstates.losses->len at the last change of @state */
     unsigned losses;
-    HtExitSums *exit;           /* open exit, or NULL */
-    bool rest_open;             /* the open exit is for @rest_exits */
+    /* sums for the exit that the host handles now; NULL if there is none */
+    HtExitSums *exit;
+    /* the exit that the host now handles has no HtExitSums */
+    bool rest_open;
     uint64_t exit_since;
-    /* time in @exit until the vCPU was last descheduled */
+    /*
+     * ticks for which the vCPU has run in the open exit, up to the last
+     * change of @state
+     */
     uint64_t exit_ticks;
     HtRunMode mode;
     uint64_t mode_since;
-    bool halt;                  /* the guest has asked to halt the vCPU */
-    /* start of the time that is not yet added to a taker */
+    /* the vCPU's last exit was for HLT, and no entry has followed yet */
+    bool halt;
+    /* time up to which the present wait is counted for its takers */
     uint64_t taken_since;
 } HtVcpuSums;
 
@@ -265,11 +274,12 @@ typedef struct HtRunstates {
 
     /*< private >*/
     GHashTable *by_id;
-    /* array of uint64_t: for each gap, the time of the first lost event */
+    /* for each gap, the time of the first lost event: uint64_t */
     GArray *losses;
     unsigned rows;
-    unsigned takers;            /* HtTaker and HtCpuTicks of all vCPUs */
-    unsigned runnable;          /* number of vCPUs that wait for a processor */
+    /* number of HtTaker and HtCpuTicks of all vCPUs */
+    unsigned takers;
+    unsigned runnable;          /* number of vCPUs in HT_RUN_RUNNABLE */
     bool begun;                 /* an event at or after @from was read */
 } HtRunstates;
 
@@ -286,7 +296,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRunstates, ht_runstates_free)
  */
 HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id);
 
-/** ht_runstates_find: find a vCPU by its number, or return NULL */
+/**
+ * ht_runstates_find: find a vCPU by the number that it was created with; NULL
+ * if there is none
+ */
 HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id);
 
 /**
@@ -381,13 +394,14 @@ void ht_runstates_exit(HtRunstates *x, HtVcpuSums *v, uint32_t reason,
                        uint64_t t);
 
 /**
- * ht_runstates_entry: note that the open exit of a vCPU ends
+ * ht_runstates_entry: note that the exit which the host handles for a vCPU
+ * has ended
  */
 void ht_runstates_entry(HtVcpuSums *v, uint64_t t);
 
 /**
- * ht_runstates_drop_exit: forget the open exit of a vCPU, because its end will
- * not be known
+ * ht_runstates_drop_exit: forget the exit that the host handles for a vCPU,
+ * because its end will not be known
  */
 void ht_runstates_drop_exit(HtVcpuSums *v);
 
@@ -399,7 +413,9 @@ void ht_runstates_drop_exit(HtVcpuSums *v);
  */
 GList *ht_runstates_exits(const HtVcpuSums *v);
 
-/** ht_runstates_hypercall: count a hypercall of a vCPU */
+/**
+ * ht_runstates_hypercall: count a vCPU's hypercall with this number
+ */
 void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number);
 
 /**
@@ -413,7 +429,9 @@ void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number);
  */
 void ht_runstates_lost(HtRunstates *x, uint64_t count, uint64_t first);
 
-/** ht_runstates_end: end the sums and sort the vCPUs */
+/**
+ * ht_runstates_end: complete the sums, and sort the vCPUs
+ */
 void ht_runstates_end(HtRunstates *x);
 
 /**

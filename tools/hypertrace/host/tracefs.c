@@ -12,19 +12,23 @@
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-page.h"
 
-/* The owner of the instance has an exclusive lock on this file. */
+/* Lock file: the recorder that owns the instance has an exclusive lock on it */
 #define LOCK_FILE       "/run/hypertrace-host.lock"
 #define FILE_MAX        (1u << 20)
 #define PAGE_MAX        65536u
 
-/* Numbers of linux/mount.h, which some versions of sys/mount.h contradict */
+/*
+ * Constants of linux/mount.h, which cannot be included with some versions of
+ * sys/mount.h
+ */
 #define CONFIG_CREATE   6
 #define CLOSE_ON_EXEC   1
 
 struct HtTracefs {
-    int dir;                    /* folder of the instance; or -1 */
-    int instances;              /* folder that contains @dir; or -1 */
-    int lock;                   /* descriptor of LOCK_FILE; or -1 */
+    int dir;                    /* descriptor of the instance's folder, or -1 */
+    /* descriptor of the folder "instances", which contains @dir, or -1 */
+    int instances;
+    int lock;                   /* descriptor of LOCK_FILE, or -1 */
 };
 
 int ht_mount_private(const char *type)
@@ -170,7 +174,7 @@ void ht_tracefs_free(HtTracefs *t)
     if (t->instances >= 0) {
         close(t->instances);
     }
-    /* Release the lock last: its next owner creates a new instance. */
+    /* Release the lock last: the next owner may then create a new instance. */
     if (t->lock >= 0) {
         close(t->lock);
     }

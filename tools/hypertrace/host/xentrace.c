@@ -15,13 +15,13 @@
 #define EVENT_MASK      0x0fffffff
 #define WITH_TSC        0x80000000
 
-/* Numbers of records; Xen's public/trace.h defines them */
+/* Ids of trace records, as in Xen's public/trace.h */
 enum {
     LOST_RECORDS    = 0x0001f001,
     CPU_CHANGE      = 0x0001f003,
     /* a vCPU changes its state; bits 8 and 9: old state; 4 and 5: new state */
     RUNSTATE        = 0x00021001,
-    /* the scheduler lets the same vCPU run on */
+    /* the scheduler does not change the running vCPU */
     CONTINUE        = 0x00021002,
     RUNSTATE_MASK   = 0x0ffffccf,
     HVM_ENTRY       = 0x00081001,
@@ -42,11 +42,12 @@ typedef struct Chunk {
 typedef struct Cpu {
     GArray *chunks;             /* array of Chunk */
     unsigned chunk;
-    /* range of the current chunk that is not read yet */
+    /* unread range of the present chunk, as offsets in the file */
     size_t at, end;
     uint64_t tsc;
     HtVcpuSums *current;
-    const HtVcpuSums *last;     /* vCPU that ran last; NULL: not known */
+    /* vCPU that ran last on this CPU; NULL if not known */
+    const HtVcpuSums *last;
 } Cpu;
 
 typedef struct Record {
@@ -57,7 +58,10 @@ typedef struct Record {
     size_t size;
 } Record;
 
-/* Find or create a vCPU. @id: domain << 16 | vCPU. NULL: too many vCPUs */
+/*
+ * Find or create the vCPU with the number @id, domain << 16 | vCPU. Returns
+ * NULL if there are too many.
+ */
 static HtVcpuSums *find_vcpu(HtRunstates *x, uint32_t id)
 {
     HtVcpuSums *v = ht_runstates_vcpu(x, id);
@@ -166,7 +170,10 @@ static void count(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
     } else if (v && hvm == HVM_ENTRY) {
         ht_runstates_entry(v, r->tsc);
     } else if (v && r->event == PV_CALL && r->words >= 1) {
-        /* Bits 20 and above describe the arguments. */
+        /*
+         * Bits 0 to 19 are the hypercall's number, those above tell which
+         * arguments follow.
+         */
         ht_runstates_hypercall(x, v, r->word[0] & 0xfffff);
     } else if (v && hvm == HVM_VMMCALL && r->words >= 1) {
         ht_runstates_hypercall(x, v, r->word[0]);
@@ -177,7 +184,7 @@ static void count(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
     }
 }
 
-/* Read the CPU's next record, without consuming it. */
+/* Decode a CPU's next record, but do not go past it. */
 static bool peek(HtRunstates *x, const uint8_t *data, Cpu *cpu, Record *r)
 {
     for (;;) {
