@@ -24,7 +24,10 @@
  * so a guest that ends without printing the data is booted again.
  */
 #define ATTEMPTS        2
-/* maximum number of bytes of the guest's output, with the compressed data */
+/*
+ * maximum number of bytes that are read of the guest's output, which has the
+ * compressed data
+ */
 #define OUTPUT_MAX      (32u << 20)
 #define TEXT_MAX        (HT_FT_FORMATS_MAX + HT_SYMBOLS_MAX)
 #define DATA_LINE       "hypertrace-data "

@@ -14,12 +14,16 @@
 typedef struct Word {
     const char *begin, *end;
     char *name, *value;
-    bool open;                  /* a quotation mark in the word is not closed */
-    /* the word is "--": the words after it belong to init */
+    /* a quotation mark in the word has no partner */
+    bool open;
+    /* the word is "--": the words after it are for init, not for the kernel */
     bool init;
 } Word;
 
-/* Remove a quotation mark at the start, and its partner at the end. */
+/*
+ * Remove a quotation mark at the start of the text, and the last one if it is
+ * the text's last character.
+ */
 static void strip_quotes(char *text)
 {
     size_t len = strlen(text);

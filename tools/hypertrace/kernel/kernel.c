@@ -85,7 +85,10 @@ static void remove_dir(const char *dir)
     rmdir(dir);
 }
 
-/* Store an entry. Print a failure, but go on: the caller has the data. */
+/*
+ * Store a kernel's data in the cache. On failure print why, but go on: the
+ * caller has the data.
+ */
 static void write_cache(const HtKernel *k)
 {
     g_autofree char *base = cache_dir();
@@ -113,7 +116,10 @@ static void write_cache(const HtKernel *k)
         fprintf(stderr, "hypertrace: %s\n", error->message);
         remove_dir(tmp);
     } else {
-        /* Replace an entry that is damaged, or that another process made. */
+        /*
+         * Replace the entry: it is damaged, or another process has made it
+         * meanwhile.
+         */
         remove_dir(final);
         if (rename(tmp, final)) {
             remove_dir(tmp);

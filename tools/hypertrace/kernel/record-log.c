@@ -6,7 +6,7 @@
 #include "hypertrace/kernel-log.h"
 #include "kernel/record-log.h"
 
-/* Bytes of lines after which a poll ends */
+/* A poll ends when it has this many bytes of lines */
 #define POLL_BYTES (1u << 20)
 
 struct HtRecordLog {

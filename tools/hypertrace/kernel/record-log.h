@@ -34,15 +34,19 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error);
 bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
                         GString *out);
 
-/** ht_record_log_records() - get the number of records read so far */
+/**
+ * ht_record_log_records() - get the number of the log's records read so far
+ */
 uint64_t ht_record_log_records(const HtRecordLog *l);
 
-/** ht_record_log_panic() - get the guest time of the last panic in ns; or 0 */
+/**
+ * ht_record_log_panic() - get the guest time in ns of the last panic; 0 if
+ * there was none
+ */
 uint64_t ht_record_log_panic(const HtRecordLog *l);
 
 /**
- * ht_record_log_free() - free a log
- * @l: the log or NULL
+ * ht_record_log_free() - free a reader of the log @l: the reader, or NULL
  */
 void ht_record_log_free(HtRecordLog *l);
 

@@ -10,9 +10,15 @@
 
 #include "memory/process.h"
 
-/* Maximum bytes of ht_process_read(). "maps" may have 65,530 lines. */
+/*
+ * Maximum number of bytes that ht_process_read() returns; "maps" may have
+ * 65,530 lines
+ */
 #define TEXT_MAX (64u << 20)
-/* Limits of ht_process_args(): a process can make its arguments any text. */
+/*
+ * Maximum bytes and number of arguments in ht_process_args(): a process can
+ * make its arguments any text
+ */
 #define ARGS_BYTES  (256u << 10)
 #define ARGS_MAX    4096u
 
@@ -222,7 +228,10 @@ int ht_process_open(const HtProcess *p, const char *name)
     return fd;
 }
 
-/* Read up to the file's end (then set @whole), or at least @limit bytes. */
+/*
+ * Read a file of /proc/PID: to its end (then set @whole), or at least @limit
+ * bytes.
+ */
 static GByteArray *read_text(const HtProcess *p, const char *name, size_t limit,
                              bool *whole, GError **error)
 {

@@ -26,7 +26,7 @@ static int core_read(void *opaque, uint64_t offset, void *buf, size_t len)
 
     if (!r || offset < r->at || len > r->size ||
         offset - r->at > r->size - len) {
-        return -ENXIO;          /* the bytes are not completely in one range */
+        return -ENXIO;          /* no single range has all of the bytes */
     }
     return read_file(s, r->file + offset - r->at, buf, len);
 }
@@ -42,7 +42,7 @@ static bool core_next(void *opaque, uint64_t offset, uint64_t *out)
     return true;
 }
 
-/* As ht_source_piece(), with the physical address of the piece */
+/* Like ht_source_piece(), but also get the physical address of the piece */
 static bool core_piece(void *opaque, unsigned index, uint64_t *offset,
                        uint64_t *size, uint64_t *phys)
 {

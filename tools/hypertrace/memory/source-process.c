@@ -18,16 +18,16 @@
 #include <sys/sysmacros.h>
 #include "memory/source.h"
 
-/* Smaller mappings are not a guest's RAM. */
+/* Minimum size in bytes of a mapping that may be a guest's RAM */
 #define LEAST (UINT64_C(8) << 20)
-/* QEMU aligns anonymous RAM to this or to a multiple of it. */
+/* Alignment in bytes of anonymous RAM of QEMU, or a divisor of it */
 #define ALIGN (UINT64_C(2) << 20)
 /*
  * Maximum number of entries of pagemap read at once. first_present() reads a
  * single entry at first, because most pages of a guest are present.
  */
 #define ENTRIES 512
-/* bits of an entry: the page is present or swapped */
+/* bits of a pagemap entry: the page is present, or in swap */
 #define PRESENT (UINT64_C(3) << 62)
 /*
  * Time for which a hole stays cached, in us. On a busy host this program may
@@ -64,7 +64,7 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
             s->ended |= !n;
             return n < 0 ? -errno : -ESRCH;
         }
-        /* A read ends early at a page that cannot be read. */
+        /* a read that reaches a page that cannot be read is short */
         to += n;
         offset += n;
         len -= n;

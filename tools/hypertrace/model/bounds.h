@@ -23,7 +23,9 @@ typedef struct HtBounds {
     uint64_t all;
 } HtBounds;
 
-/** ht_bounds_add: add the error of a time */
+/**
+ * ht_bounds_add: count the error @ns of a time
+ */
 static inline void ht_bounds_add(HtBounds *b, uint64_t ns)
 {
     unsigned i = ns ? 64 - __builtin_clzll(ns) : 0;

@@ -8,7 +8,10 @@
  */
 #include "model/gaps.h"
 
-/* Number of gaps of a processor that are not merged; see CpuGaps */
+/*
+ * Maximum number of gaps of a processor that are kept as they are; see
+ * CpuGaps
+ */
 #define GAPS_MAX        65536
 
 typedef struct Gap {
@@ -24,7 +27,8 @@ typedef struct Gap {
 typedef struct CpuGaps {
     /* array of Gap, in the order of the recording */
     GArray *all;
-    bool cut;                   /* everything from @rest on counts as one gap */
+    /* @rest is valid: the recording from there on counts as one gap */
+    bool cut;
     Gap rest;
 } CpuGaps;
 

@@ -7,7 +7,7 @@
 
 #include "model/model.h"
 
-#define HT_GAPS_ANY     UINT32_MAX      /* value of @cpu: any processor */
+#define HT_GAPS_ANY     UINT32_MAX      /* value of @cpu for any processor */
 
 typedef struct HtGaps HtGaps;
 

@@ -10,7 +10,7 @@
 struct HtGraph {
     HtModel *m;
     GHashTable *stacks;
-    /* stack of the present event's task, if @stacks is full */
+    /* stack of the present event's task if @stacks has no room for it */
     HtStack other;
     GArray *lost;
     unsigned boot, segment;
@@ -87,7 +87,7 @@ static void pop(HtStack *s)
     g_array_set_size(s->frames, s->frames->len - 1);
 }
 
-/* Drop calls at @depth or deeper: they have ended, but their ends were lost. */
+/* Drop the calls at @depth and deeper from a stack: their ends were lost. */
 static void drop(HtGraph *g, HtStack *s, int32_t depth)
 {
     while (top(s) && top(s)->depth >= depth) {
@@ -171,7 +171,7 @@ bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step)
     }
     begin = ht_event_uint(ev, HT_F_GRAPH_CALLTIME);
     end = ht_event_uint(ev, HT_F_GRAPH_RETTIME);
-    /* Times from the guest may be impossible: use the event's time instead. */
+    /* if the times from the guest are impossible, use the event's time */
     if (begin > end || end > ev->rec.ns) {
         begin = end = ev->rec.ns;
     }

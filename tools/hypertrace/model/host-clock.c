@@ -15,12 +15,13 @@
 #define SEGMENTS_MAX 1000
 
 struct HtHostClock {
-    bool same;                  /* the recording's clock is the host's clock */
-    GHashTable *segments;       /* HtFtDates by the result of number_of() */
-    /* The segment used last */
+    /* the recording's clock is the host's, so there is nothing to convert */
+    bool same;
+    GHashTable *segments;       /* HtFtDates by number_of(boot, segment) */
+    /* number_of() of the segment that was used last */
     uint64_t number;
-    HtFtDates *dates;           /* NULL: no dates are known */
-    /* host time of the segment's last event, in ns */
+    HtFtDates *dates;           /* dates of that segment; NULL: not known */
+    /* host time in ns of that segment's last event */
     uint64_t last_ns;
 };
 

@@ -20,16 +20,18 @@
 struct HtMatch {
     const char *option;
     char *list;
-    char *wanted;               /* names of @list without a '!' */
+    /* text of @list without the names after a '!' */
+    char *wanted;
     HtNames *names;
-    HtWhere *where;             /* NULL: each event of @names matches */
-    /* names of tasks; NULL if the condition needs only fields of events */
+    HtWhere *where;             /* NULL: each event that @names has matches */
+    /* names of tasks; NULL if the condition does not need them */
     HtTasks *tasks;
     HtFtFormats *formats;
     HtEventClass *classes[TYPES];
-    uint64_t skipped;           /* number of events without formats */
+    /* number of events that could not be checked, because @formats was NULL */
+    uint64_t skipped;
     uint64_t count;
-    char *text;                 /* description of the first of @count */
+    char *text;                 /* text of the first event that @count has */
 };
 
 /* Get the names of a list that have no '!', separated by commas. */
@@ -154,7 +156,7 @@ void ht_match_formats(HtMatch *m, const char *text, gsize size)
     if (formats) {
         drop_formats(m);
         m->formats = formats;
-        /* The list has a cache by type of event. */
+        /* @names caches results by type of event, and types have changed. */
         ht_names_free(m->names);
         m->names = ht_names_new(m->list);
         g_clear_pointer(&m->tasks, ht_tasks_free);

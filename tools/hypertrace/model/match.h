@@ -73,8 +73,8 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns);
 uint64_t ht_match_count(const HtMatch *m);
 
 /**
- * ht_match_skipped: get the number of events that came before the formats
- * @m: match
+ * ht_match_skipped: get the number of events that were not checked, because
+ * the formats were not known yet @m: match
  */
 uint64_t ht_match_skipped(const HtMatch *m);
 
@@ -87,8 +87,8 @@ uint64_t ht_match_skipped(const HtMatch *m);
 const char *ht_match_text(const HtMatch *m);
 
 /**
- * ht_match_forget: forget the events that matched so far
- * @m: match
+ * ht_match_forget: set the number of events that matched to 0, and forget
+ * their description @m: match
  */
 void ht_match_forget(HtMatch *m);
 

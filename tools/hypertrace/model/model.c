@@ -24,20 +24,24 @@
 
 struct HtModel {
     HtRecording *rec;
-    HtFtFormats *formats;       /* NULL: events are shown as bytes */
-    HtSymbols *symbols;         /* NULL: addresses are shown as numbers */
+    HtFtFormats *formats;       /* NULL: events are printed as bytes */
+    HtSymbols *symbols;         /* NULL: addresses are printed as numbers */
     /* finds the address of a boot's kernel if the recording lacks it */
     HtShifts *shifts;
     HtTasks *tasks;
     HtEventClass *classes[1 << 16];
-    GHashTable *texts;          /* cache of ht_model_info() */
-    /* the event that was returned last; ht_tasks_after() is due for it */
+    GHashTable *texts;          /* texts that ht_model_info() has returned */
+    /*
+     * the event that was returned last; before the next one, ht_tasks_after()
+     * must be called for it
+     */
     HtModelEvent last;
     bool any;                   /* @last is valid */
     /* number of events read since ht_model_rewind() */
     uint64_t events;
-    bool other_kernel;          /* the symbols are those of another kernel */
-    /* Cache of ht_model_shift() */
+    /* @symbols belongs to another kernel than the recording */
+    bool other_kernel;
+    /* result of the last ht_model_shift() */
     unsigned shift_boot;
     bool shift_known;
     uint64_t shift;

@@ -22,25 +22,29 @@ enum { FROM, TO };
 typedef struct Word {
     enum { TASK, CPU, FIELD } what;
     char *name[2];
-    bool is_pid;                /* a PID: compare the tasks, by unique number */
+    /* the word is a PID: compare the tasks' unique numbers */
+    bool is_pid;
 } Word;
 
-/* The key's fields in an event class */
+/* The fields of an event class that are words of the key */
 typedef struct Fields {
     const HtFtField *words[WORDS_MAX];
-    const HtFtField *drop;      /* the field that HtPairs.drop names */
+    const HtFtField *drop;      /* field with the name HtPairs.drop */
 } Fields;
 
 typedef struct Key {
-    /* values of the fields; for a PID, the result of ht_model_task_id() */
+    /*
+     * values of the key's words; for a PID, the task's unique number from
+     * ht_model_task_id()
+     */
     uint64_t words[WORDS_MAX];
 } Key;
 
-/* An event A that waits for its B */
+/* An event A for which no event B has come yet */
 typedef struct Start {
-    /* key of the event A in HtPairs.waiting; must be the first member */
+    /* key in HtPairs.waiting; must be the first member */
     Key key;
-    /* if pairs nest: the enclosing A with the same key */
+    /* with HtPairs.nests: the waiting A of the same key that came before */
     struct Start *outer;
     uint64_t ns;
     uint32_t cpu;
@@ -55,25 +59,33 @@ struct HtPairs {
     char *key;
     Word words[WORDS_MAX];
     unsigned nr_words;
-    /* name of a field of B with a PID: drop the waiting A of that task */
+    /*
+     * name of a field of B that has a PID: B also drops the waiting A of that
+     * task; NULL: none
+     */
     const char *drop;
-    bool nests;                 /* pairs with the same key may nest */
+    /* an A does not replace a waiting A of the same key, but nests in it */
+    bool nests;
     bool by_cpu;                /* the key has the word "cpu" */
-    GHashTable *fields[2];      /* for A and for B: Fields by type of event */
+    /* [FROM] for A, [TO] for B: Fields by type of event */
+    GHashTable *fields[2];
     GHashTable *waiting;        /* Start by Key */
-    /* number of Start, also of the enclosing ones */
+    /* number of Start in @waiting, also of those in Start.outer */
     unsigned nr_waiting;
     unsigned boot, segment;
     bool seen[2];
     HtPairsCounts counts;
 };
 
-/* Default keys; the first entry whose patterns match is used. */
+/*
+ * Keys used without --key; the first entry whose patterns match A and B
+ * counts.
+ */
 static const struct {
     const char *from, *to, *key, *drop;
     bool nests;
 } usual[] = {
-    /* If a task is switched out, an earlier wakeup of it no longer counts. */
+    /* a task that is switched out drops its waiting wakeup */
     { "sched_wak*", "sched_switch", "pid=next_pid", "prev_pid", false },
     { "sched_switch", "sched_switch", "prev_pid=next_pid", NULL, false },
     { "sched_waking", "sched_wakeup", "pid", NULL, false },

@@ -11,15 +11,18 @@
 
 typedef struct Pattern {
     char *name;
-    /* match "system:event" instead of the event's name */
+    /* the pattern is for "system:event", not only for the event's name */
     bool full;
-    bool excluded;              /* the pattern had a '!' before it */
+    bool excluded;              /* the list has a '!' before the pattern */
 } Pattern;
 
 struct HtNames {
     GArray *all;
-    bool some;                  /* at least one pattern is not excluded */
-    /* by type of event: cache of the result; 0: not known, 1: no, 2: yes */
+    bool some;                  /* the list has a pattern without '!' */
+    /*
+     * cache, by type of event, whether the list has the event; 0: not known,
+     * 1: no, 2: yes
+     */
     uint8_t by_type[1 << 16];
 };
 

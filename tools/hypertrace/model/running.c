@@ -11,7 +11,7 @@
 struct HtRunning {
     HtModel *m;
     HtRunCpu *cpus;
-    /* HtNests by the result of ht_model_task_id() */
+    /* HtNests by a task's unique number, from ht_model_task_id() */
     GHashTable *tasks;
     bool tasks_only;
     /* number of elements of @cpus that are in use */
@@ -256,7 +256,8 @@ void ht_running_after(HtRunning *r, const HtModelEvent *ev)
     case HT_KIND_TASK_RENAME:
         break;
     default:
-        return;                 /* the event does not change the state */
+        /* the event does not change the processor's state */
+        return;
     }
     cpu->version++;
 }

@@ -15,16 +15,17 @@ struct HtShifts {
     const HtSymbols *symbols;
     uint16_t type;              /* type of the event initcall_start */
     /*
-     * field of the event that has the function's address; NULL: no shift can be
+     * field with the function's address in this event; NULL: no shift can be
      * found
      */
     const HtFtField *func;
-    HtRecording *rec;           /* NULL before the first ht_shifts_of() */
-    unsigned boot;              /* the boot that is being read */
-    /* addresses of the boot's initcalls, without duplicates */
+    HtRecording *rec;           /* NULL until ht_shifts_of() is called */
+    /* number of the boot whose events are being read */
+    unsigned boot;
+    /* different addresses of initcalls that this boot has run */
     uint64_t addrs[FUNCTIONS];
     unsigned count;             /* number of @addrs in use */
-    GHashTable *known;          /* results of ht_shifts_of(), by boot */
+    GHashTable *known;          /* by boot: result of ht_shifts_of() */
     bool ended;                 /* the recording was read to its end */
 };
 

@@ -9,7 +9,7 @@
 
 #include "model/tasks.h"
 
-/* Number of entries of a cache of tasks by PID: a power of two */
+/* Number of entries in HtTasks.recent: a power of two */
 #define RECENT          1024
 
 #define CLONE_PARENT    0x00008000
@@ -21,27 +21,31 @@
  */
 #define EXITED          0x30
 
-/* A task, and the state that shows whether its PID was reused */
+/*
+ * A task, and the events seen of it, which show whether its PID is used again
+ */
 typedef struct Known {
     HtTask task;
-    /* task_newtask has come for the task, sched_process_fork has not yet */
+    /* task_newtask has reported the task, and sched_process_fork has not yet */
     bool made;
-    /* the task's event sched_process_exit has come */
+    /* sched_process_exit has reported the task */
     bool exits;
-    bool gone;                  /* the task was switched out after its exit */
+    bool gone;                  /* after its exit, the task was switched out */
 } Known;
 
 struct HtTasks {
     unsigned max;               /* maximum number of tasks in @by_pid */
     GHashTable *by_pid;         /* Known by PID */
-    /* entries of @by_pid used last, by the lower bits of the PID */
+    /*
+     * cache: the entry of @by_pid that was used last, by the PID's lower bits
+     */
     Known *recent[RECENT];
-    /* copy of @by_pid at the end of the previous boot */
+    /* copy of @by_pid from the end of boot @earlier_boot */
     GHashTable *earlier;
-    uint32_t ids;               /* unique number that was given last */
+    uint32_t ids;               /* the unique number that was assigned last */
     unsigned boot;
     unsigned earlier_boot;
-    /* the running task, if there are more than @max */
+    /* used for a running task for which @by_pid has no room */
     HtTask untracked;
 };
 
@@ -112,7 +116,7 @@ static Known *known(HtTasks *t, int32_t pid)
     return k;
 }
 
-/* Reset an entry for a new task that has the same PID. */
+/* Make an entry that of a new task, which has the same PID as the old one. */
 static void reset_task(HtTasks *t, Known *k, uint64_t start_ns)
 {
     *k = (Known) { .task = {

@@ -29,13 +29,13 @@ struct Node {
     Node *left, *right;
     char *field;
     char *text;
-    bool is_number;             /* @text is a number, which is in @number */
+    bool is_number;             /* @text is a number, whose value is @number */
     int64_t number;
 };
 
 struct HtWhere {
     Node *root;
-    GString *text;              /* buffer for the text of a field */
+    GString *text;              /* buffer for a field's value as text */
 };
 
 typedef struct Parser {

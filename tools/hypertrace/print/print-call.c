@@ -115,7 +115,7 @@ static HtPrintNode *call_bytes(HtPrintParse *p, HtPrintOp op,
            pp_fail(p, n, "an argument is missing");
 }
 
-/* Parse __print_dynamic_array(name, size of an element) */
+/* Parse the arguments of __print_dynamic_array(name, size of an element) */
 static HtPrintNode *call_dynamic_array(HtPrintParse *p)
 {
     g_autofree char *name = pp_expect(p, "(") ? pp_word(p) : NULL;

@@ -11,7 +11,7 @@
 #include "hypertrace/base.h"
 #include "print/print-parse.h"
 
-/* Lowest precedence of a binary operator */
+/* Precedence of ||, the lowest of all binary operators */
 #define LOWEST          1
 
 /*
@@ -23,7 +23,7 @@ typedef struct HtPrintVariable {
     const char *name;
     size_t len;
     PpType type;
-    const char *p, *end;        /* start and end of the value's text */
+    const char *p, *end;        /* text of the variable's value */
 } HtPrintVariable;
 
 static bool is_word(char c)
@@ -192,7 +192,7 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
         return a;
     }
     from = pp_type_of(a);
-    /* If true, the cast does not change the 64 bits that hold the value. */
+    /* the 64 bits that hold the value are the same after the cast */
     same_bits = t.bytes > from.bytes ?
                 t.bytes == 8 || t.is_signed || !from.is_signed :
                 t.bytes == from.bytes &&
@@ -254,7 +254,8 @@ HtPrintNode *pp_binary(HtPrintParse *p, unsigned op, HtPrintNode *a,
         b = shift ? b : cast(p, b, t);
     }
     /*
-     * A name whose value the format does not define is not equal to any value.
+     * A name whose value the format does not define is unequal to every
+     * value.
      */
     if ((op == HT_OP2('=', '=') || op == HT_OP2('!', '=')) && a && b &&
         (a->unknown || b->unknown)) {
@@ -400,7 +401,7 @@ bool pp_type(HtPrintParse *p, PpType *t, bool *known)
     return any;
 }
 
-/* Consume "(TYPE)" if it is a cast. */
+/* Consume "(TYPE)" and return true if it is a cast, else consume nothing. */
 static bool accept_cast(HtPrintParse *p, PpType *t)
 {
     const char *before = p->p;
@@ -409,7 +410,10 @@ static bool accept_cast(HtPrintParse *p, PpType *t)
     if (ht_print_accept(p, "(") && pp_type(p, t, &known) &&
         ht_print_accept(p, ")")) {
         skip_blanks(p);
-        /* "(name)" with an unknown name is a cast only before an operand. */
+        /*
+         * "(name)" may be a type that is not known; it is a cast only if an
+         * operand follows
+         */
         if (known || (p->p < p->end && (is_word(*p->p) || *p->p == '('))) {
             return true;
         }

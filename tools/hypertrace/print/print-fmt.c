@@ -425,7 +425,7 @@ static void put_pointer(const HtPrintPiece *p, const Run *r, int width,
     ht_print_pointer(p->pointer, bytes, len, width, out);
 }
 
-/* Print a number or a text without flags, width and precision. */
+/* Print an argument whose conversion has no flags, width or precision. */
 static bool put_bare(const HtPrintPiece *p, const Run *r, GString *out)
 {
     switch (p->conversion) {

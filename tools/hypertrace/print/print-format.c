@@ -66,12 +66,15 @@ static bool amount(HtPrintParse *p, const char **s, int *n,
     return true;
 }
 
-/* Parse the letters after %p, which give the type of the object. */
+/*
+ * Parse the letters after %p, by which the kernel prints an object, such as
+ * "S".
+ */
 static void pointer_letters(const char **s, HtPrintPiece *p)
 {
     static const struct {
-        const char *first;      /* one of these letters comes first */
-        /* any number of these letters may follow */
+        const char *first;      /* letters, of which exactly one comes first */
+        /* letters, any number of which may follow */
         const char *more;
     } known[] = {
         { "SsFfB", "R" }, { "Mm", "RF" }, { "U", "bBlL" }, { "h", "CDN" },

@@ -23,17 +23,29 @@ typedef struct PpType {
     uint8_t pointee;
 } PpType;
 
-/** pp_fail() - set the error, unless one is set, and free @n; returns NULL */
+/**
+ * pp_fail() - set the parser's error, unless it has one, and free @n; returns
+ * NULL
+ */
 HtPrintNode *pp_fail(HtPrintParse *p, HtPrintNode *n, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/** pp_expect() - consume an operator; fail if it is not next */
+/**
+ * pp_expect() - consume the operator @op; if it is not next, set the error
+ * and return false
+ */
 bool pp_expect(HtPrintParse *p, const char *op);
 
-/** pp_word() - consume an identifier, to be freed; NULL if it is not next */
+/**
+ * pp_word() - consume an identifier, and return it, to be freed; NULL if it
+ * is not next
+ */
 char *pp_word(HtPrintParse *p);
 
-/** pp_accept_word() - consume an identifier if it is next */
+/**
+ * pp_accept_word() - consume the identifier @word if it is next; returns
+ * whether it was
+ */
 bool pp_accept_word(HtPrintParse *p, const char *word);
 
 /**
@@ -49,32 +61,53 @@ bool pp_type(HtPrintParse *p, PpType *t, bool *known);
 /** pp_unary() - parse an expression without binary operators */
 HtPrintNode *pp_unary(HtPrintParse *p);
 
-/** pp_node() - make a node of type int */
+/**
+ * pp_node() - make a node with operation @op, whose value has the type int
+ */
 HtPrintNode *pp_node(HtPrintParse *p, HtPrintOp op);
 
-/** pp_constant() - make a constant */
+/**
+ * pp_constant() - make a node for the constant @v of type @t
+ */
 HtPrintNode *pp_constant(HtPrintParse *p, uint64_t v, PpType t);
 
-/** pp_is_constant() - whether a node is NULL or a numeric constant */
+/**
+ * pp_is_constant() - whether a node is a numeric constant, or NULL
+ */
 bool pp_is_constant(const HtPrintNode *n);
 
-/** pp_type_of() - get the type of the value of a node */
+/**
+ * pp_type_of() - get the type in C of a node's value
+ */
 PpType pp_type_of(const HtPrintNode *n);
 
-/** pp_field() - make a node that uses a field */
+/**
+ * pp_field() - make a node with operation @op on the event's field @name
+ */
 HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op, const char *name);
 
-/** pp_place() - turn an expression that is a field's address into @op */
+/**
+ * pp_place() - replace @n, whose value is the address of a field, by a node
+ * with operation @op on that field
+ */
 HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n);
 
-/** pp_binary() - apply a binary operator; frees the operands on failure */
+/**
+ * pp_binary() - make a node for a binary operator; frees the operands on
+ * failure
+ */
 HtPrintNode *pp_binary(HtPrintParse *p, unsigned op, HtPrintNode *a,
                        HtPrintNode *b);
 
-/** pp_call() - parse the arguments of a function of the kernel */
+/**
+ * pp_call() - parse the arguments of the kernel's function @name, which print
+ * formats may call
+ */
 HtPrintNode *pp_call(HtPrintParse *p, const char *name);
 
-/** pp_sizeof() - parse the operand of sizeof */
+/**
+ * pp_sizeof() - parse the operand of "sizeof"
+ */
 HtPrintNode *pp_sizeof(HtPrintParse *p);
 
 #endif /* HYPERTRACE_TOOL_PRINT_PARSE_H */

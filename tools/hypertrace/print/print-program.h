@@ -12,25 +12,33 @@
 #include "print/print-fmt.h"
 
 typedef enum HtPrintOp {
-    HT_OP_CONSTANT,             /* @value, or the string @text */
-    HT_OP_FIELD,                /* the value or the bytes of @field */
-    HT_OP_LENGTH,               /* number of bytes of @field */
-    HT_OP_CAST,                 /* cast of @a to the type of this node */
-    HT_OP_UNARY,                /* operator @value applied to @a */
-    HT_OP_BINARY,               /* operator @value applied to @a and @b */
-    HT_OP_SELECT,               /* @a ? @b : @c */
-    HT_OP_ELEMENT,              /* element @a of @field */
-    HT_OP_FLAGS,                /* names of the bits of @a, joined by @text */
-    HT_OP_SYMBOLIC,             /* name of the value @a, or its number */
-    HT_OP_NAMED,                /* name of the value @a, or @text */
-    HT_OP_HEX,                  /* @a bytes of @field, joined by @text */
-    HT_OP_ARRAY,                /* @a elements of @field, of @b bytes each */
-    HT_OP_BITMASK,              /* @field as hexadecimal words */
-    HT_OP_CPUMASK,              /* @field as ranges of bits */
-    HT_OP_DISK,                 /* "disk=NAME, " if @field has a name */
+    HT_OP_CONSTANT,             /* value: @value, or the string @text */
+    HT_OP_FIELD,                /* value: that of @field, or its bytes */
+    HT_OP_LENGTH,               /* value: number of bytes of @field */
+    HT_OP_CAST,                 /* value: @a, cast to the type of this node */
+    HT_OP_UNARY,                /* value: unary operator @value applied to @a */
+    /* value: binary operator @value applied to @a and @b */
+    HT_OP_BINARY,
+    HT_OP_SELECT,               /* value: @a ? @b : @c */
+    HT_OP_ELEMENT,              /* value: element @a of @field */
+    /* text: names of the bits of @a, with @text between them */
+    HT_OP_FLAGS,
+    /* text: name of the value @a, or the number if it has no name */
+    HT_OP_SYMBOLIC,
+    /* text: name of the value @a, or @text if it has no name */
+    HT_OP_NAMED,
+    /* text: @a bytes of @field in hexadecimal, with @text between them */
+    HT_OP_HEX,
+    /* text: @a elements of @field, of @b bytes each */
+    HT_OP_ARRAY,
+    HT_OP_BITMASK,              /* text: @field as hexadecimal words */
+    /* text: @field as ranges of bits, such as 0-3 */
+    HT_OP_CPUMASK,
+    /* text: "disk=NAME, " if @field has a name, else empty */
+    HT_OP_DISK,
 } HtPrintOp;
 
-/* Operators of two characters: the second one is in bits 8 to 15. */
+/* Operator of two characters in a number: the second one is in bits 8 to 15. */
 #define HT_OP2(x, y)    ((x) | (y) << 8)
 
 typedef struct HtPrintName {
@@ -103,7 +111,10 @@ struct HtPrint {
     GArray *pieces;             /* array of HtPrintPiece */
 };
 
-/* Limits for hostile formats: depth of a tree, and nodes of a program */
+/*
+ * Limits for hostile print formats: depth of a tree, and number of nodes in a
+ * program
+ */
 #define HT_PRINT_DEPTH          64
 #define HT_PRINT_NODES_MAX      8192
 

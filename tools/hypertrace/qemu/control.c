@@ -190,7 +190,8 @@ static char *with_setting(const char *list, const char *word)
 
 typedef struct HtChange {
     const char *property;
-    const char *unset;          /* value used for a property not set */
+    /* value that @change gets if the property is not set */
+    const char *unset;
     char *(*change)(const char *value, const char *word);
 } HtChange;
 

@@ -24,7 +24,7 @@ typedef struct HtControl {
     GPtrArray *objects;
 } HtControl;
 
-/* Options that a command takes */
+/* Options that a command may take besides those of all these commands */
 enum ht_control {
     HT_CONTROL_JSON = 1,
 };

@@ -176,7 +176,10 @@ static void parse_one_more(HtQemu *q, GPtrArray *list, const char *value,
     g_ptr_array_add(list, opts);
 }
 
-/* Add the values of -smp to the machine, with the prefix "smp.". */
+/*
+ * Add the values of the option -smp to the machine's, with "smp." before
+ * their names.
+ */
 static void add_smp(HtQemu *q, const HtOpts *smp)
 {
     unsigned i;

@@ -225,7 +225,10 @@ char *ht_opts_text(const HtOpts *opts)
     return g_string_free(text, false);
 }
 
-/* Parse a line that begins a group. Returns NULL for any other line. */
+/*
+ * Parse a line of a configuration file that begins a group; return the
+ * group's name, or NULL for any other line.
+ */
 static char *group_of(const char *line, HtOpts *opts)
 {
     char group[64], id[64];

@@ -31,7 +31,10 @@ typedef struct HtOpt {
 typedef GPtrArray HtOpts;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtOpts, g_ptr_array_unref)
 
-/** ht_opts_new() - create an empty list, for g_ptr_array_unref() */
+/**
+ * ht_opts_new() - create an empty list of values, to be freed by
+ * g_ptr_array_unref()
+ */
 HtOpts *ht_opts_new(void);
 
 /**
@@ -63,7 +66,9 @@ bool ht_opts_parse(HtOpts *opts, const char *text, const char *implied);
  */
 const char *ht_opts_get(const HtOpts *opts, const char *name);
 
-/** ht_opts_on() - whether a list has a boolean of this name that is on */
+/**
+ * ht_opts_on() - whether a list has a boolean value of this name that is on
+ */
 bool ht_opts_on(const HtOpts *opts, const char *name);
 
 /** ht_opts_text() - convert a list to "name=value,...", newly allocated */

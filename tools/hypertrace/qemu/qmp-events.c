@@ -16,13 +16,14 @@
 #include "qemu/qmp.h"
 
 struct HtQmpEvents {
-    /* the socket; -1: QEMU has closed the connection */
+    /* the socket; -1 after QEMU has closed the connection */
     int fd;
-    /* bytes that were received and not parsed yet */
+    /* received bytes that are not parsed yet */
     GString *in;
-    /* number of bytes at the start of @in that contain no newline */
+    /* number of bytes at the start of @in that are known to have no newline */
     size_t searched;
-    bool skip;                  /* skip the rest of a line that was too long */
+    /* leave out bytes up to the next newline: the line is too long */
+    bool skip;
 };
 
 /*

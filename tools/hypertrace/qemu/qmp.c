@@ -235,7 +235,10 @@ GPtrArray *ht_qmp_find(HtQmp *q, const char *id, GError **error)
     return g_steal_pointer(&all);
 }
 
-/* Get a member if it is a scalar, else NULL. */
+/*
+ * Get a member of a JSON object if it is neither an object nor an array, else
+ * NULL.
+ */
 static JsonNode *value(JsonObject *o, const char *name)
 {
     JsonNode *n = json_object_get_member(o, name);

@@ -9,7 +9,10 @@
 #include "qemu/vm.h"
 #include "qemu/qemu-opts.h"
 
-/* Programs of virtual machines; option with the machine's name, or NULL */
+/*
+ * Names of programs that run virtual machines, each with the option that
+ * names the machine, or NULL
+ */
 static const struct {
     const char *pattern;
     const char *option;

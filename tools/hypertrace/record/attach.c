@@ -19,18 +19,21 @@
 #include "record/programs.h"
 #include "record/record-session.h"
 
-/* Time in us for which --tell-guest waits for the other recorder */
+/* Time in us for which --tell-guest waits for the other recorder's recording */
 #define PROCESS_US          INT64_C(10000000)
 #define PROCESS_POLL_US     50000
 
 typedef struct Attach {
     const char *file;
-    char *link;                 /* path of the link, see ht_programs_link() */
+    /* path of the link to the trace, see ht_programs_link() */
+    char *link;
     char *dir;
     bool lttng;
-    char *lttng_name;           /* with @lttng: name of the guest in LTTng */
+    /* name of the guest in LTTng; only with @lttng */
+    char *lttng_name;
     const char *tell;           /* argument of --tell-guest, or NULL */
-    pid_t pid;                  /* with @tell: the virtual machine's process */
+    /* process ID of the virtual machine; only with @tell */
+    pid_t pid;
     bool create;
     bool quiet;
     uint64_t size;
@@ -130,7 +133,10 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
     return true;
 }
 
-/* Check that a recording is being written on this host, since it booted. */
+/*
+ * Check by a recording's info file that it is being written now, and on this
+ * host.
+ */
 static bool is_recorded_now(const Attach *a, GKeyFile *info, GError **error)
 {
     g_autofree char *boot = ht_host_boot();
@@ -219,10 +225,7 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
                     errno == ENOENT ? "; --create makes it" : "");
     }
     if (fd >= 0 && a->create) {
-        /*
-         * A link may be left from an earlier memory of the same name: remove
-         * it.
-         */
+        /* remove a link that belongs to an earlier memory of the same name */
         ht_programs_link_remove(a->link);
     }
     if (fd >= 0) {

@@ -14,7 +14,10 @@ const char *ht_record_functions_option(const HtRecordFunctions *f)
     return f->graph ? "--graph" : "--functions";
 }
 
-/* Parse one part of the list: a name, a pattern, or the depth. */
+/*
+ * Parse an element of the option's list: a function's name, a pattern, or
+ * "depth=N".
+ */
 static bool add_part(HtRecordFunctions *f, const char *part, GString *names)
 {
     static const char chars[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS

@@ -6,20 +6,24 @@
 #include "record/live.h"
 
 struct HtLive {
-    /* module that controls the session; set with HtLttngOptions.url */
+    /*
+     * module that creates and ends the session; NULL without
+     * HtLttngOptions.url
+     */
     const HtLttngOps *ctl;
     HtFtRuns runs;
     uint64_t instances;
     HtLttngSink *sink;
 };
 
-/* HtFtRunsOps.learn */
+/*
+ * HtFtRunsOps.learn: does nothing, because ht_lttng_sink_post() registers new
+ * classes with the next events
+ */
 static void learn_later(void *opaque)
 {
-    /* ht_lttng_sink_post() registers new classes with the next events. */
 }
 
-/* HtFtRunsOps.post */
 static void post(void *opaque, HtRun *run, HtBuffer **fill)
 {
     HtLive *l = opaque;
@@ -27,7 +31,6 @@ static void post(void *opaque, HtRun *run, HtBuffer **fill)
     ht_lttng_sink_post(l->sink, run, fill);
 }
 
-/* HtFtRunsOps.release */
 static void release(void *opaque, HtBuffer **fill)
 {
     HtLive *l = opaque;
@@ -48,7 +51,7 @@ static bool init_runs(HtLive *l, const HtFtFormats *formats)
     l->runs.classes = ht_class_table_new();
     l->runs.formats = formats;
     l->runs.instances = &l->instances;
-    /* This fails only if the class table is full, which a new one is not. */
+    /* it would fail only with a full class table */
     return ht_ft_runs_init(&l->runs);
 }
 

@@ -26,7 +26,10 @@ HtLive *ht_live_new(const HtLttngOptions *options, const HtFtFormats *formats,
 /** ht_live_start() - begin to deliver events; see ht_lttng_sink_start() */
 void ht_live_start(HtLive *l);
 
-/** ht_live_runs() - get the receiver of runs; not used after ht_live_end() */
+/**
+ * ht_live_runs() - get the object that receives the kernel's events; not used
+ * after ht_live_end()
+ */
 HtFtRuns *ht_live_runs(HtLive *l);
 
 /**

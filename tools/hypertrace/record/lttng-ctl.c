@@ -8,10 +8,13 @@
 #include "record/lttng-module.h"
 
 #define CHANNEL         "hypertrace"
-/* Size in bytes, and number, of the sub-buffers of each of the host's CPUs */
+/*
+ * LTTng's buffer for each of the host's CPUs: size in bytes, and number, of
+ * the sub-buffers
+ */
 #define SUBBUF_SIZE     (UINT64_C(1) << 20)
 #define SUBBUF_COUNT    8
-/* Period at which the relay daemon receives new events, in us */
+/* Period in us at which LTTng sends new events to the relay daemon */
 #define LIVE_US         500000
 #define PENDING_US      20000
 
@@ -63,7 +66,10 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     return done;
 }
 
-/* Restrict the session: other processes may use the provider's name, too. */
+/*
+ * Restrict the session to this process: other processes may have a provider
+ * of the same name.
+ */
 static bool track(const char *name, GError **error)
 {
     struct lttng_process_attr_tracker_handle *t = NULL;

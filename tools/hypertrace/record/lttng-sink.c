@@ -8,29 +8,31 @@
 #include "hypertrace/thread.h"
 #include "record/lttng-sink.h"
 
-/* Maximum number of bytes queued for LTTng */
+/* Maximum number of bytes of events that wait for LTTng */
 #define BACKLOG         ((size_t)128 << 20)
 /* Time in ns without progress after which LTTng counts as hanging */
 #define HANG_NS         (INT64_C(5) * 1000000000)
-/* Time in ns that LTTng gets to send the events that it has taken */
+/* Maximum time in ns for LTTng to send the events that it has taken */
 #define SEND_NS         (INT64_C(60) * 1000000000)
 
 struct HtLttngSink {
     HtLttngSinkConfig cfg;
     HtDispatch *d;
     bool started;               /* ht_lttng_sink_start() was called */
-    /* ht_lttng_sink_end() was called: no more runs are posted */
+    /* ht_lttng_sink_end() was called, so no more runs are accepted */
     bool closed;
-    bool drained;               /* all runs were delivered; atomic */
-    bool failed;                /* LTTng-UST cannot be loaded; atomic */
+    /* the sink's thread has delivered all runs; atomic */
+    bool drained;
+    bool failed;                /* LTTng-UST could not be loaded; atomic */
 
     const HtUstOps *ust;        /* used by the sink's thread only */
-    HtUstSession *session;      /* set once by the sink's thread; atomic */
+    HtUstSession *session;      /* the sink's thread sets it once; atomic */
 
-    HtMutex lock;               /* protects the members below */
-    HtCond loaded;              /* signalled when @ready is set */
+    HtMutex lock;               /* protects @loaded and the members after it */
+    HtCond loaded;              /* signalled when @ready becomes true */
     bool ready;                 /* @session is set, or LTTng cannot be used */
-    uint64_t handled;           /* events delivered so far */
+    /* number of events that the sink's thread has delivered */
+    uint64_t handled;
     HtLttngStats stats;
     char *why;
 };
@@ -43,13 +45,11 @@ static void note(HtLttngSink *s, const char *why)
     ht_mutex_unlock(&s->lock);
 }
 
-/* HtUstSessionConfig.warn */
 static void warn(void *opaque, const char *text)
 {
     note(opaque, text);
 }
 
-/* HtSinkOps.expect */
 static void expect(void *opaque, HtClass *const *classes, unsigned count)
 {
     HtLttngSink *s = opaque;
@@ -59,7 +59,6 @@ static void expect(void *opaque, HtClass *const *classes, unsigned count)
     }
 }
 
-/* HtSinkOps.learn */
 static char *learn(void *opaque, const HtClass *c)
 {
     HtLttngSink *s = opaque;
@@ -94,18 +93,23 @@ static void load(HtLttngSink *s)
         return;
     }
     session = s->ust->create(&cfg);
-    /* Register an event: viewers then see the trace before its first event. */
+    /*
+     * Register one event, so that viewers see the trace before its first
+     * event.
+     */
     s->ust->expect(session, NULL, 0);
     /* Pairs with the load-acquire in ht_lttng_sink_wants(). */
     ht_atomic_store_release(&s->session, session);
 }
 
-/* HtSinkOps.begin */
 static void begin(void *opaque)
 {
     HtLttngSink *s = opaque;
 
-    /* If the sink ends before it was started, it has nothing to deliver. */
+    /*
+     * a sink that ends before its start has no events, and does not load
+     * LTTng
+     */
     if (s->started) {
         load(s);
     }
@@ -115,7 +119,6 @@ static void begin(void *opaque)
     ht_mutex_unlock(&s->lock);
 }
 
-/* HtSinkOps.deliver */
 static void deliver(void *opaque, const HtRun *run)
 {
     HtLttngSink *s = opaque;
@@ -155,10 +158,9 @@ static void end_session(void *opaque)
     ht_mutex_unlock(&s->lock);
 }
 
-/* HtSinkOps.gone */
+/* HtSinkOps.gone: does nothing, because ht_lttng_sink_free() frees the sink */
 static void gone(void *opaque)
 {
-    /* ht_lttng_sink_free() frees the sink, so do nothing here. */
 }
 
 HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg)
@@ -195,7 +197,7 @@ HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg)
 
 void ht_lttng_sink_start(HtLttngSink *s)
 {
-    /* Only the sink's thread may block in LTTng. */
+    /* In this process, only the sink's thread blocks in LTTng. */
     g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
     /*
      * If the registration of an event takes longer than this many ms, the event

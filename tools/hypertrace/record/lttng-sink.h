@@ -60,7 +60,9 @@ typedef struct HtLttngStats {
 
 typedef struct HtLttngSink HtLttngSink;
 
-/** ht_lttng_sink_new() - make a sink; @cfg is copied */
+/**
+ * ht_lttng_sink_new() - make a sink, which copies @cfg
+ */
 HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg);
 
 /**
@@ -89,10 +91,15 @@ void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms);
  */
 void ht_lttng_sink_post(HtLttngSink *s, const HtRun *run, HtBuffer **fill);
 
-/** ht_lttng_sink_release() - drop the reference to a stream's buffer */
+/**
+ * ht_lttng_sink_release() - drop the reference to the buffer of a stream,
+ * @fill
+ */
 void ht_lttng_sink_release(HtLttngSink *s, HtBuffer **fill);
 
-/** ht_lttng_sink_wake() - let the thread register new classes */
+/**
+ * ht_lttng_sink_wake() - let the sink's thread register new classes now
+ */
 void ht_lttng_sink_wake(HtLttngSink *s);
 
 /**

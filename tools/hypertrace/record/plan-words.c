@@ -11,9 +11,9 @@
 #include "record/plan-words.h"
 
 #define MIB             (UINT64_C(1) << 20)
-/* Minimum size of each processor's part of the main trace buffer, in KiB */
+/* Minimum size in KiB of a processor's part of the guest's main trace buffer */
 #define MAIN_KIB_MIN    64u
-/* COMMAND_LINE_SIZE of x86 and arm64, its NUL included */
+/* Maximum length of the kernel's command line on x86 and arm64, with its NUL */
 #define COMMAND_LINE    2048
 /* Type of the SMBIOS structure "OEM Strings" */
 #define OEM_STRINGS     11
@@ -288,7 +288,10 @@ static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
                            o->tracer ? " " : "", o->tracer ? o->tracer : "");
 }
 
-/* Get the words for a ring. @there: the user's words, for a new label */
+/*
+ * Make the kernel words that create a ring. @there: words of the user, which
+ * may use the same label
+ */
 static char *make_words(const HtRecordPlan *p, const HtRecordOptions *o,
                         const char *there)
 {
@@ -358,7 +361,7 @@ static bool read_image(HtRecordPlan *p, HtImage *image, bool others,
         g_propagate_error(error, g_steal_pointer(&err));
         return false;
     }
-    /* The file is not a kernel, or only QEMU can find or read it. */
+    /* the file is no kernel, or only QEMU can find or read it */
     if (err->domain == G_FILE_ERROR && err->code == G_FILE_ERROR_INVAL) {
         p->words_why = "it is not a Linux kernel for x86_64 or aarch64";
     }

@@ -8,10 +8,16 @@
 #include "record/plan.h"
 #include "qemu/qemu-cmdline.h"
 
-/** ht_plan_machine() - get the machine's type; "" if QEMU has no default */
+/**
+ * ht_plan_machine() - get the type of QEMU's machine; "" if it is not given
+ * and QEMU has no default
+ */
 const char *ht_plan_machine(const HtQemu *q);
 
-/** ht_plan_is_known() - whether the plan may change this type of machine */
+/**
+ * ht_plan_is_known() - whether hypertrace may change the memory of a machine
+ * of this type
+ */
 bool ht_plan_is_known(const HtQemu *q);
 
 /**

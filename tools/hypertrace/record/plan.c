@@ -12,9 +12,15 @@
 
 #define MIB             (UINT64_C(1) << 20)
 #define DEFAULT_RAM     (128 * MIB)
-/* Room for the kernel, which may also be unpacked at the end of the memory */
+/*
+ * Bytes of RAM to leave to the kernel, which may be unpacked at the end of
+ * the RAM, too
+ */
 #define KERNEL_ROOM     (64 * MIB)
-/* Alignment of the ring; the search tries multiples of it first. */
+/*
+ * Alignment of the ring in the guest's RAM; the search for a ring looks at
+ * multiples of it first
+ */
 #define RING_ALIGN      (2 * MIB)
 
 const char *ht_record_memory_name(HtRecordMemory memory)
@@ -51,11 +57,11 @@ static bool is_confidential(const HtQemu *q)
            ht_opts_get(q->machine, "memory-encryption");
 }
 
-/* Possible changes to the memory of a machine */
+/* How the command line can give a type of machine a memory that is shared */
 typedef enum MachineKind {
-    MACHINE_OTHER,              /* type that is not known: change nothing */
-    MACHINE_PLAIN,              /* give the machine a memory backend */
-    MACHINE_NODES,              /* give it a memory backend and NUMA nodes */
+    MACHINE_OTHER,              /* not known: do not change the memory */
+    MACHINE_PLAIN,              /* by a memory backend of the machine */
+    MACHINE_NODES,              /* by a memory backend and NUMA nodes */
 } MachineKind;
 
 static MachineKind machine_kind(const HtQemu *q)
@@ -68,7 +74,10 @@ static MachineKind machine_kind(const HtQemu *q)
     return g_str_has_prefix(type, "microvm") ? MACHINE_PLAIN : MACHINE_NODES;
 }
 
-/* Find a reason on the command line not to change the memory; or NULL. */
+/*
+ * Get the reason why QEMU's memory must stay as it is on the command line; or
+ * NULL.
+ */
 static const char *keep_memory(const HtQemu *q)
 {
     if (q->restored) {

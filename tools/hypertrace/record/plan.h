@@ -163,7 +163,10 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
 void ht_record_plan_free(HtRecordPlan *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecordPlan, ht_record_plan_free)
 
-/** ht_record_memory_name() - get a description of a way to read the memory */
+/**
+ * ht_record_memory_name() - describe in words how the recorder reads the
+ * guest's memory
+ */
 const char *ht_record_memory_name(HtRecordMemory memory);
 
 /**

@@ -12,7 +12,10 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* ht_programs_link() - get the path of the link for a memory's file, to free */
+/*
+ * ht_programs_link() - get the path of the link that belongs to a memory
+ * file; to be freed
+ */
 char *ht_programs_link(const char *memory);
 
 /**

@@ -15,7 +15,9 @@
 #include "record/programs-link.h"
 #include "record/programs.h"
 
-/* Maximum time in ms that the start waits until LTTng-UST is loaded */
+/*
+ * Maximum time in ms that ht_programs_start() waits until LTTng-UST is loaded
+ */
 #define LTTNG_LOAD_MS   1000
 
 struct HtPrograms {
@@ -25,9 +27,9 @@ struct HtPrograms {
     bool started;
     /* the streams that were open at the start are in the trace */
     bool serves;
-    /* path of the trace that a killed recorder has left */
+    /* path of the trace that a killed recorder has left; NULL: none */
     char *previous;
-    HtHostPage page;            /* with HtProgramsOptions.tell */
+    HtHostPage page;            /* used only with HtProgramsOptions.tell */
     HtHostTell *tell;
 
     /*
@@ -35,23 +37,30 @@ struct HtPrograms {
      * thread, and after the thread has ended by ht_programs_end().
      */
     HtCtfWriter *writer;
-    uint32_t classes;           /* number of classes that @writer has */
+    /* number of classes that were given to @writer */
+    uint32_t classes;
     uint64_t bytes;
     uint64_t events;
     uint64_t dropped;
     uint64_t streams;
-    /* sum of HtRun.discarded of the streams' instances that are closed */
+    /*
+     * number of events that producers discarded in instances which are closed
+     */
     uint64_t lost;
-    /* the limit of the recording's size is reached */
+    /* the recording has reached its maximum size */
     bool full;
-    /* by stream: events left out of its open instance because of @full */
+    /*
+     * by stream: number of events of its open instance that were not written
+     * because of @full
+     */
     uint64_t skipped[HT_STREAMS_MAX];
     char *why;
-    /* name of the provider in LTTng; NULL: no LTTng */
+    /* name of the guest's provider in LTTng; NULL without LTTng */
     char *provider;
     HtLttngSink *lttng;
-    HtBuffer *fill;             /* buffer for @lttng, used for all streams */
-    /* number of classes when ht_lttng_sink_wake() was last called */
+    /* last buffer of @lttng, which all streams share */
+    HtBuffer *fill;
+    /* number of classes at the last call of ht_lttng_sink_wake() */
     uint32_t known;
 
     HtMutex lock;               /* protects @quit */
@@ -70,7 +79,10 @@ static void G_GNUC_PRINTF(2, 3) note(HtPrograms *p, const char *fmt, ...)
     }
 }
 
-/* Get the maximum error of times as known now, in ns; 0: not known */
+/*
+ * Get the maximum error of the times, in ns, by what is known now; 0: not
+ * known
+ */
 static uint64_t precision_ns(HtPrograms *p)
 {
     uint64_t bound;
@@ -153,7 +165,10 @@ static void check_limit(HtPrograms *p, const HtRun *run)
     }
 }
 
-/* Returns 0 or -errno; -ENOSPC if the reason was noted before. */
+/*
+ * Write a run to the trace. Returns 0 or -errno; @p->why has the first
+ * reason.
+ */
 static int write_run(HtPrograms *p, const HtRun *run)
 {
     HtRun counted = *run;
@@ -218,7 +233,6 @@ static bool wants(void *opaque, const HtClass *c, bool before)
     return ht_lttng_sink_wants(p->lttng, c, before);
 }
 
-/* HtMemoryConfig.recorded */
 static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
 {
     HtPrograms *p = opaque;
@@ -227,7 +241,6 @@ static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
            ht_ctf_recorded(p->previous, info->index, info->instance, r);
 }
 
-/* HtMemoryConfig.log */
 static void log_guest(void *opaque, const char *text)
 {
     (void)opaque;
@@ -437,7 +450,10 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
     if (!p) {
         return;
     }
-    /* The guest sees that the recorder lives while the telling thread ends. */
+    /*
+     * End the telling thread first: while it ends, the guest must see that
+     * the recorder lives.
+     */
     ht_host_tell_free(p->tell);
     if (p->started) {
         stop_polling(p);

@@ -139,7 +139,10 @@ static bool set_match(HtMatch **m, const char *option, const char *text,
     return *m;
 }
 
-/* Record the events of a match, too. */
+/*
+ * Record the events that an option's match needs, in addition to those of
+ * --events.
+ */
 static void add_events(HtRecord *r, const HtMatch *m)
 {
     const char *events = r->plan_options.events;

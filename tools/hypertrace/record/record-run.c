@@ -21,19 +21,21 @@
 
 #define STATUS_NS       UINT64_C(500000000)
 /*
- * Time in ns without a ring after which the process's other memory is searched,
- * too
+ * If no ring is found for this time in ns, search also the process's memory
+ * outside of the RAM.
  */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
-/* Time in ns without a ring after which likely reasons are printed */
+/* If no ring is found for this time in ns, print the likely reasons. */
 #define REASONS_NS      UINT64_C(30000000000)
-/* Number of events in a poll from which on the next pause is shorter */
+/* If a poll reads at least this many events, the next pause is shorter. */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
-/* Number of events in a poll below which a guest is idle */
+/* A guest counts as idle if a poll reads fewer events than this. */
 #define IDLE_EVENTS     50
-/* An unfinished search may take --wait times this number */
+/*
+ * A search for the ring that is not complete may take this many times --wait.
+ */
 #define LONG            20
 /*
  * With --flight and --wait, times in ns after the start at which a missing
@@ -51,32 +53,44 @@
 typedef struct Run {
     HtRecord *r;
     HtSession *session;
-    HtFlight *flight;           /* flight recorder, or NULL */
-    HtHostRecord *host;         /* recorder of the host, or NULL */
+    HtFlight *flight;           /* flight recorder; NULL without --flight */
+    HtHostRecord *host;         /* recorder of the host; NULL without --host */
     HtProgramsStats programs;   /* result of ht_programs_end() */
     bool hangs;                 /* LTTng hangs */
     GPtrArray *sources;
-    /* rest of the process's memory, outside of @sources */
+    /* memory of the process that @sources does not have */
     HtSource *rest;
-    /* both NUMA nodes of the guest's RAM, to find the kernel */
+    /* the guest's RAM in both NUMA nodes, to search for the kernel's image */
     HtSource *whole;
-    /* PID of the process that @rest and @whole are of; both may be NULL */
+    /*
+     * PID of the process whose memory @rest and @whole read, if they are not
+     * NULL
+     */
     pid_t scanned_pid;
     HtProcess *process;
     pid_t pid;
     bool child;
     bool tty;
-    bool stopped;               /* the recording has ended, QEMU may go on */
-    bool timed_out;             /* the time of --for is over */
-    bool matched;               /* an event of --until ended the recording */
-    bool too_late;              /* no event can match: see describe_end() */
-    bool gave_up;               /* the time of --wait is over */
+    /* the recording has ended, although QEMU may run on */
+    bool stopped;
+    /* the recording has run for the time of --for */
+    bool timed_out;
+    /* the recording has ended because of an event of --until */
+    bool matched;
+    /* no event can match any longer: see describe_end() */
+    bool too_late;
+    /* for the time of --wait there was no ring, or no kernel in the memory */
+    bool gave_up;
     /* time in ns at which the kernel was last found */
     uint64_t kernel_seen;
-    uint64_t events;            /* number of events at the last poll */
-    /* time after @started of the next search for an image, in ns */
+    /* number of events recorded up to the last poll */
+    uint64_t events;
+    /*
+     * time in ns after @started at which to search for the kernel's image
+     * again
+     */
     uint64_t next_image;
-    /* the likely reasons for a missing ring were printed */
+    /* REASONS_NS have passed, and the likely reasons were printed */
     bool explained;
     uint64_t started;
     uint64_t scanned;
@@ -89,7 +103,7 @@ static void on_signal(int sig)
     got_signal = sig;
 }
 
-/* Replace the source in @slot, and search the new one for @what. */
+/* Close the source in @slot, put @source there, and search it for @what. */
 static void set_source(Run *run, HtSource **slot, HtSource *source,
                        unsigned what)
 {
@@ -128,7 +142,10 @@ static bool add_memory(Run *run, GError **error)
     return source;
 }
 
-/* Check whether a file has grown after it was opened: QEMU sets its size. */
+/*
+ * True if a file is longer now than when it was opened, because QEMU has set
+ * its size
+ */
 static bool has_grown(const HtSource *s)
 {
     struct stat st;
@@ -700,7 +717,9 @@ static void print_end(const Run *run, const char *end)
     if (run->r->until && !ht_match_count(run->r->until)) {
         print_no_match(run->r->until, end);
     } else if (run->r->until && !run->matched && !run->r->quiet) {
-        /* The last polls read the event. */
+        /*
+         * also if the event was read only by the last polls, after QEMU's end
+         */
         fprintf(stderr, "hypertrace record: the recording ended: %s, after "
                 "--until: %s\n", end, ht_match_text(run->r->until));
     } else if (is_over(run) && !run->r->quiet) {
@@ -829,7 +848,7 @@ static void catch_signals(void)
      * lost.
      */
     signal(SIGCHLD, SIG_DFL);
-    /* A QEMU that goes to the background becomes our child. */
+    /* This process becomes the parent of a QEMU that goes to the background. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 
     for (i = 0; i < G_N_ELEMENTS(signals); i++) {

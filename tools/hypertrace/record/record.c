@@ -475,7 +475,10 @@ static char *process_kernel(HtRecord *r, char **argv)
 {
     g_autofree char *kernel = NULL, *path = NULL;
 
-    /* Root must not open or boot a file that another user's process names. */
+    /*
+     * Root must not open or boot a file because a process of another user
+     * names it.
+     */
     if (!ht_process_is_ours(r->process)) {
         return NULL;
     }
