@@ -22,16 +22,18 @@
 #include "model/duration.h"
 #include "recover/recover-streams.h"
 
-/* Stream memory whose host has ended */
+/* Stream memory whose device or recorder has ended */
 typedef struct Dead {
     HtDead *d;
     uint8_t *ram;
-    char *name;                 /* name of the trace: the name of the file */
+    /* name of the recovered trace: that of the file */
+    char *name;
     HtDeadResult results[HT_STREAMS_MAX];
     bool opened[HT_STREAMS_MAX];
-    /* time of the latest event of all streams, in ns */
+    /* time in ns of the last event of all streams */
     uint64_t end_ns;
-    uint64_t events;            /* number of events of all streams */
+    /* number of events that were read from all streams */
+    uint64_t events;
 } Dead;
 
 static bool fail(GError **error, int code, const char *what, const char *path)
@@ -164,15 +166,15 @@ static char *write_trace(Dead *dead, const char *dir, GError **error)
     return path;
 }
 
-/* State to print the last events of a stream */
+/* State while the last events of a stream are printed */
 typedef struct Tail {
     Dead *dead;
-    /* number of events to skip before the first one that is shown */
+    /* number of events of the stream that are still to be left out */
     uint64_t skip;
     FILE *to;
 } Tail;
 
-/* HtDeliver: show the events of a run */
+/* HtDeliver: print the events of a run */
 static void show_run(void *opaque, const HtRun *run)
 {
     Tail *t = opaque;

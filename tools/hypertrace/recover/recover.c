@@ -19,7 +19,7 @@ typedef struct Recover {
     gboolean quiet;
     gint lines;
     const char *file;
-    bool streams;               /* @file is stream memory, not a guest's RAM */
+    bool streams;               /* @file has stream memory, not a guest's RAM */
 } Recover;
 
 static bool parse(Recover *r, int argc, char **argv, int *status)

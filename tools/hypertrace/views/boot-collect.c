@@ -17,36 +17,39 @@
  */
 #define STEP_NS         20000000
 
-/* Maximum number of open initcalls whose functions are counted */
+/* Maximum number of unended initcalls whose functions are counted at a time */
 #define INSIDE_MAX      256
 
-/* An initcall that has not ended yet */
+/* An initcall that has begun and not ended */
 typedef struct Call {
     HtBootItem item;
     uint64_t func;
-    uint64_t gaps;              /* HtBoot.gaps when the initcall began */
-    /* functions that the initcall called, or NULL */
+    /* value of HtBoot.gaps when the initcall began */
+    uint64_t gaps;
+    /* counts of the functions that the initcall called, or NULL */
     HtBootFunctions *functions;
 } Call;
 
 typedef struct Collect {
     HtModel *m;
     HtBoot *b;
-    GPtrArray *levels;          /* each name of an initcall level, once */
-    const char *level;          /* level of the latest initcall_level event */
-    /* The keys of the next three tables are unique numbers of tasks. */
-    /* Call by task: the initcall that the task runs */
+    /* the different names of levels of initcalls, as strings */
+    GPtrArray *levels;
+    const char *level;          /* name in the last initcall_level event */
+    /* Keys of the next three tables: a task's unique number */
+    /* Call: the initcall that the task is in */
     GHashTable *calls;
-    GHashTable *modules;        /* name of the module that the task loads */
-    GHashTable *images;         /* by task: 1 + index in b->processes */
+    /* char *: name of the module that the task loads */
+    GHashTable *modules;
+    GHashTable *images;         /* 1 + index in b->processes */
     HtRunning *running;
     HtGraph *graph;
-    /* number of calls whose functions are counted */
+    /* number of Call whose member @functions is not NULL */
     unsigned inside;
     unsigned segment;
     /* PID 1 has executed a file: the phase "kernel" is over */
     bool kernel_done;
-    /* time of the last end of an initcall of PID 1 */
+    /* time in ns at which PID 1 last ended an initcall */
     uint64_t last_call;
     bool services;              /* the phase "services" has begun */
 } Collect;
@@ -98,7 +101,10 @@ static char *text_of(const HtModelEvent *ev, unsigned field)
     return g_strndup(s, len);
 }
 
-/* Bound the number of names, because the guest chooses them. */
+/*
+ * Get the level's name as a string that @c->levels keeps. The guest chooses
+ * the names, so their number has a maximum.
+ */
 static const char *intern_level(Collect *c, const HtModelEvent *ev)
 {
     char *s = text_of(ev, HT_F_INITCALL_LEVEL);
@@ -176,7 +182,7 @@ static void add_call(Collect *c, Call *call, uint64_t end, bool ended)
     g_array_append_val(b->initcalls, item);
 }
 
-/* Add a call whose end was lost. */
+/* Add an initcall whose end was lost to the boot's list. */
 static void add_lost(Collect *c, Call *call)
 {
     HtBoot *b = c->b;
@@ -354,7 +360,10 @@ static uint64_t time_of_task(const HtRunCpu *cpu, const HtModelEvent *ev)
     return cpu && cpu->known && cpu->pid ? ht_running_time(cpu, ev) : 0;
 }
 
-/* Split the time up to an event, and add the parts to the current phase. */
+/*
+ * Split the @ns before an event by what the host did, and add the parts to
+ * the current phase.
+ */
 static void split_time(Collect *c, const HtModelEvent *ev, uint64_t ns)
 {
     HtBootPhase *last = last_phase(c->b);

@@ -10,11 +10,12 @@
 #include "cli/escape.h"
 #include "views/boot.h"
 
-/* The time of one name in each boot */
+/* The times of a phase, an initcall or another item that has this name */
 typedef struct Row {
     char *name;
-    uint64_t *ns;               /* by boot: sum of the known times in ns */
-    /* result of difference(), by which rows are sorted */
+    /* by boot: sum of the times of the items with this name, in ns */
+    uint64_t *ns;
+    /* result of difference(); rows are sorted by it */
     uint64_t change;
 } Row;
 

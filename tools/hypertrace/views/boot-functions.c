@@ -16,8 +16,8 @@ typedef struct Function {
 } Function;
 
 struct HtBootFunctions {
-    GHashTable *functions;      /* Function by address */
-    GArray *within;             /* by depth: results of within() */
+    GHashTable *functions;      /* Function, by address in the kernel */
+    GArray *within;             /* by depth in the stack: result of within() */
 };
 
 HtBootFunctions *ht_boot_functions_new(void)
@@ -52,7 +52,7 @@ static Function *find_function(HtBootFunctions *f, uint64_t func)
     return n;
 }
 
-/* Add to a sum. It stops at UINT64_MAX: a guest may report any times. */
+/* Add @ns to @sum, but not beyond UINT64_MAX: a guest may report any times. */
 static void add(uint64_t *sum, uint64_t ns)
 {
     *sum += MIN(ns, UINT64_MAX - *sum);

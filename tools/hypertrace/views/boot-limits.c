@@ -91,7 +91,10 @@ static bool has_phase(const HtBoot *b, const char *phase)
     return false;
 }
 
-/* Check whether all boots have a phase; only then can it be compared. */
+/*
+ * Check whether each of the boots has a phase of this name; otherwise its
+ * times cannot be compared.
+ */
 static bool all_have_phase(const GPtrArray *boots, const char *phase)
 {
     unsigned i;

@@ -402,7 +402,7 @@ static GPtrArray *collect(const HtView *v, const Options *opt, char **dirs,
     return g_steal_pointer(&boots);
 }
 
-/* Report the checks that failed; return the exit status. */
+/* Print the checks that failed; return the exit status of the command. */
 static int report_checks(const GArray *checks)
 {
     unsigned i;

@@ -135,7 +135,7 @@ void ht_boot_svg(const HtBoot *b, GString *out);
  */
 void ht_boot_put_name(HtOutput *o, const char *name);
 
-/* Least number of earlier boots from which ht_boot_differs() can decide */
+/* Number of earlier boots that ht_boot_differs() needs to decide */
 #define HT_BOOT_EARLIER_MIN     3
 
 /**

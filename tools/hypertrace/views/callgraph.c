@@ -19,19 +19,20 @@
 #include "model/graph.h"
 #include "views/view.h"
 
-#define LINES_MAX       4096    /* maximum number of lines in the queue */
+/* maximum number of lines that wait to be printed */
+#define LINES_MAX       4096
 #define INDENT_MAX      64
 #define FUNCTIONS_MAX   (1u << 20)
 
 typedef struct Line {
-    GString *text;              /* text before the duration */
-    /* text after the duration; NULL: the line has no duration */
+    GString *text;              /* text before the column of durations */
+    /* text after the column of durations; NULL: none */
     GString *call;
     uint64_t func;
     int32_t pid, depth;
-    /* if the line is a LEAF: duration of the call */
+    /* if the line is a LEAF: duration of its call in ns */
     uint64_t ns;
-    bool cut;                   /* calls within this one are not shown */
+    bool cut;                   /* calls nested in this one are not printed */
     enum { BEGAN, LEAF, CALLER } what;
 } Line;
 
@@ -40,10 +41,10 @@ typedef struct Callgraph {
     HtModel *m;
     HtOutput o;
     HtGraph *graph;
-    /* other events to show among the calls; NULL: none */
+    /* further events to print among the calls; NULL: none */
     HtNames *events;
     char *function;
-    /* patterns of --function; NULL: all functions */
+    /* patterns of --function; NULL: print all functions */
     char **functions;
     gint depth;
     GQueue lines;               /* of Line */
@@ -53,7 +54,10 @@ typedef struct Callgraph {
      */
     Line *open[HT_FT_CPUS_MAX];
     GString *name;
-    /* cache, by address: whether a pattern of @functions matches */
+    /*
+     * cache, by the address of a function: whether a pattern of @functions
+     * matches it
+     */
     GHashTable *asked;
     unsigned asked_boot;
     unsigned boot, segment;
@@ -161,7 +165,10 @@ static Line *event_line(Callgraph *c, const HtModelEvent *ev)
     return l;
 }
 
-/* Complete a processor's last line: its call has calls nested in it. */
+/*
+ * Mark the open call of a processor's last line as a CALLER, which has calls
+ * nested in it.
+ */
 static void close_line(Callgraph *c, uint32_t cpu)
 {
     if (c->open[cpu]) {

@@ -9,7 +9,10 @@
 #include "ctf-read.h"
 #include "views/ctf-fields.h"
 
-/* Approximate limits for the output, in bytes: one text; all of an event */
+/*
+ * Approximate maximum bytes of the output: for one text, and for all fields
+ * of an event
+ */
 #define TEXT_MAX        1024
 #define EVENT_MAX       8192
 

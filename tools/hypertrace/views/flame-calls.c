@@ -20,17 +20,18 @@
  * caller
  */
 typedef struct Call {
-    /* node of the call; NULL: it is already in the tree */
+    /* node of the call in the tree; NULL: the call is already counted there */
     HtFlameNode *node;
     uint64_t begin;
-    /* duration in ns; for several calls, their sum */
+    /* duration in ns; of several calls, the sum */
     uint64_t ns;
     int32_t depth;
 } Call;
 
 typedef struct Task {
     HtStack *stack;
-    GArray *calls;              /* of Call, in the order of their ends */
+    /* of Call, in the order in which the calls ended */
+    GArray *calls;
     char comm[HT_COMM_MAX + 1];
 } Task;
 
@@ -89,7 +90,10 @@ static unsigned within(const Task *t, const Call *call)
     return n;
 }
 
-/* Put a call into the tree, above the first @callers frames of the stack. */
+/*
+ * Add a call to the tree, with the first @callers frames of the task's stack
+ * as its callers.
+ */
 static void put(HtFlameCalls *c, Task *t, Call *call, unsigned callers)
 {
     HtFlameNode *n = ht_flame_child(c->f, ht_flame_root(c->f), t->comm);
@@ -150,7 +154,9 @@ static void set_comm(Task *t, const HtModelEvent *ev)
     g_strlcpy(t->comm, ev->task->comm, sizeof(t->comm));
 }
 
-/* Handle the end of a call, which has made the kept calls that began later. */
+/*
+ * Handle the end of a call: it has called the kept calls that began after it.
+ */
 static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
 {
     Call call = {
@@ -202,7 +208,7 @@ void ht_flame_calls_event(HtFlameCalls *c, const HtModelEvent *ev)
     Task *t;
 
     if (ev->boot != c->boot || ev->rec.segment != c->segment) {
-        /* ht_graph_event() frees the stacks of the old segment. */
+        /* before ht_graph_event(), which frees the stacks of the old segment */
         end_all(c);
         c->boot = ev->boot;
         c->segment = ev->rec.segment;

@@ -11,19 +11,23 @@
 
 #define TASKS_MAX       65536
 
-#define FLAG_HARDIRQ    0x08    /* Bits of common_flags */
+#define FLAG_HARDIRQ    0x08    /* Bits of common_flags in an event */
 #define FLAG_SOFTIRQ    0x10
 
-/* A processor's node in the tree, valid while HtRunCpu.version is @version */
+/*
+ * The node to which a processor's time now belongs; valid while
+ * HtRunCpu.version is @version
+ */
 typedef struct Place {
     HtFlameNode *node;
-    unsigned version;           /* HtRunCpu.version when @node was found */
+    unsigned version;           /* HtRunCpu.version for which @node was found */
 } Place;
 
 struct HtFlameCpu {
     HtFlame *f;
     HtModel *m;
-    HtHostSplit *host;          /* NULL: do not split times */
+    /* the host's part of the recording, by which times are split; or NULL */
+    HtHostSplit *host;
     HtRunning *running;
     Place *places;
 };
@@ -111,11 +115,11 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev)
     ht_running_after(c->running, ev);
 }
 
-/* A task that is off its processor */
+/* A task that no processor runs */
 typedef struct Off {
     uint64_t since;
     uint64_t state;
-    /* time at which the task was woken, in ns; 0: not woken yet */
+    /* time in ns at which the task was woken; 0: not yet */
     uint64_t woken;
     char waker[HT_COMM_MAX + 1];
 } Off;
@@ -124,7 +128,7 @@ struct HtFlameOff {
     HtFlame *f;
     HtModel *m;
     HtGaps *gaps;
-    GHashTable *tasks;          /* Off by unique number of the task */
+    GHashTable *tasks;          /* Off, by the task's unique number */
     unsigned boot, segment;
 };
 

@@ -8,8 +8,9 @@
 
 struct HtFlame {
     HtFlameNode *root;
-    GHashTable *names;          /* set of all names, which it owns */
-    /* number of nodes, at most HT_FLAME_NODES_MAX */
+    /* each name of a node once; owns these strings */
+    GHashTable *names;
+    /* number of nodes in the tree, at most HT_FLAME_NODES_MAX */
     unsigned nodes;
 };
 

@@ -23,7 +23,7 @@
 /* width of a character in pixels; approximate, for the font below */
 #define CHAR_WIDTH      6.6
 #define LEVELS_MAX      200
-/* nodes with less than 1/PARTS of the time are not drawn */
+/* nodes with less than this part of the whole time are not drawn: 1/PARTS */
 #define PARTS           20000
 
 static const char style[] =
@@ -118,7 +118,7 @@ typedef struct Picture {
     GString *out;
     uint64_t total;
     unsigned levels;
-    /* frames with less time, in ns, are not drawn */
+    /* a frame with less time than this, in ns, is not drawn */
     uint64_t least;
 } Picture;
 

@@ -11,9 +11,9 @@
 #include "views/flame.h"
 #include "views/view.h"
 
-/* minimum share of a line of the tree, in percent */
+/* Least share of the time, in percent, of a line in the printed tree */
 #define TREE_PART   0.5
-#define TREE_DEPTH  24      /* maximum number of levels shown */
+#define TREE_DEPTH  24      /* levels of the printed tree */
 
 typedef struct Flame {
     HtView v;
@@ -23,12 +23,14 @@ typedef struct Flame {
     char *svg;
     char *speedscope;
     gboolean folded;
-    /* print the tree, because no other form of output was chosen */
+    /* print the tree as text: no other form of output was chosen */
     bool tree;
-    HtFlame *calls, *cpu, *off; /* the trees; NULL: not collected */
-    HtFlame *chosen;            /* which of @calls, @cpu and @off is shown */
+    /* the trees; one that was not collected is NULL */
+    HtFlame *calls, *cpu, *off;
+    /* the one of @calls, @cpu and @off that is printed */
+    HtFlame *chosen;
     char *title;
-    gboolean by_host;           /* --host */
+    gboolean by_host;
     HtHostSplit *host;
 } Flame;
 

@@ -99,7 +99,8 @@ GPtrArray *ht_flame_sorted(const HtFlameNode *n);
  */
 
 /**
- * HtFlameCalls: collect calls of functions, from the function_graph tracer
+ * HtFlameCalls: makes a tree of the functions that tasks called, as the
+ * function_graph tracer recorded them
  */
 typedef struct HtFlameCalls HtFlameCalls;
 HtFlameCalls *ht_flame_calls_new(HtFlame *f, HtModel *m);
@@ -118,14 +119,15 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev);
 void ht_flame_cpu_end(HtFlameCpu *c);
 
 /**
- * HtFlameOff: collect the time in which each task does not run, by its reason
+ * HtFlameOff: makes a tree of the time in which tasks did not run, by the
+ * reason
  */
 typedef struct HtFlameOff HtFlameOff;
 HtFlameOff *ht_flame_off_new(HtFlame *f, HtModel *m);
 void ht_flame_off_event(HtFlameOff *o, const HtModelEvent *ev);
 void ht_flame_off_end(HtFlameOff *o);
 
-/* Forms of output */
+/* Forms in which a tree can be written */
 
 /**
  * ht_flame_svg: draw a tree

@@ -22,23 +22,27 @@
 #define VCPUS_MAX       4096
 
 typedef struct Change {
-    uint64_t ns;                /* host time */
-    uint32_t part;              /* HtSplitPart from @ns on */
+    uint64_t ns;                /* host time in ns */
+    /* HtSplitPart to which the vCPU's time belongs from @ns on */
+    uint32_t part;
 } Change;
 
 typedef struct Vcpu {
-    GArray *changes;            /* of Change, in the order of time */
+    GArray *changes;            /* of Change, sorted by time */
     GArray *marks;              /* of HtSplit */
-    uint64_t end_ns;            /* end of the last change's part */
+    /* host time in ns up to which the last change's part is known */
+    uint64_t end_ns;
 } Vcpu;
 
 struct HtHostSplit {
     HtHostClock *clock;
     uint32_t process;
-    bool one_cpu;               /* the guest has just one processor */
-    GHashTable *vcpus;          /* Vcpu by number; -1: a thread for all vCPUs */
-    unsigned changes;           /* number of changes of all vCPUs */
-    HtBounds bounds;            /* errors of the converted times */
+    bool one_cpu;               /* the guest has only one processor */
+    /* Vcpu, by number of the vCPU; -1: of a thread that runs all vCPUs */
+    GHashTable *vcpus;
+    unsigned changes;           /* number of Change in all of @vcpus */
+    /* errors of the guest times that were converted to host times */
+    HtBounds bounds;
 };
 
 static void free_vcpu(gpointer data)
@@ -73,7 +77,7 @@ static const Change *change_at(const Vcpu *v, unsigned i)
     return &g_array_index(v->changes, Change, i);
 }
 
-/* Add up the parts of a vCPU up to the change @i. */
+/* Add up the times of a vCPU's parts up to its change @i. */
 static HtSplit sums_to(const Vcpu *v, unsigned i)
 {
     unsigned mark = i / MARK_EVERY, k;
@@ -197,7 +201,7 @@ void ht_host_split_free(HtHostSplit *s)
     }
 }
 
-/* Add up the parts of a vCPU up to a host time. */
+/* Add up the times of a vCPU's parts up to the host time @ns. */
 static HtSplit sums_at(const Vcpu *v, uint64_t ns)
 {
     uint64_t known = MIN(ns, v->end_ns);
@@ -241,7 +245,10 @@ void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
     ht_bounds_add(&s->bounds, MAX(a, b));
     before = sums_at(v, from);
     after = sums_at(v, to);
-    /* Scale the parts, because the rates of the two clocks may differ. */
+    /*
+     * scale to the guest's time, because the two clocks may have different
+     * rates
+     */
     for (i = HT_SPLIT_GUEST + 1; i < HT_SPLIT_PARTS; i++) {
         ns = (double)(after.ns[i] - before.ns[i]) / (to - from) * all + 0.5;
         ns = MIN(ns, left);

@@ -9,24 +9,30 @@
 #include "cli/output.h"
 #include "model/model.h"
 
-/* The parts of a time in which a processor of a guest was in use */
+/*
+ * Parts into which a guest's time on a processor is split by what the host
+ * did
+ */
 typedef enum HtSplitPart {
     HT_SPLIT_GUEST,             /* the vCPU executed the guest's code */
-    HT_SPLIT_EXITS,             /* KVM or QEMU handled an exit */
+    HT_SPLIT_EXITS,             /* KVM or QEMU handled an exit of the vCPU */
     HT_SPLIT_STOLEN,            /* the vCPU waited for a CPU of the host */
     HT_SPLIT_BLOCKED,           /* the vCPU was halted or waited in QEMU */
-    HT_SPLIT_UNKNOWN,           /* the host's part has no state of the vCPU */
+    /* the host's part of the recording does not tell what the vCPU did */
+    HT_SPLIT_UNKNOWN,
     HT_SPLIT_PARTS,
 } HtSplitPart;
 
-/** HtSplit: the parts of a time, in nanoseconds */
+/**
+ * HtSplit: time in ns, by HtSplitPart
+ */
 typedef struct HtSplit {
     uint64_t ns[HT_SPLIT_PARTS];
 } HtSplit;
 
 typedef struct HtHostSplit HtHostSplit;
 
-/* Text for the option --host of a command */
+/* Help text of the option --host */
 #define HT_HOST_SPLIT_HELP \
     "split times by the host's part of the recording: guest, exits, stolen," \
     " blocked"
@@ -79,10 +85,14 @@ uint64_t ht_host_split_since(HtHostSplit *s, unsigned boot, uint32_t segment,
                              uint32_t cpu, uint64_t from_ns, uint64_t host_ns,
                              HtSplit *split);
 
-/** ht_host_split_sum: add the parts of a time to those of another one */
+/**
+ * ht_host_split_sum: add the times in @from to those in @to
+ */
 void ht_host_split_sum(HtSplit *to, const HtSplit *from);
 
-/** ht_host_split_total: add up all parts of a time */
+/**
+ * ht_host_split_total: get the sum of the times of all parts
+ */
 uint64_t ht_host_split_total(const HtSplit *split);
 
 /** ht_host_split_name: get the name of a part, for example "stolen" */
@@ -101,10 +111,16 @@ void ht_host_split_text(const HtHostSplit *s, const HtSplit *split,
  */
 void ht_host_split_error(const HtHostSplit *s, HtOutput *o);
 
-/** ht_host_split_share: append a part as a percentage, 10 columns wide */
+/**
+ * ht_host_split_share: append the percentage that a part has of the time, in
+ * 10 columns
+ */
 void ht_host_split_share(const HtSplit *split, HtSplitPart part, HtOutput *o);
 
-/** ht_host_split_json: append the member @name with all parts */
+/**
+ * ht_host_split_json: append a member @name, an object with the time of each
+ * part
+ */
 void ht_host_split_json(const HtSplit *split, const char *name, HtJson *j);
 
 #endif /* HYPERTRACE_TOOL_HOST_SPLIT_H */

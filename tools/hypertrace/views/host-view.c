@@ -15,11 +15,14 @@
 
 #define HZ_MIN      1e6
 #define HZ_MAX      1e11
-/* Ticks per second of the times in a recording, which are nanoseconds */
+/* Ticks per second in a recording, whose times are in nanoseconds */
 #define HZ_NS       1e9
-/* Maximum number of tasks that the table shows for a vCPU that waited */
+/*
+ * Maximum number of rows, for a vCPU, in the table of the tasks that it
+ * waited for
+ */
 #define TAKERS_MAX  5
-/* Maximum number of processors in the column "CPU" */
+/* Maximum number of processors that the column "CPU" lists */
 #define CPUS_SHOWN  4
 
 /* Parse "2596135000", "2596.135M" or "2.596135G". Returns 0 on failure. */
@@ -91,7 +94,7 @@ uint64_t ht_host_view_ns(const HtHostView *h, uint64_t ticks)
     return ns < 0x1p63 ? ns + 0.5 : INT64_MAX;
 }
 
-/* Convert nanoseconds to ticks of the sums. */
+/* Convert nanoseconds to the ticks in which the sums are. */
 static uint64_t to_ticks(const HtHostView *h, uint64_t ns)
 {
     double ticks = ns / 1e9 * h->hz;
@@ -150,7 +153,7 @@ void ht_host_view_no_part(const char *dir, GError **errp)
                 " 'hypertrace record --host'", dir);
 }
 
-/* Add up the host's part of a recording. */
+/* Add up what the vCPUs did by the host's part of a recording. */
 static bool read_host(HtHostView *h, GError **errp)
 {
     g_autofree char *part = ht_host_view_part(h->v.dir);

@@ -81,13 +81,20 @@ void ht_host_view_error(const HtBounds *b, const char *whose, HtOutput *o);
 bool ht_host_view_read(HtHostView *h, HtTakenFunc *taken, void *opaque,
                        GError **errp);
 
-/** ht_host_view_free: free the members of a view */
+/**
+ * ht_host_view_free: free the members of a view, but not @h itself
+ */
 void ht_host_view_free(HtHostView *h);
 
-/** ht_host_view_ns: convert ticks of the sums to nanoseconds */
+/**
+ * ht_host_view_ns: convert ticks, in which the sums are, to nanoseconds
+ */
 uint64_t ht_host_view_ns(const HtHostView *h, uint64_t ticks);
 
-/** ht_host_view_total: get all ticks of a vCPU, also those without a state */
+/**
+ * ht_host_view_total: get the sum of a vCPU's ticks in all states and without
+ * a known state
+ */
 uint64_t ht_host_view_total(const HtVcpuSums *v);
 
 /**
@@ -96,19 +103,28 @@ uint64_t ht_host_view_total(const HtVcpuSums *v);
  */
 uint64_t ht_host_view_unknown(const HtVcpuSums *v);
 
-/** ht_host_view_summary: append a line about the trace, and an empty line */
+/**
+ * ht_host_view_summary: append a line about the size and the losses of the
+ * host's trace, and an empty line
+ */
 void ht_host_view_summary(const HtHostView *h, HtOutput *o);
 
-/** ht_host_view_json: append the members that describe the trace */
+/**
+ * ht_host_view_json: append the members that describe the host's trace
+ */
 void ht_host_view_json(const HtHostView *h, HtJson *j);
 
-/** ht_host_view_name: get the name of a vCPU, newly allocated */
+/**
+ * ht_host_view_name: get the name of a vCPU for the output, newly allocated
+ */
 char *ht_host_view_name(const HtVcpuSums *v);
 
 /** ht_host_view_vcpu: append the name of a vCPU, padded to 12 characters */
 void ht_host_view_vcpu(const HtVcpuSums *v, HtOutput *o);
 
-/** ht_host_view_share: append @ticks as a share of @whole, and as a time */
+/**
+ * ht_host_view_share: append @ticks as a percentage of @whole and as a time
+ */
 void ht_host_view_share(const HtHostView *h, HtOutput *o, uint64_t ticks,
                         uint64_t whole);
 
@@ -133,13 +149,22 @@ void ht_host_view_taker(const HtHostView *h, HtOutput *o, const HtTaker *t,
 /** HT_HOST_TAKER_HEADING: heading of the columns of ht_host_view_taker() */
 #define HT_HOST_TAKER_HEADING   "            time     waits  longest  CPU"
 
-/** ht_host_view_takers: append a table of the tasks that vCPUs waited for */
+/**
+ * ht_host_view_takers: append, for each vCPU that waited, a table of the
+ * tasks that ran meanwhile
+ */
 void ht_host_view_takers(const HtHostView *h, HtOutput *o);
 
-/** ht_host_view_taker_json: append a taker's time, waits, CPUs as members */
+/**
+ * ht_host_view_taker_json: append the members of a taker: its time, waits and
+ * CPUs
+ */
 void ht_host_view_taker_json(const HtHostView *h, HtJson *j, const HtTaker *t);
 
-/** ht_host_view_takers_json: append "waited_for", the array of @v->takers */
+/**
+ * ht_host_view_takers_json: append the member "waited_for", an array of
+ * @v->takers
+ */
 void ht_host_view_takers_json(const HtHostView *h, HtJson *j,
                               const HtVcpuSums *v);
 

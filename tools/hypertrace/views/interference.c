@@ -12,18 +12,22 @@
 #include "host/guest-tasks.h"
 #include "views/host-view.h"
 
-/* Advice is given if a machine waited for this share of its demand or more. */
+/*
+ * Least share of its demand that a machine must have waited for there to be
+ * advice
+ */
 #define ADVICE_SHARE    0.05
-/* Advice is given if at most this share of a machine's time is unknown. */
+/* Greatest share of unknown time of a machine at which there is advice */
 #define ADVICE_UNKNOWN  0.1
 /*
  * A quota is advised for a machine that ran for more than this many times the
  * running time of the machine that waited for it.
  */
 #define ADVICE_LONGER   1.25
-#define RIVALS_SHOWN    8   /* maximum rows of a machine in the first table */
-#define TASKS_SHOWN     15  /* maximum rows of the table of tasks */
-/* Maximum number of entries of View.tasks */
+/* maximum number of rivals in the first table for a machine */
+#define RIVALS_SHOWN    8
+#define TASKS_SHOWN     15  /* maximum number of rows in the table of tasks */
+/* maximum number of entries of View.tasks */
 #define TASKS_MAX       65536
 
 /**
@@ -48,7 +52,7 @@ typedef struct Machine {
     GHashTable *rivals;
 } Machine;
 
-/* A task that waited while another task ran */
+/* A task of a guest that waited, and the task for which it waited */
 typedef struct TaskPair {
     uint32_t machine;
     uint32_t rival;
@@ -58,10 +62,13 @@ typedef struct TaskPair {
 } TaskPair;
 
 typedef enum Kind {
-    PIN,                        /* pin to a processor that was idle */
-    QUOTA,                      /* limit a rival that ran for longer */
-    WEIGHT,                     /* the rival is no machine: change weights */
-    PROCESSORS,                 /* more processors are needed */
+    /* pin the machine to a processor that was idle */
+    PIN,
+    /* limit a rival that ran for longer than the machine */
+    QUOTA,
+    /* change the weights, because the rival is no machine */
+    WEIGHT,
+    PROCESSORS,                 /* add processors to the host */
 } Kind;
 
 static const char *const kinds[] = { "pin", "quota", "weight", "processors" };
@@ -70,17 +77,20 @@ typedef struct Advice {
     Kind kind;
     const Machine *m;
     const HtTaker *rival;
-    uint32_t cpu;               /* PIN: the idle processor */
-    uint64_t idle;              /* PIN: time for which it was idle */
-    unsigned percent;           /* QUOTA: percent of a processor for @rival */
+    uint32_t cpu;               /* PIN: number of the idle processor */
+    uint64_t idle;              /* PIN: ticks for which it was idle */
+    /* QUOTA: limit for @rival, in percent of one processor */
+    unsigned percent;
 } Advice;
 
 typedef struct View {
     HtHostView h;
     GPtrArray *guests;          /* of HtGuestTasks */
     GPtrArray *machines;        /* of Machine */
-    GHashTable *tasks;          /* TaskPair by the text of its names */
-    uint64_t left_out;          /* intervals left out because @tasks was full */
+    /* TaskPair, by a text of its names and machines */
+    GHashTable *tasks;
+    /* number of waits that were not counted, because @tasks was full */
+    uint64_t left_out;
 } View;
 
 static void free_machine(gpointer p)
@@ -294,7 +304,7 @@ static void add_machines(View *w)
     }
 }
 
-/* Get the ticks for which the vCPUs of a machine ran or wanted to run. */
+/* Get the ticks for which a machine's vCPUs ran or waited for a processor. */
 static uint64_t demand(const Machine *m)
 {
     return m->running + m->runnable;
@@ -311,7 +321,7 @@ static const char *process_name(const View *w, const HtTaker *t)
 
 /* ---- Advice ---- */
 
-/* Find the processor that was idle for the longest time; NULL: none is known */
+/* Find the processor with the most idle time; NULL if no idle time is known */
 static const HtCpuSums *most_idle(const View *w, uint32_t *cpu)
 {
     const GArray *sums = w->h.x->cpu_sums;

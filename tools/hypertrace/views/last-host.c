@@ -21,7 +21,10 @@ void ht_last_host(HtLast *l, HtHostSplit *host)
 
         ht_host_split_add(host, l->boot, l->segment, c->number, since, c->last,
                           &c->ran);
-        /* The time after an earlier boot belongs to the next boot. */
+        /*
+         * After the last boot, count the time up to the end; after an earlier
+         * one it belongs to the next boot.
+         */
         if (l->boot == l->boots) {
             ht_host_split_since(host, l->boot, l->segment, c->number, c->last,
                                 ended, &c->silent);

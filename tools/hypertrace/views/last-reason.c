@@ -9,14 +9,20 @@
 
 #include "views/last.h"
 
-/* How the first record of an error begins, on all architectures */
+/*
+ * First words of the log's first record about an error of the kernel, on all
+ * architectures
+ */
 static const char *const faults[] = {
     "BUG: ", "kernel BUG at ", "Unable to handle kernel ",
     "Oops: general protection fault", "general protection fault",
     "watchdog: BUG: ", "Kernel stack overflow", "Insufficient stack space",
 };
 
-/* How the record with the address of the failed instruction begins */
+/*
+ * First words of the record that has the address of the failed instruction,
+ * on several architectures
+ */
 static const char *const places[] = {
     "RIP: ", "pc : ", "epc : ", "NIP: ", "Krnl PSW : ",
 };

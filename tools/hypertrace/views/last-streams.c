@@ -25,7 +25,7 @@ typedef struct Stream {
     /* number of events that were discarded or overwritten */
     uint64_t missing;
     uint64_t end_ns;            /* time of the stream's last event in ns */
-    /* of GString: the last events, as text or JSON */
+    /* of GString: the stream's last events, as text or JSON */
     GQueue lines;
 } Stream;
 
@@ -33,10 +33,10 @@ typedef struct Last {
     HtOutput *o;
     unsigned lines;
     bool json;
-    bool several;               /* another trace was shown before */
+    bool several;               /* the output has another trace already */
 } Last;
 
-/* The page that shows one trace */
+/* The part of the output that shows one trace */
 typedef struct Page {
     HtOutput *o;
     const char *dir;

@@ -85,7 +85,7 @@ static void start_boot(Collect *c, const HtModelEvent *ev)
     forget_log(l);
 }
 
-/* Start a new boot, or a new segment of the boot's clock. */
+/* Begin a boot, or a further segment of the present boot's clock. */
 static void start_segment(Collect *c, const HtModelEvent *ev)
 {
     if (ev->boot != c->l->boot) {
@@ -261,7 +261,10 @@ static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
     }
 }
 
-/* Get the host time at which the last poll that found new events ended. */
+/*
+ * Get the host time in ns at which the last poll ended that had found new
+ * events.
+ */
 static uint64_t last_poll(HtModel *m)
 {
     HtRecording *r = ht_model_recording(m);
@@ -316,7 +319,8 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
     l->running = ht_running_new(m);
     l->graph = ht_graph_new(m);
     /*
-     * Read on after the chosen boot: the next boot's first event shows its end.
+     * Read further than the chosen boot: the first event of the next boot
+     * shows when it ended.
      */
     ht_rec_until(ht_model_recording(m), UINT32_MAX, UINT64_MAX);
     if (ht_rec_end(ht_model_recording(m), &end)) {

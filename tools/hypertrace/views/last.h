@@ -11,7 +11,8 @@
 #include "model/running.h"
 #include "views/host-split.h"
 
-#define HT_LAST_LOG             15      /* default number of lines of the log */
+/* number of lines of the log without --log */
+#define HT_LAST_LOG             15
 #define HT_LAST_LOG_MAX         1000    /* maximum of --log */
 
 /**
@@ -61,11 +62,13 @@ typedef struct HtLastLine {
     GString *text;
 } HtLastLine;
 
-/* Records of the log that tell why the kernel failed */
+/* Kinds of records in the log that tell why the kernel failed */
 enum {
-    HT_LAST_FAULT,              /* the newest error, as "BUG: ..." */
-    HT_LAST_PLACE,              /* the instruction that failed */
-    HT_LAST_PANIC,              /* the record with which the kernel panicked */
+    /* the newest record that reports an error, such as "BUG: ..." */
+    HT_LAST_FAULT,
+    /* the record that names the failed instruction */
+    HT_LAST_PLACE,
+    HT_LAST_PANIC,              /* the record "Kernel panic - ..." */
     HT_LAST_REASONS,
 };
 
@@ -132,7 +135,7 @@ typedef struct HtLast {
     HtGraph *graph;
 } HtLast;
 
-/* ht_last_line_new: copy a record of the log */
+/* ht_last_line_new: make an HtLastLine of a record of the log */
 HtLastLine *ht_last_line_new(const HtLogRecord *r);
 
 /* ht_last_line_free: free an HtLastLine; a GDestroyNotify */
@@ -159,7 +162,10 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
  */
 void ht_last_host(HtLast *l, HtHostSplit *host);
 
-/** ht_last_host_text: append a table of these times */
+/**
+ * ht_last_host_text: append a table of the times that ht_last_host() has
+ * added
+ */
 void ht_last_host_text(const HtLast *l, HtOutput *o);
 
 /**
@@ -179,14 +185,13 @@ const char *ht_last_name(const HtLast *l, int32_t pid);
 void ht_last_reason(HtLast *l, const HtLogRecord *r);
 
 /**
- * ht_last_forget_reasons: drop the records of ht_last_reason()
- * @l: the end of a boot
+ * ht_last_forget_reasons: drop the records that ht_last_reason() has kept @l:
+ * the end of a boot
  */
 void ht_last_forget_reasons(HtLast *l);
 
 /**
- * ht_last_free: free the end of a boot
- * @l: the end of a boot or NULL
+ * ht_last_free: free an HtLast @l: the end of a boot, or NULL
  */
 void ht_last_free(HtLast *l);
 

@@ -39,19 +39,19 @@ typedef struct Latency {
     HtView v;
     HtModel *m;
     HtPairs *pairs;
-    HtNames *tasks;          /* tasks of --task; NULL: all */
+    HtNames *tasks;          /* tasks of --task; NULL: all tasks */
     const char *from, *to;
     uint64_t count, sum, min, max;
     uint64_t fine[FINE];
     uint64_t rows[ROWS];
-    /* of Worst: the longest durations, the longest first */
+    /* of Worst: the longest durations, in falling order */
     GArray *worst;
     gint worst_max;
     HtPairsCounts counts;
     unsigned boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
-    /* what the host did in the durations of all pairs */
+    /* sum over all pairs: what the host did in their durations */
     HtSplit split;
 } Latency;
 
@@ -71,7 +71,7 @@ static unsigned fine_bucket(uint64_t ns)
     return (shift << FINE_BITS) + (ns >> shift);
 }
 
-/* Get the highest value that a bucket counts. */
+/* Get the highest duration in ns that a bucket counts. */
 static uint64_t fine_value(unsigned bucket)
 {
     unsigned shift = bucket >> FINE_BITS ? (bucket >> FINE_BITS) - 1 : 0;
@@ -95,7 +95,9 @@ static uint64_t percentile(const Latency *l, double share)
     return l->max;
 }
 
-/* Get the lowest value of a row: 0, 1, 2, 5, 10 ... */
+/*
+ * Get the lowest duration of a row of the histogram in ns: 0, 1, 2, 5, 10 ...
+ */
 static uint64_t row_begin(unsigned row)
 {
     static const unsigned firsts[] = { 1, 2, 5 };

@@ -6,21 +6,27 @@
 
 #include "views/log.h"
 
-/* Maximum number of lines kept from events; further events are dropped */
+/*
+ * Maximum number of lines that are taken from events; further events are left
+ * out
+ */
 #define TAIL_MAX    65536u
 /*
  * Events and records of the log have different clocks. Boot.shift estimates the
  * difference. It is wrong by up to this many nanoseconds.
  */
 #define SLACK_NS    1000000000
-/* A larger difference is not one of clocks: the event repeats an old line. */
+/*
+ * If the difference seems to be larger in ns, the event repeats the text of
+ * an old record.
+ */
 #define SHIFT_MAX   (60 * INT64_C(1000000000))
-/* Maximum number of records that are kept to estimate the difference */
+/* Maximum number of records whose texts are kept to estimate the difference */
 #define TEXTS_MAX   65536u
-/* In Boot.texts: several records have this text, or an event has matched it */
+/* value in Boot.texts: several records have the text, or an event has had it */
 #define NOT_UNIQUE  UINT64_MAX
 
-/* A line that comes from an event, not from the log */
+/* A line that the log lacks, taken from an event */
 typedef struct Tail {
     uint64_t ns;
     uint32_t cpu;
@@ -31,29 +37,35 @@ typedef struct Tail {
 typedef struct Boot {
     uint32_t boot;              /* number of the boot, from 0 */
     bool has_log;
-    bool met;                   /* an event was the log's last record */
-    uint64_t last_ns;           /* time of the last record in the log */
+    /* an event had the text and the time of the log's last record */
+    bool met;
+    uint64_t last_ns;           /* time of the log's last record in ns */
     GString *last;              /* text of the last record in the log */
-    /* GBytes to uint64_t: times of records, by text */
+    /* by text: uint64_t time of the record that has it, or NOT_UNIQUE */
     GHashTable *texts;
-    /* time of an event minus the time of its record, in ns */
+    /* estimate: time of an event minus the time of its record, in ns */
     int64_t shift;
-    int64_t candidate;          /* the same, by the last event that matched */
+    /* difference by the last event that matched a record, in ns */
+    int64_t candidate;
     bool has_candidate;
-    uint64_t matched_ns;        /* time of the last record that set @shift */
-    /* of Tail: events to show after the log's last record */
+    /* time of the last record that has set @shift, in ns */
+    uint64_t matched_ns;
+    /* of Tail: lines to show after the log's last record */
     GPtrArray *tail;
 } Boot;
 
 struct HtLogLines {
     HtLogReader *reader;
-    HtLogRecord record;         /* if @ahead: the next record of the log */
+    /* the next record of the log; valid if @ahead */
+    HtLogRecord record;
     bool ahead;
     GHashTable *boots;          /* Boot, by number */
-    GPtrArray *order;           /* the values of @boots, sorted by number */
+    GPtrArray *order;           /* Boot, sorted by number */
     unsigned at;                /* index in @order of the present boot */
-    unsigned tail_at;           /* index of the next entry in Boot.tail */
-    unsigned tails;             /* number of Tail entries of all boots */
+    /* index of the next element of the present boot's Boot.tail */
+    unsigned tail_at;
+    /* number of elements in Boot.tail of all boots */
+    unsigned tails;
 };
 
 static void free_tail(gpointer data)
@@ -105,7 +117,7 @@ static bool is_last(const Boot *b, const char *s, gsize len)
            !memcmp(s, b->last->str, len);
 }
 
-/* Keep the time of the record that was read last. */
+/* Store in @b->texts the time of the record that was read last. */
 static void keep_last(Boot *b)
 {
     GBytes *text = g_bytes_new(b->last->str,
@@ -154,7 +166,8 @@ static void compare_clocks(Boot *b, uint64_t event_ns, const char *s, gsize len)
 }
 
 /*
- * Return by how many nanoseconds an event is later than the log's last record.
+ * Return by how many ns an event is later than the log's last record, by the
+ * estimate of the clocks' difference.
  */
 static int64_t after_last(const Boot *b, uint64_t event_ns)
 {
@@ -177,10 +190,16 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
     if (b->has_log && after_last(b, ev->rec.ns) < -SLACK_NS) {
         return;
     }
-    /* After SLACK_NS, an equal text is a new line, which the log lacks. */
+    /*
+     * an equal text that is more than SLACK_NS later is a new line, which the
+     * log lacks
+     */
     if (b->has_log && after_last(b, ev->rec.ns) <= SLACK_NS &&
         is_last(b, s, len)) {
-        /* This is the log's last line: the log has all earlier ones, too. */
+        /*
+         * the event is the log's last record, and the log has all lines
+         * before it
+         */
         l->tails -= b->tail->len;
         g_ptr_array_set_size(b->tail, 0);
         b->met = true;

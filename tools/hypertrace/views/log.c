@@ -14,7 +14,7 @@
 #include "views/log.h"
 #include "views/view.h"
 
-/* Time between two polls for new lines, in us */
+/* With --follow: pause between two reads of new lines, in us */
 #define FOLLOW_US 100000
 
 static void put_time(HtOutput *o, uint64_t ns)
@@ -92,10 +92,13 @@ static void put_json(HtOutput *o, const HtLogLine *line)
 }
 
 typedef struct Printed {
-    bool any;                   /* at least one record was printed */
+    bool any;                   /* a record was printed */
     uint32_t boot;              /* boot of the record that was printed last */
-    uint32_t seq_boot;          /* boot of @next_seq */
-    /* number of the next record; 0: the next one is the first of a boot */
+    uint32_t seq_boot;          /* boot to which @next_seq belongs */
+    /*
+     * sequence number of the next record if none is lost; 0 for the first one
+     * of a boot
+     */
     uint64_t next_seq;
 } Printed;
 
@@ -159,7 +162,10 @@ static bool put_log(const HtView *v, HtLogLines *l, HtOutput *o)
     return p.any;
 }
 
-/* Print the events printk:console, for a recording without a log. */
+/*
+ * Print the lines that events printk:console have; for a recording without a
+ * log.
+ */
 static bool put_events(HtView *v, HtModel *m, HtOutput *o)
 {
     Printed p = { 0 };
@@ -187,7 +193,10 @@ static bool put_events(HtView *v, HtModel *m, HtOutput *o)
     return p.any;
 }
 
-/* Test whether the info file says that the recording ended or was cut. */
+/*
+ * True if the info file tells that the recording has ended, or where it was
+ * cut
+ */
 static bool has_ended(const char *dir)
 {
     g_autofree char *path = g_build_filename(dir, "info", NULL);

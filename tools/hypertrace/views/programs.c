@@ -14,7 +14,8 @@ typedef struct Stream {
     int64_t index;
     int64_t vcpu;
     char *source;
-    uint64_t lost;              /* number of events lost since the last event */
+    /* number of the stream's events lost since its last event */
+    uint64_t lost;
 } Stream;
 
 typedef struct Reader {
@@ -22,7 +23,7 @@ typedef struct Reader {
     void *opaque;
     GHashTable *streams;        /* Stream by bt_stream */
     GError *error;
-    /* @one has returned false: no more events are wanted */
+    /* @one wants no more events: it has returned false */
     bool ended;
 } Reader;
 

@@ -62,10 +62,16 @@ char *ht_programs_path(const char *dir);
 bool ht_programs_read(const char *dir, HtProgramOne *one, void *opaque,
                       uint64_t *lost, GError **errp);
 
-/* ht_programs_text: append " name=value" of each field, escaped */
+/*
+ * ht_programs_text: append " name=value" for each field of an event, escaped
+ * for a terminal
+ */
 void ht_programs_text(const HtProgramEvent *ev, GString *out);
 
-/* ht_programs_json: append the fields to a JSON object */
+/*
+ * ht_programs_json: append a member for each field of an event to a JSON
+ * object
+ */
 void ht_programs_json(const HtProgramEvent *ev, HtJson *j);
 
 #endif /* HYPERTRACE_TOOL_PROGRAMS_H */

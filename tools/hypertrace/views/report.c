@@ -20,11 +20,12 @@ typedef struct Report {
     gboolean fields;
     HtModel *m;
     HtOutput o;
-    GString *raw;               /* buffer for a line before escaping */
+    /* buffer in which an event's text is composed */
+    GString *raw;
     unsigned boot, segment;
     uint64_t last_ns;
     bool any;
-    bool pending;               /* @next has an event that was not shown yet */
+    bool pending;               /* @next has an event that is not printed yet */
     HtModelEvent next;
 } Report;
 
@@ -49,7 +50,10 @@ static void put_gap(Report *r, const HtModelEvent *ev)
     g_string_append_c(r->o.text, '\n');
 }
 
-/* Append the time, the time since the last event, and "[". */
+/*
+ * Append the columns of an event's time and of the time since the previous
+ * event, and "[".
+ */
 static void put_times(Report *r, uint64_t ns, uint64_t delta)
 {
     ht_number_seconds(r->o.text, ns, 6);
@@ -60,7 +64,10 @@ static void put_times(Report *r, uint64_t ns, uint64_t delta)
     ht_text_append(r->o.text, " [", 2);
 }
 
-/* Pad the task's column, which began at @start, and append an event's name. */
+/*
+ * Fill the column of the task, which begins at @start, and append the event's
+ * name.
+ */
 static void put_name(Report *r, gsize start, const char *name)
 {
     GString *out = r->o.text;

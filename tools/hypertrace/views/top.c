@@ -16,7 +16,7 @@
 
 #define TASKS_MAX       65536
 #define ROWS_DEFAULT    20
-/* Number of entries of a cache of tasks by ID: a power of two */
+/* Number of entries in Top.recent: a power of two */
 #define RECENT          4096
 
 typedef struct TopTask {
@@ -24,40 +24,50 @@ typedef struct TopTask {
     unsigned boot;
     int32_t pid;
     int32_t tgid;
-    /* guest time of the task's creation in ns; 0: not recorded */
+    /* guest time in ns at which the task was created; 0: not recorded */
     uint64_t start_ns;
     char comm[HT_COMM_MAX + 1];
     uint64_t ns;
     uint64_t events;
-    uint64_t switches;          /* how often the task was switched in */
-    HtSplit split;              /* --host: what the host did in the time @ns */
+    /* number of times that a processor has switched to the task */
+    uint64_t switches;
+    /* with --host: what the host did in the time @ns */
+    HtSplit split;
 } TopTask;
 
 typedef struct Top {
     HtView v;
     HtModel *m;
     HtRunning *running;
-    GHashTable *tasks;          /* TopTask by @id */
-    /* entries of @tasks used last, by the lower bits of @id */
+    GHashTable *tasks;          /* TopTask, by unique number */
+    /*
+     * cache: the element of @tasks that was used last, by the lower bits of
+     * its unique number
+     */
     TopTask *recent[RECENT];
     unsigned nr_cpus;
     uint64_t by_type[1 << 16];
     uint64_t events;
     uint64_t gaps;
     uint64_t lost;
-    uint64_t cpu_ns;            /* time of all CPUs in ns */
+    uint64_t cpu_ns;            /* time in ns of all processors together */
     uint64_t unknown_ns;
     uint64_t idle_ns;
-    /* first and last guest time in the current segment */
+    /*
+     * guest time in ns of the first and the last event of the present segment
+     */
     uint64_t begin, end;
-    /* sum of the durations of earlier segments in ns */
+    /* duration in ns of the earlier segments together */
     uint64_t span;
-    /* number of events of no task: too many tasks, or too high a CPU number */
+    /*
+     * number of events that no TopTask counts: too many tasks, or too high a
+     * CPU number
+     */
     uint64_t other_tasks;
     unsigned boot, segment, boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
-    HtSplit split;              /* sum of TopTask.split of all tasks */
+    HtSplit split;              /* sum of TopTask.split */
 } Top;
 
 /* Get or create the entry of a task; NULL if there are too many. */
@@ -85,7 +95,10 @@ static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
     return task;
 }
 
-/* Get the entry of an event's task. All idle tasks share one entry. */
+/*
+ * Get the entry of the task that had an event. The idle tasks of all
+ * processors share one.
+ */
 static TopTask *event_task(Top *t, const HtModelEvent *ev)
 {
     uint64_t id = ev->rec.pid ? ht_event_task_id(ev) :

@@ -252,7 +252,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         (*argc)--;
     }
     at = which & HT_VIEW_PAIR ? 3 : 1;
-    /* If the word that should be event B is a directory, event B is missing. */
+    /* if the last argument of A B is a directory, B is missing */
     if (*argc < at || (at > 1 && *argc == at &&
                        g_file_test(argv[at - 1], G_FILE_TEST_IS_DIR))) {
         *status = ht_usage_error("give both events of a pair: A B"
@@ -365,8 +365,8 @@ static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 }
 
 /*
- * Find the end that times are relative to, and check that the chosen boot
- * exists.
+ * Find the recording's end, which times may be relative to, and check that
+ * the boot of --boot exists.
  */
 static bool look_ahead(HtView *v, HtModel *m, GError **errp)
 {

@@ -47,22 +47,28 @@ typedef struct HtView {
     char *task;
     char *where_text;
     char *grep_text;
-    HtWhere *where;             /* condition of --where; NULL: all events */
-    GRegex *grep;               /* expression of --grep; NULL: all events */
-    GString *text;              /* buffer for the text that @grep searches */
-    /* @from_ns counts back from the end, until ht_view_open() */
+    /* condition of --where; NULL: it was not given */
+    HtWhere *where;
+    /* regular expression of --grep; NULL: it was not given */
+    GRegex *grep;
+    /* buffer for an event's text, in which @grep searches */
+    GString *text;
+    /*
+     * until ht_view_open(): @from_ns counts backward from the recording's end
+     */
     bool from_end;
     bool to_end;
-    /* of unsigned: processors of --cpu; NULL: all */
+    /* of unsigned: numbers of the processors of --cpu; NULL: all */
     GArray *cpus;
-    HtNames *events;         /* events of --event; NULL: all */
-    HtNames *tasks;          /* tasks of --task; NULL: all */
+    HtNames *events;         /* names of --event; NULL: all events */
+    HtNames *tasks;          /* names of --task; NULL: all tasks */
     bool several;               /* the command line names several recordings */
-    bool found;                 /* an event was selected */
-    bool told;                  /* a message said that no event was selected */
+    bool found;                 /* an event was selected by the options */
+    /* it was printed that the options select no event */
+    bool told;
 } HtView;
 
-/* The common options and arguments that a command takes */
+/* Groups of options and arguments, of which each command takes some */
 enum {
     HT_VIEW_TIME   = 1,         /* --from, --to */
     HT_VIEW_EVENT  = 2,         /* --event, --where, --grep */
@@ -70,10 +76,10 @@ enum {
     HT_VIEW_TASK   = 8,         /* --task */
     HT_VIEW_BOOT   = 16,        /* --boot */
     HT_VIEW_OUTPUT = 32,        /* --output, --json, --color */
-    HT_VIEW_PAIR   = 128,       /* arguments: two events before the recording */
+    HT_VIEW_PAIR   = 128,       /* two events A and B before the recording */
     HT_VIEW_CLOCK  = 256,       /* --clock */
-    HT_VIEW_MANY   = 512,       /* arguments: any number of recordings */
-    HT_VIEW_FILE   = 1024,      /* --output without --json and --color */
+    HT_VIEW_MANY   = 512,       /* any number of recordings */
+    HT_VIEW_FILE   = 1024,      /* --output, but not --json and --color */
 
     HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |
                   HT_VIEW_BOOT | HT_VIEW_OUTPUT,
@@ -118,8 +124,8 @@ void ht_view_text(HtModel *m, const HtModelEvent *ev, bool fields,
 void ht_view_trouble(HtModel *m);
 
 /**
- * ht_view_on_host: whether the user chose times of the host's clock
- * @v: view
+ * ht_view_on_host: whether the option --clock chooses the host's clock @v:
+ * view
  */
 bool ht_view_on_host(const HtView *v);
 
@@ -141,8 +147,7 @@ void ht_view_use_host(HtView *v, bool host);
 bool ht_view_programs(const HtView *v);
 
 /**
- * ht_view_free: free the members of a view, but not the view
- * @v: view
+ * ht_view_free: free the members of a view, but not @v itself @v: view
  */
 void ht_view_free(HtView *v);
 

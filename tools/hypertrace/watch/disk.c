@@ -22,26 +22,32 @@
  * host's clock was set back after it. It then counts as older than all others.
  */
 #define FUTURE      (INT64_C(1) << 40)
-/* Maximum number of users */
+/* Maximum number of users with recordings */
 #define USERS_MAX   10000
-/* Maximum number of all entries of a user, because a user can create them */
+/*
+ * Maximum number of files and folders of a user that are looked at: a user
+ * can create any number
+ */
 #define ENTRIES_MAX 50000
 
 typedef struct Recording {
-    /* user and name of the machine, as "alice/web1" */
+    /* user and machine of the recording, as "alice/web1" */
     char *vm;
     char *name;
     uint64_t number;
-    /* time of the recording in seconds since 1970 */
+    /* time at which the recording was made, in seconds since 1970 */
     int64_t time;
     uint64_t bytes;
-    /* the recording is the newest one of its machine */
+    /* it is the newest recording of its machine */
     bool newest;
 } Recording;
 
-/* The recordings of a user, and the next one that may be removed */
+/*
+ * The recordings of a user, and the index of the next one that may be removed
+ */
 typedef struct User {
-    GPtrArray *all;             /* of Recording, the oldest first */
+    /* of Recording, from the oldest to the newest */
+    GPtrArray *all;
     uint64_t sum;
     unsigned next;
 } User;
@@ -121,12 +127,13 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
     return ok ? g_steal_pointer(&name) : NULL;
 }
 
-/* A walk through the folder of a user */
+/* State while the folders below one user's folder are visited */
 typedef struct Walk {
-    GPtrArray *all;             /* of Recording: the result */
-    const char *prefix;         /* path of the folder, as in Recording.vm */
+    GPtrArray *all;             /* of Recording: those found */
+    /* path of the present folder, as in Recording.vm */
+    const char *prefix;
     uid_t uid;
-    /* number of further entries that may be visited */
+    /* number of files and folders that may still be visited */
     unsigned *left;
     uint64_t bytes;
 } Walk;
@@ -338,7 +345,10 @@ static const Recording *next_of(User *u, bool many)
     return u->next < u->all->len ? u->all->pdata[u->next] : NULL;
 }
 
-/* Find the user whose recordings take the most bytes. */
+/*
+ * Find the user whose recordings have the most bytes together, among those
+ * with one to remove.
+ */
 static User *largest(const GPtrArray *users, bool many)
 {
     User *found = NULL;

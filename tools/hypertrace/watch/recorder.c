@@ -31,7 +31,10 @@
 /* Minimum delay between attempts in us.  It doubles with each failure. */
 #define DELAY_MIN       (2 * G_USEC_PER_SEC)
 #define DELAY_MAX       (30 * 60 * G_USEC_PER_SEC)
-/* A recorder that ran for at least this many us did not fail. */
+/*
+ * A recorder that ran for this many us or longer counts as one that did not
+ * fail.
+ */
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
 /*
  * Messages of a recorder: maximum length in bytes, and number of messages that
@@ -217,7 +220,10 @@ bool ht_watch_recorder_start(HtWatchRecorder *r,
     return true;
 }
 
-/* Check whether a message may be printed now. */
+/*
+ * Check whether the recorder's credit allows a further message now; if so,
+ * use it.
+ */
 static bool has_credit(HtWatchRecorder *r)
 {
     int64_t now = g_get_monotonic_time();
@@ -250,7 +256,10 @@ bool ht_watch_is_recording(const char *text, const char *path)
     return n && text[n] == '-';
 }
 
-/* Return: true if the message says that a recording was made */
+/*
+ * Print a line of the recorder's standard error. Return: true if it tells
+ * that a recording was made
+ */
 static bool print_line(HtWatchRecorder *r)
 {
     static const char prefix[] = "hypertrace record: ";

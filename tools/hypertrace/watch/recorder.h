@@ -29,13 +29,14 @@ typedef struct HtWatchRecorder {
     int64_t due;
 
     /* private members */
-    char *path;                 /* @where in HtWatchSettings.dir */
+    /* path of the folder @where below HtWatchSettings.dir */
+    char *path;
     GString *line;
-    /* messages that were printed, to print each once */
+    /* messages that were printed already; each is printed once */
     GHashTable *told;
     unsigned failures;
     int64_t started;
-    /* credit for messages in us: each printed message uses LINE_US of it */
+    /* time in us that is saved for messages: each printed one costs LINE_US */
     int64_t credit;
     int64_t credited;
     uint64_t suppressed;

@@ -14,7 +14,7 @@
 #include "watch/settings.h"
 
 #define GROUP           "watch"
-/* a group "vm PATTERN" of the file is a rule */
+/* first characters of a group's name that make the group a rule */
 #define RULE            "vm "
 #define SYSTEM_FILE     "/etc/hypertrace/watch.conf"
 #define SIZE            (UINT64_C(16) << 20)
@@ -37,7 +37,7 @@ static const char * const rule_keys[] = {
     "user", "size", "silence", "match", NULL
 };
 
-/* Get "match"; without it, the inherited value stays. */
+/* Get the rule's "match"; if the group lacks it, keep the inherited one. */
 static bool get_match(GKeyFile *file, const char *group, HtWatchRule *r,
                       GError **error)
 {
@@ -64,7 +64,10 @@ static bool get_match(GKeyFile *file, const char *group, HtWatchRule *r,
     return true;
 }
 
-/* Get "size", "silence" and "match", which a rule inherits. */
+/*
+ * Get those settings of a group that a rule also inherits: "size", "silence"
+ * and "match".
+ */
 static bool get_recorder(GKeyFile *file, const char *group, HtWatchRule *r,
                          GError **error)
 {
@@ -240,7 +243,7 @@ static void merge(GKeyFile *file, GKeyFile *options)
     }
 }
 
-/* Get the largest size of the rules. */
+/* Get the largest flight recorder size among the rules. */
 static uint64_t largest_size(const HtWatchSettings *s)
 {
     uint64_t most = 0;

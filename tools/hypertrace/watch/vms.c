@@ -21,16 +21,22 @@
 #define AGAIN_MAX       64
 /* Maximum number of processes that are remembered; others are ignored */
 #define PROCESSES_MAX   200000
-/* Maximum number of bytes of a program in the name of a machine without one */
+/*
+ * Maximum number of bytes of the program's name in the name of a machine
+ * without a name of its own
+ */
 #define PROGRAM_BYTES   52
 
-/* A process that was seen; the inode shows whether its PID was reused. */
+/*
+ * What is remembered of a process; @inode differs if another process has the
+ * PID
+ */
 typedef struct Seen {
     uint64_t inode;
     int64_t examined;
-    /* number of scans that saw the process, up to FIRST_SCANS */
+    /* number of scans in which the process was seen, at most FIRST_SCANS */
     unsigned scans;
-    /* number of the last scan that saw the process */
+    /* number of the last scan in which the process was seen */
     unsigned round;
     bool taken;
 } Seen;
@@ -39,7 +45,7 @@ struct HtWatchVms {
     const HtWatchSettings *settings;
     GHashTable *seen;           /* Seen by PID */
     unsigned round;
-    /* the message that only root may record was printed */
+    /* it was printed that only root may record */
     bool told;
 };
 

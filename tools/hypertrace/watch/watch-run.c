@@ -26,15 +26,15 @@
  */
 #define TRIM_US         (60 * G_USEC_PER_SEC)
 /*
- * Minimum pause in us between two measurements, because a guest can cause many
- * recordings.
+ * Minimum pause in us between two measurements of the disk space; a guest can
+ * cause many recordings.
  */
 #define TRIM_MIN_US     (5 * G_USEC_PER_SEC)
-/* Maximum number of reasons that are remembered, to print each once */
+/* Maximum number of reasons in Watch.told */
 #define TOLD_MAX        1024
-/* Pause in us after an attempt to make room on a full file system */
+/* Pause in us after an attempt to free disk space for a recording */
 #define ROOM_US         (10 * G_USEC_PER_SEC)
-/* Time in us that recorders get to end before they are killed */
+/* Time in us in which recorders must end before they are killed */
 #define END_US          (20 * G_USEC_PER_SEC)
 
 typedef struct Watch {
@@ -43,13 +43,15 @@ typedef struct Watch {
     GPtrArray *recorders;
     int dir;
     int signals;
-    /* disk space in bytes to keep free for the next recording */
+    /* bytes of disk space to keep free for the next recording */
     uint64_t reserve;
     int64_t next_scan;
     int64_t next_trim;
-    int64_t trimmed;            /* time of the last measurement in us */
-    GHashTable *told;           /* reasons that were printed */
-    /* the message that the limit of memory is reached was printed */
+    /* time of the last measurement of disk space, in us */
+    int64_t trimmed;
+    /* reasons why machines are not recorded that were printed already */
+    GHashTable *told;
+    /* it was printed that the maximum of memory is reached */
     bool crowded;
     bool stop;
 } Watch;
@@ -122,7 +124,9 @@ static unsigned count_of_user(const Watch *w, uid_t uid)
     return n;
 }
 
-/* Try again later.  Print the reason, unless it was printed before. */
+/*
+ * Record the machine later. Print why, unless this reason was printed before.
+ */
 static void postpone(Watch *w, HtWatchVm *vm, const char *reason)
 {
     if (g_hash_table_size(w->told) < TOLD_MAX &&
@@ -175,7 +179,10 @@ static void scan(Watch *w, int64_t now)
     w->next_scan = now + SCAN_US;
 }
 
-/* Check whether there is memory for a recorder; report the limit once. */
+/*
+ * Check whether a recorder's memory fits into the limit of all; print once
+ * that it does not.
+ */
 static bool has_memory(Watch *w, const HtWatchRecorder *next)
 {
     uint64_t sum = next->vm->rule->size;
@@ -214,7 +221,7 @@ static void start_recorders(Watch *w, int64_t now)
     }
 }
 
-/* Remove the folder of a machine that left no recording. */
+/* Remove a machine's folder if it has no recording. */
 static void remove_folder(const Watch *w, const HtWatchRecorder *r)
 {
     g_autofree char *user = g_path_get_dirname(r->where);
@@ -227,7 +234,7 @@ static void remove_folder(const Watch *w, const HtWatchRecorder *r)
     }
 }
 
-/* Forget machines that have ended, after their recorders have. */
+/* Forget the machines that have ended and whose recorders have ended, too. */
 static void forget_ended(Watch *w)
 {
     unsigned i;
@@ -348,7 +355,7 @@ static bool any_child(const Watch *w)
     return false;
 }
 
-/* End all recorders.  Each has END_US to complete a recording. */
+/* End all recorders. Each may take END_US to complete a recording. */
 static void end(Watch *w)
 {
     int64_t until = g_get_monotonic_time() + END_US;

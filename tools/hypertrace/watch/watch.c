@@ -8,7 +8,7 @@
 #include "watch/watch.h"
 
 static char *config;
-static GKeyFile *given;         /* settings that the command line gives */
+static GKeyFile *given;         /* settings from the command line */
 
 static gboolean set_option(const char *option, const char *value, void *data,
                            GError **error)
@@ -20,7 +20,10 @@ static gboolean set_option(const char *option, const char *value, void *data,
     return true;
 }
 
-/* Add to a list: the option may be given several times. */
+/*
+ * Add the value of an option to its list in @given: the option may be given
+ * several times.
+ */
 static gboolean add_option(const char *option, const char *value, void *data,
                            GError **error)
 {
