@@ -36,7 +36,7 @@ LONGEST = (
 
 def rank(item):
     """Index in LONGEST of the first name that the test's id contains;
-    len(LONGEST) if there is none"""
+    else len(LONGEST)"""
     return next((n for n, name in enumerate(LONGEST) if name in item.nodeid),
                 len(LONGEST))
 

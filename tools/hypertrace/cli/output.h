@@ -35,7 +35,7 @@ typedef struct HtOutput {
     char *temporary;
     /*
      * descriptor of a pipe, a device or standard output, to which the
-     * collected output is copied at the end; -1: there is none
+     * collected output is copied at the end; or -1
      */
     int target;
     /* number of bytes of the output that are no longer in @text */

@@ -124,7 +124,7 @@ typedef struct HtCpuSums {
     uint64_t busy;
 
     /*< private >*/
-    /* time at which @task began to run, or start of the sums if that is later */
+    /* time at which @task began to run, or later start of the sums */
     uint64_t since;
     unsigned losses;            /* HtRunstates.losses->len at @since */
     bool open;                  /* @task is valid */
@@ -187,7 +187,7 @@ typedef struct HtVcpuSums {
     unsigned cpu;
     /* HtRunstates.losses->len at the last change of @state */
     unsigned losses;
-    /* sums for the exit that the host handles now; NULL if there is none */
+    /* sums for the exit that the host handles now; or NULL */
     HtExitSums *exit;
     /* the exit that the host now handles has no HtExitSums */
     bool rest_open;
@@ -296,10 +296,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRunstates, ht_runstates_free)
  */
 HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id);
 
-/**
- * ht_runstates_find: find a vCPU by the number that it was created with; NULL
- * if there is none
- */
+/** ht_runstates_find: find a vCPU by the number it was created with; or NULL */
 HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id);
 
 /**

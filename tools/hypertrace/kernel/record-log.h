@@ -39,10 +39,7 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
  */
 uint64_t ht_record_log_records(const HtRecordLog *l);
 
-/**
- * ht_record_log_panic() - get the guest time in ns of the last panic; 0 if
- * there was none
- */
+/** ht_record_log_panic() - get the guest time of the last panic in ns; or 0 */
 uint64_t ht_record_log_panic(const HtRecordLog *l);
 
 /**
