@@ -206,7 +206,10 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			*m = request;
 			m->stream = i;
 			htk_announce(h, m);
-			/* A close needs the instance, which is in the reply. */
+			/*
+			 * Let no signal end the exchange: a later close needs
+			 * the instance in the reply.
+			 */
 			h->killable = false;
 			ret = h->transport->exchange(h, &m->h, sizeof(*m));
 			m->stream = i;

@@ -186,7 +186,10 @@ void htk_enable_keep(struct htk *h, bool all)
 	if (all) {
 		htk_enable_all(h);
 	} else if (h->enable != h->enable_copy) {
-		/* Without the host statistics, which would seem to be valid. */
+		/*
+		 * Do not copy the host's statistics: programs would take the
+		 * old values for present ones.
+		 */
 		memset(h->enable_copy, 0, HT_ENABLE_SIZE);
 		memcpy(h->enable_copy, h->enable, HT_CLASSES_MAX + 1);
 	}
@@ -214,7 +217,10 @@ void htk_enable_remove(struct htk *h)
 	mutex_unlock(&htk_enable_mutex);
 }
 
-/* Mark of a new mapping; after the device was away, marks differ from it. */
+/*
+ * Value that marks a mapping of the enable page with the device's generation;
+ * the mapping is out of date if the device was away since
+ */
 static void *htk_enable_mark(const struct htk *h)
 {
 	return (void *)(unsigned long)h->generation;

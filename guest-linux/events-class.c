@@ -13,7 +13,10 @@
 
 #include "events.h"
 
-/* Room for a type's name; only names of structures are longer and truncated */
+/*
+ * Maximum size in bytes of a type's name; longer names, which only structures
+ * have, are cut
+ */
 #define HTE_WORD_MAX	64
 
 /*
@@ -68,7 +71,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 		e->dynamic[n].text = f->kind == HT_FIELD_TEXT;
 		e->dynamic[n++].shift = hte_shift(f);
 	}
-	/* The fields fill the entry, and all of e->dynamic is set. */
+	/* Accept the event only if its fields fill the entry and e->dynamic. */
 	return at == e->size && (!dynamic || n == e->nr_dynamic) ? 0 : -EINVAL;
 }
 

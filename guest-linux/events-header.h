@@ -32,7 +32,7 @@
 
 #define TRACE_HEADER_MULTI_READ
 
-/* Declarations that make no event */
+/* Macros whose declarations make no event, so they expand to nothing */
 #undef DECLARE_TRACE
 #undef DECLARE_TRACE_CONDITION
 #undef DECLARE_TRACE_EVENT
@@ -100,7 +100,7 @@
 #undef DEFINE_EVENT
 #define DEFINE_EVENT(template, name, proto, args)
 
-/* The structure of the entry */
+/* Stage 1: expand each class of events to the structure of its entry */
 #include <trace/stages/stage1_struct_define.h>
 #undef TRACE_DEFINE_ENUM
 #undef TRACE_DEFINE_SIZEOF
@@ -114,7 +114,10 @@
 	} __packed;
 #include HT_HEADER
 
-/* A structure with offset and size of the data of each word __data_loc_x */
+/*
+ * Stage 2: expand each class of events to a structure for offset and size of
+ * the data of each word __data_loc_x
+ */
 #include <trace/stages/stage2_data_offsets.h>
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\

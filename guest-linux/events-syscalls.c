@@ -50,7 +50,10 @@ struct hte_syscall {
 static struct hte_syscall *hte_syscalls;
 static unsigned int hte_nr_syscalls;
 
-/* By number: system calls whose entries, and whose exits, are emitted */
+/*
+ * By number: the system calls whose entries (first array) and exits (second)
+ * are emitted
+ */
 static struct hte_syscall *hte_entered[NR_syscalls];
 static struct hte_syscall *hte_left[NR_syscalls];
 static unsigned int hte_nr_entered, hte_nr_left;

@@ -84,7 +84,7 @@ struct hte_event {
 #define HTE_SECTION	__used __section("hte_events")
 extern struct hte_event *const hte_events_begin[], *const hte_events_end[];
 
-/* All events, from hte_init() to hte_exit() */
+/* Array of all events, which is valid from hte_init() to hte_exit() */
 extern struct hte_event **hte_events;
 extern unsigned int hte_nr_events;
 

@@ -88,13 +88,19 @@ struct fn_set {
  */
 static DEFINE_MUTEX(fn_mutex);
 static bool fn_ready;
-/* The parameter, and the host's setting that was last applied or refused */
+/*
+ * fn_text: the parameter; fn_request: the host's setting that was last applied
+ * or refused
+ */
 static char fn_text[HT_SELECT_MAX], fn_request[HT_SELECT_MAX];
 static struct fn_set fn_sets[2];
 static struct fn_set *fn_now = &fn_sets[0];
 static bool fn_entry_on, fn_calls_on;
 
-/* Limits of fn_now, for handlers; written only while no handler is attached */
+/*
+ * Copy of the limits of fn_now, which handlers read; written only while no
+ * handler is attached
+ */
 static struct fn_limits fn_limits;
 static bool fn_limited;
 
@@ -141,7 +147,7 @@ static void notrace fn_on_entry(unsigned long ip, unsigned long parent_ip,
 #define fn_regs pt_regs
 #endif
 
-/* Value instead of the start time, for calls that are not to be reported */
+/* Stored instead of a call's start time if the call must not be reported */
 #define FN_LEFT_OUT	U64_MAX
 
 /* Number of traced calls that enclose the present one, as the kernel counts */
@@ -183,7 +189,10 @@ static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
 static bool notrace fn_never_ends(unsigned long ip)
 {
 #if defined(CONFIG_PROVE_RCU) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-	/* @ip is an address within the first 16 bytes of the function. */
+	/*
+	 * Test whether ftrace's @ip is in the first 16 bytes of one of these
+	 * functions.
+	 */
 	return ip - (unsigned long)rcu_read_lock_any_held < 16 ||
 	       ip - (unsigned long)rcu_lockdep_current_cpu_online < 16;
 #else
@@ -303,7 +312,10 @@ static int fn_check(char *pattern)
 	return ret;
 }
 
-/* Parse a limit.  If a text has it several times, the strictest one applies. */
+/*
+ * Parse a limit of calls. If a text has a limit several times, the strictest
+ * one applies.
+ */
 static int fn_parse_limit(struct fn_set *set, const char *name,
 			  const char *value)
 {
@@ -500,13 +512,15 @@ static void fn_switch(void)
 		   ht_class_enabled(&ht_class_function_call)));
 }
 
-/* Get the set that is not in use.  Context: fn_mutex held */
+/* Get the one of the two fn_sets that is not in use. Context: fn_mutex held */
 static struct fn_set *fn_next(void)
 {
 	return &fn_sets[fn_now == &fn_sets[0]];
 }
 
-/* Use the set of fn_next() from now on.  Context: fn_mutex held */
+/*
+ * Make the set that fn_next() returned the one in use. Context: fn_mutex held
+ */
 static void fn_use_next(void)
 {
 	struct fn_set *next = fn_next();

@@ -120,9 +120,12 @@ struct htk_owner {
 };
 
 enum htk_phase {
-	HTK_OPENING,		/* the host may still read earlier packets */
-	HTK_OPEN,		/* the owner may map and submit the memory */
-	HTK_CLOSING,		/* the owner may not map or submit the memory */
+	/* the host may still read packets of an earlier owner */
+	HTK_OPENING,
+	/* the owner may map and submit the stream's memory */
+	HTK_OPEN,
+	/* the owner may no longer map or submit the stream's memory */
+	HTK_CLOSING,
 };
 
 /**

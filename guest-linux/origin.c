@@ -215,7 +215,7 @@ static siphash_key_t htk_class_key;
 
 static u64 htk_class_hash(const struct ht_msg_class *m)
 {
-	/* 0 marks an empty slot, so set a bit. */
+	/* A hash of 0 marks an empty slot, so set a bit of each hash. */
 	return siphash(m->data, m->h.size - sizeof(*m), &htk_class_key) | 1;
 }
 
@@ -301,7 +301,10 @@ static int htk_register_one(struct htk *h, const struct htk_owner *owner,
 	return ret;
 }
 
-/* Get the message at @pos.  Return: NULL at the end, or an ERR_PTR(). */
+/*
+ * Get the class message at offset @pos of an exchange. Return: NULL at the end,
+ * or an ERR_PTR().
+ */
 static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
 {
 	struct ht_msg_class *m = (void *)((u8 *)msg + pos);

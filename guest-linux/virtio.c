@@ -398,7 +398,8 @@ static void htk_virtio_stop(struct htk *h)
 	unsigned int len;
 	u32 i;
 
-	if (!v->control)	/* the device failed to resume */
+	/* there is no control queue if the device failed to resume */
+	if (!v->control)
 		return;
 	cancel_delayed_work_sync(&v->flush);
 	virtio_reset_device(htk_vdev(h));

@@ -21,11 +21,13 @@
 
 /* The device that the environment variable HYPERTRACE_DEVICE selects */
 static enum {
-    CHOICE_UNKNOWN,             /* the variable was not read yet */
+    CHOICE_UNKNOWN,             /* HYPERTRACE_DEVICE was not read yet */
     CHOICE_NONE,
     CHOICE_USER,
-    CHOICE_ANY,                 /* not set: the first device */
-    CHOICE_ANY_NOW,             /* not set, and no device can appear later */
+    /* HYPERTRACE_DEVICE is not set: use the first device */
+    CHOICE_ANY,
+    /* HYPERTRACE_DEVICE is not set, and no device can appear later */
+    CHOICE_ANY_NOW,
 } choice;
 
 static const uint8_t off;
@@ -66,10 +68,13 @@ static uint8_t *enable;
 static struct ht_device device;
 static struct ht_node_map *maps[HT_STREAMS_MAX];
 
-/* Result of the last search for a device: 0 or a negative errno */
+/* Result of the last search for a device: 0, or a negative errno */
 static int found = -ENODEV;
 
-/* Arguments of trace_control() and trace_map() in a thread that opens */
+/*
+ * Device and mappings that trace_control() and trace_map() use while this
+ * thread opens
+ */
 static __thread struct opening {
     int *fd;
     struct ht_node_map *map;
@@ -613,7 +618,7 @@ static bool any_class_on(void)
     return false;
 }
 
-/* @r: result of opening a device */
+/* Get the state that ht_trace_status() reports if opening a device gave @r */
 static enum ht_trace_state state_of(int r)
 {
     switch (r) {

@@ -14,7 +14,7 @@
 #include "hypertrace/trace.h"
 #include "linux-node.h"
 
-/* Time between two attempts to open a device or a stream, in ms */
+/* Minimum time in ms between two attempts to open a device or a stream */
 #define HT_TRACE_RETRY_MS       500
 
 /* linux-trace.c */

@@ -119,14 +119,15 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
     int r;
 
     msg->cookie = cookie;
-    msg->status = HT_STATUS_IO;         /* status if the host writes none */
-    /* The reply is not longer than the message. */
+    /* status of the reply if the host writes none */
+    msg->status = HT_STATUS_IO;
+    /* The reply is at most as long as the message. */
     r = dev->ops->control(dev, msg, msg->size);
     if (r) {
         return r;
     }
     if (msg->type != type || msg->cookie != cookie) {
-        return -EIO;                    /* a reply to another message */
+        return -EIO;                    /* the reply is to another message */
     }
     return msg->status;
 }
@@ -146,7 +147,10 @@ bool ht_reply_take(struct ht_msg *msg, const void *from, uint32_t size,
         return false;
     }
     ht_copy(msg, from, replied);
-    /* Put back the checked header, since the host may have changed it. */
+    /*
+     * Restore the checked header in the copy: the host may have changed it
+     * since.
+     */
     ht_copy(msg, &head, sizeof(head));
     return true;
 }

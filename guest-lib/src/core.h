@@ -19,7 +19,7 @@ static inline struct ht_packet *ht_packet_at(const struct ht_stream *s,
         (s->packets + ((packet & s->packets_mask) << s->packet_shift));
 }
 
-/* switch.c: slow paths of the streams that ht_stream_open() opens */
+/* switch.c: slow paths of emits to the streams that ht_stream_open() opens */
 extern const struct ht_slow ht_slow;
 
 /**

@@ -11,7 +11,7 @@
 static uint8_t *discard(struct ht_stream *s)
 {
     s->lost++;
-    if (s->slow) {              /* NULL: another producer may own the ring */
+    if (s->slow) {              /* NULL: another producer may have the ring */
         ht_publish_lost(s);
     }
     ht_compiler_barrier();

@@ -115,10 +115,13 @@ struct ht_stream {
      * the fast path may reserve bytes below this address; NULL: slow path only
      */
     uint8_t *end;
-    uint64_t base;              /* add to an address to get its position */
+    /* number to add to an address in the packet to get its position */
+    uint64_t base;
     struct ht_ring_control *ring;
-    const uint64_t *wake;       /* wake word of the ring: kick if head >= it */
-    uint64_t clock;             /* time of the last event from ht_slow.get() */
+    /* wake word of the ring: kick the host if head >= the word */
+    const uint64_t *wake;
+    /* counter value of the last event from ht_slow.get() */
+    uint64_t clock;
     /* an event this many ticks after @clock, or more, needs a longer header */
     uint64_t max_gap;
     /*
@@ -126,7 +129,7 @@ struct ht_stream {
      * discarded
      */
     uint32_t busy;
-    /* number of further events that get the time @clock */
+    /* number of further events that get the time @clock without a reading */
     uint32_t inherit;
     uint64_t events;            /* number of events committed since the open */
     /*
@@ -138,22 +141,26 @@ struct ht_stream {
     uint64_t lost_nested;
     uint64_t lost;
 
-    /* Members for opening and closing packets */
+    /* The following members are used to open and close packets */
     uint8_t *packets;
     uint8_t *packet_end;        /* end of the open packet; NULL: none is open */
-    uint64_t packet;            /* number of the open packet, or of the next */
-    uint64_t tail;              /* copy of host.tail: oldest packet in use */
-    /* virtio: position after the last submitted byte */
+    /* number of the open packet; if none is open, of the next one */
+    uint64_t packet;
+    /* copy of host.tail: number of the oldest packet that the host uses */
+    uint64_t tail;
+    /* virtio: position after the last byte submitted to the host */
     uint64_t submitted;
-    uint64_t rung;              /* value of the wake word at the last kick */
+    /* value of the wake word when the producer last kicked */
+    uint64_t rung;
     uint64_t instance;
-    uint64_t batch_events;      /* hypercall: @events at the last doorbell */
+    /* hypercall: value of @events at the last doorbell */
+    uint64_t batch_events;
     uint64_t doorbells;         /* number of doorbells rung, or of kicks */
     /* number of discarded events that were reported to the host */
     uint64_t told;
     const struct ht_channel_ops *ops;
     struct ht_device *dev;
-    /* next in the device's list of streams */
+    /* next stream in the device's list of open streams */
     struct ht_stream *next_open;
     uint32_t packet_shift;
     uint32_t packets_mask;

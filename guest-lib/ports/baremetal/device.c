@@ -6,7 +6,8 @@
 #include "internal.h"
 
 #define SYNC_ROUNDS     8
-#define RELAX_MS        5000    /* give up if replies are BUSY for 5 s */
+/* maximum time in ms for which replies may be BUSY */
+#define RELAX_MS        5000
 
 static struct ht_bm_device *to_bm(struct ht_device *dev)
 {

@@ -49,7 +49,7 @@ static inline void ht_bm_write64(uint8_t *p, uint64_t v)
     *(ht_bm_reg64_t *)p = v;
 }
 
-/* Let the other hardware thread of the processor run while this one polls */
+/* Let the processor's other hardware thread run while this one polls */
 static inline void ht_bm_pause(void)
 {
 #if defined(__x86_64__)
@@ -92,7 +92,10 @@ static inline void ht_bm_pci_write(struct ht_bm_device *d, unsigned offset,
     d->platform->pci_write(d->platform->opaque, d->bdf, offset, value);
 }
 
-/* Opening a device of each kind: sets caps, ops and mapping of @d->dev ----- */
+/*
+ * Functions that open a device of each kind; they set caps, ops and the mapping
+ * of @d->dev
+ */
 
 int ht_bm_regs_open(struct ht_bm_device *d);
 int ht_bm_virtio_open(struct ht_bm_device *d);

@@ -7,11 +7,13 @@
 #include "internal.h"
 
 #define PCI_ID                  0x00
-#define PCI_HEADER_TYPE         0x0c    /* the type is in bits 16 to 23 */
+/* the header type is in bits 16 to 23 of this word */
+#define PCI_HEADER_TYPE         0x0c
 #define PCI_HEADER_MULTI        0x80u
 #define PCI_HEADER_BRIDGE       0x01u
 #define PCI_BAR0                0x10
-#define PCI_SECONDARY_BUS       0x18    /* the bus is in bits 8 to 15 */
+/* the secondary bus number is in bits 8 to 15 of this word */
+#define PCI_SECONDARY_BUS       0x18
 #define PCI_CAP_POINTER         0x34
 /* maximum number of capabilities, which are every 4 bytes from 0x40 to 0xff */
 #define PCI_CAPS_MAX            48
@@ -43,7 +45,7 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
         uint32_t id = p->pci_read(p->opaque, at, PCI_ID);
         uint32_t header;
 
-        /* A slot without function 0 has no other function. */
+        /* A slot without function 0 has no device: skip its 8 functions. */
         step = devfn % 8 ? 1 : 8;
         if ((uint16_t)id == 0xffff) {
             continue;
@@ -63,7 +65,10 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
             unsigned below = p->pci_read(p->opaque, at,
                                          PCI_SECONDARY_BUS) >> 8 & 0xff;
 
-            /* Bus 0 has no number yet; a lower number would form a loop. */
+            /*
+             * Bus number 0 means that firmware set none; a number up to @bus
+             * would form a loop.
+             */
             if (below > bus && scan_bus(p, below, depth + 1, index, bdf)) {
                 return 1;
             }
@@ -116,7 +121,10 @@ void ht_bm_pci_bars(struct ht_bm_device *d)
         }
         bar->size = bar->base ? bar_size(mask) : 0;
     }
-    /* The zeros in the upper half leave the status register as it is. */
+    /*
+     * The upper half of this word is the status register, in which a 0 clears
+     * no bit.
+     */
     ht_bm_pci_write(d, HT_BM_PCI_COMMAND, command);
 }
 

@@ -6,8 +6,10 @@
 
 /* Offsets in a capability of virtio, whose PCI id is 9 (vendor-specific) */
 #define CAP_VENDOR              0x09
-#define CAP_TYPE                0       /* the type is in bits 24 to 31 */
-#define CAP_BAR                 4       /* the BAR is in bits 0 to 7 */
+/* the capability's type is in bits 24 to 31 of this word */
+#define CAP_TYPE                0
+/* the number of the BAR is in bits 0 to 7 of this word */
+#define CAP_BAR                 4
 #define CAP_OFFSET              8
 #define CAP_LENGTH              12
 #define CAP_NOTIFY_MULTIPLIER   16
@@ -39,8 +41,10 @@
 #define STATUS_DRIVER_OK        0x04
 #define STATUS_FEATURES_OK      0x08
 
-#define FEATURE_EVENT_IDX       (1u << 29)      /* in features 0 to 31 */
-#define FEATURE_VERSION_1       (1u << 0)       /* in features 32 to 63 */
+/* bit of the features 0 to 31 */
+#define FEATURE_EVENT_IDX       (1u << 29)
+/* bit of the features 32 to 63 */
+#define FEATURE_VERSION_1       (1u << 0)
 #define NO_VECTOR               0xffff
 
 #define RESET_MS                1000
@@ -74,7 +78,8 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
         return -EINVAL;
     }
     if (pair == vq->pairs) {
-        return -EIO;            /* there was an invalid entry or a timeout */
+        /* an earlier call found an invalid entry or timed out */
+        return -EIO;
     }
     ht_copy(d->control_buf, msg, len);
     vq->desc[2 * pair].addr = p->phys(p->opaque, d->control_buf);
@@ -187,7 +192,10 @@ static const struct ht_port_ops virtio_ops = {
 
 /* Initializing the device -------------------------------------------------- */
 
-/* Map the area of virtio capability @type; NULL: none is inside its BAR */
+/*
+ * Map the area that virtio capability @type describes; returns NULL if no such
+ * area is inside its BAR
+ */
 static uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
                                    uint64_t min, unsigned *cap,
                                    uint64_t *length)

@@ -22,7 +22,7 @@ struct ht_bm_desc {
 struct ht_bm_avail {
     uint16_t flags;
     uint16_t idx;
-    /* entry number `size` is the word used_event */
+    /* the element at index `size` is the word used_event */
     uint16_t ring[HT_VQ_SIZE + 1];
 };
 
@@ -34,7 +34,7 @@ struct ht_bm_used_elem {
 struct ht_bm_used {
     uint16_t flags;
     uint16_t idx;
-    /* entry number `size` starts with the word avail_event */
+    /* the element at index `size` begins with the word avail_event */
     struct ht_bm_used_elem ring[HT_VQ_SIZE + 1];
 };
 
@@ -51,17 +51,21 @@ struct ht_bm_vq {
 
     uint8_t *notify;
     uint16_t index;
-    uint16_t size;              /* number of descriptors */
+    uint16_t size;              /* number of the queue's descriptors */
     uint16_t pairs;
     uint16_t avail_idx;
-    uint16_t used_idx;          /* next entry to read in the used ring */
-    /* oldest pair that the device holds; valid if @out is not 0 */
+    /* index of the next entry to read in the used ring */
+    uint16_t used_idx;
+    /*
+     * number of the oldest pair that the device holds; valid if @out is not 0
+     */
     uint16_t oldest;
-    /* number of pairs that the device holds */
+    /* number of descriptor pairs that the device holds */
     uint16_t out;
-    /* 1: the device has returned this pair, and still holds an older one */
+    /* by pair: 1 if the device has returned it while it holds an older one */
     uint8_t done[HT_BM_PAIRS];
-    int broken;                 /* the device returned an invalid entry */
+    /* the device returned an invalid entry, or a wait timed out */
+    int broken;
 };
 
 /**
