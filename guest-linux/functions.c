@@ -313,7 +313,7 @@ static int fn_check(char *pattern)
 }
 
 /*
- * Parse a limit of calls. If a text has a limit several times, the strictest
+ * Parse a limit of calls.  If a text has a limit several times, the strictest
  * one applies.
  */
 static int fn_parse_limit(struct fn_set *set, const char *name,
@@ -512,14 +512,14 @@ static void fn_switch(void)
 		   ht_class_enabled(&ht_class_function_call)));
 }
 
-/* Get the one of the two fn_sets that is not in use. Context: fn_mutex held */
+/* Get the one of the two fn_sets that is not in use.  Context: fn_mutex held */
 static struct fn_set *fn_next(void)
 {
 	return &fn_sets[fn_now == &fn_sets[0]];
 }
 
 /*
- * Make the set that fn_next() returned the one in use. Context: fn_mutex held
+ * Make the set that fn_next() returned the one in use.  Context: fn_mutex held
  */
 static void fn_use_next(void)
 {

@@ -39,7 +39,7 @@ void ht_host_page_begin(HtHostPage *p, uint8_t *enable, uint64_t seed)
     ht_atomic_store_release(&p->page->magic, ht_le32(HT_HOST_MAGIC));
 }
 
-/* A vCPU's values, and the words that are stored */
+/* A vCPU's values as a structure, and as the words that are stored */
 typedef union Slot {
     struct ht_host_stats stats;
     uint64_t words[WORDS];
@@ -82,7 +82,7 @@ void ht_host_page_write(HtHostPage *p, unsigned vcpu,
          */
         ht_atomic_store_release(&to[i], s.words[i]);
     }
-    /* 0 means no data. */
+    /* Skip 0, which would mean that the slot has no data. */
     p->seq[vcpu] = p->seq[vcpu] + 2 ? p->seq[vcpu] + 2 : 2;
     /* Pairs with the guest's load-acquire of seq before the other words. */
     ht_atomic_store_release(&to[0], ht_le64(p->seq[vcpu]));

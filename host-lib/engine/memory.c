@@ -266,7 +266,10 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
     sigaction(SIGBUS, &old_action, NULL);
 }
 
-/* Returns: the entry; NULL: no entry is free, so SIGBUS is not handled */
+/*
+ * Install the SIGBUS handler for a memory. Returns the memory's entry of @maps;
+ * NULL: no entry is free, so SIGBUS is not handled
+ */
 static Map *protect(uint8_t *base, uint64_t size)
 {
     struct sigaction action = { .sa_sigaction = on_sigbus,

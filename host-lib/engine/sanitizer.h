@@ -10,7 +10,10 @@
 #define HYPERTRACE_SANITIZER_H
 
 #ifdef __SANITIZE_THREAD__
-/* For a reader whose values may be of different times */
+/*
+ * For a function whose loads race with stores, and may return old and new
+ * values
+ */
 #define HT_NO_TSAN __attribute__((no_sanitize("thread")))
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);

@@ -256,7 +256,7 @@ size_t ht_stream_consume(HtStream *s, size_t most, bool force)
             AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
         }
         if ((cursor ^ c->cursor) >= c->cfg.packet_size) {
-            /* the consumer has written host.tail */
+            /* the consumer has released a packet by a store to host.tail */
             dirty(s);
         }
         ht_stream_end(s);

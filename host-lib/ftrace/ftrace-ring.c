@@ -22,7 +22,10 @@
 
 #define HEADER_6_11     56u
 #define HEADER_6_15     24u
-/* Size of a processor's part before order[], without and with two counters */
+/*
+ * Size in bytes of a processor's part before order[], without and with two
+ * counters
+ */
 #define LINE_6_15       32u
 #define LINE_7_2        40u
 /* Bytes read of the scratch area: the clock's number and the text address */

@@ -230,7 +230,7 @@ static void index_names(HtBtf *b)
     }
 }
 
-/* Check the header; set where the sections are. */
+/* Check the header of BTF, and find the sections of types and names. */
 static bool sections(HtBtf *b, const uint8_t *p, size_t size,
                      uint32_t *types_size, GError **error)
 {
@@ -500,7 +500,7 @@ static int path_index(const HtBtf *b, const char **path, uint32_t *type,
     return 0;
 }
 
-/* As ht_btf_field(), starting at a type's number */
+/* Do as ht_btf_field(), but begin with the type number @id */
 static int field_from(const HtBtf *b, uint32_t id, const char *path,
                       HtBtfField *field)
 {

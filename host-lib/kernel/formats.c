@@ -61,7 +61,7 @@ struct HtKernelFormats {
     uint64_t next;
     /* address of the list's first node when the pass began */
     uint64_t first;
-    unsigned seen;              /* number of events that this pass has read */
+    unsigned seen;
     GHashTable *events;         /* Event by id */
     /* names of fields' types, by their address in the guest */
     GHashTable *strings;

@@ -291,7 +291,8 @@ int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
         return -EINVAL;
     }
     if (ht_guest_kernel_symbol(k, "__per_cpu_offset", &table)) {
-        *addr = var;                    /* built without CONFIG_SMP */
+        /* the kernel was built without CONFIG_SMP: there is one copy */
+        *addr = var;
         return cpu ? -EINVAL : 0;
     }
     ret = ht_guest_kernel_pointer(k, table + 8ull * cpu, &offset);

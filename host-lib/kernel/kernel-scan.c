@@ -24,8 +24,8 @@ struct HtKernelScan {
     HtGuestMem mem;
     uint64_t next;
     uint8_t *slice;
-    GPtrArray *found;           /* array of the HtGuestKernels found */
-    unsigned texts;             /* number of VMCOREINFO texts tried */
+    GPtrArray *found;
+    unsigned texts;
     unsigned copies;
     /* error of the last kernel copy that was parsed; NULL if it was valid */
     GError *why;

@@ -29,7 +29,7 @@ struct HtKernelSearch {
     unsigned span;
     /* offset in the span of the next candidate for _text */
     uint64_t next;
-    GPtrArray *found;           /* array of the HtGuestKernels found */
+    GPtrArray *found;
     /*
      * number of candidates that have the version line but failed another check
      */

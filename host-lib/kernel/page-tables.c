@@ -13,7 +13,9 @@
 #define X86_ADDRESS     UINT64_C(0x000ffffffffff000)
 
 #define ARM_VALID       1u
-/* set in a table's entry; at the last level, in a page's */
+/*
+ * set in an entry for another table; in the last table, in an entry for a page
+ */
 #define ARM_TABLE       2u
 #define ARM_ADDRESS     UINT64_C(0x0000ffffffffffff)
 
@@ -34,7 +36,7 @@ static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
     return address;
 }
 
-/* Return the kind of an entry; level 0 is the last one */
+/* Return what an entry refers to; level 0 is that of the last table */
 static enum { NONE, TABLE, PAGE } entry_kind(const HtPageTables *pt,
                                              uint64_t entry, unsigned level)
 {

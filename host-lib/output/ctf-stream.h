@@ -77,7 +77,7 @@ typedef struct HtCtfStream {
     unsigned unchecked;
     /* number of files of this stream instance so far */
     unsigned part;
-    uint64_t size;              /* size of the file in bytes */
+    uint64_t size;
     uint64_t start;             /* offset in the file of the open packet */
     HtCtfHeader h;              /* copy of the open packet's header */
 
@@ -85,7 +85,7 @@ typedef struct HtCtfStream {
     uint64_t last_ns;
     uint64_t base;              /* HtRun.discarded when the stream was opened */
     uint64_t upstream;          /* HtRun.discarded of the last run */
-    uint64_t dropped;           /* number of events that could not be written */
+    uint64_t dropped;
     /* at least one event was written to the stream */
     bool any;
     bool cut;                   /* the next run must start a new packet */

@@ -27,7 +27,7 @@ typedef struct UstBatch {
 } UstBatch;
 
 /*
- * Hash table of the registered events, by key; protected by registry_lock. No
+ * Hash table of the registered events, by key; protected by registry_lock.  No
  * event is ever removed.
  */
 static GMutex registry_lock;

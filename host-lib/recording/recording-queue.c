@@ -20,8 +20,7 @@ typedef struct Entry {
 struct HtRecQueue {
     uint8_t *block;
     uint64_t size;
-    uint64_t first;             /* offset in @block of the oldest entry */
-    /* offset in @block at which the next entry is written */
+    uint64_t first;
     uint64_t next;
     /*
      * If newer entries begin at offset 0: end of the older ones, which begin at

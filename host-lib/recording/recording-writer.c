@@ -32,7 +32,6 @@ struct HtRecWriter {
     /* path of the recording's directory; NULL if @queue is set */
     char *dir;
     int dir_fd;                 /* descriptor of @dir; -1 if @queue is set */
-    /* the queue of a recording in memory, or NULL */
     HtRecQueue *queue;
     GArray *cpus;               /* array of CpuFile, indexed by processor */
     /* set of names of text files; with @queue: map from name to content */

@@ -20,7 +20,6 @@ typedef struct Stream {
     bool exists;
     /* descriptor of the file; -1: the file is opened for each read */
     int fd;
-    /* offset in the file at which the next read starts */
     uint64_t offset;
     uint8_t *buffer;
     /* range of @buffer that was read from the file and not parsed yet */
@@ -28,12 +27,11 @@ typedef struct Stream {
     bool ended;
     /* bytes of the file were skipped after @piece */
     bool skipped;
-    HtFtPiece piece;            /* the piece parsed last */
+    HtFtPiece piece;
     /* HtFtPiece.end_ns of the piece before @piece */
     uint64_t last_ns;
     /* reading pages: @piece was parsed and is not part of a page yet */
     bool ahead;
-    /* reading events: iterator over @piece */
     HtFtIter it;
     HtFtRecord record;
     bool lost;
@@ -58,7 +56,7 @@ struct HtRecording {
     Stream *streams;
     /* heap of the processors that have a next event; the earliest is first */
     Next *heap;
-    uint32_t waiting;           /* number of processors in @heap */
+    uint32_t waiting;
     bool merging;
     /* ht_rec_next() has returned the event of @heap[0] */
     bool returned;
@@ -373,7 +371,7 @@ unsigned ht_rec_progress(const HtRecording *r)
     return r->bytes ? MIN(read * 1.0 / r->bytes, 1) * 1000 : 1000;
 }
 
-/* Fill the rest of the buffer from the file; returns as pread() */
+/* Fill the rest of the buffer from the file; returns the result of pread() */
 static ssize_t stream_read(Stream *s)
 {
     struct stat st;
@@ -414,7 +412,10 @@ static bool stream_fill(HtRecording *r, Stream *s, size_t need)
     return true;
 }
 
-/* Set the times and the number of events; false if a record is invalid */
+/*
+ * Set a piece's times and number of events; returns false if a record is
+ * invalid
+ */
 static bool piece_scan(HtFtPiece *p)
 {
     HtFtRecord rec;

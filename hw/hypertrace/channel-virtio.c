@@ -43,7 +43,6 @@ struct HtVirtio {
     size_t descriptors;
 
     VirtQueue *control;
-    /* BH that continues to serve the control queue */
     QEMUBH *messages;
     /* arrays with an element for each stream */
     VirtQueue **data;

@@ -101,7 +101,7 @@ typedef struct HtBackendSession {
     HypertraceBackend *backend;
     void *opaque;               /* the backend's own data of the session */
     const char *trace;          /* name of the trace; never freed */
-    char *id;                   /* id of the backend's object */
+    char *id;
     HtSinkOps ops;              /* @wants: NULL if all classes are wanted */
 } HtBackendSession;
 

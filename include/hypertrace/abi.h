@@ -132,8 +132,8 @@ struct ht_caps {
     /* 0x30: guest counter's frequency in Hz; 0: unknown */
     uint64_t clock_hz;
     /*
-     * 0x38 changes at a reset and at a TAKEOVER; memory-only transport: changes
-     * when a host attaches
+     * 0x38: number that changes at a reset and at a TAKEOVER; memory-only
+     * transport: when a host attaches
      */
     uint64_t epoch;
     /* 0x40: stream i's ring is at ring_offset + i * ring_stride */

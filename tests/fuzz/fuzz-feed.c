@@ -15,7 +15,6 @@ typedef struct Feed {
     HtConsumer consumer;
     /* stream position after the last submitted byte */
     uint64_t position;
-    /* number of events that the honest guest wrote or discarded */
     uint64_t tried;
     /* every byte submitted so far is the honest guest's */
     bool honest;

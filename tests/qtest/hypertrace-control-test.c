@@ -237,8 +237,8 @@ static uint32_t open_status(QHt *h, uint32_t index, uint64_t instance,
 }
 
 /*
- * Promise that only this test proves: if HT_F_MEMORY is not negotiated, the
- * device ignores every value of `memory`.
+ * Promise: if HT_F_MEMORY is not negotiated, the device ignores every value of
+ * `memory`.
  */
 static void test_memory_ignored(const void *channel)
 {
@@ -275,8 +275,8 @@ static uint8_t generation(QHt *h)
 }
 
 /*
- * Promise that only this test proves: a TAKEOVER, which changes `epoch` in the
- * configuration, also changes virtio's generation of the configuration.
+ * Promise: a TAKEOVER, which changes `epoch` in the configuration, also changes
+ * virtio's generation of the configuration.
  */
 static void test_takeover_generation(const void *channel)
 {

@@ -7,8 +7,8 @@
  * and rings with random contents, resets at any time.  Meanwhile a thread
  * rewrites the stream RAM or the buffers that the device reads.
  *
- * Promise that only this test proves: QEMU survives, and after each reset the
- * device works for a correct driver.
+ * Promise: QEMU survives, and after each reset the device works for a correct
+ * driver.
  *
  * HT_FUZZ_SEED: seed of the first episode; each further one adds 1
  * HT_FUZZ_SECONDS: time for all channels; by default one episode for each

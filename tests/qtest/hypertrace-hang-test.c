@@ -223,10 +223,9 @@ static void test_no_wait(const void *channel)
 }
 
 /*
- * Promise that only this test proves: hypertrace-drain does not wait.  Each
- * request gets an event when the events posted before the command are
- * delivered.  If the device is unplugged while a backend hangs, the request
- * gets an event that says "complete": false.
+ * Promise: hypertrace-drain does not wait.  Each request gets an event when the
+ * events posted before the command are delivered.  If the device is unplugged
+ * while a backend hangs, the request gets an event that says "complete": false.
  */
 static void test_drain(const void *channel)
 {

@@ -135,8 +135,8 @@ static struct ht_msg_class *next_class(struct ht_msg_class *m)
 }
 
 /*
- * Promise that only this test proves: a device registers HT_CLASSES_MAX classes
- * and refuses the next one; registering a known class still succeeds.
+ * Promise: a device registers HT_CLASSES_MAX classes and refuses the next one;
+ * registering a known class still succeeds.
  */
 static void test_classes(const void *channel)
 {
@@ -180,8 +180,8 @@ static void test_classes(const void *channel)
 }
 
 /*
- * Promise that only this test proves: the property class-bytes limits the
- * memory for classes, and so the time that they add to a migration's downtime.
+ * Promise: the property class-bytes limits the memory for classes, and so the
+ * time that they add to a migration's downtime.
  */
 static void test_class_bytes(const void *channel)
 {
@@ -210,11 +210,11 @@ static void test_class_bytes(const void *channel)
 }
 
 /*
- * Open and close a stream as fast as the device allows.  Promise that only this
- * test proves: after OPENINGS_BURST openings, a device opens at most one stream
- * per interval (HT_OPENING_NS in hypertrace/streams.h), since each opening
- * makes a file of a ctf backend.  If an opening comes too early, the reply is
- * BUSY without an instance, and a later retry succeeds.
+ * Open and close a stream as fast as the device allows.  Promise: after
+ * OPENINGS_BURST openings, a device opens at most one stream per interval
+ * (HT_OPENING_NS in hypertrace/streams.h), since each opening makes a file of a
+ * ctf backend.  If an opening comes too early, the reply is BUSY without an
+ * instance, and a later retry succeeds.
  */
 static void test_open_rate(const void *channel)
 {

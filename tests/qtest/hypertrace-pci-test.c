@@ -12,7 +12,7 @@
 #include "qapi/error.h"
 
 /*
- * Return the size of a BAR in bytes, 0 if it is absent. This overwrites the
+ * Return the size of a BAR in bytes, 0 if it is absent.  This overwrites the
  * BAR's address.
  */
 static uint64_t bar_size(QPCIDevice *d, int bar, bool *is64, bool *prefetch)
@@ -196,7 +196,7 @@ static void test_write_everywhere(const void *channel)
 
 typedef struct Refused {
     const char *props;
-    const char *message;        /* part of the error message that is expected */
+    const char *message;
 } Refused;
 
 static const Refused refused[] = {
@@ -400,9 +400,8 @@ static void test_no_module(void)
 }
 
 /*
- * Promise that only this test proves: a device that is plugged in after QEMU
- * changed its root directory writes to the directory that the ctf backend
- * opened at the start.
+ * Promise: a device that is plugged in after QEMU changed its root directory
+ * writes to the directory that the ctf backend opened at the start.
  */
 static void test_chroot(void)
 {

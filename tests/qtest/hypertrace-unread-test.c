@@ -125,7 +125,6 @@ typedef struct Left {
     char *memory;
     char *extra;
     HtDead *d;
-    /* name of the class that all recovered events have */
     const char *name;
     /* number that the next recovered event must have; 0: any */
     uint64_t next;

@@ -410,8 +410,8 @@ static void test_control_shapes(void)
 
 /*
  * When the VM stops, messages for which one iteration of the main loop has no
- * time remain in the queue.  Promise that only this test proves: the device
- * answers them when the VM continues, without another kick.
+ * time remain in the queue.  Promise: the device answers them when the VM
+ * continues, without another kick.
  */
 static void test_control_stopped(void)
 {
@@ -458,9 +458,9 @@ static void test_control_stopped(void)
 
 /*
  * Each queue is full of chains of the maximum length; then the driver writes
- * status 0.  Promise that only this test proves: the reset walks a bounded
- * number of descriptors while it holds the big lock.  The test checks the
- * number of buffers, not the time: HtVirtio.taken in channel-virtio.c.
+ * status 0.  Promise: the reset walks a bounded number of descriptors while it
+ * holds the big lock.  The test checks the number of buffers, not the time:
+ * HtVirtio.taken in channel-virtio.c.
  */
 static void test_reset_descriptors(void)
 {

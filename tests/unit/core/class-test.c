@@ -508,9 +508,8 @@ static void test_versions(void)
 }
 
 /*
- * Promise that only this test proves: a class of a program is never the
- * kernel's, in whatever order both are registered, also in a saved table.
- * Programs of all users share classes.
+ * Promise: a class of a program is never the kernel's, in whatever order both
+ * are registered, also in a saved table.  Programs of all users share classes.
  */
 static void test_origin(void)
 {
@@ -644,9 +643,9 @@ static void test_longest(void)
 
 /*
  * The guest chooses how many classes of which size there are, and a migration
- * sends them while the VM is stopped.  Promise that only this test proves: the
- * saved table never exceeds its limit, classes beyond it are refused, and those
- * that fit are still found and accepted.
+ * sends them while the VM is stopped.  Promise: the saved table never exceeds
+ * its limit, classes beyond it are refused, and those that fit are still found
+ * and accepted.
  */
 static void test_limit_bytes(void)
 {

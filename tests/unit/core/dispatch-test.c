@@ -37,7 +37,7 @@ typedef struct Sink {
     unsigned learnt;
     unsigned asked;
     unsigned begun, ended, gone;
-    GThread *thread;            /* thread on which begin() was called */
+    GThread *thread;
     /* number of runs that another thread than @thread delivered */
     unsigned elsewhere;
     uint64_t events[STREAMS];
@@ -383,8 +383,8 @@ static void test_order(void)
 /*
  * Promise: a sink that hangs takes no more memory than its budget, discards
  * only its own events that do not fit, and reports their number when it
- * continues; the other sink gets all events.  ht_dispatch_room() is true if
- * one of the sinks has room.
+ * continues; the other sink gets all events.  ht_dispatch_room() is true if one
+ * of the sinks has room.
  */
 static void test_hang(void)
 {

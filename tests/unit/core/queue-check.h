@@ -28,9 +28,8 @@ typedef struct QcStream {
     HtStreamInfo info;
     HtBuffer *fill;
     bool open;
-    /* no event was posted since the stream was opened */
     bool fresh;
-    uint64_t next;              /* number that the next event gets */
+    uint64_t next;
     /*
      * number of the open instance's events that were discarded upstream of the
      * queues

@@ -405,9 +405,8 @@ static uint64_t count_pages(void)
 }
 
 /*
- * Promise that only this test proves: a poll stops copying when its time is
- * over, however few bytes it has copied, and the next polls deliver all other
- * events once.
+ * Promise: a poll stops copying when its time is over, however few bytes it has
+ * copied, and the next polls deliver all other events once.
  */
 static void test_limited(void)
 {

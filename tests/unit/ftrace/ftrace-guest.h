@@ -48,8 +48,8 @@ typedef struct FgCpu {
     bool begun;
     /* number of events of the readers' page that a reader has read */
     uint32_t read;
-    uint32_t *entries;          /* by slot: number of events in the page */
-    uint64_t seq;               /* number of events written so far */
+    uint32_t *entries;
+    uint64_t seq;
     uint64_t overrun;
     uint64_t consumed;
     FgBoot boot;

@@ -8,8 +8,7 @@
 #define RINGS 2u
 
 typedef struct Total {
-    uint64_t events;            /* number of events of the posted runs */
-    /* number of lost events that the streams have reported */
+    uint64_t events;
     uint64_t lost;
     /* number of streams that are open now, and its maximum so far */
     unsigned open, most;

@@ -40,7 +40,6 @@ static uint64_t time_ms;
 /* The scripted host */
 static struct {
     enum step step, last;
-    /* number of the last request that the host answered */
     uint32_t done;
     bool ended;
     /* the host advances the beat but answers no request */

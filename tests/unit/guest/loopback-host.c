@@ -70,7 +70,7 @@ static size_t take_buffers(void *opaque, uint32_t stream, HtConsumer *c)
 }
 
 /*
- * HtServerOps.opened: forget the previous instance's buffers. Context: the
+ * HtServerOps.opened: forget the previous instance's buffers.  Context: the
  * stream locked
  */
 static void opened(void *opaque, const HtStreamInfo *info)

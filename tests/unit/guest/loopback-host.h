@@ -28,7 +28,6 @@ struct ht_loopback_stream {
      * submitted and not consumed. Lock: ht_server_lock()
      */
     struct ht_loopback_buffer *buffers;
-    /* copy of the buffer that the host is consuming */
     uint8_t *copy;
     uint64_t queued;
     uint64_t done;
@@ -45,7 +44,7 @@ struct ht_loopback {
     struct ht_loopback_stream *streams;
     /* lock of ht_port_ops.lock() and unlock() */
     pthread_mutex_t control;
-    uint8_t *memory;            /* the rings, then the enable page */
+    uint8_t *memory;
     uint8_t *enable;
     /* size of @memory in bytes; 0: it is mapped from a file */
     size_t memory_size;

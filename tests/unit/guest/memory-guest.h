@@ -14,7 +14,6 @@ typedef struct MgGuest {
     uint8_t *base;
     size_t size;
     struct ht_memory *page;
-    /* connection to the host, by the memory's mailbox */
     struct ht_link link;
     pthread_mutex_t mailbox;
     pthread_mutex_t control;

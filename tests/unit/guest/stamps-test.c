@@ -28,7 +28,7 @@ typedef struct Sink {
     struct ht_loopback *lb;
     /* by number: clock value that the event must have; NULL: do not check */
     uint64_t *stamps;
-    uint32_t next;              /* number of the next event */
+    uint32_t next;
     uint64_t last_ns;
     uint64_t discarded;
 } Sink;

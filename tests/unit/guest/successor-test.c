@@ -33,7 +33,7 @@ typedef struct Recordings {
         uint64_t discarded[HOSTS];
     } instances[INSTANCES_MAX];
     int quit;
-    int served;                 /* number of hosts started so far */
+    int served;
 } Recordings;
 
 static Recordings *recordings;
@@ -116,7 +116,7 @@ static pid_t run_host(int fd, unsigned number, unsigned until)
 typedef struct Emitter {
     MgGuest g;
     struct ht_stream s;
-    uint64_t next;              /* number that the next emitted event gets */
+    uint64_t next;
     uint64_t discarded;
     bool *kept;
 } Emitter;

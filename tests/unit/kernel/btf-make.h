@@ -19,7 +19,7 @@ enum {
 typedef struct BtfMake {
     GByteArray *types;
     GByteArray *names;
-    uint32_t n;                 /* number of types made so far */
+    uint32_t n;
     /* offset in the types of the structure or enumeration that gets members */
     size_t last;
 } BtfMake;

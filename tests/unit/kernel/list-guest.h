@@ -25,7 +25,7 @@ typedef struct LgCpu {
     uint64_t reader;            /* guest address of the readers' node */
     uint64_t head;
     uint64_t ns;
-    uint64_t seq;               /* sequence number that the next event gets */
+    uint64_t seq;
     uint64_t entries;
     uint64_t overrun;
     uint64_t read;

@@ -52,7 +52,6 @@ static const struct {
     const char *after;
     HtRecordMemory memory;
     HtRecordWords given;
-    /* part of the expected error message or reason */
     const char *message;
 } rows[] = {
     { "the usual", Q "|-m|512|-kernel|KERNEL|-append|quiet",
