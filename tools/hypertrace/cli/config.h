@@ -27,7 +27,6 @@ bool ht_config_load(GKeyFile *file, const char *path, const char *name,
 
 /**
  * ht_config_environment() - let variables of the environment replace settings
- * @file: the settings
  * @group: their group
  * @keys: names of settings; NULL after the last
  *
@@ -38,7 +37,6 @@ void ht_config_environment(GKeyFile *file, const char *group,
 
 /**
  * ht_config_keys() - refuse settings that do not exist
- * @file: the settings
  * @group: the group, which may be missing
  * @known: names of all settings of the group; NULL after the last
  * @error: set if a setting does not exist; suggests a similar name
@@ -49,8 +47,6 @@ bool ht_config_keys(GKeyFile *file, const char *group,
 /**
  * ht_config_refuse() - set the error of a wrong value
  * @error: set
- * @group: the setting's group
- * @key: its name
  * @value: its value
  * @accepted: the accepted values, as "yes or no"
  *
@@ -61,9 +57,6 @@ bool ht_config_refuse(GError **error, const char *group, const char *key,
 
 /**
  * ht_config_text() - get a text
- * @file: the settings
- * @group: the setting's group
- * @key: its name
  * @value: set to a new text; NULL if the setting is not given
  * @error: set if the value has a wrong escape, as "\\x", or is not UTF-8
  */
@@ -72,9 +65,6 @@ bool ht_config_text(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_list() - get a list that is separated by semicolons
- * @file: the settings
- * @group: the setting's group
- * @key: its name
  * @accepted: the accepted values; neither the list nor an item may be empty
  * @list: set to a new list; NULL if the setting is not given
  * @error: set if the value is wrong
@@ -84,9 +74,6 @@ bool ht_config_list(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_size() - get a size; without a unit it is in MiB
- * @file: the settings
- * @group: the setting's group
- * @key: its name
  * @least: minimum in bytes, 1 or more
  * @most: maximum in bytes
  * @accepted: the accepted values
@@ -99,9 +86,6 @@ bool ht_config_size(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_number() - get a number from 1 on
- * @file: the settings
- * @group: the setting's group
- * @key: its name
  * @most: maximum
  * @n: set to the number
  * @error: set if the value is wrong
@@ -111,9 +95,6 @@ bool ht_config_number(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_flag() - get "yes" or "no"
- * @file: the settings
- * @group: the setting's group
- * @key: its name
  * @flag: set to true for "yes"
  * @error: set if the value is wrong
  */
@@ -122,9 +103,6 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_folder() - get the folder of recordings
- * @file: the settings
- * @group: the setting's group
- * @key: its name
  * @below: the default is this folder in root's or the user's folder of state;
  *         NULL for the folder of state itself
  * @folder: set to the path, newly allocated, also on failure; it is absolute on

@@ -25,7 +25,6 @@ typedef struct HtJson {
 
 /**
  * ht_json_open: begin an object or array
- * @j: document
  * @name: name of the member; NULL in an array and at the top
  * @bracket: '{' or '['
  */
@@ -45,14 +44,12 @@ void ht_json_begin(HtJson *j);
 
 /**
  * ht_json_close: end an object or array
- * @j: document
  * @bracket: '}' or ']'
  */
 void ht_json_close(HtJson *j, char bracket);
 
 /**
  * ht_json_text: append a string
- * @j: document
  * @name: name of the member; NULL in an array
  * @s: text, which may have any bytes; NULL for null
  * @len: length of @s
@@ -77,7 +74,6 @@ void ht_json_uint(HtJson *j, const char *name, uint64_t v);
 
 /**
  * ht_json_real: append a floating-point number
- * @j: document
  * @name: name of the member; NULL in an array
  * @v: the number; NaN and infinity become null
  * @single: @v has single precision, so that 9 digits suffice

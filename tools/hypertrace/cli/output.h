@@ -74,7 +74,6 @@ bool ht_output_is_stream(const char *path);
 
 /**
  * ht_output_flush: write the buffer
- * @o: output
  *
  * Returns: false if writing failed, now or before. The caller should stop then;
  * ht_output_finish() reports the error.
@@ -83,7 +82,6 @@ bool ht_output_flush(HtOutput *o);
 
 /**
  * ht_output_room: flush the buffer if it has 64 KiB or more
- * @o: output
  *
  * Returns: false if writing failed, now or before
  */
@@ -142,14 +140,12 @@ void ht_output_colour(HtOutput *o, HtColour colour);
 
 /**
  * ht_output_heading: append a line in bold
- * @o: output
  * @s: the line, without a newline
  */
 void ht_output_heading(HtOutput *o, const char *s);
 
 /**
  * ht_output_padded: append a text and fill it with spaces up to a width
- * @o: output
  * @s: text, which may have any bytes; escaped for a terminal
  * @width: columns; a longer text is cut and ends in "~". If it is negative,
  *         the spaces come before the text.

@@ -95,7 +95,6 @@ typedef struct HtExport {
 
 /**
  * ht_export_next: get the next selected event and count its error
- * @x: export
  * @ev: filled in
  *
  * Returns: false after the last one
@@ -104,7 +103,6 @@ bool ht_export_next(HtExport *x, HtModelEvent *ev);
 
 /**
  * ht_export_part: get the file for an event
- * @x: export
  * @boot: the event's boot
  * @segment: the event's segment
  *
@@ -115,7 +113,6 @@ HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 
 /**
  * ht_export_wall: get the host's wall clock at time 0 of a file
- * @x: export
  * @part: the file; each segment of the guest's clock has its own result
  * @ns: set to nanoseconds since 1970
  *
@@ -125,7 +122,6 @@ bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns);
 
 /**
  * ht_export_dat: write trace.dat, version 6, for trace-cmd and KernelShark
- * @x: export
  * @errp: set on failure
  *
  * Returns: true if all files were written
@@ -134,7 +130,6 @@ bool ht_export_dat(HtExport *x, GError **errp);
 
 /**
  * ht_export_perfetto: write a trace for Perfetto
- * @x: export
  * @errp: set on failure
  *
  * With the host's clock, the recording is added to @x->out. Each boot of each
@@ -163,7 +158,6 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns);
 
 /**
  * ht_export_trace: add CTF traces to a Perfetto file with the host's clock
- * @x: export
  * @dir: folder with traces, at any depth: of devices or rings with the host's
  *       clock, or of LTTng
  * @errp: set on failure
@@ -183,7 +177,6 @@ void ht_export_remove(const char *path);
 
 /**
  * ht_export_ctf: write a directory of CTF 1.8, for babeltrace2
- * @x: export
  * @errp: set on failure
  *
  * Returns: true on success
@@ -192,7 +185,6 @@ bool ht_export_ctf(HtExport *x, GError **errp);
 
 /**
  * ht_export_lttng: write CTF 1.8 with the names of LTTng, for Trace Compass
- * @x: export
  * @errp: set on failure
  *
  * Returns: true on success

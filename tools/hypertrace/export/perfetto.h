@@ -164,7 +164,6 @@ void pf_sequence_end(PfSequence *s);
 
 /**
  * pf_packet_begin: begin a packet in @s->packet
- * @s: sequence
  * @ns: time of the packet
  *
  * Returns: position, for pf_packet_end()
@@ -173,7 +172,6 @@ gsize pf_packet_begin(PfSequence *s, uint64_t ns);
 
 /**
  * pf_packet_end: end a packet and write it
- * @s: sequence
  * @at: return value of pf_packet_begin()
  *
  * Returns: false if writing failed
@@ -182,7 +180,6 @@ bool pf_packet_end(PfSequence *s, gsize at);
 
 /**
  * pf_clocks: write the clock, in the first packet of the trace
- * @s: sequence
  * @ns: time of the packet
  * @host: times are the host's CLOCK_MONOTONIC
  * @wall: CLOCK_REALTIME - clock of the trace, in nanoseconds; or NULL
@@ -194,7 +191,6 @@ void pf_clocks(PfSequence *s, uint64_t ns, bool host, const int64_t *wall);
 
 /**
  * pf_machine: write the name of the sequence's machine
- * @s: sequence
  * @ns: time of the packet
  * @name: name; may have any bytes
  */
@@ -202,7 +198,6 @@ void pf_machine(PfSequence *s, uint64_t ns, const char *name);
 
 /**
  * pf_track: write the description of a track
- * @s: sequence
  * @ns: time of the packet
  * @uuid: UUID of the track
  * @parent: UUID of the enclosing track, or 0
@@ -252,7 +247,6 @@ typedef struct PfWriter {
 /**
  * pf_event: append an event to a bundle
  * @w: writer
- * @ev: event
  * @out: appended to: a FtraceEventBundle's field `event`
  */
 void pf_event(PfWriter *w, const HtModelEvent *ev, GString *out);

@@ -13,7 +13,6 @@
 
 /**
  * ht_pb_uint: append an int32, int64, uint32, uint64, bool or enum
- * @b: message
  * @field: number of the field
  * @v: value; a negative one must be sign-extended to 64 bits
  */
@@ -21,7 +20,6 @@ void ht_pb_uint(GString *b, unsigned field, uint64_t v);
 
 /**
  * ht_pb_double: append a double
- * @b: message
  * @field: number of the field
  * @v: value
  */
@@ -29,7 +27,6 @@ void ht_pb_double(GString *b, unsigned field, double v);
 
 /**
  * ht_pb_bytes: append bytes or a string
- * @b: message
  * @field: number of the field
  * @data: the bytes; a string must be UTF-8
  * @len: number of bytes
@@ -38,7 +35,6 @@ void ht_pb_bytes(GString *b, unsigned field, const void *data, gsize len);
 
 /**
  * ht_pb_str: append a constant string
- * @b: message
  * @field: number of the field
  * @s: string, which must be UTF-8
  */
@@ -46,7 +42,6 @@ void ht_pb_str(GString *b, unsigned field, const char *s);
 
 /**
  * ht_pb_guest: append a string that is not trusted
- * @b: message
  * @field: number of the field
  * @s: any bytes; NUL and bytes that are not UTF-8 become U+FFFD
  * @len: number of bytes
@@ -55,7 +50,6 @@ void ht_pb_guest(GString *b, unsigned field, const char *s, gsize len);
 
 /**
  * ht_pb_begin: begin a nested message
- * @b: message
  * @field: number of the field
  *
  * Returns: position, for ht_pb_end()
@@ -64,7 +58,6 @@ gsize ht_pb_begin(GString *b, unsigned field);
 
 /**
  * ht_pb_end: end the innermost nested message
- * @b: message
  * @begin: return value of ht_pb_begin()
  *
  * The bytes of the nested message move if its length needs more than one byte.

@@ -54,7 +54,6 @@ const HtBounds *ht_guest_tasks_bounds(const HtGuestTasks *g);
 
 /**
  * ht_guest_tasks_at: find the task of a processor at a time
- * @g: the tasks
  * @vcpu: the processor; -1 if one thread of the host runs all processors
  * @ns: the time, by the host's CLOCK_MONOTONIC
  * @until: set to the time, after @ns, of the next change of the task;

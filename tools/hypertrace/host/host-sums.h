@@ -44,7 +44,6 @@ HtHostSums *ht_host_sums_new(HtRunstates *x, HtModel *m, GHashTable *threads);
 
 /**
  * ht_host_sums_more: add the events that the model has now
- * @s: the state
  * @stop: another thread sets it to end the call early (atomic), or NULL
  *
  * The states of the vCPUs also count up to the last event. More events may
@@ -62,7 +61,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostSums, ht_host_sums_free)
 
 /**
  * ht_host_sums_emulated: whether a vCPU is emulated (TCG)
- * @v: the vCPU
  *
  * QEMU executes the guest's code in the vCPU's thread, so there are no events
  * of KVM, and the time without a mode is QEMU's.

@@ -15,7 +15,6 @@
 /**
  * ht_host_tell_stats: put the sums of a vCPU into the guest's form
  * @x: the sums, with the state of each vCPU up to @x->end
- * @v: the vCPU
  * @stats: filled in
  *
  * The four parts of the stolen time do not have a wait that goes on while

@@ -289,7 +289,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRunstates, ht_runstates_free)
 
 /**
  * ht_runstates_vcpu: find or create a vCPU
- * @x: the sums
  * @id: a number that no other vCPU has
  *
  * Returns: the vCPU; NULL if there are too many
@@ -308,7 +307,6 @@ void ht_runstates_forget(HtRunstates *x, uint32_t id);
 
 /**
  * ht_runstates_time: go on to the time of an event
- * @x: the sums
  * @t: time of the event; raised to the time of the previous event if it is
  *     before that
  *
@@ -319,15 +317,12 @@ bool ht_runstates_time(HtRunstates *x, uint64_t *t);
 
 /**
  * ht_runstates_stop: add the time up to the end of the sums to each processor
- * @x: the sums
  * @waits: also add this time to the takers of the vCPUs that still wait
  */
 void ht_runstates_stop(HtRunstates *x, bool waits);
 
 /**
  * ht_runstates_change: a vCPU changes its state
- * @x: the sums
- * @v: the vCPU
  * @from: its old state according to the event
  * @to: its new state
  * @t: time of the change
@@ -340,7 +335,6 @@ void ht_runstates_change(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
 
 /**
  * ht_runstates_close: add the time up to the end of the trace
- * @x: the sums
  * @v: a vCPU whose state is known
  * @t: end of the trace
  */
@@ -348,8 +342,6 @@ void ht_runstates_close(HtRunstates *x, HtVcpuSums *v, uint64_t t);
 
 /**
  * ht_runstates_mode: a running vCPU changes its mode
- * @x: the sums
- * @v: the vCPU
  * @from: the mode that the event ends
  * @to: the new mode
  * @t: time of the change
@@ -359,7 +351,6 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
 
 /**
  * ht_runstates_ran: note that a processor changes its task
- * @x: the sums
  * @cpu: the processor; HtRunstates.cpu_sums has the first 4096 only
  * @task: the task that ran until @t; NULL if it is not known
  * @next: the task that runs from @t on; NULL if it is not known
@@ -417,7 +408,6 @@ void ht_runstates_hypercall(HtRunstates *x, HtVcpuSums *v, uint32_t number);
 
 /**
  * ht_runstates_lost: events were lost
- * @x: the sums
  * @count: their number
  * @first: time of the first one
  *

@@ -36,7 +36,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtTracefs, ht_tracefs_free)
 
 /**
  * ht_tracefs_read() - read a file of the instance
- * @t: the instance
  * @name: path of the file in the instance
  * @error: set on failure
  *
@@ -46,7 +45,6 @@ char *ht_tracefs_read(const HtTracefs *t, const char *name, GError **error);
 
 /**
  * ht_tracefs_write() - write a file of the instance
- * @t: the instance
  * @name: path of the file in the instance
  * @text: the text, written by one system call
  * @error: set on failure
@@ -58,7 +56,6 @@ bool ht_tracefs_write(const HtTracefs *t, const char *name, const char *text,
 
 /**
  * ht_tracefs_enable() - enable an event and append its format
- * @t: the instance
  * @system: the event's system
  * @name: its name
  * @formats: the format is appended, as hypertrace/ftrace-format.h describes it
@@ -70,7 +67,6 @@ bool ht_tracefs_enable(const HtTracefs *t, const char *system,
 
 /**
  * ht_tracefs_headers() - append header_page and header_event
- * @t: the instance
  * @formats: appended to
  * @page_size: set to the size of a page of the ring in bytes
  * @error: set if they cannot be read, or if the kernel's pages have a header
@@ -83,7 +79,6 @@ bool ht_tracefs_headers(const HtTracefs *t, GString *formats,
 
 /**
  * ht_tracefs_ring() - open the ring of a processor
- * @t: the instance
  * @cpu: number of the processor
  *
  * A read returns one page. It fails with EAGAIN if the ring has no events.

@@ -23,7 +23,6 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error);
 
 /**
  * ht_record_log_look() - read new records
- * @l: the log
  * @boot: number of the boot, from 0, for the recording
  * @last: the guest has ended: do not wait for records that are not complete
  * @us: time after which it returns, in microseconds

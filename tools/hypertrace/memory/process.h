@@ -67,7 +67,6 @@ bool ht_process_ended(const HtProcess *p);
 
 /**
  * ht_process_owner() - get the parent, the user and the program of a process
- * @p: the process
  * @o: set if true is returned
  *
  * Return: false if it cannot be read, or if the real, effective, saved and file
@@ -77,7 +76,6 @@ bool ht_process_owner(const HtProcess *p, HtProcessOwner *o);
 
 /**
  * ht_process_is_owner() - whether user and program are the same as before
- * @p: the process
  * @expected: from ht_process_owner(); the parent is ignored
  */
 bool ht_process_is_owner(const HtProcess *p, const HtProcessOwner *expected);
@@ -98,7 +96,6 @@ bool ht_process_is_ours(const HtProcess *p);
 
 /**
  * ht_process_open() - open a file of the process's folder for reading
- * @p: the process
  * @name: name of the file, for example "mem"
  *
  * Return: a descriptor; -1 with errno set
@@ -107,7 +104,6 @@ int ht_process_open(const HtProcess *p, const char *name);
 
 /**
  * ht_process_read() - read a file of the process's folder
- * @p: the process
  * @name: name of the file, for example "maps"
  * @size: set to the number of bytes, unless NULL
  * @error: set on failure
@@ -119,7 +115,6 @@ char *ht_process_read(const HtProcess *p, const char *name, size_t *size,
 
 /**
  * ht_process_args() - get the arguments of a process
- * @p: the process
  * @error: set on failure
  *
  * A process can make its arguments any text of any length: only the first

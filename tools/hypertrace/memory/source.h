@@ -147,7 +147,6 @@ HtSource *ht_source_new(int fd);
 
 /**
  * ht_source_add() - add a range
- * @s: the source
  * @from: see HtSourceRange
  * @size: number of bytes
  * @file: see HtSourceRange
@@ -158,14 +157,12 @@ void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
 
 /**
  * ht_source_begin() - note that RAM may begin within the range added last
- * @s: the source
  * @from: address in the process, at which RAM may begin
  */
 void ht_source_begin(HtSource *s, uint64_t from);
 
 /**
  * ht_source_find() - find the range at an offset, or the next one after it
- * @s: the source
  * @offset: offset in @s->mem
  *
  * Return: the range; NULL if no range ends after @offset

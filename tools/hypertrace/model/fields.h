@@ -10,7 +10,6 @@
 
 /**
  * ht_fields_text: append all fields as name=value
- * @ev: event
  * @out: appended to; not escaped.  An event of an unknown type is shown as its
  *       bytes.
  */
@@ -19,14 +18,12 @@ void ht_fields_text(const HtModelEvent *ev, GString *out);
 /**
  * ht_fields_value: append one field's value
  * @f: field
- * @ev: event
  * @out: appended to; not escaped
  */
 void ht_fields_value(const HtFtField *f, const HtModelEvent *ev, GString *out);
 
 /**
  * ht_fields_json: append all fields as an object's members
- * @ev: event
  * @j: inside an object
  *
  * Numbers, strings and arrays become those of JSON. Fields of other types

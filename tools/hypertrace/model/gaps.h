@@ -29,7 +29,6 @@ HtGaps *ht_gaps_make(uint32_t cpus);
 
 /**
  * ht_gaps_add: add a gap, which is after all others of its processor
- * @g: gaps
  * @cpu: the processor, less than the number of processors
  * @epoch: boot of the gap, counted from 0
  * @segment: segment of the clock
@@ -47,7 +46,6 @@ void ht_gaps_free(HtGaps *g);
 
 /**
  * ht_gaps_between: whether events between two times may be missing
- * @g: gaps
  * @ev: an event of the boot and segment to which the times belong
  * @cpu: processor, or HT_GAPS_ANY
  * @from: begin of the time, in nanoseconds of the guest's clock

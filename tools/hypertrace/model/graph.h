@@ -81,7 +81,6 @@ void ht_graph_free(HtGraph *g);
 
 /**
  * ht_graph_event: update the stacks by the next event
- * @g: graph
  * @ev: any event
  * @step: filled in if the event is one of a function tracer
  *
@@ -95,7 +94,6 @@ bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step);
 
 /**
  * ht_graph_stacks: get the stacks of all tasks that had calls in this segment
- * @g: graph
  *
  * Returns: a table whose values are HtStack
  */

@@ -30,7 +30,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostClock, ht_host_clock_free)
 
 /**
  * ht_host_clock_date: convert the time of an event
- * @c: the clock
  * @ev: the event; @ev->rec.ns is set to the host's CLOCK_MONOTONIC, and
  *      @ev->bound_ns to the maximum error of that time. Within a segment, the
  *      host's times never decrease.
@@ -42,7 +41,6 @@ bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev);
 
 /**
  * ht_host_clock_at: convert a guest time
- * @c: the clock
  * @boot: boot, counted from 1
  * @segment: segment of the guest's clock in that boot
  * @ns: guest time in nanoseconds
@@ -59,7 +57,6 @@ bool ht_host_clock_at(HtHostClock *c, unsigned boot, uint32_t segment,
 
 /**
  * ht_host_clock_worst: get the maximum error of the times of a segment
- * @c: the clock
  * @boot: boot, counted from 1
  * @segment: segment of the guest's clock in that boot
  * @from_ns: guest time from which times are considered

@@ -33,15 +33,11 @@ void ht_match_free(HtMatch *m);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtMatch, ht_match_free)
 
-/**
- * ht_match_events: get the names of the events, without those after a '!'
- * @m: match
- */
+/** ht_match_events: get the names of the events, without those after a '!' */
 const char *ht_match_events(const HtMatch *m);
 
 /**
  * ht_match_check: check that the events and their fields exist
- * @m: match
  * @formats: formats of the guest's events
  * @error: set if a name matches no event, or if none of the events has a field
  */
@@ -80,7 +76,6 @@ uint64_t ht_match_skipped(const HtMatch *m);
 
 /**
  * ht_match_text: describe the event of all that matched that was read first
- * @m: match
  *
  * Returns: the description, owned by the match; NULL without an event
  */

@@ -106,7 +106,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtModel, ht_model_free)
 
 /**
  * ht_model_next: get the next event in the order of boots, segments and time
- * @m: model
  * @ev: filled in
  *
  * If the event ends or renames a task, the model keeps the old state of that
@@ -116,21 +115,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtModel, ht_model_free)
  */
 bool ht_model_next(HtModel *m, HtModelEvent *ev);
 
-/**
- * ht_model_rewind: go back to the first event and forget all tasks
- * @m: model
- */
+/** ht_model_rewind: go back to the first event and forget all tasks */
 void ht_model_rewind(HtModel *m);
 
-/**
- * ht_model_recording: get the reader that the model uses
- * @m: model
- */
+/** ht_model_recording: get the reader that the model uses */
 HtRecording *ht_model_recording(HtModel *m);
 
 /**
  * ht_model_formats: get the formats of events
- * @m: model
  *
  * Returns: the formats; NULL if the recording has none
  */
@@ -138,7 +130,6 @@ const HtFtFormats *ht_model_formats(const HtModel *m);
 
 /**
  * ht_model_info: get a value of the recording's info file
- * @m: model
  * @group: "recording", "guest", "kernel" or "host"
  * @key: key in the group
  *
@@ -163,7 +154,6 @@ void ht_model_trouble(HtModel *m, GString *out);
 
 /**
  * ht_model_shift: get the offset of a boot's kernel from its symbols (KASLR)
- * @m: model
  * @boot: boot, counted from 1
  * @shift: set to the number to subtract from an address before it is looked up
  *
@@ -185,7 +175,6 @@ void ht_event_class_free(HtEventClass *c);
 
 /**
  * ht_model_class: get the class of a type of events
- * @m: model
  * @type: number of the type
  *
  * Returns: the class; never NULL, also if the recording has no format for it
@@ -194,7 +183,6 @@ HtEventClass *ht_model_class(HtModel *m, uint16_t type);
 
 /**
  * ht_model_task: find the task that has a PID now
- * @m: model
  * @pid: thread
  *
  * Returns: the task, or NULL if it is not known
@@ -203,7 +191,6 @@ const HtTask *ht_model_task(const HtModel *m, int32_t pid);
 
 /**
  * ht_model_task_id: get the unique number of the task that has a PID now
- * @m: model
  * @pid: thread
  * @cpu: processor; distinguishes the idle tasks, which all have PID 0
  *
@@ -215,7 +202,6 @@ uint64_t ht_model_task_id(HtModel *m, int32_t pid, uint32_t cpu);
 
 /**
  * ht_model_tasks: get all known threads of a boot
- * @m: model
  * @boot: the boot of the last event that was read, for the threads that it has
  *        now; or the previous boot, for the threads that it had at its end
  *
@@ -225,7 +211,6 @@ GHashTable *ht_model_tasks(const HtModel *m, unsigned boot);
 
 /**
  * ht_model_symbol: append the name of a kernel address
- * @m: model
  * @boot: boot, counted from 1; the address of the kernel differs by boot
  * @addr: address
  * @out: appended to: "name", "name+0x12", or the address in hexadecimal
@@ -234,7 +219,6 @@ void ht_model_symbol(HtModel *m, unsigned boot, uint64_t addr, GString *out);
 
 /**
  * ht_model_function: find the function at an address
- * @m: model
  * @boot: boot, counted from 1; the address of the kernel differs by boot
  * @addr: address in the function
  * @out: appended to: the name without an offset, or the address in hexadecimal;
@@ -253,23 +237,17 @@ bool ht_event_has_lines(const HtModelEvent *ev);
 
 /**
  * ht_model_print: append an event's text as the kernel would print it
- * @m: model
- * @ev: event
  * @out: appended to; not escaped
  *
  * Without a usable print format, the text is that of ht_fields_text().
  */
 void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out);
 
-/**
- * ht_event_task_id: get ht_model_task_id() of the task that had the event
- * @ev: event
- */
+/** ht_event_task_id: get ht_model_task_id() of the task that had the event */
 uint64_t ht_event_task_id(const HtModelEvent *ev);
 
 /**
  * ht_event_uint: get the value of a number
- * @ev: event
  * @field: HT_F_*
  *
  * Returns: the value, sign-extended if the field is signed; 0 if the event has
@@ -279,7 +257,6 @@ uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field);
 
 /**
  * ht_event_text: get the value of a string
- * @ev: event
  * @field: HT_F_*
  * @len: set to its length
  *

@@ -73,16 +73,11 @@ HtPairs *ht_pairs_new(HtModel *m, const char *from, const char *to,
  */
 void ht_pairs_free(HtPairs *p);
 
-/**
- * ht_pairs_key: get the text of the key in use
- * @p: the search
- */
+/** ht_pairs_key: get the text of the key in use */
 const char *ht_pairs_key(const HtPairs *p);
 
 /**
  * ht_pairs_event: add the next event
- * @p: the search
- * @ev: event
  * @pair: filled in if the event completes a pair; @pair.task is valid until the
  *        next event
  * @errp: set if the event lacks a field of the key
@@ -94,7 +89,6 @@ bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
 
 /**
  * ht_pairs_end: count the events without a pair, after the last event
- * @p: the search
  *
  * Returns: the counts
  */

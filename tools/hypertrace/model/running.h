@@ -71,8 +71,6 @@ void ht_running_free(HtRunning *r);
 
 /**
  * ht_running_before: get the state of a processor just before an event
- * @r: the states
- * @ev: event
  *
  * The task is not known after a gap, after a switch that was not recorded, and
  * at the start of a boot or of a segment of the clock.
@@ -100,21 +98,18 @@ static inline uint64_t ht_running_time(const HtRunCpu *cpu,
 
 /**
  * ht_running_after: update the state of a processor by an event
- * @r: the states
  * @ev: the event passed to ht_running_before() just before
  */
 void ht_running_after(HtRunning *r, const HtModelEvent *ev);
 
 /**
  * ht_running_cpu: get the current state of a processor
- * @r: the states
  * @cpu: its number, below HT_FT_CPUS_MAX
  */
 const HtRunCpu *ht_running_cpu(const HtRunning *r, uint32_t cpu);
 
 /**
  * ht_running_task: get the initcall or system call that a task is in
- * @r: the states
  * @pid: task
  *
  * Returns: the initcall or system call. NULL, or a result without entries: the

@@ -33,7 +33,6 @@ void ht_shifts_free(HtShifts *s);
 
 /**
  * ht_shifts_of: get the difference of a boot's addresses to the symbols
- * @s: shifts
  * @boot: boot, counted from 1
  * @shift: set to the number to subtract from an address, if it is known
  *

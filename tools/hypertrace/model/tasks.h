@@ -24,15 +24,11 @@ HtTasks *ht_tasks_new(unsigned max);
  */
 void ht_tasks_free(HtTasks *t);
 
-/**
- * ht_tasks_clear: forget all tasks
- * @t: tasks
- */
+/** ht_tasks_clear: forget all tasks */
 void ht_tasks_clear(HtTasks *t);
 
 /**
  * ht_tasks_before: update names and tasks by the state before an event
- * @t: tasks
  * @ev: event; all members except @ev->task are set
  *
  * Returns: the task that was running, valid until the next call
@@ -41,14 +37,11 @@ const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev);
 
 /**
  * ht_tasks_after: update names and tasks by the change that an event reports
- * @t: tasks
- * @ev: event
  */
 void ht_tasks_after(HtTasks *t, const HtModelEvent *ev);
 
 /**
  * ht_tasks_find: find the task that has a PID now
- * @t: tasks
  * @pid: thread
  *
  * Returns: the task or NULL
@@ -57,7 +50,6 @@ const HtTask *ht_tasks_find(const HtTasks *t, int32_t pid);
 
 /**
  * ht_tasks_id: get the unique number of the task that has a PID now
- * @t: tasks
  * @pid: thread; not 0
  *
  * Returns: &HtTask.id; 0 if there are too many tasks
@@ -66,7 +58,6 @@ uint32_t ht_tasks_id(HtTasks *t, int32_t pid);
 
 /**
  * ht_tasks_all: get all tasks of a boot
- * @t: tasks
  * @boot: the boot of the last event; or the previous boot, for the tasks that
  *        existed at its end
  *

@@ -37,7 +37,6 @@ void ht_where_free(HtWhere *w);
 
 /**
  * ht_where_check: check that each field of a condition is in some event
- * @w: condition
  * @formats: formats of the recording
  * @events: the events that the condition is for; NULL: all
  * @error: set if no event has a field; suggests similar names
@@ -49,16 +48,11 @@ bool ht_where_check(const HtWhere *w, const HtFtFormats *formats,
 
 /**
  * ht_where_uses: whether a condition has a field
- * @w: condition
  * @field: name of the field
  */
 bool ht_where_uses(const HtWhere *w, const char *field);
 
-/**
- * ht_where_is_true: evaluate a condition
- * @w: condition
- * @ev: event
- */
+/** ht_where_is_true: evaluate a condition */
 bool ht_where_is_true(const HtWhere *w, const HtModelEvent *ev);
 
 #endif

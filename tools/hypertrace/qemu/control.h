@@ -50,7 +50,6 @@ void ht_control_close(HtControl *c);
 
 /**
  * ht_control_finish: finish the output and report an error
- * @o: output
  * @error: error of the command, or NULL; freed
  *
  * Returns: the exit status

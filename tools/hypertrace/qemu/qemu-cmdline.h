@@ -78,7 +78,6 @@ const HtOpts *ht_qemu_object(const HtQemu *q, const char *id);
 
 /**
  * ht_qemu_add() - append an option to the command line
- * @q: the command line
  * @option: the option, for example "-object"
  * @value: its argument; @q takes ownership
  */

@@ -39,7 +39,6 @@ HtOpts *ht_opts_new(void);
 
 /**
  * ht_opts_add() - append a value
- * @opts: list
  * @name: copied
  * @value: copied
  */
@@ -47,7 +46,6 @@ void ht_opts_add(HtOpts *opts, const char *name, const char *value);
 
 /**
  * ht_opts_parse() - append all values of an option's argument
- * @opts: list
  * @text: the argument; JSON if it begins with '{'
  * @implied: name of a first value without a name; or NULL
  *
@@ -59,7 +57,6 @@ bool ht_opts_parse(HtOpts *opts, const char *text, const char *implied);
 
 /**
  * ht_opts_get() - get a value; if a name occurs several times, the last one
- * @opts: list
  * @name: name of the value
  *
  * Return: the value, owned by @opts; NULL if the list does not have it

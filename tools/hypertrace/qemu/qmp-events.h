@@ -38,7 +38,6 @@ void ht_qmp_events_free(HtQmpEvents *q);
 
 /**
  * ht_qmp_events_next: get the next event
- * @q: the connection
  *
  * After an event STOP, this requests the state of the machine. A later call
  * returns the reply as an event "query-status".

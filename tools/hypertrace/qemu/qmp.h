@@ -40,7 +40,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtQmp, ht_qmp_free)
 
 /**
  * ht_qmp_command: execute a command
- * @q: the connection
  * @error: set on failure, also if QEMU returns an error
  * @name: name of the command
  * @...: pairs of a string argument's name and value, then NULL
@@ -52,7 +51,6 @@ JsonNode *ht_qmp_command(HtQmp *q, GError **error, const char *name, ...)
 
 /**
  * ht_qmp_get: read a property
- * @q: the connection
  * @o: the device or object
  * @property: name of the property
  * @error: set on failure
@@ -64,7 +62,6 @@ JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
 
 /**
  * ht_qmp_stats: read the statistics of a device
- * @q: the connection
  * @o: the device
  * @error: set on failure
  *
@@ -75,7 +72,6 @@ JsonNode *ht_qmp_stats(HtQmp *q, const HtQmpObject *o, GError **error);
 
 /**
  * ht_qmp_find: find hypertrace devices
- * @q: the connection
  * @id: id of the device; NULL: all
  * @error: set on failure, also if nothing is found
  *

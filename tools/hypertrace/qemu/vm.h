@@ -23,7 +23,6 @@ char *ht_vm_name(const char *program, char **args);
 
 /**
  * ht_vm_program() - get the program of a process that is a virtual machine
- * @p: the process
  *
  * Return: newly allocated; NULL if the process does not run a known program
  */

@@ -23,7 +23,6 @@ bool ht_plan_is_known(const HtQemu *q);
 /**
  * ht_plan_descriptor() - get the path by which QEMU opens a descriptor of this
  * process
- * @q: the command line
  * @fd: number of the descriptor
  *
  * Return: newly allocated; NULL if it is not known whether the program that

@@ -166,7 +166,6 @@ void ht_record_clear(HtRecord *r);
 
 /**
  * ht_record_run() - run the plan or use the process, and record until its end
- * @r: the recording
  * @info: parameters of the session
  *
  * Return: the exit status: that of QEMU, if it was run and its status is not 0

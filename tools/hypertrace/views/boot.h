@@ -130,7 +130,6 @@ void ht_boot_svg(const HtBoot *b, GString *out);
 
 /**
  * ht_boot_put_name: append a name of a function or file, padded to a column
- * @o: output
  * @name: name, which may have any bytes
  */
 void ht_boot_put_name(HtOutput *o, const char *name);
@@ -184,7 +183,6 @@ uint64_t *ht_boot_times(const GPtrArray *boots, const char *phase);
 
 /**
  * ht_boot_compare: print how the last boot differs from the earlier ones
- * @o: output
  * @boots: of HtBoot, at least two
  * @rows: number of initcalls and of processes to list
  */

@@ -43,15 +43,11 @@ HtFlame *ht_flame_new(void);
  */
 void ht_flame_free(HtFlame *f);
 
-/**
- * ht_flame_root: get the root, with which all stacks begin
- * @f: tree
- */
+/** ht_flame_root: get the root, with which all stacks begin */
 HtFlameNode *ht_flame_root(HtFlame *f);
 
 /**
  * ht_flame_node: create a node, for ht_flame_adopt()
- * @f: tree
  * @name: copied; may have any bytes
  *
  * Returns: the node, or NULL if there are too many
@@ -60,7 +56,6 @@ HtFlameNode *ht_flame_node(HtFlame *f, const char *name);
 
 /**
  * ht_flame_child: get or create the node of a name above another node
- * @f: tree
  * @n: the node below
  * @name: copied; may have any bytes
  *
@@ -70,7 +65,6 @@ HtFlameNode *ht_flame_child(HtFlame *f, HtFlameNode *n, const char *name);
 
 /**
  * ht_flame_adopt: put a node, with all nodes above it, above another node
- * @f: tree
  * @n: the node below
  * @child: node from ht_flame_node(); freed if @n has a child of this name, to
  *         which its times and children are added
@@ -79,7 +73,6 @@ void ht_flame_adopt(HtFlame *f, HtFlameNode *n, HtFlameNode *child);
 
 /**
  * ht_flame_sum: compute the totals of a node and of all nodes above it
- * @n: node
  *
  * Returns: the node's total in nanoseconds
  */
@@ -87,7 +80,6 @@ uint64_t ht_flame_sum(HtFlameNode *n);
 
 /**
  * ht_flame_sorted: sort the nodes directly above a node by name
- * @n: node
  *
  * Returns: new array of HtFlameNode
  */

@@ -56,7 +56,6 @@ void ht_host_split_free(HtHostSplit *s);
 
 /**
  * ht_host_split_add: split a time and add its parts
- * @s: the times of the vCPUs
  * @boot: boot of the guest, counted from 1
  * @segment: segment of the guest's clock in that boot
  * @cpu: processor of the guest
@@ -70,7 +69,6 @@ void ht_host_split_add(HtHostSplit *s, unsigned boot, uint32_t segment,
 
 /**
  * ht_host_split_since: split a time up to a time of the host's clock
- * @s: the times of the vCPUs
  * @boot: boot of the guest, counted from 1
  * @segment: segment of the guest's clock in that boot
  * @cpu: processor of the guest

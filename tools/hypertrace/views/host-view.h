@@ -65,7 +65,6 @@ void ht_host_view_no_part(const char *dir, GError **errp);
  * ht_host_view_error: append the errors of times, as a sentence without an end
  * @b: the errors
  * @whose: whose times they are, as "its"
- * @o: output
  */
 void ht_host_view_error(const HtBounds *b, const char *whose, HtOutput *o);
 
@@ -138,9 +137,6 @@ GList *ht_host_view_sorted(GHashTable *takers);
 /**
  * ht_host_view_taker: append the time, waits and processors of a taker, and a
  * newline
- * @h: view
- * @o: output
- * @t: taker
  * @whole: ticks that are 100 %
  */
 void ht_host_view_taker(const HtHostView *h, HtOutput *o, const HtTaker *t,

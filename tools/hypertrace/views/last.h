@@ -157,7 +157,6 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
 
 /**
  * ht_last_host: split the times at the end by what the host did
- * @l: the end of a boot
  * @host: the host's part, which must outlive @l
  */
 void ht_last_host(HtLast *l, HtHostSplit *host);
@@ -170,7 +169,6 @@ void ht_last_host_text(const HtLast *l, HtOutput *o);
 
 /**
  * ht_last_name: get the name of a task at the end
- * @l: the end of a boot
  * @pid: the task
  *
  * Returns: the name, which may have any bytes; "<...>" if it is not known
@@ -179,7 +177,6 @@ const char *ht_last_name(const HtLast *l, int32_t pid);
 
 /**
  * ht_last_reason: keep a record of the log if it tells why the kernel failed
- * @l: the end of a boot
  * @r: a record, later than those before; only @ns, @facility and text are used
  */
 void ht_last_reason(HtLast *l, const HtLogRecord *r);

@@ -58,7 +58,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtLogLines, ht_log_lines_close)
 
 /**
  * ht_log_text: append a record of the log; each of its lines gets the time
- * @o: output
  * @ns: time of the record by the guest's clock, in nanoseconds
  * @s: text; may have any bytes
  * @len: length of @s

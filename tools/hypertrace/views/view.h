@@ -106,8 +106,6 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
 
 /**
  * ht_view_text: append the text of an event, escaped for terminals
- * @m: model
- * @ev: event
  * @fields: name=value instead of the kernel's own format
  * @raw: buffer for the unescaped text; overwritten
  * @out: appended to; the text of a stack has several lines
@@ -139,7 +137,6 @@ void ht_view_use_host(HtView *v, bool host);
 
 /**
  * ht_view_programs: whether events of programs are shown
- * @v: view
  *
  * Returns: false if an option selects by times, boots, processors, tasks,
  * fields or texts of the kernel's events, or asks for the guest's clock
@@ -153,7 +150,6 @@ void ht_view_free(HtView *v);
 
 /**
  * ht_view_output: open the output that --output and --color choose
- * @v: view
  * @o: initialized
  *
  * Exits if the file cannot be created.
@@ -174,7 +170,6 @@ HtModel *ht_view_open(HtView *v, GError **errp);
 
 /**
  * ht_view_next: get the next selected event
- * @v: view
  * @m: its model
  * @ev: filled in
  *
@@ -184,34 +179,25 @@ bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev);
 
 /**
  * ht_view_event: whether --event selects events of this name
- * @v: view
  * @system: the event's system
  * @name: the event's name
  */
 bool ht_view_event(const HtView *v, const char *system, const char *name);
 
-/**
- * ht_view_selects: whether an option leaves out events within a boot
- * @v: view
- */
+/** ht_view_selects: whether an option leaves out events within a boot */
 bool ht_view_selects(const HtView *v);
 
 /**
  * ht_view_filters: whether an option selects events by something other than
  * their times and boots
- * @v: view
  */
 bool ht_view_filters(const HtView *v);
 
-/**
- * ht_view_times: whether --from or --to leaves out events by their time
- * @v: view
- */
+/** ht_view_times: whether --from or --to leaves out events by their time */
 bool ht_view_times(const HtView *v);
 
 /**
  * ht_view_end: make the times absolute that count back from the end
- * @v: view
  * @end: the end, in nanoseconds
  * @errp: set if --from is later than --to
  *
@@ -238,7 +224,6 @@ void ht_view_gap(const HtModelEvent *ev, GString *out);
 
 /**
  * ht_view_finish: finish the output and report an error
- * @o: output
  * @ok: false if the command failed
  * @error: the reason, or NULL; freed
  *

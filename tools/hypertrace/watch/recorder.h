@@ -62,7 +62,6 @@ void ht_watch_recorder_free(HtWatchRecorder *r);
 /**
  * ht_watch_recorder_start() - start the recorder
  * @r: no recorder may run
- * @settings: settings
  * @error: set if no process could be started; @r->due is set then
  */
 bool ht_watch_recorder_start(HtWatchRecorder *r,

@@ -63,7 +63,6 @@ void ht_watch_settings_clear(HtWatchSettings *s);
 
 /**
  * ht_watch_settings_recording() - get the maximum size of a recording
- * @s: settings
  *
  * Return: bytes on the disk: the events, and the kernel's log and symbols
  */
@@ -71,14 +70,12 @@ uint64_t ht_watch_settings_recording(const HtWatchSettings *s);
 
 /**
  * ht_watch_settings_has_user() - whether a rule can fit machines of a user
- * @s: settings
  * @uid: the user
  */
 bool ht_watch_settings_has_user(const HtWatchSettings *s, uid_t uid);
 
 /**
  * ht_watch_settings_match() - find the rule for a virtual machine
- * @s: settings
  * @name: its name
  * @uid: its user
  *

@@ -9,7 +9,6 @@
 
 /**
  * ht_watch_run() - follow virtual machines until SIGTERM or SIGINT
- * @settings: settings
  *
  * Return: the exit status
  */
