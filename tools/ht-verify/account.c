@@ -18,7 +18,6 @@
  */
 #define SEQ_MAX (UINT64_C(1) << 30)
 
-/* Counters for a class of the trace; stored in TraceClass.user */
 typedef struct ClassUser {
     WorkloadClass workload;
     Stream *stream;             /* stream of the last event of this class */

@@ -17,7 +17,7 @@ typedef enum TraceKind {
      * guest_ns
      */
     TRACE_LTTNG,
-    TRACE_CTF,                  /* written by the device's CTF backend */
+    TRACE_CTF,
 } TraceKind;
 
 /**

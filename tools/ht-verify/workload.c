@@ -17,7 +17,7 @@
 
 typedef struct Field {
     const char *name;
-    uint8_t kind;               /* type of the field: enum ht_field_kind */
+    uint8_t kind;
     uint8_t elem;
     uint16_t count;
 } Field;

@@ -65,7 +65,7 @@ void hostile_streams(unsigned index);
 void hostile_virtqueues(unsigned index);
 void hostile_takeovers(unsigned index);
 void hostile_chance(unsigned index);
-/* returns only by a reset of the machine */
+/* emits until a reset of the machine */
 void hostile_emits(unsigned index);
 
 /*

@@ -72,7 +72,6 @@ int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
  */
 void ht_last_brief(const char *dir, GString *out);
 
-/* The commands; hypertrace-NAME(1) describes each */
 int ht_boot(int argc, char **argv);
 int ht_callgraph(int argc, char **argv);
 int ht_disable(int argc, char **argv);

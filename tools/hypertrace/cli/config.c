@@ -77,7 +77,6 @@ bool ht_config_refuse(GError **error, const char *group, const char *key,
     return false;
 }
 
-/* Refuse a setting whose value GLib cannot decode. */
 static bool refuse_escapes(GKeyFile *file, const char *group, const char *key,
                            GError **error)
 {

@@ -204,7 +204,6 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp)
     return true;
 }
 
-/* Write @left bytes from @p on. Returns 0 or an errno. */
 static int write_all(int fd, const char *p, gsize left)
 {
     while (left) {

@@ -40,7 +40,7 @@ typedef struct HtOutput {
     int target;
     /* number of bytes of the output that are no longer in @text */
     uint64_t written;
-    int error;                  /* errno of the first write that failed */
+    int error;
 } HtOutput;
 
 /**
@@ -119,7 +119,6 @@ bool ht_output_finish(HtOutput *o, GError **errp);
  */
 void ht_output_abort(HtOutput *o);
 
-/* Colours and styles of a terminal */
 typedef enum HtColour {
     HT_COLOUR_NONE,
     HT_COLOUR_DIM,

@@ -48,7 +48,6 @@ static const xmlChar *X(const char *text)
 
 /* virsh -------------------------------------------------------------------- */
 
-/* Run virsh. Returns its output, or NULL. */
 static char *virsh(const Domain *d, const char *const *args, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
@@ -154,7 +153,6 @@ static xmlNodePtr need(Domain *d, xmlNodePtr parent, const char *name)
     return n;
 }
 
-/* Append an element to the text for the user. */
 static void show(Domain *d, const char *where, xmlNodePtr n)
 {
     xmlBufferPtr b = xmlBufferCreate();

@@ -27,7 +27,7 @@
 typedef struct Stream {
     HtStreamInfo info;
     GByteArray *run;
-    uint32_t events;            /* number of events in @run */
+    uint32_t events;
     /* guest times of the first and the last event in @run, in ns */
     uint64_t begin_ns, end_ns;
     /* number of events discarded since the start of the stream */
@@ -48,8 +48,8 @@ typedef struct Trace {
     bool named[1 << 16];
     uint32_t nr_classes;
     Stream streams[HT_FT_CPUS_MAX];
-    char *path;                 /* final name of the trace's directory */
-    int error;                  /* errno of the first error */
+    char *path;
+    int error;
 } Trace;
 
 /*

@@ -25,7 +25,7 @@
  */
 typedef struct Pending {
     HtRecPage page;
-    uint8_t *data;              /* copy of the bytes of @page */
+    uint8_t *data;
     bool there;                 /* @page is valid */
     /* events of this CPU are missing before the next page that is written */
     bool missed;
@@ -205,7 +205,6 @@ static void put_formats(HtExport *x, GString *out)
     }
 }
 
-/* Append the kernel's symbols with their addresses in this boot. */
 static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
 {
     const HtRecInfo *info = ht_rec_info(ht_model_recording(x->m));

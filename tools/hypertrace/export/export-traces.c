@@ -31,10 +31,10 @@ typedef struct Stream {
 } Stream;
 
 typedef struct Class {
-    bool wanted;                /* --event selects this class */
+    bool wanted;
     /* name of the device, or of the provider in LTTng */
     char *system;
-    const char *name;           /* name of the event, without the provider */
+    const char *name;
     const bt_field_class *fields;
     /*
      * by index of a field: leave it out, because it is the length of the next
@@ -331,7 +331,6 @@ static gsize begin_event(Trace *t, uint64_t ns, const char *system,
     return event;
 }
 
-/* Check that a time can be shifted without an overflow. */
 static bool check_time(Trace *t, uint64_t ns)
 {
     return ns <= INT64_MAX / 2 ||

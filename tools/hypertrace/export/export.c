@@ -300,7 +300,6 @@ static void clear_part(gpointer data)
     g_free(((HtExportPart *)data)->path);
 }
 
-/* Make the host's clock of the first recording the common clock. */
 static void set_common_clock(HtExport *x)
 {
     if (!x->first) {

@@ -17,7 +17,7 @@
 
 typedef struct Track {
     uint64_t uuid;
-    uint64_t end_ns;            /* end of the track's last slice, in ns */
+    uint64_t end_ns;
 } Track;
 
 typedef struct Vcpus {
@@ -34,7 +34,6 @@ static uint64_t new_uuid(const Vcpus *c)
            g_hash_table_size(c->tracks) + g_hash_table_size(c->machines);
 }
 
-/* Get or create the track of a virtual machine. */
 static uint64_t machine_track(Vcpus *c, const HtVcpuSums *v, uint64_t ns)
 {
     gpointer key = GUINT_TO_POINTER(v->machine);

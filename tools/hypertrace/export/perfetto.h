@@ -99,15 +99,12 @@ enum {
     PF_ANNOTATION_ARRAY = 12,
 };
 
-/* Ids of clocks: enum BuiltinClock */
 #define PF_CLOCK_REALTIME       1
 #define PF_CLOCK_MONOTONIC      3
 #define PF_CLOCK_BOOTTIME       6
 
-/* Bits of TracePacket.sequence_flags */
 #define PF_INCREMENTAL_STATE_CLEARED    1
 
-/* Values of TrackEvent.type */
 #define PF_SLICE_BEGIN  1
 #define PF_SLICE_END    2
 #define PF_INSTANT      3

@@ -11,14 +11,14 @@
 #define CHANGES_MAX     (8u << 20)
 
 typedef struct Change {
-    uint64_t ns;                /* host time in ns from which @task runs */
-    const char *task;           /* name of the task; NULL if it is not known */
+    uint64_t ns;
+    const char *task;
 } Change;
 
 struct HtGuestTasks {
     char *dir;
     uint32_t process;
-    HtBounds bounds;            /* errors of the events' host times */
+    HtBounds bounds;
     uint64_t end;               /* host time of the last event in ns */
     unsigned changes;           /* number of elements of all arrays in @cpus */
     /*

@@ -100,7 +100,7 @@ struct HtHostRecord {
     GString *clocks;
     unsigned nr_clocks;
     HtHostStats stats;
-    GError *error;              /* first error of a write to a file */
+    GError *error;
     bool full;
     uint8_t page[PAGE_MAX];
 };
@@ -279,7 +279,6 @@ static void note_clock(HtHostRecord *h)
 #endif
 }
 
-/* Note a vCPU's TSC offset if it differs from the one noted last. */
 static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
                         const char *offset)
 {

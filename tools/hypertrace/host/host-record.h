@@ -24,7 +24,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Name of the host's part in a recording */
 #define HT_HOST_FOLDER  "host"
 
 /**

@@ -11,7 +11,6 @@
 #define CPUS_MAX        4096
 /* Number of events after which HtHostSums.stop is read again */
 #define STOP_EVENTS     10000
-/* Maximum size in bytes of the file "threads" of a host's part */
 #define THREADS_SIZE    (16u << 20)
 
 /*
@@ -32,7 +31,7 @@ struct HtHostSums {
      * atomic; or NULL
      */
     const uint32_t *stop;
-    bool seen[CPUS_MAX];        /* by processor: an event of it was read */
+    bool seen[CPUS_MAX];
 };
 
 typedef HtHostSums Sums;

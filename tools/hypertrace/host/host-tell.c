@@ -14,7 +14,6 @@
 #include "hypertrace/base.h"
 #include "hypertrace/thread.h"
 
-/* Period in ns in which the guest's page is updated */
 #define PERIOD_NS   INT64_C(100000000)
 /*
  * Age in ns from which on all events are in the recording. The recorder writes
@@ -46,7 +45,6 @@ struct HtHostTell {
     bool noted;
 };
 
-/* Check whether a process has a thread that is a vCPU. */
 static bool has_vcpus(const HtRunstates *x, uint32_t pid)
 {
     unsigned i;

@@ -127,8 +127,8 @@ typedef struct HtCpuSums {
     /* time at which @task began to run, or later start of the sums */
     uint64_t since;
     unsigned losses;            /* HtRunstates.losses->len at @since */
-    bool open;                  /* @task is valid */
-    HtHostTask task;            /* the task that runs from @since on */
+    bool open;
+    HtHostTask task;
 } HtCpuSums;
 
 /**
@@ -181,7 +181,7 @@ typedef struct HtVcpuSums {
     /*< private >*/
     bool seen;                  /* @state and @since are valid */
     HtRunstate state;
-    HtRunstate before;          /* state before @state */
+    HtRunstate before;
     uint64_t since;
     /* physical processor that ran the vCPU last, or for which it waits */
     unsigned cpu;
@@ -279,7 +279,7 @@ typedef struct HtRunstates {
     unsigned rows;
     /* number of HtTaker and HtCpuTicks of all vCPUs */
     unsigned takers;
-    unsigned runnable;          /* number of vCPUs in HT_RUN_RUNNABLE */
+    unsigned runnable;
     bool begun;                 /* an event at or after @from was read */
 } HtRunstates;
 

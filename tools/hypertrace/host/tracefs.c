@@ -231,7 +231,6 @@ bool ht_tracefs_enable(const HtTracefs *t, const char *system,
     return true;
 }
 
-/* Get offset and size of a field of header_page. */
 static bool page_field(const char *text, const char *name, unsigned *offset,
                        unsigned *size)
 {

@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Name of the instance */
 #define HT_TRACEFS_INSTANCE     "hypertrace"
 
 typedef struct HtTracefs HtTracefs;

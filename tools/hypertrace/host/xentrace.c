@@ -40,7 +40,7 @@ typedef struct Chunk {
 } Chunk;
 
 typedef struct Cpu {
-    GArray *chunks;             /* array of Chunk */
+    GArray *chunks;
     unsigned chunk;
     /* unread range of the present chunk, as offsets in the file */
     size_t at, end;
@@ -219,7 +219,6 @@ static bool peek(HtRunstates *x, const uint8_t *data, Cpu *cpu, Record *r)
     }
 }
 
-/* Collect the chunks of each CPU. */
 static bool find_chunks(HtRunstates *x, Cpu *cpus, const uint8_t *data,
                         size_t size, GError **errp)
 {

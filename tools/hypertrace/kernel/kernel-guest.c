@@ -172,7 +172,6 @@ static int make_kernel(GBytes *content, const HtImage *image, GError **error)
     return make_file(p + image->kernel_offset, image->kernel_size, error);
 }
 
-/* Descriptors of the files from which the guest boots */
 typedef struct Files {
     int kernel;
     int initrd;

@@ -148,7 +148,6 @@ static char *take_line(char **text, char *end)
     return line;
 }
 
-/* Parse the output of the script in kernel-guest.c. */
 static bool parse(HtKernel *k, char *text, size_t size, GError **error)
 {
     static const char mark[] = "\nkallsyms:\n";

@@ -69,7 +69,6 @@ HtProcess *ht_process_new(pid_t pid, GError **error)
     return g_steal_pointer(&p);
 }
 
-/* Add the processes that a thread started. */
 static void add_children_of(GArray *all, pid_t pid, const char *thread)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/task/%s/children",

@@ -179,7 +179,6 @@ static bool joins(const Mapping *m, const Mapping *next)
            (!m->inode || next->offset - m->offset == m->to - m->from);
 }
 
-/* Check whether a mapping may be a guest's RAM. */
 static bool is_ram(const Mapping *m)
 {
     static const char *const names[] = {
@@ -352,7 +351,6 @@ static const HtSourceRange *range_of_size(const GArray *ranges, uint64_t size)
     return found;
 }
 
-/* Find a whole file among the mappings. */
 static bool find_file(const char *maps, int fd, Mapping *m)
 {
     g_auto(GStrv) lines = g_strsplit(maps, "\n", -1);

@@ -25,7 +25,6 @@ typedef struct Gap {
  * of the recording is one gap. Thus a gap may contain recorded events.
  */
 typedef struct CpuGaps {
-    /* array of Gap, in the order of the recording */
     GArray *all;
     /* @rest is valid: the recording from there on counts as one gap */
     bool cut;

@@ -21,7 +21,6 @@ struct HtHostClock {
     /* number_of() of the segment that was used last */
     uint64_t number;
     HtFtDates *dates;           /* dates of that segment; NULL: not known */
-    /* host time in ns of that segment's last event */
     uint64_t last_ns;
 };
 

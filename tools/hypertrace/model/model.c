@@ -36,7 +36,7 @@ struct HtModel {
      * must be called for it
      */
     HtModelEvent last;
-    bool any;                   /* @last is valid */
+    bool any;
     /* number of events read since ht_model_rewind() */
     uint64_t events;
     /* @symbols belongs to another kernel than the recording */

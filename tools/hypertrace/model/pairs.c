@@ -66,7 +66,7 @@ struct HtPairs {
     const char *drop;
     /* an A does not replace a waiting A of the same key, but nests in it */
     bool nests;
-    bool by_cpu;                /* the key has the word "cpu" */
+    bool by_cpu;
     /* [FROM] for A, [TO] for B: Fields by type of event */
     GHashTable *fields[2];
     GHashTable *waiting;        /* Start by Key */

@@ -14,7 +14,6 @@ struct HtRunning {
     /* HtNests by a task's unique number, from ht_model_task_id() */
     GHashTable *tasks;
     bool tasks_only;
-    /* number of elements of @cpus that are in use */
     unsigned used;
     unsigned boot, segment;
 };

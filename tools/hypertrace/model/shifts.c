@@ -20,13 +20,12 @@ struct HtShifts {
      */
     const HtFtField *func;
     HtRecording *rec;           /* NULL until ht_shifts_of() is called */
-    /* number of the boot whose events are being read */
     unsigned boot;
     /* different addresses of initcalls that this boot has run */
     uint64_t addrs[FUNCTIONS];
-    unsigned count;             /* number of @addrs in use */
+    unsigned count;
     GHashTable *known;          /* by boot: result of ht_shifts_of() */
-    bool ended;                 /* the recording was read to its end */
+    bool ended;
 };
 
 HtShifts *ht_shifts_new(const char *dir, const HtFtFormats *formats,

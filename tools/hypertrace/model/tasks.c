@@ -34,7 +34,7 @@ typedef struct Known {
 } Known;
 
 struct HtTasks {
-    unsigned max;               /* maximum number of tasks in @by_pid */
+    unsigned max;
     GHashTable *by_pid;         /* Known by PID */
     /*
      * cache: the entry of @by_pid that was used last, by the PID's lower bits
@@ -42,7 +42,7 @@ struct HtTasks {
     Known *recent[RECENT];
     /* copy of @by_pid from the end of boot @earlier_boot */
     GHashTable *earlier;
-    uint32_t ids;               /* the unique number that was assigned last */
+    uint32_t ids;
     unsigned boot;
     unsigned earlier_boot;
     /* used for a running task for which @by_pid has no room */

@@ -29,13 +29,13 @@ struct Node {
     Node *left, *right;
     char *field;
     char *text;
-    bool is_number;             /* @text is a number, whose value is @number */
+    bool is_number;
     int64_t number;
 };
 
 struct HtWhere {
     Node *root;
-    GString *text;              /* buffer for a field's value as text */
+    GString *text;
 };
 
 typedef struct Parser {

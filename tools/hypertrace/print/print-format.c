@@ -39,7 +39,6 @@ void ht_print_free(HtPrint *p)
     }
 }
 
-/* Parse the next argument. Returns NULL on failure. */
 static HtPrintNode *take(HtPrintParse *p)
 {
     if (ht_print_accept(p, ",")) {
@@ -73,8 +72,9 @@ static bool amount(HtPrintParse *p, const char **s, int *n,
 static void pointer_letters(const char **s, HtPrintPiece *p)
 {
     static const struct {
-        const char *first;      /* letters, of which exactly one comes first */
-        /* letters, any number of which may follow */
+        /* the conversion begins with exactly one of these letters */
+        const char *first;
+        /* after that letter, any number of these may follow */
         const char *more;
     } known[] = {
         { "SsFfB", "R" }, { "Mm", "RF" }, { "U", "bBlL" }, { "h", "CDN" },
@@ -105,7 +105,6 @@ static void pointer_letters(const char **s, HtPrintPiece *p)
     }
 }
 
-/* Parse a conversion after its '%'. */
 static bool conversion(HtPrintParse *parse, const char **format,
                        HtPrintPiece *p)
 {

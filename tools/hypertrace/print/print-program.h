@@ -108,7 +108,7 @@ typedef struct HtPrintPiece {
 } HtPrintPiece;
 
 struct HtPrint {
-    GArray *pieces;             /* array of HtPrintPiece */
+    GArray *pieces;
 };
 
 /*

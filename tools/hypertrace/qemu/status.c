@@ -110,7 +110,6 @@ static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
     put_streams(o, s);
 }
 
-/* Read a device's properties and its statistics. */
 static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
 {
     static const char * const names[] = { "channel", "mode", "unread",

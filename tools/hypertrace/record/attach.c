@@ -31,7 +31,7 @@ typedef struct Attach {
     bool lttng;
     /* name of the guest in LTTng; only with @lttng */
     char *lttng_name;
-    const char *tell;           /* argument of --tell-guest, or NULL */
+    const char *tell;
     /* process ID of the virtual machine; only with @tell */
     pid_t pid;
     bool create;

@@ -18,7 +18,7 @@
 struct HtLttngSink {
     HtLttngSinkConfig cfg;
     HtDispatch *d;
-    bool started;               /* ht_lttng_sink_start() was called */
+    bool started;
     /* ht_lttng_sink_end() was called, so no more runs are accepted */
     bool closed;
     /* the sink's thread has delivered all runs; atomic */
@@ -31,7 +31,6 @@ struct HtLttngSink {
     HtMutex lock;               /* protects @loaded and the members after it */
     HtCond loaded;              /* signalled when @ready becomes true */
     bool ready;                 /* @session is set, or LTTng cannot be used */
-    /* number of events that the sink's thread has delivered */
     uint64_t handled;
     HtLttngStats stats;
     char *why;

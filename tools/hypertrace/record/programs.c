@@ -47,7 +47,6 @@ struct HtPrograms {
      * number of events that producers discarded in instances which are closed
      */
     uint64_t lost;
-    /* the recording has reached its maximum size */
     bool full;
     /*
      * by stream: number of events of its open instance that were not written
@@ -337,7 +336,6 @@ static void *poll_thread(void *opaque)
     return NULL;
 }
 
-/* Begin to tell the guest what the host does with its vCPUs. */
 static void start_tell(HtPrograms *p)
 {
     g_autofree char *part = NULL;

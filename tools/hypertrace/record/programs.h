@@ -13,7 +13,6 @@
 /* Minimum size of the memory: one ring of the default size, and the layout */
 #define HT_PROGRAMS_SIZE_MIN    (UINT64_C(8) << 20)
 
-/* Name of the trace's folder in a recording */
 #define HT_PROGRAMS_FOLDER      "programs"
 
 /**

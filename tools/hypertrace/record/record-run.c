@@ -53,8 +53,8 @@
 typedef struct Run {
     HtRecord *r;
     HtSession *session;
-    HtFlight *flight;           /* flight recorder; NULL without --flight */
-    HtHostRecord *host;         /* recorder of the host; NULL without --host */
+    HtFlight *flight;
+    HtHostRecord *host;
     HtProgramsStats programs;   /* result of ht_programs_end() */
     bool hangs;                 /* LTTng hangs */
     GPtrArray *sources;
@@ -83,7 +83,6 @@ typedef struct Run {
     bool gave_up;
     /* time in ns at which the kernel was last found */
     uint64_t kernel_seen;
-    /* number of events recorded up to the last poll */
     uint64_t events;
     /*
      * time in ns after @started at which to search for the kernel's image
@@ -455,7 +454,6 @@ static void explain(Run *run, uint64_t t)
     }
 }
 
-/* Check whether --for or --until has ended the recording. */
 static bool is_over(const Run *run)
 {
     return run->timed_out || run->matched || run->too_late;
@@ -694,7 +692,6 @@ static void summary(const Run *run, int status)
     }
 }
 
-/* Print that no event of --until was seen. */
 static void print_no_match(const HtMatch *until, const char *end)
 {
     uint64_t skipped = ht_match_skipped(until);
@@ -727,7 +724,6 @@ static void print_end(const Run *run, const char *end)
     }
 }
 
-/* End the delivery to LTTng. */
 static void end_live(Run *run)
 {
     const HtRecord *r = run->r;

@@ -30,9 +30,7 @@ typedef struct Dead {
     char *name;
     HtDeadResult results[HT_STREAMS_MAX];
     bool opened[HT_STREAMS_MAX];
-    /* time in ns of the last event of all streams */
     uint64_t end_ns;
-    /* number of events that were read from all streams */
     uint64_t events;
 } Dead;
 
@@ -110,7 +108,6 @@ typedef struct Writer {
     int status;
 } Writer;
 
-/* HtDeliver: write a run to the trace */
 static void write_run(void *opaque, const HtRun *run)
 {
     Writer *writer = opaque;
@@ -137,7 +134,6 @@ static int write_streams(Dead *dead, Writer *writer)
     return writer->status;
 }
 
-/* Write the trace and return its path; NULL on failure. */
 static char *write_trace(Dead *dead, const char *dir, GError **error)
 {
     HtCtfInfo info = {
@@ -174,7 +170,6 @@ typedef struct Tail {
     FILE *to;
 } Tail;
 
-/* HtDeliver: print the events of a run */
 static void show_run(void *opaque, const HtRun *run)
 {
     Tail *t = opaque;

@@ -131,7 +131,6 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     return true;
 }
 
-/* Make a recording from the ring in the guest's memory. */
 static bool recover_ring(const Recover *r, GError **error)
 {
     g_autoptr(HtKernelImage) image = NULL;

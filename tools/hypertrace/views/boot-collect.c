@@ -51,7 +51,7 @@ typedef struct Collect {
     bool kernel_done;
     /* time in ns at which PID 1 last ended an initcall */
     uint64_t last_call;
-    bool services;              /* the phase "services" has begun */
+    bool services;
 } Collect;
 
 static void clear_item(gpointer data)

@@ -233,7 +233,6 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
             }
         }
         g_ptr_array_sort(calls, by_duration);
-        /* Draw bars for the 200 longest calls only. */
         for (i = 0; i < calls->len && i < 200; i++) {
             const HtBootItem *c = calls->pdata[i];
             g_autofree char *t = tip(c->name, c->begin, c->took);

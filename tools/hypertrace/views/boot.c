@@ -402,7 +402,6 @@ static GPtrArray *collect(const HtView *v, const Options *opt, char **dirs,
     return g_steal_pointer(&boots);
 }
 
-/* Print the checks that failed; return the exit status of the command. */
 static int report_checks(const GArray *checks)
 {
     unsigned i;

@@ -44,7 +44,6 @@ typedef struct Callgraph {
     /* further events to print among the calls; NULL: none */
     HtNames *events;
     char *function;
-    /* patterns of --function; NULL: print all functions */
     char **functions;
     gint depth;
     GQueue lines;               /* of Line */
@@ -147,7 +146,6 @@ static void put_name(Callgraph *c, const HtModelEvent *ev, uint64_t func,
     ht_escape(out, HT_ESCAPE_TERMINAL, c->name->str, c->name->len);
 }
 
-/* Begin a line with the event's time, processor and task. */
 static Line *event_line(Callgraph *c, const HtModelEvent *ev)
 {
     Line *l = new_line(c);
@@ -323,7 +321,6 @@ static void put_sections(Callgraph *c, const HtModelEvent *ev)
     }
 }
 
-/* Check whether a pattern of --function matches, and cache the answer. */
 static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
 {
     gpointer known;

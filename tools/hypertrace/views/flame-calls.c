@@ -208,7 +208,10 @@ void ht_flame_calls_event(HtFlameCalls *c, const HtModelEvent *ev)
     Task *t;
 
     if (ev->boot != c->boot || ev->rec.segment != c->segment) {
-        /* before ht_graph_event(), which frees the stacks of the old segment */
+        /*
+         * Put the kept calls into the tree before ht_graph_event() frees the
+         * stacks of the old segment.
+         */
         end_all(c);
         c->boot = ev->boot;
         c->segment = ev->rec.segment;

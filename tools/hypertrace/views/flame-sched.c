@@ -115,7 +115,6 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev)
     ht_running_after(c->running, ev);
 }
 
-/* A task that no processor runs */
 typedef struct Off {
     uint64_t since;
     uint64_t state;

@@ -13,7 +13,7 @@
 
 /* Least share of the time, in percent, of a line in the printed tree */
 #define TREE_PART   0.5
-#define TREE_DEPTH  24      /* levels of the printed tree */
+#define TREE_DEPTH  24
 
 typedef struct Flame {
     HtView v;

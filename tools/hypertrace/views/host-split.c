@@ -22,7 +22,7 @@
 #define VCPUS_MAX       4096
 
 typedef struct Change {
-    uint64_t ns;                /* host time in ns */
+    uint64_t ns;
     /* HtSplitPart to which the vCPU's time belongs from @ns on */
     uint32_t part;
 } Change;
@@ -37,7 +37,7 @@ typedef struct Vcpu {
 struct HtHostSplit {
     HtHostClock *clock;
     uint32_t process;
-    bool one_cpu;               /* the guest has only one processor */
+    bool one_cpu;
     /* Vcpu, by number of the vCPU; -1: of a thread that runs all vCPUs */
     GHashTable *vcpus;
     unsigned changes;           /* number of Change in all of @vcpus */

@@ -22,7 +22,6 @@
  * waited for
  */
 #define TAKERS_MAX  5
-/* Maximum number of processors that the column "CPU" lists */
 #define CPUS_SHOWN  4
 
 /* Parse "2596135000", "2596.135M" or "2.596135G". Returns 0 on failure. */

@@ -26,8 +26,7 @@
 #define ADVICE_LONGER   1.25
 /* maximum number of rivals in the first table for a machine */
 #define RIVALS_SHOWN    8
-#define TASKS_SHOWN     15  /* maximum number of rows in the table of tasks */
-/* maximum number of entries of View.tasks */
+#define TASKS_SHOWN     15
 #define TASKS_MAX       65536
 
 /**

@@ -24,7 +24,7 @@ typedef struct Stream {
     uint64_t events;
     /* number of events that were discarded or overwritten */
     uint64_t missing;
-    uint64_t end_ns;            /* time of the stream's last event in ns */
+    uint64_t end_ns;
     /* of GString: the stream's last events, as text or JSON */
     GQueue lines;
 } Stream;

@@ -11,9 +11,8 @@
 #include "model/running.h"
 #include "views/host-split.h"
 
-/* number of lines of the log without --log */
 #define HT_LAST_LOG             15
-#define HT_LAST_LOG_MAX         1000    /* maximum of --log */
+#define HT_LAST_LOG_MAX         1000
 
 /**
  * HtLastSilence: a time without an event
@@ -138,7 +137,6 @@ typedef struct HtLast {
 /* ht_last_line_new: make an HtLastLine of a record of the log */
 HtLastLine *ht_last_line_new(const HtLogRecord *r);
 
-/* ht_last_line_free: free an HtLastLine; a GDestroyNotify */
 void ht_last_line_free(gpointer line);
 
 /**

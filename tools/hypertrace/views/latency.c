@@ -39,7 +39,7 @@ typedef struct Latency {
     HtView v;
     HtModel *m;
     HtPairs *pairs;
-    HtNames *tasks;          /* tasks of --task; NULL: all tasks */
+    HtNames *tasks;
     const char *from, *to;
     uint64_t count, sum, min, max;
     uint64_t fine[FINE];

@@ -40,7 +40,7 @@ typedef struct Boot {
     /* an event had the text and the time of the log's last record */
     bool met;
     uint64_t last_ns;           /* time of the log's last record in ns */
-    GString *last;              /* text of the last record in the log */
+    GString *last;
     /* by text: uint64_t time of the record that has it, or NOT_UNIQUE */
     GHashTable *texts;
     /* estimate: time of an event minus the time of its record, in ns */
@@ -59,8 +59,8 @@ struct HtLogLines {
     /* the next record of the log; valid if @ahead */
     HtLogRecord record;
     bool ahead;
-    GHashTable *boots;          /* Boot, by number */
-    GPtrArray *order;           /* Boot, sorted by number */
+    GHashTable *boots;
+    GPtrArray *order;
     unsigned at;                /* index in @order of the present boot */
     /* index of the next element of the present boot's Boot.tail */
     unsigned tail_at;

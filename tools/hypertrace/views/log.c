@@ -92,8 +92,8 @@ static void put_json(HtOutput *o, const HtLogLine *line)
 }
 
 typedef struct Printed {
-    bool any;                   /* a record was printed */
-    uint32_t boot;              /* boot of the record that was printed last */
+    bool any;
+    uint32_t boot;
     uint32_t seq_boot;          /* boot to which @next_seq belongs */
     /*
      * sequence number of the next record if none is lost; 0 for the first one

@@ -235,7 +235,6 @@ static void put_program_json(Report *r, const HtProgramEvent *ev)
     g_string_append_c(r->o.text, '\n');
 }
 
-/* HtProgramOne: show an event of a program */
 static bool put_program(void *opaque, const HtProgramEvent *ev)
 {
     Report *r = opaque;

@@ -20,7 +20,7 @@
 #define RECENT          4096
 
 typedef struct TopTask {
-    uint64_t id;                /* unique number: ht_model_task_id() */
+    uint64_t id;
     unsigned boot;
     int32_t pid;
     int32_t tgid;
@@ -39,7 +39,7 @@ typedef struct Top {
     HtView v;
     HtModel *m;
     HtRunning *running;
-    GHashTable *tasks;          /* TopTask, by unique number */
+    GHashTable *tasks;
     /*
      * cache: the element of @tasks that was used last, by the lower bits of
      * its unique number
@@ -67,7 +67,7 @@ typedef struct Top {
     unsigned boot, segment, boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
-    HtSplit split;              /* sum of TopTask.split */
+    HtSplit split;
 } Top;
 
 /* Get or create the entry of a task; NULL if there are too many. */

@@ -19,7 +19,6 @@
 #include "model/fields.h"
 #include "views/view.h"
 
-/* Parse a list such as "0,2-3". */
 static bool parse_cpus(HtView *v, GError **errp)
 {
     g_auto(GStrv) parts = g_strsplit(v->cpu, ",", -1);

@@ -60,10 +60,10 @@ typedef struct HtView {
     bool to_end;
     /* of unsigned: numbers of the processors of --cpu; NULL: all */
     GArray *cpus;
-    HtNames *events;         /* names of --event; NULL: all events */
-    HtNames *tasks;          /* names of --task; NULL: all tasks */
-    bool several;               /* the command line names several recordings */
-    bool found;                 /* an event was selected by the options */
+    HtNames *events;
+    HtNames *tasks;
+    bool several;
+    bool found;
     /* it was printed that the options select no event */
     bool told;
 } HtView;

@@ -22,7 +22,6 @@
  * host's clock was set back after it. It then counts as older than all others.
  */
 #define FUTURE      (INT64_C(1) << 40)
-/* Maximum number of users with recordings */
 #define USERS_MAX   10000
 /*
  * Maximum number of files and folders of a user that are looked at: a user
@@ -129,7 +128,7 @@ char *ht_watch_disk_user(int dir, uid_t uid, gid_t gid, GError **error)
 
 /* State while the folders below one user's folder are visited */
 typedef struct Walk {
-    GPtrArray *all;             /* of Recording: those found */
+    GPtrArray *all;
     /* path of the present folder, as in Recording.vm */
     const char *prefix;
     uid_t uid;

@@ -113,7 +113,6 @@ static void redirect(int out)
     dup2(out, STDERR_FILENO);
 }
 
-/* Record a machine; runs in the child process. */
 static int record(const HtWatchRecorder *r, const HtWatchSettings *settings,
                   pid_t parent, int out)
 {

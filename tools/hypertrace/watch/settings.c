@@ -147,7 +147,6 @@ static bool get_users(GKeyFile *file, const char *group, char ***users,
                           error);
 }
 
-/* Add the rules of a group, whose name must be "vm PATTERN". */
 static bool add_group(HtWatchSettings *s, GKeyFile *file, const char *group,
                       const HtWatchRule *model, GError **error)
 {

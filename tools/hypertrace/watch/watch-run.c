@@ -30,7 +30,6 @@
  * cause many recordings.
  */
 #define TRIM_MIN_US     (5 * G_USEC_PER_SEC)
-/* Maximum number of reasons in Watch.told */
 #define TOLD_MAX        1024
 /* Pause in us after an attempt to free disk space for a recording */
 #define ROOM_US         (10 * G_USEC_PER_SEC)

@@ -8,7 +8,7 @@
 #include "watch/watch.h"
 
 static char *config;
-static GKeyFile *given;         /* settings from the command line */
+static GKeyFile *given;
 
 static gboolean set_option(const char *option, const char *value, void *data,
                            GError **error)
