@@ -240,7 +240,7 @@ enum ht_status {
     HT_STATUS_OK     = 0,
     /* not finished: send the reply back to ask for the result */
     HT_STATUS_BUSY   = 1,
-    HT_STATUS_INVAL  = 2,       /* malformed */
+    HT_STATUS_INVAL  = 2,       /* the message or a value in it is invalid */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
     /* the stream, class or message type does not exist */
     HT_STATUS_NOENT  = 4,
@@ -421,7 +421,7 @@ struct ht_stats {
      * number of buffers that it took
      */
     uint64_t dropped;
-    /* number of times that the host polled the stream's ring or queue */
+    /* number of times that the host looked for events and found some */
     uint64_t wakeups;
     uint64_t errors;            /* pieces of malformed input */
 };
