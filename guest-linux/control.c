@@ -8,8 +8,6 @@
 
 #include "htk.h"
 
-/* Mappings ---------------------------------------------------------------- */
-
 /* Context: h->map_sem held for writing */
 static void htk_revoke(struct htk *h, u32 stream)
 {
@@ -27,8 +25,6 @@ void htk_revoke_all(struct htk *h)
 {
 	unmap_mapping_range(h->mappings->i_mapping, 0, 0, 1);
 }
-
-/* Streams ----------------------------------------------------------------- */
 
 /*
  * Virtio: submit all committed bytes, so that the host has them before it

@@ -32,8 +32,6 @@ static DEFINE_MUTEX(hte_mutex);
 static bool hte_ready;
 static char hte_patterns[HT_SELECT_MAX] = "sched,irq,nmi,signal,task";
 
-/* Emitting events with strings ------------------------------------------- */
-
 /**
  * hte_begin_dynamic() - begin an event whose size varies
  * @e: the event
@@ -105,8 +103,6 @@ notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 	ht_finish(m->stream, to);
 	ht_kernel_end(m->flags);
 }
-
-/* Selection --------------------------------------------------------------- */
 
 /*
  * Match an event by the rules of tracefs's set_event: "system:event",
@@ -286,8 +282,6 @@ static void hte_sync(void)
 	hte_changed(NULL);
 }
 
-/* Parameters -------------------------------------------------------------- */
-
 /* Set the parameter; hte_init() applies a text that was set before. */
 static int hte_events_set(const char *text, const struct kernel_param *kp)
 {
@@ -326,8 +320,6 @@ static const struct kernel_param_ops hte_events_ops = {
 module_param_cb(events, &hte_events_ops, NULL, 0644);
 MODULE_PARM_DESC(events,
 		 "events that the host may receive: [!]SYSTEM:EVENT,...; patterns; the last match applies");
-
-/* Tracepoints ------------------------------------------------------------- */
 
 static bool hte_is_at(const struct hte_event *e, const struct tracepoint *tp)
 {

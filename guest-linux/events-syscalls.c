@@ -58,8 +58,6 @@ static struct hte_syscall *hte_entered[NR_syscalls];
 static struct hte_syscall *hte_left[NR_syscalls];
 static unsigned int hte_nr_entered, hte_nr_left;
 
-/* Emitting ---------------------------------------------------------------- */
-
 /**
  * struct hte_texts - the arguments of a call that are text
  * @len: length of each text in bytes, by argument
@@ -197,8 +195,6 @@ static notrace void hte_on_exit(void *data, struct pt_regs *regs, long ret)
 		hte_emit(&call->exit, &value, sizeof(value));
 }
 
-/* Switching --------------------------------------------------------------- */
-
 /**
  * hte_syscall_tracepoint() - get the name of an event's tracepoint
  * @e: an event of a system call
@@ -245,8 +241,6 @@ int hte_syscall_attach(struct hte_event *e, bool on)
 	WRITE_ONCE(calls[nr], NULL);
 	return 0;
 }
-
-/* Classes ----------------------------------------------------------------- */
 
 /* Check the argument's name, too: buffers are declared as pointers to char. */
 static bool hte_is_text(const char *type, const char *name)
@@ -324,8 +318,6 @@ int hte_syscall_fields(struct hte_event *e, struct ht_field *fields)
 	}
 	return 0;
 }
-
-/* List -------------------------------------------------------------------- */
 
 /*
  * Words of the kernel's headers that may be names of system calls, for example

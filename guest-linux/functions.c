@@ -442,7 +442,10 @@ static int fn_parse_word(void *arg, char *word)
 	return ret;
 }
 
-/* Parse a word of the parameter that is an exclusion or a limit. */
+/*
+ * Parse a word of the parameter if it is an exclusion or a limit; ignore all
+ * others.
+ */
 static int fn_parse_bound(void *set, char *word)
 {
 	return *word == '!' || strchr(word, '=') ? fn_parse_word(set, word) : 0;

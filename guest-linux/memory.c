@@ -25,8 +25,6 @@
 #define HTK_ABSENT_MS	100
 #define HTK_SYNC_ROUNDS	4
 
-/* Exchange ---------------------------------------------------------------- */
-
 static u64 htk_memory_now(struct ht_device *dev)
 {
 	return jiffies64_to_msecs(get_jiffies_64());
@@ -68,8 +66,6 @@ static const struct htk_transport htk_memory_transport = {
 	.ring_pfn	= htk_pci_ring_pfn,
 	.ring_addr	= htk_pci_ring_addr,
 };
-
-/* Hosts that come and go -------------------------------------------------- */
 
 /* Context: the work item @watch, or after it was cancelled */
 static void htk_memory_detach(struct htk *h, bool back)
@@ -175,8 +171,6 @@ static void htk_memory_watch(struct work_struct *work)
 			   msecs_to_jiffies(beats ? HTK_WATCH_MS :
 					    HTK_ABSENT_MS));
 }
-
-/* The PCI device ---------------------------------------------------------- */
 
 /* Read and check page 0, before any region of the device is claimed */
 static int htk_memory_check(struct pci_dev *pdev, struct ht_caps *caps)

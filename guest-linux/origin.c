@@ -31,8 +31,6 @@ module_param(kernel_streams, uint, 0444);
 MODULE_PARM_DESC(kernel_streams,
 		 "streams for kernel events; 0: three quarters of the device's");
 
-/* Names ------------------------------------------------------------------- */
-
 struct htk_name {
 	struct hlist_node node;
 	char name[];
@@ -121,8 +119,6 @@ void htk_origin_exit(void)
 	}
 }
 
-/* Streams ----------------------------------------------------------------- */
-
 /**
  * htk_origin_kernel_streams() - get the largest number of kernel streams
  * @h: the device
@@ -199,8 +195,6 @@ void htk_origin_name(const struct htk_owner *owner, struct ht_msg_open *m)
 		name[i] = comm[i] >= ' ' && comm[i] <= '~' ? comm[i] : '?';
 	memcpy(name + i, ids, len);
 }
-
-/* Classes ----------------------------------------------------------------- */
 
 struct htk_user {
 	struct hlist_node node;

@@ -20,8 +20,6 @@ static void htk_virtio_read_caps(struct htk *h, struct ht_caps *caps)
 	virtio_cread_bytes(htk_vdev(h), 0, caps, sizeof(*caps));
 }
 
-/* Control queue ----------------------------------------------------------- */
-
 static void htk_virtio_replied(struct virtqueue *vq)
 {
 	struct htk *h = vq->vdev->priv;
@@ -111,8 +109,6 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 
 	return ht_reply_take(msg, v->reply, room, len) ? 0 : -EIO;
 }
-
-/* Stream memory ----------------------------------------------------------- */
 
 static void htk_virtio_free_pages(struct htk *h, struct page **pages)
 {
@@ -278,8 +274,6 @@ static struct ht_ring_control *htk_virtio_ring_addr(struct htk *h, u32 stream)
 {
 	return h->virtio->streams[stream]->ring;
 }
-
-/* Probe ------------------------------------------------------------------- */
 
 static void htk_virtio_free(struct htk *h)
 {

@@ -10,8 +10,6 @@
 #include "linux-sys.h"
 #include "linux-trace.h"
 
-/* Classes ------------------------------------------------------------------ */
-
 /**
  * struct made - a class and the memory that the class refers to
  * @cls: the class
@@ -60,8 +58,6 @@ bool ht_event_is_on(const struct ht_class *cls)
     return __atomic_load_n(__atomic_load_n(&cls->on, __ATOMIC_ACQUIRE),
                            __ATOMIC_RELAXED) == HT_ENABLE_ON;
 }
-
-/* Descriptions ------------------------------------------------------------- */
 
 static const char *skip_spaces(const char *s)
 {
@@ -265,8 +261,6 @@ struct ht_class *ht_event_parse(const char *text)
     }
     return &m->cls;
 }
-
-/* Events ------------------------------------------------------------------- */
 
 /* This thread's own stream, or NULL */
 static __thread struct ht_stream *slot HT_TLS_MODEL;

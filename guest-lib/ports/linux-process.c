@@ -17,8 +17,6 @@
 struct process *ht_process;
 __thread struct self ht_self HT_TLS_MODEL;
 
-/* Opening ------------------------------------------------------------------ */
-
 /*
  * Descriptors of the device.  A thread has a descriptor only between
  * ht_trace_begin_opening() and ht_trace_end_opening().  A child of fork() must
@@ -153,8 +151,6 @@ void ht_trace_end_opening(const uint64_t *mask)
     __atomic_fetch_sub(&ht_self.process->openings, 1, __ATOMIC_RELEASE);
     ht_sys_restore_signals(mask);
 }
-
-/* Processes ---------------------------------------------------------------- */
 
 struct process *ht_new_process(void)
 {

@@ -492,8 +492,9 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
 }
 
 /*
- * Test whether a buffer's bytes follow position @last: they begin there, or at
- * the start of the next packet
+ * Check a buffer: its bytes must be in one packet, and begin at position @last
+ * or at the start of the next packet. If not, stop the stream. Returns false if
+ * the stream is closed or stopped
  */
 static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
                     uint64_t last)

@@ -98,7 +98,7 @@ typedef struct Reader {
     HtDeadResult *r;
 } Reader;
 
-/* HtDeliver: count events and note the first and last time */
+/* HtDeliver: count events, note the first and last time, and pass the run on */
 static void count(void *opaque, const HtRun *run)
 {
     Reader *reader = opaque;

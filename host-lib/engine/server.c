@@ -56,8 +56,6 @@ void ht_server_time(HtServer *s, HtTimeMap *map)
     ht_guest_clock_copy(&s->clock, map, &version, false);
 }
 
-/* Classes ------------------------------------------------------------------ */
-
 /* HtEnableConfig.wants */
 static bool wants(void *opaque, const HtClass *c)
 {
@@ -104,8 +102,6 @@ bool ht_server_decide(HtServer *s)
     return changed;
 }
 
-/* Streams ------------------------------------------------------------------ */
-
 static HtServer *server_of(const HtStream *s)
 {
     return s->all->cfg.opaque;
@@ -144,10 +140,7 @@ static void unreported(void *opaque, uint64_t count)
     s->cfg.ops->unreported(s->cfg.opaque, count);
 }
 
-/*
- * Consume the buffers that were handed over; give those of a stopped stream
- * back without reading them
- */
+/* Let the owner consume the buffers that the guest has handed over */
 static size_t take(HtStream *st)
 {
     HtServer *s = server_of(st);
@@ -247,8 +240,6 @@ void ht_server_unlock(HtServer *s, uint32_t stream)
     ht_mutex_unlock(&s->streams.stream[stream].lock);
 }
 
-/* Messages ----------------------------------------------------------------- */
-
 /* HtControlOps.sync */
 static enum ht_status time_sync(void *opaque, struct ht_msg_time *m)
 {
@@ -334,8 +325,6 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
      */
     return s;
 }
-
-/* Streams of a server that has ended --------------------------------------- */
 
 bool ht_server_inherit_classes(HtServer *s, const void *data, size_t size,
                                char **why)

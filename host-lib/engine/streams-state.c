@@ -31,8 +31,6 @@ G_STATIC_ASSERT(HT_STREAM_STATE_SIZE ==
                 2 + sizeof(int32_t) + HT_STREAM_NAME_MAX + 1 +
                 sizeof(uint64_t) * (CONSUMER_WORDS + STATS_WORDS + 1) + 1);
 
-/* Encoding, big-endian ----------------------------------------------------- */
-
 static uint8_t *put_words(uint8_t *to, const uint64_t *words, unsigned count)
 {
     unsigned i;
@@ -118,8 +116,6 @@ void ht_streams_save(const HtStreams *a, uint8_t *to)
         encode(&st, to + i * HT_STREAM_STATE_SIZE);
     }
 }
-
-/* Loading ------------------------------------------------------------------ */
 
 bool ht_stream_is_suspended(const HtStream *s)
 {

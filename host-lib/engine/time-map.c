@@ -112,7 +112,6 @@ static void cut_past(HtTimeMap *m)
     }
 }
 
-/* Begin an epoch by a reading that is dated at @ns */
 static void begin_epoch(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         const HtTimeInterval *t)
 {

@@ -107,7 +107,7 @@ static bool split(HtBtf *b, uint32_t size, GError **error)
     g_autoptr(GArray) at = g_array_new(false, false, sizeof(uint32_t));
     uint32_t offset = 0;
 
-    g_array_append_val(at, offset);             /* void */
+    g_array_append_val(at, offset);             /* type 0 is void */
     while (offset < size) {
         unsigned fixed, each;
         uint32_t info;

@@ -20,7 +20,9 @@ struct HtKernelFunctions {
     GHashTable *traceable;
 };
 
-/* Find the function of an entry of the kernel's table; NULL if there is none */
+/*
+ * Find the function whose call of the tracer is at @addr; NULL if there is none
+ */
 static const char *function_of(const HtSymbols *s, uint64_t addr)
 {
     const char *name;

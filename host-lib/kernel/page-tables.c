@@ -36,7 +36,10 @@ static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
     return address;
 }
 
-/* Return what an entry refers to; level 0 is that of the last table */
+/*
+ * Return what an entry refers to; level 0 is the last table, whose entries
+ * refer to pages
+ */
 static enum { NONE, TABLE, PAGE } entry_kind(const HtPageTables *pt,
                                              uint64_t entry, unsigned level)
 {

@@ -37,7 +37,7 @@ typedef struct Unpack {
     size_t in_size;
     uint8_t *out;
     size_t used;
-    size_t size;                /* allocated */
+    size_t size;                /* number of bytes allocated at @out */
     size_t max;
 } Unpack;
 
@@ -240,7 +240,8 @@ static size_t lzop_header(const Unpack *u, uint32_t *flags)
     at += version >= 0x940 ? 8 : 5;
     *flags = be32(u->in + at);
     at += 4 + (*flags & LZOP_FILTER ? 4 : 0);
-    at += 8 + (version >= 0x940 ? 4 : 0);       /* mode, times */
+    /* skip the file's mode and times */
+    at += 8 + (version >= 0x940 ? 4 : 0);
     name = u->in[at];
     at += 1 + name + 4;
     return at < u->in_size && !(*flags & LZOP_EXTRA) ? at : 0;

@@ -273,7 +273,6 @@ static int copy_bytes(int to, int from, uint64_t size)
     return 0;
 }
 
-/* Replace the file by a larger copy */
 static int grow_file(HtCtfStream *s, uint64_t need)
 {
     uint64_t used = next_start(s);

@@ -35,8 +35,6 @@ struct UstRecord {
 
 typedef void UstProbe(void *data, const HtUstEvent *e, const UstRecord *r);
 
-/* Filters ------------------------------------------------------------------ */
-
 typedef struct FilterStack {
     char bytes[FIELDS_MAX * 2 * sizeof(unsigned long)];
     size_t used;
@@ -105,8 +103,6 @@ static void push_fields(FilterStack *s, const HtUstEvent *e,
         }
     }
 }
-
-/* The probe ---------------------------------------------------------------- */
 
 static inline void record(struct lttng_ust_event_recorder *recorder,
                           struct lttng_ust_probe_ctx *probe_ctx,

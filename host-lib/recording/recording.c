@@ -70,7 +70,7 @@ struct HtRecording {
     uint32_t until_epoch;
     uint64_t until_ns;
     uint64_t last_part;         /* Next.part of the recording's end */
-    /* result of ht_rec_end(), which is called by several users */
+    /* result of the first call of ht_rec_end() */
     HtRecEnd end;
     bool end_found;
     bool end_read;

@@ -32,7 +32,7 @@
 
 /* Default of the property "streams": prepare.c computes it from the vCPUs */
 #define HT_STREAMS_AUTO UINT32_MAX
-/* Default of the property "backlog": enough for the events of all streams */
+/* Default of the property "backlog": prepare.c computes it from the streams */
 #define HT_BACKLOG_AUTO UINT64_MAX
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
 

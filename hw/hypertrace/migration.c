@@ -48,8 +48,6 @@ struct HtMigration {
     bool loaded;
 };
 
-/* Saving ------------------------------------------------------------------- */
-
 static void state_free(HtMigration *m)
 {
     g_clear_pointer(&m->classes, g_free);
@@ -86,8 +84,6 @@ static int state_pre_save(void *opaque)
     ht_streams_save(&dev->streams, m->streams);
     return 0;
 }
-
-/* Loading ------------------------------------------------------------------ */
 
 static int state_pre_load(void *opaque)
 {
@@ -243,8 +239,6 @@ const VMStateDescription ht_vmstate_state = {
         VMSTATE_END_OF_LIST()
     },
 };
-
-/* Resuming ----------------------------------------------------------------- */
 
 /*
  * Give the loaded streams instances that are new to the trace.  No stream was

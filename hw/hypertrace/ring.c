@@ -41,8 +41,6 @@ void ht_ring_pause(HtStream *s)
     }
 }
 
-/* Channel hypercall -------------------------------------------------------- */
-
 /*
  * HtChannelOps.doorbell.  After the streams are closed, do not use the sinks,
  * because unrealize frees them.  Context: vCPU thread; the BQL is not needed
@@ -83,8 +81,6 @@ const HtChannelOps ht_channel_hypercall = {
     .consume = hypercall_consume,
     .doorbell = hypercall_doorbell,
 };
-
-/* Channel shm -------------------------------------------------------------- */
 
 /* Context: vCPU thread */
 static void shm_doorbell(HtStream *s)

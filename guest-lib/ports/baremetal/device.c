@@ -37,8 +37,6 @@ void ht_bm_read_caps(struct ht_caps *caps, const uint8_t *p)
     }
 }
 
-/* Registers ---------------------------------------------------------------- */
-
 static void regs_go(struct ht_device *dev, uint32_t bytes)
 {
     ht_bm_write32(to_bm(dev)->regs + HT_REG_MAILBOX_GO, bytes);
@@ -119,8 +117,6 @@ int ht_bm_regs_open(struct ht_bm_device *d)
     d->dev.mapping = "write-back";
     return 0;
 }
-
-/* Opening ------------------------------------------------------------------ */
 
 int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
                uint16_t bdf)

@@ -7,8 +7,6 @@
 
 #include "ht-baremetal.h"
 
-/* Device memory ------------------------------------------------------------ */
-
 typedef volatile uint8_t ht_bm_reg8_t;
 typedef volatile uint16_t ht_bm_reg16_t;
 typedef volatile uint32_t ht_bm_reg32_t;
@@ -61,8 +59,6 @@ static inline void ht_bm_pause(void)
 
 /* The function relax() of struct ht_port_ops, for all channels */
 int ht_bm_relax(struct ht_device *dev, unsigned tries);
-
-/* PCI -------------------------------------------------------------------- */
 
 #define HT_BM_PCI_COMMAND       0x04
 #define HT_BM_PCI_CMD_MEMORY    0x0002u

@@ -52,11 +52,8 @@
 
 static struct ht_bm_device *to_bm(struct ht_device *dev)
 {
-    /* @dev is the first member of struct ht_bm_device */
     return (struct ht_bm_device *)dev;
 }
-
-/* Control queue ------------------------------------------------------------ */
 
 static void notify(struct ht_bm_vq *vq)
 {
@@ -105,8 +102,6 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
     }
     return ht_reply_take(msg, reply, size, size) ? 0 : -EIO;
 }
-
-/* Data queues -------------------------------------------------------------- */
 
 static int virtio_map(struct ht_device *dev, uint32_t stream,
                       struct ht_ring_control **ring, uint8_t **packets)
@@ -189,8 +184,6 @@ static const struct ht_port_ops virtio_ops = {
     .reap = virtio_reap,
     .relax = ht_bm_relax,
 };
-
-/* Initializing the device -------------------------------------------------- */
 
 /*
  * Map the area that virtio capability @type describes; returns NULL if no such

@@ -60,7 +60,7 @@ typedef struct HtConsumerConfig {
 
 typedef struct HtConsumer {
     HtConsumerConfig cfg;
-    HtStreamInfo info;          /* description of the stream, for backends */
+    HtStreamInfo info;
     /* number of the instance, as the producer knows it */
     uint64_t instance;
     /* map from guest to host time, which the owner updates before each call */

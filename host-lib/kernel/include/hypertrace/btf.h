@@ -15,7 +15,10 @@
 
 #include "hypertrace/base.h"
 
-/* Maximum size and number of types.  Debian's 6.12 has 5 MB, 107,000 types. */
+/*
+ * Maximum size of BTF in bytes, and maximum number of its types.  Debian's 6.12
+ * has 5 MB and 107,000 types.
+ */
 #define HT_BTF_MAX          (64u << 20)
 #define HT_BTF_TYPES_MAX    (4u << 20)
 
