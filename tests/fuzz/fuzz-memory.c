@@ -118,7 +118,9 @@ static void scribble(Fuzz *f, FuzzInput *in)
     memcpy(f->base + at, &v, how & 8 ? 1 : sizeof(v));
 }
 
-/* A packet with whole events of class 1, which has one field of 64 bits */
+/*
+ * Write a packet with whole events of class 1, which has one field of 64 bits
+ */
 static void emit(Fuzz *f, FuzzInput *in)
 {
     uint32_t stream = fuzz_u8(in) % f->caps->streams, n = fuzz_u8(in) % 64, i;

@@ -6,8 +6,8 @@
  * A sequence starts one QEMU, and more by migration, with at most one device
  * for each channel.  Each device has the backend "witness", which always works.
  *
- * Promises that only this test proves: after any sequence the witness has
- * each event exactly once, and all devices and backends can be deleted.
+ * Promise: after any sequence the witness has each event exactly once, and all
+ * devices and backends can be deleted.
  *
  * HT_FUZZ_SEED: seed of the first sequence; each further one adds 1
  * HT_FUZZ_SECONDS: time for all sequences; by default a few sequences run
@@ -89,8 +89,6 @@ static unsigned slot(unsigned i)
     return QHT_SLOT + i;
 }
 
-/* The VM ------------------------------------------------------------------- */
-
 static char *backend_ids(const Device *d)
 {
     GString *ids = g_string_new(NULL);
@@ -137,8 +135,6 @@ static void forget_saved(Chaos *c)
     c->saved = false;
 }
 
-/* Accounts ----------------------------------------------------------------- */
-
 /* Check that each emitted event was consumed, and delivered or discarded */
 static void check(Chaos *c, Device *d)
 {
@@ -180,8 +176,6 @@ static void settle_accounts(Chaos *c, Device *d)
     }
     d->given = 0;
 }
-
-/* Steps -------------------------------------------------------------------- */
 
 static void forget_streams(Device *d)
 {

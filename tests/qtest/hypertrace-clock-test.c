@@ -123,7 +123,10 @@ static uint64_t check(QHt *h, const GArray *truth)
     return widest;
 }
 
-/* A firmware that halts, so that only this program accesses the device */
+/*
+ * Make a firmware that halts, so that only this program accesses the device;
+ * returns its path
+ */
 static char *halting_bios(void)
 {
     static const char name[] = "hypertrace-bios-XXXXXX";

@@ -86,10 +86,6 @@ static uint64_t any64(Fuzz *f)
     }
 }
 
-/*
- * A thread that acts as another CPU -----------------------------------------
- */
-
 static void *rewrite(void *opaque)
 {
     Fuzz *f = opaque;
@@ -132,8 +128,6 @@ static void race_stop(Fuzz *f)
     qatomic_set(&f->racing, false);
     QHT_WAIT(qatomic_load_acquire(&f->quiet));
 }
-
-/* Actions ------------------------------------------------------------------ */
 
 static void access_any(Fuzz *f, uint64_t addr)
 {
@@ -534,8 +528,6 @@ static void act(Fuzz *f)
         machine(f);
     }
 }
-
-/* Episodes ----------------------------------------------------------------- */
 
 /* Check that a correct driver can take over the device and use it */
 static void check_alive(Fuzz *f)

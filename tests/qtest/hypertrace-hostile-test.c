@@ -260,7 +260,7 @@ static void test_event(const void *channel)
     end(&t);
 }
 
-/* Overwrite the whole ring of an open stream */
+/* After a stream's whole ring is overwritten, other streams still work. */
 static void test_flood(const void *channel)
 {
     static const uint8_t bytes[] = { 0, 1, 0x7f, 0x80, 0xff };

@@ -192,8 +192,6 @@ static void test_write_everywhere(const void *channel)
     qht_quit(h);
 }
 
-/* Properties --------------------------------------------------------------- */
-
 typedef struct Refused {
     const char *props;
     const char *message;
@@ -286,8 +284,6 @@ static void test_refused(void)
                          "{'backend': 'be', 'addr': '5', 'streams': 2}");
     qht_quit(h);
 }
-
-/* Plugging ----------------------------------------------------------------- */
 
 static void unplug(QHt *h, const char *id, uint8_t slot)
 {

@@ -110,8 +110,6 @@ static void flood_open(Flood *f, QHt *h, uint32_t index)
     qht_stream_open(&f->s, h, index);
 }
 
-/* Requests while the queues are full --------------------------------------- */
-
 static void ask_flush(Flood *f)
 {
     qht_stream_flush(&f->s);
@@ -203,8 +201,6 @@ static void test_full_queue(const void *opaque)
     }
     qht_quit(h);
 }
-
-/* Turns of the main loop --------------------------------------------------- */
 
 /*
  * After a kick of a full queue, the main loop does other work, such as a read
@@ -453,8 +449,6 @@ static void test_doorbell(const void *data)
     qht_unlink(path);
 }
 
-/* Migration ---------------------------------------------------------------- */
-
 /* A migration consumes all buffers of queues that were just kicked. */
 static void test_busy_move(void)
 {
@@ -504,8 +498,6 @@ static void test_busy_move(void)
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);
 }
-
-/* The last count of lost events -------------------------------------------- */
 
 static void last_stop(QHt *h)
 {

@@ -116,8 +116,6 @@ static void test_unread_refused(void)
     qht_quit(h);
 }
 
-/* Recovery of events after QEMU was killed ------------------------------- */
-
 #define MEMORY  (2 * MiB)
 
 typedef struct Left {

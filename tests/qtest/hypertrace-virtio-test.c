@@ -50,8 +50,6 @@ static void put(QHt *h, QVirtQueue *vq, uint64_t addr, uint32_t len, bool write)
     qht_queue_kick(h, vq, qvirtqueue_add(h->qts, vq, addr, len, write, false));
 }
 
-/* Data queues -------------------------------------------------------------- */
-
 typedef struct Bad {
     const char *what;
     uint64_t from;
@@ -360,8 +358,6 @@ static void test_many(void)
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);
 }
-
-/* Control queue ------------------------------------------------------------ */
 
 static void test_control_shapes(void)
 {

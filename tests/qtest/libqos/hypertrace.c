@@ -235,8 +235,6 @@ void qht_quit(QHt *h)
     g_free(h);
 }
 
-/* Messages ----------------------------------------------------------------- */
-
 /* The device may write @room bytes; the caller reads the reply. */
 static void exchange_virtio(QHt *h, const void *msg, size_t size, size_t room)
 {
@@ -379,8 +377,6 @@ uint32_t qht_register_number(QHt *h, const char *name)
     g_assert_cmpuint(ldl_le_p(&m->id), >, 0);
     return ldl_le_p(&m->id);
 }
-
-/* Statistics --------------------------------------------------------------- */
 
 QDict *qht_query(QTestState *qts, const char *path)
 {

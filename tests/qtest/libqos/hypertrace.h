@@ -292,8 +292,6 @@ unsigned qht_log_count(QHt *h, const char *what);
 /* Count lines of a file that contain @what */
 unsigned qht_file_count(const char *path, const char *what);
 
-/* hypertrace-migrate.c ----------------------------------------------------- */
-
 /**
  * QHtTarget: a QEMU that waits for an incoming migration
  * @log: file of its log backend, or NULL
@@ -341,8 +339,6 @@ void qht_write_numbers(QHtStream *s, uint32_t id, uint64_t from, uint64_t to);
 /* Check that a log has these numbers of a stream, in order, and no others */
 void qht_assert_numbers(const char *log, uint32_t stream, uint64_t from,
                         uint64_t to);
-
-/* hypertrace-fifo.c -------------------------------------------------------- */
 
 /**
  * QHtFifo: a FIFO that blocks its writer until the test reads it

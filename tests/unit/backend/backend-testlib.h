@@ -76,4 +76,4 @@ uint64_t tl_discarded(const char *err);
 char *tl_tmpdir(void);
 void tl_rmdir(char *dir);
 
-#endif /* BACKEND_TESTLIB_H */
+#endif

@@ -27,4 +27,4 @@ void ct_memory_put(CtMemory *m, const CtRing *ring, const char *name,
                    int32_t vcpu);
 struct ht_ring_control *ct_memory_ring(CtMemory *m, uint32_t stream);
 
-#endif /* CORE_MEMORY_H */
+#endif

@@ -9,8 +9,6 @@
 #include "hypertrace/base.h"
 #include "hypertrace/consumer.h"
 
-/* Class messages ----------------------------------------------------------- */
-
 /**
  * CtMessage: a HT_MSG_CLASS_REGISTER under construction; may exceed the limits
  * @data: the message
@@ -57,8 +55,6 @@ enum {
 
 HtClassTable *ct_classes(void);
 
-/* Event bytes -------------------------------------------------------------- */
-
 void ct_put_compact(GByteArray *a, uint32_t id, uint64_t clock,
                     const void *payload, size_t size);
 void ct_put_extended(GByteArray *a, uint32_t id, uint64_t clock,
@@ -66,8 +62,6 @@ void ct_put_extended(GByteArray *a, uint32_t id, uint64_t clock,
 
 /* Return a time map of 1 ns per tick: counter 0 has the date @offset, ns. */
 HtTimeMap ct_time(uint64_t offset);
-
-/* An honest producer ------------------------------------------------------- */
 
 /**
  * CtRing: a ring and its producer's private state
@@ -107,8 +101,6 @@ bool ct_ring_emit(CtRing *r, uint64_t n);
 bool ct_ring_put(CtRing *r, const void *event, uint32_t size);
 void ct_ring_close_packet(CtRing *r);
 struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet);
-
-/* Delivered events --------------------------------------------------------- */
 
 /**
  * CtSink: a HtDeliver that checks the invariants of each run

@@ -9,8 +9,6 @@
 #define SIZE HT_PACKET_SIZE_MIN
 #define SECOND UINT64_C(1000000000)
 
-/* Streams ------------------------------------------------------------------ */
-
 /*
  * Move the consumer between hosts at random positions while its producer emits.
  * Check that the events of all hosts form one sequence, and that missing events
@@ -236,8 +234,6 @@ static void test_forged_stream(void)
     ct_ring_destroy(&r);
 }
 
-/* Classes ------------------------------------------------------------------ */
-
 static HtClassTable *some_classes(unsigned count)
 {
     HtClassTable *t = ht_class_table_new();
@@ -423,8 +419,6 @@ static void test_forged_classes(void)
     ht_class_table_free(few);
     ht_class_table_free(to);
 }
-
-/* Time --------------------------------------------------------------------- */
 
 /*
  * A move takes a second, in which the guest's counter stands still. The new

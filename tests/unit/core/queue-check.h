@@ -69,4 +69,4 @@ unsigned qc_take(QcCheck *c, unsigned queue, unsigned items);
  */
 void qc_finish(QcCheck *c);
 
-#endif /* QUEUE_CHECK_H */
+#endif

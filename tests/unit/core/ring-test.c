@@ -351,8 +351,6 @@ static void test_close_lost(void)
     ct_ring_destroy(&f.ring);
 }
 
-/* A copy overtaken by the producer ----------------------------------------- */
-
 /*
  * Let the producer overtake a copy: a page of the packet is unreadable, and
  * the handler of the fault emits events in the middle of the consumer's copy.
@@ -439,8 +437,6 @@ static void test_overtaken(void)
         check_overtaken(page, 9 * packet + 7);
     }
 }
-
-/* Concurrent producer ------------------------------------------------------ */
 
 typedef struct Race {
     Fixture f;

@@ -509,13 +509,15 @@ static void play(unsigned ppm)
             break;
         case 1:
             t.nr_late = 0;
-            t.counter += g_test_rand_double_range(1e9, 1e13);   /* jump */
+            /* the counter jumps forward */
+            t.counter += g_test_rand_double_range(1e9, 1e13);
             ht_time_map_sample(&m, t.counter, t.ns, 1000);
             check_date(&m, &t, "after a jump");
             break;
         case 2:
             t.nr_late = 0;
-            t.counter = g_test_rand_double_range(1, 1e6);       /* reset */
+            /* the counter is reset */
+            t.counter = g_test_rand_double_range(1, 1e6);
             ht_time_map_sample(&m, t.counter, t.ns, 1000);
             check_date(&m, &t, "after a reset");
             break;

@@ -16,7 +16,7 @@ static HtWalkStop walk_copy(HtWalk *w, const HtTimeMap *time,
                             const GByteArray *a, size_t len, HtWalkRun *run,
                             uint8_t **walked)
 {
-    uint8_t *copy = g_malloc(len);      /* NULL for 0 */
+    uint8_t *copy = g_malloc(len);      /* NULL if @len is 0 */
     HtWalkStop stop;
 
     if (len) {

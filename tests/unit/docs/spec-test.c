@@ -8,8 +8,6 @@
 
 static char **lines;            /* lines of the text of the specification */
 
-/* Tables of structures ----------------------------------------------------- */
-
 typedef struct Member {
     const char *structure;
     const char *name;
@@ -181,8 +179,6 @@ static void test_tables(void)
     }
 }
 
-/* Numbers ------------------------------------------------------------------ */
-
 typedef struct Number {
     const char *name;
     unsigned value;
@@ -252,8 +248,6 @@ static void test_numbers(void)
     check_numbers("^(?<value>\\d+) +``(?<name>HT_F_[A-Z]+)``", features,
                   G_N_ELEMENTS(features));
 }
-
-/* The worked example ------------------------------------------------------- */
 
 /* Return the bytes of the @n-th hexadecimal dump in the worked example. */
 static GByteArray *dump(unsigned n)

@@ -48,9 +48,8 @@ static void test_adjacent(const void *opaque)
 }
 
 /*
- * A ring of more processors than the limit is followed up to the limit, and
- * its member @cut is set.  Only this test proves that no processor is left out
- * silently.
+ * A ring of more processors than the limit is followed up to the limit, and its
+ * member @cut is set.  Promise: no processor is left out silently.
  */
 static void test_processors(const void *opaque)
 {

@@ -12,4 +12,4 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 
-#endif /* GUEST_ALLOC_TEST_H */
+#endif

@@ -56,7 +56,10 @@ static bool others(unsigned i)
     return i % 3 != 0;
 }
 
-/* So many classes that reading their enable bytes takes several messages */
+/*
+ * Classes are switched on and off; reading the enable bytes of all takes
+ * several messages.
+ */
 static void test_switch(const void *opaque)
 {
     struct ht_loopback *lb = make(GPOINTER_TO_UINT(opaque));

@@ -19,4 +19,4 @@ HT_EVENT(mixed, (u8, a), (s16, b), (x32, c), (f64, d), (text, e), (u16, f),
          (s32, l), (x8, m), (x16, n), (x64, o), (u32, p),
          (chars, q, 5));
 
-#endif /* GUEST_EVENTS_H */
+#endif

@@ -77,4 +77,4 @@ extern struct ht_class *gt_class_tick;
 /** gt_ns: get the host's CLOCK_MONOTONIC in ns */
 uint64_t gt_ns(void);
 
-#endif /* GUEST_TESTLIB_H */
+#endif

@@ -115,7 +115,9 @@ static void test_values(void)
     tear_down();
 }
 
-/* Change the values of slot 0, and assert the result. */
+/*
+ * Assert that the guest refuses slot 0 if @change makes the values @s invalid.
+ */
 #define REFUSED(change) do { \
     struct ht_host_stats s = values(0), out; \
     ht_host_page_write(&host, 0, &s); \

@@ -3,9 +3,9 @@
  * Control messages by memory alone, with a host that ends at any step, and a
  * host that attaches at any step.
  *
- * Only this test proves that the guest never accepts the reply of another
- * exchange, waits at most HT_BEAT_LOST_MS for a host that has ended, and does
- * not wait for a host that it knows has ended.
+ * Promise: the guest never accepts the reply of another exchange, waits at most
+ * HT_BEAT_LOST_MS for a host that has ended, and does not wait for a host that
+ * it knows has ended.
  */
 #include <glib.h>
 #include <string.h>

@@ -50,7 +50,7 @@ struct ht_loopback {
     size_t memory_size;
 
     GThread *thread;
-    int doorbell;               /* eventfd */
+    int doorbell;
     int quit;
 };
 
@@ -60,4 +60,4 @@ void ht_loopback_start(struct ht_loopback *lb, struct ht_ring_control **rings);
 void ht_loopback_stop(struct ht_loopback *lb);
 void ht_loopback_wake(struct ht_loopback *lb);
 
-#endif /* HT_LOOPBACK_HOST_H */
+#endif

@@ -121,4 +121,4 @@ const HtConsumer *ht_loopback_consumer(struct ht_loopback *lb, uint32_t stream);
  */
 uint64_t ht_loopback_close(struct ht_loopback *lb, uint32_t stream);
 
-#endif /* HT_LOOPBACK_H */
+#endif

@@ -3,8 +3,8 @@
  * The guest's exchange of messages with a host that writes to the mailbox while
  * the guest reads it.
  *
- * Only this test proves that the size of a reply is read once: the caller gets
- * the size that was checked.
+ * Promise: the size of a reply is read once: the caller gets the size that was
+ * checked.
  */
 #include <glib.h>
 #include <string.h>

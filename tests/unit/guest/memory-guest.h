@@ -35,4 +35,4 @@ void mg_connect(MgGuest *g);
 bool mg_try_connect(MgGuest *g, unsigned ms);
 void mg_free(MgGuest *g);
 
-#endif /* MEMORY_GUEST_H */
+#endif

@@ -507,7 +507,9 @@ static void send_message(MgGuest *g, uint64_t *seed)
     memcpy(g->base + g->dev.caps.mailbox_offset, opens ? (void *)&open : &one,
            opens ? sizeof(open) : sizeof(one));
     ht_atomic_set(&g->page->bytes, opens ? sizeof(open) : sizeof(one));
-    /* The host ignores a request that names another epoch. */
+    /*
+     * Name the host's epoch: the host ignores a request that names another one.
+     */
     ht_atomic_set(&g->page->to, g->page->caps.epoch);
     ht_atomic_set(&g->page->go, draw(seed));
 }

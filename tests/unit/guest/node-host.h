@@ -104,4 +104,4 @@ unsigned node_host_got(NodeHost *host, const char *name);
  */
 void node_command(const char *command);
 
-#endif /* NODE_HOST_H */
+#endif

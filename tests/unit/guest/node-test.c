@@ -24,8 +24,6 @@
 HT_EVENT_NAMED(probe, "node.probe", (u32, n));
 HT_EVENT_NAMED(step, "node.step", (u32, n), (u64, check));
 
-/* The traced process ------------------------------------------------------- */
-
 static unsigned emitted;
 
 static void emit(unsigned n)
@@ -637,8 +635,6 @@ static int traced(char **argv)
     }
     return 96;
 }
-
-/* The test ----------------------------------------------------------------- */
 
 static unsigned steps_got(NodeHost *h)
 {

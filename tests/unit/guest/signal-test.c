@@ -133,8 +133,6 @@ static void install(int sig, void (*handler)(int))
     g_assert_cmpint(sigaction(sig, &sa, NULL), ==, 0);
 }
 
-/* Timer ---------------------------------------------------------------- */
-
 static volatile sig_atomic_t storming;
 
 static void set_timer(unsigned us)
@@ -225,14 +223,13 @@ static void test_storm_virtio(void)
           false);
 }
 
-/* Every instruction ------------------------------------------------------- */
-
 #ifdef __x86_64__
 #define TRAP_FLAG 0x100
 
 static void trap_on(void)
 {
-    __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"       /* red zone */
+    /* keep the red zone below the stack pointer */
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
                      "pushfq\n\t"
                      "orl %0, (%%rsp)\n\t"
                      "popfq\n\t"

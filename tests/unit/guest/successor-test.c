@@ -2,9 +2,9 @@
 /*
  * Hosts of memory alone that are killed, one after the other
  *
- * Only this test proves that each event is delivered or counted exactly once if
- * hosts are killed before or after one of their first runs, while the guest
- * emits, discards, and changes to a successor.
+ * Promise: each event is delivered or counted exactly once if hosts are killed
+ * before or after one of their first runs, while the guest emits, discards, and
+ * changes to a successor.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

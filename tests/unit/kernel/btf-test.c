@@ -149,14 +149,16 @@ static void test_circles(void)
     gint64 begin = g_get_monotonic_time();
 
     bm_init(&m);
-    bm_type(&m, "a", BM_TYPEDEF, 0, false, 2);          /* 1: typedefs */
+    /* types 1 and 2 refer to each other */
+    bm_type(&m, "a", BM_TYPEDEF, 0, false, 2);
     bm_type(&m, "b", BM_TYPEDEF, 0, false, 1);
-    bm_array(&m, 3, 2);                                 /* 3: an array */
-    bm_struct(&m, "self", 8);                           /* 4 */
+    /* type 3 is an array of itself */
+    bm_array(&m, 3, 2);
+    bm_struct(&m, "self", 8);                           /* type 4 */
     for (i = 0; i < 1000; i++) {
         bm_member(&m, NULL, 4, 0);
     }
-    bm_struct(&m, "uses", 8);                           /* 5 */
+    bm_struct(&m, "uses", 8);                           /* type 5 */
     bm_member(&m, "typedefs", 1, 0);
     bm_member(&m, "arrays", 3, 0);
     bm_member(&m, "pointer", 6, 0);
@@ -211,12 +213,12 @@ static void test_outside(void)
     unsigned i;
 
     bm_init(&m);
-    bm_int(&m, "int", 4, true);                         /* 1 */
-    bm_array(&m, 1, 1000);                              /* 2 */
-    bm_struct(&m, "inner", 8);                          /* 3 */
+    bm_int(&m, "int", 4, true);                         /* type 1 */
+    bm_array(&m, 1, 1000);                              /* type 2 */
+    bm_struct(&m, "inner", 8);                          /* type 3 */
     bm_member(&m, "fits", 1, 4);
     bm_member(&m, "outside", 1, 8);
-    bm_struct(&m, "s", 24);                             /* 4 */
+    bm_struct(&m, "s", 24);                             /* type 4 */
     bm_member(&m, "first", 1, 0);
     bm_member(&m, "last", 1, 20);
     bm_member(&m, "after", 1, 24);

@@ -9,7 +9,7 @@
 #include "hypertrace/ctf-writer.h"
 #include "recording-make.h"
 
-#define BOUND       3000        /* ns */
+#define BOUND       3000        /* maximum error of an event's date in ns */
 
 struct Device {
     HtClassTable *classes;

@@ -120,7 +120,7 @@ static void clean(const char *dir)
  * For random recordings and limits: the end that ht_rec_end() finds is that of
  * a whole read, and a read with a limit has all events within the limit, also
  * if the guest boots again or its clock goes back.  With a low limit, fewer
- * events are read.  Only this test proves that --to and --boot miss no event.
+ * events are read.  Promise: --to and --boot miss no event.
  */
 static void test_random(void)
 {

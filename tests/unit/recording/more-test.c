@@ -2,9 +2,9 @@
 /*
  * A recording that is read while it is written
  *
- * Only this test proves that ht_rec_more() loses no event and repeats none,
- * whatever was written between two calls, and that the events are in the order
- * of time if none is written later than the limit allows.
+ * Promise: ht_rec_more() loses no event and repeats none, whatever was written
+ * between two calls, and the events are in the order of time if none is written
+ * later than the limit allows.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"

@@ -2,9 +2,9 @@
 /*
  * The newest pieces in a bounded amount of memory
  *
- * Only this test proves that the queue holds exactly the newest pieces that fit
- * into its size, whatever their sizes are, unchanged and in their order; and
- * that a recording made of it can be read.
+ * Promise: the queue holds exactly the newest pieces that fit into its size,
+ * whatever their sizes are, unchanged and in their order; a recording made of
+ * it can be read.
  */
 #include <glib/gstdio.h>
 

@@ -21,9 +21,7 @@ enum {
     MAKE_UNKNOWN = 4000,        /* an id without a format */
 };
 
-/**
- * Make: a recording under construction
- */
+/* Make: a recording under construction */
 typedef struct Make Make;
 
 /**
@@ -34,7 +32,6 @@ Make *make_new(const char *dir);
 
 /**
  * make_event: add an event
- * @m: the recording
  * @cpu: CPU of the event
  * @ns: time; must not be before the CPU's previous event of the segment
  * @pid: the running task
@@ -47,7 +44,6 @@ void make_event(Make *m, unsigned cpu, uint64_t ns, int32_t pid, uint16_t type,
 
 /**
  * make_gap: record a gap before a processor's next event
- * @m: the recording
  * @cpu: processor whose events are missing
  * @lost: estimated number of missing events
  */
@@ -55,26 +51,18 @@ void make_gap(Make *m, unsigned cpu, unsigned lost);
 
 /**
  * make_flags: set the common_flags of later events
- * @m: the recording
  * @flags: the kernel's value
  */
 void make_flags(Make *m, uint8_t flags);
 
-/**
- * make_boot: begin the guest's next boot
- * @m: the recording
- */
+/* make_boot: begin the guest's next boot */
 void make_boot(Make *m);
 
-/**
- * make_step: begin a new segment; the guest's clock may have gone back
- * @m: the recording
- */
+/* make_step: begin a new segment; the guest's clock may have gone back */
 void make_step(Make *m);
 
 /**
  * make_look: begin another poll, which finds the events that are added next
- * @m: the recording
  * @before: host's clock at the start of the previous poll, ns
  * @after: host's clock at the end of this poll, ns
  *
@@ -117,9 +105,7 @@ void make_inside(const char *dir);
  * lacks its last byte (see dead.c).
  */
 void make_dead(const char *dir);
-/**
- * Device: a guest's device that writes a trace
- */
+/* Device: a guest's device that writes a trace */
 typedef struct Device Device;
 
 /**
@@ -157,4 +143,4 @@ void device_end_quiet(Device *d);
  */
 void make_talk(const char *dir);
 
-#endif /* RECORDING_MAKE_H */
+#endif

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The build, the packages and the modules have one version.
 
-Only this test proves that a module which DKMS builds reports the version of the
-package that brought it.
+A module that DKMS builds reports the version of the package that brought it.
 """
 
 import re

@@ -3,9 +3,8 @@
  * hypertrace record --flight: causes, and the folder of recordings
  *
  * The guest's ring is written by this program, and so are the messages of
- * QEMU's monitor.  Only this test proves which message is a cause, that the
- * guest is followed while a disk hangs, and that the number of recordings stays
- * bounded.
+ * QEMU's monitor.  Tested are which message is a cause, that the guest is
+ * followed while a disk hangs, and that the number of recordings stays bounded.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

@@ -60,7 +60,10 @@ static bool is_on(const MgGuest *g, const struct ht_class *c)
            HT_ENABLE_ON;
 }
 
-/* Returns the time of CLOCK_MONOTONIC in ns, to within 50 us */
+/*
+ * Wait until the host has switched a class on or off; returns the time by
+ * CLOCK_MONOTONIC in ns, to within 50 us
+ */
 static uint64_t wait_for(const MgGuest *g, const char *id, bool on)
 {
     struct timespec t;

@@ -5,8 +5,8 @@
  * KERNEL in a row stands for a file that looks like a kernel, UKI for one that
  * looks like a unified kernel image, and DIR for an empty folder.
  *
- * Only these tests prove that `record` understands an option in each syntax
- * that QEMU accepts, and that it drops no word of the user's command line.
+ * Promise: `record` understands an option in each syntax that QEMU accepts, and
+ * drops no word of the user's command line.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

@@ -96,7 +96,7 @@ static void test_file_place(void)
 
 /*
  * A page that cannot be read fails the read with EIO, and not with ESRCH, which
- * would end the search of all memory. Only this test proves it.
+ * would end the search of all memory.
  */
 static void test_short_read(void)
 {
@@ -136,8 +136,7 @@ static void test_anonymous_place(void)
 
 /*
  * Two sources of one process are the same only if they have the same ranges of
- * memory. A recorder continues its searches if the sources are the same. Only
- * this test proves it.
+ * memory. A recorder continues its searches if the sources are the same.
  */
 static void test_same(void)
 {

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A link named qemu-system-x86_64 to the command behaves as QEMU.
 
-Only these tests prove that a probe reaches QEMU unchanged, and that a recorder
-leaves nothing in the process that becomes QEMU. A script that prints its arguments
-takes the place of QEMU.
+Promise: a probe reaches QEMU unchanged, and a recorder leaves nothing in the process
+that becomes QEMU. A script that prints its arguments takes the place of QEMU.
 """
 
 import json

@@ -77,8 +77,8 @@ class TestExportHost:
         return out, run("export", "-o", out, *args).stderr.decode()
 
     def test_perfetto(self):
-        """Only this test proves that a file has the host's events, threads and vCPUs beside the
-        guest's, each with its exact time."""
+        """The file has the host's events, threads and vCPUs beside the guest's, each with its
+        exact time."""
         need("protoc")
         out, said = self.export("both.pftrace", self.rec)
         assert "'host': 16 events of the host\n" in said

@@ -73,8 +73,8 @@ def test_json_version(rec, view):
 
 @pytest.mark.parametrize("cpus", (1, 2))
 def test_shared_thread(tmp_path, cpus):
-    """With TCG, one thread may run all vCPUs in turn. Only this test proves that its times count
-    as those of the guest's first processor only if the guest has one processor."""
+    """With TCG, one thread may run all vCPUs in turn. Its times count as those of the
+    guest's first processor only if the guest has one processor."""
     thread = ("ALL CPUs/TCG", 11)
     host = [(START + n * PERIOD * MS + ms * MS, switch(old, RUNS, new)) for n in range(ROUNDS)
             for ms, old, new in ((0, RIVAL, thread), (6, thread, RIVAL))]
@@ -92,7 +92,7 @@ def agrees(split, parts, rel=0.001):
 
 
 def test_top(rec):
-    """Only this test proves that each task gets the parts of its own time."""
+    """Each task gets the parts of its own time."""
     trace = json.loads(run("top", "--json", "--host", rec).stdout)
     parts = expected()
     found = {t["task"]: t for t in trace["tasks"] if t["cpu_ns"]}

@@ -56,7 +56,7 @@ def pairs(tmp_path, pattern, rounds, other):
 
 
 def test_two_machines_on_one_processor(tmp_path):
-    """Only this test knows the exact times, counts and longest waits of a pair."""
+    """The times, counts and longest waits of a pair are exact."""
     trace, rec = pairs(tmp_path, [(A, 3 * MS), (B, 2 * MS)], 100, busy)
     one, two = waits(trace, 10), waits(trace, 20)
     # A waits for each turn of B. B is first seen when it runs, after A's first turn.
@@ -105,7 +105,7 @@ ADVICE = {
 
 @pytest.mark.parametrize("name", ADVICE)
 def test_advice_follows_from_the_data(tmp_path, name):
-    """Only this test proves when each advice is given, and when none is."""
+    """Each advice is given if the data call for it, and else none."""
     pattern, other, expected = ADVICE[name]
     found = advice(tmp_path, pattern, other)
     if name == "a wait below 5 %":
@@ -184,7 +184,7 @@ def guest(path, process, tasks, begin, end, period):
 
 
 def test_tasks_of_the_guests(tmp_path):
-    """Only this test proves to which tasks of the guests a wait is attributed."""
+    """A wait is attributed to the right tasks of the guests."""
     rounds, second = 50, 1000 * MS
     events = turns([(A, 4 * MS), (B, 4 * MS)], rounds)
     end = events[-1][0]

@@ -139,7 +139,7 @@ def test_owner(user, folder, owner):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' machines")
 def test_replaced_folder():
     """The user of a machine cannot become the owner of root's other files by putting
-    another folder in the recording's place.  Only this test proves it."""
+    another folder in the recording's place."""
     with public_directory() as tmp:
         replace_folder(tmp)
 

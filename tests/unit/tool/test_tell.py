@@ -198,7 +198,7 @@ def test_attach_before_the_recorder(tmp_path):
 
 
 def told_after(tmp_path, events, end):
-    """Record events, and return what vCPU 0 was told at the time end, and vCPU 1."""
+    """Record events; return what the guest is told of vCPU 0 at the time end, and of vCPU 1."""
     rec = recording(tmp_path / "rec", [piece(events)])
     with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
         told = wait_for(guest.process, lambda a: a.get("to_ns") == end)
@@ -259,8 +259,8 @@ def test_process_without_vcpus(tmp_path):
 @pytest.mark.xdist_group("record")
 @pytest.mark.usefixtures("host")
 def test_live(tmp_path):
-    """Only this test tells a guest about a host that runs: the guest's thread has the name
-    of a vCPU, and its own time since it has it is in the page."""
+    """Promise: a guest is told about a host that runs. A thread of the guest's process takes
+    the name of a vCPU; the page has the times of this thread."""
     qemu = tmp_path / "qemu-system-x86_64"
     qemu.symlink_to(GUEST)
     p = subprocess.Popen([TOOL, "record", "--host", "--programs=16M", "--tell-guest", "-o",

@@ -34,7 +34,7 @@ def read_all(fd):
 
 
 def on_terminal(*args, env, **kwargs):
-    """Run the command with a terminal as its output: (exit status, output)"""
+    """Run the command with a terminal as its output: (exit status, output, messages)"""
     terminal, other = pty.openpty()
     with subprocess.Popen([TOOL, *map(str, args)], stdin=subprocess.DEVNULL,
                           stdout=other, env={**ENV, "TERM": "xterm", **env},

@@ -153,10 +153,7 @@ class TestViews:
 
     def test_log_and_events(self):
         """Lines come from the recorded log. Lines after its last record come from events
-        printk:console.
-
-        Only this test proves it for a log of each length.
-        """
+        printk:console."""
         events = lines("log", self.story)
         for n in range(1, len(events) + 1):
             dir_ = story("story", self.tmp / f"log{n}")
@@ -197,10 +194,7 @@ class TestViews:
     ))
     def test_log_clocks(self, records, shift_ms):
         """The clocks of the log and of the events may differ by seconds: each line
-        is printed once.
-
-        Only this test proves it for a difference of more than a second.
-        """
+        is printed once."""
         dir_ = story("repeats", self.tmp / f"clocks{len(records)}")
         (dir_ / "log").write_text("".join(
             f"6,{n},{max(ms + shift_ms, ms // 100) * 1000000},0,T1;{line}\n"
@@ -218,10 +212,7 @@ class TestViews:
     ))
     def test_log_old_lines(self, name, records, tail):
         """The lines after the log's end are printed, also those that have the text of
-        an old record, whose own event is no longer in memory.
-
-        Only this test proves it for a text that the log has once.
-        """
+        an old record, whose own event is no longer in memory."""
         dir_ = story(name, self.tmp / f"old{len(records)}")
         (dir_ / "log").write_text("".join(
             f"6,{n},{ms * 1000},0,T1;{line}\n" for n, (ms, line) in enumerate(records)))
@@ -280,10 +271,8 @@ class TestViews:
         assert p.stdout == run("report", self.story).stdout
 
     def test_log_follow(self):
-        """log --follow prints each line once, after it was written to its end.
-
-        Only this test proves it for lines that are written while log --follow runs.
-        """
+        """log --follow prints each line once, after it was written to its end, also while log
+        --follow runs."""
         dir_ = story("story", self.tmp / "log-follow")
         log = subprocess.Popen([TOOL, "log", "--follow", dir_], text=True,
                                stdout=subprocess.PIPE)
@@ -362,11 +351,8 @@ class TestViews:
                 if p["name"] == "/bin/worker"] == [15_000_000]
 
     def test_boot_functions(self):
-        """boot shows an initcall's functions by task: own times add up to a call's.
-
-        Only this test proves it for a task that changes processors, and for
-        functions without ends.
-        """
+        """boot shows an initcall's functions by task: own times add up to a call's, also
+        for a task that changes processors, and for functions without ends."""
         path = story("inside", self.tmp / "inside")
         first, second, third = lines("boot", path)[0]["initcalls"]
         # 13 ms in first_init: walk 2 + 3 ms, vfs_read 8 ms less walk's 3

@@ -2,10 +2,9 @@
 /*
  * hypertrace watch: names of virtual machines, and the limit for the disk
  *
- * Only this test proves that the oldest recordings are removed first and no
- * more than needed, whatever the host's clock did, and that files of users are
- * not touched, and that a hostile user cannot displace the recordings of
- * others.
+ * Promise: the oldest recordings are removed first and no more than needed,
+ * whatever the host's clock did; files of users are not touched; a hostile user
+ * cannot displace the recordings of others.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

@@ -17,10 +17,6 @@
 #define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
 #define SEEDS 600
 
-/*
- * The device's data_feed() for channel=virtio, with stubs for QEMU ----------
- */
-
 typedef struct VirtQueueElement {
     unsigned out_num;
     unsigned in_num;
@@ -55,8 +51,6 @@ static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
 }
 
 #include FETCH_BUFFER_FILL
-
-/* Delivered runs and counters ---------------------------------------------- */
 
 typedef struct Outcome {
     GByteArray *bytes;
@@ -123,8 +117,6 @@ static void start(HtConsumer *c, Outcome *o, const CtRing *r,
     ht_consumer_open(c, &info, 500);
     c->time = ct_time(1000);
 }
-
-/* Rings -------------------------------------------------------------------- */
 
 static void corrupt(GRand *rand, CtRing *r)
 {
@@ -210,7 +202,6 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
     g_rand_free(rand);
 }
 
-/* HtReserve */
 static uint8_t *reserve(void *opaque, size_t size)
 {
     static uint8_t fill[2 * SIZE];
@@ -219,8 +210,6 @@ static uint8_t *reserve(void *opaque, size_t size)
     g_assert_cmpuint(size, <=, sizeof(fill));
     return fill;
 }
-
-/* Buffers ------------------------------------------------------------------ */
 
 static void run_buffers(Outcome *o, const HtClassTable *classes, uint32_t seed,
                         bool flip)
@@ -272,8 +261,6 @@ static void run_buffers(Outcome *o, const HtClassTable *classes, uint32_t seed,
     ct_ring_destroy(&r);
     g_rand_free(rand);
 }
-
-/* -------------------------------------------------------------------------- */
 
 typedef void Run(Outcome *o, const HtClassTable *classes, uint32_t seed,
                  bool flip);

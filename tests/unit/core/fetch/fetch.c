@@ -97,8 +97,6 @@ void *fetch_memcpy(void *to, const void *from, size_t n)
     return memcpy(to, from, n);
 }
 
-/* Functions called by instrumented code ------------------------------------ */
-
 #define READ(n)                                                     \
     void __tsan_read##n(const void *p) { load(p, n); }              \
     void __tsan_unaligned_read##n(const void *p) { load(p, n); }    \
