@@ -198,7 +198,7 @@ def test_attach_before_the_recorder(tmp_path):
 
 
 def told_after(tmp_path, events, end):
-    """Record events; return what the guest is told of vCPU 0 at the time end, and of vCPU 1."""
+    """Record events; return the data of vCPU 0 at the time end, and of vCPU 1."""
     rec = recording(tmp_path / "rec", [piece(events)])
     with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
         told = wait_for(guest.process, lambda a: a.get("to_ns") == end)
@@ -259,7 +259,7 @@ def test_process_without_vcpus(tmp_path):
 @pytest.mark.xdist_group("record")
 @pytest.mark.usefixtures("host")
 def test_live(tmp_path):
-    """Promise: a guest is told about a host that runs. A thread of the guest's process takes
+    """Promise: a guest gets data of a host that runs. A thread of the guest's process takes
     the name of a vCPU; the page has the times of this thread."""
     qemu = tmp_path / "qemu-system-x86_64"
     qemu.symlink_to(GUEST)
