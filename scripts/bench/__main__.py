@@ -397,7 +397,6 @@ class Bench:
 
 
 def as_text(result):
-    """Format the result as JSON with one case per line, for grep."""
     whole = json.dumps(dict(result, cases=[]), indent=1)
     cases = ",\n  ".join(json.dumps(c) for c in result["cases"])
     return whole.replace('"cases": []', f'"cases": [\n  {cases}\n ]',

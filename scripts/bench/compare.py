@@ -105,7 +105,6 @@ def same_machine(one, two):
 
 
 def compare(a, b):
-    """Print whether two runs agree; returns the program's exit status."""
     one, two = (json.loads(p.read_text()) for p in (a, b))
     same_machine(one, two)
     for path, result in ((a, one), (b, two)):

@@ -63,6 +63,4 @@ def collect():
 
 
 def load():
-    """System load average of the last minute, to which the benchmark
-    itself contributes"""
     return os.getloadavg()[0]

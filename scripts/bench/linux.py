@@ -58,7 +58,6 @@ done
 
 
 def problem():
-    """Return the reason why a Linux guest cannot run here; None if it can."""
     for name in ("HT_MODULE", "HT_KERNEL", "HT_INITRD"):
         if not os.path.isfile(os.environ.get(name) or ""):
             return "the Linux guest has not been built: ./run build"
@@ -66,7 +65,6 @@ def problem():
 
 
 def lttng_problem():
-    """The reason why LTTng cannot run in the guest; None if it can."""
     lacking = [p for p in LTTNG if not shutil.which(p)]
     if not tracepoint().exists():
         lacking.append("liblttng-ust")
@@ -204,7 +202,6 @@ class Linux(VM):
             self.tell(f"lttng --no-sessiond {command}")
 
     def recorded(self):
-        """The number of events that LTTng recorded, read on the host."""
         self.tell("lttng --no-sessiond stop")
         self.tell("lttng --no-sessiond destroy --all")
         self.tell("tar -c -C /tmp lttng >$trace")

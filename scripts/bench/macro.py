@@ -36,7 +36,6 @@ PROGRAMS = sorted({program for program, *_ in BENCHMARKS.values()})
 
 
 def problem():
-    """The reason why the benchmarks cannot run; None if they can."""
     lacking = [p for p in PROGRAMS if not shutil.which(p)]
     if lacking:
         return f"{', '.join(lacking)} not installed " \

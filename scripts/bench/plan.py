@@ -213,7 +213,6 @@ def with_bases(cases, accel, ms):
 
 
 def guest_cases(accel, channels, peers, ms):
-    """All cases of one round in one guest."""
     cases = [*payload_cases(accel, channels, ms),
              *batch_cases(accel, channels, ms),
              *packet_cases(accel, channels, ms),

@@ -20,7 +20,6 @@ set key outside right top Left reverse samplen 2 spacing 1.2
 
 
 def problem():
-    """The reason why there can be no plots; None if there can."""
     return None if shutil.which("gnuplot") else "gnuplot is not installed"
 
 

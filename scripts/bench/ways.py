@@ -45,8 +45,6 @@ def compiler():
 
 
 def problem():
-    """Return the reason why instructions cannot be counted here; None if they
-    can."""
     config = Path(os.environ["HT_QEMU_BUILD"]) / "config-host.h"
     if not config.exists() or "CONFIG_PLUGIN" not in config.read_text():
         return "this QEMU was built without plugins"

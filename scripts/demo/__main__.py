@@ -180,7 +180,6 @@ class Demo:
         }
 
     def keep(self):
-        """Copy traces and logs, for --keep."""
         target = Path(self.args.keep)
         shutil.copytree(self.dir, target / "guests", symlinks=True)
         if self.recorder:

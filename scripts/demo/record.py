@@ -38,7 +38,6 @@ class Lttng:
 
     @staticmethod
     def problem():
-        """The reason why LTTng cannot be used; None if it can."""
         missing = missing_programs()
         return f"{', '.join(missing)} not installed" if missing else None
 

@@ -135,7 +135,6 @@ def number(value, digits=0):
 
 
 def short(value):
-    """A number as text with three significant digits."""
     if value is None:
         return "-"
     return number(value, 0 if value >= 100 else 1 if value >= 10 else 2)

@@ -333,7 +333,6 @@ class Soak(Payload):
         self.checkpoint(ending=end in ("cut", "reset"))
 
     def life(self, events, go_on):
-        """Run rounds, then reset the guest, sometimes with other devices."""
         rng = self.rng
         for _ in range(rng.randint(1, 5)):
             self.round(rng.randint(events // 2, events * 3 // 2),
@@ -358,7 +357,6 @@ class Soak(Payload):
                         if self.few >> n & 1 or rng.random() < 0.3])
 
     def finish(self):
-        """End the guest; also compare the last recordings."""
         self.round(1, "close")
         for n in range(len(self.names)):
             self.accounts[n].check(self.stats(self.names[n]), [])

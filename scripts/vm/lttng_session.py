@@ -68,7 +68,6 @@ def private_run(function):
 
 
 def missing_programs():
-    """Names of required programs that are not installed."""
     needed = ["lttng", "lttng-sessiond"]
     if os.geteuid() == 0:
         needed.append("setpriv")
@@ -324,7 +323,6 @@ class PrivateSession:
             self.lttng(*common, "--channel=discarded", alone)
 
     def snapshot(self):
-        """Write the buffers of a flight recorder."""
         self.lttng("snapshot", "record", f"--session={self.name}")
 
     def listed(self):
@@ -342,7 +340,6 @@ class PrivateSession:
                    f"no program offers the event {name}", deadline)
 
     def lttng(self, *args, check=True):
-        """Run the lttng command; returns its output."""
         done = self._run(["lttng", "--no-sessiond", *args])
         if check and done.returncode:
             raise SessionError(f"lttng {' '.join(args)}: {done.stdout}"
@@ -350,7 +347,6 @@ class PrivateSession:
         return done.stdout
 
     def daemon_log(self):
-        """The daemon's messages so far."""
         with open(self._log.name, encoding="utf-8", errors="replace") as log:
             return log.read()
 

@@ -285,7 +285,6 @@ class VM:
             d.setdefault("id", f"ht{n}")
 
     def trace(self, device):
-        """Directory to which the ctf backend of a device writes."""
         return self.dir / f"trace-{device}"
 
     def job_text(self):
@@ -519,7 +518,6 @@ class VM:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def oops(self):
-        """Lines of the console that only a faulty kernel prints."""
         return complaints(self.console.text)
 
     def __enter__(self):

@@ -25,7 +25,6 @@ KVM_CREATE_VM = 0xAE01
 
 
 def kvm_problem():
-    """The reason why KVM cannot be used here; None if it can."""
     try:
         kvm = os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC)
     except OSError as e:

@@ -33,8 +33,6 @@ def channel(request):
 
 
 def ht_verify(*args):
-    """Run ht-verify; return its JSON result, its messages, and its exit
-    status."""
     program = Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify"
     if not program.exists():
         pytest.skip("ht-verify was not built: no libbabeltrace2")
@@ -51,8 +49,6 @@ def job(arguments, threads=THREADS):
 
 
 def finished(vm):
-    """Wait for ht-bench's result; return it and the device's statistics
-    after it."""
     m = vm.out.expect(r'^(\{"tool": "ht-bench".*\}|FAILED)\n', TIMEOUT)
     after = stats(vm, "ht0")
     vm.say("go on")

@@ -118,7 +118,6 @@ def test_used_by_devices(tmp_path):
 
 
 def needs_lttng(tmp_path):
-    """Skip the test if QEMU was built without lttng-ust."""
     with Machine(workdir=tmp_path) as vm:
         types = {t["name"] for t in vm.qmp.command(
             "qom-list-types", implements="hypertrace-backend")}
@@ -128,7 +127,6 @@ def needs_lttng(tmp_path):
 
 
 def started(tmp_path):
-    """Seconds until a QEMU with the LTTng backend answers on its sockets"""
     begin = time.monotonic()
     with Machine(workdir=tmp_path, devices=[{"channel": "shm",
                                              "backend": "lttng"}]) as vm:

@@ -47,7 +47,6 @@ def accel(request):
 
 
 def run(workdir, accel, append, devices=(), check=True, **kwargs):
-    """Run the payload to its end."""
     with Payload(append, devices=devices, accel=accel,
                  workdir=workdir, **kwargs) as vm:
         vm.wait(240, check=check)
@@ -59,7 +58,6 @@ def null(channel, **properties):
 
 
 def only_trace(vm, device=0):
-    """The streams of a device's only CTF trace."""
     found = [m.parent for m in vm.trace(f"ht{device}").rglob("metadata")]
     assert len(found) == 1, found
     return ctf_events.read(found[0])

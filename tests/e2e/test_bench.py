@@ -20,7 +20,6 @@ from commands import command
 from vm.machine import Failure
 from vm.payload import kvm_problem
 
-# The most instructions that an event of the kernel may cost
 INSTRUCTIONS = {ways.KERNEL_EVENT: 145, ways.ENTRY: 103, ways.CALL: 580}
 
 
@@ -255,7 +254,6 @@ def test_targets_are_all_reported(study):
 
 
 def test_report_again(study, tmp_path):
-    """The figures of an earlier run give the same report."""
     out, _, _ = study
     bench("--from", out / "figures.json", "--report", tmp_path)
     assert (tmp_path / "report.md").read_text() == \

@@ -51,8 +51,6 @@ def left_behind(tmp_path):
 
 
 def all_left(tmp_path):
-    """The demo's temporary folders, and the command lines of processes
-    that have its environment"""
     scratch = tmp_path / "scratch"
     found = [str(p) for p in scratch.iterdir()]
     for environ in Path("/proc").glob("[0-9]*/environ"):

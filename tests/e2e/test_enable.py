@@ -56,7 +56,6 @@ class Guest:
         return self.events() - before
 
     def wait_silence(self):
-        """Wait until neither the guest's program nor its kernel emits."""
         deadline = time.monotonic() + 240
         while self.grown():
             if time.monotonic() > deadline:
@@ -87,7 +86,6 @@ class Guest:
                 raise Failure(f"functions {names}\n{self.vm}")
 
     def wait_log(self, text):
-        """Wait until the module's last message about settings has the text."""
         deadline = time.monotonic() + 240
         while True:
             self.vm.say("log")
@@ -104,8 +102,6 @@ class Guest:
 
 
 def check_control(control, channel):
-    """Check what the control commands print, and that they refuse wrong
-    requests"""
     one, = control.json("status")
     assert one["id"] == "ht0" and one["channel"] == channel, one
     assert one["stats"]["events"] and not one["stats"]["errors"], one

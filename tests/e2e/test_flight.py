@@ -47,8 +47,6 @@ sleep 1000
 
 
 class Guest:
-    """A guest under `hypertrace record --flight`"""
-
     def __init__(self, tmp, env, *options):
         self.tmp, self.env, self.dir = tmp, env, tmp / "flight"
         modules = [kernel_module(m, "drivers/misc/pvpanic", tmp)

@@ -71,8 +71,6 @@ def devices(vm):
 
 
 def emit_on_all(vm, **kwargs):
-    """Let the guest emit on each device; returns {device: number of
-    events sent}"""
     sent = {d: emit(vm, d, **kwargs)[0] for d in devices(vm)}
     for d in sent:
         vm.settle(d)

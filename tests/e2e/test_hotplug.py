@@ -87,8 +87,6 @@ read answer <&3
 
 
 def kernel_streams(trace):
-    """{cpu: {instance...}} of the streams in which the guest's kernel
-    emits."""
     found = {}
     for path in trace.rglob("stream-*"):
         m = re.fullmatch(r"stream-\d+-(\d+)-kernel_(\d+)-\d+", path.name)

@@ -31,7 +31,6 @@ def signed(value, bits):
 
 
 def bench_fields(size, tag, seq):
-    """The fields of an event of ht-bench, as in tools/ht-bench-payload.h"""
     w = [((seq + (tag << 40)) * 0x9e3779b97f4a7c15
           + (k + 1) * 0xd1342543de82ef95) & MASK for k in range(4)]
     if size == 8:

@@ -47,7 +47,6 @@ read answer <&3
 
 
 def counted(trace):
-    """The number of recorded events, counted by babeltrace2"""
     out = subprocess.run(
         ["babeltrace2", trace, "-c", "sink.utils.counter"], check=True,
         stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout

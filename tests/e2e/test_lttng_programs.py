@@ -109,15 +109,11 @@ def recorded_ticks(trace):
 
 
 class Switch:
-    """Enables and disables the guest's event in LTTng's session"""
-
     def __init__(self, session, tmp, qemu):
         self.session, self.tmp, self.qemu = session, tmp, qemu
         self.windows = []       # starts and ends of enable and disable, in ns
 
     def wait(self, state):
-        """Wait until the guest's program prints @state, "on" or "off",
-        as the last state."""
         def states():
             return re.findall(r"(?m)^(on|off) \d+\s*$", console(self.tmp))
         self.session.wait_for(lambda: states()[-1:] == [state],

@@ -123,8 +123,6 @@ rmmod hypertrace && echo REMOVED
 
 
 class Host:
-    """A running `hypertrace attach`"""
-
     def __init__(self, tmp, env, name, *options):
         self.dir = tmp / name
         self.process = subprocess.Popen(

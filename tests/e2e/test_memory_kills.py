@@ -114,7 +114,6 @@ def instances(recording):
 
 
 def discarded(recording):
-    """Number of discarded events that a recording reports"""
     total = 0
     for name, found in instances(recording).items():
         counts = [p.discarded for p in found]
@@ -124,7 +123,6 @@ def discarded(recording):
 
 
 def lines(recording):
-    """The lines that babeltrace2 prints for a recording, in the order of time"""
     if (recording / "programs").exists():
         with subprocess.Popen(["babeltrace2", recording / "programs"], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:

@@ -57,7 +57,6 @@ def wait_migrated(vm):
 
 
 def wait_events(vm, count=EVENTS):
-    """Wait until the device has taken count more events."""
     begin = stats(vm, "ht0")["events"]
     wait_for(lambda: stats(vm, "ht0")["events"] >= begin + count,
              f"{count} events")
@@ -153,7 +152,6 @@ def streams(vm):
 
 
 def linux(channel, arguments, **device):
-    """A function that makes a Linux guest with ht-bench."""
     def make(args=(), **kwargs):
         return VM(
             job=JOB.format(threads=THREADS, arguments=arguments),
@@ -163,8 +161,6 @@ def linux(channel, arguments, **device):
 
 
 def finish(vm):
-    """End ht-bench in the guest; return its result and the device's
-    statistics."""
     vm.say("enough")
     m = vm.out.expect(RESULT, TIMEOUT)
     after = stats(vm, "ht0")

@@ -142,7 +142,6 @@ sleep 1000
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory, env):
-    """A recording of a guest; it ended because QEMU was killed"""
     tmp = tmp_path_factory.mktemp("killed")
     command = guest(tmp, initrd(tmp / "initrd", KILLED_JOB))
     recorder = record_until(tmp, env, "READY",
@@ -250,7 +249,6 @@ def test_killed_info(killed):
 
 
 def dump_core(qmp, path):
-    """Let QEMU dump the guest's memory to a file"""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(DEADLINE)
         s.connect(str(qmp))

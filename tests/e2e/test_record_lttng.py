@@ -36,7 +36,6 @@ pytestmark = [
 
 
 def record_started(tmp, environment, options):
-    """Record a guest that the recorder starts, and kill it."""
     command = recording.guest(tmp, recording.initrd(tmp / "initrd", JOB))
     recorder = recording.record_until(tmp, environment, "READY", command,
                                       *options)
@@ -46,7 +45,6 @@ def record_started(tmp, environment, options):
 
 
 def record_running(tmp, environment, options):
-    """Record a guest that runs, whose kernel's file is deleted."""
     command = recording.guest(tmp, recording.initrd(tmp / "initrd", JOB))
     kernel = shutil.copy(os.environ["HT_KERNEL"], tmp / "vmlinuz")
     command[command.index("-kernel") + 1] = kernel

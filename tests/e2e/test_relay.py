@@ -51,8 +51,6 @@ def free_ports(count):
 
 
 class Relay:
-    """LTTng's relay daemon, and the folder to which it writes"""
-
     def __init__(self, output, daemon):
         self.output = output
         control, data, self.live = free_ports(3)
@@ -171,7 +169,6 @@ class Guest:
         return pid
 
     def kill(self):
-        """Kill QEMU; returns the messages of the recorder, which then ends."""
         os.kill(self.qemu(), signal.SIGKILL)
         _, err = self.recorder.communicate(timeout=DEADLINE)
         assert self.recorder.returncode == 128 + signal.SIGKILL, err

@@ -129,8 +129,6 @@ class Follower:
         return seen
 
     def close(self):
-        """Kill the follower if it still runs, which happens if a test
-        has failed."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()

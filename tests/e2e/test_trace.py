@@ -229,7 +229,6 @@ def test_suspend(channel, tmp_path):
 
 
 def dynamic():
-    """Dynamically linked programs, by their place in the guest's /ht"""
     tools = Path(os.environ["HT_BUILD"]) / "tests/e2e/programs"
     return {"sys/plugin.so": tools / "tracetest-plugin.so",
             **with_libraries([tools / "tracetest-dynamic"]),

@@ -196,8 +196,6 @@ def check_against_ftrace(text, events, bits):
 
 
 def kyber(tmp_path):
-    """The unpacked module kyber of the guest's kernel, which has
-    tracepoints"""
     ko, = Path(os.environ["HT_KERNEL"]).parent.glob(
         "lib/modules/*/kernel/block/kyber-iosched.ko.xz")
     path = tmp_path / ko.stem

@@ -36,8 +36,6 @@ sleep 1000
 
 
 class Guest(FlightGuest):
-    """A QEMU, and a `hypertrace watch` that finds it"""
-
     def __init__(self, tmp, name="vm1"):
         self.tmp, self.env, self.talk = tmp, os.environ, None
         self.dir = tmp / "flights/root" / name

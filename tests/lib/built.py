@@ -19,6 +19,5 @@ def built(path):
 
 
 def need(program):
-    """Skip the test if a program of the host is missing."""
     if not shutil.which(program):
         pytest.skip(f"{program} is not installed")

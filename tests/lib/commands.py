@@ -9,6 +9,5 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
 def command(name, *args):
-    """The command that runs the Python package scripts/NAME"""
     return ["env", f"PYTHONPATH={SCRIPTS}", sys.executable, "-B", "-m", name,
             *map(str, args)]

@@ -24,7 +24,6 @@ def story(name, path, *args):
 
 
 def run(*args, status=0, env=None, **kwargs):
-    """Run hypertrace with these arguments; assert its exit status."""
     p = subprocess.run([TOOL, *map(str, args)], capture_output=True,
                        timeout=120, env={**ENV, **(env or {})}, **kwargs)
     assert p.returncode == status, (args, p.returncode, p.stderr)

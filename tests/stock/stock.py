@@ -80,7 +80,6 @@ def start(tmp, command, *options):
 
 
 def qemu_of(recorder):
-    """The process id of the recorder's QEMU; None before it has started"""
     path = Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children")
     for pid in path.read_text().split():
         if "qemu-system" in Path(f"/proc/{pid}/cmdline").read_text():
@@ -89,7 +88,6 @@ def qemu_of(recorder):
 
 
 def kill(recorder):
-    """Kill a recorder that may have ended, and its QEMU"""
     qemu = qemu_of(recorder) if recorder.poll() is None else None
     recorder.kill()
     recorder.wait()
@@ -118,7 +116,6 @@ def wait_for(what, process):
 
 
 def record(tmp, command, *options):
-    """Record a guest from its start to its end"""
     recorder = start(tmp, command, *options)
     _, err = recorder.communicate(timeout=DEADLINE)
     assert recorder.returncode == 0, (err, console(tmp)[-2000:])

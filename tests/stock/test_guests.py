@@ -23,7 +23,6 @@ def needs(program):
 
 
 def has_names(tmp, layout):
-    """Check that formats and symbols are this kernel's."""
     info = (tmp / "rec/info").read_text()
     assert f"layout={layout}\n" in info
     boot = stock.run("boot", tmp / "rec")

@@ -37,7 +37,6 @@ $b poweroff -f
 $b sleep 1000
 """
 
-# A guest that is always busy
 BUSY = """#!/bin/busybox sh
 /bin/busybox mkdir -p /dev
 /bin/busybox mount -t devtmpfs none /dev

@@ -48,8 +48,6 @@ stdio_handler = "file"
 
 
 class Session:
-    """libvirt's session daemon, and virsh"""
-
     def __init__(self, top):
         self.top = top
         # root would get the system's daemon instead of a session daemon, so
@@ -150,8 +148,6 @@ def recordings(session):
 
 
 def start_domain(session, console="the guest is up"):
-    """Start the domain, and wait until the console of its guest has this
-    text."""
     (session.top / "console").unlink(missing_ok=True)
     session.virsh("start", NAME)
     stock.wait_until(lambda: console in stock.console(session.top),
