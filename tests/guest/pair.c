@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Payload: one producer, or one on each of two processors
- */
 #include "clock.h"
 #include "emit-bench.h"
 #include "libc.h"

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Payload: durations of groups of operations, and their distribution
- */
 #include "clock.h"
 #include "console.h"
 #include "samples.h"

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * ht-verify: check and count the events of a trace
- */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * ht-verify: compare two traces of one run
- */
 #include <inttypes.h>
 #include <string.h>
 

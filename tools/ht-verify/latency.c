@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * ht-verify: a distribution of times, in constant memory
- */
 #include "latency.h"
 
 static unsigned bucket_of(uint64_t v)

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * ht-verify: print results as text or JSON
- */
 #include <inttypes.h>
 #include <stdio.h>
 

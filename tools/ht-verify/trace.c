@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * ht-verify: read traces with libbabeltrace2
- */
 #include <string.h>
 
 #include "ctf-read.h"

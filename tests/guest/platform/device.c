@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Payload: the environment that the bare-metal port runs in
- */
 #include "console.h"
 #include "device.h"
 #include "mm.h"

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Payload: lines that the host writes to the serial port
- */
 #include <stddef.h>
 
 #include "console.h"

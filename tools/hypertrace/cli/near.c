@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: suggest names that are similar to a mistyped one
- */
 #include <string.h>
 
 #include "cli/near.h"

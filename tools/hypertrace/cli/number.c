@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: format and parse times and durations
- */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: show long output on a terminal in a pager
- */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: a line on the terminal that shows how far a long read is
- */
 #include <glib.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace export: write recordings in formats of other programs
- */
 #include <errno.h>
 #include <gio/gio.h>
 #include <glib/gstdio.h>

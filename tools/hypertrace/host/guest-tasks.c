@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: which task a guest ran at a time of its host
- */
 #include "host/changes.h"
 #include "host/guest-tasks.h"
 #include "model/host-clock.h"

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: names of the threads of a host
- */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: print the fields of any event
- */
 #include <inttypes.h>
 #include <string.h>
 

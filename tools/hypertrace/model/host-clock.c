@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: convert times of a recording to the host's clock
- */
 #include <gio/gio.h>
 #include <string.h>
 

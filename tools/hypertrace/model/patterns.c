@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: match events and tasks against a list of the command line
- */
 #include <gio/gio.h>
 #include <string.h>
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: find CTF traces of devices in a folder
- */
 #include <gio/gio.h>
 
 #include "ctf-read.h"

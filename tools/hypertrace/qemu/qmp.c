@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: a client of QMP
- */
 #include <gio/gio.h>
 #include <gio/gunixsocketaddress.h>
 #include <string.h>

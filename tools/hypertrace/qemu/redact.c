@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: remove secrets from a command line
- */
 #include <glib.h>
 
 #include "qemu/redact.h"

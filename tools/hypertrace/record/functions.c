@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace record: the functions that the kernel's tracers record in a boot
- */
 #include "hypertrace/base.h"
 #include "hypertrace/kernel-functions.h"
 #include "record/functions.h"

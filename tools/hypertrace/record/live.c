@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace record: deliver recorded events of the guest's kernel to LTTng-UST
- */
 #include "hypertrace/base.h"
 #include "record/live.h"
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: values of options that record and attach share
- */
 #include "hypertrace/base.h"
 
 #include "cli/command.h"

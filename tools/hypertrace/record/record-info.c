@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace record: the info file of a recording
- */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"
 #include "hypertrace/recording.h"

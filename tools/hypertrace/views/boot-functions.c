@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace boot: the functions that initcalls called
- */
 #include "model/duration.h"
 #include "views/boot-functions.h"
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace boot: check a boot against limits and earlier boots, for CI
- */
 #include <gio/gio.h>
 #include <inttypes.h>
 #include <string.h>

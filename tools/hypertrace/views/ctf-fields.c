@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: the fields of an event of a CTF trace, as text and as JSON
- */
 #include <inttypes.h>
 #include <string.h>
 
