@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compare hypertrace's channels with each other and with their peers.
 
-All rows that are compared are measured in one run, in interleaved rounds: a round
-measures each case once.  The report shows medians over the rounds, with
-quartiles.  Without a usable KVM, rows come from TCG: they prove that a channel
-works, but their ratios mean nothing.
+All rows are measured in one run, in interleaved rounds: a round measures each case
+once.  Without a usable KVM, rows come from TCG: they prove that a channel works, but
+their ratios mean nothing.
 """
 
 import argparse

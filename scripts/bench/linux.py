@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Linux guest for the comparison: sources of events, and what they cost.
 
-The sources are hypertrace's channels through the kernel module, and peers: a
-write() to ftrace's trace_marker, one to a port of a stock virtio-serial
-device, and LTTng-UST with its daemons in the guest.  Programs that the guest's
-own system lacks are copied from the host (Debian), with their libraries.
+The sources are hypertrace's channels, and peers: a write() to ftrace's trace_marker,
+one to a stock virtio-serial port, and LTTng-UST with its daemons in the guest.
+Programs that the guest lacks are copied from the host (Debian), with their libraries.
 """
 
 import json

@@ -4,13 +4,10 @@
 A plugin for TCG counts the guest's instructions, also those of its kernel, between
 two marks in the program (tests/bench/insn-plugin.c).  The count is the same on any
 machine, with one exception: while the consumer of channel shm is late, each event
-takes more instructions, to check whether it must ring the doorbell.  On a busy host
-the consumer can be late for the whole run of a program.  So each program with a
-channel runs RUNS times, and the minimum of all groups is recorded, too.  The count
-does not include the effects of caches or the host's work in an exit.
-
-Then the same programs are timed in a guest without the plugin.  Under TCG memory
-accesses and exits have other costs than on a processor.
+takes more instructions.  On a busy host the consumer can be late for the whole run
+of a program.  So each program with a channel runs RUNS times, and the minimum of all
+groups is recorded, too.  Then the same programs are timed in a guest without the
+plugin.
 """
 
 import os

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Emit on all channels for a long time, and account for each event.
 
-tests/guest/soak.c emits on six devices, two of each channel.  Of each two, one device
-has the null backend; the events of the other are recorded, read back by ht-verify,
-and deleted.  Repeatedly, also within a round, the VM is stopped, and the guest's
-counts of events are compared with the devices' counters.  Meanwhile the guest takes
-devices over and is reset, and devices are replaced by others with other properties.
+tests/guest/soak.c emits on six devices, two of each channel: one with the null
+backend, and one whose events are recorded, read back by ht-verify, and deleted.  Again
+and again the VM is stopped, and the guest's counts of events are compared with the
+devices' counters.
 """
 
 import argparse

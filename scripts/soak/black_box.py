@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A month of hypertrace watch in some minutes: each death has its recording.
 
-Synthetic machines (tests/unit/tool/watch-guest.c) and stock guests under TCG are
-followed by one watch, whose recordings are on a small file system.  At random they
-are killed, reset or panic, and are replaced by new ones.  The file system is filled,
-times of recordings jump as if the host's clock had been set, and the watch is ended
-or killed and started again.  Memory, disk and processes are measured throughout.
+One watch follows synthetic machines (tests/unit/tool/watch-guest.c) and stock guests
+under TCG; its recordings are on a small file system.  docs/reliability.md has the
+faults that happen at random.
 """
 
 import argparse

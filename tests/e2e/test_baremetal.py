@@ -300,10 +300,8 @@ def test_bench_batches(tmp_path):
 def test_figures(tmp_path):
     """What the project claims of its channels' costs holds under KVM.
 
-    The rings have room for all events, so the figures are the producer's costs.
-    Each figure is a median over groups of events, because other programs use the
-    machine, too.  The costs of an exit and of reading the clock differ between
-    machines, so the factors are generous.
+    The rings have room for all events, so the figures are the producer's costs.  The
+    factors are generous, because machines differ.
     """
     if kvm_problem():
         pytest.skip(kvm_problem())

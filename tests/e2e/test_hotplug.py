@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Devices and processors that are plugged and unplugged while events are emitted.
 
-These tests plug and unplug repeatedly and fast.  test_linux.py unplugs once
-while a program and the kernel emit; tests/qtest/hypertrace-pci-test.c has no
-guest.
+These tests plug and unplug repeatedly and fast.
 """
 
 import json

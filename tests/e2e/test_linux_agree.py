@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The kernel's events and functions under load, compared with an instance of
 ftrace that records the same run, which trace-cmd reads.  Each CPU must have the
-same events in the same order with the same fields.
-
-A tracepoint or function calls the two recorders one after the other: ftrace, and
-hypertrace-sources.ko ("ours").  Three differences are allowed: events of an
-interrupt between the two calls come before the event in one recording and after it
-in the other; a task that is reaped between the calls has another state; and ftrace
-records the functions that our recorder calls when it submits a packet.
+same events in the same order with the same fields, except for three differences,
+which docs/reliability.md lists.  "Ours" is the recorder in hypertrace-sources.ko.
 
 HT_AGREE=all tests events and functions with each channel; by default only events
 with virtio are tested.

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest's events arrive in two traces, which are dated by different clocks;
-their dates agree.
-
-The kernel's ring records tracepoints, and hypertrace record dates these events from
-outside QEMU.  hypertrace-sources.ko sends the same tracepoints through the device,
-which dates them by the TSC.  The ring's probe is called first: an event is in the
-ring before the module sends it, and the next event is later than both.
-
-No date contradicts that order by more than the reported bound.
+"""The same events of a guest are in two traces, with dates from different clocks: in
+the kernel's ring, dated by hypertrace record, and in the device's trace, dated by the
+TSC.  The ring gets each event first, and the next event is later than both.  No date
+contradicts that order by more than its bound.
 """
 
 import collections

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest's kernel as Trace Compass reads it.
 
-The kernel analyses of Trace Compass recognize LTTng's traces by the environment, and
-read events by name and field.  This test does the same: it finds which thread each CPU
-runs, and which system call each thread is in.  It compares the result with ftrace's
-record of the same run.
+As the kernel analyses of Trace Compass, this test finds by names and fields of events
+which thread each CPU runs, and which system call each thread is in.  ftrace's record
+of the same run must agree.
 """
 
 import lzma
