@@ -79,7 +79,6 @@ def stated(s):
 
 
 def disagreements(a, b):
-    """Names of the ratios in both runs, and those that do not agree."""
     a, b = ratios(a), ratios(b)
     both = [name for name in a if name in b]
     bad = []

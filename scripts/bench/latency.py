@@ -48,5 +48,4 @@ def percentiles(times):
     return {"latency_min_ns": times[0], "latency_p50_ns": at(0.5),
             "latency_p90_ns": at(0.9), "latency_p99_ns": at(0.99),
             "latency_max_ns": times[-1],
-            # 5 % of the latencies lie between two neighbours
             "latency_points_ns": [at(i / 20) for i in range(21)]}

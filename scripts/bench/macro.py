@@ -58,7 +58,6 @@ def _benchmark(guest, name, seconds):
 
 
 def measure(accel, channels, rounds, seconds, workdir, step):
-    """Cases of the table macro: each row is the figure of one benchmark."""
     cases = {}
     with linux.Linux(channels, accel, workdir, PROGRAMS) as guest:
         for r in range(rounds):

@@ -24,7 +24,6 @@ ROWS = {
     "emit-32-live": ("native", "paced live consumer", 32),
     "emit-32-asleep": ("native", "sleeping consumer", 32),
     "emit-32-spun": ("native", "spinning consumer", 32),
-    # lower bounds of the cost of an emit: see docs/comparison/limits.md
     "stores-8-noclock": ("native", "its stores alone, without a clock", 8),
     "limit-live": ("native", "limit, copied every 20 µs", 32),
     "limit-live-ahead": ("native", "limit, copied, lines fetched ahead", 32),

@@ -149,7 +149,6 @@ def consumer_cases(accel, channels, ms):
                            accel, name, state, flat[c] if state == "stopped"
                            else run_options(32, 64, ms))
     for state in ["paced", "asleep"] if "shm" in channels else []:
-        # the host can consume at this rate
         yield Case("consumer", "shm, 1 million events/s", state, accel,
                    "shm-64k", state,
                    {"event": 32, "group": 1, "mode": "rate", "rate": 1000000,

@@ -116,7 +116,6 @@ class LinuxGuest:
             yield Run(device, self.accel, self.name, payload, phase, *result)
 
     def finish(self):
-        """Power the guest off; no command may have failed."""
         self.vm.say("quit")
         self.vm.wait(60)
         trouble = self.vm.oops() + self.vm.guest_errors.splitlines()
@@ -175,7 +174,6 @@ class BareGuest:
                       before, stats(self.vm, device["id"]))
 
     def finish(self):
-        """End the payload, which must not have failed."""
         self.vm.console.send("quit\n")
         self.vm.wait(60)
         if self.vm.guest_errors:

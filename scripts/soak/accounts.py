@@ -126,7 +126,6 @@ class Book:
 
 
 def count_events(data):
-    """Count the events of soak.c in a packet's bytes."""
     at = count = 0
     while at < len(data):
         ident, header = data[at], EVENT_HEADER

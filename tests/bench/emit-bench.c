@@ -573,7 +573,7 @@ int main(int argc, char **argv)
     if (ht_stream_stamps(&b.stamps, 8)) {
         die("cannot do without the clock");
     }
-    bench_emit_32(&b.full, (1 << 20) / 32);     /* fill the ring */
+    bench_emit_32(&b.full, (1 << 20) / 32);
     rows[ROW_OFF].skip = bench_trace_is_on();
     b.enable = ht_loopback_device(lb[0])->enable;
     rows[ROW_LTTNG_OFF].skip = !bench_lttng_is_off();
@@ -583,7 +583,6 @@ int main(int argc, char **argv)
     run_rounds(&b, rounds);
     bench_limits_stop();
 
-    /* check that each row measured the case that its name claims */
     if (b.full.lost < b.events * rounds) {
         die("events of the full ring were not discarded");
     }

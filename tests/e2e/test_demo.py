@@ -91,7 +91,6 @@ def test_linux(tmp_path, recorder):
     for r in result["rows"]:
         assert r["sent"] == 2200
         assert (r["latency_median_ns"] is not None) == (recorder == "lttng")
-    # the printed table has a line for each row of the result
     lines = [x.split() for x in p.stdout.splitlines()]
     for r in result["rows"]:
         assert [x for x in lines if x[:3] == [r["accel"], r["channel"],
@@ -116,7 +115,6 @@ def test_kvm(tmp_path):
     assert exits["hypercall", 1] == 1000
     assert exits["hypercall", 10] == 100
     assert exits["shm", 1] < 100 and exits["virtio", 1] < 100
-    # the kept trace can be read by an independent reader
     trace, = (tmp_path / "kept/lttng").glob("*-burst") \
         if result["recorder"] == "lttng" \
         else [tmp_path / "kept"]

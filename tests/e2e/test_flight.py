@@ -143,7 +143,6 @@ def test_reset_and_panic(tmp_path, env):  # noqa: F811
         assert g.names() == ["1-command", "2-signal", "3-reset", "4-panic"]
         assert g.marks("4-panic") == [*range(1, 202), *range(1, 202)]
         assert g.info("4-panic")["cause"] == "panic"
-        # standard error has one line per recording, which names the cause
         lines = [li for li in g.messages().splitlines() if "-panic" in li]
         assert len(lines) == 1 and "the guest panicked" in lines[0], lines
         assert not (g.dir / ".control").exists()
@@ -159,7 +158,6 @@ def test_killed(tmp_path, env):  # noqa: F811
             g.wait(f"{n}-signal")
         os.kill(g.qemu(), signal.SIGKILL)
         assert g.recorder.wait(DEADLINE) == 128 + signal.SIGKILL
-        # --keep 2 keeps the two latest recordings
         assert g.names() == ["3-signal", "4-end"]
         assert g.marks("4-end") == list(range(1, 201))
         assert "killed by signal 9" in g.info("4-end")["end"]

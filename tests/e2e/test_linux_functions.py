@@ -26,7 +26,6 @@ def needs_fprobes(text):
         pytest.skip("the guest's kernel has no fprobes")
 
 
-# the tests share one guest, so one process runs them all
 pytestmark = pytest.mark.xdist_group("functions")
 
 JOB = PRELUDE + FPROBES + r"""

@@ -111,7 +111,6 @@ class Journey:
             vm.close()
 
     def go(self, events=EVENTS):
-        """Migrate the guest from host to host.  Returns the last VM."""
         here = self.vms[0]
         for there, by in zip(self.vms[1:], self.hops):
             wait_events(here, events)
@@ -290,7 +289,6 @@ def test_rewind(tmp_path, channel):
     assert len(rows) == 3 * THREADS
     assert [s["instance"] for s in rows[:THREADS]] == known
     for s in rows:
-        # no event is missing or discarded
         assert s["recorded"] == s["last_seq"] - s["first_seq"] + 1
         assert s["discarded"] == 0
     for index in range(THREADS):

@@ -220,7 +220,6 @@ def test_killed_is_a_whole_boot(killed, env):
     names = {e["event"] for e in events}
     assert {"initcall_start", "initcall_finish", "sched_switch", "console",
             "task_newtask", "sched_process_exec"} <= names
-    # the recording has all levels of initcalls
     levels = [e["fields"]["level"] for e in events
               if e["event"] == "initcall_level"]
     assert levels[0] == "console" and levels[-1] == "late"

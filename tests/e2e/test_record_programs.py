@@ -23,7 +23,6 @@ VERIFY = BUILD / "tools/ht-verify/ht-verify"
 MODULE = os.environ.get("HT_MODULE", "")
 PRELUDE = "PATH=$PATH:/ht\n[ -d /sys/module/hypertrace ] || " \
     "insmod /ht/hypertrace.ko\n"
-# Number of events that each of two threads emits
 EVENTS = 500_000
 
 pytestmark = [
@@ -38,7 +37,6 @@ def programs_guest(tmp, job):
 
 
 def bench(options):
-    """A job's line that runs ht-bench and prints its result in one line"""
     return f"echo \"BENCH $(ht-bench -j {options})\" >/dev/console\n"
 
 
@@ -81,7 +79,6 @@ def test_every_event(tmp_path, env):  # noqa: F811
     mine = [i for i, e in enumerate(events) if e["system"] == "programs"]
     assert len(mine) == 2 * EVENTS
     kernel = [i for i, e in enumerate(events) if e["system"] != "programs"]
-    # the programs' events lie between the kernel's first and last event
     assert kernel[0] < mine[0] and mine[-1] < kernel[-1]
     assert sum(mine[0] < i < mine[-1] for i in kernel) > 100
 

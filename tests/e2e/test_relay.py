@@ -222,7 +222,6 @@ def record_two(daemon, relay, guests):
         def wait(condition):
             wait_until(lambda: all(map(condition, running)), running)
 
-        # one session per recorder
         wait_until(lambda: len(relay.sessions()) == len(guests), running)
         wait(Guest.answers)
         # start readers only now: babeltrace may also crash when a trace is

@@ -134,7 +134,6 @@ class Follower:
             self.process.communicate()
 
 
-# these tests share one guest, so one pytest process runs them all
 one_guest = pytest.mark.xdist_group("ring")
 
 

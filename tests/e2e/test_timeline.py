@@ -25,7 +25,6 @@ import perfetto_text
 
 HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
     "tools/hypertrace/hypertrace"
-# the tests share one guest, so one process runs them all
 pytestmark = pytest.mark.xdist_group("timeline")
 
 MODULE = "hypertrace-sources.ko"

@@ -32,7 +32,6 @@ echo ---- >$JOB_OUT
 cat $trace/trace >$JOB_OUT
 """
 
-# the tests share one guest, so one process runs them all
 pytestmark = pytest.mark.xdist_group("views")
 
 QEMU = "qemu-system-x86_64"

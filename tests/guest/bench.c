@@ -19,7 +19,6 @@
 #include "payload.h"
 #include "serial.h"
 
-/* Maximum time in s that a producer waits for a free packet */
 #define PATIENCE_S      20
 #define DEVICES_MAX     16
 

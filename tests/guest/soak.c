@@ -34,10 +34,8 @@
 #define STREAMS_MAX     8
 /* maximum number of struct closed in the book, which are those of one round */
 #define CLOSED_MAX      512
-/* maximum time in s that a producer waits for a free packet */
 #define PATIENCE_S      30
 #define PAUSE_MAX_US    4000
-/* maximum number of events in a burst */
 #define BURST_MAX       (1 << 20)
 #define FEW_MAX         2048
 #define EXITS_MAX       64

@@ -37,7 +37,6 @@
 #include "smp.h"
 
 #define DEVICES_MAX     24
-/* Maximum time in s that a producer waits for a free packet */
 #define PATIENCE_S      20
 
 static const struct {

@@ -78,7 +78,6 @@ def instants(all_packets):
 
 
 def machines(all_packets):
-    """{number of a machine: its name}"""
     return {p.get("machine_id", [0])[0]: p["system_info"][0]["machine_name"][0]
             for p in all_packets if "system_info" in p}
 

@@ -52,7 +52,6 @@ $b sleep 1000
 
 
 def initrd(tmp, busybox="/bin/busybox", init=INIT):
-    """An initrd with a static busybox and a script"""
     root = tmp / "root"
     (root / "bin").mkdir(parents=True)
     shutil.copy(busybox, root / "bin/busybox")

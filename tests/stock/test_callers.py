@@ -21,7 +21,6 @@ echo "{READY}" >/dev/kmsg
 """
 POWEROFF = WORK + "$b poweroff -f\n$b sleep 1000\n"
 STAY = WORK + "$b sleep 100000\n"
-# Words that syzkaller adds to an amd64 kernel's command line
 SYZKALLER_WORDS = (
     "earlyprintk=serial oops=panic nmi_watchdog=panic panic=1 "
     "ftrace_dump_on_oops=orig_cpu vsyscall=native net.ifnames=0 biosdevname=0 "
@@ -42,7 +41,6 @@ def make_world(tmp_path):
 
 
 def processes(tmp):
-    """PIDs of processes whose environment has the test's folder"""
     mark = f"HYPERTRACE_RECORDINGS={tmp}/recordings".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):

@@ -35,7 +35,6 @@ def command(tmp, image):
 
 @pytest.fixture
 def in_memory():
-    """A folder in memory for RAM files: hypertrace refuses files on a disk."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
         yield Path(path)
 

@@ -21,8 +21,6 @@ DISK = stock.GUESTS / "disk"
 
 
 class Console:
-    """The guest's serial port"""
-
     def __init__(self, path, process):
         self.all = b""
         self.seen = 0

@@ -72,7 +72,6 @@ def test_microvm(tmp_path):
 
 
 def unified(tmp):
-    """The kernel, an initrd and systemd's stub in one file"""
     root = stock.GUESTS / "uki/usr"
     stub = root / "lib/systemd/boot/efi/linuxx64.efi.stub"
     subprocess.run(

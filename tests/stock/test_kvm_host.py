@@ -173,7 +173,6 @@ def clock(part):
 
 
 def intervals(part):
-    """Entries and exits of each vCPU, in the order of time"""
     found, entry = {}, {}
     for e in events(part, "--event", "kvm_entry,kvm_exit"):
         vcpu = e["fields"]["vcpu_id"]
@@ -277,7 +276,6 @@ def test_two_guests_compete_for_a_processor(tmp_path):
     assert for_a["ns"] / for_b["ns"] == pytest.approx(1024 / 335, rel=0.05)
     assert for_a["machine"] and for_a["waits"] > 10
     assert max(for_a["cpus"], key=lambda c: c["ns"])["cpu"] == 1
-    # Both guests run their first process all the time.
     named = sum(t["ns"] for t in trace["tasks"] if t["process"] == a["process"] and
                 t["task"] == t["waited_for_task"] == "init-1")
     assert named == pytest.approx(for_b["ns"], rel=0.05)

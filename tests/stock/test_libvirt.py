@@ -116,7 +116,6 @@ class Session:
         return len(list(Path(f"/proc/{self.daemon.pid}/fd").iterdir()))
 
     def files(self):
-        """All files in the test's folder except recordings"""
         return {p for p in self.top.rglob("*")
                 if self.top / "recordings" not in p.parents}
 

@@ -144,7 +144,6 @@ def test_commands(world):
             failed.append((name, command, here, done.stderr[-1000:]))
     assert not failed
     assert len(commands) > 25
-    # the recordings have the contents for which the pages read them
     assert "initcalls" in stock.run("boot", top / "rec")
     assert "acpi_init" in stock.run("callgraph", top / "acpi")
     assert "sysrq triggered crash" in stock.run("last", top / "flights/1-panic")

@@ -134,7 +134,6 @@ static size_t ring_size(const struct ht_caps *caps)
 
 #define RW      (PROT_READ | PROT_WRITE)
 
-/* Check which file may map which memory */
 static void check_mappings(int owner, int other, uint32_t stream,
                            const struct ht_caps *caps)
 {

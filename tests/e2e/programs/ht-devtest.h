@@ -5,7 +5,6 @@
 #ifndef HT_DEVTEST_H
 #define HT_DEVTEST_H
 
-/* path of the device node */
 extern const char *path;
 
 /* print a message about the failed test, and exit */

@@ -10,7 +10,7 @@
 
 /* number of forged packets; only the last one is open */
 #define PACKETS         2
-#define EVENTS          20u             /* number of events in a packet */
+#define EVENTS          20u
 #define EVENT_SIZE      (HT_EVENT_HEADER + 8u)
 #define SCRIBBLES       1500
 

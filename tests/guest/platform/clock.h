@@ -15,7 +15,6 @@
  */
 uint64_t clock_hz(uint64_t known);
 
-/* Convert @ticks to picoseconds */
 uint64_t clock_ps(uint64_t ticks, uint64_t hz);
 
 #endif /* PAYLOAD_CLOCK_H */

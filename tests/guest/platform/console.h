@@ -15,7 +15,7 @@
  */
 enum payload_exit {
     PAYLOAD_OK     = 16,
-    PAYLOAD_FAILED = 17,        /* a measurement or check failed */
+    PAYLOAD_FAILED = 17,
     /* the command line is wrong, or the device does not exist */
     PAYLOAD_USAGE  = 18,
 };

@@ -363,7 +363,6 @@ static bool undo_all(Domain *d, GError **error)
 
 /* The command -------------------------------------------------------------- */
 
-/* Plan a recording of the QEMU command that libvirt would run. */
 static bool plan(const Domain *d, HtRecord *r, GError **error)
 {
     const char *args[] = { "domxml-to-native", "qemu-argv", "--domain",

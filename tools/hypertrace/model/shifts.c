@@ -13,7 +13,7 @@
 struct HtShifts {
     char *dir;
     const HtSymbols *symbols;
-    uint16_t type;              /* type of the event initcall_start */
+    uint16_t type;              /* of the event initcall_start */
     /*
      * field with the function's address in this event; NULL: no shift can be
      * found

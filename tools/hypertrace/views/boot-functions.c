@@ -36,7 +36,6 @@ void ht_boot_functions_free(HtBootFunctions *f)
     }
 }
 
-/* Find or add a function; NULL if there are too many */
 static Function *find_function(HtBootFunctions *f, uint64_t func)
 {
     Function *n = g_hash_table_lookup(f->functions, &func);

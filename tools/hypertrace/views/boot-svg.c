@@ -44,7 +44,6 @@ static const char style[] =
     ".call{fill:#c77f1e}.run{fill:#bcd9cf}.cpu{fill:#2f8f74}"
     "</style>\n";
 
-/* Append a number with a decimal point, independent of the locale. */
 static void number(GString *out, double v)
 {
     char buf[G_ASCII_DTOSTR_BUF_SIZE];

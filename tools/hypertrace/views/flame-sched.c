@@ -76,7 +76,6 @@ static HtFlameNode *find_node(HtFlameCpu *c, const HtRunCpu *cpu)
     return put_nests(c, n, &cpu->irqs);
 }
 
-/* Add the time since the processor's previous event to a node. */
 static void add_time(HtFlameCpu *c, HtFlameNode *n, const HtRunCpu *cpu,
                      const HtModelEvent *ev)
 {

@@ -742,7 +742,6 @@ void ht_last_brief(const char *dir, GString *out)
     ht_last_free(l);
 }
 
-/* Add formats and symbols of the kernel's image to the recording. */
 static bool add_kernel(const char *dir, const char *image, const char *busybox,
                        GError **error)
 {
@@ -751,7 +750,6 @@ static bool add_kernel(const char *dir, const char *image, const char *busybox,
     return kernel && ht_record_info_add(dir, kernel, error);
 }
 
-/* Check whether a folder has traces of a device instead of a recording. */
 static bool is_trace(const char *dir)
 {
     g_autofree char *info = g_build_filename(dir, "info", NULL);
