@@ -182,9 +182,9 @@ size_t ht_server_exchange(HtServer *s, void *msgs, size_t size);
 size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most);
 
 /**
- * ht_server_tell: report the discarded events of all streams to the trace
+ * ht_server_tell: report the discarded events of open streams to the trace
  *
- * A producer whose ring is full discards events without a move of head.
+ * ht_server_consume() reports none if a ring has no new events.
  */
 void ht_server_tell(HtServer *s);
 

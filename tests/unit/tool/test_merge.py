@@ -164,7 +164,7 @@ class TestMerge:
             assert precision < 1_000_000
 
     def test_perfetto(self):
-        """A machine for each guest, and the host's clock for all"""
+        """The file has a machine for each guest, all on the host's clock."""
         need("protoc")
         out = self.tmp / "both.pftrace"
         run("export", *self.dirs, "-o", out)

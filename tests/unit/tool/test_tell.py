@@ -132,7 +132,7 @@ def test_host_that_is_being_recorded(tmp_path):
 
 def test_without_consent(tmp_path):
     """Promise: without --tell-guest the guest gets no data, also if the host before told
-    and was killed; at the end of a host that told, its data go."""
+    and was killed; when a host ends, its data go."""
     rec = recording(tmp_path / "rec", [piece(EVENTS)])
     tell = f"--tell-guest={rec}"
     with Teller(tmp_path) as host, Guest(host.file) as guest:
