@@ -198,6 +198,50 @@ ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
     return used;
 }
 
+int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
+{
+    uint64_t state = 0;
+    int ret;
+
+    *canary = 0;
+    if (!k->state_at || !k->canary_at) {
+        return 0;
+    }
+    /*
+     * The canary is chosen while the state is SYSTEM_BOOTING (0).  Before 5.9,
+     * the first CPU chose again when it became idle, soon after this state.
+     */
+    ret = ht_guest_kernel_value(k, k->state_at, 4, &state);
+    return ret || !state ? ret :
+           ht_guest_kernel_pointer(k, k->canary_at, canary);
+}
+
+/* Compare the canary with the one that was read first. */
+static int check_canary(HtGuestKernel *k)
+{
+    uint64_t canary;
+    int ret = ht_guest_kernel_canary(k, &canary);
+
+    if (ret) {
+        return ret;
+    }
+    if (!k->canary) {
+        k->canary = canary;
+    }
+    return k->canary == canary ? 0 : -ESTALE;
+}
+
+bool ht_guest_kernel_same_boot(const HtGuestKernel *a, const HtGuestKernel *b)
+{
+    return a->phys == b->phys && a->slide == b->slide &&
+           (!a->canary || !b->canary || a->canary == b->canary);
+}
+
+bool ht_guest_kernel_moves(const HtGuestKernel *k)
+{
+    return k->moves;
+}
+
 int ht_guest_kernel_check(HtGuestKernel *k)
 {
     const HtSymbols *symbols = ht_kernel_image_symbols(k->image);
@@ -218,8 +262,11 @@ int ht_guest_kernel_check(HtGuestKernel *k)
     if (is != want + k->slide) {
         return -ESTALE;
     }
-    ht_guest_kernel_direct_map(k);
-    return 0;
+    ret = check_canary(k);
+    if (!ret) {
+        ht_guest_kernel_direct_map(k);
+    }
+    return ret;
 }
 
 /* Latest wall clock in s: KTIME_SEC_MAX of the kernel's linux/ktime.h */
@@ -240,15 +287,23 @@ int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock)
     return ret ? ret : clock->seconds > SECONDS_MAX ? -ERANGE : 0;
 }
 
+static bool is_later(const HtKernelClock *a, const HtKernelClock *b)
+{
+    return a->seconds > b->seconds ||
+           (a->seconds == b->seconds && a->jiffies > b->jiffies);
+}
+
 unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
                                 unsigned *with_clock)
 {
     HtKernelClock clock, latest = { 0 };
     unsigned best = 0, i;
+    bool moves = false;
 
     *alive = *with_clock = 0;
     for (i = 0; i < found->len; i++) {
-        int ret = ht_guest_kernel_clock(found->pdata[i], &clock);
+        HtGuestKernel *k = found->pdata[i];
+        int ret = ht_guest_kernel_clock(k, &clock);
 
         /* The kernel that runs now has overwritten a part of this one. */
         if (ret == -ERANGE) {
@@ -260,10 +315,10 @@ unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
         if (ret) {
             continue;
         }
-        if (!(*with_clock)++ || clock.seconds > latest.seconds ||
-            (clock.seconds == latest.seconds &&
-             clock.jiffies > latest.jiffies)) {
+        if (!(*with_clock)++ || k->moves > moves ||
+            (k->moves == moves && is_later(&clock, &latest))) {
             latest = clock;
+            moves = k->moves;
             best = i;
         }
     }

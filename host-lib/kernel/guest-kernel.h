@@ -79,6 +79,11 @@ struct HtGuestKernel {
     /* virtual address of timekeeper.xtime_sec, or 0 */
     uint64_t time_at;
     uint64_t jiffies_at;        /* virtual address of jiffies_64, or 0 */
+    uint64_t state_at;          /* virtual address of system_state, or 0 */
+    /* virtual address of init_task.stack_canary, or 0 */
+    uint64_t canary_at;
+    uint64_t canary;            /* random number of this boot; 0: not known */
+    bool moves;                 /* see ht_guest_kernel_moves() */
     HtPageCache cache[HT_PAGE_CACHE];
 };
 
@@ -101,11 +106,22 @@ HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
  *         the clock
  * @with_clock: set to the number of these whose clock can be read
  *
+ * Kernels that move come first.
+ *
  * Returns: the index of the kernel with the latest clock; without a clock, of
  * the first living one; 0 if @alive is 0
  */
 unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
                                 unsigned *with_clock);
+
+/**
+ * ht_guest_kernel_canary: read the stack canary of the first task
+ * @k: the kernel
+ * @canary: set; 0 if the kernel has none, or has not chosen it yet
+ *
+ * Returns: 0 or the error of the reader
+ */
+int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary);
 
 /**
  * ht_guest_kernel_direct_map: find the direct map

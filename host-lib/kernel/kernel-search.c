@@ -17,6 +17,21 @@
 /* Number of bytes of the version line that are compared first */
 #define LOOK            32u
 
+/* A kernel of the previous pass, and its tick count when the pass ended */
+typedef struct Seen {
+    uint64_t offset;
+    uint64_t slide;
+    uint64_t ticks;
+    int64_t us;                 /* monotonic time of the host */
+} Seen;
+
+/*
+ * Maximum rate of a kernel's ticks, in 1/ms (CONFIG_HZ is at most 1000), and
+ * the number of ticks by which a busy guest may exceed it
+ */
+#define TICKS_PER_MS    1
+#define TICKS_MORE      1000
+
 struct HtKernelSearch {
     HtGuestMem mem;
     HtKernelImage *image;
@@ -29,7 +44,8 @@ struct HtKernelSearch {
     unsigned span;
     /* offset in the span of the next candidate for _text */
     uint64_t next;
-    GPtrArray *found;
+    GPtrArray *found;           /* elements: HtGuestKernel */
+    GArray *seen;               /* elements: Seen */
     /*
      * number of candidates that have the version line but failed another check
      */
@@ -68,6 +84,7 @@ HtKernelSearch *ht_kernel_search_new(const HtGuestMem *mem,
         X86_ALIGN : ARM64_ALIGN;
     s->found = g_ptr_array_new_with_free_func(
         (GDestroyNotify)ht_guest_kernel_free);
+    s->seen = g_array_new(false, false, sizeof(Seen));
     s->possible = ht_symbols_address(symbols, "_text", &text) &&
                   ht_symbols_address(symbols, "linux_banner", &banner) &&
                   ht_symbols_address(symbols, "sys_call_table", &table) &&
@@ -91,6 +108,7 @@ void ht_kernel_search_free(HtKernelSearch *s)
     if (s) {
         ht_kernel_image_unref(s->image);
         g_ptr_array_unref(s->found);
+        g_array_unref(s->seen);
         g_free(s);
     }
 }
@@ -220,11 +238,56 @@ static void not_found(const HtKernelSearch *s, GError **error)
     }
 }
 
+static bool has_moved(const HtKernelSearch *s, const Seen *now)
+{
+    unsigned i;
+
+    for (i = 0; i < s->seen->len; i++) {
+        const Seen *was = &g_array_index(s->seen, Seen, i);
+
+        if (was->offset == now->offset && was->slide == now->slide) {
+            uint64_t ms = (now->us - was->us) / 1000;
+
+            return now->ticks > was->ticks &&
+                   now->ticks - was->ticks <= TICKS_PER_MS * ms + TICKS_MORE;
+        }
+    }
+    return false;
+}
+
+/*
+ * Compare the ticks of the kernels with those of the previous pass.  The memory
+ * of a dead kernel may change, too, when the next kernel uses it: then the
+ * difference is no plausible number of ticks.
+ */
+static void find_moving(HtKernelSearch *s)
+{
+    GArray *seen = g_array_new(false, false, sizeof(Seen));
+    unsigned i;
+
+    for (i = 0; i < s->found->len; i++) {
+        HtGuestKernel *k = s->found->pdata[i];
+        HtKernelClock clock;
+
+        if (!ht_guest_kernel_clock(k, &clock)) {
+            const Seen now = { .offset = k->offset, .slide = k->slide,
+                               .ticks = clock.jiffies,
+                               .us = g_get_monotonic_time() };
+
+            k->moves = has_moved(s, &now);
+            g_array_append_val(seen, now);
+        }
+    }
+    g_array_unref(s->seen);
+    s->seen = seen;
+}
+
 HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error)
 {
-    unsigned alive, with_clock;
-    unsigned best = ht_guest_kernel_newest(s->found, &alive, &with_clock);
+    unsigned alive, with_clock, best;
 
+    find_moving(s);
+    best = ht_guest_kernel_newest(s->found, &alive, &with_clock);
     if (!alive) {
         not_found(s, error);
         return NULL;

@@ -414,6 +414,24 @@ static void find_clocks(HtGuestKernel *k)
     }
 }
 
+/* Find the random number by which two boots of a kernel differ. */
+static void find_canary(HtGuestKernel *k)
+{
+    const HtBtf *btf = ht_kernel_image_btf(k->image);
+    uint32_t canary;
+
+    if (btf && !ht_guest_kernel_symbol(k, "system_state", &k->state_at) &&
+        !ht_guest_kernel_symbol(k, "init_task", &k->canary_at) &&
+        !ht_btf_offset(btf, "task_struct", "stack_canary", &canary, NULL)) {
+        k->canary_at += canary;
+    } else {
+        k->canary_at = 0;
+    }
+    if (ht_guest_kernel_canary(k, &k->canary)) {
+        k->canary = 0;
+    }
+}
+
 HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
                                    uint64_t offset)
 {
@@ -437,5 +455,6 @@ HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
     k->end = end + k->slide;
     ht_guest_kernel_direct_map(k);
     find_clocks(k);
+    find_canary(k);
     return g_steal_pointer(&k);
 }

@@ -14,11 +14,14 @@ enum {
     AT_BANNER = 0x1000, AT_TABLE = KM_SYSCALLS, AT_READ = 0x3000,
     AT_TOP = 0x4000, AT_L3 = 0x5000, AT_L2 = 0x6000, AT_DIRECT_L3 = 0x7000,
     AT_TK = 0x8000, AT_JIFFIES = 0x9000, AT_DIRECT = 0x9008,
-    AT_MAX_PFN = 0x9010, AT_CPUS = 0x9020,
+    AT_MAX_PFN = 0x9010, AT_STATE = 0x9018, AT_CPUS = 0x9020,
     AT_PERCPU = 0x9028, AT_INIT = 0xa000, AT_PRB = 0xb000, AT_LOG = 0xb008,
     AT_DESCS = 0xb100, AT_INFOS = 0xb400, AT_LOG_TEXT = 0xc000,
     AT_FILL = 0x10000, AT_TABLES = 0x30000,
 };
+
+/* Offset of stack_canary in struct task_struct, in bytes */
+#define TASK_CANARY 64u
 
 /* Offsets in the structures of the kernel's log, and sizes, in bytes */
 enum {
@@ -219,6 +222,8 @@ static GBytes *make_btf(uint32_t xtime)
     bm_type(&m, "seqcount_raw_spinlock_t", BM_TYPEDEF, 0, false, 3);
     bm_struct(&m, "timekeeper", 256);
     bm_member(&m, "xtime_sec", u64, xtime);
+    bm_struct(&m, "task_struct", 128);
+    bm_member(&m, "stack_canary", u64, TASK_CANARY);
     make_log_types(&m, u32, u64);
     return bm_finish(&m);
 }
@@ -242,6 +247,7 @@ void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf)
         { AT_L2, "level2_kernel_pgt" }, { AT_TK, "tk_core" },
         { AT_JIFFIES, "jiffies_64" }, { AT_DIRECT, "page_offset_base" },
         { AT_MAX_PFN, "max_pfn" }, { AT_CPUS, "nr_cpu_ids" },
+        { AT_STATE, "system_state" },
         { AT_PERCPU, "__per_cpu_offset" },
         { AT_INIT, "init_task" }, { AT_PRB, "prb" }, { KM_SIZE, "_end" },
     };
@@ -278,6 +284,7 @@ void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf)
     g_assert_true(!ht_kernel_image_btf(k->image) == !with_btf);
     k->seconds = AT_TK + 8 + timekeeper;
     k->jiffies = AT_JIFFIES;
+    k->canary = AT_INIT + TASK_CANARY;
 }
 
 void km_kernel_free(KmKernel *k)
@@ -351,6 +358,8 @@ void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
     ht_put_le64(p + k->seconds, seconds);
     ht_put_le64(p + AT_JIFFIES, seconds * 250);
     ht_put_le64(p + AT_MAX_PFN, size >> 12);
+    ht_put_le32(p + AT_STATE, 2);
+    ht_put_le64(p + k->canary, 0x1234567 + phys + seconds);
     ht_put_le32(p + AT_CPUS, 2);
     ht_put_le64(p + AT_PERCPU, DIRECT + 0x1000);
     ht_put_le64(p + AT_PERCPU + 8, DIRECT + 0x2000);

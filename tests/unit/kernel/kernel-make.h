@@ -46,13 +46,14 @@ void km_add(GArray *symbols, uint64_t addr, char type, const char *name);
 /* Add @n function symbols, whose addresses are @addr, @addr + 16 and so on. */
 void km_fill(GArray *symbols, uint64_t addr, unsigned n);
 
-/* A kernel's image, and offsets in bytes from _text of its clocks */
+/* A kernel's image, and offsets in bytes from _text of its variables */
 typedef struct KmKernel {
     /* bytes of the kernel from _text on, before relocation */
     GByteArray *bytes;
     HtKernelImage *image;
     uint32_t seconds;           /* offset from _text of timekeeper.xtime_sec */
     uint32_t jiffies;
+    uint32_t canary;            /* offset of init_task.stack_canary */
 } KmKernel;
 
 /**

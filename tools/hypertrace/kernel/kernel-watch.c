@@ -22,6 +22,11 @@
 /* Period in ns at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
+ * First pause in ns after a search that found another kernel than the known one
+ * without a proof that it runs.  The pause doubles, up to CLOCK_NS.
+ */
+#define PROOF_NS        UINT64_C(10000000)
+/*
  * Pause in ns after the first pass over all formats.  It doubles after each
  * pass.  A pass finds texts that the kernel changes in place: early in the boot
  * it replaces the names of enumerators by their values.
@@ -38,12 +43,16 @@ struct HtKernelWatch {
     uint64_t missing_since;     /* time in ns since which no kernel is known */
     uint64_t (*now)(void);
     HtGuestKernel *kernel;
+    HtGuestKernel *next;        /* kernel that replaces @kernel, or NULL */
+    HtGuestKernel *ended;       /* the last kernel that ended, or NULL */
+    HtKernelClock ended_clock;  /* last clock of @ended */
     HtKernelFormats *formats;
     bool ready;                 /* HT_WATCH_FOUND was returned */
     bool gone;                  /* HT_WATCH_GONE was returned */
     uint64_t next_search;
     uint64_t next_clock;
-    HtKernelClock clock;
+    uint64_t proof_ns;          /* next pause, see PROOF_NS */
+    HtKernelClock clock;        /* last valid clock of @kernel */
     /* a pass over the formats has begun and not ended */
     bool passing;
     uint64_t next_pass;
@@ -70,7 +79,11 @@ HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
 static void release(HtKernelWatch *w)
 {
     g_clear_pointer(&w->formats, ht_kernel_formats_free);
-    g_clear_pointer(&w->kernel, ht_guest_kernel_free);
+    if (w->kernel) {
+        ht_guest_kernel_free(w->ended);
+        w->ended = g_steal_pointer(&w->kernel);
+        w->ended_clock = w->clock;
+    }
     w->ready = w->gone = w->passing = false;
     w->missing_since = w->now();
 }
@@ -87,6 +100,8 @@ void ht_kernel_watch_free(HtKernelWatch *w)
 {
     if (w) {
         release(w);
+        ht_guest_kernel_free(w->next);
+        ht_guest_kernel_free(w->ended);
         ht_kernel_search_free(w->search);
         g_clear_error(&w->error);
         g_free(w);
@@ -124,11 +139,38 @@ static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
     return k;
 }
 
+/*
+ * Decide whether a kernel that a search has found is the running one.  RAM may
+ * hold dead kernels of earlier boots.  A kernel whose clock moves runs.
+ * Without this proof, accept the only kernel in RAM if no kernel was known
+ * before, or if its clock is later than that of the kernel that ended.  @last:
+ * the guest no longer runs, so there is no proof.
+ */
+static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
+{
+    HtKernelClock clock;
+    int ret;
+
+    if (last || ht_guest_kernel_moves(k)) {
+        return true;
+    }
+    ret = ht_guest_kernel_clock(k, &clock);
+    if (ret == -ENOENT) {
+        return true;                    /* There will be no proof. */
+    }
+    return !ret && !ht_kernel_search_found(w->search) &&
+           (!w->ended || (!ht_guest_kernel_same_boot(k, w->ended) &&
+                          clock.seconds > w->ended_clock.seconds));
+}
+
 static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 {
     w->kernel = k;
     w->next_clock = t + CLOCK_NS;
-    w->clock = (HtKernelClock) { 0 };
+    w->proof_ns = PROOF_NS;
+    if (ht_guest_kernel_clock(k, &w->clock)) {
+        w->clock = (HtKernelClock) { 0 };
+    }
     w->pass_ns = PASS_NS;
     if (w->wants_formats) {
         w->formats = ht_kernel_formats_of(k, w->error ? NULL : &w->error);
@@ -138,42 +180,53 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 }
 
 /*
- * Check whether the kernel has ended.  RAM survives a reset, also with the data
- * of the previous kernel.  If the kernel's clock stands still, or was
- * overwritten, another kernel may have booted: search again.  If the kernel's
- * ticks went back, the same kernel has booted again at the same address.
+ * Read the kernel's clock, once in CLOCK_NS.  If its ticks went back, the same
+ * kernel has booted again at the same address: return true.  If the clock
+ * stands still, or was overwritten, another kernel may have booted: search.
  */
-static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
+static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
 {
     HtKernelClock clock;
-    bool dead = false;
+    int ret = t < w->next_clock && !last ? -EAGAIN :
+              ht_guest_kernel_clock(w->kernel, &clock);
 
-    if (!w->searching) {
-        int ret = t < w->next_clock && !last ? -EAGAIN :
-                  ht_guest_kernel_clock(w->kernel, &clock);
-
-        if (ret && ret != -ERANGE) {
-            return false;
-        }
-        w->next_clock = t + CLOCK_NS;
-        dead = !ret && clock.jiffies < w->clock.jiffies;
-        w->searching = ret || (!dead && clock.jiffies == w->clock.jiffies);
+    if (ret && ret != -ERANGE) {
+        return false;
+    }
+    w->next_clock = t + CLOCK_NS;
+    if (!ret && clock.jiffies < w->clock.jiffies) {
+        return true;
+    }
+    if (!ret && clock.jiffies != w->clock.jiffies) {
         w->clock = clock;
-        if (w->searching) {
-            ht_kernel_search_restart(w->search);
-            w->searched_ns = 0;
-        }
+        w->proof_ns = PROOF_NS;
+        return false;
     }
-    if (w->searching) {
-        HtGuestKernel *k = search(w, t, last, flags);
+    ht_kernel_search_restart(w->search);
+    w->searching = true;
+    w->searched_ns = 0;
+    return false;
+}
 
-        dead = k && (ht_guest_kernel_phys(k) !=
-                     ht_guest_kernel_phys(w->kernel) ||
-                     ht_guest_kernel_slide(k) !=
-                     ht_guest_kernel_slide(w->kernel));
-        ht_guest_kernel_free(k);
+/* Check whether the kernel has ended.  RAM survives a reset. */
+static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
+{
+    g_autoptr(HtGuestKernel) k = NULL;
+
+    if (!w->searching && check_clock(w, t, last)) {
+        return true;
     }
-    return dead;
+    k = w->searching ? search(w, t, last, flags) : NULL;
+    if (!k || ht_guest_kernel_same_boot(k, w->kernel)) {
+        return false;
+    }
+    if (is_running(w, k, last)) {
+        w->next = g_steal_pointer(&k);
+        return true;
+    }
+    w->next_clock = t + w->proof_ns;
+    w->proof_ns = MIN(2 * w->proof_ns, CLOCK_NS);
+    return false;
 }
 
 /* Read more formats of events.  Returns true if all are known. */
@@ -214,12 +267,15 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
         release(w);
     }
     if (!w->kernel) {
-        HtGuestKernel *k = search(w, t, last, &flags);
+        g_autoptr(HtGuestKernel) k = g_steal_pointer(&w->next);
 
         if (!k) {
-            return flags;
+            k = search(w, t, last, &flags);
+            if (!k || !is_running(w, k, last)) {
+                return flags;
+            }
         }
-        adopt(w, k, t);
+        adopt(w, g_steal_pointer(&k), t);
         flags |= HT_WATCH_KERNEL;
     }
     if (ht_guest_kernel_check(w->kernel) || has_ended(w, t, last, &flags)) {

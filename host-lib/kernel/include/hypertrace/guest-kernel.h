@@ -7,8 +7,8 @@
  * be read by symbols and names of members, through the kernel's page tables.
  *
  * RAM may hold several kernels: those of earlier boots survive a reset, and
- * kdump keeps one in reserve.  A search finds all kernels of the image's build
- * and chooses the one whose clock is the latest.
+ * kdump keeps one in reserve.  A search finds all kernels of the image's build.
+ * It chooses the one whose clock moves, else the one whose clock is the latest.
  *
  * The guest may be hostile: lists may be circular, pointers may have any value.
  * The functions of this header bound their own work; a caller that follows
@@ -70,10 +70,14 @@ double ht_kernel_search_progress(const HtKernelSearch *s);
 unsigned ht_kernel_search_found(const HtKernelSearch *s);
 
 /**
- * ht_kernel_search_take: take the kernel whose clock is the latest
+ * ht_kernel_search_take: take the kernel that runs
  * @s: a search whose last step returned 1
  * @error: set if no kernel was found, or if several were found and the clock of
  *         none of them can be read
+ *
+ * A kernel runs if its tick count has moved since the same search found it
+ * before a restart: see ht_guest_kernel_moves().  If none has moved, the kernel
+ * with the latest clock is taken, but it may be a dead one.
  *
  * A kernel that has just started to boot is not found: it has not relocated
  * itself, or its page tables are not complete.  In this case call
@@ -115,8 +119,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtGuestKernel, ht_guest_kernel_free)
  * @k: the kernel
  *
  * Reads values that change during boot (the address of the direct map) again,
- * drops cached translations, and checks that the kernel is still there.  Call
- * this before each group of reads, such as a poll.
+ * drops cached translations, and checks that the kernel is still there and that
+ * the guest has not booted again.  Call this before each group of reads, such
+ * as a poll.
  *
  * Returns: 0, -ESTALE if the kernel is no longer there, or the error of the
  * reader
@@ -145,6 +150,26 @@ typedef struct HtKernelClock {
  * the reader
  */
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
+
+/**
+ * ht_guest_kernel_moves: test whether a kernel is proved to run
+ * @k: the kernel, from ht_kernel_search_take()
+ *
+ * Returns: true if its tick count had advanced, by a plausible number of ticks,
+ * since the same search found it before ht_kernel_search_restart()
+ */
+bool ht_guest_kernel_moves(const HtGuestKernel *k);
+
+/**
+ * ht_guest_kernel_same_boot: test whether two kernels can be one boot of one
+ *                            kernel
+ * @a: a kernel
+ * @b: a kernel of the same image
+ *
+ * Returns: false if their addresses in memory, their slides (KASLR) or the
+ * stack canaries of their first tasks, which are random in each boot, differ
+ */
+bool ht_guest_kernel_same_boot(const HtGuestKernel *a, const HtGuestKernel *b);
 
 /**
  * ht_guest_kernel_image: get the parsed file of the kernel

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The kernel that runs is told from the dead ones of earlier boots
+ *
+ * Only this test proves that no dead kernel is followed whatever is left of its
+ * memory, and that a boot at the address of the last one is noticed.
+ */
+#include "hypertrace/base.h"
+#include "kernel-make.h"
+#include "kernel/kernel-watch.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define SIZE    (64 * MIB)
+#define FIRST   (8 * MIB)
+#define SECOND  (24 * MIB)
+#define THIRD   (40 * MIB)
+
+static uint64_t clock_ns;
+
+static uint64_t now(void)
+{
+    return clock_ns;
+}
+
+typedef struct Test {
+    KmKernel kernel;
+    HtFtMem mem;
+    uint8_t *ram;
+    HtKernelWatch *watch;
+} Test;
+
+static void place(Test *t, uint64_t phys, uint64_t seconds)
+{
+    km_place(&t->kernel, t->ram, SIZE, phys, phys / 4, seconds);
+}
+
+static void setup(Test *t)
+{
+    t->ram = g_malloc0(SIZE);
+    t->mem = (HtFtMem) { .size = SIZE, .map = t->ram };
+    km_kernel(&t->kernel, 24, true);
+    t->watch = ht_kernel_watch_new(&t->mem, t->kernel.image, false, now);
+}
+
+static void teardown(Test *t)
+{
+    ht_kernel_watch_free(t->watch);
+    km_kernel_free(&t->kernel);
+    g_free(t->ram);
+}
+
+/* Let a kernel's clock run for one tick. */
+static void tick(Test *t, uint64_t phys, uint64_t ticks)
+{
+    uint8_t *at = t->ram + phys + t->kernel.jiffies;
+
+    ht_put_le64(at, ht_get_le64(at) + ticks);
+}
+
+/*
+ * Poll for 10 s of the watch's clock.  @runs: address of the kernel that runs,
+ * or 0.  Return: HT_WATCH_KERNEL and HT_WATCH_GONE, if a poll returned them
+ */
+static unsigned look(Test *t, uint64_t runs)
+{
+    unsigned flags = 0, i;
+
+    for (i = 0; i < 1000; i++) {
+        if (runs) {
+            tick(t, runs, 1);
+        }
+        flags |= ht_kernel_watch_look(t->watch, false);
+        clock_ns += 10000000;
+    }
+    return flags & (HT_WATCH_KERNEL | HT_WATCH_GONE);
+}
+
+/* Assert that the watch has the kernel at @phys; 0: that it has none. */
+static void expect(const Test *t, uint64_t phys)
+{
+    HtGuestKernel *k = ht_kernel_watch_kernel(t->watch);
+
+    g_assert_cmphex(k ? ht_guest_kernel_phys(k) : 0, ==, phys);
+}
+
+/* The only kernel in RAM is found at once, and kept while it stands still. */
+static void test_only(void)
+{
+    Test t;
+
+    setup(&t);
+    g_assert_cmpuint(look(&t, 0), ==, 0);
+    place(&t, FIRST, 1000);
+    g_assert_cmpuint(look(&t, 0), ==, HT_WATCH_KERNEL);
+    expect(&t, FIRST);
+    g_assert_cmpuint(look(&t, FIRST), ==, 0);
+    expect(&t, FIRST);
+    teardown(&t);
+}
+
+/* Clocks of a dead kernel, in s: a later kernel may have overwritten them */
+static const uint64_t dead_clocks[] = {
+    0, 500, 1000, 1001, 5000000000, 9223372036, 9223372037, UINT64_MAX,
+};
+
+/*
+ * A dead kernel and one that boots: the second is followed, whatever the clock
+ * of the first.
+ */
+static void test_dead_clock(void)
+{
+    unsigned i;
+
+    for (i = 0; i < 2 * G_N_ELEMENTS(dead_clocks); i++) {
+        uint64_t seconds = dead_clocks[i / 2];
+        Test t;
+
+        setup(&t);
+        place(&t, FIRST, 1000);
+        look(&t, FIRST);
+        expect(&t, FIRST);
+        /* The recorder knows the first kernel, or starts after the reset. */
+        if (i % 2) {
+            ht_kernel_watch_free(t.watch);
+            t.watch = ht_kernel_watch_new(&t.mem, t.kernel.image, false, now);
+        }
+        ht_put_le64(t.ram + FIRST + t.kernel.seconds, seconds);
+        place(&t, SECOND, 1000);
+        look(&t, SECOND);
+        expect(&t, SECOND);
+        g_assert_cmpuint(look(&t, SECOND), ==, 0);
+        teardown(&t);
+    }
+}
+
+/*
+ * While no kernel runs, as in a boot loader's menu, none of the dead kernels is
+ * followed; the last one is still known.
+ */
+static void test_no_kernel_runs(void)
+{
+    Test t;
+
+    setup(&t);
+    place(&t, FIRST, 1000);
+    look(&t, FIRST);
+    place(&t, SECOND, 1100);
+    look(&t, SECOND);
+    expect(&t, SECOND);
+    /* The boot loader overwrites the kernel that was followed. */
+    memset(t.ram + SECOND + KM_SYSCALLS, 0, 8);
+    g_assert_cmpuint(look(&t, 0), ==, HT_WATCH_GONE);
+    expect(&t, 0);
+    /* It uses the memory of the other one's clock. */
+    tick(&t, FIRST, 1u << 30);
+    g_assert_cmpuint(look(&t, 0), ==, 0);
+    place(&t, THIRD, 1200);
+    look(&t, THIRD);
+    expect(&t, THIRD);
+    teardown(&t);
+}
+
+/* After the guest's end, nothing moves: the latest kernel is read. */
+static void test_last(void)
+{
+    Test t;
+
+    setup(&t);
+    place(&t, FIRST, 1000);
+    place(&t, SECOND, 1100);
+    look(&t, 0);
+    expect(&t, 0);
+    ht_kernel_watch_look(t.watch, true);
+    expect(&t, SECOND);
+    teardown(&t);
+}
+
+/*
+ * A kernel boots again at the same address, and its clock is already later when
+ * the next poll comes.
+ */
+static void test_same_address(void)
+{
+    Test t;
+
+    setup(&t);
+    place(&t, FIRST, 1000);
+    look(&t, FIRST);
+    place(&t, FIRST, 1100);
+    g_assert_cmpuint(look(&t, FIRST), ==, HT_WATCH_GONE | HT_WATCH_KERNEL);
+    expect(&t, FIRST);
+    g_assert_cmpuint(look(&t, FIRST), ==, 0);
+    teardown(&t);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/watch/only", test_only);
+    g_test_add_func("/watch/dead-clock", test_dead_clock);
+    g_test_add_func("/watch/no-kernel-runs", test_no_kernel_runs);
+    g_test_add_func("/watch/last", test_last);
+    g_test_add_func("/watch/same-address", test_same_address);
+    return g_test_run();
+}
