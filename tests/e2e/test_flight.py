@@ -143,6 +143,9 @@ def test_reset_and_panic(tmp_path, env):  # noqa: F811
         assert g.names() == ["1-command", "2-signal", "3-reset", "4-panic"]
         assert g.marks("4-panic") == [*range(1, 202), *range(1, 202)]
         assert g.info("4-panic")["cause"] == "panic"
+        log = subprocess.run([HYPERTRACE, "log", g.dir / "4-panic"], env=env,
+                             check=True, stdout=subprocess.PIPE, text=True).stdout
+        assert log.count("Kernel panic - not syncing: sysrq") == 1, log[-2000:]
         lines = [li for li in g.messages().splitlines() if "-panic" in li]
         assert len(lines) == 1 and "the guest panicked" in lines[0], lines
         assert not (g.dir / ".control").exists()

@@ -243,7 +243,7 @@ static const struct {
     { "{\"QMP\": {\"version\": {}, \"capabilities\": [\"oob\"]}}", NULL },
     { "{\"event\": \"RESUME\"}", NULL },
     { "{\"event\": 5, \"data\": [7]}", NULL },
-    { "{\"event\": \"RESET\", \"data\": 9}", "reset" },
+    { "{\"event\": \"GUEST_PANICKED\", \"data\": 9}", "panic" },
     { "[1, {\"event\": \"RESET\"}]", NULL },
     { "not JSON", NULL },
     { "", NULL },
@@ -273,6 +273,37 @@ static void test_causes(void)
         }
         g_assert_cmpuint(count(&t), ==, made);
     }
+    teardown(&t);
+}
+
+/*
+ * The events that the guest writes between a poll and its reset are in the
+ * recording, and QEMU's further reports of the same reset are no cause.
+ */
+static void test_last_events(void)
+{
+    g_autoptr(GError) error = NULL;
+    unsigned i;
+    Test t;
+
+    setup(&t, 100, 0);
+    find_ring(&t);
+    poll_once(&t);
+    ht_session_look(t.session, &error);
+    g_assert_no_error(error);
+    events(&t, 10);
+    say(&t, "{\"event\": \"RESET\"}");
+    ht_flight_poll(t.flight, t.session);
+    wait_for(&t, "1-reset");
+    g_assert_cmpuint(recorded(&t, "1-reset"), ==,
+                     ht_session_stats(t.session).events);
+    for (i = 0; i < 3; i++) {
+        events(&t, 1);
+        say(&t, "{\"event\": \"RESET\"}");
+        poll_once(&t);
+        poll_once(&t);
+    }
+    g_assert_cmpuint(count(&t), ==, 1);
     teardown(&t);
 }
 
@@ -631,6 +662,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/flight/causes", test_causes);
+    g_test_add_func("/flight/last-events", test_last_events);
     g_test_add_func("/flight/match", test_match);
     g_test_add_func("/flight/match-replaced", test_match_replaced);
     g_test_add_func("/flight/long-message", test_long_message);

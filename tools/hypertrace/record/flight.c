@@ -15,6 +15,7 @@
 #include "qemu/qmp-events.h"
 #include "qemu/qmp.h"
 #include "record/flight.h"
+#include "record/flight-boots.h"
 #include "record/flight-control.h"
 #include "record/flight-dir.h"
 
@@ -23,11 +24,6 @@
  * a cause. The recording starts as soon as a poll reads no new event.
  */
 #define STILL_NS    UINT64_C(200000000)
-/*
- * Minimum time in ns for which the kernel must be missing before it counts as
- * replaced after a reset.  If the machine ends sooner, the cause is its end.
- */
-#define GONE_NS     UINT64_C(2000000000)
 /*
  * Minimum time in ns between two recordings of matching events: the guest may
  * have any number of them
@@ -98,17 +94,7 @@ struct HtFlight {
     /* number of events before the poll that read the first of these matches */
     uint64_t before_match;
     uint64_t missed;            /* number of matches that are in no recording */
-    /* Boots of the guest */
-    uint32_t boots;
-    bool panicked;              /* a panic in this boot was a cause already */
-    bool logged_panic;          /* the log of the present boot has a panic */
-    /* guest time of the last panic in a log, in ns */
-    uint64_t panic_ns;
-    bool had_kernel;
-    /* time since which the kernel is missing; 0: it is not missing */
-    uint64_t gone;
-    /* a reset or a panic is known: the next boot is no new cause */
-    bool expected;
+    HtFlightBoots boots;
 };
 
 static volatile sig_atomic_t got_signal;
@@ -126,17 +112,11 @@ static void raise_cause(HtFlight *f, Cause cause)
     f->pending = MAX(f->pending, cause);
 }
 
-/*
- * Note a panic that QEMU reports or that the kernel's log shows.  If the log
- * has shown a panic of this boot before, QEMU's report is no new cause.
- */
-static void raise_panic(HtFlight *f)
+static void raise_death(HtFlight *f, HtFlightDeath death)
 {
-    if (!f->logged_panic) {
-        raise_cause(f, CAUSE_PANIC);
+    if (death != HT_FLIGHT_NO_DEATH) {
+        raise_cause(f, death == HT_FLIGHT_PANIC ? CAUSE_PANIC : CAUSE_RESET);
     }
-    f->panicked = true;
-    f->expected = true;
 }
 
 /* Causes from QEMU's events ---------------------------------------------- */
@@ -175,17 +155,7 @@ static Cause cause_of(const char *event, JsonObject *data)
     if (!strcmp(event, "SHUTDOWN")) {
         return cause_of_shutdown(ht_qmp_text(data, "reason"));
     }
-    return strcmp(event, "RESET") ? CAUSE_NONE : CAUSE_RESET;
-}
-
-/*
- * Forget the causes of the previous boot. @expected: the reset is known, so the
- * first events of the next boot are no new cause.
- */
-static void begin_boot(HtFlight *f, bool expected)
-{
-    f->expected = expected;
-    f->panicked = f->logged_panic = false;
+    return CAUSE_NONE;
 }
 
 /*
@@ -218,12 +188,11 @@ static void read_monitor(HtFlight *f)
 
         note_state(f, event);
         if (cause == CAUSE_PANIC) {
-            raise_panic(f);
+            raise_death(f, ht_flight_boots_panic(&f->boots));
+        } else if (!strcmp(event, "RESET")) {
+            raise_death(f, ht_flight_boots_reset(&f->boots));
         } else if (cause) {
             raise_cause(f, cause);
-        }
-        if (!strcmp(event, "RESET")) {
-            begin_boot(f, true);
         }
         json_object_unref(data);
         json_node_unref(node);
@@ -231,57 +200,6 @@ static void read_monitor(HtFlight *f)
 }
 
 /* Causes from the guest's events ----------------------------------------- */
-
-/* Events of another boot are a cause, unless a reset or panic is known. */
-static void note_boots(HtFlight *f, uint32_t boots)
-{
-    if (boots > f->boots) {
-        if (f->boots && !f->expected) {
-            raise_cause(f, CAUSE_RESET);
-        }
-        begin_boot(f, false);
-        f->boots = boots;
-    }
-}
-
-/*
- * Note a panic in a log, at guest time @ns. After a reset, a search may still
- * find the log of the kernel that panicked before. Its panic has the same time,
- * and is no new one.
- */
-static void note_panic(HtFlight *f, uint64_t ns)
-{
-    if (ns && ns != f->panic_ns) {
-        f->panic_ns = ns;
-        if (!f->panicked) {
-            raise_panic(f);
-        }
-        f->logged_panic = true;
-    }
-}
-
-/*
- * If the kernel is missing for GONE_NS, the machine was reset and another
- * kernel has its memory. Record the events of the missing kernel now: the next
- * kernel, if it is unknown, may never be found.
- */
-static void note_kernel(HtFlight *f, const HtSessionStats *n)
-{
-    if (n->kernel) {
-        f->had_kernel = true;
-        f->gone = 0;
-    } else if (f->had_kernel && !f->gone) {
-        f->gone = ht_now_ns();
-    } else if (f->had_kernel && ht_now_ns() - f->gone >= GONE_NS) {
-        if (!f->panicked) {
-            raise_cause(f, CAUSE_RESET);
-        }
-        f->had_kernel = false;
-        f->gone = 0;
-        begin_boot(f, true);
-    }
-    note_panic(f, n->panic_ns);
-}
 
 static void note_silence(HtFlight *f, const HtSessionStats *n)
 {
@@ -541,8 +459,7 @@ static void write_pending(HtFlight *f, HtSession *session,
 static void look_for_causes(HtFlight *f, const HtSessionStats *n)
 {
     read_monitor(f);
-    note_boots(f, n->boots);
-    note_kernel(f, n);
+    raise_death(f, ht_flight_boots_note(&f->boots, n, ht_now_ns()));
     note_silence(f, n);
     note_match(f, n);
     if (got_signal) {
@@ -559,20 +476,23 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
 /*
  * Test whether the recording can be written now.  After a cause more important
  * than silence, wait until the guest writes no more events, at most STILL_NS.
+ * @polled: the guest's memory was polled after the cause came
  */
-static bool is_ready(const HtFlight *f, const HtSessionStats *n)
+static bool is_ready(const HtFlight *f, const HtSessionStats *n, bool polled)
 {
-    return f->pending <= CAUSE_SILENCE || n->events == f->polled_events ||
+    return f->pending <= CAUSE_SILENCE ||
+           (polled && n->events == f->polled_events) ||
            ht_now_ns() - f->since >= STILL_NS;
 }
 
 void ht_flight_poll(HtFlight *f, HtSession *session)
 {
     HtSessionStats n = ht_session_stats(session);
+    bool polled = f->pending != CAUSE_NONE;
 
     reap(f);
     look_for_causes(f, &n);
-    if (f->pending && !f->writer && is_ready(f, &n)) {
+    if (f->pending && !f->writer && is_ready(f, &n, polled)) {
         write_pending(f, session, &n);
     }
     f->polled_events = n.events;

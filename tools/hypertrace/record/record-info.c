@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"
-#include "hypertrace/recording.h"
 #include "hypertrace/symbols.h"
 #include "record/record-info.h"
+
+/* Shortest time in ns between two writes of the file */
+#define WRITE_NS    UINT64_C(1000000000)
 
 static void set_string(GKeyFile *keys, const char *group, const char *key,
                        const char *value)
@@ -21,13 +23,53 @@ static void set_kernel(GKeyFile *keys, const HtKernel *kernel)
     set_string(keys, "guest", "image", kernel->hash);
 }
 
-void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info)
+void ht_record_info_init(HtRecordInfo *i, const HtSessionInfo *info)
 {
-    ht_rec_info_begin(keys, info->command, info->source, info->poll_us);
-    set_string(keys, "guest", "cmdline", info->words);
+    *i = (HtRecordInfo) { .keys = g_key_file_new() };
+    ht_rec_info_begin(i->keys, info->command, info->source, info->poll_us);
+    set_string(i->keys, "guest", "cmdline", info->words);
     if (info->kernel) {
-        set_kernel(keys, info->kernel);
+        set_kernel(i->keys, info->kernel);
     }
+}
+
+void ht_record_info_clear(HtRecordInfo *i)
+{
+    g_clear_pointer(&i->keys, g_key_file_free);
+}
+
+void ht_record_info_cpus(HtRecordInfo *i, uint32_t cpus)
+{
+    if (cpus > i->cpus) {
+        i->cpus = cpus;
+        g_key_file_set_integer(i->keys, "guest", "cpus", cpus);
+        i->changed = true;
+    }
+}
+
+void ht_record_info_process(HtRecordInfo *i, pid_t pid)
+{
+    g_key_file_set_integer(i->keys, "recording", "process", pid);
+    i->changed = true;
+}
+
+bool ht_record_info_write(HtRecordInfo *i, HtRecWriter *w, GError **error)
+{
+    gsize size;
+    g_autofree char *text = g_key_file_to_data(i->keys, &size, NULL);
+
+    return ht_rec_writer_file(w, "info", text, size, error);
+}
+
+bool ht_record_info_poll(HtRecordInfo *i, HtRecWriter *w, uint64_t now,
+                         GError **error)
+{
+    if (!i->changed || now < i->next) {
+        return true;
+    }
+    i->changed = false;
+    i->next = now + WRITE_NS;
+    return ht_record_info_write(i, w, error);
 }
 
 /*
@@ -58,12 +100,12 @@ static void set_text(GKeyFile *keys, const HtKernel *kernel)
     }
 }
 
-void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,
+void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,
                          const HtFtRing *ring)
 {
-    ht_rec_info_ring(keys, ring);
+    ht_rec_info_ring(i->keys, ring);
     if (kernel) {
-        set_text(keys, kernel);
+        set_text(i->keys, kernel);
     }
 }
 

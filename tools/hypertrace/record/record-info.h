@@ -5,23 +5,64 @@
 #ifndef HYPERTRACE_RECORD_INFO_H
 #define HYPERTRACE_RECORD_INFO_H
 
+#include "hypertrace/recording.h"
 #include "record/record-session.h"
 
 /**
- * ht_record_info_start() - set the values that are known at the start
- * @keys: the recording's "info"
+ * struct HtRecordInfo - the info file of a recording that grows
+ * @keys: content of the file
+ * @cpus: number of processors that @keys has
+ * @changed: @keys has changed since it was written
+ * @next: earliest time of the next write, in ns of the session's clock
+ */
+typedef struct HtRecordInfo {
+    GKeyFile *keys;
+    uint32_t cpus;
+    bool changed;
+    uint64_t next;
+} HtRecordInfo;
+
+/**
+ * ht_record_info_init() - set the values that are known at the start
+ * @i: uninitialized
  * @info: source of the values
  */
-void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info);
+void ht_record_info_init(HtRecordInfo *i, const HtSessionInfo *info);
+void ht_record_info_clear(HtRecordInfo *i);
+
+/** ht_record_info_cpus() - set the number of processors, if it has grown */
+void ht_record_info_cpus(HtRecordInfo *i, uint32_t cpus);
+
+/** ht_record_info_process() - set the PID of the machine's process */
+void ht_record_info_process(HtRecordInfo *i, pid_t pid);
+
+/**
+ * ht_record_info_write() - write the file
+ * @i: the info
+ * @w: writer of the recording
+ * @error: set on failure
+ */
+bool ht_record_info_write(HtRecordInfo *i, HtRecWriter *w, GError **error);
+
+/**
+ * ht_record_info_poll() - write the file if it has changed, at most once a
+ *                         second
+ * @i: the info
+ * @w: writer of the recording
+ * @now: time in ns
+ * @error: set on failure
+ */
+bool ht_record_info_poll(HtRecordInfo *i, HtRecWriter *w, uint64_t now,
+                         GError **error);
 
 /**
  * ht_record_info_ring() - set the values that describe the ring
- * @keys: the recording's "info"
+ * @i: the info
  * @kernel: the guest's kernel, or NULL. The ring's header holds the address of
  *          one symbol: the address that the kernel's symbols give it is added
  * @ring: the ring
  */
-void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,
+void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,
                          const HtFtRing *ring);
 
 /**

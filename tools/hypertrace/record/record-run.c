@@ -273,7 +273,8 @@ static void find_sources(Run *run)
     }
     scan_process(run, !n.found && (p->memory == HT_RECORD_PROCESS ||
                                    (p->memory != HT_RECORD_MEMFD && late)),
-                 !n.kernel && run->r->image && p->memory == HT_RECORD_NODE);
+                 !n.kernel_boot && run->r->image &&
+                 p->memory == HT_RECORD_NODE);
 }
 
 static bool start(Run *run, char **argv, GError **error)
@@ -524,7 +525,7 @@ static bool gives_up(Run *run, uint64_t t)
         return false;
     }
     n = ht_session_stats(run->session);
-    if (n.kernel) {
+    if (n.kernel_boot) {
         run->kernel_seen = t;
     }
     look_for_image(run, t);

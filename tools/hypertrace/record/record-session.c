@@ -55,11 +55,10 @@
 #define ANYWHERE_LOOKS  256
 #define ANYWHERE_LAST   (UINT64_C(4) << 20)
 /*
- * Maximum number of boots that are told apart; the last one stands for all that
- * follow
+ * Maximum number of boots that a recording tells apart; the last one stands for
+ * all that follow
  */
 #define BOOTS_MAX       4096
-#define INFO_NS         UINT64_C(1000000000)
 /* Time in us to read the kernel's log: in each poll, and at the end */
 #define LOG_US          1000
 #define LOG_LAST_US     G_TIME_SPAN_SECOND
@@ -88,7 +87,7 @@ typedef struct Place {
     bool rings;
     HtKernelWatch *watch;       /* search for the kernel; NULL: do not search */
     HtRecordLog *log;           /* log of the kernel that was found, or NULL */
-    /* number of the boot of @log; valid once @log has a record */
+    /* number of the boot of @log; it may still grow until @log has a record */
     uint32_t log_boot;
     HtFtSearch search;
     HtFtSearch anywhere;
@@ -97,7 +96,7 @@ typedef struct Place {
 
 struct HtSession {
     HtRecWriter *writer;
-    GKeyFile *info;
+    HtRecordInfo info;
     const HtKernel *kernel;
     HtFtRuns *runs;             /* further receiver of the events, or NULL */
     HtMatch *matches[HT_SESSION_MATCHES];
@@ -112,20 +111,17 @@ struct HtSession {
     bool quiet;                 /* result of is_quiet() in the last poll */
     uint64_t max_bytes;
     uint64_t ring_at;
-    /* number of processors that the info file has */
-    uint32_t cpus;
-    /* highest number of a boot that has a ring, plus 1; at most BOOTS_MAX */
+    /* highest number of a boot that has a ring, plus 1 */
     uint32_t epochs;
-    bool info_changed;
     bool cut;                   /* HtSessionStats.cut */
     pid_t process;              /* the machine's process, as @info has it */
-    uint64_t next_info;         /* earliest time of the next write_info() */
     HtKernelImage *image;
     bool main_buffer;
     bool has_formats;           /* the recording has the formats of events */
     uint32_t log_boots;         /* highest boot whose log is recorded, plus 1 */
     uint64_t logged;            /* number of records of earlier kernels' logs */
-    uint64_t panic_ns;          /* guest time of a log's last panic; 0: none */
+    /* number of the last boot whose log has a panic, plus 1; 0: none */
+    uint32_t panic_boot;
     GString *log_text;
     bool more;
     /* sum of the counters of rings that were dropped */
@@ -250,14 +246,6 @@ static void free_place(void *opaque)
     g_free(p);
 }
 
-static bool write_info(HtSession *s, GError **error)
-{
-    gsize size;
-    g_autofree char *text = g_key_file_to_data(s->info, &size, NULL);
-
-    return ht_rec_writer_file(s->writer, "info", text, size, error);
-}
-
 static bool write_kernel(HtSession *s, GError **error)
 {
     const HtKernel *k = s->kernel;
@@ -273,26 +261,21 @@ static bool write_kernel(HtSession *s, GError **error)
 static void update_info(HtSession *s, const Ring *ring)
 {
     const HtFtRing *r = ht_ft_follow_ring(ring->follow);
-    uint32_t n = MIN(ring->epoch_base + ht_ft_follow_epoch(ring->follow) + 1,
-                     BOOTS_MAX);
+    uint32_t n = ring->epoch_base + ht_ft_follow_epoch(ring->follow) + 1;
 
     s->cut |= r->cut;
-    if (r->cpus > s->cpus) {
-        s->cpus = r->cpus;
-        g_key_file_set_integer(s->info, "guest", "cpus", s->cpus);
-        s->info_changed = true;
-    }
+    ht_record_info_cpus(&s->info, r->cpus);
     if (n <= s->epochs) {
         return;
     }
     s->epochs = n;
-    s->info_changed = true;
+    s->info.changed = true;
     /*
      * The last of BOOTS_MAX boots stands for several kernels with different
      * addresses, so it gets no address.
      */
     if (n < BOOTS_MAX) {
-        ht_rec_info_text(s->info, n - 1, ht_ft_follow_text(ring->follow));
+        ht_rec_info_text(s->info.keys, n - 1, ht_ft_follow_text(ring->follow));
     }
 }
 
@@ -319,7 +302,7 @@ static void take(HtSession *s, Ring *ring)
 {
     end_older(s, ring);
     if (!s->epochs) {
-        ht_record_info_ring(s->info, s->kernel,
+        ht_record_info_ring(&s->info, s->kernel,
                             ht_ft_follow_ring(ring->follow));
     }
     /* An earlier boot may have had a log but no ring. */
@@ -420,7 +403,7 @@ static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
             boot = ring->epoch_base + ht_ft_follow_epoch(ring->follow);
         }
     }
-    return MIN(MAX(s->log_boots, boot), BOOTS_MAX - 1);
+    return MAX(s->log_boots, boot);
 }
 
 /*
@@ -439,7 +422,8 @@ static bool poll_log(HtSession *s, Place *p, bool last, int64_t us)
         p->log_boot = boot_of_log(s, p->mem);
     }
     g_string_truncate(s->log_text, 0);
-    more = ht_record_log_look(p->log, p->log_boot, last, us, s->log_text);
+    more = ht_record_log_look(p->log, MIN(p->log_boot, BOOTS_MAX - 1), last, us,
+                              s->log_text);
     if (s->log_text->len && has_room(s, s->log_text->len)) {
         ht_rec_writer_log(s->writer, s->log_text->str, s->log_text->len,
                           &s->error);
@@ -448,7 +432,7 @@ static bool poll_log(HtSession *s, Place *p, bool last, int64_t us)
         s->log_boots = p->log_boot + 1;
     }
     if (ht_record_log_panic(p->log)) {
-        s->panic_ns = ht_record_log_panic(p->log);
+        s->panic_boot = MAX(s->panic_boot, p->log_boot + 1);
     }
     return more;
 }
@@ -498,6 +482,7 @@ static void watch(HtSession *s, bool last)
         }
         if (flags & HT_WATCH_KERNEL) {
             p->log = ht_record_log_new(ht_kernel_watch_kernel(p->watch), NULL);
+            p->log_boot = boot_of_log(s, p->mem);
         }
         if (flags & HT_WATCH_FORMATS) {
             write_formats(s, p);
@@ -751,8 +736,7 @@ void ht_session_process(HtSession *s, pid_t pid)
 {
     if (pid && pid != s->process) {
         s->process = pid;
-        g_key_file_set_integer(s->info, "recording", "process", pid);
-        s->info_changed = true;
+        ht_record_info_process(&s->info, pid);
     }
 }
 
@@ -781,14 +765,8 @@ bool ht_session_look(HtSession *s, GError **error)
         g_propagate_error(error, g_steal_pointer(&s->error));
         return false;
     }
-    if (s->info_changed && t >= s->next_info) {
-        if (!write_info(s, error)) {
-            return false;
-        }
-        s->info_changed = false;
-        s->next_info = t + INFO_NS;
-    }
-    return ht_rec_writer_flush(s->writer, error);
+    return ht_record_info_poll(&s->info, s->writer, t, error) &&
+           ht_rec_writer_flush(s->writer, error);
 }
 
 bool ht_session_more(const HtSession *s)
@@ -801,7 +779,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     g_autoptr(HtSession) s = g_new0(HtSession, 1);
 
     s->rings = g_ptr_array_new_with_free_func(free_ring);
-    s->info = g_key_file_new();
+    ht_record_info_init(&s->info, info);
     s->kernel = info->kernel;
     s->max_bytes = info->max_bytes && !info->memory ? info->max_bytes :
                    UINT64_MAX;
@@ -824,8 +802,8 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     if (!s->writer) {
         return NULL;
     }
-    ht_record_info_start(s->info, info);
-    if (!write_kernel(s, error) || !write_info(s, error)) {
+    if (!write_kernel(s, error) ||
+        !ht_record_info_write(&s->info, s->writer, error)) {
         return NULL;
     }
     return g_steal_pointer(&s);
@@ -866,14 +844,16 @@ HtSessionStats ht_session_stats(const HtSession *s)
 {
     HtFtStats sum = s->past;
     uint64_t logged = s->logged;
-    bool kernel = false;
+    uint32_t kernel_boot = 0;
     unsigned i;
 
     for (i = 0; i < s->places->len; i++) {
         const Place *p = s->places->pdata[i];
 
-        kernel |= p->log != NULL;
-        logged += p->log ? ht_record_log_records(p->log) : 0;
+        if (p->log) {
+            kernel_boot = MAX(kernel_boot, p->log_boot + 1);
+            logged += ht_record_log_records(p->log);
+        }
     }
     for (i = 0; i < s->rings->len; i++) {
         add_stats(&sum, s->rings->pdata[i]);
@@ -888,10 +868,10 @@ HtSessionStats ht_session_stats(const HtSession *s)
         .late = sum.late,
         .errors = sum.errors,
         .cut = s->cut,
-        .boots = s->epochs,
+        .boots = MAX(s->epochs, s->log_boots),
         .logged = logged,
-        .kernel = kernel,
-        .panic_ns = s->panic_ns,
+        .kernel_boot = kernel_boot,
+        .panic_boot = s->panic_boot,
     };
 }
 
@@ -947,8 +927,8 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
             return false;
         }
     }
-    ht_rec_info_end(s->info, end, s->now());
-    return write_info(s, error);
+    ht_rec_info_end(s->info.keys, end, s->now());
+    return ht_record_info_write(&s->info, s->writer, error);
 }
 
 const char *ht_session_why(const HtSession *s)
@@ -968,16 +948,17 @@ const char *ht_session_why(const HtSession *s)
 
 void ht_session_stop(HtSession *s, const char *why)
 {
-    g_key_file_set_string(s->info, "recording", "cut", why);
-    write_info(s, NULL);
+    g_key_file_set_string(s->info.keys, "recording", "cut", why);
+    ht_record_info_write(&s->info, s->writer, NULL);
 }
 
 bool ht_session_save(HtSession *s, HtRecWriter *to, const char *cause,
                      const char *end, GError **error)
 {
-    g_key_file_set_string(s->info, "recording", "cause", cause);
-    ht_rec_info_end(s->info, end, s->now());
-    return write_info(s, error) && ht_rec_writer_save(s->writer, to, error);
+    g_key_file_set_string(s->info.keys, "recording", "cause", cause);
+    ht_rec_info_end(s->info.keys, end, s->now());
+    return ht_record_info_write(&s->info, s->writer, error) &&
+           ht_rec_writer_save(s->writer, to, error);
 }
 
 void ht_session_discard(HtSession *s)
@@ -993,7 +974,7 @@ void ht_session_free(HtSession *s)
         g_string_free(s->log_text, true);
         ht_rec_writer_free(s->writer);
         ht_kernel_image_unref(s->image);
-        g_key_file_free(s->info);
+        ht_record_info_clear(&s->info);
         g_clear_error(&s->error);
         g_free(s);
     }

@@ -71,11 +71,11 @@ typedef struct HtSessionInfo {
  * @late: processors whose first events were overwritten before the first poll
  * @errors: number of polls that could not read a page
  * @cut: processors were left out, because a ring has too many; see HtFtRing
- * @boots: number of the guest's boots
+ * @boots: number of the guest's boots, which have a ring or a log
  * @logged: records of the kernel's log
- * @kernel: a kernel is known now whose log can be read
- * @panic_ns: guest time of the last panic in a log, also in that of an earlier
- *            kernel, in ns; 0: no log has a panic
+ * @kernel_boot: number, from 1, of the boot whose kernel's log is read now; 0:
+ *               no kernel with a log is known now
+ * @panic_boot: number, from 1, of the last boot whose log has a panic; 0: none
  */
 typedef struct HtSessionStats {
     bool found;
@@ -89,8 +89,8 @@ typedef struct HtSessionStats {
     bool cut;
     uint32_t boots;
     uint64_t logged;
-    bool kernel;
-    uint64_t panic_ns;
+    uint32_t kernel_boot;
+    uint32_t panic_boot;
 } HtSessionStats;
 
 typedef struct HtSession HtSession;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the ends of a guest's boots, for the flight recorder
+ */
+#include "hypertrace/base.h"
+#include "record/flight-boots.h"
+
+static bool runs(const HtFlightBoots *b)
+{
+    return b->boots > b->ended && b->boots > b->panicked;
+}
+
+HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b)
+{
+    bool died = b->boots > b->ended;
+
+    /* A boot that no poll has found may have panicked. */
+    b->ended = MAX(b->boots, b->panicked);
+    return died ? HT_FLIGHT_RESET : HT_FLIGHT_NO_DEATH;
+}
+
+HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b)
+{
+    uint32_t boot = MAX(b->boots, b->ended + 1);
+
+    b->panicked = MAX(b->panicked, boot);
+    return boot > b->logged ? HT_FLIGHT_PANIC : HT_FLIGHT_NO_DEATH;
+}
+
+/* Note a new boot. */
+static bool next_boot(HtFlightBoots *b, uint32_t boots)
+{
+    bool died = runs(b);
+
+    if (boots <= b->boots) {
+        return false;
+    }
+    b->boots = boots;
+    b->ended = MAX(b->ended, boots - 1);
+    return died;
+}
+
+/*
+ * Note the kernel of the running boot.  If it is missing for HT_FLIGHT_GONE_NS,
+ * record its events now: the next kernel, if it is unknown, may never be found.
+ */
+static bool lose_kernel(HtFlightBoots *b, uint32_t kernel, uint64_t now)
+{
+    if (!runs(b)) {
+        b->kernel = 0;
+    } else if (kernel) {
+        b->kernel = kernel == b->boots ? kernel : 0;
+        b->gone = 0;
+    } else if (b->kernel == b->boots && !b->gone) {
+        b->gone = now;
+    } else if (b->kernel == b->boots && now - b->gone >= HT_FLIGHT_GONE_NS) {
+        b->ended = b->boots;
+        return true;
+    }
+    return false;
+}
+
+HtFlightDeath ht_flight_boots_note(HtFlightBoots *b, const HtSessionStats *n,
+                                   uint64_t now)
+{
+    bool panicked = n->panic_boot > b->panicked, died;
+
+    /* If the last boot panicked, the next one is no cause. */
+    b->logged = MAX(b->logged, n->panic_boot);
+    b->panicked = MAX(b->panicked, b->logged);
+    died = next_boot(b, n->boots);
+    died |= lose_kernel(b, n->kernel_boot, now);
+    return panicked ? HT_FLIGHT_PANIC :
+           died ? HT_FLIGHT_RESET : HT_FLIGHT_NO_DEATH;
+}
