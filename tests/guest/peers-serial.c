@@ -145,7 +145,7 @@ static void wait_until(unsigned out)
 
 /*
  * Send @n messages. Before each, wait until the device holds at most @queued
- * others.
+ * others; if @queued is 0, also wait until it has used this one.
  */
 static void serial_send(uint64_t n, unsigned queued)
 {
@@ -164,7 +164,7 @@ static void serial_send(uint64_t n, unsigned queued)
     }
 }
 
-/* Wait for the device before each message, as Linux's driver does. */
+/* Wait for the device after each message, as Linux's driver does. */
 static void serial_emit(uint64_t n)
 {
     serial_send(n, 0);

@@ -11,11 +11,8 @@
 #include <stdint.h>
 
 typedef enum TraceKind {
-    TRACE_OTHER,                /* a trace of another program */
-    /*
-     * recorded by LTTng from QEMU: an event has the fields stream, vcpu,
-     * guest_ns
-     */
+    TRACE_OTHER,                /* a trace without hypertrace's events */
+    /* by LTTng: a device's events have the fields stream, vcpu, guest_ns */
     TRACE_LTTNG,
     TRACE_CTF,
 } TraceKind;

@@ -20,10 +20,7 @@ typedef struct Word {
     bool init;
 } Word;
 
-/*
- * Remove a quotation mark at the start of the text, and the last one if it is
- * the text's last character.
- */
+/* If a text begins with a quotation mark, remove it, and one at the end. */
 static void strip_quotes(char *text)
 {
     size_t len = strlen(text);

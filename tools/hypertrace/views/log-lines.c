@@ -37,7 +37,7 @@ typedef struct Tail {
 typedef struct Boot {
     uint32_t boot;              /* number of the boot, from 0 */
     bool has_log;
-    /* an event had the text and the time of the log's last record */
+    /* an event had the text and about the time of the log's last record */
     bool met;
     uint64_t last_ns;           /* time of the log's last record in ns */
     GString *last;
