@@ -716,7 +716,8 @@ static void print_end(const Run *run, const char *end)
         print_no_match(run->r->until, end);
     } else if (run->r->until && !run->matched && !run->r->quiet) {
         /*
-         * also if the event was read only by the last polls, after QEMU's end
+         * Print this also if the event of --until was found only after QEMU's
+         * end, by the last polls.
          */
         fprintf(stderr, "hypertrace record: the recording ended: %s, after "
                 "--until: %s\n", end, ht_match_text(run->r->until));

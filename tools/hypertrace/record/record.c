@@ -108,7 +108,10 @@ static const char *main_buffer_lacks(const HtKernelImage *image)
            "its image has no symbols of data (CONFIG_KALLSYMS_ALL)" : NULL;
 }
 
-/* Drop an image that lacks types or symbols of data: a read needs both. */
+/*
+ * Drop the kernel's image if it lacks types or symbols of data. Reading the
+ * kernel's memory needs both.
+ */
 static void check_image(HtRecord *r, GError **error)
 {
     const char *lacks = r->image ? main_buffer_lacks(r->image) : NULL;
