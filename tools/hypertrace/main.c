@@ -6,7 +6,9 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/near.h"
@@ -71,17 +73,51 @@ static void usage(FILE *out)
           " working\ndirectory.\n", out);
 }
 
+/* finish() has flushed standard output and reported errors. */
+static bool finished;
+
 /*
  * Flush standard output. A full disk may be reported only now. A pipe that its
  * reader has closed is no error.
  */
 static int finish(int status)
 {
+    finished = true;
     if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
         perror("hypertrace: cannot write to standard output");
         return status ? status : HT_EXIT_ERROR;
     }
     return status;
+}
+
+/* GLib calls exit(0) after it has printed the help of a command. */
+static void finish_help(void)
+{
+    if (!finished && finish(HT_EXIT_OK)) {
+        _exit(HT_EXIT_ERROR);
+    }
+}
+
+static void on_closed_pipe(int sig)
+{
+    (void)sig;
+}
+
+/*
+ * Have write() fail if the reader of a pipe has ended: a recorder must go on
+ * without its terminal. Use a handler, not SIG_IGN, which programs that the
+ * command starts, such as QEMU, would inherit.
+ */
+static void survive_closed_pipes(void)
+{
+    struct sigaction sa = {
+        .sa_handler = on_closed_pipe,
+        .sa_flags = SA_RESTART,
+    }, before;
+
+    if (!sigaction(SIGPIPE, NULL, &before) && before.sa_handler == SIG_DFL) {
+        sigaction(SIGPIPE, &sa, NULL);
+    }
 }
 
 static const HtCommand *find(const char *name)
@@ -99,13 +135,6 @@ static const HtCommand *find(const char *name)
 static int run(const HtCommand *c, int argc, char **argv)
 {
     ht_messages_of(c->name);
-    /*
-     * Ignore SIGPIPE, so that write() fails instead.  Not in "record": the QEMU
-     * that it starts would inherit this.
-     */
-    if (c->run != ht_record) {
-        signal(SIGPIPE, SIG_IGN);
-    }
     return finish(c->run(argc, argv));
 }
 
@@ -131,6 +160,8 @@ int main(int argc, char **argv)
     if (argc && ht_is_emulator(argv[0])) {
         return ht_emulator(argc, argv);
     }
+    survive_closed_pipes();
+    atexit(finish_help);
     /* Set only LC_CTYPE: the form of numbers must not depend on the locale. */
     setlocale(LC_CTYPE, "");
     if (argc < 2) {
@@ -141,7 +172,7 @@ int main(int argc, char **argv)
         puts("hypertrace " HT_VERSION);
         return finish(HT_EXIT_OK);
     }
-    if (!strcmp(argv[1], "help") && argc > 2) {
+    if (!strcmp(argv[1], "help") && argc > 2 && strcmp(argv[2], "help")) {
         char *help[] = { argv[2], (char *)"--help", NULL };
 
         c = find(argv[2]);

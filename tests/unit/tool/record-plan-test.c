@@ -237,6 +237,25 @@ static const struct {
       "memory-backend-file,id=n,size=1G,mem-path=/nowhere/n,share=on|-device|"
       "nvdimm,memdev=n" NODES(906, "0") "|-append|" WORDS, HT_RECORD_NODE,
       HT_RECORD_WORDS_APPEND, NULL },
+    { "shared memory of a device that is no RAM",
+      Q "|-m|1G|-kernel|KERNEL|-object|memory-backend-file,id=s,size=1G,"
+      "mem-path=/dev/shm/ht-test-other,share=on|-device|ivshmem-plain,memdev=s",
+      Q "|-m|1G|-kernel|KERNEL|-object|memory-backend-file,id=s,size=1G,"
+      "mem-path=/dev/shm/ht-test-other,share=on|-device|ivshmem-plain,memdev=s"
+      NODES(906, "0") "|-append|" WORDS, HT_RECORD_NODE,
+      HT_RECORD_WORDS_APPEND, NULL },
+    { "shared RAM, and shared memory of devices",
+      Q "|-m|1G|-kernel|KERNEL|-object|memory-backend-memfd,id=o,size=1M|"
+      "-object|memory-backend-file,id=s,size=1G,mem-path=/dev/shm/ht-test-other,"
+      "share=on|-device|{'driver':'ivshmem-plain','memdev':'s'}|-object|"
+      "memory-backend-file,id=m,size=1G,mem-path=/dev/shm/ht-test-ram,share=on|"
+      "-machine|memory-backend=m|-device|virtio-pmem-pci,memdev=o",
+      Q "|-m|1G|-kernel|KERNEL|-object|memory-backend-memfd,id=o,size=1M|"
+      "-object|memory-backend-file,id=s,size=1G,mem-path=/dev/shm/ht-test-other,"
+      "share=on|-device|{'driver':'ivshmem-plain','memdev':'s'}|-object|"
+      "memory-backend-file,id=m,size=1G,mem-path=/dev/shm/ht-test-ram,share=on|"
+      "-machine|memory-backend=m|-device|virtio-pmem-pci,memdev=o|-append|"
+      WORDS, HT_RECORD_SHARED, HT_RECORD_WORDS_APPEND, NULL },
     { "an id that is taken",
       Q "|-m|1G|-kernel|KERNEL|-object|memory-backend-ram,id=ht-ram,size=1M",
       Q "|-m|1G|-kernel|KERNEL|-object|memory-backend-ram,id=ht-ram,size=1M"
@@ -277,6 +296,17 @@ static const struct {
       "nice|-n|5|" Q "|-m|1G|-kernel|KERNEL",
       "nice|-n|5|" Q "|-m|1G|-kernel|KERNEL" NODES(906, "0") "|-append|" WORDS,
       HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
+    { "a name without the architecture", "/usr/bin/kvm|-m|1G|-kernel|KERNEL",
+      "/usr/bin/kvm|-m|1G|-kernel|KERNEL" NODES(906, "0") "|-append|" WORDS,
+      HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
+    { "such a name behind a program",
+      "nice|-n|5|qemu-kvm|-m|1G|-kernel|KERNEL",
+      "nice|-n|5|qemu-kvm|-m|1G|-kernel|KERNEL" NODES(906, "0") "|-append|"
+      WORDS, HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
+    { "a script that passes its arguments to QEMU",
+      "./start.sh|-m|1G|-nographic|-kernel|KERNEL",
+      "./start.sh|-m|1G|-nographic|-kernel|KERNEL" NODES(906, "0")
+      "|-append|" WORDS, HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
     { "behind a program that closes descriptors",
       "sudo|-E|" Q "|-m|1G|-kernel|KERNEL",
       "sudo|-E|" Q "|-m|1G|-kernel|KERNEL"
@@ -421,6 +451,10 @@ static void check_row(unsigned i, const Files *f)
     g_assert_cmpstr(got, ==, expected);
     g_assert_cmpint(p->memory, ==, rows[i].memory);
     g_assert_cmpint(p->given, ==, rows[i].given);
+    /* Only files of the machine's RAM may be taken for RAM. */
+    g_assert_cmpint(p->files->len, ==, p->memory == HT_RECORD_SHARED);
+    g_assert_true(!p->files->len || g_str_has_suffix(p->files->pdata[0],
+                                                     "ram"));
     g_assert_true(!message || (p->why && strstr(p->why, message)) ||
                   (p->words_why && strstr(p->words_why, message)));
 }

@@ -505,8 +505,9 @@ static const struct {
     { "probe where seq >= 5 && pid == 1000", 15, 11, NULL },
     { "probe where cpu == 1", 0, 0, NULL },
     { "probe where comm ~ \"<*>\"", 20, 11, NULL },
-    { "probes", -1, -1, "--until: there is no event 'probes'; "
+    { "probes", -1, -1, "--until: there is no event or group 'probes'; "
       "did you mean probe?" },
+    { "test", 20, 11, NULL },
     { "probe where sek == 7", -1, -1, "--until: none of these events has a "
       "field 'sek'; did you mean seq?" },
     { "probe where text == 7", -1, -1, "none of these events" },

@@ -90,6 +90,34 @@ def test_no_events(tmp_path, machine, option, time, status, said):
     assert b"none lost" not in p.stderr
 
 
+@pytest.mark.parametrize("exists", (True, False))
+def test_relative_kernel(tmp_path, machine, exists):
+    """A relative -kernel of the machine's command line is one in the directory of its
+    process.  If it is not there, the command says what to give."""
+    kernel = tmp_path / "vmlinuz"
+    if exists:
+        kernel.write_bytes(bytes(4096))
+    p = subprocess.run(
+        [TOOL, "record", "--pid", str(machine("-run", "-kernel",
+                                              os.path.relpath(kernel))),
+         "--for", "1s", "-o", tmp_path / "rec"], capture_output=True, timeout=120,
+        cwd="/")
+    assert (b"cannot be read: give --kernel FILE" in p.stderr) == (not exists), p
+    assert exists or p.returncode == 0 and b"none lost" in p.stderr, p
+
+
+def test_closed_terminal(tmp_path, machine):
+    """A recorder whose messages nobody reads any more goes on to the end."""
+    read, write = os.pipe()
+    with subprocess.Popen([TOOL, "record", "--pid", str(machine()), "--for", "2s",
+                           "-o", tmp_path / "rec"], stderr=write, stdout=write) as p:
+        os.close(write)
+        os.close(read)
+        assert p.wait(120) == 0
+    out = lines("report", tmp_path / "rec")
+    assert out[-1]["ns"] - out[0]["ns"] > 1_000_000_000
+
+
 @pytest.mark.parametrize("name", ("two words", "na\u00efve \u4e16", "-o",
                                   "a\nb", "%s%n", b"\xff\xfe"))
 def test_names(tmp_path, machine, name):

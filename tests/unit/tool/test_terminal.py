@@ -80,6 +80,26 @@ def test_pipe(recording):
         run("log", recording).stdout
 
 
+@pytest.mark.parametrize("args", (
+    ["--help"], ["--version"], ["help", "report"], ["record", "--help"],
+    ["attach", "--help"], ["report", None], ["top", None], ["events", None]))
+def test_output_fails(recording, args):
+    """A pipe that its reader has closed is no error of any output; a full disk and a
+    closed standard output are errors."""
+    command = [TOOL, *(arg or recording for arg in args)]
+    for restore in True, False:
+        read, write = os.pipe()
+        os.close(read)
+        p = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=ENV,
+                           timeout=DEADLINE, restore_signals=restore)
+        os.close(write)
+        assert (p.returncode, p.stderr) == (0, b"")
+    for shell in 'exec "$@" >/dev/full', 'exec "$@" >&-':
+        p = subprocess.run(["sh", "-c", shell, "sh", *command], timeout=DEADLINE,
+                           stderr=subprocess.PIPE, env=ENV)
+        assert p.returncode == 1 and b"cannot write" in p.stderr, p
+
+
 def test_pager_ends_first(recording):
     """A pager that the user ends early is no error; the exit status of a command
     that fails stays."""

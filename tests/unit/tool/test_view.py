@@ -16,6 +16,12 @@ import pytest
 from hypertrace import ESCAPED, TOOL, lines, run, story, text
 
 SVG = "{http://www.w3.org/2000/svg}"
+# A command line of each view and each format of export, without the recording
+VIEWS = [("report",), ("report", "--json"), ("log",), ("top",), ("boot",),
+         ("boot", "--json"), ("last",), ("callgraph",), ("flame",),
+         ("latency", "sched_waking", "sched_switch"),
+         *(("export", "-o", f"out.{suffix}")
+           for suffix in ("pftrace", "ctf", "lttng", "dat"))]
 
 
 class TestViews:
@@ -504,14 +510,108 @@ class TestViews:
             assert "nan" not in str(e.attrib), e.attrib
         assert not list(self.tmp.glob("boot.svg?*"))
 
+    @pytest.mark.parametrize("damage", ("append", "overwrite", "hole"))
+    @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+    def test_damage(self, tmp_path, view, damage):
+        """Each view reports the bytes of a recording that are damaged.
+
+        Only this test proves it for each view.
+        """
+        path = story("story", tmp_path / "damaged")
+        with open(path / "info", "a") as f:
+            f.write("[recording]\nend=QEMU ended with status 0\n")
+        with open(path / "cpu0", "r+b") as f:
+            if damage == "append":
+                f.seek(0, os.SEEK_END)
+            elif damage == "hole":
+                f.seek(os.fstat(f.fileno()).st_size // 2)
+            f.write(b"damage" * 99)
+        p = subprocess.run([TOOL, *view, path], capture_output=True,
+                           timeout=60, cwd=tmp_path)
+        assert p.returncode in (0, 1), p
+        assert b"bytes of the recording are damaged" in p.stderr, p
+
+    @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+    def test_nothing(self, tmp_path, view):
+        """Without events, and without the formats of events, each view says
+        what is missing, and prints no empty page without a message."""
+        path = story("story", tmp_path / "nothing")
+        formats = (path / "formats").read_bytes()
+        (path / "formats").unlink()
+        p = subprocess.run([TOOL, *view, path], capture_output=True,
+                           timeout=60, cwd=tmp_path)
+        assert view[-1] == "out.dat" or b"no formats of events" in p.stderr, p
+        (path / "formats").write_bytes(formats)
+        for file in path.glob("cpu*"):
+            os.truncate(file, 0)
+        p = subprocess.run([TOOL, *view, path], capture_output=True,
+                           timeout=60, cwd=tmp_path)
+        assert p.returncode in (0, 1), p
+        assert b"no event" in p.stderr or b"not recorded" in p.stderr or \
+            b"no functions" in p.stderr, p
+
+    def test_groups(self):
+        """The name of a group stands for its events, as with record --event;
+        other names match as before."""
+        def events(names):
+            return lines("report", self.story, f"--event={names}")
+
+        every = lines("report", self.story)
+        for group in {e["system"] for e in every} - {"", "printk"}:
+            assert events(group) == [e for e in every if e["system"] == group]
+            assert events(f"!{group}") == [
+                e for e in every if e["system"] != group]
+        assert events("printk") == events("console")
+        assert events("irq,sched_switch") == events("irq:*,sched:sched_switch")
+
+    def test_names_of_any_bytes(self):
+        """Names and texts are compared as bytes, whatever the locale."""
+        for locale in "C", "C.UTF-8", "POSIX":
+            for option in ("--task=na\u00efve*", "--grep=\u00ef",
+                           '--where=comm == "\u00ef"'):
+                p = run("report", self.story, option, env={"LC_ALL": locale})
+                assert b"no event meets all" in p.stderr, (locale, option, p)
+            p = subprocess.run([TOOL, "report", self.story, b"--grep=\xff"],
+                               capture_output=True, timeout=60,
+                               env={**os.environ, "LC_ALL": locale})
+            assert p.returncode == 0 and p.stdout.count(b"\n") == 3, p
+
     def test_errors(self):
         for args, status, said in (
                 ((), 2, "usage:"),
                 (("report", self.story, "--event", "sched_swich"), 1,
                  "did you mean sched_switch"),
                 (("report", self.story, "--event", "sched_switch,nothing*"), 1,
-                 "no event 'nothing*'"),
+                 "no event or group 'nothing*'"),
+                *((("report", self.story, f"--event={name}"), 1,
+                   "did you mean sched_switch")
+                  for name in ("SCHED_SWITCH", "sched_swtich", "ched_switch",
+                               "Sched_Swich")),
                 (("report", self.story, "--boot=99"), 1, "has 2 boots"),
+                *(((command, self.story, f"--boot={n}"), 2, "from 1")
+                  for command in ("report", "log", "top", "last", "boot",
+                                  "callgraph", "flame")
+                  for n in (0, -1, -2147483648)),
+                *((("report", self.story, f"--{option}={names}"), 2,
+                   "is empty")
+                  for option in ("event", "task", "cpu")
+                  for names in ("", "!", ",", "0,", ",0", "0,,1", "0,!")),
+                *((("report", self.story, "--where", text), 1, "is a number")
+                  for text in ("ret == handled", 'pid == "init"',
+                               "cpu != one", 'prev_state ~ "run*"',
+                               "prev_state == 0x", "!(prev_pid == init)")),
+                (("report", self.story, "--where", 'comm == "init'), 2,
+                 "a quotation mark after the text at 'init'"),
+                (("callgraph", self.story, "--function="), 2, "is empty"),
+                (("callgraph", self.story, "--event=sched_swich"), 1,
+                 "did you mean sched_switch"),
+                (("latency", "sched_waking", "sched_switch", self.story,
+                  "--task="), 2, "is empty"),
+                (("latency", "sched_waking", "sched_switch", self.story,
+                  "--key="), 2, "is empty"),
+                (("boot", self.story, "--max=1s", "--svg=-", "--junit=-"), 2,
+                 "cannot both"),
+                (("events", self.tmp), 1, "it is no recording"),
                 (("report", self.story, "--where", "prev_stat == 1"), 1,
                  "did you mean prev_state"),
                 (("report", self.story, "--where", "prev_state =="), 2,
@@ -652,9 +752,14 @@ class TestViews:
         assert 99 < sum(parts) <= 100.5 or len(parts) > 1, out
 
     def test_help(self):
-        for command in "report", "record", "events":
+        overview = run("help").stdout.decode()
+        commands = [line.split()[0] for line in overview.splitlines()
+                    if line.startswith("  ")]
+        assert len(commands) > 20
+        for command in commands:
             assert run("help", command).stdout == \
-                run(command, "--help").stdout
+                run(command, "--help").stdout != b""
+        assert run("help", "help").stdout == run("--help").stdout
         assert b"sched:sched_switch" in run("events", self.story).stdout
         assert b"prev_state" in run("events", "--fields", self.story,
                                     "sched_switch").stdout

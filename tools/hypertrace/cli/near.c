@@ -8,7 +8,8 @@
 
 /*
  * Compute the edit distance: the number of letters to insert, remove, replace
- * or swap to turn @a into @b, which have at most LENGTH_MAX letters
+ * or swap to turn @a into @b, which have at most LENGTH_MAX letters. Upper and
+ * lower case are equal.
  */
 static unsigned distance(const char *a, const char *b)
 {
@@ -24,7 +25,8 @@ static unsigned distance(const char *a, const char *b)
 
         now[0] = i;
         for (j = 1; j <= lb; j++) {
-            unsigned cost = last[j - 1] + (a[i - 1] != b[j - 1]);
+            unsigned cost = last[j - 1] + (g_ascii_tolower(a[i - 1]) !=
+                                           g_ascii_tolower(b[j - 1]));
 
             cost = MIN(cost, MIN(now[j - 1], last[j]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&

@@ -22,8 +22,8 @@ static const struct {
 } formats[] = {
     { "dat", ".dat", ht_export_dat },
     { "perfetto", ".pftrace", ht_export_perfetto },
-    { "ctf", "", ht_export_ctf },
-    { "lttng", "", ht_export_lttng },
+    { "ctf", ".ctf", ht_export_ctf },
+    { "lttng", ".lttng", ht_export_lttng },
 };
 
 bool ht_export_next(HtExport *x, HtModelEvent *ev)
@@ -285,7 +285,7 @@ static int find_format(const char *format, const char *path)
 
     for (i = 0; i < G_N_ELEMENTS(formats); i++) {
         if (format ? !strcmp(format, formats[i].name) :
-            *formats[i].suffix && g_str_has_suffix(path, formats[i].suffix)) {
+            g_str_has_suffix(path, formats[i].suffix)) {
             return i;
         }
     }
@@ -604,7 +604,8 @@ static const char *mistake(const HtView *v, int which, const char *path,
             "trace.dat holds the clock of one guest; use perfetto or ctf" :
             NULL;
     }
-    if (*formats[which].suffix == '\0' && ht_output_is_stream(path)) {
+    if ((formats[which].run == ht_export_ctf ||
+         formats[which].run == ht_export_lttng) && ht_output_is_stream(path)) {
         return "ctf and lttng create a directory: give its name with -o DIR";
     }
     return several && v->clock && !ht_view_on_host(v) ?
@@ -621,7 +622,7 @@ int ht_export(int argc, char **argv)
     const GOptionEntry own[] = {
         { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
           "dat, perfetto, ctf or lttng; default by FILE's suffix: .dat,"
-          " .pftrace", "FORMAT" },
+          " .pftrace, .ctf, .lttng", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
           "write to FILE; '-' means standard output; ctf and lttng create a"
           " directory", "FILE" },
@@ -653,7 +654,9 @@ int ht_export(int argc, char **argv)
         status = format ?
             ht_usage_error("--format=%s: must be dat, perfetto, ctf or lttng",
                            format) :
-            ht_usage_error("give --format: dat, perfetto, ctf or lttng");
+            ht_usage_error("give --format: dat, perfetto, ctf or lttng, or a"
+                           " FILE with the suffix .dat, .pftrace, .ctf or"
+                           " .lttng");
         goto out;
     }
     all = with_programs(&v, which, argv, argc);

@@ -20,8 +20,13 @@ static HtFtFormats *read_formats(const char *path, const char *busybox,
     gsize size;
 
     if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
-        return g_file_get_contents(file, &text, &size, error) ?
-               ht_ft_formats_parse(text, size, error) : NULL;
+        if (!g_file_get_contents(file, &text, &size, NULL)) {
+            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                        "%s has no file \"formats\": it is no recording, or"
+                        " its kernel was not known", path);
+            return NULL;
+        }
+        return ht_ft_formats_parse(text, size, error);
     }
     kernel = ht_kernel_get(path, NULL, busybox, error);
     return kernel ? ht_ft_formats_parse(kernel->formats, kernel->formats_size,

@@ -122,7 +122,7 @@ const char *ht_match_events(const HtMatch *m)
 bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
                     GError **error)
 {
-    if (!ht_names_check(m->list, formats, false, error) ||
+    if (!ht_names_check(m->list, formats, error) ||
         (m->where && !ht_where_check(m->where, formats, m->names, error))) {
         g_prefix_error(error, "%s: ", m->option);
         return false;

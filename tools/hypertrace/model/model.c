@@ -250,6 +250,14 @@ bool ht_model_guest_ended(HtModel *m)
                            (!*end && !is_live(m)));
 }
 
+static bool is_empty(HtModel *m)
+{
+    HtRecEnd end;
+
+    return !m->events && !ht_rec_end(m->rec, &end) &&
+           !ht_rec_damaged(m->rec) && !ht_rec_unread(m->rec);
+}
+
 void ht_model_trouble(HtModel *m, GString *out)
 {
     const char *cut = ht_model_info(m, "recording", "cut");
@@ -294,11 +302,18 @@ void ht_model_trouble(HtModel *m, GString *out)
                                " damaged; their events are missing\n",
                                damaged + rest);
     }
-    if (!m->events && *ht_model_info(m, "guest", "layout")) {
-        g_string_append(out, "the guest's ring is empty: either no event was"
+    if (is_empty(m)) {
+        g_string_append(out, *ht_model_info(m, "guest", "layout") ?
+                        "the guest's ring is empty: either no event was"
                         " enabled (see 'hypertrace record --event'), or the"
                         " kernel is locked down (lockdown=confidentiality"
-                        " refuses tracing)\n");
+                        " refuses tracing)\n" :
+                        "the recording has no events\n");
+    } else if (!m->formats) {
+        g_string_append(out, "the recording has no formats of events, so that"
+                        " their names and fields are not known; 'hypertrace"
+                        " last --kernel FILE' adds those of the guest's"
+                        " kernel\n");
     }
 }
 

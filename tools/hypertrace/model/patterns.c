@@ -8,8 +8,6 @@
 
 typedef struct Pattern {
     char *name;
-    /* the pattern is for "system:event", not only for the event's name */
-    bool full;
     bool excluded;              /* the list has a '!' before the pattern */
 } Pattern;
 
@@ -41,8 +39,7 @@ HtNames *ht_names_new(const char *list)
         const char *name = parts[i] + excluded;
 
         if (*name) {
-            Pattern one = { g_strdup(name), strchr(name, ':'),
-                            excluded };
+            Pattern one = { g_strdup(name), excluded };
 
             g_array_append_val(p->all, one);
             p->some |= !excluded;
@@ -51,12 +48,39 @@ HtNames *ht_names_new(const char *list)
     return p;
 }
 
+bool ht_names_whole(const char *option, const char *list, GError **errp)
+{
+    g_auto(GStrv) parts = g_strsplit(list ? list : "", ",", -1);
+    unsigned i;
+
+    if (list && !*list) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "%s is empty; omit it to select all", option);
+        return false;
+    }
+    for (i = 0; parts[i]; i++) {
+        if (!parts[i][*parts[i] == '!']) {
+            g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "%s=%s: a name in this list is empty", option, list);
+            return false;
+        }
+    }
+    return true;
+}
+
 void ht_names_free(HtNames *p)
 {
     if (p) {
         g_array_unref(p->all);
         g_free(p);
     }
+}
+
+static bool matches(const char *pattern, const char *full, const char *system,
+                    const char *name)
+{
+    return strchr(pattern, ':') ? ht_pattern_match(pattern, full) :
+           ht_pattern_match(pattern, name) || !strcmp(pattern, system);
 }
 
 bool ht_names_match(const HtNames *p, const char *system, const char *name)
@@ -68,7 +92,7 @@ bool ht_names_match(const HtNames *p, const char *system, const char *name)
     for (i = 0; i < p->all->len; i++) {
         const Pattern *one = &g_array_index(p->all, Pattern, i);
 
-        if (ht_pattern_match(one->name, one->full ? full : name)) {
+        if (matches(one->name, full, system, name)) {
             if (one->excluded) {
                 return false;
             }
@@ -78,8 +102,7 @@ bool ht_names_match(const HtNames *p, const char *system, const char *name)
     return found;
 }
 
-static bool matches_any(const char *pattern, const HtFtFormats *formats,
-                     bool groups)
+static bool matches_any(const char *pattern, const HtFtFormats *formats)
 {
     unsigned n = ht_ft_formats_count(formats), i;
 
@@ -87,16 +110,14 @@ static bool matches_any(const char *pattern, const HtFtFormats *formats,
         const HtFtEvent *e = ht_ft_formats_nth(formats, i);
         g_autofree char *full = g_strdup_printf("%s:%s", e->system, e->name);
 
-        if (ht_pattern_match(pattern, strchr(pattern, ':') ? full : e->name) ||
-            (groups && ht_pattern_match(pattern, e->system))) {
+        if (matches(pattern, full, e->system, e->name)) {
             return true;
         }
     }
     return false;
 }
 
-static char *near_names(const char *pattern, const HtFtFormats *formats,
-                        bool groups)
+static char *near_names(const char *pattern, const HtFtFormats *formats)
 {
     unsigned n = ht_ft_formats_count(formats), i;
     GString *hint = g_string_new(NULL);
@@ -107,15 +128,13 @@ static char *near_names(const char *pattern, const HtFtFormats *formats,
         g_autofree char *full = g_strdup_printf("%s:%s", e->system, e->name);
 
         ht_near_add(&near, strchr(pattern, ':') ? full : e->name);
-        if (groups) {
-            ht_near_add(&near, e->system);
-        }
+        ht_near_add(&near, e->system);
     }
     ht_near_text(&near, hint);
     return g_string_free(hint, false);
 }
 
-bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
+bool ht_names_check(const char *list, const HtFtFormats *formats,
                     GError **errp)
 {
     g_auto(GStrv) parts = g_strsplit(list, ",", -1);
@@ -130,13 +149,12 @@ bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
          * @formats does not have them.
          */
         if (!*name || g_str_has_prefix(name, "type-") ||
-            matches_any(name, formats, groups)) {
+            matches_any(name, formats)) {
             continue;
         }
-        hint = near_names(name, formats, groups);
+        hint = near_names(name, formats);
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "there is no event%s '%s'%s",
-                    groups ? " or group" : "", name, hint);
+                    "there is no event or group '%s'%s", name, hint);
         return false;
     }
     return true;

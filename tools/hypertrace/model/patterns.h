@@ -12,22 +12,34 @@ typedef struct HtNames HtNames;
 /**
  * ht_names_new: parse a list
  * @list: names separated by commas, which may have '*' and '?':
- *        "sched_switch,irq_*,task:*" or "17,systemd*". A '!' before a name
- *        excludes it. If all names are excluded, the list matches all others.
+ *        "sched_switch,irq_*,task:*" or "17,systemd*". A name that is a system
+ *        stands for all its events, as in the kernel's parameter trace_event=.
+ *        A '!' before a name excludes it. If all names are excluded, the list
+ *        matches all others.
  */
 HtNames *ht_names_new(const char *list);
+
+/**
+ * ht_names_whole: check that a list has no empty name
+ * @option: the option that has the list, for the message
+ * @list: the list, or NULL
+ * @errp: set if a name is empty
+ *
+ * A script whose variable is empty must not select all events.
+ *
+ * Returns: true if all names have letters, or if @list is NULL
+ */
+bool ht_names_whole(const char *option, const char *list, GError **errp);
 
 /**
  * ht_names_check: check that each name of a list matches an event
  * @list: list of events, as for ht_names_new()
  * @formats: formats of the events
- * @groups: a name without a colon may also match a system, as in the kernel's
- *          trace_event= parameter
  * @errp: set if a name matches no event; suggests similar names
  *
  * Returns: false if a name matches no event
  */
-bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
+bool ht_names_check(const char *list, const HtFtFormats *formats,
                     GError **errp);
 
 /**

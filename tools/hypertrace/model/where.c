@@ -162,7 +162,8 @@ static Node *parse_comparison(Parser *s)
     }
     if (n->op != OP_TRUE && !take_value(s, n)) {
         free_node(n);
-        return fail(s, "a number or a text");
+        return fail(s, s->p > s->text && strchr("\"'", s->p[-1]) ?
+                    "a quotation mark after the text" : "a number or a text");
     }
     if ((n->op == OP_BITS || (n->op >= OP_LE && n->op <= OP_GT)) &&
         !n->is_number) {
@@ -254,13 +255,25 @@ static bool is_common(const char *field)
 {
     static const char * const names[] = { "cpu", "pid", "comm", NULL };
 
-    return g_strv_contains(names, field);
+    return field && g_strv_contains(names, field);
+}
+
+/*
+ * Check whether the value of a comparison can be that of a number: digits, also
+ * hexadecimal ones, and wildcards.
+ */
+static bool may_be_number(const Node *n)
+{
+    return n->op == OP_TRUE ||
+           (*n->text && strspn(n->text, "0123456789abcdefABCDEFx-*?") ==
+            strlen(n->text) && !g_str_has_suffix(n->text, "x"));
 }
 
 static bool check_node(const Node *n, const HtFtFormats *formats,
                        const HtNames *events, GError **error)
 {
     unsigned count = ht_ft_formats_count(formats), i, j;
+    bool found = is_common(n->field), text = !g_strcmp0(n->field, "comm");
     g_autoptr(GString) hint = NULL;
     HtNear near = { .name = n->field };
 
@@ -268,21 +281,29 @@ static bool check_node(const Node *n, const HtFtFormats *formats,
         return check_node(n->left, formats, events, error) &&
                (!n->right || check_node(n->right, formats, events, error));
     }
-    if (is_common(n->field)) {
-        return true;
-    }
     for (i = 0; i < count; i++) {
         const HtFtEvent *e = ht_ft_formats_nth(formats, i);
+        const HtFtField *f = ht_ft_event_field(e, n->field);
 
         if (events && !ht_names_match(events, e->system, e->name)) {
             continue;
         }
-        if (ht_ft_event_field(e, n->field)) {
-            return true;
+        if (f) {
+            found = true;
+            text |= f->kind != HT_FT_INT;
         }
         for (j = 0; j < e->nr_fields; j++) {
             ht_near_add(&near, e->fields[j].name);
         }
+    }
+    if (found && (text || may_be_number(n))) {
+        return true;
+    }
+    if (found) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "'%s' is a number, which never has the value '%s'",
+                    n->field, n->text);
+        return false;
     }
     hint = g_string_new(NULL);
     ht_near_text(&near, hint);

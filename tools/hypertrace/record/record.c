@@ -536,7 +536,7 @@ static bool check_events(const HtRecord *r, GError **error)
         return false;
     }
     if (!r->plan_options.events || !r->formats ||
-        ht_names_check(r->plan_options.events, r->formats, true, error)) {
+        ht_names_check(r->plan_options.events, r->formats, error)) {
         return true;
     }
     g_prefix_error(error, "Linux %s: --event: ", r->kernel->release);

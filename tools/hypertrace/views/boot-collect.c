@@ -8,6 +8,7 @@
 
 #include "model/running.h"
 #include "views/boot.h"
+#include "views/view.h"
 
 #define LEVELS_MAX      32
 
@@ -589,6 +590,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
             add_event(&c, &ev);
         }
     }
+    ht_view_trouble(m);
     finish(&c);
     g_hash_table_destroy(c.calls);
     g_hash_table_destroy(c.modules);

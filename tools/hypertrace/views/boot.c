@@ -427,6 +427,10 @@ static int show(const HtView *v, const Options *opt, const GPtrArray *boots)
     int status;
     bool ok;
 
+    if (opt->svg && opt->junit && !page && !strcmp(opt->svg, opt->junit)) {
+        return ht_usage_error("--svg and --junit cannot both write to"
+                              " standard output");
+    }
     ok = (!opt->svg || draw(boots->pdata[0], opt->svg, &error)) &&
          (!opt->junit || write_junit(checks, opt->junit, &error));
     if (ok && !page) {

@@ -60,7 +60,7 @@ typedef struct Callgraph {
     GHashTable *asked;
     unsigned asked_boot;
     unsigned boot, segment;
-    bool any, found;
+    bool any, found, shown;
 } Callgraph;
 
 static void free_line(gpointer data)
@@ -380,6 +380,7 @@ static void put_step(Callgraph *c, const HtModelEvent *ev, HtGraphStep *s)
     GArray *frames = s->stack->frames;
 
     s->frame.mark = wanted(c, ev, s, &s->frame);
+    c->shown |= s->frame.mark;
     if (kind != HT_KIND_GRAPH_EXIT && frames->len) {
         HtFrame *last = &g_array_index(frames, HtFrame, frames->len - 1);
 
@@ -432,6 +433,10 @@ static bool show(Callgraph *c, GError **errp)
         put_lines(c, false);
     }
     put_lines(c, true);
+    if (c->found && !c->shown && c->function) {
+        g_printerr("hypertrace callgraph: --function=%s: no such function was"
+                   " called\n", c->function);
+    }
     if (!c->found) {
         g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "no functions were recorded: they come from the kernel's"
@@ -441,17 +446,29 @@ static bool show(Callgraph *c, GError **errp)
     return c->found;
 }
 
+static HtModel *open_model(Callgraph *c, const char *event, GError **errp)
+{
+    HtModel *m = ht_view_open(&c->v, errp);
+    const HtFtFormats *formats = m ? ht_model_formats(m) : NULL;
+
+    if (formats && event && !ht_names_check(event, formats, errp)) {
+        g_prefix_error(errp, "--event: ");
+        g_clear_pointer(&m, ht_model_free);
+    }
+    return m;
+}
+
 int ht_callgraph(int argc, char **argv)
 {
     g_autofree Callgraph *c = g_new0(Callgraph, 1);
     g_autofree char *event = NULL;
     const GOptionEntry own[] = {
-        { "function", 'f', 0, G_OPTION_ARG_STRING, &c->function,
+        { "function", 'f', 0, G_OPTION_ARG_FILENAME, &c->function,
           "only calls of these functions, and the calls within:"
           " vfs_*,do_exit", "LIST" },
         { "depth", 'd', 0, G_OPTION_ARG_INT, &c->depth,
           "only N levels of calls, counted from those of --function", "N" },
-        { "event", 0, 0, G_OPTION_ARG_STRING, &event,
+        { "event", 0, 0, G_OPTION_ARG_FILENAME, &event,
           "show these events among the calls: sched_switch,irq_*", "LIST" },
         { 0 }
     };
@@ -468,14 +485,22 @@ int ht_callgraph(int argc, char **argv)
         return status;
     }
     if (c->depth < 1) {
+        g_set_error(&error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--depth=%d: must be 1 or more", c->depth);
+    }
+    if (error || !ht_names_whole("--function", c->function, &error) ||
+        !ht_names_whole("--event", event, &error)) {
+        status = ht_usage_error("%s", error->message);
+        g_error_free(error);
+        g_free(c->function);
         ht_view_free(&c->v);
-        return ht_usage_error("--depth=%d: must be 1 or more", c->depth);
+        return status;
     }
     ht_view_output(&c->v, &c->o);
     c->name = g_string_new(NULL);
     c->events = event ? ht_names_new(event) : NULL;
     c->functions = c->function ? g_strsplit(c->function, ",", -1) : NULL;
-    c->m = ht_view_open(&c->v, &error);
+    c->m = open_model(c, event, &error);
     c->graph = ht_graph_new(c->m);
     c->asked = g_hash_table_new(NULL, NULL);
     ok = c->m && show(c, &error);

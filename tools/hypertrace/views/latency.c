@@ -421,7 +421,7 @@ int ht_latency(int argc, char **argv)
         { "key", 'k', 0, G_OPTION_ARG_STRING, &key,
           "values that must be equal in A and B: task, cpu, FIELD or"
           " FIELD=FIELD", "LIST" },
-        { "task", 0, 0, G_OPTION_ARG_STRING, &task,
+        { "task", 0, 0, G_OPTION_ARG_FILENAME, &task,
           "only pairs of these tasks: 17,systemd*", "LIST" },
         { "host", 0, 0, G_OPTION_ARG_NONE, &l->by_host, HT_HOST_SPLIT_HELP,
           NULL },
@@ -443,9 +443,15 @@ int ht_latency(int argc, char **argv)
         return status;
     }
     if (l->worst_max < 0 || l->worst_max > WORST_MAX) {
+        g_set_error(&error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--worst=%d: must be 0 to %d", l->worst_max, WORST_MAX);
+    }
+    if (error || !ht_names_whole("--task", task, &error) ||
+        !ht_names_whole("--key", key, &error)) {
+        status = ht_usage_error("%s", error->message);
+        g_error_free(error);
         ht_view_free(&l->v);
-        return ht_usage_error("--worst=%d: must be 0 to %d", l->worst_max,
-                              WORST_MAX);
+        return status;
     }
     l->from = argv[1];
     l->to = argv[2];

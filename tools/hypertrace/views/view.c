@@ -53,23 +53,14 @@ static bool parse_cpus(HtView *v, GError **errp)
  */
 static bool check_empty(const HtView *v, GError **errp)
 {
-    const struct {
-        const char *option, *value;
-    } all[] = {
-        { "--cpu", v->cpu }, { "--event", v->event }, { "--task", v->task },
-        { "--grep", v->grep_text },
-    };
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(all); i++) {
-        if (all[i].value && !*all[i].value) {
-            g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                        "%s is empty; omit it to select all events",
-                        all[i].option);
-            return false;
-        }
+    if (v->grep_text && !*v->grep_text) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--grep is empty; omit it to select all");
+        return false;
     }
-    return true;
+    return ht_names_whole("--cpu", v->cpu, errp) &&
+           ht_names_whole("--event", v->event, errp) &&
+           ht_names_whole("--task", v->task, errp);
 }
 
 static bool check_order(const HtView *v, GError **errp)
@@ -84,6 +75,8 @@ static bool check_order(const HtView *v, GError **errp)
 
 static bool check(HtView *v, GError **errp)
 {
+    guint64 boot = 0;
+
     v->to_ns = UINT64_MAX;
     if (v->colour && strcmp(v->colour, "always") &&
         strcmp(v->colour, "never") && strcmp(v->colour, "auto")) {
@@ -96,11 +89,15 @@ static bool check(HtView *v, GError **errp)
                     "--clock=%s: must be guest or host", v->clock);
         return false;
     }
-    if (v->boot < 0) {
+    if (v->boot_text &&
+        !g_ascii_string_to_unsigned(v->boot_text, 10, 1, G_MAXINT, &boot,
+                                    NULL)) {
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--boot=%d: boots are counted from 1", v->boot);
+                    "--boot=%s: give a number; boots are counted from 1",
+                    v->boot_text);
         return false;
     }
+    v->boot = boot;
     if ((v->from && !ht_number_time("--from", v->from, &v->from_ns,
                                   &v->from_end, errp)) ||
         (v->to && !ht_number_time("--to", v->to, &v->to_ns, &v->to_end,
@@ -191,14 +188,15 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    "skip events after TIME", "TIME");
     }
     if (which & HT_VIEW_EVENT) {
-        add_option(g, "event", G_OPTION_ARG_STRING, &v->event,
+        /* Names have any bytes: do not convert them from the locale. */
+        add_option(g, "event", G_OPTION_ARG_FILENAME, &v->event,
                    "only these events: sched_switch,irq_*,task:*,!irq_exit",
                    "LIST");
-        add_option(g, "where", G_OPTION_ARG_STRING, &v->where_text,
+        add_option(g, "where", G_OPTION_ARG_FILENAME, &v->where_text,
                    "only events whose fields meet the condition:"
                    " 'prev_state != 0 && next_comm ~ \"kworker*\"'",
                    "CONDITION");
-        add_option(g, "grep", G_OPTION_ARG_STRING, &v->grep_text,
+        add_option(g, "grep", G_OPTION_ARG_FILENAME, &v->grep_text,
                    "only events whose text matches", "REGEX");
     }
     if (which & HT_VIEW_CPU) {
@@ -206,11 +204,11 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    "only events on these CPUs: 0,2-3", "LIST");
     }
     if (which & HT_VIEW_TASK) {
-        add_option(g, "task", G_OPTION_ARG_STRING, &v->task,
+        add_option(g, "task", G_OPTION_ARG_FILENAME, &v->task,
                    "only events of these tasks: 17,systemd*", "LIST");
     }
     if (which & HT_VIEW_BOOT) {
-        add_option(g, "boot", G_OPTION_ARG_INT, &v->boot,
+        add_option(g, "boot", G_OPTION_ARG_STRING, &v->boot_text,
                    "only this boot of the guest, counted from 1", "N");
     }
     if (which & (HT_VIEW_OUTPUT | HT_VIEW_FILE)) {
@@ -292,6 +290,7 @@ void ht_view_free(HtView *v)
         g_string_free(v->text, true);
     }
     g_free(v->clock);
+    g_free(v->boot_text);
     g_free(v->from);
     g_free(v->to);
     g_free(v->cpu);
@@ -409,7 +408,7 @@ static bool check_selection(HtView *v, HtModel *m, GError **errp)
     const bool known = formats && !v->several;
 
     if (known && v->event &&
-        !ht_names_check(v->event, formats, false, errp)) {
+        !ht_names_check(v->event, formats, errp)) {
         g_prefix_error(errp, "--event: ");
         return false;
     }

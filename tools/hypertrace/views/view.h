@@ -40,6 +40,7 @@ typedef struct HtView {
     char *colour;
     char *output;
     char *clock;
+    char *boot_text;
     char *from;
     char *to;
     char *cpu;
