@@ -745,7 +745,7 @@ static void test_kernel_words(void)
 static void test_events(void)
 {
     static const char * const bad[] = {
-        "", ",sched", "sched irq", "sched\"", "a=b", "x@y", "sched;",
+        "", ",sched", "sched,", "sched,,irq", ",", "sched irq", "sched\"", "a=b", "x@y", "sched;",
     };
     static const char * const unknown[] = {
         "*", "sched_wak*", "irq,sched:s*", "sche?", "s*:sched_switch", "a:*b",

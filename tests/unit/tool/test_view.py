@@ -6,6 +6,7 @@ The recordings are described in tests/unit/recording/story.c.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
@@ -765,6 +766,22 @@ class TestViews:
                                     "sched_switch").stdout
         run("report", self.story, "--task", "na\u00efve*", env={
             **os.environ, "LC_ALL": "C.UTF-8"})
+
+    def test_mistyped_options(self):
+        """Each command names the option that a mistyped one is similar to."""
+        commands = [line.split()[0] for line in text("help")
+                    if line.startswith("  ")]
+        for command in commands:
+            options = set(re.findall(r"^ *(?:-\w, )?(--[a-z-]+)", "\n".join(
+                text("help", command)), re.MULTILINE))
+            assert options
+            for option in options:
+                for wrong in option[:-1] + "q", option[:3] + option[4:]:
+                    if wrong in options or len(option) < 6:
+                        continue
+                    p = run(command, wrong, status=2)
+                    assert option in p.stderr.decode().split("did you mean")[
+                        1], (command, wrong, p)
 
     @pytest.mark.skipif(not shutil.which("localedef"),
                         reason="localedef is not installed")

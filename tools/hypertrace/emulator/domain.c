@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/wrong-option.h"
 #include "kernel/kernel-words.h"
 #include "record/options.h"
 #include "record/record.h"
@@ -492,7 +493,8 @@ int ht_domain(int argc, char **argv)
     r.plan_options.private = true;
     r.plan_options.words_only = true;
     r.plan_options.size = HT_RECORD_SIZE;
-    while ((c = getopt_long(argc, argv, "e:c:h", options, NULL)) >= 0) {
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":e:c:h", options, NULL)) >= 0) {
         switch (c) {
         case APPLY:
             apply = true;
@@ -516,7 +518,7 @@ int ht_domain(int argc, char **argv)
             usage();
             return HT_EXIT_OK;
         default:
-            return HT_EXIT_USAGE;
+            return ht_wrong_option(c, argv, options);
         }
     }
     if (argc - optind != 1 || (apply && removal)) {

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/wrong-option.h"
 #include "hypertrace/ftrace-format.h"
 #include "hypertrace/pattern.h"
 #include "kernel/kernel.h"
@@ -66,7 +67,7 @@ int ht_events(int argc, char **argv)
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace events");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
-        return ht_usage_error("%s", error->message);
+        return ht_wrong_goption(context, error);
     }
     if (argc < 2 || argc > 3) {
         return ht_usage_error("give a kernel's image or a recording, and at"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/wrong-option.h"
 #include "kernel/kernel.h"
 
 static void usage(void)
@@ -46,7 +47,8 @@ int ht_formats(int argc, char **argv)
     g_autoptr(HtKernel) k = NULL;
     int c;
 
-    while ((c = getopt_long(argc, argv, "o:h", options, NULL)) >= 0) {
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":o:h", options, NULL)) >= 0) {
         switch (c) {
         case 'o':
             output = optarg;
@@ -58,7 +60,7 @@ int ht_formats(int argc, char **argv)
             usage();
             return HT_EXIT_OK;
         default:
-            return HT_EXIT_USAGE;
+            return ht_wrong_option(c, argv, options);
         }
     }
     if (argc - optind != 1) {

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/json.h"
+#include "cli/wrong-option.h"
 #include "qemu/control.h"
 
 bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
@@ -38,7 +39,7 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
                                      " unix:PATH,server=on,wait=off creates.");
     g_set_prgname(program);
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
-        *status = ht_usage_error("%s", error->message);
+        *status = ht_wrong_goption(context, error);
         g_error_free(error);
         return false;
     }

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/number.h"
+#include "cli/wrong-option.h"
 #include "host/host-record.h"
 #include "hypertrace/ctf-writer.h"
 #include "hypertrace/memory.h"
@@ -79,7 +80,8 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
     };
     int c;
 
-    while ((c = getopt_long(argc, argv, "o:qh", longs, NULL)) != -1) {
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":o:qh", longs, NULL)) != -1) {
         switch (c) {
         case CREATE:
             a->create = true;
@@ -120,7 +122,7 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
             *status = HT_EXIT_OK;
             return false;
         default:
-            *status = HT_EXIT_USAGE;
+            *status = ht_wrong_option(c, argv, longs);
             return false;
         }
     }

@@ -374,6 +374,7 @@ static void add_config(HtQemu *q, int fd)
 static bool check_events(const char *events, GError **error)
 {
     g_auto(GStrv) names = g_strsplit(events, ",", -1);
+    bool empty = !names[0];
     const char *p;
     unsigned i;
 
@@ -382,8 +383,11 @@ static bool check_events(const char *events, GError **error)
             break;
         }
     }
-    if (*p || !*events || *events == ',') {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+    for (i = 0; names[i]; i++) {
+        empty |= !*names[i];
+    }
+    if (*p || empty) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--event '%s': give events and groups separated by commas, "
                     "for example sched_switch, sched:sched_switch or sched",
                     events);
@@ -392,7 +396,7 @@ static bool check_events(const char *events, GError **error)
     for (i = 0; names[i]; i++) {
         if (!g_regex_match_simple("^((\\*:)?[^*?]*(:\\*)?|\\*:\\*)$", names[i],
                                   0, 0)) {
-            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                         "the kernel cannot switch on the events '%s': give "
                         "EVENT, GROUP:EVENT, GROUP:* or *:EVENT", names[i]);
             return false;

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/number.h"
+#include "cli/wrong-option.h"
 #include "hypertrace/recording.h"
 #include "qemu/vm.h"
 #include "record/flight-dir.h"
@@ -292,7 +293,8 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
     uint64_t n;
     int c;
 
-    while ((c = getopt_long(argc, argv, "+e:o:p:s:qh", longs, NULL)) != -1) {
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, "+:e:o:p:s:qh", longs, NULL)) != -1) {
         switch (c) {
         case 'e':
             r->plan_options.events = optarg;
@@ -320,10 +322,17 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
                                          "process", optarg);
                 return false;
             }
-            g_clear_pointer(&r->process, ht_process_free);
+            if (r->process) {
+                *status = ht_usage_error("--domain and --pid: give one of them");
+                return false;
+            }
             r->pid = n;
             break;
         case DOMAIN:
+            if (r->pid && !r->process) {
+                *status = ht_usage_error("--domain and --pid: give one of them");
+                return false;
+            }
             if (!find_domain(r, optarg, status)) {
                 return false;
             }
@@ -444,7 +453,7 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
             *status = HT_EXIT_OK;
             return false;
         default:
-            *status = HT_EXIT_USAGE;
+            *status = ht_wrong_option(c, argv, longs);
             return false;
         }
     }

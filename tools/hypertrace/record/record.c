@@ -756,7 +756,9 @@ static int record_command(HtRecord *r, char **argv)
         return ht_error("%s", error->message);
     }
     if (!make_plan(r, argv, &error)) {
-        return ht_error("%s", error->message);
+        return error->domain == G_OPTION_ERROR ?
+               ht_usage_error("%s", error->message) :
+               ht_error("%s", error->message);
     }
     if (r->plan->query && !r->print) {
         execvp(argv[0], argv);

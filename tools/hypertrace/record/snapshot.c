@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/wrong-option.h"
 #include "qemu/qmp.h"
 #include "record/flight-control.h"
 
@@ -148,7 +149,7 @@ int ht_snapshot(int argc, char **argv)
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace snapshot");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
-        return ht_usage_error("%s", error->message);
+        return ht_wrong_goption(context, error);
     }
     if (argc > 2) {
         return ht_usage_error("unexpected argument '%s'", argv[2]);

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/wrong-option.h"
 #include "memory/source.h"
 #include "record/record-session.h"
 #include "recover/recover-streams.h"
@@ -53,7 +54,7 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace recover");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
-        *status = ht_usage_error("%s", error->message);
+        *status = ht_wrong_goption(context, error);
         return false;
     }
     if (argc < 2) {

@@ -15,6 +15,7 @@
 #include "cli/number.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
+#include "cli/wrong-option.h"
 #include "model/duration.h"
 #include "model/fields.h"
 #include "views/view.h"
@@ -238,7 +239,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     ht_progress_begin();
     if (!g_option_context_parse(context, argc, &argv, &error) ||
         !check(v, &error)) {
-        *status = ht_usage_error("%s", error->message);
+        *status = ht_wrong_goption(context, error);
         return false;
     }
     /* Drop the word "--", which ends the options. */

@@ -5,6 +5,7 @@
 #include "hypertrace/base.h"
 
 #include "cli/command.h"
+#include "cli/wrong-option.h"
 #include "watch/watch.h"
 
 static char *config;
@@ -98,7 +99,7 @@ int ht_watch(int argc, char **argv)
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace watch");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
-        status = ht_usage_error("%s", error->message);
+        status = ht_wrong_goption(context, error);
     } else if (argc > 1) {
         status = ht_usage_error("unexpected argument '%s'", argv[1]);
     } else {

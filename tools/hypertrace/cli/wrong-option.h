@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: messages for options that getopt_long() or GLib refuses
+ */
+#ifndef HYPERTRACE_TOOL_WRONG_OPTION_H
+#define HYPERTRACE_TOOL_WRONG_OPTION_H
+
+#include <getopt.h>
+#include <glib.h>
+
+/**
+ * ht_wrong_option() - print what is wrong with an option
+ * @c: '?' or ':' as getopt_long() returned it; opterr must be 0, and the short
+ *     options must have a ':' at the start
+ * @argv: argument of getopt_long()
+ * @longs: argument of getopt_long()
+ *
+ * For an unknown option, the message has similar names.
+ *
+ * Return: HT_EXIT_USAGE
+ */
+int ht_wrong_option(int c, char **argv, const struct option *longs);
+
+/**
+ * ht_wrong_goption() - print what is wrong with an option
+ * @context: the context of g_option_context_parse()
+ * @error: error that this function or its caller has set
+ *
+ * For an unknown option, the message has similar names.
+ *
+ * Return: HT_EXIT_USAGE
+ */
+int ht_wrong_goption(GOptionContext *context, const GError *error);
+
+#endif
