@@ -4,11 +4,13 @@
 
 A machine that starts alone must start with hypertrace record, and be the same
 machine except for the changes in CHANGES. Command lines come from a folder of
-files with one shell-quoted line each, and from a generator. Parts that this host
-lacks (host devices, descriptors, KVM) are removed first.
+files with one shell-quoted line each, from a generator of rare syntax in all
+combinations (--generate), and from one of usual lines (--styles). Parts that this
+host lacks (host devices, descriptors, KVM) are removed first.
 
     scripts/check/qemu-command-lines.py --hypertrace PROGRAM
-        [--corpus DIR] [--generate N] [--seed N] [--only NAME]... [QEMU...]
+        [--corpus DIR] [--generate N] [--styles N] [--seed N] [--jobs N]
+        [--only NAME]... [QEMU...]
 
 Each QEMU is a program; the default is the one in PATH. No guest runs: each
 machine is created, inspected and ended.
@@ -16,6 +18,7 @@ machine is created, inspected and ended.
 
 import argparse
 import base64
+import concurrent.futures
 import contextlib
 import fnmatch
 import hashlib
@@ -31,8 +34,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
+
+from command_styles import styles
 
 DEADLINE = 300              # seconds for one start on a busy machine
 ATTEMPTS = 40               # options that may be removed from a line
@@ -306,9 +312,27 @@ def adapt(argv, tmp, arch):
                              "-sandbox", "-initrd"):
             continue
         if name in ("-mon", "-enable-kvm", "-daemonize", "-pidfile", "-vnc",
-                    "-qmp", "-runas", "-chroot", "-D", "-uuid", "-bios",
-                    "-drive", "-hda", "-spice", "-dtb"):
+                    "-qmp", "-runas", "-chroot", "-D", "-bios", "-spice", "-dtb",
+                    "-qtest"):
             continue
+        if name in ("-curses", "-nographic"):
+            name, v, value = "-display", "none", "none"
+        if name in ("-serial", "-netdev", "-net", "-nic", "-gdb"):
+            # The console of this script, host interfaces and fixed ports
+            v = re.sub(r"^(mon:)?stdio$", "null", v)
+            v = re.sub(r"^tap\b.*?(,id=[^,]*)?(,.*)?$", r"user\1", v)
+            v = re.sub(r",hostfwd=[^,]*", "", v)
+        if name in ("-hda", "-cdrom", "-drive") or not name.startswith("-"):
+            disk = tmp / f"disk{len(out)}.img"
+            if name == "-drive":
+                v = re.sub(r"\bfile=[^,]*", f"file={disk}", v)
+                v = re.sub(r"\bformat=\w+", "format=raw", v)
+            elif value:
+                v = str(disk)
+            else:
+                name = str(disk)
+            with open(disk, "wb") as f:
+                f.truncate(512 << 10 if "pflash" in v else 64 << 20)
         if name in ("-accel", "-display"):
             v = "tcg" if name == "-accel" else "none"
         if name == "-cpu":
@@ -333,8 +357,11 @@ def adapt(argv, tmp, arch):
         v = {"-kernel": str(kernel), "-initrd": str(tmp / "initrd"),
              "-overcommit": "mem-lock=off"}.get(name, v)
         out.append([name, v if value is not None else None])
+    accel = any(name in ("-M", "-machine") and "accel=" in value
+                for name, value in out)
     for option, value in ("-accel", "tcg"), ("-display", "none"):
-        if not any(name == option for name, _ in out):
+        if not any(name == option for name, _ in out) and \
+                not (option == "-accel" and accel):
             out.append([option, value])
     return flatten(out)
 
@@ -470,11 +497,56 @@ def check(name, argv, program, arch, tmp, hypertrace):
     return list(differences(before, after)), line
 
 
+def check_all(lines, qemu, args, folder):
+    """Check the lines with one QEMU; returns how many differ."""
+    hypertrace = os.path.abspath(args.hypertrace)
+    own = threading.local()
+
+    def one(item):
+        name, arch, argv = item
+        program = qemu if arch == "x86_64" else qemu.replace("x86_64", arch)
+        if not shutil.which(program):
+            return None
+        if not hasattr(own, "tmp"):
+            # A folder for each thread: lines name the same files
+            own.tmp = Path(tempfile.mkdtemp(dir=folder))
+            fake_kernels(own.tmp)
+            make_files(own.tmp)
+        return check(name, argv, program, arch, own.tmp, hypertrace)
+
+    bad, unusable, starts = 0, 0, set()
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for n, ((name, *_), result) in enumerate(zip(lines, pool.map(one, lines))):
+            if args.verbose:
+                print(f"line {n + 1} of {len(lines)}", file=sys.stderr, flush=True)
+            if not result:
+                continue
+            found, line = result
+            if found is None:
+                unusable += 1
+                if args.verbose:
+                    print(f"{name}: not here: {' '.join(line)[:200]}")
+                continue
+            # What the folder of a thread is called makes no line different
+            starts.add(re.sub(re.escape(str(folder)) + "/[^/]*", "",
+                              shlex.join(line[1:])))
+            if found:
+                bad += 1
+                print(f"{name}: {shlex.join(line)}")
+                print("".join(f"    {f}\n" for f in found[:10]), flush=True)
+    print(f"{qemu}: {len(starts)} different lines start, {bad} of them fail or make"
+          f" another machine with hypertrace; {unusable} do not start here alone",
+          flush=True)
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--hypertrace", required=True)
     parser.add_argument("--corpus")
     parser.add_argument("--generate", type=int, default=0)
+    parser.add_argument("--styles", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", metavar="NAME",
                         help="check this line; a pattern with * and ?")
@@ -483,40 +555,15 @@ def main():
     args = parser.parse_args()
     lines = list(read_corpus(args.corpus)) if args.corpus else []
     lines += generate(args.generate, args.seed)
-    lines = [line for line in lines if not args.only or
+    lines += styles(args.styles, args.seed)
+    different = {(arch, tuple(argv)): (name, arch, argv)
+                 for name, arch, argv in reversed(lines)}
+    lines = [line for line in reversed(different.values()) if not args.only or
              any(fnmatch.fnmatch(line[0], name) for name in args.only)]
-    hypertrace = os.path.abspath(args.hypertrace)
     bad = 0
     with tempfile.TemporaryDirectory(prefix="ht-lines-") as folder:
-        tmp = Path(folder)
-        fake_kernels(tmp)
-        make_files(tmp)
         for qemu in args.qemu:
-            same = unusable = 0
-            for n, (name, arch, argv) in enumerate(lines):
-                if args.verbose:
-                    print(f"line {n + 1} of {len(lines)}", file=sys.stderr,
-                          flush=True)
-                program = qemu if arch == "x86_64" else \
-                    qemu.replace("x86_64", arch)
-                if not shutil.which(program):
-                    continue
-                found, line = check(name, argv, program, arch, tmp,
-                                    hypertrace)
-                if found is None:
-                    unusable += 1
-                    if args.verbose:
-                        print(f"{name}: not here: {' '.join(line)[:200]}")
-                elif found:
-                    bad += 1
-                    print(f"{name}: {shlex.join(line)}")
-                    print("".join(f"    {f}\n" for f in found[:10]),
-                          flush=True)
-                else:
-                    same += 1
-            print(f"{qemu}: {same} lines start, and make the same machine with"
-                  f" hypertrace; {unusable} do not start here alone",
-                  flush=True)
+            bad += check_all(lines, qemu, args, Path(folder))
     print("nothing else differs" if not bad else f"{bad} lines differ")
     return bool(bad)
 

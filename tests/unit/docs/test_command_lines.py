@@ -2,19 +2,30 @@
 """docs/reliability.md names each change that record makes to a machine."""
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from built import built, need
+
 TOP = Path(__file__).resolve().parents[3]
+SCRIPT = TOP / "scripts/check/qemu-command-lines.py"
 PARTS = {"qom": "QOM tree", "fw_cfg": "fw_cfg", "acpi": "ACPI",
          "smbios": "SMBIOS", "numa": "NUMA nodes"}
 
 
 def changes():
-    spec = importlib.util.spec_from_file_location(
-        "lines", TOP / "scripts/check/qemu-command-lines.py")
+    spec = importlib.util.spec_from_file_location("lines", SCRIPT)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(SCRIPT.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(SCRIPT.parent))
     return module.CHANGES
 
 
@@ -30,3 +41,22 @@ def test_table():
                 for part, name, why in changes()]
     assert [(a, b.replace("\\|", "|"), c) for a, b, c in documented
             if a in PARTS.values()] == expected
+
+
+@pytest.mark.long
+def test_same_machines():
+    """A machine that starts alone starts when it is recorded, and is the same machine.
+
+    Only this test proves it with QEMU for whole command lines.
+    """
+    need("qemu-system-x86_64")
+    qemus = ["qemu-system-x86_64"]
+    if os.access(os.environ.get("HT_QEMU", ""), os.X_OK):
+        qemus.append(os.environ["HT_QEMU"])
+    p = subprocess.run([sys.executable, SCRIPT, "--hypertrace",
+                        built("tools/hypertrace/hypertrace"), "--styles", "40",
+                        "--generate", "20", "--seed", "3", "--jobs", "2", *qemus],
+                       capture_output=True, text=True, timeout=900)
+    assert p.returncode == 0, p.stdout
+    for lines in re.findall(r": (\d+) different lines start", p.stdout):
+        assert int(lines) > 40, p.stdout

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * hypertrace: messages for options that getopt_long() or GLib refuses
- */
 #include <gio/gio.h>
 #include <string.h>
 
