@@ -107,7 +107,7 @@ def test_relative_kernel(tmp_path, machine, exists):
 
 
 def test_closed_terminal(tmp_path, machine):
-    """A recorder whose messages nobody reads any more goes on to the end."""
+    """A recorder goes on to its end after the reader of its messages has ended."""
     read, write = os.pipe()
     with subprocess.Popen([TOOL, "record", "--pid", str(machine()), "--for", "2s",
                            "-o", tmp_path / "rec"], stderr=write, stdout=write) as p:

@@ -18,6 +18,7 @@
 #include "cli/text.h"
 #include "export/protobuf.h"
 #include "model/bounds.h"
+#include "qemu/redact.h"
 
 static void check_escape(HtEscape how, const char *s, gsize len,
                          const char *expected)
@@ -358,6 +359,50 @@ static void test_bounds(void)
     }
 }
 
+/*
+ * Promise: no secret of a command line is stored, in any syntax of QEMU, and
+ * the options beside it stay. Each secret here has the text "hidden".
+ */
+static void test_redact(void)
+{
+    static const struct {
+        const char *word, *expected;
+    } rows[] = {
+        { "secret,id=s,data=hidden,format=raw",
+          "secret,id=s,data=***,format=raw" },
+        { "data=hidden,qom-type=secret", "data=***,qom-type=secret" },
+        { "port=1,password=a,,hidden,ipv4=on", "port=1,password=***,ipv4=on" },
+        { "{\"qom-type\":\"secret\",\"data\": \"a\\\"hidden\","
+          "\"id\":\"s\"}",
+          "{\"qom-type\":\"secret\",\"data\": \"***\",\"id\":\"s\"}" },
+        { "{'qom-type':'secret','data':'hidden'}",
+          "{'qom-type':'secret','data':\"***\"}" },
+        { "file.driver=https,file.cookie=hidden,file.url=u",
+          "file.driver=https,file.cookie=***,file.url=u" },
+        { "a.b.file.password=hidden", "a.b.file.password=***" },
+        { "type=11,value=io.systemd.credential:pw=hidden",
+          "type=11,value=io.systemd.credential:pw=***" },
+        { "type=11,value=io.systemd.credential.binary:pw=hidden,value=b",
+          "type=11,value=io.systemd.credential.binary:pw=***,value=b" },
+        { "name=opt/io.systemd.credentials/pw,string=hidden",
+          "name=opt/io.systemd.credentials/pw,string=***" },
+        { "file=https://user:hidden@host/disk",
+          "file=https://user:***@host/disk" },
+        { "driver=rbd,password-secret=s,metadata=on",
+          "driver=rbd,password-secret=s,metadata=on" },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        char *argv[] = { (char *)"qemu", (char *)rows[i].word, NULL };
+        g_autofree char *text = ht_redact(argv);
+        g_autofree char *expected = g_strconcat("qemu ", rows[i].expected,
+                                                NULL);
+
+        g_assert_cmpstr(text, ==, expected);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -372,5 +417,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tool/output-file", test_output_file);
     g_test_add_func("/tool/output-signal", test_output_signal);
     g_test_add_func("/tool/padded", test_padded);
+    g_test_add_func("/tool/redact", test_redact);
     return g_test_run();
 }

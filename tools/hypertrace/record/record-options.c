@@ -323,14 +323,16 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
                 return false;
             }
             if (r->process) {
-                *status = ht_usage_error("--domain and --pid: give one of them");
+                *status = ht_usage_error("--domain and --pid: give one of"
+                                         " them");
                 return false;
             }
             r->pid = n;
             break;
         case DOMAIN:
             if (r->pid && !r->process) {
-                *status = ht_usage_error("--domain and --pid: give one of them");
+                *status = ht_usage_error("--domain and --pid: give one of"
+                                         " them");
                 return false;
             }
             if (!find_domain(r, optarg, status)) {
