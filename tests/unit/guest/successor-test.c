@@ -12,6 +12,7 @@
 #include "hypertrace/thread.h"
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include "memory-guest.h"
 #include "guest-events.h"
@@ -23,6 +24,8 @@
 #define INSTANCES_MAX   16
 #define HOSTS           3
 #define KILLS           40
+/* Number of processes that share the kills */
+#define KILLERS         5
 
 /* What all hosts have recorded, in memory that outlives them */
 typedef struct Recordings {
@@ -96,6 +99,7 @@ static pid_t run_host(int fd, unsigned number, unsigned until)
     if (pid) {
         return pid;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     host = number;
     steps = until;
     m = number ? ht_memory_attach(fd, &cfg, NULL) :
@@ -241,21 +245,45 @@ static void kill_hosts(unsigned first, unsigned second)
     close(fd);
 }
 
-static void test_kills(void)
+/* Do every KILLERS-th of the kills, in recordings of this process. */
+static void kill_some(unsigned first)
 {
     unsigned i;
 
-    for (i = 0; i < KILLS; i++) {
+    recordings = mmap(NULL, sizeof(*recordings), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_assert_true(recordings != MAP_FAILED);
+    for (i = first; i < KILLS; i += KILLERS) {
         kill_hosts(1 + i, 1 + i * 7 % 23);
+    }
+}
+
+/* The processes wait most of the time: some run at once. */
+static void test_kills(void)
+{
+    pid_t pids[KILLERS];
+    unsigned i;
+    int status;
+
+    fflush(NULL);
+    for (i = 0; i < KILLERS; i++) {
+        pids[i] = fork();
+        g_assert_cmpint(pids[i], >=, 0);
+        if (!pids[i]) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            kill_some(i);
+            _exit(0);
+        }
+    }
+    for (i = 0; i < KILLERS; i++) {
+        g_assert_cmpint(waitpid(pids[i], &status, 0), ==, pids[i]);
+        g_assert_cmpint(status, ==, 0);
     }
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    recordings = mmap(NULL, sizeof(*recordings), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    g_assert_true(recordings != MAP_FAILED);
     g_test_add_func("/successor/kills", test_kills);
     return g_test_run();
 }
