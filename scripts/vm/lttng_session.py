@@ -132,8 +132,16 @@ class PrivateSession:
         return self
 
     def __exit__(self, kind, value, traceback):
+        name, self.name = self.name, None
         try:
-            self.finish()
+            if name:
+                # The trace of a stopped session is complete.  To destroy the session or
+                # to end the daemon takes half a second, so kill the daemon.
+                self.lttng("stop", name, check=False)
+                if f" {name} " not in self.lttng("list"):
+                    raise SessionError(f"no session {name}: {self.daemon_log()}")
+                self.kill()
+                self._take_trace()
         except SessionError:
             if kind is None:
                 raise
@@ -150,6 +158,10 @@ class PrivateSession:
         name, self.name = self.name, None
         self.lttng("stop", name, check=False)
         self.lttng("destroy", name)
+        self._take_trace()
+
+    def _take_trace(self):
+        """Move the complete trace to the output; it becomes the caller's."""
         if self._written != self.output:
             os.rmdir(self.output)
             shutil.move(self._written, self.output)

@@ -401,8 +401,8 @@ static void test_quit(const void *channel)
 
 /*
  * Return the channels of a test in which QEMU waits its 5 s for a backend that
- * hangs: in a short run one, as the wait does not depend on the channel. A device
- * of each channel is unplugged while its backend hangs.
+ * hangs: in a short run one, because the wait does not depend on the channel.
+ * Each channel has a test that unplugs a device while its backend hangs.
  */
 static unsigned waits(unsigned channel)
 {

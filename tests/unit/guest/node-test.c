@@ -803,8 +803,8 @@ static void run_denied(const char *value)
 
 /*
  * Promise: the program survives if any one system call of the library is
- * denied. Each call has a host and a traced process of its own, which sleep most
- * of the time: all run at once.
+ * denied. Each call has a host and a traced process of its own. These sleep
+ * most of the time, so all run at once.
  */
 static void test_denied(void)
 {

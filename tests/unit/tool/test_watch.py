@@ -19,6 +19,7 @@ import pytest
 
 from built import built
 from hypertrace import TOOL, run
+from test_record_pid import wait_memory
 from vm.lttng_session import private_run
 
 GUEST = built("tests/unit/tool/watch-guest")
@@ -56,7 +57,8 @@ def parent(pid):
 
 
 class Guest:
-    """A virtual machine of a user, ended with the test"""
+    """A virtual machine of a user, ended with the test. A watch that starts after it
+    finds it at once, and a watch that was started before within two seconds."""
 
     def __init__(self, tmp, name, *options, user=None):
         program = tmp / "qemu-system-x86_64"
@@ -65,6 +67,8 @@ class Guest:
         self.process = subprocess.Popen(
             [program, "-name", name, *options], user=user,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        if "-late" not in options:
+            wait_memory(self.process)
 
     def __enter__(self):
         return self
@@ -211,9 +215,9 @@ def test_owner(tmp_path):
     os.chmod(tmp_path, 0o755)
     for folder in list(tmp_path.parents)[:-2]:
         os.chmod(folder, folder.stat().st_mode | 0o11)
-    with Watch(tmp_path, "--user", OTHER) as w, \
-            Guest(tmp_path, "web", user=OTHER) as vm, \
-            Guest(tmp_path, "web", user=OTHER), Guest(tmp_path, "web"):
+    with Guest(tmp_path, "web", user=OTHER) as vm, \
+            Guest(tmp_path, "web", user=OTHER), Guest(tmp_path, "web"), \
+            Watch(tmp_path, "--user", OTHER) as w:
         for name in ("web", "web-2"):
             w.snapshot(f"{OTHER}/{name}")
         recorders = children(w.process.pid)
@@ -240,8 +244,8 @@ def test_other_users(tmp_path):
     for folder in list(tmp_path.parents)[:-2]:
         os.chmod(folder, folder.stat().st_mode | 0o11)
     with Guest(tmp_path, "web1"), Guest(tmp_path, "web2"), \
-            Watch(tmp_path, "--name", "web*", user=OTHER) as w, \
-            Guest(tmp_path, "web3", user=OTHER):
+            Guest(tmp_path, "web3", user=OTHER), \
+            Watch(tmp_path, "--name", "web*", user=OTHER) as w:
         w.snapshot(f"{OTHER}/web3")
     assert w.messages().count("this needs root") == 1, w.messages()
     assert os.listdir(w.dir) == [OTHER]
@@ -250,8 +254,8 @@ def test_other_users(tmp_path):
 def test_retry(tmp_path):
     """A machine that cannot be recorded is retried; its reason is printed once."""
     reason = "no mapping that could be a guest's RAM"
-    with Watch(tmp_path, "--name", "web1") as w, \
-            Guest(tmp_path, "web1", "-late") as vm:
+    with Guest(tmp_path, "web1", "-late") as vm, \
+            Watch(tmp_path, "--name", "web1") as w:
         w.wait_said(reason)
         wait_for(lambda: not children(w.process.pid), w.messages)
         wait_for(lambda: children(w.process.pid), w.messages)
@@ -264,8 +268,8 @@ def test_retry(tmp_path):
 def test_max_memory(tmp_path):
     """A machine for which --max-memory leaves no memory waits until a recorder ends."""
     me = user_name()
-    with Watch(tmp_path, "--name", "web*", "--max-memory", "1M") as w, \
-            Guest(tmp_path, "web1") as first:
+    with Guest(tmp_path, "web1") as first, \
+            Watch(tmp_path, "--name", "web*", "--max-memory", "1M") as w:
         w.snapshot(f"{me}/web1")
         with Guest(tmp_path, "web2"):
             w.wait_said("web2 and further virtual machines wait")
@@ -280,7 +284,7 @@ def test_max_vms(tmp_path):
     me = user_name()
     path = tmp_path / "watch.conf"
     path.write_text(f"[watch]\nmax-vms=1\nuser={me}\nname=web*\n")
-    with Watch(tmp_path, "--config", path) as w, Guest(tmp_path, "web1"):
+    with Guest(tmp_path, "web1"), Watch(tmp_path, "--config", path) as w:
         w.snapshot(f"{me}/web1")
         with Guest(tmp_path, "web2"), Guest(tmp_path, "web3"):
             w.wait_said("1 recorded machines, the limit of max-vms")
@@ -296,8 +300,8 @@ def test_named_files(tmp_path):
     fifos = [tmp_path / name for name in ("kernel", "config")]
     for fifo in fifos:
         os.mkfifo(fifo)
-    with Watch(tmp_path, "--name", "web1") as w, \
-            Guest(tmp_path, "web1", "-kernel", fifos[0], "-readconfig", fifos[1]):
+    with Guest(tmp_path, "web1", "-kernel", fifos[0], "-readconfig", fifos[1]), \
+            Watch(tmp_path, "--name", "web1") as w:
         w.snapshot(f"{me}/web1")
         for fifo in fifos:
             with pytest.raises(OSError, match="No such device or address"):
@@ -397,8 +401,8 @@ silence=1s
 [vm web2]
 user=4294967294
 """)
-    with Watch(tmp_path, "--config", path, "--keep", "2") as w, \
-            Guest(tmp_path, "web2"), Guest(tmp_path, "web1") as vm:
+    with Guest(tmp_path, "web2"), Guest(tmp_path, "web1") as vm, \
+            Watch(tmp_path, "--config", path, "--keep", "2") as w:
         for _ in range(3):
             w.snapshot(f"{me}/web1")
         vm.process.send_signal(signal.SIGSTOP)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A virtual machine for "hypertrace watch" without a processor or a kernel: a
- * process whose private memory has the ring of one processor.
+ * A virtual machine for "hypertrace watch" without a processor: a process whose
+ * private memory has the ring of one processor, and a kernel without types, which
+ * the recorder finds at once.
  *
  * usage: qemu-system-x86_64 -name NAME [-late | -empty | -blank]
  *
  * It writes two events every 20 ms.  With -late, it maps its memory only at
- * SIGUSR2.  With -empty, the ring gets no events; with -blank, the memory has
- * no ring.  SIGUSR1 resets it: the next kernel makes a new ring, and its
- * clock begins at 0.
+ * SIGUSR2, and has no kernel.  With -empty, the ring gets no events; with -blank,
+ * the memory has neither ring nor kernel.  SIGUSR1 resets it: the next kernel
+ * makes a new ring, and its clock begins at 0.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -16,10 +17,15 @@
 #include <time.h>
 
 #include "ftrace-guest.h"
+#include "kernel-make.h"
 
-#define MEMORY  (16u << 20)
-#define ALIGN   (2u << 20)
-#define RING_AT (2u << 20)
+#define MEMORY      (16u << 20)
+#define ALIGN       (2u << 20)
+#define RING_AT     (2u << 20)
+#define KERNEL_AT   (8u << 20)
+/* The page by which the kernel is found, and the kernel's phys_base */
+#define INFO_AT     (12u << 20)
+#define PHYS_BASE   ((int)KERNEL_AT - 0x1000000)
 
 static uint8_t *map_memory(void)
 {
@@ -29,6 +35,18 @@ static uint8_t *map_memory(void)
 
     return room == MAP_FAILED ||
            mprotect(memory, MEMORY, PROT_READ | PROT_WRITE) ? NULL : memory;
+}
+
+static void place_kernel(uint8_t *memory)
+{
+    KmKernel kernel;
+
+    km_kernel(&kernel, 24, false);
+    km_place(&kernel, memory, MEMORY, KERNEL_AT, 0, 1000);
+    km_kernel_free(&kernel);
+    g_snprintf((char *)memory + INFO_AT, 4096, "OSRELEASE=6.12.0-test\n"
+               "SYMBOL(_stext)=%" PRIx64 "\nNUMBER(phys_base)=%d\n", KM_TEXT,
+               PHYS_BASE);
 }
 
 static uint64_t now_ns(void)
@@ -60,6 +78,7 @@ int main(int argc, char **argv)
 {
     FtGuest g = { .layout = HT_FT_LAYOUT_6_11, .subbuf = 4096, .nr = 100,
                   .cpus = 1, .offset = RING_AT, .size = MEMORY };
+    bool late = has_option(argc, argv, "-late");
     uint64_t boot = now_ns();
     sigset_t signals;
 
@@ -67,10 +86,8 @@ int main(int argc, char **argv)
     sigaddset(&signals, SIGUSR1);
     sigaddset(&signals, SIGUSR2);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    if (has_option(argc, argv, "-late")) {
-        while (wait_signal(&signals, true) != SIGUSR2) {
-            continue;
-        }
+    while (late && wait_signal(&signals, true) != SIGUSR2) {
+        continue;
     }
     g.mem = map_memory();
     if (!g.mem) {
@@ -81,6 +98,9 @@ int main(int argc, char **argv)
         /* Touch the memory, as a guest that runs does. */
         memset(g.mem, 1, MEMORY);
         return wait_signal(&signals, true) < 0;
+    }
+    if (!late) {
+        place_kernel(g.mem);
     }
     fg_init(&g);
     if (has_option(argc, argv, "-empty")) {
