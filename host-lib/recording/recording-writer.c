@@ -17,6 +17,12 @@
 /* Maximum size in bytes of a kernel's log that is kept in memory */
 #define LOG_BYTES (4u << 20)
 
+/*
+ * Bytes that are reserved on the disk, so that "info" can be replaced at the
+ * end of a recording even if the disk is full
+ */
+#define SPARE_BYTES (32u << 10)
+
 /* Buffered bytes of a processor that cause a write before the end of a poll */
 #define KEEP_BYTES (1u << 20)
 
@@ -25,6 +31,7 @@ typedef struct CpuFile {
     /* descriptor of the processor's file; -1: opened for each write */
     int fd;
     bool failed;
+    uint64_t written;           /* bytes in the file */
     GByteArray *kept;
 } CpuFile;
 
@@ -39,6 +46,8 @@ struct HtRecWriter {
     /* descriptor of the log's file; -1: nothing was appended yet */
     int log_fd;
     bool log_failed;
+    /* a file without a name that holds SPARE_BYTES; -1: not reserved */
+    int spare_fd;
     /* newest part of the kernel's log, if @queue is set */
     GString *log;
     bool made_dir;
@@ -121,6 +130,21 @@ static bool check_empty(int fd, const char *dir, GError **error)
     return true;
 }
 
+static int reserve(const HtRecWriter *w)
+{
+    static const char name[] = ".hypertrace-spare";
+    int fd;
+
+    unlinkat(w->dir_fd, name, 0);
+    fd = make_file(w, name, 0);
+    unlinkat(w->dir_fd, name, 0);
+    if (fd >= 0 && posix_fallocate(fd, 0, SPARE_BYTES)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
 HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
 {
     bool made = !g_file_test(dir, G_FILE_TEST_EXISTS);
@@ -145,6 +169,7 @@ static HtRecWriter *new_writer(int fd, const char *dir, HtRecQueue *queue)
     w->dir_fd = fd;
     w->queue = queue;
     w->log_fd = -1;
+    w->spare_fd = fd >= 0 ? reserve(w) : -1;
     w->log = queue ? g_string_new(NULL) : NULL;
     w->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                      (GDestroyNotify)g_bytes_unref);
@@ -191,36 +216,59 @@ static bool write_all(int fd, const void *data, size_t size)
     return true;
 }
 
-bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
-                        gssize size, GError **error)
+/* Replace a text file. Returns 0, or an errno with @what set. */
+static int replace(HtRecWriter *w, const char *name, const char *text,
+                   size_t bytes, const char **what)
 {
     /* Only recorders use names with this prefix. */
     g_autofree char *hidden = g_strdup_printf(".hypertrace-%s", name);
+    int code = 0, fd;
+
+    /* Remove the file of a recorder that was killed. */
+    unlinkat(w->dir_fd, hidden, 0);
+    *what = "make";
+    fd = make_file(w, hidden, 0);
+    if (fd < 0) {
+        return errno;
+    }
+    *what = "write";
+    if (!write_all(fd, text, bytes)) {
+        code = errno;
+    }
+    close(fd);
+    if (!code && renameat(w->dir_fd, hidden, w->dir_fd, name)) {
+        code = errno;
+    }
+    if (code) {
+        unlinkat(w->dir_fd, hidden, 0);
+    }
+    return code;
+}
+
+bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
+                        gssize size, GError **error)
+{
     size_t bytes = size < 0 ? strlen(text) : (size_t)size;
-    bool ok;
-    int code, fd;
+    const char *what;
+    int code;
 
     if (w->queue) {
         g_hash_table_insert(w->texts, g_strdup(name),
                             g_bytes_new(text, bytes));
         return true;
     }
-    /* Remove the file of a recorder that was killed. */
-    unlinkat(w->dir_fd, hidden, 0);
-    fd = make_file(w, hidden, 0);
-    if (fd < 0) {
-        return fail(error, errno, "make", w->dir, name);
+    code = replace(w, name, text, bytes, &what);
+    if ((code == ENOSPC || code == EDQUOT) && w->spare_fd >= 0 &&
+        !strcmp(name, "info")) {
+        close(w->spare_fd);
+        w->spare_fd = -1;
+        code = replace(w, name, text, bytes, &what);
     }
-    ok = write_all(fd, text, bytes);
-    code = errno;
-    close(fd);
-    if (ok && renameat(w->dir_fd, hidden, w->dir_fd, name) == 0) {
-        g_hash_table_insert(w->texts, g_strdup(name), NULL);
-        return true;
+    if (code) {
+        return fail(error, code, what, w->dir, name);
     }
-    code = ok ? errno : code;
-    unlinkat(w->dir_fd, hidden, 0);
-    return fail(error, code, "write", w->dir, name);
+    g_hash_table_insert(w->texts, g_strdup(name), NULL);
+    return true;
 }
 
 /* Append to the log in memory; drop the older half if the log is too large */
@@ -259,6 +307,35 @@ bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
     return true;
 }
 
+/*
+ * Remove an incomplete piece, which a write left at the end of a processor's
+ * file: the file had @c->written bytes before.
+ */
+static void drop_incomplete(const CpuFile *c)
+{
+    uint64_t end = c->written;
+    size_t at = 0, more;
+    HtRecPieceHeader h;
+    struct stat st;
+
+    if (c->fd < 0 || fstat(c->fd, &st)) {
+        return;
+    }
+    while (at + sizeof(h) <= c->kept->len) {
+        memcpy(&h, c->kept->data + at, sizeof(h));
+        more = sizeof(h) + ht_le32(h.size);
+        if (end + more > (uint64_t)st.st_size) {
+            break;
+        }
+        end += more;
+        at += more;
+    }
+    if (end < (uint64_t)st.st_size && ftruncate(c->fd, end)) {
+        /* Readers ignore an incomplete piece at the end. */
+        return;
+    }
+}
+
 static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
 {
     CpuFile *c = &g_array_index(w->cpus, CpuFile, cpu);
@@ -279,7 +356,9 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
         /* Stop: a reader could take the next piece for the rest of this one. */
         c->failed = true;
         fail(error, errno, "write", w->dir, name);
+        drop_incomplete(c);
     }
+    c->written += c->kept->len;
     g_byte_array_set_size(c->kept, 0);
     if (c->fd >= 0 && cpu >= HT_REC_OPEN_MAX) {
         close(c->fd);
@@ -423,6 +502,9 @@ void ht_rec_writer_free(HtRecWriter *w)
         g_array_unref(w->cpus);
         if (w->log_fd >= 0) {
             close(w->log_fd);
+        }
+        if (w->spare_fd >= 0) {
+            close(w->spare_fd);
         }
         if (w->log) {
             g_string_free(w->log, true);

@@ -18,6 +18,7 @@ import pytest
 from built import built, need
 from directories import public_directory
 from hypertrace import TOOL, lines, run
+from vm.lttng_session import private_run
 
 GUEST = built("tests/unit/tool/watch-guest")
 MEMORY = 16 << 20           # bytes of its memory
@@ -202,6 +203,30 @@ def replace_folder(top):
         vm.kill()
     files = path, path / "secret", moved, moved / "cpu0"
     assert [f.stat().st_uid for f in files] == [0, 0, 65534, 65534]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file systems")
+@pytest.mark.parametrize("left", (48, 57))
+def test_full_disk(tmp_path, machine, left):
+    """A recording whose disk becomes full has the reason in it, and no incomplete
+    piece."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def body():
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "small", disk],
+                       check=True)
+        with open(disk / "big", "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, (512 - left) << 10)
+        p = run("record", "--pid", machine(), "--for", "6s", "-o", disk / "rec", status=3)
+        assert b"No space left" in p.stderr and b"rest is missing" in p.stderr
+        p = run("last", disk / "rec")
+        assert b"the recorder stopped before the guest: cannot write" in p.stderr
+        assert b"damaged" not in p.stderr and b"killed" not in p.stderr
+        assert lines("report", disk / "rec")
+
+    if not private_run(body):
+        pytest.skip("mounting is not allowed here")
 
 
 def test_stopped(tmp_path, machine):
