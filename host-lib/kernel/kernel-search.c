@@ -17,12 +17,13 @@
 /* Number of bytes of the version line that are compared first */
 #define LOOK            32u
 
-/* A kernel of the previous pass, and its tick count when the pass ended */
+/* A kernel of the previous pass */
 typedef struct Seen {
     uint64_t offset;
     uint64_t slide;
-    uint64_t ticks;
-    int64_t us;                 /* monotonic time of the host */
+    uint64_t ticks;             /* tick count when the pass ended */
+    /* monotonic time in us of the first pass that read @ticks */
+    int64_t us;
 } Seen;
 
 /*
@@ -119,6 +120,11 @@ void ht_kernel_search_restart(HtKernelSearch *s)
     s->early = 0;
     s->span = 0;
     s->next = 0;
+}
+
+void ht_kernel_search_forget(HtKernelSearch *s)
+{
+    g_array_set_size(s->seen, 0);
 }
 
 /*
@@ -238,21 +244,30 @@ static void not_found(const HtKernelSearch *s, GError **error)
     }
 }
 
-static bool has_moved(const HtKernelSearch *s, const Seen *now)
+static const Seen *find_seen(const HtKernelSearch *s, const HtGuestKernel *k)
 {
     unsigned i;
 
     for (i = 0; i < s->seen->len; i++) {
         const Seen *was = &g_array_index(s->seen, Seen, i);
 
-        if (was->offset == now->offset && was->slide == now->slide) {
-            uint64_t ms = (now->us - was->us) / 1000;
-
-            return now->ticks > was->ticks &&
-                   now->ticks - was->ticks <= TICKS_PER_MS * ms + TICKS_MORE;
+        if (was->offset == k->offset && was->slide == k->slide) {
+            return was;
         }
     }
-    return false;
+    return NULL;
+}
+
+/*
+ * Test whether a kernel's ticks have advanced.  While a guest is idle, its
+ * ticks stand still for seconds and then advance by the ticks of this time.
+ */
+static bool has_moved(const Seen *was, const Seen *now)
+{
+    uint64_t ms = (now->us - was->us) / 1000;
+
+    return now->ticks > was->ticks &&
+           now->ticks - was->ticks <= TICKS_PER_MS * ms + TICKS_MORE;
 }
 
 /*
@@ -267,14 +282,18 @@ static void find_moving(HtKernelSearch *s)
 
     for (i = 0; i < s->found->len; i++) {
         HtGuestKernel *k = s->found->pdata[i];
+        const Seen *was = find_seen(s, k);
         HtKernelClock clock;
 
         if (!ht_guest_kernel_clock(k, &clock)) {
-            const Seen now = { .offset = k->offset, .slide = k->slide,
-                               .ticks = clock.jiffies,
-                               .us = g_get_monotonic_time() };
+            Seen now = { .offset = k->offset, .slide = k->slide,
+                         .ticks = clock.jiffies,
+                         .us = g_get_monotonic_time() };
 
-            k->moves = has_moved(s, &now);
+            k->moves = was && has_moved(was, &now);
+            if (was && was->ticks == now.ticks) {
+                now.us = was->us;
+            }
             g_array_append_val(seen, now);
         }
     }

@@ -11,7 +11,7 @@
 
 /* Offsets of a kernel's parts from _text, in bytes */
 enum {
-    AT_BANNER = 0x1000, AT_TABLE = KM_SYSCALLS, AT_READ = 0x3000,
+    AT_BANNER = KM_BANNER, AT_TABLE = KM_SYSCALLS, AT_READ = 0x3000,
     AT_TOP = 0x4000, AT_L3 = 0x5000, AT_L2 = 0x6000, AT_DIRECT_L3 = 0x7000,
     AT_TK = 0x8000, AT_JIFFIES = 0x9000, AT_DIRECT = 0x9008,
     AT_MAX_PFN = 0x9010, AT_STATE = 0x9018, AT_CPUS = 0x9020,

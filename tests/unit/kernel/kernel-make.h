@@ -13,6 +13,8 @@
 #define KM_SIZE     (UINT64_C(1) << 20)
 /* Offset from _text of sys_call_table, by which a kernel is recognized */
 #define KM_SYSCALLS 0x2000u
+/* Offset from _text of linux_banner, by which a search finds a kernel */
+#define KM_BANNER   0x1000u
 
 typedef enum KmLayout {
     /* tables of offsets before the names; per-CPU symbols are absolute */

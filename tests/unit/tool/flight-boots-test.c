@@ -67,7 +67,9 @@ static const struct {
     { "bk _ pP _ R gb k _ Pp _ R _", 2, 2 },
     { "bk _ p P P _ R gb k _", 1, 1 },
     /* a panic before the first event of a boot */
-    { "bk _ R g P _ R _ b k _", 1, 1 },
+    { "bk _ R g P _ R _ b k _ R _", 2, 1 },
+    { "bk _ R g P _ R _ P _ R _ b k _ p _", 1, 3 },
+    { "P R _ bk _ R _", 1, 1 },
     { "R R _ b _ R _", 1, 0 },
     { "P _", 0, 1 },
     /* Each report of the monitor counts if there is no log. */

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "ftrace-guest.h"
+#include "kernel-make.h"
 #include "hypertrace/recording.h"
 #include "memory/process.h"
 #include "record/flight.h"
@@ -305,6 +306,42 @@ static void test_last_events(void)
     }
     g_assert_cmpuint(count(&t), ==, 1);
     teardown(&t);
+}
+
+/* Each panic of a guest without a ring has a recording, which has the log. */
+static void test_no_ring(void)
+{
+    const uint64_t size = 64 << 20, at[] = { 8 << 20, 24 << 20, 40 << 20 };
+    g_autofree uint8_t *ram = g_malloc0(size);
+    g_autoptr(GError) error = NULL;
+    KmKernel kernel;
+    unsigned i;
+    Test t;
+
+    setup(&t, 100, 0);
+    km_kernel(&kernel, 24, true);
+    ht_session_free(t.session);
+    t.mem = (HtFtMem) { .size = size, .map = ram };
+    t.session = ht_session_new(&(HtSessionInfo) {
+        .memory = HT_REC_QUEUE_MIN, .image = kernel.image }, &error);
+    g_assert_no_error(error);
+    ht_session_add(t.session, &t.mem, HT_SESSION_ALL);
+    for (i = 0; i < G_N_ELEMENTS(at); i++) {
+        g_autofree char *name = g_strdup_printf("%u-panic", i + 1);
+        uint8_t *ticks = ram + at[i] + kernel.jiffies;
+
+        km_place(&kernel, ram, size, at[i], i << 22, 1000 + i);
+        km_print(ram + at[i], 1, "Linux version 6.12.0-test");
+        while (ht_session_stats(t.session).kernel_boot != i + 1) {
+            ht_put_le64(ticks, g_get_monotonic_time() / 4000);
+            poll_once(&t);
+        }
+        km_print(ram + at[i], 2, "Kernel panic - not syncing: test");
+        wait_for(&t, name);
+    }
+    g_assert_cmpuint(count(&t), ==, 3);
+    teardown(&t);
+    km_kernel_free(&kernel);
 }
 
 static const char match_formats[] =
@@ -663,6 +700,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/flight/causes", test_causes);
     g_test_add_func("/flight/last-events", test_last_events);
+    g_test_add_func("/flight/no-ring", test_no_ring);
     g_test_add_func("/flight/match", test_match);
     g_test_add_func("/flight/match-replaced", test_match_replaced);
     g_test_add_func("/flight/long-message", test_long_message);

@@ -160,6 +160,70 @@ static void test_no_kernel_runs(void)
     teardown(&t);
 }
 
+/*
+ * A dead kernel is not found again when another user of the memory overwrites
+ * the stack canary by which its boot is known.
+ */
+static void test_canary(void)
+{
+    static const uint64_t canaries[] = { 0, 1, UINT64_MAX };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(canaries); i++) {
+        Test t;
+
+        setup(&t);
+        place(&t, FIRST, 1000);
+        look(&t, FIRST);
+        ht_put_le64(t.ram + FIRST + t.kernel.canary, canaries[i]);
+        g_assert_cmpuint(look(&t, 0), ==, HT_WATCH_GONE);
+        place(&t, SECOND, 1100);
+        look(&t, SECOND);
+        expect(&t, SECOND);
+        g_assert_cmpuint(look(&t, SECOND), ==, 0);
+        teardown(&t);
+    }
+}
+
+/*
+ * The recorder starts when RAM has a dead kernel and one that runs. Later the
+ * second stands still, and no search finds it: the first stays unused.
+ */
+static void test_older(void)
+{
+    Test t;
+
+    setup(&t);
+    place(&t, FIRST, 1000);
+    place(&t, SECOND, 1100);
+    look(&t, SECOND);
+    expect(&t, SECOND);
+    memset(t.ram + SECOND + KM_BANNER, 0, 8);
+    g_assert_cmpuint(look(&t, 0), ==, 0);
+    expect(&t, SECOND);
+    /* The first kernel's clock was overwritten, and the guest ends. */
+    ht_put_le64(t.ram + FIRST + t.kernel.seconds, 5000000000);
+    ht_kernel_watch_look(t.watch, true);
+    expect(&t, SECOND);
+    teardown(&t);
+}
+
+/* A kernel that no poll could prove to run is accepted when the guest ends. */
+static void test_last_boot(void)
+{
+    Test t;
+
+    setup(&t);
+    place(&t, FIRST, 1000);
+    look(&t, FIRST);
+    place(&t, SECOND, 1010);
+    g_assert_cmpuint(ht_kernel_watch_look(t.watch, true) & HT_WATCH_GONE, !=,
+                     0);
+    ht_kernel_watch_look(t.watch, true);
+    expect(&t, SECOND);
+    teardown(&t);
+}
+
 /* After the guest's end, nothing moves: the latest kernel is read. */
 static void test_last(void)
 {
@@ -199,7 +263,10 @@ int main(int argc, char **argv)
     g_test_add_func("/watch/only", test_only);
     g_test_add_func("/watch/dead-clock", test_dead_clock);
     g_test_add_func("/watch/no-kernel-runs", test_no_kernel_runs);
+    g_test_add_func("/watch/canary", test_canary);
+    g_test_add_func("/watch/older", test_older);
     g_test_add_func("/watch/last", test_last);
+    g_test_add_func("/watch/last-boot", test_last_boot);
     g_test_add_func("/watch/same-address", test_same_address);
     return g_test_run();
 }

@@ -762,7 +762,7 @@ static void test_panic_between_polls(void)
         km_print(ram + first, 2 + i, "RIP: 0010:sysrq_handle_crash+0x16/0x20");
     }
     km_print(ram + first, 77, "Kernel panic - not syncing: sysrq");
-    km_place(&kernel, ram, 64 * MIB, second, 2 * MIB, 2000);
+    km_place(&kernel, ram, 64 * MIB, second, 2 * MIB, 1010);
     km_print(ram + second, 1, "Linux version 6.12.0-test");
     memset(ram + first + KM_SYSCALLS, 0, 8);
     look_for_kernel(&t, false);

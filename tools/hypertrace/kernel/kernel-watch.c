@@ -22,10 +22,22 @@
 /* Period in ns at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
- * First pause in ns after a search that found another kernel than the known one
- * without a proof that it runs.  The pause doubles, up to CLOCK_NS.
+ * First pause in ns after a search that found several kernels without a proof
+ * that one of them runs.  The pause doubles after each such search.
  */
 #define PROOF_NS        UINT64_C(10000000)
+/*
+ * While the kernel's clock stands still, searches for another kernel use at
+ * most 10 % of a processor: the pause is 9 times as long as the search.  After
+ * EAGER_NS it is PAUSE_LATER times as long, and at least STILL_NS.
+ */
+#define PAUSE_STILL     9
+#define STILL_NS        UINT64_C(8000000000)
+/*
+ * Maximum number of seconds by which the next boot's wall clock may be ahead of
+ * the time that has passed since the last reading of the known kernel's clock
+ */
+#define AHEAD_MAX       60
 /*
  * Pause in ns after the first pass over all formats.  It doubles after each
  * pass.  A pass finds texts that the kernel changes in place: early in the boot
@@ -45,14 +57,17 @@ struct HtKernelWatch {
     HtGuestKernel *kernel;
     HtGuestKernel *next;        /* kernel that replaces @kernel, or NULL */
     HtGuestKernel *ended;       /* the last kernel that ended, or NULL */
-    HtKernelClock ended_clock;  /* last clock of @ended */
     HtKernelFormats *formats;
     bool ready;                 /* HT_WATCH_FOUND was returned */
     bool gone;                  /* HT_WATCH_GONE was returned */
     uint64_t next_search;
     uint64_t next_clock;
+    /* last valid clock of @kernel, or of @ended while no kernel is known */
+    HtKernelClock clock;
+    uint64_t clock_ns;          /* time at which @clock was read */
+    uint64_t adopted_ns;        /* time at which @kernel was found */
+    uint64_t still_ns;          /* time since which @clock stands still, or 0 */
     uint64_t proof_ns;          /* next pause, see PROOF_NS */
-    HtKernelClock clock;        /* last valid clock of @kernel */
     /* a pass over the formats has begun and not ended */
     bool passing;
     uint64_t next_pass;
@@ -82,7 +97,6 @@ static void release(HtKernelWatch *w)
     if (w->kernel) {
         ht_guest_kernel_free(w->ended);
         w->ended = g_steal_pointer(&w->kernel);
-        w->ended_clock = w->clock;
     }
     w->ready = w->gone = w->passing = false;
     w->missing_since = w->now();
@@ -140,34 +154,55 @@ static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
 }
 
 /*
+ * Test whether a wall clock can be that of the boot after the known kernel's
+ * boot.  What a later kernel writes over a dead kernel's clock seldom can.
+ */
+static bool is_next(const HtKernelWatch *w, const HtKernelClock *clock)
+{
+    uint64_t passed = (w->now() - w->clock_ns) / CLOCK_NS;
+
+    return clock->seconds >= w->clock.seconds &&
+           clock->seconds - w->clock.seconds <= passed + AHEAD_MAX;
+}
+
+static bool at_same_place(const HtGuestKernel *a, const HtGuestKernel *b)
+{
+    return ht_guest_kernel_phys(a) == ht_guest_kernel_phys(b) &&
+           ht_guest_kernel_slide(a) == ht_guest_kernel_slide(b);
+}
+
+/*
  * Decide whether a kernel that a search has found is the running one.  RAM may
- * hold dead kernels of earlier boots.  A kernel whose clock moves runs.
- * Without this proof, accept the only kernel in RAM if no kernel was known
- * before, or if its clock is later than that of the kernel that ended.  @last:
- * the guest no longer runs, so there is no proof.
+ * hold dead kernels of earlier boots.  A kernel that moves runs.  Without this
+ * proof, accept the only kernel in RAM if none was known before, or if its
+ * place and its clock can be those of the next boot.  @last: no later call will
+ * have a proof; accept one of several.
  */
 static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
 {
+    const HtGuestKernel *known = w->kernel ?: w->ended;
     HtKernelClock clock;
     int ret;
 
-    if (last || ht_guest_kernel_moves(k)) {
+    if (ht_guest_kernel_moves(k)) {
         return true;
     }
     ret = ht_guest_kernel_clock(k, &clock);
     if (ret == -ENOENT) {
         return true;                    /* There will be no proof. */
     }
-    return !ret && !ht_kernel_search_found(w->search) &&
-           (!w->ended || (!ht_guest_kernel_same_boot(k, w->ended) &&
-                          clock.seconds > w->ended_clock.seconds));
+    if (ret || (!last && ht_kernel_search_found(w->search))) {
+        return false;
+    }
+    return !known || (is_next(w, &clock) && !at_same_place(k, known));
 }
 
 static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 {
     w->kernel = k;
+    w->adopted_ns = w->clock_ns = t;
     w->next_clock = t + CLOCK_NS;
-    w->proof_ns = PROOF_NS;
+    w->still_ns = 0;
     if (ht_guest_kernel_clock(k, &w->clock)) {
         w->clock = (HtKernelClock) { 0 };
     }
@@ -183,6 +218,7 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
  * Read the kernel's clock, once in CLOCK_NS.  If its ticks went back, the same
  * kernel has booted again at the same address: return true.  If the clock
  * stands still, or was overwritten, another kernel may have booted: search.
+ * @last: no later call will see it stand still, so search in any case.
  */
 static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
 {
@@ -193,14 +229,20 @@ static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
     if (ret && ret != -ERANGE) {
         return false;
     }
-    w->next_clock = t + CLOCK_NS;
     if (!ret && clock.jiffies < w->clock.jiffies) {
         return true;
     }
-    if (!ret && clock.jiffies != w->clock.jiffies) {
+    if (!ret && !last && clock.jiffies != w->clock.jiffies) {
         w->clock = clock;
-        w->proof_ns = PROOF_NS;
+        w->clock_ns = t;
+        w->next_clock = t + CLOCK_NS;
+        w->still_ns = 0;
         return false;
+    }
+    if (!w->still_ns) {
+        w->still_ns = t;
+        w->proof_ns = PROOF_NS;
+        ht_kernel_search_forget(w->search);
     }
     ht_kernel_search_restart(w->search);
     w->searching = true;
@@ -208,24 +250,43 @@ static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
     return false;
 }
 
+/* Choose when to look again at a kernel that stands still, after a search. */
+static void pause_search(HtKernelWatch *w)
+{
+    uint64_t t = w->now();
+    bool eager = t - w->still_ns < EAGER_NS;
+    uint64_t pause = eager ? CLOCK_NS : STILL_NS;
+
+    if (ht_kernel_search_found(w->search)) {
+        pause = MIN(pause, w->proof_ns);
+        w->proof_ns = MIN(2 * w->proof_ns, STILL_NS);
+    }
+    w->next_clock = t + MAX(pause, w->searched_ns *
+                                   (eager ? PAUSE_STILL : PAUSE_LATER));
+}
+
 /* Check whether the kernel has ended.  RAM survives a reset. */
 static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 {
     g_autoptr(HtGuestKernel) k = NULL;
 
-    if (!w->searching && check_clock(w, t, last)) {
-        return true;
+    if (!w->searching) {
+        if (check_clock(w, t, last)) {
+            return true;
+        }
+        if (!w->searching) {
+            return false;
+        }
     }
-    k = w->searching ? search(w, t, last, flags) : NULL;
-    if (!k || ht_guest_kernel_same_boot(k, w->kernel)) {
-        return false;
-    }
-    if (is_running(w, k, last)) {
+    k = search(w, t, last, flags);
+    if (k && !ht_guest_kernel_same_boot(k, w->kernel) &&
+        is_running(w, k, last)) {
         w->next = g_steal_pointer(&k);
         return true;
     }
-    w->next_clock = t + w->proof_ns;
-    w->proof_ns = MIN(2 * w->proof_ns, CLOCK_NS);
+    if (!w->searching) {
+        pause_search(w);
+    }
     return false;
 }
 
@@ -280,7 +341,13 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
     }
     if (ht_guest_kernel_check(w->kernel) || has_ended(w, t, last, &flags)) {
         w->gone = true;
-        w->next_search = 0;
+        if (!w->next) {
+            ht_kernel_search_forget(w->search);
+        }
+        /* A hostile guest may make a kernel that ends at each poll. */
+        if (t - w->adopted_ns >= CLOCK_NS) {
+            w->next_search = 0;
+        }
         return HT_WATCH_GONE | HT_WATCH_MORE;
     }
     if (!w->formats || !read_formats(w, t, last, &flags)) {

@@ -41,7 +41,8 @@ HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
 /**
  * ht_kernel_watch_look() - poll for changes
  * @w: the watch
- * @last: the guest no longer runs: search all of its memory in this call
+ * @last: this is the last call: search all of the memory in it, without a
+ *        proof that the kernel runs
  *
  * Return: HT_WATCH_ flags. After HT_WATCH_GONE, the caller must stop using the
  * kernel before it calls this again.

@@ -14,8 +14,9 @@ HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b)
 {
     bool died = b->boots > b->ended;
 
-    /* A boot that no poll has found may have panicked. */
-    b->ended = MAX(b->boots, b->panicked);
+    b->ended = b->boots;
+    /* The number of a boot that panicked before a poll found it is free. */
+    b->panicked = MIN(b->panicked, b->boots);
     return died ? HT_FLIGHT_RESET : HT_FLIGHT_NO_DEATH;
 }
 

@@ -12,10 +12,11 @@
  *
  *     n == boots && n > ended && n > panicked
  *
- * and the sources raise these numbers, which never fall:
+ * and the sources raise these numbers:
  *
  *     source               raises                  cause of a recording
- *     RESET (monitor)      ended to boots          reset, if ended was lower
+ *     RESET (monitor)      ended to boots; lowers  reset, if ended was lower
+ *                          panicked to boots
  *     panic (monitor)      panicked to the boot    panic, if that boot's log
  *                          that runs or starts     has none
  *     panic (log)          logged and panicked     panic, if panicked was

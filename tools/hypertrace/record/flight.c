@@ -73,14 +73,16 @@ struct HtFlight {
     const char *why;            /* description of the machine's end */
     /* most important cause that has no recording yet */
     Cause pending;
-    uint64_t since;             /* time at which @pending was set */
+    uint64_t since;             /* time at which @pending rose last */
     bool asked;                 /* a user has requested a recording */
     uint64_t polled_events;     /* number of events at the last poll */
     /* The last recording, and the process that writes it */
     pid_t writer;               /* PID; 0: no such process runs */
     bool failed;
     Cause written;
-    uint64_t written_events;    /* number of events when @writer started */
+    /* number of events and number of boots when @writer started */
+    uint64_t written_events;
+    uint32_t written_boots;
     /* Silence: a time without events */
     uint64_t silence_ns;
     uint64_t heard;             /* time of the last event, in ns */
@@ -106,10 +108,10 @@ static void on_signal(int sig)
 
 static void raise_cause(HtFlight *f, Cause cause)
 {
-    if (!f->pending) {
+    if (cause > f->pending) {
         f->since = ht_now_ns();
+        f->pending = cause;
     }
-    f->pending = MAX(f->pending, cause);
 }
 
 static void raise_death(HtFlight *f, HtFlightDeath death)
@@ -350,7 +352,8 @@ static int write_all(HtFlight *f, HtSession *session)
     return HT_EXIT_OK;
 }
 
-static void start_writer(HtFlight *f, HtSession *session, uint64_t events)
+static void start_writer(HtFlight *f, HtSession *session,
+                         const HtSessionStats *n)
 {
     pid_t pid;
 
@@ -380,7 +383,8 @@ static void start_writer(HtFlight *f, HtSession *session, uint64_t events)
         f->matched = false;
     }
     f->written = f->pending;
-    f->written_events = events;
+    f->written_events = n->events;
+    f->written_boots = n->boots;
     f->pending = CAUSE_NONE;
     f->asked = false;
 }
@@ -425,13 +429,13 @@ static bool wait_writer(HtFlight *f)
 
 /*
  * Test whether a cause needs no recording of its own, for example a shutdown
- * after a panic: no user has asked, there are no new events, and the cause is
- * not more important than that of the last recording.
+ * after a panic: no user has asked, the boot is that of the last recording and
+ * has no new events, and the cause is not more important.
  */
 static bool is_known(const HtFlight *f, const HtSessionStats *n)
 {
-    return !f->asked && n->events == f->written_events &&
-           f->pending <= f->written;
+    return !f->asked && n->boots == f->written_boots &&
+           n->events == f->written_events && f->pending <= f->written;
 }
 
 static void drop(HtFlight *f, const char *why)
@@ -447,12 +451,12 @@ static void drop(HtFlight *f, const char *why)
 static void write_pending(HtFlight *f, HtSession *session,
                           const HtSessionStats *n)
 {
-    if (!n->found) {
-        drop(f, "no ring of events was found yet");
+    if (!n->found && !n->logged) {
+        drop(f, "no ring of events and no kernel's log was found yet");
     } else if (is_known(f, n)) {
         f->pending = CAUSE_NONE;
     } else {
-        start_writer(f, session, n->events);
+        start_writer(f, session, n);
     }
 }
 
@@ -488,11 +492,11 @@ static bool is_ready(const HtFlight *f, const HtSessionStats *n, bool polled)
 void ht_flight_poll(HtFlight *f, HtSession *session)
 {
     HtSessionStats n = ht_session_stats(session);
-    bool polled = f->pending != CAUSE_NONE;
+    Cause before = f->pending;
 
     reap(f);
     look_for_causes(f, &n);
-    if (f->pending && !f->writer && is_ready(f, &n, polled)) {
+    if (f->pending && !f->writer && is_ready(f, &n, f->pending == before)) {
         write_pending(f, session, &n);
     }
     f->polled_events = n.events;

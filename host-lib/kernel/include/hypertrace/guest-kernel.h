@@ -97,6 +97,15 @@ HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error);
 void ht_kernel_search_restart(HtKernelSearch *s);
 
 /**
+ * ht_kernel_search_forget: forget the ticks of the kernels found so far
+ * @s: the search
+ *
+ * Call this when the known kernel may have ended: a kernel that was found some
+ * time before its end has advanced since then, too, but does not run.
+ */
+void ht_kernel_search_forget(HtKernelSearch *s);
+
+/**
  * ht_guest_kernel_find: run a whole search
  * @mem: as for ht_kernel_search_new()
  * @image: as for ht_kernel_search_new()
@@ -156,7 +165,8 @@ int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
  * @k: the kernel, from ht_kernel_search_take()
  *
  * Returns: true if its tick count had advanced, by a plausible number of ticks,
- * since the same search found it before ht_kernel_search_restart()
+ * since the same search found it before ht_kernel_search_restart(), but after
+ * the last ht_kernel_search_forget()
  */
 bool ht_guest_kernel_moves(const HtGuestKernel *k);
 
