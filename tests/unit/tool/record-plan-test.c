@@ -306,6 +306,13 @@ static const struct {
       "./start.sh|-m|1G|-nographic|-kernel|KERNEL",
       "./start.sh|-m|1G|-nographic|-kernel|KERNEL" NODES(906, "0")
       "|-append|" WORDS, HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
+    { "a script that adds the kernel",
+      "./start.sh|-m|1G|-append|quiet|-nographic",
+      "./start.sh|-m|1G|-append|quiet " WORDS "|-nographic" NODES(906, "0"),
+      HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
+    { "no words for a kernel, and no kernel", Q "|-m|1G|-append||x",
+      Q "|-m|1G|-append||x" NODES(906, "0") "|-smbios|" SMBIOS,
+      HT_RECORD_NODE, HT_RECORD_WORDS_LOADER, NULL },
     { "behind a program that closes descriptors",
       "sudo|-E|" Q "|-m|1G|-kernel|KERNEL",
       "sudo|-E|" Q "|-m|1G|-kernel|KERNEL"

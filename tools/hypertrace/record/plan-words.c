@@ -385,7 +385,11 @@ bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o,
     if (!append) {
         append = "";
     }
-    if (!p->kernel) {
+    /*
+     * QEMU accepts -append only with -kernel: if the command line has no
+     * kernel, the program that starts QEMU adds it.
+     */
+    if (!p->kernel && !*append) {
         plan_loader(p, q, o);
         return true;
     }
@@ -393,7 +397,7 @@ bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o,
         p->given = HT_RECORD_WORDS_THERE;
         return true;
     }
-    if (!read_image(p, &image, q->program, error)) {
+    if (p->kernel && !read_image(p, &image, q->program, error)) {
         return false;
     }
     if (p->words_why) {
