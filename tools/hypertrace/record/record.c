@@ -108,6 +108,21 @@ static const char *main_buffer_lacks(const HtKernelImage *image)
            "its image has no symbols of data (CONFIG_KALLSYMS_ALL)" : NULL;
 }
 
+char *ht_record_lacks(const HtKernelImage *image, HtTraceBuffer buffer)
+{
+    const char *lacks = main_buffer_lacks(image);
+    bool none = buffer == HT_TRACE_BUFFER_ANY && lacks;
+
+    if (has_boot_ring(image) || (buffer != HT_TRACE_BUFFER_BOOT && !none)) {
+        return NULL;
+    }
+    return g_strdup_printf("Linux %s has no ring in reserved memory, as Linux "
+                           "6.12 and later have with CONFIG_TRACING%s%s",
+                           ht_kernel_image_release(image), none ?
+                           ", and its main trace buffer cannot be read: " :
+                           ": leave out --buffer boot", none ? lacks : "");
+}
+
 /*
  * Drop the kernel's image if it lacks types or symbols of data. Reading the
  * kernel's memory needs both.
@@ -201,10 +216,19 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
             ht_error("%s", lacks->message);
         }
     }
-    check_image(r, &lacks);
     if (r->functions.names) {
         r->buffer = HT_TRACE_BUFFER_MAIN;
     }
+    if (r->image && !r->pid && !has_ring) {
+        g_autofree char *why = ht_record_lacks(r->image, r->buffer);
+
+        if (why) {
+            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: %s", path,
+                        why);
+            return false;
+        }
+    }
+    check_image(r, &lacks);
     if (r->buffer == HT_TRACE_BUFFER_ANY) {
         r->buffer = !r->image || has_ring ||
                     (has_boot_ring(r->image) && !r->pid &&

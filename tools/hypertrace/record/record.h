@@ -161,6 +161,16 @@ int ht_record_process(HtRecord *r);
  */
 HtKernelImage *ht_record_scan_image(const HtRecord *r, GError **error);
 
+/**
+ * ht_record_lacks() - get the reason why a kernel cannot be recorded
+ * @image: the image that the guest will boot
+ * @buffer: the buffer that the user chose, or HT_TRACE_BUFFER_ANY
+ *
+ * Return: the kernel's release and what it lacks, newly allocated; NULL if it
+ * can be recorded
+ */
+char *ht_record_lacks(const HtKernelImage *image, HtTraceBuffer buffer);
+
 /** ht_record_clear() - free the members that the functions above have set */
 void ht_record_clear(HtRecord *r);
 
