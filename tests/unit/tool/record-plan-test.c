@@ -914,6 +914,33 @@ static const struct {
     { "a b", true, NULL }, { "a\"b", true, NULL }, { "!a", false, NULL },
 };
 
+/* The default size of the ring follows the number of processors and the RAM. */
+static void test_size(void)
+{
+    static const struct { const char *args, *size; } cases[] = {
+        { "-m|1G|-smp|8", "16M" }, { "-m|1G|-smp|9", "32M" },
+        { "-m|1G|-smp|2,maxcpus=64", "64M" }, { "-m|4G|-smp|64", "128M" },
+        { "-m|256|-smp|64", "16M" }, { "-m|64G|-smp|300", "1024M" },
+        { "-m|64G|-smp|sockets=3,cores=5,threads=2", "64M" },
+        { "-m|what|-smp|64", "16M" }, { "-smp|64", "16M" },
+    };
+    Files f = make_files();
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *line =
+            g_strconcat(Q "|-kernel|KERNEL|", cases[i].args, NULL);
+        g_autofree char *words =
+            g_strconcat("reserve_mem=", cases[i].size, ":2M:ht ", NULL);
+        g_auto(GStrv) argv = words_of(line, &f);
+        HtRecordOptions options = { 0 };
+        g_autoptr(HtRecordPlan) p = ht_record_plan(argv, &options, NULL);
+
+        g_assert_true(g_str_has_prefix(p->words, words));
+    }
+    remove_files(&f);
+}
+
 /*
  * Options for functions become words of the kernel's command line, after those
  * of the main buffer. No value of an option can add a word of its own. Only
@@ -967,5 +994,6 @@ int main(int argc, char **argv)
     g_test_add_func("/record-plan/flags", test_flags);
     g_test_add_func("/record-plan/functions", test_functions);
     g_test_add_func("/record-plan/values", test_values);
+    g_test_add_func("/record-plan/size", test_size);
     return g_test_run();
 }

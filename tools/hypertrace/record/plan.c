@@ -22,6 +22,8 @@
  * multiples of it first
  */
 #define RING_ALIGN      (2 * MIB)
+#define CPU_BYTES       (2 * MIB)
+#define RAM_PART        16
 
 const char *ht_record_memory_name(HtRecordMemory memory)
 {
@@ -411,6 +413,39 @@ static void set_names(HtRecordPlan *p, const HtQemu *q)
     p->program = q->is_qemu ? g_strdup(q->argv->pdata[q->program]) : NULL;
 }
 
+/*
+ * Choose the size of the ring, which all processors share: CPU_BYTES for each,
+ * but at most RAM_PART of the memory if that is more than the default
+ */
+static uint64_t default_size(const HtQemu *q)
+{
+    uint64_t size = HT_RECORD_SIZE, ram;
+    unsigned cpus = max_cpus(q->machine);
+
+    while (size < cpus * CPU_BYTES && size < HT_RECORD_SIZE_MAX &&
+           ram_size(q, &ram) && 2 * size <= ram / RAM_PART) {
+        size *= 2;
+    }
+    return size;
+}
+
+static bool plan_qemu(HtRecordPlan *p, HtQemu *q, HtRecordOptions options,
+                      GError **error)
+{
+    if (!options.size) {
+        options.size = default_size(q);
+    }
+    if (options.thread_names) {
+        ht_qemu_add(q, "-name", g_strdup("debug-threads=on"));
+    }
+    plan_memory(p, q, &options);
+    if (!ht_plan_words(p, q, &options, error)) {
+        return false;
+    }
+    add_config(q, options.config_fd);
+    return true;
+}
+
 HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
                              GError **error)
 {
@@ -448,15 +483,8 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
         p->words_why = "it is not known to be QEMU";
         p->kernel = ht_record_kernel(argv);
         p->why = p->words_why;
-    } else if (!p->query) {
-        if (options->thread_names) {
-            ht_qemu_add(q, "-name", g_strdup("debug-threads=on"));
-        }
-        plan_memory(p, q, options);
-        if (!ht_plan_words(p, q, options, error)) {
-            return NULL;
-        }
-        add_config(q, options->config_fd);
+    } else if (!p->query && !plan_qemu(p, q, *options, error)) {
+        return NULL;
     }
     g_ptr_array_add(q->argv, NULL);
     p->argv = g_strdupv((char **)q->argv->pdata);

@@ -41,7 +41,8 @@ static void usage(void)
 "                      'acpi_init,depth=4'\n"
 "      --functions LIST\n"
 "                      calls of the functions in LIST, without their returns\n"
-"  -s, --size SIZE     size of the ring in the guest's memory (default: 16M)\n"
+"  -s, --size SIZE     size of the ring in the guest's memory (default: 16M, or\n"
+"                      2M for each processor)\n"
 "      --buffer WHICH  'boot': a ring in reserved memory (Linux 6.12 or later);\n"
 "                      'main': the kernel's main trace buffer (5.10 or later, if\n"
 "                      the kernel has BTF and KALLSYMS_ALL); default: the first\n"
@@ -172,8 +173,7 @@ static bool check_options(HtRecord *r, int *status)
                                  "already gets no device");
         return false;
     }
-    if (r->pid && (r->plan_options.events ||
-                   r->plan_options.size != HT_RECORD_SIZE)) {
+    if (r->pid && (r->plan_options.events || r->plan_options.size)) {
         *status = ht_usage_error("%s and --pid: the command line of a kernel "
                                  "that boots selects the events and the size "
                                  "of their ring: leave out one of them",

@@ -821,7 +821,6 @@ void ht_record_clear(HtRecord *r)
 int ht_record(int argc, char **argv)
 {
     HtRecord r = {
-        .plan_options.size = HT_RECORD_SIZE,
         .memory_fd = -1,
         .ready_fd = -1,
         .qmp_fd = -1,
