@@ -7,6 +7,7 @@ The recording is described in tests/unit/recording/story.c.
 import json
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -250,6 +251,25 @@ class TestExport:
             p = run("export", path, "-f", format_, "-o", "-", cwd=self.tmp)
             assert p.stdout == file.read_bytes() and p.stdout
         assert not list(self.tmp.glob("-*"))
+
+    @pytest.mark.parametrize("format_", ("ctf", "lttng", "perfetto", "dat"))
+    def test_signal(self, tmp_path, format_):
+        """An export that a signal ends leaves no file, and no directory."""
+        bulk = story("bulk", tmp_path / "bulk", 1_500_000)
+        for sig in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            out = tmp_path / sig.name
+            out.mkdir()
+            with subprocess.Popen([TOOL, "export", "-f", format_, "-o", out / "x",
+                                   *[bulk] * (1 + (format_ in ("ctf", "lttng")))],
+                                  stderr=subprocess.PIPE) as p:
+                while not os.listdir(out):
+                    assert p.poll() is None
+                p.send_signal(sig)
+                err = p.stderr.read()
+                status = p.wait(60)
+            # An export may have been complete before the signal.
+            assert (status, err, os.listdir(out)) == (-sig, b"", []) or (
+                status == 0 and os.listdir(out) == ["x"]), (status, err)
 
     def test_whole_or_nothing(self):
         # a file size limit stands for a full disk

@@ -39,21 +39,29 @@ static void remove_unfinished(int sig)
     raise(sig);
 }
 
+static void block_deadly(sigset_t *before)
+{
+    sigset_t block;
+    unsigned i;
+
+    sigemptyset(&block);
+    for (i = 0; i < G_N_ELEMENTS(deadly); i++) {
+        sigaddset(&block, deadly[i]);
+    }
+    sigprocmask(SIG_BLOCK, &block, before);
+}
+
 static void set_unfinished(const char *path)
 {
     struct sigaction sa = {
         .sa_handler = remove_unfinished,
         .sa_flags = SA_RESETHAND,
     }, old;
-    sigset_t block, before;
+    sigset_t before;
     unsigned i;
 
-    sigemptyset(&block);
     sigemptyset(&sa.sa_mask);
-    for (i = 0; i < G_N_ELEMENTS(deadly); i++) {
-        sigaddset(&block, deadly[i]);
-    }
-    sigprocmask(SIG_BLOCK, &block, &before);
+    block_deadly(&before);
     if (!path || g_strlcpy(unfinished, path, sizeof(unfinished)) >=
         sizeof(unfinished)) {
         unfinished[0] = 0;
@@ -169,8 +177,9 @@ static bool collect_for(HtOutput *o, int target, const char *path,
 bool ht_output_file(HtOutput *o, const char *path, GError **errp)
 {
     g_autoptr(GError) error = NULL;
+    sigset_t before;
     mode_t mask;
-    int fd, target;
+    int fd, target, saved;
 
     *o = (HtOutput) { .fd = -1, .target = -1, .columns = COLUMNS_DEFAULT };
     target = open_target(path, &error);
@@ -182,17 +191,21 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp)
         return collect_for(o, target, path, errp);
     }
     o->temporary = g_strdup_printf("%s.XXXXXX", path);
+    /* A signal must find the name of the file as soon as the file exists. */
+    block_deadly(&before);
     fd = g_mkstemp_full(o->temporary, O_RDWR | O_CLOEXEC, 0600);
+    saved = errno;
+    if (fd >= 0) {
+        set_unfinished(o->temporary);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (fd < 0) {
-        int saved = errno;
-
         g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(saved),
                     "cannot create a file in the directory of '%s': %s", path,
                     g_strerror(saved));
         g_clear_pointer(&o->temporary, g_free);
         return false;
     }
-    set_unfinished(o->temporary);
     mask = umask(0);
     umask(mask);
     if (fchmod(fd, 0666 & ~mask) < 0) {

@@ -333,7 +333,7 @@ static bool export(HtExport *x, bool lttng, GError **errp)
         ok = ok && t && add_event(t, &ev);
     }
     if (t) {
-        ok = end_trace(t, ok, errp) && ok;
+        ok = end_trace(t, ok && !x->stopped, errp) && ok;
     }
     return ok;
 }

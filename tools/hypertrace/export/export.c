@@ -3,6 +3,7 @@
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,40 @@ static const struct {
     { "lttng", ".lttng", ht_export_lttng },
 };
 
+static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
+static volatile sig_atomic_t caught;    /* one of @deadly, or 0 */
+
+static void on_signal(int sig)
+{
+    caught = sig;
+}
+
+/*
+ * After a signal, stop the export, which removes the unfinished directory. A
+ * second signal ends the process at once.
+ */
+static void catch_signals(void)
+{
+    struct sigaction sa = {
+        .sa_handler = on_signal,
+        .sa_flags = SA_RESETHAND,
+    }, before;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(deadly); i++) {
+        if (!sigaction(deadly[i], NULL, &before) &&
+            before.sa_handler != SIG_IGN) {
+            sigaction(deadly[i], &sa, NULL);
+        }
+    }
+}
+
 bool ht_export_next(HtExport *x, HtModelEvent *ev)
 {
+    if (caught) {
+        x->stopped = true;
+        return false;
+    }
     if (!ht_view_next(x->v, x->m, ev)) {
         return false;
     }
@@ -246,7 +279,7 @@ static void report(HtExport *x)
 {
     unsigned i;
 
-    if (x->v->host) {
+    if (x->v->host && !x->stopped) {
         report_error(x);
     }
 
@@ -380,6 +413,12 @@ static char *begin_directory(const char *path, GError **errp)
         return NULL;
     }
     return g_steal_pointer(&hidden);
+}
+
+static bool is_directory(int which)
+{
+    return formats[which].run == ht_export_ctf ||
+           formats[which].run == ht_export_lttng;
 }
 
 static bool end_directory(const char *hidden, const char *path, bool ok,
@@ -534,9 +573,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     const char *path = x->path;
     bool in_file = formats[which].run == ht_export_perfetto &&
                    ht_view_on_host(x->v);
-    bool in_directory = (formats[which].run == ht_export_ctf ||
-                         formats[which].run == ht_export_lttng) &&
-                        count + hosts->len > 1;
+    bool in_directory = is_directory(which) && count + hosts->len > 1;
     g_autofree char *hidden = NULL;
     bool ok = true;
     unsigned h;
@@ -544,6 +581,9 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
 
     x->several = count + hosts->len > 1;
     x->begin_ns = UINT64_MAX;
+    if (is_directory(which)) {
+        catch_signals();
+    }
     if (in_directory) {
         hidden = begin_directory(path, errp);
         ok = hidden;
@@ -562,7 +602,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
         x->name = name_of(dirs[i], names);
         trace = in_directory ? g_build_filename(hidden, x->name, NULL) : NULL;
         x->path = trace ? trace : path;
-        ok = run_one(x, which, errp);
+        ok = run_one(x, which, errp) && !x->stopped;
     }
     if (ok && in_file && !x->any) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
@@ -576,7 +616,8 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
         trace = in_directory ? g_build_filename(hidden, x->name, NULL) : NULL;
         x->path = trace ? trace : path;
         ok = run_host(x, which, hosts->pdata[h], count > 1 ||
-                      !(x->v->boot || ht_view_times(x->v)), errp);
+                      !(x->v->boot || ht_view_times(x->v)), errp) &&
+             !x->stopped;
     }
     x->path = path;
     if (hidden) {
@@ -604,8 +645,7 @@ static const char *mistake(const HtView *v, int which, const char *path,
             "trace.dat holds the clock of one guest; use perfetto or ctf" :
             NULL;
     }
-    if ((formats[which].run == ht_export_ctf ||
-         formats[which].run == ht_export_lttng) && ht_output_is_stream(path)) {
+    if (is_directory(which) && ht_output_is_stream(path)) {
         return "ctf and lttng create a directory: give its name with -o DIR";
     }
     return several && v->clock && !ht_view_on_host(v) ?
@@ -682,6 +722,10 @@ int ht_export(int argc, char **argv)
     ht_ctf_uuid(x.clock_uuid);
     if (run_all(&x, which, argv + 1, argc - 1, hosts, &error)) {
         status = HT_EXIT_OK;
+    } else if (caught) {
+        /* The default action ends the process, as the signal demands. */
+        signal(caught, SIG_DFL);
+        raise(caught);
     } else {
         g_autoptr(GString) s = g_string_new(NULL);
 

@@ -89,6 +89,7 @@ typedef struct HtExport {
     char *host_boot;
     bool wall_known;
     int64_t wall_ns;
+    bool stopped;
     uint64_t dated[65];
     uint64_t worst_ns;
 } HtExport;
@@ -97,7 +98,7 @@ typedef struct HtExport {
  * ht_export_next: get the next selected event and count its error
  * @ev: filled in
  *
- * Returns: false after the last one
+ * Returns: false after the last one, or with @x->stopped set after a signal
  */
 bool ht_export_next(HtExport *x, HtModelEvent *ev);
 
