@@ -125,7 +125,7 @@ inline post(s, nr, classes, now, was_empty)
 /* worker_work() */
 inline end_turn()
 {
-#if defined(TURNS) && !defined(M_TURN_UNTOLD)
+#if defined(TURNS) && !defined(M_TURNS_UNTOLD)
     atomic { wake(0); wake(1) }
 #else
     skip

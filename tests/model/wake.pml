@@ -152,7 +152,7 @@ bool again;                     /* a turn ended with work left: the next must fo
 inline start_timer()
 {
 #ifdef TIMER
-#ifdef M_STOPS_EARLY
+#ifdef M_TIMER_STOPS_EARLY
     if
     :: d_step { quiet < 1 && !timer -> timer = true; old = head_buffered > 0 }
 #else
@@ -252,7 +252,7 @@ end:
         d_step {
             quiet = (before || progress -> 0 : quiet + 1);
             before = false;
-#ifdef M_NEVER_EAGER
+#ifdef M_TIMER_NEVER_EAGER
             eager = false
 #else
             eager = quiet >= 1
@@ -278,7 +278,7 @@ end:
 #ifndef M_POLL_ENDS_UNARMED
         arm();
 #endif
-#ifndef M_POLL_ENDS_QUIET
+#ifndef M_TIMER_POLL_ENDS_QUIET
         quiet = 0;
         start_timer()
 #endif
