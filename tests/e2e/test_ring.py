@@ -19,7 +19,7 @@ from vm.machine import VM
 
 QEMU = "/usr/bin/qemu-system-x86_64"
 MEMORY = 256
-RESETS = 5 if LONG else 2
+RESETS = 5 if LONG else 1
 WORDS = ("reserve_mem=1M:2M:ht trace_instance=boot_map@ht,"
          "sched,irq,initcall,task,module,printk")
 
@@ -35,8 +35,8 @@ total() {
 trace() { echo $1 >$T/tracing_on; }
 clear() { echo >$T/trace; }
 text() {
-    sed -n 's/ . rb_meta_init_text_addr$//p' /proc/kallsyms |
-        sed 's/.*/{"text": "&"}/' >&3
+    grep -Fw rb_meta_init_text_addr /proc/kallsyms |
+        sed -n 's/ . rb_meta_init_text_addr$//p' | sed 's/.*/{"text": "&"}/' >&3
 }
 reading() {
     cat $T/trace_pipe >/dev/null &

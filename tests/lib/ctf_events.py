@@ -28,12 +28,16 @@ class Stream:
 def plain(field):
     """A field of babeltrace's Python module as numbers, text, lists and
     dicts."""
+    kind = type(field)
+    if kind is bt2._UnsignedIntegerFieldConst or kind is bt2._SignedIntegerFieldConst:
+        return int(field)       # most fields
     if isinstance(field, bt2._StructureFieldConst):
         # A sequence's length is a separate field.  babeltrace shows an empty
         # text as the previous text.
-        return {k: "" if field.get(f"_{k}_length") == 0 and
+        items = dict(field.items())
+        return {k: "" if items.get(f"_{k}_length") == 0 and
                 isinstance(v, bt2._StringFieldConst) else plain(v)
-                for k, v in field.items()
+                for k, v in items.items()
                 if not (k[0] == "_" and k.endswith("_length"))}
     if isinstance(field, bt2._ArrayFieldConst):
         return [plain(v) for v in field]
@@ -59,7 +63,8 @@ def read(trace):
             clock = msg.default_clock_snapshot
             s.ns.append(clock.ns_from_origin)
             s.cycles.append(clock.value)
-            s.precision = clock.clock_class.precision
+            if s.precision is None:
+                s.precision = clock.clock_class.precision
             if stream in counters:
                 s.begins.append((counters.pop(stream), s.ns[-1]))
         elif isinstance(msg, bt2._PacketBeginningMessageConst):

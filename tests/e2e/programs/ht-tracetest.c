@@ -219,7 +219,7 @@ static void signals(unsigned n)
     raise(SIGALRM);
     setitimer(ITIMER_REAL, &often, NULL);
     emit(0, n, "interrupted");
-    while (ticks < 100) {
+    while (ticks < 20) {
         emit(0, 1, "more");
         n++;
     }
