@@ -18,7 +18,7 @@
  *   recording-story repeats DIR    a console line that is printed twice
  *   recording-story oops DIR       an end that repeats old console lines
  *   recording-story stacks DIR     stacks, and system calls with their names
- *   recording-story reuse DIR      a PID used by three tasks
+ *   recording-story reuse DIR      a PID used by four tasks
  *   recording-story random DIR N   random events; N is the seed
  *   recording-story bulk DIR N     N events, for measurements
  */
@@ -287,11 +287,14 @@ static void stacks(const char *dir)
     make_end(m);
 }
 
-static void reuse_one(Make *m, uint64_t ns, const char *comm, unsigned run)
+static void reuse_one(Make *m, uint64_t ns, const char *comm, unsigned run,
+                      bool begins)
 {
     uint64_t end = ns + (1 + run) * MS;
 
-    make_newtask(m, 0, ns, 1, 50, "init", 0);
+    if (begins) {
+        make_newtask(m, 0, ns, 1, 50, "init", 0);
+    }
     make_switch(m, 0, ns + MS, 1, "init", 1, 50, comm);
     ends(m, 0, end, 50, comm);
     /* An exiting task is preempted and runs again: it is the same task. */
@@ -304,10 +307,12 @@ static void reuse(const char *dir)
 {
     Make *m = make_new(dir);
 
-    reuse_one(m, 10 * MS, "first", 1);
-    reuse_one(m, 20 * MS, "second", 2);
+    reuse_one(m, 10 * MS, "first", 1, true);
+    reuse_one(m, 20 * MS, "second", 2, true);
+    /* the event of the task's begin was not recorded */
+    reuse_one(m, 30 * MS, "unseen", 3, false);
     make_boot(m);
-    reuse_one(m, 10 * MS, "third", 4);
+    reuse_one(m, 10 * MS, "third", 4, true);
     make_end(m);
 }
 

@@ -328,9 +328,10 @@ class TestViews:
     def test_top_reuse(self):
         """A task is identified by boot, PID and start."""
         top = lines("top", story("reuse", self.tmp / "reuse"))[0]
-        assert [(t["boot"], t["task"], t["start_ns"], t["cpu_ns"],
+        assert [(t["boot"], t["task"], t.get("start_ns"), t["cpu_ns"],
                  t["switches"]) for t in top["tasks"] if t["pid"] == 50] == [
             (2, "third", 10_000_000, 4_000_000, 2),
+            (1, "unseen", None, 3_000_000, 2),
             (1, "second", 20_000_000, 2_000_000, 2),
             (1, "first", 10_000_000, 1_000_000, 2)]
         out = text("top", self.tmp / "reuse")
