@@ -96,7 +96,8 @@ class Watch:
             tool = shutil.copy(TOOL, tmp)
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
-                [tool, "watch", "--dir", self.dir, "--size", "1M", *options],
+                [tool, "watch", "-o", os.path.relpath(self.dir), "--size", "1M",
+                 *options],
                 user=user, stdin=subprocess.DEVNULL, stderr=log,
                 env={**os.environ, "HOME": str(tmp)})
 

@@ -80,11 +80,11 @@ int ht_watch_disk_open(const char *path, GError **error)
     } else if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,
                     "%s belongs to another user, or others can write to it: "
-                    "name another directory with --dir", path);
+                    "name another directory with -o", path);
     } else if (flock(fd, LOCK_EX | LOCK_NB)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
                     "another hypertrace watch uses %s: end it, or name another "
-                    "directory with --dir", path);
+                    "directory with -o", path);
     } else {
         return fd;
     }

@@ -16,8 +16,13 @@ static gboolean set_option(const char *option, const char *value, void *data,
 {
     const char *key = option + strspn(option, "-");
 
-    /* The short option "-o" means "--dir". */
-    g_key_file_set_string(given, "watch", key[1] ? key : "dir", value);
+    const bool is_dir = !key[1] || !strcmp(key, "output") ||
+                        !strcmp(key, "dir");
+    g_autofree char *path = is_dir && *value ?
+                            g_canonicalize_filename(value, NULL) : NULL;
+
+    g_key_file_set_string(given, "watch", is_dir ? "dir" : key,
+                          path ? path : value);
     return true;
 }
 
@@ -46,8 +51,10 @@ static const GOptionEntry entries[] = {
       "record machines with such a name, as 'web*'; repeatable", "PATTERN" },
     { "user", 0, 0, G_OPTION_ARG_CALLBACK, add_option,
       "record machines of this user only; repeatable", "USER" },
-    { "dir", 'o', 0, G_OPTION_ARG_CALLBACK, set_option,
+    { "output", 'o', 0, G_OPTION_ARG_CALLBACK, set_option,
       "directory of the recordings", "DIR" },
+    { "dir", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_CALLBACK, set_option, NULL,
+      NULL },
     { "size", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
       "memory for the events of each machine (default: 16M)", "SIZE" },
     { "keep", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
