@@ -88,6 +88,10 @@ static const char * const own[] = {
     "\"%pS %ps %p %pS\", (void *)REC->addr, (void *)REC->addr, (void *)REC->u64,"
         " (void *)REC->u64",
     "\"%d\", __builtin_expect(!!(REC->u32 > 9), 0) ? 4 : 5",
+    "\"addr=0x%lx err=%ld\", __builtin_expect(!!((unsigned long)(void *)"
+        "(REC->addr) >= (unsigned long)-4095), 0) ? 0 : REC->addr,"
+        " __builtin_expect(!!((unsigned long)(void *)(REC->addr) >="
+        " (unsigned long)-4095), 0) ? REC->addr : 0",
     "\"100%% \\\"\\t%s\\n\" \"more %d\", \"ab\", REC->pid",
 };
 
