@@ -389,8 +389,9 @@ class VM:
             if from_saved:
                 saved.begin(self)
         except (Failure, OSError) as e:
+            ended = f"QEMU {self._end()}" if isinstance(e, Closed) else self.stderr
             self.stop()
-            raise Failure(f"QEMU did not start: {self.stderr}") from e
+            raise Failure(f"QEMU did not start: {ended}") from e
         return self
 
     def backends(self, device):

@@ -51,6 +51,15 @@ class Payload(VM):
         self.append = append
         self.machine = machine
 
+    def start(self):
+        try:
+            return super().start()
+        except Failure:
+            # A short payload may have ended before QEMU answered on QMP.
+            if self.process.poll() not in (OK, FAILED, USAGE):
+                raise
+            return self
+
     def _initrd(self):
         return None
 
