@@ -281,12 +281,13 @@ class Bench:
         # Counts of instructions hardly differ between rounds: 3 are enough.
         rounds = min(self.rounds, 3)
         events = min(self.linux_events, 8000)
-        progress = Progress(rounds * ways.count(self.args.channels))
+        timed = self.args.profile != "smoke"
+        progress = Progress(rounds * ways.count(self.args.channels, timed))
         print(f"==> instructions an event, tcg: {rounds} rounds",
               file=sys.stderr)
         self.take(ways.measure(self.args.channels, rounds,
                                events, self.workdir("ways"),
-                               progress.step))
+                               progress.step, timed))
         progress.finish()
         return None
 

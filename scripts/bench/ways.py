@@ -184,8 +184,9 @@ def groups(lines, n):
     return found
 
 
-def measure(channels, rounds, events, workdir, step):
-    """Cases of the table ways: counts of the plugin, which needs TCG."""
+def measure(channels, rounds, events, workdir, step, timed):
+    """Cases of the table ways: counts of the plugin, which needs TCG. If timed, with
+    the time that each event takes in a second guest without the plugin"""
     events = events // GROUP * GROUP
     marks = workdir / "marks"
     ways, _ = run_all(channels, rounds, events, workdir, step,
@@ -193,8 +194,9 @@ def measure(channels, rounds, events, workdir, step):
     lines = [tuple(map(int, line.split()))
              for line in marks.read_text().splitlines()]
     cases = cases_of(ways, rounds, events, lines)
-    _, times = run_all(channels, rounds, events, workdir, step, [])
-    add_times(cases, ways, times)
+    if timed:
+        _, times = run_all(channels, rounds, events, workdir, step, [])
+        add_times(cases, ways, times)
     return [c for c in cases if c.series != "none"]
 
 
@@ -283,5 +285,5 @@ def add_times(cases, ways, times):
             none, case, {"ns": ns / KERNEL_EVENTS.get(case.x, 1)}))
 
 
-def count(channels):
-    return 2 * (5 * len(channels) + 13)
+def count(channels, timed):
+    return (1 + timed) * (5 * len(channels) + 13)

@@ -136,6 +136,18 @@ def test_marks():
         ways.groups([(1, 1, 100), (0, 2, 148)], events)
 
 
+def test_times():
+    """The time of an untraced program is subtracted, and the rest is divided by the
+    number of traced events. The study of these tests measures no times of ways."""
+    names = ("none", 32), ("none", ways.KERNEL_EVENT), ("ring", ways.KERNEL_EVENT), ("shm", 32)
+    cases = [plan.Case("ways", *name, "tcg") for name in names]
+    for case in cases:
+        case.rows = [{}, {}]
+    ways.add_times(cases, cases, [0, 100, 160, 7, 0, 200, 280, 9])
+    assert [r["ns"] for r in cases[2].rows] == [60 / ways.SWITCHES, 80 / ways.SWITCHES]
+    assert [r["ns"] for r in cases[3].rows] == [7, 9]
+
+
 @pytest.fixture(name="guest")
 def virtio_guest(tmp_path):
     device = plan.device("virtio-4k", "virtio", 4)
