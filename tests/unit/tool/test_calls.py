@@ -155,7 +155,11 @@ class TestCalls:
         for args, status, said in (
                 (("sched_waking", self.pairs), 2, "give both"),
                 (("absent", "sched_switch", self.pairs), 1,
-                 "no event 'absent'"),
+                 "no event or group 'absent'"),
+                (("sched_wakin", "sched_switch", self.pairs), 1,
+                 "did you mean sched_waking"),
+                (("", "sched_switch", self.pairs), 2, "is empty"),
+                (("sched_waking", "", self.pairs), 2, "is empty"),
                 (("sched_waking", "sched_switch", self.pairs, "--key=pid"), 1,
                  "prev_pid"),
                 (("sched_waking", "sched_switch", self.pairs, "--key=a=,b"),

@@ -763,6 +763,14 @@ class TestViews:
                 run(command, "--help").stdout != b""
         assert run("help", "help").stdout == run("--help").stdout
         assert b"sched:sched_switch" in run("events", self.story).stdout
+        every = text("events", self.story)
+        for names in "sched", "irq_*,initcall", "!sched", "*:sys_*,printk":
+            chosen = {f"{e['system']}:{e['event']}" for e in lines(
+                "report", self.story, f"--event={names}") if e["system"]}
+            listed = text("events", self.story, names)
+            assert chosen <= set(listed) < set(every), names
+        assert b"did you mean sched_switch" in run(
+            "events", self.story, "sched_swich", status=1).stderr
         assert b"prev_state" in run("events", "--fields", self.story,
                                     "sched_switch").stdout
         run("report", self.story, "--task", "na\u00efve*", env={

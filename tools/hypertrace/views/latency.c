@@ -179,10 +179,15 @@ static void count(Latency *l, const HtPair *pair, uint32_t segment)
 
 static bool collect(Latency *l, const char *key, GError **errp)
 {
+    const HtFtFormats *formats = ht_model_formats(l->m);
     GError *error = NULL;
     HtModelEvent ev;
     HtPair pair;
 
+    if (formats && (!ht_names_check(l->from, formats, errp) ||
+                    !ht_names_check(l->to, formats, errp))) {
+        return false;
+    }
     l->pairs = ht_pairs_new(l->m, l->from, l->to, key, errp);
     while (l->pairs && !error && ht_view_next(&l->v, l->m, &ev)) {
         l->boots = MAX(l->boots, ev.boot);
@@ -445,6 +450,11 @@ int ht_latency(int argc, char **argv)
     if (l->worst_max < 0 || l->worst_max > WORST_MAX) {
         g_set_error(&error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--worst=%d: must be 0 to %d", l->worst_max, WORST_MAX);
+    }
+    if (!*argv[1] || !*argv[2]) {
+        g_clear_error(&error);
+        g_set_error(&error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "the name of an event is empty");
     }
     if (error || !ht_names_whole("--task", task, &error) ||
         !ht_names_whole("--key", key, &error)) {

@@ -9,8 +9,8 @@
 #include "cli/escape.h"
 #include "cli/wrong-option.h"
 #include "hypertrace/ftrace-format.h"
-#include "hypertrace/pattern.h"
 #include "kernel/kernel.h"
+#include "model/patterns.h"
 
 static HtFtFormats *read_formats(const char *path, const char *busybox,
                                  GError **error)
@@ -56,14 +56,15 @@ int ht_events(int argc, char **argv)
         { 0 }
     };
     g_autoptr(GOptionContext) context =
-        g_option_context_new("KERNEL|DIR [PATTERN]");
+        g_option_context_new("KERNEL|DIR [LIST]");
     g_autoptr(HtFtFormats) formats = NULL;
     g_autoptr(GError) error = NULL;
-    unsigned n = 0, i;
+    HtNames *names;
+    unsigned i;
 
     g_option_context_set_summary(context, "List the events of a kernel's image"
-                                 " or of a recording, as system:event;"
-                                 " PATTERN chooses some: sched*, *:irq_*.");
+                                 " or of a recording, as system:event;\n"
+                                 "LIST chooses some: sched,irq_*,*:sys_*.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace events");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
@@ -71,19 +72,23 @@ int ht_events(int argc, char **argv)
     }
     if (argc < 2 || argc > 3) {
         return ht_usage_error("give a kernel's image or a recording, and at"
-                              " most one pattern");
+                              " most one list of events");
+    }
+    if (!ht_names_whole("LIST", argc > 2 ? argv[2] : NULL, &error)) {
+        return ht_usage_error("%s", error->message);
     }
     formats = read_formats(argv[1], busybox, &error);
-    if (!formats) {
+    if (!formats ||
+        (argc > 2 && !ht_names_check(argv[2], formats, &error))) {
         return ht_error("%s", error->message);
     }
+    names = argc > 2 ? ht_names_new(argv[2]) : NULL;
     for (i = 0; i < ht_ft_formats_count(formats); i++) {
         const HtFtEvent *e = ht_ft_formats_nth(formats, i);
         g_autoptr(GString) line = g_string_new(NULL);
         g_autofree char *full = g_strdup_printf("%s:%s", e->system, e->name);
 
-        if (argc > 2 && !ht_pattern_match(argv[2], full) &&
-            !ht_pattern_match(argv[2], e->name)) {
+        if (names && !ht_names_match(names, e->system, e->name)) {
             continue;
         }
         ht_escape_str(line, HT_ESCAPE_TERMINAL, full);
@@ -91,7 +96,7 @@ int ht_events(int argc, char **argv)
             put_fields(e, line);
         }
         puts(line->str);
-        n++;
     }
-    return n ? HT_EXIT_OK : ht_error("there is no event '%s'", argv[2]);
+    ht_names_free(names);
+    return HT_EXIT_OK;
 }
