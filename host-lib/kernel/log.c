@@ -265,6 +265,16 @@ static int update(HtKernelLog *log)
     return ret;
 }
 
+bool ht_kernel_log_grew(const HtKernelLog *log)
+{
+    uint64_t ring, head;
+
+    return !ht_kernel_space_u64(&log->space, log->prb, &ring) && ring &&
+           (ring != log->ring ||
+            (!ht_kernel_space_u64(&log->space, ring + log->layout.head,
+                                  &head) && head != log->now.head));
+}
+
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)
 {
     int ret = update(log);

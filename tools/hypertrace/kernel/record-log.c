@@ -53,6 +53,11 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
     return false;
 }
 
+bool ht_record_log_grew(const HtRecordLog *l)
+{
+    return ht_kernel_log_grew(l->log);
+}
+
 uint64_t ht_record_log_records(const HtRecordLog *l)
 {
     return l->records;

@@ -33,6 +33,9 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error);
 bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
                         GString *out);
 
+/** ht_record_log_grew() - test whether there are new records */
+bool ht_record_log_grew(const HtRecordLog *l);
+
 /**
  * ht_record_log_records() - get the number of the log's records read so far
  */

@@ -101,7 +101,7 @@ bool ht_flight_control_poll(HtFlightControl *c)
     return c->count;
 }
 
-void ht_flight_control_wait(HtFlightControl *c, int pidfd,
+bool ht_flight_control_wait(HtFlightControl *c, int pidfd,
                             const struct timespec *time)
 {
     struct pollfd fds[] = {
@@ -109,8 +109,10 @@ void ht_flight_control_wait(HtFlightControl *c, int pidfd,
         { .fd = pidfd, .events = POLLIN },
     };
 
-    c->idle = ppoll(fds, G_N_ELEMENTS(fds), time, NULL) >= 0 &&
-              !fds[0].revents;
+    int n = ppoll(fds, G_N_ELEMENTS(fds), time, NULL);
+
+    c->idle = n >= 0 && !fds[0].revents;
+    return n == 0;
 }
 
 void ht_flight_control_reply(HtFlightControl *c, const char *line)

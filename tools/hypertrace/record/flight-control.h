@@ -40,8 +40,10 @@ bool ht_flight_control_poll(HtFlightControl *c);
  * @c: the socket
  * @pidfd: the process; -1 to wait for requests only
  * @time: maximum time
+ *
+ * Return: true if the time passed; false if anything else ended the wait
  */
-void ht_flight_control_wait(HtFlightControl *c, int pidfd,
+bool ht_flight_control_wait(HtFlightControl *c, int pidfd,
                             const struct timespec *time);
 
 /**

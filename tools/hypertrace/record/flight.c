@@ -25,6 +25,11 @@
  */
 #define STILL_NS    UINT64_C(200000000)
 /*
+ * Period in ns at which a wait looks for new lines in the kernel's log.  After
+ * a panic, a guest may boot again at once and overwrite the log.
+ */
+#define LOG_NS      UINT64_C(100000000)
+/*
  * Minimum time in ns between two recordings of matching events: the guest may
  * have any number of them
  */
@@ -502,9 +507,20 @@ void ht_flight_poll(HtFlight *f, HtSession *session)
     f->polled_events = n.events;
 }
 
-void ht_flight_wait(HtFlight *f, int pidfd, const struct timespec *time)
+void ht_flight_wait(HtFlight *f, const HtSession *session, int pidfd,
+                    uint32_t us)
 {
-    ht_flight_control_wait(f->control, pidfd, time);
+    uint64_t now = ht_now_ns(), end = now + us * UINT64_C(1000);
+
+    do {
+        const struct timespec time = { 0, MIN(end - now, LOG_NS) };
+
+        if (!ht_flight_control_wait(f->control, pidfd, &time) ||
+            ht_session_log_grew(session)) {
+            return;
+        }
+        now = ht_now_ns();
+    } while (now < end);
 }
 
 bool ht_flight_end(HtFlight *f, HtSession *session, const char *why)

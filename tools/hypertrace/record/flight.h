@@ -63,12 +63,15 @@ void ht_flight_poll(HtFlight *f, HtSession *session);
 /**
  * ht_flight_wait() - wait until the next poll
  * @f: the recorder
+ * @session: the session
  * @pidfd: the process whose end stops the wait; or -1
- * @time: maximum time
+ * @us: maximum time in microseconds
  *
- * A request of hypertrace snapshot and a signal stop the wait, too.
+ * A request of hypertrace snapshot, a signal and new lines in the kernel's log
+ * stop the wait, too.
  */
-void ht_flight_wait(HtFlight *f, int pidfd, const struct timespec *time);
+void ht_flight_wait(HtFlight *f, const HtSession *session, int pidfd,
+                    uint32_t us);
 
 /**
  * ht_flight_is_writer() - test for the process that writes a recording

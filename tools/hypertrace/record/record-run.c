@@ -558,8 +558,8 @@ static void wait_for_poll(Run *run)
 
     run->events = events;
     if (run->flight) {
-        ht_flight_wait(run->flight, run->child ? -1 : run->process->pidfd,
-                       &pause);
+        ht_flight_wait(run->flight, run->session,
+                       run->child ? -1 : run->process->pidfd, us);
     } else {
         nanosleep(&pause, NULL);
     }

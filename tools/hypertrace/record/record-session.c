@@ -774,6 +774,20 @@ bool ht_session_more(const HtSession *s)
     return s->more;
 }
 
+bool ht_session_log_grew(const HtSession *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->places->len; i++) {
+        const Place *p = s->places->pdata[i];
+
+        if (p->log && ht_record_log_grew(p->log)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
 {
     g_autoptr(HtSession) s = g_new0(HtSession, 1);

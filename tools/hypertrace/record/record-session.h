@@ -159,6 +159,14 @@ bool ht_session_look(HtSession *s, GError **error);
 bool ht_session_more(const HtSession *s);
 
 /**
+ * ht_session_log_grew() - test whether a kernel's log grew since the last poll
+ * @s: the session
+ *
+ * This costs much less than a poll.
+ */
+bool ht_session_log_grew(const HtSession *s);
+
+/**
  * ht_session_why() - get the reason why no kernel was found
  * @s: the session
  *

@@ -114,4 +114,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelLog, ht_kernel_log_free)
  */
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record);
 
+/**
+ * ht_kernel_log_grew: test whether records were added since the last call of
+ *                     ht_kernel_log_next()
+ * @log: the reader
+ *
+ * This reads at most two words of the guest.  Like other reads, it needs
+ * ht_guest_kernel_check() from time to time, but not before each call.
+ *
+ * Returns: true if there are new records; false also if the memory cannot be
+ * read
+ */
+bool ht_kernel_log_grew(const HtKernelLog *log);
+
 #endif /* HYPERTRACE_KERNEL_LOG_H */
