@@ -18,7 +18,7 @@ import pytest
 from scale import LONG
 
 # Parts of the names of tests that take more than some 15 s of processor time, the
-# longest first.  The tests of a group run in one process, one after the other,
+# longest first, and at the end of those that wait for some 10 s.  The tests of a group run in one process, one after the other,
 # so the name of one of them suffices.
 LONGEST = (
     "test_record.py", "test_bench.py", "test_linux_functions.py", "test_ring.py",
@@ -31,6 +31,7 @@ LONGEST = (
     "ctf-crash", "guest-signal", "qtest-x86_64/", "test_emulator.py",
     "test_demo.py", "test_hotplug.py", "test_migration.py", "test_linux_load.py",
     "test_view.py", "test_lttng_events.py", "ftrace-follow", "model-mailbox",
+    "test_messages_after", "test_hangs",
 )
 
 

@@ -406,7 +406,7 @@ static void test_quit(const void *channel)
  */
 static unsigned waits(unsigned channel)
 {
-    return g_strcmp0(g_getenv("HT_LONG"), "1") ? channel : QHT_CHANNELS;
+    return qht_long() ? QHT_CHANNELS : channel;
 }
 
 int main(int argc, char **argv)

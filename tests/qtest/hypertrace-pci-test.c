@@ -333,7 +333,7 @@ static void register_unfinished(QHt *h)
 static void test_plug(const void *channel)
 {
     QHt *h = boot_for_plugging("channel=hypercall,streams=1");
-    unsigned cycles = g_test_slow() ? 67 : 30;
+    unsigned cycles = g_test_slow() ? 67 : qht_long() ? 30 : 10;
     unsigned i;
 
     for (i = 0; i < cycles; i++) {

@@ -563,6 +563,11 @@ bool qht_object_del(QTestState *qts, const char *id)
     return done;
 }
 
+bool qht_long(void)
+{
+    return !g_strcmp0(g_getenv("HT_LONG"), "1");
+}
+
 void qht_add_tests(const char *suite, const QHtTest *tests, unsigned nr)
 {
     static const char *const channels[] = { "hypercall", "shm", "virtio" };
