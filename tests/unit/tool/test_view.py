@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from built import need
 from hypertrace import ESCAPED, TOOL, lines, run, story, text
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -860,6 +861,47 @@ class TestViews:
         assert complete("report", "st") == ["story"]
         assert complete("record", "--po") == ["--poll-us"]
         assert "bash" in complete("record", "-o", "x", "--", "bas")
+
+    def complete(self, *command):
+        p = subprocess.run(command, capture_output=True, timeout=60, cwd=self.tmp,
+                           env={**os.environ, "PATH": f"{Path(TOOL).parent}:"
+                                + os.environ["PATH"], "HOME": str(self.tmp)})
+        assert p.returncode == 0, p
+        return p.stdout.decode()
+
+    def test_completion_fish(self):
+        need("fish")
+        script = Path(__file__).parents[3] / "tools/hypertrace/hypertrace.fish"
+
+        def complete(line):
+            return self.complete("fish", "--no-config", "-c",
+                                 f"source {script}; complete -C '{line}'")
+
+        assert complete("hypertrace rep").startswith("report\t")
+        assert complete("hypertrace report --ev") == "--event=\n"
+        assert "latency\t" in complete("hypertrace help la")
+        assert "story/\n" in complete("hypertrace report st")
+        assert "--poll-us" in complete("hypertrace record --po")
+
+    def test_completion_zsh(self):
+        """What zsh's functions get: commands, options, files, a command after --"""
+        need("zsh")
+        script = Path(__file__).parents[3] / "tools/hypertrace/hypertrace.zsh"
+
+        def complete(*words):
+            return self.complete(
+                "zsh", "-f", "-c", "compadd() { print -l -- ${(P)@[-1]} }; "
+                "_describe() { print -l -- ${(P)2} }; _files() { print FILES }; "
+                "_normal() { print NORMAL $words }; script=$1; shift; "
+                "words=(hypertrace \"$@\"); CURRENT=$#words; source $script",
+                "zsh", script, *words).splitlines()
+
+        assert any(line.startswith("report:print ") for line in complete("rep"))
+        assert {"--event=", "--json", "-o"} <= set(complete("report", "--ev"))
+        assert "latency" in complete("help", "la")
+        assert complete("report", "st") == ["FILES"]
+        assert complete("record", "-o", "x", "--", "qemu-system-x86_64", "-m") == [
+            "NORMAL qemu-system-x86_64 -m"]
 
     def test_manners(self):
         out = run("report", self.story, "--color=always").stdout
