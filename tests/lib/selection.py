@@ -18,8 +18,8 @@ import pytest
 from scale import LONG
 
 # Parts of the names of tests that take more than some 15 s of processor time, the
-# longest first, and at the end of those that wait for some 10 s.  The tests of a group run in one process, one after the other,
-# so the name of one of them suffices.
+# longest first, and at the end of those that wait for some 10 s.  The tests of a
+# group run in one process, one after the other, so the name of one of them suffices.
 LONGEST = (
     "test_record.py", "test_bench.py", "test_linux_functions.py", "test_ring.py",
     "hypertrace-migration-refuse-test", "hypertrace-migration-test",

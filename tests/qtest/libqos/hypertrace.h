@@ -382,6 +382,9 @@ typedef struct QHtTest {
     unsigned channels;
 } QHtTest;
 
+/* True for ./run check --long: run all cases of a test */
+bool qht_long(void);
+
 /*
  * For each of @nr tests and each of its channels, add the test
  * hypertrace/@suite/CHANNEL/NAME
