@@ -313,7 +313,8 @@ def adapt(argv, tmp, arch):
             continue
         if name in ("-mon", "-enable-kvm", "-daemonize", "-pidfile", "-vnc",
                     "-qmp", "-runas", "-chroot", "-D", "-bios", "-spice", "-dtb",
-                    "-qtest"):
+                    "-qtest", "-s"):
+            # -s: a fixed port, which only one job can have
             continue
         if name in ("-curses", "-nographic"):
             name, v, value = "-display", "none", "none"
