@@ -70,6 +70,7 @@ static const struct {
     { "bk _ R g P _ R _ b k _ R _", 2, 1 },
     { "bk _ R g P _ R _ P _ R _ b k _ p _", 1, 3 },
     { "P R _ bk _ R _", 1, 1 },
+    { "bk _ R g P _ bkpR _", 1, 1 },
     { "R R _ b _ R _", 1, 0 },
     { "P _", 0, 1 },
     /* Each report of the monitor counts if there is no log. */
@@ -96,7 +97,7 @@ static void see(Guest *g, const char *seen)
             count(g, ht_flight_boots_panic(&g->b));
             break;
         case 'R':
-            count(g, ht_flight_boots_reset(&g->b));
+            count(g, ht_flight_boots_reset(&g->b, &g->n));
             break;
         default:
             poll_for(g, *seen == '_' ? 5 * SECOND : SECOND / 10);

@@ -257,6 +257,59 @@ static void test_same_address(void)
     teardown(&t);
 }
 
+/*
+ * Boots that follow a long standstill, as after panic=60, are followed although
+ * each lasts only 2 s.
+ */
+static void test_short_boots(void)
+{
+    static const uint64_t places[] = { SECOND, THIRD, FIRST };
+    unsigned i, j;
+    Test t;
+
+    setup(&t);
+    place(&t, FIRST, 1000);
+    look(&t, FIRST);
+    for (i = 0; i < 6; i++) {
+        uint64_t at = places[i % G_N_ELEMENTS(places)];
+        bool found = false;
+
+        for (j = 0; j < 6; j++) {
+            look(&t, 0);
+        }
+        place(&t, at, 1100 + 100 * i);
+        for (j = 0; j < 200; j++) {
+            tick(&t, at, 3);
+            ht_kernel_watch_look(t.watch, false);
+            clock_ns += 10000000;
+            found |= ht_kernel_watch_kernel(t.watch) &&
+                     ht_guest_kernel_phys(ht_kernel_watch_kernel(t.watch)) ==
+                     at;
+        }
+        g_assert_true(found);
+    }
+    teardown(&t);
+}
+
+/*
+ * A kernel boots again at the same address and stops before a search has seen
+ * it move.
+ */
+static void test_same_address_stops(void)
+{
+    Test t;
+
+    setup(&t);
+    place(&t, FIRST, 1000);
+    look(&t, FIRST);
+    look(&t, FIRST);
+    place(&t, FIRST, 1003);
+    ht_put_le64(t.ram + FIRST + t.kernel.jiffies, 1000);
+    g_assert_cmpuint(look(&t, 0), ==, HT_WATCH_GONE | HT_WATCH_KERNEL);
+    expect(&t, FIRST);
+    teardown(&t);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -268,5 +321,7 @@ int main(int argc, char **argv)
     g_test_add_func("/watch/last", test_last);
     g_test_add_func("/watch/last-boot", test_last_boot);
     g_test_add_func("/watch/same-address", test_same_address);
+    g_test_add_func("/watch/same-address-stops", test_same_address_stops);
+    g_test_add_func("/watch/short-boots", test_short_boots);
     return g_test_run();
 }

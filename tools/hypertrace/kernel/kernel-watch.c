@@ -28,11 +28,11 @@
 #define PROOF_NS        UINT64_C(10000000)
 /*
  * While the kernel's clock stands still, searches for another kernel use at
- * most 10 % of a processor: the pause is 9 times as long as the search.  After
- * EAGER_NS it is PAUSE_LATER times as long, and at least STILL_NS.
+ * most 10 % of a processor: the pause is PAUSE_STILL times as long as the
+ * search.  After STILL_NS it is PAUSE_LATER times as long.
  */
 #define PAUSE_STILL     9
-#define STILL_NS        UINT64_C(8000000000)
+#define STILL_NS        UINT64_C(600000000000)
 /*
  * Maximum number of seconds by which the next boot's wall clock may be ahead of
  * the time that has passed since the last reading of the known kernel's clock
@@ -67,6 +67,7 @@ struct HtKernelWatch {
     uint64_t clock_ns;          /* time at which @clock was read */
     uint64_t adopted_ns;        /* time at which @kernel was found */
     uint64_t still_ns;          /* time since which @clock stands still, or 0 */
+    uint64_t next_still;        /* time of the next search while it does */
     uint64_t proof_ns;          /* next pause, see PROOF_NS */
     /* a pass over the formats has begun and not ended */
     bool passing;
@@ -194,7 +195,9 @@ static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
     if (ret || (!last && ht_kernel_search_found(w->search))) {
         return false;
     }
-    return !known || (is_next(w, &clock) && !at_same_place(k, known));
+    return !known ||
+           (is_next(w, &clock) && (!at_same_place(k, known) ||
+                                   clock.jiffies < w->clock.jiffies));
 }
 
 static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
@@ -229,40 +232,41 @@ static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
     if (ret && ret != -ERANGE) {
         return false;
     }
+    w->next_clock = t + CLOCK_NS;
     if (!ret && clock.jiffies < w->clock.jiffies) {
         return true;
     }
     if (!ret && !last && clock.jiffies != w->clock.jiffies) {
         w->clock = clock;
         w->clock_ns = t;
-        w->next_clock = t + CLOCK_NS;
         w->still_ns = 0;
         return false;
     }
     if (!w->still_ns) {
-        w->still_ns = t;
+        w->still_ns = w->next_still = t;
         w->proof_ns = PROOF_NS;
         ht_kernel_search_forget(w->search);
     }
-    ht_kernel_search_restart(w->search);
-    w->searching = true;
-    w->searched_ns = 0;
+    if (t >= w->next_still || last) {
+        ht_kernel_search_restart(w->search);
+        w->searching = true;
+        w->searched_ns = 0;
+    }
     return false;
 }
 
-/* Choose when to look again at a kernel that stands still, after a search. */
+/* Choose when to search again while the kernel stands still. */
 static void pause_search(HtKernelWatch *w)
 {
-    uint64_t t = w->now();
-    bool eager = t - w->still_ns < EAGER_NS;
-    uint64_t pause = eager ? CLOCK_NS : STILL_NS;
+    uint64_t t = w->now(), pause = CLOCK_NS;
+    unsigned times = t - w->still_ns < STILL_NS ? PAUSE_STILL : PAUSE_LATER;
 
     if (ht_kernel_search_found(w->search)) {
-        pause = MIN(pause, w->proof_ns);
-        w->proof_ns = MIN(2 * w->proof_ns, STILL_NS);
+        pause = w->proof_ns;
+        w->proof_ns = MIN(2 * w->proof_ns, CLOCK_NS);
     }
-    w->next_clock = t + MAX(pause, w->searched_ns *
-                                   (eager ? PAUSE_STILL : PAUSE_LATER));
+    w->next_still = t + MAX(pause, w->searched_ns * times);
+    w->next_clock = MIN(w->next_clock, w->next_still);
 }
 
 /* Check whether the kernel has ended.  RAM survives a reset. */

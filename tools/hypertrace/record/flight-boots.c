@@ -10,13 +10,14 @@ static bool runs(const HtFlightBoots *b)
     return b->boots > b->ended && b->boots > b->panicked;
 }
 
-HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b)
+HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b,
+                                    const HtSessionStats *n)
 {
     bool died = b->boots > b->ended;
 
     b->ended = b->boots;
     /* The number of a boot that panicked before a poll found it is free. */
-    b->panicked = MIN(b->panicked, b->boots);
+    b->panicked = MIN(b->panicked, MAX(b->boots, n->panic_boot));
     return died ? HT_FLIGHT_RESET : HT_FLIGHT_NO_DEATH;
 }
 

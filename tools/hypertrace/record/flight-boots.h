@@ -16,7 +16,9 @@
  *
  *     source               raises                  cause of a recording
  *     RESET (monitor)      ended to boots; lowers  reset, if ended was lower
- *                          panicked to boots
+ *                          panicked to boots, or
+ *                          the last boot whose
+ *                          log has a panic
  *     panic (monitor)      panicked to the boot    panic, if that boot's log
  *                          that runs or starts     has none
  *     panic (log)          logged and panicked     panic, if panicked was
@@ -63,8 +65,13 @@ typedef struct HtFlightBoots {
     uint64_t gone;
 } HtFlightBoots;
 
-/** ht_flight_boots_reset() - use a report of a reset by the monitor */
-HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b);
+/**
+ * ht_flight_boots_reset() - use a report of a reset by the monitor
+ * @b: the boots
+ * @n: results of the last poll of the guest's memory; panic_boot is used
+ */
+HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b,
+                                    const HtSessionStats *n);
 
 /** ht_flight_boots_panic() - use a report of a panic by the monitor */
 HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b);

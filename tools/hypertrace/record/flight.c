@@ -180,15 +180,15 @@ static void note_state(HtFlight *f, const char *event)
     }
 }
 
-static void read_monitor(HtFlight *f)
+static void read_monitor(HtFlight *f, const HtSessionStats *n)
 {
     JsonNode *node;
 
     while (f->qmp && (node = ht_qmp_events_next(f->qmp))) {
         JsonObject *o = json_node_get_object(node);
-        JsonNode *n = json_object_get_member(o, "data");
-        JsonObject *data = n && JSON_NODE_HOLDS_OBJECT(n) ?
-                           json_object_ref(json_node_get_object(n)) :
+        JsonNode *member = json_object_get_member(o, "data");
+        JsonObject *data = member && JSON_NODE_HOLDS_OBJECT(member) ?
+                           json_object_ref(json_node_get_object(member)) :
                            json_object_new();
         const char *event = ht_qmp_text(o, "event");
         Cause cause = cause_of(event, data);
@@ -197,7 +197,7 @@ static void read_monitor(HtFlight *f)
         if (cause == CAUSE_PANIC) {
             raise_death(f, ht_flight_boots_panic(&f->boots));
         } else if (!strcmp(event, "RESET")) {
-            raise_death(f, ht_flight_boots_reset(&f->boots));
+            raise_death(f, ht_flight_boots_reset(&f->boots, n));
         } else if (cause) {
             raise_cause(f, cause);
         }
@@ -449,6 +449,8 @@ static void drop(HtFlight *f, const char *why)
         ht_error("no recording (%s): %s", causes[f->pending].name, why);
     }
     reply_error(f, why);
+    /* The log may show a panic again when it is found. */
+    f->boots.panicked = MIN(f->boots.panicked, f->boots.boots);
     f->pending = CAUSE_NONE;
     f->asked = false;
 }
@@ -467,7 +469,7 @@ static void write_pending(HtFlight *f, HtSession *session,
 
 static void look_for_causes(HtFlight *f, const HtSessionStats *n)
 {
-    read_monitor(f);
+    read_monitor(f, n);
     raise_death(f, ht_flight_boots_note(&f->boots, n, ht_now_ns()));
     note_silence(f, n);
     note_match(f, n);
@@ -516,7 +518,7 @@ void ht_flight_wait(HtFlight *f, const HtSession *session, int pidfd,
         const struct timespec time = { 0, MIN(end - now, LOG_NS) };
 
         if (!ht_flight_control_wait(f->control, pidfd, &time) ||
-            ht_session_log_grew(session)) {
+            (session && ht_session_log_grew(session))) {
             return;
         }
         now = ht_now_ns();

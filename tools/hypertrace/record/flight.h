@@ -63,7 +63,7 @@ void ht_flight_poll(HtFlight *f, HtSession *session);
 /**
  * ht_flight_wait() - wait until the next poll
  * @f: the recorder
- * @session: the session
+ * @session: the session; NULL: new lines do not stop the wait
  * @pidfd: the process whose end stops the wait; or -1
  * @us: maximum time in microseconds
  *

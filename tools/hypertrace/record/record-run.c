@@ -558,7 +558,7 @@ static void wait_for_poll(Run *run)
 
     run->events = events;
     if (run->flight) {
-        ht_flight_wait(run->flight, run->session,
+        ht_flight_wait(run->flight, run->stopped ? NULL : run->session,
                        run->child ? -1 : run->process->pidfd, us);
     } else {
         nanosleep(&pause, NULL);
