@@ -758,7 +758,7 @@ void ht_kernel_unregister(struct ht_class *const *classes, unsigned int count)
 	last = !htk_nr_classes;
 	mutex_unlock(&htk_emit_mutex);
 	mutex_unlock(&htk_emit_exchange);
-	/* Wait for emitters that use a stream, also in the idle loop. */
+	/* Wait for emitters that use a stream now, also in the idle loop. */
 	htk_emit_wait();
 	/* Wait for emitters that read the state but do not use a stream yet. */
 	synchronize_rcu();

@@ -664,7 +664,7 @@ static struct ht_stream *end(struct ht_stream **slot, struct ht_stream *s,
         return NULL;
     }
     if (s->slow && !t->retired) {
-        /* The stream is open: a discarded event found its ring full. */
+        /* The stream is open: only a closed or retired one is replaced. */
         return NULL;
     }
     return done ? NULL : another(p, slot, t, cls);

@@ -297,7 +297,7 @@ static bool find_text(Tables *t)
 
 /* How to convert the offsets of a table to addresses */
 typedef struct Offsets {
-    uint64_t at;                /* offset of the table in the file */
+    uint64_t at;                /* offset in Tables.p of kallsyms_offsets */
     uint64_t base;
     /* an offset is relative to the place of the offset itself */
     bool to_place;

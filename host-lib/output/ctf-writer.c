@@ -31,7 +31,7 @@ struct HtCtfWriter {
     int metadata_fd;
     /* offset in the file of the comment at the metadata's end */
     uint64_t comment;
-    /* offset in the file of the end of the comment's blanks */
+    /* offset in the file of that comment's closing characters */
     uint64_t blanks_end;
     bool known[HT_CLASSES_MAX + 1];
 

@@ -144,8 +144,8 @@ struct ht_caps {
     uint32_t doorbell_stride;
     uint32_t mailbox_offset;    /* 0x50: offset of the mailbox in stream RAM */
     /*
-     * 0x54: maximum size in bytes of all messages of an exchange, also on
-     * virtio
+     * 0x54: maximum size in bytes of an exchange's messages together: of the
+     * requests, and of the replies; virtio has the same limit
      */
     uint32_t mailbox_size;
     uint32_t max_classes;       /* 0x58: highest class id */

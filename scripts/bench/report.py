@@ -303,13 +303,15 @@ class Report:
         if cases:
             self.blocks += [
                 ("h2", f"The consumer at the same time, {title}"),
-                ("p", "Stopped: its thread is held, and the ring overwrites "
-                 "(shm) or has room for all (virtio, whose main loop, which "
-                 "empties the queue, is held as well). "
-                 "Paced: it polls every 20 µs, and never sleeps. "
-                 "Asleep: a doorbell wakes it at the next packet, or at the "
-                 "next event if it has been quiet. Spinning is among the "
-                 "native rows: the device always paces itself.")]
+                ("p", "The column \"consumer\" has the state of the thread "
+                 "that reads the ring. Stopped: the thread is held; the ring "
+                 "of shm overwrites old events, and that of virtio has room "
+                 "for all (its main loop, which empties the queue, is held as "
+                 "well). Paced: the thread polls every 20 µs and never sleeps. "
+                 "Asleep: a doorbell wakes the thread at the next packet, or "
+                 "at the next event after a pause. The device has no thread "
+                 "that polls without pauses; the native rows have one "
+                 "(\"spinning\").")]
             self._table(cases, "consumer",
                         [*COLUMNS[:4], ("doorbells/event", "exits_per_event"),
                          ("wake-ups", "wakeups"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: the counter against channel 2 of the 8254 timer
+ * Payload: the counter's frequency, measured by channel 2 of the 8254 timer if
+ * no device reports it
  */
 #include "hypertrace/arch.h"
 #include "clock.h"

@@ -99,8 +99,8 @@ static const struct {
 };
 
 /*
- * Promise: a kernel in each format of Linux's build is unpacked to its bytes,
- * and one that is cut off or damaged is refused.
+ * Promise: a kernel in each compression of Linux's build is unpacked to its
+ * bytes, in a bzImage and bare, and a bzImage that is cut off is refused.
  */
 static void test_formats(void)
 {

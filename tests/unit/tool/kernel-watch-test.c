@@ -151,7 +151,7 @@ static void test_no_kernel_runs(void)
     memset(t.ram + SECOND + KM_SYSCALLS, 0, 8);
     g_assert_cmpuint(look(&t, 0), ==, HT_WATCH_GONE);
     expect(&t, 0);
-    /* It uses the memory of the other one's clock. */
+    /* The boot loader overwrites the ticks of the first kernel, too. */
     tick(&t, FIRST, 1u << 30);
     g_assert_cmpuint(look(&t, 0), ==, 0);
     place(&t, THIRD, 1200);

@@ -50,7 +50,8 @@ typedef struct HtHostRecord HtHostRecord;
  * @error: set if the host cannot be recorded, for example without permission
  *
  * Return: the recorder, for ht_host_record_end(); NULL on failure, and if
- * another recorder records the host: @error is then not set
+ * another recorder records the host: @error is then set only if its part
+ * cannot be linked
  */
 HtHostRecord *ht_host_record_new(const char *dir, const char *command,
                                  uint64_t max_bytes, GError **error);

@@ -30,12 +30,12 @@ typedef struct HtProcessOwner {
 
 /**
  * struct HtProcess - a process
- * @pid: its number
- * @pidfd: becomes readable when the process ends, even before its parent has
- *         waited for it
- * @dir: descriptor of its folder in /proc
- * @owner: if not NULL: its memory must not be read after it has changed its
- *         user or its program, which it can do at any time
+ * @pid: number of the process
+ * @pidfd: descriptor that becomes readable when the process ends, even before
+ *         its parent has waited for it
+ * @dir: descriptor of the process's folder in /proc
+ * @owner: user and program that the process had when it was chosen; its memory
+ *         must not be read if it has others now.  NULL: do not compare
  */
 typedef struct HtProcess {
     pid_t pid;

@@ -97,7 +97,8 @@ struct HtFlight {
     /* Matching events */
     HtMatch *match;             /* NULL: no events are a cause */
     int64_t next_match;         /* time at which they are the next cause */
-    bool matched;               /* there is a match without a recording */
+    /* an event has matched, and no recording has been made for it yet */
+    bool matched;
     /* number of events before the poll that read the first of these matches */
     uint64_t before_match;
     uint64_t missed;            /* number of matches that are in no recording */

@@ -57,7 +57,7 @@ typedef struct Top {
      * guest time in ns of the first and the last event of the present segment
      */
     uint64_t begin, end;
-    /* duration in ns of the earlier segments together */
+    /* sum in ns of the durations of the ended segments of the guest's clock */
     uint64_t span;
     /*
      * number of events that no TopTask counts: too many tasks, or too high a
