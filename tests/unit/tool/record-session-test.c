@@ -302,6 +302,37 @@ static void test_made_meanwhile(void)
 }
 
 /*
+ * While a guest boots again, the header of the ring that is recorded is invalid
+ * for some time, so that a search finds the second part alone.  When the header
+ * is back, the part still belongs to the ring: its events are recorded once.
+ */
+static void test_header_rewritten(void)
+{
+    unsigned boots[2], i;
+    Test t;
+
+    setup(&t, 8 * MIB);
+    begin(&t);
+    make_parts(&t);
+    look(&t);
+    follow_parts(&t);
+    fg_put32(&t.g[0], 2 * MIB, 0);
+    for (i = 0; i < 3; i++) {
+        clock_ns += SECOND;
+        look(&t);
+    }
+    fg_put32(&t.g[0], 2 * MIB, FG_MAGIC);
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g[0], 1, t.ns += 1000, 3);
+        look(&t);
+    }
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, 30);
+    g_assert_cmpuint(ht_session_stats(t.session).boots, ==, 1);
+    g_assert_cmpuint(recorded(&t, boots, 2), ==, 30);
+    teardown(&t);
+}
+
+/*
  * A ring is recorded even if copies of rings, as in a page cache, fill all
  * slots first.
  */
@@ -792,6 +823,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/session/half-made/second",
                          GSIZE_TO_POINTER(4 * MIB), test_half_made);
     g_test_add_func("/session/made-meanwhile", test_made_meanwhile);
+    g_test_add_func("/session/header-rewritten", test_header_rewritten);
     g_test_add_func("/session/boots", test_boots);
     g_test_add_func("/session/more", test_more);
     g_test_add_func("/session/pace", test_pace);

@@ -61,6 +61,16 @@ bool ht_record_info_write(HtRecordInfo *i, HtRecWriter *w, GError **error)
     return ht_rec_writer_file(w, "info", text, size, error);
 }
 
+bool ht_record_info_kernel(HtRecWriter *w, const HtKernel *kernel,
+                           GError **error)
+{
+    return !kernel || ((!kernel->formats ||
+                        ht_rec_writer_file(w, "formats", kernel->formats,
+                                           kernel->formats_size, error)) &&
+                       ht_rec_writer_file(w, "kallsyms", kernel->kallsyms,
+                                          kernel->kallsyms_size, error));
+}
+
 bool ht_record_info_poll(HtRecordInfo *i, HtRecWriter *w, uint64_t now,
                          GError **error)
 {

@@ -45,6 +45,15 @@ void ht_record_info_process(HtRecordInfo *i, pid_t pid);
 bool ht_record_info_write(HtRecordInfo *i, HtRecWriter *w, GError **error);
 
 /**
+ * ht_record_info_kernel() - write a kernel's formats and symbols
+ * @w: writer of the recording
+ * @kernel: the kernel, or NULL
+ * @error: set on failure
+ */
+bool ht_record_info_kernel(HtRecWriter *w, const HtKernel *kernel,
+                           GError **error);
+
+/**
  * ht_record_info_poll() - write the file if it has changed, at most once a
  *                         second
  * @i: the info

@@ -246,17 +246,6 @@ static void free_place(void *opaque)
     g_free(p);
 }
 
-static bool write_kernel(HtSession *s, GError **error)
-{
-    const HtKernel *k = s->kernel;
-
-    return !k || ((!k->formats ||
-                   ht_rec_writer_file(s->writer, "formats", k->formats,
-                                      k->formats_size, error)) &&
-                  ht_rec_writer_file(s->writer, "kallsyms", k->kallsyms,
-                                     k->kallsyms_size, error));
-}
-
 /* Add the address of each boot and the number of processors to the info. */
 static void update_info(HtSession *s, const Ring *ring)
 {
@@ -503,15 +492,20 @@ static void finish_logs(HtSession *s)
     }
 }
 
-/* Check whether a ring is known, or is one CPU's part of a known ring. */
-static bool is_known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
+/*
+ * Check whether the ring at @offset is known, or is one CPU's part of a known
+ * ring. @except: a ring that does not count, or NULL
+ */
+static bool is_known(const HtSession *s, const HtFtMem *mem, uint64_t offset,
+                     const Ring *except)
 {
     unsigned i;
 
     for (i = 0; i < s->rings->len; i++) {
         const Ring *ring = s->rings->pdata[i];
 
-        if (ring->mem == mem && ht_ft_follow_covers(ring->follow, offset) &&
+        if (ring != except && ring->mem == mem &&
+            ht_ft_follow_covers(ring->follow, offset) &&
             ht_ft_ring_is_there(mem, ht_ft_follow_ring(ring->follow))) {
             return true;
         }
@@ -553,7 +547,7 @@ static bool make_room(HtSession *s)
 /* Add a ring if it is new and there is room. Takes ownership of @found. */
 static bool add_candidate(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 {
-    if (!is_known(s, mem, found->offset)) {
+    if (!is_known(s, mem, found->offset, NULL)) {
         drop_earlier(s, mem, found);
         if (make_room(s)) {
             add_ring(s, mem, found);
@@ -669,12 +663,22 @@ static bool has_changed(Ring *ring)
 
 /*
  * Poll a ring. It is recorded only after it has changed: a copy in a page cache
- * and a ring of an earlier boot do not change.
+ * and a ring of an earlier boot do not change. Drop a CPU's part of another
+ * ring: a search finds the part alone while the ring's header is invalid.
  */
 static void poll_ring(HtSession *s, Ring *ring)
 {
-    if (!ring->taken && (!has_changed(ring) || !follow_again(s, ring))) {
-        return;
+    if (!ring->taken) {
+        if (!has_changed(ring)) {
+            return;
+        }
+        if (is_known(s, ring->mem, ring->offset, ring)) {
+            g_ptr_array_remove(s->rings, ring);
+            return;
+        }
+        if (!follow_again(s, ring)) {
+            return;
+        }
     }
     ht_ft_follow_look(ring->follow);
     ht_ft_feed_flush(&ring->feed);
@@ -816,7 +820,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     if (!s->writer) {
         return NULL;
     }
-    if (!write_kernel(s, error) ||
+    if (!ht_record_info_kernel(s->writer, s->kernel, error) ||
         !ht_record_info_write(&s->info, s->writer, error)) {
         return NULL;
     }
