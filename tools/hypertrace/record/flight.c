@@ -470,14 +470,8 @@ static void write_pending(HtFlight *f, HtSession *session,
 
 static void look_for_causes(HtFlight *f, const HtSessionStats *n)
 {
-    HtFlightDeath death;
-
     read_monitor(f, n);
-    death = ht_flight_boots_note(&f->boots, n, ht_now_ns());
-    /* The monitor reports each reset itself. */
-    if (!f->qmp || death == HT_FLIGHT_PANIC) {
-        raise_death(f, death);
-    }
+    raise_death(f, ht_flight_boots_note(&f->boots, n, ht_now_ns()));
     note_silence(f, n);
     note_match(f, n);
     if (got_signal) {
