@@ -220,15 +220,13 @@ int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
 static int check_canary(HtGuestKernel *k)
 {
     uint64_t canary;
-    int ret = ht_guest_kernel_canary(k, &canary);
+    int ret;
 
-    if (ret) {
-        return ret;
-    }
     if (!k->canary) {
-        k->canary = canary;
+        return ht_guest_kernel_canary(k, &k->canary);
     }
-    return k->canary == canary ? 0 : -ESTALE;
+    ret = ht_guest_kernel_pointer(k, k->canary_at, &canary);
+    return ret ? ret : canary == k->canary ? 0 : -ESTALE;
 }
 
 bool ht_guest_kernel_same_boot(const HtGuestKernel *a, const HtGuestKernel *b)

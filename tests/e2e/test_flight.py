@@ -140,7 +140,8 @@ def test_reset_and_panic(tmp_path, env):  # noqa: F811
         g.wait_ready(boots=2)
         g.say("echo c >/proc/sysrq-trigger")
         assert g.recorder.wait(DEADLINE) == 0, g.messages()
-        assert g.names() == ["1-command", "2-signal", "3-reset", "4-panic"]
+        assert g.names() == ["1-command", "2-signal", "3-reset", "4-panic"], \
+            g.messages()
         assert g.marks("4-panic") == [*range(1, 202), *range(1, 202)]
         assert g.info("4-panic")["cause"] == "panic"
         log = subprocess.run([HYPERTRACE, "log", g.dir / "4-panic"], env=env,

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -178,9 +179,10 @@ def too_early(stories, shift=0):
 def check(stories):
     assert len(stories) == 2 and min(map(len, stories)) > 200
     assert too_early(stories) == 0
-    # a shift of SHIFT can be detected only if the bounds are small: on a busy host
-    # only tests/unit/tool/test_merge.py proves that
-    if min(b for dates in stories for _, b in dates[::2]) < SHIFT / 2:
+    # Only dates with small bounds can show a shift of SHIFT.  On a busy host few events
+    # have them; there only tests/unit/tool/test_merge.py proves that a shift is seen.
+    bounds = [bound for dates in stories for _, bound in dates]
+    if statistics.median(bounds[::2]) + max(bounds[1::2]) < SHIFT / 2:
         assert too_early(stories, SHIFT) > 0
         assert too_early(stories, -SHIFT) > 0
 

@@ -8,8 +8,7 @@
 
 /*
  * Compute the edit distance: the number of letters to insert, remove, replace
- * or swap to turn @a into @b, which have at most LENGTH_MAX letters. Upper and
- * lower case are equal.
+ * or swap to turn @a into @b, which have at most LENGTH_MAX letters
  */
 static unsigned distance(const char *a, const char *b)
 {
@@ -25,8 +24,7 @@ static unsigned distance(const char *a, const char *b)
 
         now[0] = i;
         for (j = 1; j <= lb; j++) {
-            unsigned cost = last[j - 1] + (g_ascii_tolower(a[i - 1]) !=
-                                           g_ascii_tolower(b[j - 1]));
+            unsigned cost = last[j - 1] + (a[i - 1] != b[j - 1]);
 
             cost = MIN(cost, MIN(now[j - 1], last[j]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
@@ -41,13 +39,15 @@ static unsigned distance(const char *a, const char *b)
 
 void ht_near_add(HtNear *n, const char *candidate)
 {
+    g_autofree char *name = g_ascii_strdown(n->name, -1);
+    g_autofree char *other = g_ascii_strdown(candidate, -1);
     size_t length = strlen(n->name);
     unsigned cost, i;
 
     if (length > LENGTH_MAX || strlen(candidate) > LENGTH_MAX) {
         return;
     }
-    cost = distance(n->name, candidate);
+    cost = distance(name, other);
     if (length >= 3 && strstr(candidate, n->name)) {
         cost = MIN(cost, 1);
     }

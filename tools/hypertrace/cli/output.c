@@ -51,26 +51,34 @@ static void block_deadly(sigset_t *before)
     sigprocmask(SIG_BLOCK, &block, before);
 }
 
-static void set_unfinished(const char *path)
+void ht_output_catch(void (*handler)(int sig))
 {
     struct sigaction sa = {
-        .sa_handler = remove_unfinished,
+        .sa_handler = handler,
         .sa_flags = SA_RESETHAND,
     }, old;
-    sigset_t before;
     unsigned i;
 
     sigemptyset(&sa.sa_mask);
+    for (i = 0; i < G_N_ELEMENTS(deadly); i++) {
+        if (sigaction(deadly[i], NULL, &old) == 0 &&
+            old.sa_handler != SIG_IGN) {
+            sigaction(deadly[i], &sa, NULL);
+        }
+    }
+}
+
+static void set_unfinished(const char *path)
+{
+    sigset_t before;
+
     block_deadly(&before);
     if (!path || g_strlcpy(unfinished, path, sizeof(unfinished)) >=
         sizeof(unfinished)) {
         unfinished[0] = 0;
     }
-    for (i = 0; path && i < G_N_ELEMENTS(deadly); i++) {
-        if (sigaction(deadly[i], NULL, &old) == 0 &&
-            old.sa_handler != SIG_IGN) {
-            sigaction(deadly[i], &sa, NULL);
-        }
+    if (path) {
+        ht_output_catch(remove_unfinished);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
 }

@@ -119,6 +119,14 @@ bool ht_output_finish(HtOutput *o, GError **errp);
  */
 void ht_output_abort(HtOutput *o);
 
+/**
+ * ht_output_catch: handle the next signal that would end the command: SIGHUP,
+ *                  SIGINT or SIGTERM
+ * @handler: called in signal context; each signal that is not ignored gets its
+ *           default action back before the call
+ */
+void ht_output_catch(void (*handler)(int sig));
+
 typedef enum HtColour {
     HT_COLOUR_NONE,
     HT_COLOUR_DIM,

@@ -27,32 +27,12 @@ static const struct {
     { "lttng", ".lttng", ht_export_lttng },
 };
 
-static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
-static volatile sig_atomic_t caught;    /* one of @deadly, or 0 */
+/* signal that asks the export to stop, or 0 */
+static volatile sig_atomic_t caught;
 
 static void on_signal(int sig)
 {
     caught = sig;
-}
-
-/*
- * After a signal, stop the export, which removes the unfinished directory. A
- * second signal ends the process at once.
- */
-static void catch_signals(void)
-{
-    struct sigaction sa = {
-        .sa_handler = on_signal,
-        .sa_flags = SA_RESETHAND,
-    }, before;
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(deadly); i++) {
-        if (!sigaction(deadly[i], NULL, &before) &&
-            before.sa_handler != SIG_IGN) {
-            sigaction(deadly[i], &sa, NULL);
-        }
-    }
 }
 
 bool ht_export_next(HtExport *x, HtModelEvent *ev)
@@ -582,7 +562,8 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     x->several = count + hosts->len > 1;
     x->begin_ns = UINT64_MAX;
     if (is_directory(which)) {
-        catch_signals();
+        /* Stop after a signal, to remove the unfinished directory. */
+        ht_output_catch(on_signal);
     }
     if (in_directory) {
         hidden = begin_directory(path, errp);

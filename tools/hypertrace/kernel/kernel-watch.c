@@ -123,6 +123,13 @@ void ht_kernel_watch_free(HtKernelWatch *w)
     }
 }
 
+static void begin_search(HtKernelWatch *w)
+{
+    ht_kernel_search_restart(w->search);
+    w->searching = true;
+    w->searched_ns = 0;
+}
+
 /* Do a step of the search. Returns NULL until a kernel is found. */
 static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
                              unsigned *flags)
@@ -134,9 +141,7 @@ static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
         if (t < w->next_search && !last) {
             return NULL;
         }
-        ht_kernel_search_restart(w->search);
-        w->searching = true;
-        w->searched_ns = 0;
+        begin_search(w);
     }
     ret = ht_kernel_search_step(w->search, last ? 0 : SEARCH_US);
     w->searched_ns += w->now() - t;
@@ -248,9 +253,7 @@ static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
         ht_kernel_search_forget(w->search);
     }
     if (t >= w->next_still || last) {
-        ht_kernel_search_restart(w->search);
-        w->searching = true;
-        w->searched_ns = 0;
+        begin_search(w);
     }
     return false;
 }
