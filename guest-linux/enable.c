@@ -280,7 +280,7 @@ int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma)
 		return -EPERM;
 	htk_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
 	htk_vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
-	/* The host writes device memory, so it is not encrypted. */
+	/* The host must read and write device memory: do not encrypt it. */
 	if (!h->virtio)
 		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
 	down_read(&h->map_sem);

@@ -360,8 +360,9 @@ static int find_device(struct ht_ioc_info *info)
 }
 
 /*
- * Open the device that this process used before, or else search for one.
- * Register all classes if the device is another one or was suspended since.
+ * Open the device that this process used before. If it is gone, open another.
+ * A new device, and one that was suspended, no longer has the classes of this
+ * process: register all of them.
  */
 static int open_device(struct ht_ioc_info *info)
 {

@@ -127,7 +127,7 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
         return r;
     }
     if (msg->type != type || msg->cookie != cookie) {
-        return -EIO;                    /* the reply is to another message */
+        return -EIO;                    /* another message's reply */
     }
     return msg->status;
 }

@@ -41,8 +41,8 @@ typedef struct Writer {
 } Writer;
 
 /*
- * Convert a guest address to the number of the sub-buffer that is there, or to
- * HT_FT_NO_SLOT
+ * Return the number of the sub-buffer at a guest address, or HT_FT_NO_SLOT if
+ * there is none
  */
 static uint32_t slot_of(const HtFtCpu *c, uint64_t address)
 {

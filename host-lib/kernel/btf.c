@@ -399,7 +399,7 @@ static bool describe(const HtBtf *b, uint32_t id, HtBtfField *f)
 typedef struct Member {
     uint32_t type;
     uint64_t bit;               /* offset in bits from the structure's start */
-    /* width in bits of a bit field; 0: the member is none */
+    /* width of a bit field in bits; 0 for a member that is no bit field */
     uint32_t bits;
 } Member;
 

@@ -21,7 +21,8 @@ struct HtKernelFunctions {
 };
 
 /*
- * Find the function whose call of the tracer is at @addr; NULL if there is none
+ * Find the function that calls the tracer at address @addr. Returns NULL if
+ * there is none.
  */
 static const char *function_of(const HtSymbols *s, uint64_t addr)
 {

@@ -182,7 +182,7 @@ static int read_text(HtKernelLog *log, uint64_t id, const uint8_t *desc,
         return 0;
     }
     if (begin >> r->size_bits != next >> r->size_bits && next & (size - 1)) {
-        /* the text did not fit before the data's end, so it is at the start */
+        /* A text that does not fit before the data's end is at their start. */
         at = 0;
     }
     if (record->len > size - ID_BYTES || at > size - ID_BYTES - record->len) {

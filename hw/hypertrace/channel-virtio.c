@@ -24,7 +24,7 @@
 #define TURN_EVENTS 4096
 #define TURN_DESCRIPTORS 1024
 
-/* Number of descriptors that a buffer may have besides one for each page */
+/* A buffer may have one descriptor for each of its pages, and so many more. */
 #define EXTRA_DESCRIPTORS 3
 
 /* Amounts popped from a stream's queue since HtVirtio.all was set */

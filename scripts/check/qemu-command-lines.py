@@ -528,7 +528,7 @@ def check_all(lines, qemu, args, folder):
                 if args.verbose:
                     print(f"{name}: not here: {' '.join(line)[:200]}")
                 continue
-            # What the folder of a thread is called makes no line different
+            # Lines that differ only in the name of a thread's folder are equal.
             starts.add(re.sub(re.escape(str(folder)) + "/[^/]*", "",
                               shlex.join(line[1:])))
             if found:

@@ -43,8 +43,8 @@ class Lttng:
 
     def __enter__(self):
         self._daemon.__enter__()
-        # Root's private LTTng daemon runs as an unprivileged user, who must
-        # own this folder.
+        # The private LTTng daemon of root runs as an unprivileged user. That user
+        # must own this folder.
         self.directory = Path(tempfile.mkdtemp(prefix="ht-demo-", dir="/tmp"))
         self.directory.chmod(0o755)
         if os.geteuid() == 0:

@@ -139,8 +139,8 @@ def count_events(data):
 
 
 class Accounts:
-    """What the guest and the host have counted on one device since it
-    was plugged."""
+    """The counters of one device in the guest and on the host, since the device was
+    plugged."""
 
     def __init__(self, name, virtio):
         self.name = name
