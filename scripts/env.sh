@@ -20,6 +20,7 @@ Prints, without building anything, shell exports of
   HT_BUILD       meson's build folder of the library, tools and unit tests
   HT_KERNEL      the guest's kernel
   HT_VMLINUX     the same, unpacked
+  HT_KERNEL_OLD  an older kernel, 6.1
   HT_KERNEL_ARGS what its command line begins with
   HT_INITRD      its initrd; append what scripts/build/guest-overlay.sh makes
   HT_KHEADERS    the kernel's headers, for make -C
@@ -45,7 +46,7 @@ ht_paths "$qemu_arg" "$flavour"
 ht_run_env
 for name in HT_TOP HT_CACHE HT_TREE HT_QEMU HT_QEMU_L HT_QEMU_SRC \
     HT_QEMU_BUILD QEMU_MODULE_DIR HT_BUILD HT_KERNEL HT_VMLINUX \
-    HT_KERNEL_ARGS HT_INITRD HT_KHEADERS HT_MODULE HT_LTTNG_MODULES \
+    HT_KERNEL_OLD HT_KERNEL_ARGS HT_INITRD HT_KHEADERS HT_MODULE HT_LTTNG_MODULES \
     HT_GUEST_BIN HT_SCRATCH HT_PYTHON HT_MESON; do
     eval "value=\$$name"
     # shellcheck disable=SC2154

@@ -86,6 +86,7 @@ ht_paths() {
     HT_GUEST=$HT_CACHE/guest
     HT_KERNEL=$HT_GUEST/vmlinuz
     HT_VMLINUX=$HT_GUEST/vmlinux
+    HT_KERNEL_OLD=$HT_CACHE/guest-old/vmlinuz
     # no_timer_check: on a busy host the timer may be late when the kernel tests
     # it. nohz=off: if ticks stop on an idle processor, its timers may be lost.
     # rcupdate...: if the kernel measures its clock wrongly, a slow boot looks
@@ -111,7 +112,7 @@ ht_paths() {
     [ -f "$HT_MESON" ] || HT_MESON=meson
     export HT_CACHE HT_USER_QEMU HT_FLAVOUR HT_TREE HT_QEMU_SRC HT_QEMU_BUILD \
         HT_QEMU HT_BUILD HT_MODULE_DIR HT_FIRMWARE HT_GUEST HT_KERNEL \
-        HT_VMLINUX HT_KERNEL_ARGS HT_KHEADERS HT_LTTNG_MODULES HT_INITRD \
+        HT_VMLINUX HT_KERNEL_OLD HT_KERNEL_ARGS HT_KHEADERS HT_LTTNG_MODULES HT_INITRD \
         HT_SCRATCH HT_MESON
 }
 

@@ -102,3 +102,27 @@ debian_depends() {
         sed -n 's/^Depends: //p' | tr ',' '\n' |
         sed -n 's/^ *\([^ ]*\).*/\1/p' | grep "$3" | head -n 1
 }
+
+# debian_kernel SUITE META NEW DEBS PACKAGE...: unpack the kernel that META depends on and
+# the packages into the folder NEW, where it is the file vmlinuz; DEBS is a folder for
+# the packages
+debian_kernel() {
+    from=$1
+    meta=$2
+    unpacked=$3
+    packages=$4
+    shift 4
+    debian_lists "$from" "kernels"
+    image=$(debian_depends "$from" "$meta" '^linux-image-[0-9]')
+    [ -n "$image" ] || die "Debian $from has no $meta"
+    # If there is a package linux-binary-*, as for newer kernels, it has the image.
+    binary=$(debian_depends "$from" "$image" '^linux-binary-' || :)
+    debian_debs "$from" "$packages" "${binary:-$image}" "$@"
+    for deb in "$packages"/*.deb; do
+        dpkg -x "$deb" "$unpacked" || die "cannot unpack $deb (disk full?)"
+    done
+    found=$(find "$unpacked" -type f -name 'vmlinuz*')
+    [ -f "$found" ] || die "${binary:-$image} has no kernel"
+    mv "$found" "$unpacked/vmlinuz"
+    rm -rf "${unpacked:?}/usr/share" "$unpacked/lib/modules" "$unpacked/usr/lib/modules"
+}

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The guest: Debian's 6.12 cloud kernel (virtio and virtio_pci built in), its
-# headers for building the module, and an initrd of a static busybox.
+# headers for building the module, and an initrd of a static busybox.  Tests that
+# read a kernel's memory also use Debian's 6.1 cloud kernel.
 #
 # The kernel is the one backported to bookworm: its build tools run with
 # Debian 12's libc and with newer ones, and its modules build with gcc 12 or
@@ -11,11 +12,12 @@
 . "$HT_TOP/scripts/build/debian.sh"
 
 suite=bookworm-backports
+old_suite=bookworm
 busybox_suite=trixie
 
 usage() {
     echo "usage: scripts/build/guest-image.sh [--qemu DIR]"
-    echo "Fetches the guest's kernel and makes its initrd."
+    echo "Fetches the guest's kernels and makes its initrd."
 }
 
 while [ $# -gt 0 ]; do
@@ -63,6 +65,21 @@ fetch_kernel() {
     stamp "$HT_CACHE/stamps/guest" "$release"
 }
 
+fetch_old_kernel() {
+    [ ! -f "$HT_CACHE/stamps/guest-old" ] || return 0
+    need_space 300 "$HT_CACHE"
+    old=$(dirname "$HT_KERNEL_OLD")
+    new=$old.new
+    debs=$HT_CACHE/download/guest-old
+    rm -rf "$new" "$debs"
+    mkdir -p "$new"
+    debian_kernel "$old_suite" linux-image-cloud-amd64 "$new" "$debs"
+    rm -rf "$old"
+    mv "$new" "$old"
+    rm -rf "$debs" "$HT_CACHE/apt/$old_suite"
+    stamp "$HT_CACHE/stamps/guest-old" "$old_suite"
+}
+
 # Unpack the kernel: QEMU starts the ELF file by PVH, so the guest need not unpack it.
 unpack_kernel() {
     [ ! -f "$HT_VMLINUX" ] || return 0
@@ -102,11 +119,12 @@ make_initrd() {
     stamp "$HT_TREE/initrd.stamp" "$key"
 }
 
-if [ ! -f "$HT_CACHE/stamps/guest" ]; then
+if [ ! -f "$HT_CACHE/stamps/guest" ] || [ ! -f "$HT_CACHE/stamps/guest-old" ]; then
     have dpkg || die "the guest's kernel comes as a Debian package, and dpkg" \
         "is not here; the QEMU build and the unit tests do without"
 fi
 fetch_kernel
+fetch_old_kernel
 unpack_kernel
 cache_unlock
 make_initrd

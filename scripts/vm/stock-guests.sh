@@ -11,9 +11,10 @@
 # Programs for file systems are often in folders outside PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
-all="disk newest arm64 uki mkosi kvmhost xenalyze"
+all="disk newest oldest rt arm64 uki mkosi kvmhost xenalyze"
 debian=trixie
 newest_suite=trixie-backports
+oldest_suite=bullseye
 mkosi_suite=bookworm
 xen_suite=bookworm
 
@@ -24,6 +25,8 @@ usage: scripts/vm/stock-guests.sh [NAME]...
 Makes guests in \$HT_CACHE/stock, once. NAME is one of
   disk    a Debian with systemd on a disk, with its own kernel and boot loader
   newest  the newest kernel that Debian $newest_suite has
+  oldest  the 5.10 kernel of Debian $oldest_suite
+  rt      Debian's kernel with PREEMPT_RT
   arm64   Debian's kernel for arm64, and a static busybox
   uki     the tools that join a kernel and systemd's stub into one file
   mkosi   mkosi 14 of Debian $mkosi_suite, which starts QEMU for its images
@@ -55,26 +58,16 @@ unpack() {
     done
 }
 
-# make_kernel NAME SUITE META PACKAGE...: unpack the kernel that META depends on, and
-# the packages
+# make_kernel NAME SUITE META PACKAGE...: make a guest of the kernel that META depends
+# on, and the packages
 make_kernel() {
     name=$1
+    begin "$name" "$2" || return 0
+    need_space 600 "$stock"
     from=$2
     meta=$3
     shift 3
-    begin "$name" "$from" || return 0
-    need_space 600 "$stock"
-    debian_lists "$from" "kernels"
-    image=$(debian_depends "$from" "$meta" '^linux-image-[0-9]')
-    [ -n "$image" ] || die "Debian $from has no $meta"
-    # If there is a package linux-binary-*, as for newer kernels, it has the image.
-    binary=$(debian_depends "$from" "$image" '^linux-binary-' || :)
-    debian_debs "$from" "$debs" "${binary:-$image}" "$@"
-    unpack
-    found=$(find "$new" -type f -name 'vmlinuz*')
-    [ -f "$found" ] || die "${binary:-$image} has no kernel"
-    mv "$found" "$new/vmlinuz"
-    rm -rf "${new:?}/usr/share" "$new/lib/modules" "$new/usr/lib/modules"
+    debian_kernel "$from" "$meta" "$new" "$debs" "$@"
     end "$name"
 }
 
@@ -283,6 +276,8 @@ for guest in ${wanted:-$all}; do
     case $guest in
     disk) make_disk ;;
     newest) make_kernel newest "$newest_suite" linux-image-cloud-amd64 ;;
+    oldest) make_kernel oldest "$oldest_suite" linux-image-cloud-amd64 ;;
+    rt) make_kernel rt "$debian" linux-image-rt-amd64 ;;
     arm64)
         # shellcheck disable=SC2034 # read by private_apt
         ht_arch=arm64

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Numbered markers in a guest's trace buffer, and a guest's log: what a recording of a
+guest under load must have."""
+
+import re
+
+
+def shell(folder, cpus, marks, word="mark"):
+    """Shell commands: on each processor, a process writes numbered markers to the
+    trace buffer in a folder of tracefs.  "wait" waits for their end.
+    """
+    return f"""c=0
+while [ $c -lt {cpus} ]; do
+    taskset -c $c sh -c 'i=0; exec >{folder}/trace_marker
+while [ $i -lt {marks} ]; do i=$((i + 1)); echo "'{word}' '$c' $i"; done' &
+    c=$((c + 1))
+done
+"""
+
+
+def assert_followed(events, cpus, marks, err, word="mark"):
+    """Each marker is one of the events once, on its processor, or lies within a gap
+    that is reported; the last markers are there.  Returns the number of markers.
+
+    @events are those of `hypertrace report --json`, @err the recorder's messages.
+    """
+    expected, gap, seen = [1] * cpus, [False] * cpus, 0
+    for event in events:
+        gap[event["cpu"]] |= "lost_from_ns" in event
+        mark = re.match(rf"{word} (\d+) (\d+)\n?$",
+                        str(event["fields"].get("buf", "")))
+        if not mark:
+            continue
+        cpu, number = map(int, mark.groups())
+        assert cpu == event["cpu"]
+        assert number == expected[cpu] or (gap[cpu] and
+                                           number > expected[cpu]), event
+        expected[cpu], gap[cpu] = number + 1, False
+        seen += 1
+    assert expected == [marks + 1] * cpus
+    assert seen == cpus * marks or "gap" in err, err
+    return seen
+
+
+def assert_log_is_dmesg(dmesg, log):
+    """A recording's log begins with the lines of the guest's dmesg, and has the line
+    "log end" that the guest logged after its dmesg.  Both are texts."""
+    dmesg, log = dmesg.splitlines(), log.splitlines()
+    assert len(dmesg) > 100 and " Linux version " in dmesg[0]
+    assert log[:len(dmesg)] == dmesg
+    assert any(line.endswith("] log end") for line in log[len(dmesg):])
