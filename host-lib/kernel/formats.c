@@ -8,6 +8,15 @@
 #define NAME_MAX_BYTES      256u
 #define TYPE_MAX_BYTES      512u
 #define PRINT_MAX_BYTES     16384u
+/*
+ * Maximum number of bytes of all events' texts; Debian's 7.2 kernel has 2 MiB.
+ * Later events are skipped.
+ */
+#define TEXTS_MAX_BYTES     (32u << 20)
+/* Maximum number of type names to keep; Debian's 7.2 kernel has 1,000 */
+#define STRINGS_MAX         8192u
+/* Number of bytes of a text that count as one read of memory */
+#define READ_BYTES          256u
 /* Maximum number of bytes that are read of one of the kernel's structures */
 #define STRUCT_MAX          1024u
 /*
@@ -62,7 +71,9 @@ struct HtKernelFormats {
     /* address of the list's first node when the pass began */
     uint64_t first;
     unsigned seen;
+    unsigned reads;             /* number of reads in this step */
     GHashTable *events;         /* Event by id */
+    gsize bytes;                /* sum of text_bytes() of @events */
     /* names of fields' types, by their address in the guest */
     GHashTable *strings;
     /* text of the fields that all events have in common */
@@ -200,6 +211,14 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
     return find_members(f, btf, error) ? g_steal_pointer(&f) : NULL;
 }
 
+/* Copy a structure of the kernel, and count the read. */
+static int copy_struct(HtKernelFormats *f, uint64_t addr, void *copy,
+                       size_t size)
+{
+    f->reads++;
+    return ht_kernel_space_read(&f->space, addr, copy, size);
+}
+
 static uint64_t get(const uint8_t *copy, const Member *m)
 {
     return ht_get_le(copy + m->offset, m->size, false);
@@ -226,6 +245,7 @@ static int append(HtKernelFormats *f, uint64_t addr, size_t max, GString *out)
     gsize from = out->len;
     int ret = ht_kernel_space_string(&f->space, addr, max, out);
 
+    f->reads += 1 + (out->len - from) / READ_BYTES;
     clean(out, from);
     return ret;
 }
@@ -242,6 +262,9 @@ static const char *type_name(HtKernelFormats *f, uint64_t addr)
     text = g_string_new(NULL);
     if (append(f, addr, TYPE_MAX_BYTES, text)) {
         return NULL;
+    }
+    if (g_hash_table_size(f->strings) == STRINGS_MAX) {
+        g_hash_table_remove_all(f->strings);
     }
     g_hash_table_insert(f->strings, g_memdup2(&addr, sizeof(addr)),
                         g_strdup(text->str));
@@ -285,8 +308,7 @@ static int put_fields(HtKernelFormats *f, uint64_t head, GString *out)
     uint8_t copy[STRUCT_MAX], pointers[16];
     unsigned i;
     uint64_t at;
-    int ret = ht_kernel_space_read(&f->space, head, pointers,
-                                   sizeof(pointers));
+    int ret = copy_struct(f, head, pointers, sizeof(pointers));
 
     at = ret ? head : ht_get_le64(pointers + 8);
     for (i = 0; !ret && at && at != head; i++) {
@@ -295,8 +317,8 @@ static int put_fields(HtKernelFormats *f, uint64_t head, GString *out)
         if (i == HT_KERNEL_FIELDS_MAX) {
             return -ELOOP;
         }
-        ret = ht_kernel_space_read(&f->space, at - f->field_link.offset, copy,
-                                   f->field_type.size);
+        ret = copy_struct(f, at - f->field_link.offset, copy,
+                          f->field_type.size);
         if (ret) {
             break;
         }
@@ -353,9 +375,15 @@ static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
            get(call, &f->call_data) + f->enter_fields.offset : 0;
 }
 
+static gsize text_bytes(const Event *e)
+{
+    return e ? strlen(e->text) : 0;
+}
+
 static void keep(HtKernelFormats *f, Event *e)
 {
     Event *old = g_hash_table_lookup(f->events, GUINT_TO_POINTER(e->id));
+    gsize others = f->bytes - text_bytes(old);
 
     if (old) {
         bool same = !strcmp(old->system, e->system) &&
@@ -367,6 +395,11 @@ static void keep(HtKernelFormats *f, Event *e)
             return;
         }
     }
+    if (text_bytes(e) > TEXTS_MAX_BYTES - others) {
+        free_event(e);
+        return;
+    }
+    f->bytes = others + text_bytes(e);
     g_hash_table_insert(f->events, GUINT_TO_POINTER(e->id), e);
     f->serial++;
 }
@@ -384,8 +417,8 @@ static int read_event(HtKernelFormats *f, const uint8_t *call, uint64_t addr)
     if (!id || id > UINT16_MAX) {
         return 0;               /* the event is not registered yet */
     }
-    ret = ht_kernel_space_read(&f->space, get(call, &f->call_class), class,
-                               f->class_type.size);
+    ret = copy_struct(f, get(call, &f->call_class), class,
+                      f->class_type.size);
     ret = ret ? ret : read_name(f, call, name);
     ret = ret ? ret : append(f, get(class, &f->class_system), NAME_MAX_BYTES,
                              system);
@@ -426,14 +459,16 @@ static int begin(HtKernelFormats *f)
     return ret ? ret : f->first ? 0 : -EAGAIN;
 }
 
-int ht_kernel_formats_step(HtKernelFormats *f, unsigned events)
+int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads)
 {
     uint8_t call[STRUCT_MAX];
     uint64_t addr;
-    int ret = f->next ? 0 : begin(f);
+    int ret;
 
+    f->reads = 0;
+    ret = f->next ? 0 : begin(f);
     while (!ret && f->next != f->at.events) {
-        if (!events--) {
+        if (f->reads >= reads) {
             return 0;
         }
         if (f->seen++ == HT_KERNEL_EVENTS_MAX) {
@@ -441,7 +476,7 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned events)
             break;
         }
         addr = f->next - f->call_list.offset;
-        ret = ht_kernel_space_read(&f->space, addr, call, f->call_type.size);
+        ret = copy_struct(f, addr, call, f->call_type.size);
         if (!ret) {
             /*
              * Skip an event that cannot be read: the kernel may be removing it.
@@ -466,6 +501,11 @@ bool ht_kernel_formats_changed(HtKernelFormats *f)
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f)
 {
     return f->serial;
+}
+
+uint64_t ht_kernel_formats_bytes(const HtKernelFormats *f)
+{
+    return f->bytes;
 }
 
 unsigned ht_kernel_formats_count(const HtKernelFormats *f)

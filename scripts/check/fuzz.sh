@@ -13,8 +13,11 @@ core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  ftrace/ftrace-page.c ftrace/ftrace-ring.c ftrace/ftrace-time.c
  recording/recording-info.c recording/recording.c
  ftrace/symbols.c
- kernel/btf.c kernel/guest-kernel.c kernel/guest-memory.c kernel/image-elf.c
- kernel/image.c kernel/kallsyms.c kernel/kernel-image.c kernel/page-tables.c
+ kernel/btf.c kernel/formats.c kernel/guest-kernel.c kernel/guest-memory.c
+ kernel/image-elf.c
+ kernel/image.c kernel/kallsyms.c kernel/kernel-image.c kernel/log.c
+ kernel/page-tables.c kernel/ring-cpu.c kernel/ring-place.c kernel/ring.c
+ kernel/space.c
  kernel/unpack.c include/hypertrace/class.h
  include/hypertrace/time-map.h include/hypertrace/run.h"
 backends="output/ctf-metadata.c output/ctf-stream.c output/ctf-writer.c

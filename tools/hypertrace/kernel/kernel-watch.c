@@ -16,9 +16,18 @@
 #define EAGER_NS        UINT64_C(30000000000)
 #define PAUSE_LATER     99
 #define PAUSE_MAX       UINT64_C(2000000000)
-/* Number of event formats read in a poll, in the first passes and later */
-#define EVENTS_FIRST    128u
-#define EVENTS_LATER    16u
+/*
+ * Number of reads of event formats in a poll, in the first passes and later. With
+ * page tables that the guest made for this, a read takes 5 accesses to its memory,
+ * so that a poll takes less than 10 ms.
+ */
+#define READS_FIRST     1024u
+#define READS_LATER     256u
+/*
+ * Pause in ns after a pass that found changes, for each byte of all formats. The
+ * session writes all formats after such a pass: at most 32 MiB/s.
+ */
+#define CHANGE_NS       30u
 /* Period in ns at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
@@ -44,7 +53,7 @@
  * it replaces the names of enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
-/* Longest pause after a pass that reads EVENTS_FIRST formats in a poll */
+/* Longest pause after a pass with READS_FIRST reads in a poll */
 #define PASS_SOON_NS    (4 * PASS_NS)
 
 struct HtKernelWatch {
@@ -73,6 +82,8 @@ struct HtKernelWatch {
     bool passing;
     uint64_t next_pass;
     uint64_t pass_ns;
+    /* earliest time of a pass because the kernel's list has changed */
+    uint64_t next_change;
     /* ht_kernel_formats_serial() when the formats were last reported */
     unsigned serial;
     GError *error;
@@ -215,6 +226,7 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
         w->clock = (HtKernelClock) { 0 };
     }
     w->pass_ns = PASS_NS;
+    w->next_change = 0;
     if (w->wants_formats) {
         w->formats = ht_kernel_formats_of(k, w->error ? NULL : &w->error);
     }
@@ -305,14 +317,15 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
 
     if (!w->passing) {
         w->passing = t >= w->next_pass ||
-                     ht_kernel_formats_changed(w->formats);
+                     ((t >= w->next_change || last) &&
+                      ht_kernel_formats_changed(w->formats));
     }
     if (!w->passing) {
         return w->ready;
     }
-    ret = ht_kernel_formats_step(w->formats, last ? HT_KERNEL_EVENTS_MAX :
-                                 w->pass_ns > PASS_SOON_NS ? EVENTS_LATER :
-                                 EVENTS_FIRST);
+    ret = ht_kernel_formats_step(w->formats, last ? UINT_MAX :
+                                 w->pass_ns > PASS_SOON_NS ? READS_LATER :
+                                 READS_FIRST);
     if (ret == 0) {
         *flags |= w->ready ? 0 : HT_WATCH_MORE;
         return w->ready;
@@ -362,6 +375,7 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
     }
     if (ht_kernel_formats_serial(w->formats) != w->serial && !w->passing) {
         w->serial = ht_kernel_formats_serial(w->formats);
+        w->next_change = t + CHANGE_NS * ht_kernel_formats_bytes(w->formats);
         flags |= HT_WATCH_FORMATS;
     }
     if (!w->ready) {

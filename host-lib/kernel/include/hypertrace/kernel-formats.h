@@ -66,14 +66,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
 /**
  * ht_kernel_formats_step: continue a pass over all events
  * @f: the reader
- * @events: number of events after which the pass pauses
+ * @reads: number of reads of memory after which the pass pauses; the last event
+ *         may need up to 600 more
  *
- * The first call, and a call after the end of a pass, starts a pass.
+ * The first call, and a call after the end of a pass, starts a pass.  An event of
+ * Debian's kernels needs some 20 reads.
  *
  * Returns: 1 at the end of a pass, 0 before; -errno, after which the next call
  * starts a new pass
  */
-int ht_kernel_formats_step(HtKernelFormats *f, unsigned events);
+int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads);
 
 /**
  * ht_kernel_formats_changed: test for events added since the last pass began
@@ -91,6 +93,12 @@ bool ht_kernel_formats_changed(HtKernelFormats *f);
  * @f: the reader
  */
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f);
+
+/**
+ * ht_kernel_formats_bytes: get the size of all events' texts, at most 32 MiB
+ * @f: the reader
+ */
+uint64_t ht_kernel_formats_bytes(const HtKernelFormats *f);
 
 /**
  * ht_kernel_formats_count: get the number of events found so far

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A kernel's event formats are read from its lists as tracefs prints them, and
+ * lists of a hostile guest cost a bounded number of reads and of bytes
+ *
+ * Only this test proves the bounds.
+ */
+#include "formats-make.h"
+
+typedef struct Test {
+    FormatsGuest guest;
+    HtBtf *btf;
+    HtKernelFormats *formats;
+    unsigned reads;
+} Test;
+
+static int count_read(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    Test *t = opaque;
+
+    t->reads++;
+    memcpy(buf, t->guest.mem + offset, len);
+    return 0;
+}
+
+static void setup(Test *t, uint64_t size)
+{
+    g_autoptr(GError) error = NULL;
+
+    *t = (Test) { .btf = fm_btf() };
+    fm_init(&t->guest, size);
+    t->guest.ft = (HtFtMem) { .size = size, .read = count_read, .opaque = t };
+    fm_field(&t->guest, FM_COMMON, "unsigned short", "common_type", 0, 2);
+    t->formats = ht_kernel_formats_new(&t->guest.space, t->btf, &t->guest.at,
+                                       4096, &error);
+    g_assert_no_error(error);
+}
+
+static void teardown(Test *t)
+{
+    ht_kernel_formats_free(t->formats);
+    ht_btf_free(t->btf);
+    fm_clear(&t->guest);
+}
+
+static char *text_of(Test *t)
+{
+    g_autoptr(GString) text = NULL;
+    const char *first;
+
+    g_assert_cmpint(ht_kernel_formats_step(t->formats, UINT_MAX), ==, 1);
+    text = ht_kernel_formats_text(t->formats);
+    first = strstr(text->str, "system: ");
+    return g_strdup(first ? first : "");
+}
+
+#define COMMON "\tfield:unsigned short common_type;\toffset:0;\tsize:2;" \
+    "\tsigned:0;\n"
+
+static void test_text(void)
+{
+    g_autofree char *text = NULL;
+    uint64_t fields;
+    Test t;
+
+    setup(&t, 1 << 16);
+    fields = fm_event(&t.guest, 300, "sched", "sched_one", "\"%d\", REC->a");
+    fm_field(&t.guest, fields, "int", "a", 8, 4);
+    fm_field(&t.guest, fields, "char[16]", "b\n", 12, 16);
+    fm_event(&t.guest, 301, "irq", "irq_one", "\"\"");
+    text = text_of(&t);
+    g_assert_cmpstr(text, ==,
+        "system: irq\nname: irq_one\nID: 301\nformat:\n" COMMON
+        "\n\nprint fmt: \"\"\n"
+        "system: sched\nname: sched_one\nID: 300\nformat:\n" COMMON
+        "\n\tfield:int a;\toffset:8;\tsize:4;\tsigned:0;\n"
+        "\tfield:char b?[16];\toffset:12;\tsize:16;\tsigned:0;\n"
+        "\nprint fmt: \"%d\", REC->a\n");
+    teardown(&t);
+}
+
+/* A removed event is kept; if another gets its id, a record may be of either. */
+static void test_reused(void)
+{
+    g_autofree char *removed = NULL, *reused = NULL;
+    Test t;
+
+    setup(&t, 1 << 16);
+    fm_event(&t.guest, 299, "a", "stays", "\"\"");
+    fm_event(&t.guest, 300, "a", "goes", "\"\"");
+    g_free(text_of(&t));
+    g_assert_false(ht_kernel_formats_changed(t.formats));
+    fm_remove(&t.guest);
+    g_assert_true(ht_kernel_formats_changed(t.formats));
+    removed = text_of(&t);
+    g_assert_nonnull(strstr(removed, "name: goes\nID: 300\n"));
+    fm_event(&t.guest, 300, "a", "comes", "\"\"");
+    reused = text_of(&t);
+    g_assert_null(strstr(reused, "goes"));
+    g_assert_null(strstr(reused, "comes"));
+    g_assert_nonnull(strstr(reused, "name: unsure_300\nID: 300\n"));
+    g_assert_nonnull(strstr(reused, "name: stays\nID: 299\n"));
+    teardown(&t);
+}
+
+/* Lists that do not end: the pass ends, and the other events are read. */
+static void test_circles(void)
+{
+    g_autofree char *text = NULL;
+    uint64_t fields, field;
+    Test t;
+
+    setup(&t, 1 << 16);
+    fm_event(&t.guest, 299, "a", "good", "\"\"");
+    fields = fm_event(&t.guest, 300, "a", "circle", "\"\"");
+    fm_field(&t.guest, fields, "int", "a", 8, 4);
+    field = fm_get(&t.guest, fields);
+    fm_put(&t.guest, field + 8, field);
+    text = text_of(&t);
+    g_assert_nonnull(strstr(text, "name: good\n"));
+    g_assert_null(strstr(text, "name: circle\n"));
+
+    fm_put(&t.guest, fm_get(&t.guest, FM_EVENTS),
+           fm_get(&t.guest, FM_EVENTS));
+    g_assert_cmpint(ht_kernel_formats_step(t.formats, UINT_MAX), ==, -ELOOP);
+    teardown(&t);
+}
+
+#define MANY 1000u
+/* Reads that an event may take after a step has used up its number */
+#define ONE_EVENT 600u
+
+/* @n events that share a list of 128 fields with the longest texts */
+static void fill(Test *t, unsigned n)
+{
+    g_autofree char *name = g_strnfill(256, 'n');
+    g_autofree char *print = g_strnfill(16384, 'p');
+    uint64_t fields, class, call, printed;
+    unsigned i;
+
+    fields = fm_event(&t->guest, 300, "a", "first", "\"\"");
+    for (i = 0; i < HT_KERNEL_FIELDS_MAX; i++) {
+        g_autofree char *type = g_strdup_printf("%0512u", i);
+
+        fm_field(&t->guest, fields, type, name, 8, 8);
+    }
+    class = fields - FM_CLASS_FIELDS;
+    printed = fm_text(&t->guest, print);
+    for (i = 1; i < n; i++) {
+        fm_event(&t->guest, 300 + i, "a", "other", "");
+        call = fm_get(&t->guest, FM_EVENTS);
+        fm_put(&t->guest, call + FM_CALL_CLASS, class);
+        fm_put(&t->guest, call + FM_CALL_PRINT, printed);
+    }
+}
+
+static void test_reads(void)
+{
+    unsigned reads = 1024;
+    int ret = 0;
+    Test t;
+
+    setup(&t, 1 << 20);
+    fill(&t, 10);
+    while (!ret) {
+        t.reads = 0;
+        ret = ht_kernel_formats_step(t.formats, reads);
+        /* A text is read by pages, too, and a word until two reads agree. */
+        g_assert_cmpuint(t.reads, <=, 2 * (reads + ONE_EVENT));
+    }
+    g_assert_cmpint(ret, ==, 1);
+    g_assert_cmpuint(ht_kernel_formats_count(t.formats), ==, 10);
+    teardown(&t);
+}
+
+static void test_bytes(void)
+{
+    Test t;
+    unsigned i;
+
+    setup(&t, 1 << 20);
+    fill(&t, MANY);
+    for (i = 0; i < 3; i++) {
+        g_assert_cmpint(ht_kernel_formats_step(t.formats, UINT_MAX), ==, 1);
+        g_assert_cmpuint(ht_kernel_formats_bytes(t.formats), >, 31 << 20);
+        g_assert_cmpuint(ht_kernel_formats_bytes(t.formats), <=, 32 << 20);
+    }
+    g_assert_cmpuint(ht_kernel_formats_count(t.formats), <, MANY);
+    teardown(&t);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/formats/text", test_text);
+    g_test_add_func("/formats/reused", test_reused);
+    g_test_add_func("/formats/circles", test_circles);
+    g_test_add_func("/formats/reads", test_reads);
+    g_test_add_func("/formats/bytes", test_bytes);
+    return g_test_run();
+}
