@@ -73,7 +73,7 @@ def guest(tmp_path_factory):
          "512M", "-nodefaults", "-display", "none",
          "-serial", f"file:{tmp}/console", "-serial", f"file:{tmp}/said",
          "-no-reboot", "-kernel", os.environ["HT_KERNEL"], "-initrd",
-         tmp / "initrd", "-append", "console=ttyS0 panic=-1"],
+         tmp / "initrd", "-append", os.environ["HT_KERNEL_ARGS"]],
         stdin=subprocess.DEVNULL, capture_output=True, timeout=900)
     console = (tmp / "console").read_text(errors="replace")
     assert p.returncode == 0, (p.stderr, console[-2000:])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The lists of a hostile kernel: its event formats, its log and its ring, which
- * change before every third read.  Every pass is bounded, and only whole records
- * are delivered.
+ * change before every third read.  Every pass is bounded, and only whole
+ * records are delivered.
  */
 #include "fuzz.h"
 #include "formats-make.h"
@@ -139,7 +139,7 @@ static void read_log(FuzzInput in)
     ht_kernel_log_free(log);
 }
 
-static void piece(void *opaque, const HtFtPiece *p)
+static void piece(void *opaque G_GNUC_UNUSED, const HtFtPiece *p)
 {
     g_autofree uint8_t *copy = fuzz_copy(p->data, p->size);
     uint32_t events = 0;

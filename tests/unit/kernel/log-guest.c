@@ -14,8 +14,8 @@ enum {
     I_CALLER = 20,
 };
 
-static int translate(void *opaque, uint64_t addr, uint64_t *offset,
-                     uint64_t *left)
+static int translate(void *opaque G_GNUC_UNUSED, uint64_t addr,
+                     uint64_t *offset, uint64_t *left)
 {
     if (addr < PG_BASE || addr - PG_BASE >= PG_MEMORY) {
         return -EFAULT;
