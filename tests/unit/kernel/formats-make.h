@@ -10,15 +10,19 @@
 #include "hypertrace/kernel-formats.h"
 
 #define FM_BASE     UINT64_C(0x10000)
-/* Addresses of ftrace_events, ftrace_common_fields, syscall_get_enter_fields() */
+/*
+ * Addresses of ftrace_events, ftrace_common_fields and
+ * syscall_get_enter_fields()
+ */
 #define FM_EVENTS   (FM_BASE + 64)
 #define FM_COMMON   (FM_BASE + 96)
 #define FM_ENTER    UINT64_C(0x77)
 
 /* Offsets in bytes of the members of an invented kernel's structures */
 enum {
-    FM_CALL_CLASS = 16, FM_CALL_NAME = 24, FM_CALL_EVENT = 32, FM_CALL_ID = 40,
-    FM_CALL_PRINT = 48, FM_CALL_FLAGS = 56, FM_CALL_DATA = 64, FM_CALL_SIZE = 72,
+    FM_CALL_CLASS = 16, FM_CALL_NAME = 24, FM_CALL_EVENT = 32,
+    FM_CALL_ID = 40, FM_CALL_PRINT = 48, FM_CALL_FLAGS = 56,
+    FM_CALL_DATA = 64, FM_CALL_SIZE = 72,
     FM_CLASS_FIELDS = 8, FM_CLASS_GET = 24, FM_CLASS_SIZE = 32,
     FM_FIELD_NAME = 16, FM_FIELD_TYPE = 24, FM_FIELD_OFFSET = 32,
     FM_FIELD_BYTES = 36, FM_FIELD_SIGNED = 40, FM_FIELD_SIZE = 48,
@@ -34,7 +38,10 @@ typedef struct FormatsGuest {
     HtKernelFormatsAt at;
 } FormatsGuest;
 
-/* Add the types of event formats to a kernel's. @u32, @u64: types of integers */
+/*
+ * Add the types of event formats to the types of a kernel. @u32, @u64: types of
+ * integers
+ */
 void fm_types(BtfMake *m, uint32_t u32, uint32_t u64);
 
 /* Make BTF that has only the types of event formats. */
@@ -55,8 +62,8 @@ void fm_field(FormatsGuest *g, uint64_t head, const char *type,
               const char *name, uint32_t offset, uint32_t bytes);
 
 /*
- * Add an event without fields at the start of ftrace_events, as the kernel does.
- * Returns the address of its list of fields.
+ * Add an event without fields at the start of ftrace_events, as the kernel
+ * does. Returns the address of its list of fields.
  */
 uint64_t fm_event(FormatsGuest *g, uint32_t id, const char *system,
                   const char *name, const char *print);

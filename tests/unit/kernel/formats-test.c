@@ -79,7 +79,10 @@ static void test_text(void)
     teardown(&t);
 }
 
-/* A removed event is kept; if another gets its id, a record may be of either. */
+/*
+ * A removed event is kept. If another event gets its id, a record may be of
+ * either.
+ */
 static void test_reused(void)
 {
     g_autofree char *removed = NULL, *reused = NULL;

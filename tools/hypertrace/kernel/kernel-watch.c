@@ -17,15 +17,15 @@
 #define PAUSE_LATER     99
 #define PAUSE_MAX       UINT64_C(2000000000)
 /*
- * Number of reads of event formats in a poll, in the first passes and later. With
- * page tables that the guest made for this, a read takes 5 accesses to its memory,
- * so that a poll takes less than 10 ms.
+ * Number of reads of event formats in a poll, in the first passes and later. In
+ * the worst case, the walk of the page tables makes 5 accesses of each read. The
+ * poll then still takes less than 10 ms.
  */
 #define READS_FIRST     1024u
 #define READS_LATER     256u
 /*
- * Pause in ns after a pass that found changes, for each byte of all formats. The
- * session writes all formats after such a pass: at most 32 MiB/s.
+ * Pause in ns after a pass that found changes, for each byte of all formats.
+ * After such a pass, the session writes all formats: at most 32 MiB/s.
  */
 #define CHANGE_NS       30u
 /* Period in ns at which the kernel's clock is checked */
