@@ -18,8 +18,8 @@
 #define PAUSE_MAX       UINT64_C(2000000000)
 /*
  * Number of reads of event formats in a poll, in the first passes and later. In
- * the worst case, the walk of the page tables makes 5 accesses of each read. The
- * poll then still takes less than 10 ms.
+ * the worst case, each read needs 5 accesses to the memory, because it walks the
+ * page tables. The poll then still takes less than 10 ms.
  */
 #define READS_FIRST     1024u
 #define READS_LATER     256u
