@@ -17,9 +17,9 @@
 #define PAUSE_LATER     99
 #define PAUSE_MAX       UINT64_C(2000000000)
 /*
- * Number of reads of event formats in a poll, in the first passes and later. In
- * the worst case, each read needs 5 accesses to the memory, because it walks the
- * page tables. The poll then still takes less than 10 ms.
+ * Number of reads of event formats in a poll, in the first passes and later.
+ * At worst, each read walks the page tables, and so needs 5 accesses to the
+ * memory. The poll then still takes less than 10 ms.
  */
 #define READS_FIRST     1024u
 #define READS_LATER     256u
