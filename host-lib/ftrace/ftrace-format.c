@@ -528,16 +528,6 @@ const HtFtField *ht_ft_event_field(const HtFtEvent *e, const char *name)
     return NULL;
 }
 
-uint64_t ht_ft_field_uint(const HtFtField *field, const uint8_t *data,
-                          size_t size)
-{
-    if (field->kind != HT_FT_INT || size < field->offset ||
-        size - field->offset < field->size) {
-        return 0;
-    }
-    return ht_get_le(data + field->offset, field->size, field->is_signed);
-}
-
 const uint8_t *ht_ft_field_bytes(const HtFtField *field, const uint8_t *data,
                                  size_t size, size_t *len)
 {

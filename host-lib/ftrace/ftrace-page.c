@@ -4,15 +4,12 @@
  */
 #include "hypertrace/ftrace-page.h"
 
-/*
- * Type of a record: the lower 5 bits of its first word.  A value of 1 to 28 is
- * the length of the record's data in words of 4 bytes.
- */
+/* Types of records, besides 1 to HT_FT_TYPE_DATA */
 enum {
     TYPE_LARGE = 0,             /* the length is in the second word */
-    TYPE_PADDING = 29,
-    TYPE_TIME_EXTEND = 30,
-    TYPE_TIME_STAMP = 31,
+    TYPE_PADDING = HT_FT_TYPE_DATA + 1,
+    TYPE_TIME_EXTEND,
+    TYPE_TIME_STAMP,
 };
 
 #define DELTA_BITS 27
@@ -32,7 +29,7 @@ static uint64_t absolute(uint64_t stamp, uint64_t before)
     return stamp;
 }
 
-HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
+HtFtStep ht_ft_iter_other(HtFtIter *it, HtFtRecord *r)
 {
     for (;;) {
         uint32_t left = it->size - it->pos;
@@ -48,8 +45,8 @@ HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
         }
         p = it->data + it->pos;
         word = ht_get_le32(p);
-        type = word & 31;
-        delta = word >> 5;
+        type = word & HT_FT_TYPE_MASK;
+        delta = word >> HT_FT_TYPE_BITS;
         if (type == TYPE_PADDING && delta == 0) {
             /* The rest of the page was too small for the next record. */
             it->pos = it->size;

@@ -785,22 +785,6 @@ static bool is_past(const HtRecording *r)
            (next->ns > r->until_ns && next->part >= r->last_part);
 }
 
-HtRecEvent ht_rec_event(const HtFtPiece *p, const HtFtRecord *r)
-{
-    return (HtRecEvent) {
-        .ns = r->ns,
-        .cpu = p->cpu,
-        .epoch = p->epoch,
-        .segment = p->segment,
-        .type = ht_ft_event_type(r->data),
-        .flags = ht_ft_event_flags(r->data),
-        .preempt = ht_ft_event_preempt(r->data),
-        .pid = ht_ft_event_pid(r->data),
-        .size = r->size,
-        .data = r->data,
-    };
-}
-
 bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
 {
     Stream *s;
@@ -815,7 +799,7 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
     }
     r->returned = true;
     s = &r->streams[r->heap[0].cpu];
-    *ev = ht_rec_event(&s->piece, &s->record);
+    ht_rec_event(&s->piece, &s->record, ev);
     if (s->lost) {
         ev->lost_before = true;
         ev->lost_estimate = s->lost_estimate;

@@ -198,8 +198,15 @@ const HtFtField *ht_ft_event_field(const HtFtEvent *e, const char *name);
  * Return: sign-extended if the field is signed; 0 if the field is no integer
  * or not within the record
  */
-uint64_t ht_ft_field_uint(const HtFtField *field, const uint8_t *data,
-                          size_t size);
+static inline uint64_t ht_ft_field_uint(const HtFtField *field,
+                                        const uint8_t *data, size_t size)
+{
+    if (field->kind != HT_FT_INT || size < field->offset ||
+        size - field->offset < field->size) {
+        return 0;
+    }
+    return ht_get_le(data + field->offset, field->size, field->is_signed);
+}
 
 /**
  * ht_ft_field_bytes() - get the bytes of a record's field

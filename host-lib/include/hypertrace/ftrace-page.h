@@ -85,6 +85,18 @@ static inline void ht_ft_iter_init(HtFtIter *it, const uint8_t *data,
     *it = (HtFtIter) { .data = data, .size = size, .pos = pos, .ns = ns };
 }
 
+/*
+ * Fields of a record's first word: the type, which for values of 1 to
+ * HT_FT_TYPE_DATA is the length of the data in words of 4 bytes, and above it
+ * the time since the record before
+ */
+#define HT_FT_TYPE_BITS 5
+#define HT_FT_TYPE_MASK ((1u << HT_FT_TYPE_BITS) - 1)
+#define HT_FT_TYPE_DATA 28u
+
+/** ht_ft_iter_other: ht_ft_iter_next() for records of all types */
+HtFtStep ht_ft_iter_other(HtFtIter *it, HtFtRecord *r);
+
 /**
  * ht_ft_iter_next: get the next event
  * @it: the iterator
@@ -93,7 +105,26 @@ static inline void ht_ft_iter_init(HtFtIter *it, const uint8_t *data,
  * Time extends and absolute time stamps set the time.  Discarded records are
  * skipped; their time deltas are ignored, as in the kernel's own readers.
  */
-HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r);
+static inline HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
+{
+    uint32_t left = it->size - it->pos, word, length;
+    const uint8_t *p = it->data + it->pos;
+
+    if (left < 4 + HT_FT_EVENT_HEADER) {
+        return ht_ft_iter_other(it, r);
+    }
+    word = ht_get_le32(p);
+    length = (word & HT_FT_TYPE_MASK) * 4;
+    /* Most records are events whose length is in the type. */
+    if (length < HT_FT_EVENT_HEADER || length > HT_FT_TYPE_DATA * 4 ||
+        length > left - 4) {
+        return ht_ft_iter_other(it, r);
+    }
+    it->pos += 4 + length;
+    it->ns += word >> HT_FT_TYPE_BITS;
+    *r = (HtFtRecord) { it->ns, p + 4, length };
+    return HT_FT_EVENT;
+}
 
 /**
  * HtFtPage: the header of a page

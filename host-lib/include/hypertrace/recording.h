@@ -345,10 +345,29 @@ typedef struct HtRecEvent {
  * ht_rec_event: get the event of a record
  * @p: the piece that has the record
  * @r: the record
- *
- * Returns: the event, with @lost_before false
+ * @ev: set to the event, with @lost_before false
  */
-HtRecEvent ht_rec_event(const HtFtPiece *p, const HtFtRecord *r);
+static inline void ht_rec_event(const HtFtPiece *p, const HtFtRecord *r,
+                                HtRecEvent *ev)
+{
+    /*
+     * This runs for each event: set the members one by one, because a struct
+     * that is made elsewhere and copied stalls processors.
+     */
+    ev->ns = r->ns;
+    ev->cpu = p->cpu;
+    ev->epoch = p->epoch;
+    ev->segment = p->segment;
+    ev->type = ht_ft_event_type(r->data);
+    ev->flags = ht_ft_event_flags(r->data);
+    ev->preempt = ht_ft_event_preempt(r->data);
+    ev->pid = ht_ft_event_pid(r->data);
+    ev->size = r->size;
+    ev->data = r->data;
+    ev->lost_before = false;
+    ev->lost_estimate = 0;
+    ev->lost_from_ns = 0;
+}
 
 /**
  * HtRecPage: a page of a processor's ring

@@ -211,10 +211,7 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns)
     }
     ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
-        HtModelEvent ev = {
-            .rec = ht_rec_event(p, &r),
-            .boot = p->epoch + 1,
-        };
+        HtModelEvent ev = { .boot = p->epoch + 1 };
 
         ev.class = class_of(m, ev.rec.type);
         match_event(m, &ev, from_ns);
@@ -241,3 +238,4 @@ void ht_match_forget(HtMatch *m)
     m->count = 0;
     g_clear_pointer(&m->text, g_free);
 }
+        ht_rec_event(p, &r, &ev.rec);

@@ -32,13 +32,14 @@ struct HtModel {
     HtEventClass *classes[1 << 16];
     GHashTable *texts;          /* texts that ht_model_info() has returned */
     /*
-     * the event that was returned last; before the next one, ht_tasks_after()
-     * must be called for it
+     * if @any: the event that was returned last; before the next one,
+     * ht_tasks_after() must be called for it
      */
     HtModelEvent last;
     bool any;
     /* number of events read since ht_model_rewind() */
     uint64_t events;
+    unsigned boot;              /* boot of the event that was returned last */
     /* @symbols belongs to another kernel than the recording */
     bool other_kernel;
     /* result of the last ht_model_shift() */
@@ -137,12 +138,19 @@ void ht_event_class_free(HtEventClass *c)
     g_free(c);
 }
 
+static inline HtEventClass *class_of(HtModel *m, uint16_t type)
+{
+    HtEventClass **c = &m->classes[type];
+
+    if (!*c) {
+        *c = ht_event_class_new(m->formats, type);
+    }
+    return *c;
+}
+
 HtEventClass *ht_model_class(HtModel *m, uint16_t type)
 {
-    if (!m->classes[type]) {
-        m->classes[type] = ht_event_class_new(m->formats, type);
-    }
-    return m->classes[type];
+    return class_of(m, type);
 }
 
 bool ht_model_next(HtModel *m, HtModelEvent *ev)
@@ -158,10 +166,13 @@ bool ht_model_next(HtModel *m, HtModelEvent *ev)
         ht_progress_show(ht_rec_progress(m->rec));
     }
     ev->boot = ev->rec.epoch + 1;
-    ev->class = ht_model_class(m, ev->rec.type);
+    ev->class = class_of(m, ev->rec.type);
     ev->task = ht_tasks_before(m->tasks, ev);
-    m->last = *ev;
-    m->any = true;
+    m->boot = ev->boot;
+    if (ht_tasks_has_after(ev->class->kind)) {
+        m->last = *ev;
+        m->any = true;
+    }
     return true;
 }
 
@@ -264,10 +275,10 @@ void ht_model_trouble(HtModel *m, GString *out)
     const char *end = ht_model_info(m, "recording", "end");
     uint64_t damaged = ht_rec_damaged(m->rec), rest = ht_rec_unread(m->rec);
 
-    if (m->symbols && m->last.boot) {
+    if (m->symbols && m->boot) {
         uint64_t shift;
 
-        ht_model_shift(m, m->last.boot, &shift);
+        ht_model_shift(m, m->boot, &shift);
     }
     if (m->other_kernel) {
         g_string_append(out, "the recording has the symbols of another kernel"
@@ -382,13 +393,6 @@ void ht_model_symbol(HtModel *m, unsigned boot, uint64_t addr, GString *out)
     } else {
         g_string_append(out, name);
     }
-}
-
-uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field)
-{
-    const HtFtField *f = ev->class->field[field];
-
-    return f ? ht_ft_field_uint(f, ev->rec.data, ev->rec.size) : 0;
 }
 
 const char *ht_event_text(const HtModelEvent *ev, unsigned field, gsize *len)

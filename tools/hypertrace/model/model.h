@@ -253,7 +253,12 @@ uint64_t ht_event_task_id(const HtModelEvent *ev);
  * Returns: the value, sign-extended if the field is signed; 0 if the event has
  * no such field
  */
-uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field);
+static inline uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field)
+{
+    const HtFtField *f = ev->class->field[field];
+
+    return f ? ht_ft_field_uint(f, ev->rec.data, ev->rec.size) : 0;
+}
 
 /**
  * ht_event_text: get the value of a string

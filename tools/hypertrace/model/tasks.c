@@ -80,10 +80,20 @@ void ht_tasks_clear(HtTasks *t)
     t->ids = 0;
 }
 
+static Known *find(const HtTasks *t, int32_t pid)
+{
+    Known *k = t->recent[(uint32_t)pid % RECENT];
+
+    if (!pid) {
+        return NULL;
+    }
+    return k && k->task.pid == pid ? k :
+           g_hash_table_lookup(t->by_pid, GINT_TO_POINTER(pid));
+}
+
 const HtTask *ht_tasks_find(const HtTasks *t, int32_t pid)
 {
-    const Known *k = pid ? g_hash_table_lookup(t->by_pid,
-                                               GINT_TO_POINTER(pid)) : NULL;
+    const Known *k = find(t, pid);
 
     return !pid ? &idle : k ? &k->task : NULL;
 }
@@ -94,14 +104,11 @@ GHashTable *ht_tasks_all(const HtTasks *t, unsigned boot)
            boot == t->earlier_boot ? t->earlier : NULL;
 }
 
-static Known *known(HtTasks *t, int32_t pid)
+/* Get a task that @recent does not have; add it if it is new. */
+static Known *add(HtTasks *t, int32_t pid)
 {
-    Known **recent = &t->recent[(uint32_t)pid % RECENT], *k = *recent;
+    Known *k = find(t, pid);
 
-    if (!pid || (k && k->task.pid == pid)) {
-        return pid ? k : NULL;
-    }
-    k = g_hash_table_lookup(t->by_pid, GINT_TO_POINTER(pid));
     if (!k && g_hash_table_size(t->by_pid) < t->max) {
         k = g_new(Known, 1);
         *k = (Known) { .task = {
@@ -111,9 +118,16 @@ static Known *known(HtTasks *t, int32_t pid)
         g_hash_table_insert(t->by_pid, GINT_TO_POINTER(pid), k);
     }
     if (k) {
-        *recent = k;
+        t->recent[(uint32_t)pid % RECENT] = k;
     }
     return k;
+}
+
+static inline Known *known(HtTasks *t, int32_t pid)
+{
+    Known *k = t->recent[(uint32_t)pid % RECENT];
+
+    return !pid ? NULL : k && k->task.pid == pid ? k : add(t, pid);
 }
 
 /* Make an entry that of a new task, which has the same PID as the old one. */
@@ -139,25 +153,37 @@ static Known *running(HtTasks *t, int32_t pid)
     return k;
 }
 
-static void name(HtTasks *t, int32_t pid, const char *s, gsize len)
+/*
+ * Test whether a field has the bytes of a task's name. It does not matter if
+ * bytes differ after the name's end: the name is then set again.
+ */
+static bool has_name(const Known *k, const HtModelEvent *ev, unsigned field)
 {
-    Known *k = len ? known(t, pid) : NULL;
+    const HtFtField *f = ev->class->field[field];
 
-    if (k) {
-        len = MIN(len, HT_COMM_MAX);
-        memcpy(k->task.comm, s, len);
-        k->task.comm[len] = 0;
-        k->task.named = true;
-    }
+    return k->task.named && f && f->kind == HT_FT_STRING &&
+           f->size == HT_COMM_MAX && ev->rec.size >= f->offset &&
+           ev->rec.size - f->offset >= HT_COMM_MAX &&
+           !memcmp(k->task.comm, ev->rec.data + f->offset, HT_COMM_MAX);
 }
 
 static void name_field(HtTasks *t, const HtModelEvent *ev, int32_t pid,
                        unsigned field)
 {
+    Known *k = find(t, pid);
+    const char *s;
     gsize len;
-    const char *s = ht_event_text(ev, field, &len);
 
-    name(t, pid, s, len);
+    if (k && has_name(k, ev, field)) {
+        return;
+    }
+    s = ht_event_text(ev, field, &len);
+    k = len ? known(t, pid) : NULL;
+    if (k) {
+        memset(k->task.comm, 0, sizeof(k->task.comm));
+        memcpy(k->task.comm, s, MIN(len, HT_COMM_MAX));
+        k->task.named = true;
+    }
 }
 
 /*

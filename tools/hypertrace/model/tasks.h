@@ -36,6 +36,17 @@ void ht_tasks_clear(HtTasks *t);
 const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev);
 
 /**
+ * ht_tasks_has_after: test whether ht_tasks_after() is needed after an event
+ * @kind: the event's kind
+ */
+static inline bool ht_tasks_has_after(HtKind kind)
+{
+    return kind == HT_KIND_SCHED_SWITCH || kind == HT_KIND_SCHED_FORK ||
+           kind == HT_KIND_SCHED_EXIT || kind == HT_KIND_TASK_NEW ||
+           kind == HT_KIND_TASK_RENAME;
+}
+
+/**
  * ht_tasks_after: update names and tasks by the change that an event reports
  */
 void ht_tasks_after(HtTasks *t, const HtModelEvent *ev);

@@ -437,6 +437,7 @@ HtModel *ht_view_open(HtView *v, GError **errp)
     }
     g_clear_pointer(&v->host, ht_host_clock_free);
     if (m && ht_view_on_host(v)) {
+    v->some = v->boot || ht_view_filters(v);
         v->host = ht_host_clock_new(m, errp);
         if (!v->host) {
             g_clear_pointer(&m, ht_model_free);
@@ -460,8 +461,13 @@ static bool wanted(HtView *v, HtModel *m, const HtModelEvent *ev)
 {
     unsigned i;
 
-    if (ev->rec.ns < v->from_ns || ev->rec.ns > v->to_ns ||
-        (v->boot && ev->boot != (unsigned)v->boot) ||
+    if (ev->rec.ns < v->from_ns || ev->rec.ns > v->to_ns) {
+        return false;
+    }
+    if (!v->some) {
+        return true;
+    }
+    if ((v->boot && ev->boot != (unsigned)v->boot) ||
         (v->events && !ht_names_event(v->events, ev->class)) ||
         (v->tasks && !ht_names_task(v->tasks, ev->task))) {
         return false;

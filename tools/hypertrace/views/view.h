@@ -64,6 +64,8 @@ typedef struct HtView {
     HtNames *events;
     HtNames *tasks;
     bool several;
+    /* options besides --from and --to exclude events */
+    bool some;
     bool found;
     /* it was printed that the options select no event */
     bool told;
