@@ -24,6 +24,8 @@
  * it
  */
 #define FLAG_TRACEPOINT     0x10u
+/* Precedes the print format in the text of an event */
+#define PRINT_FMT           "\nprint fmt: "
 
 typedef struct Struct {
     const char *name;
@@ -45,6 +47,8 @@ typedef struct Event {
     char *name;
     char *text;
     bool unsure;
+    bool named;                 /* @text has names of enumerators */
+    unsigned pass;              /* number of the last pass that found it */
 } Event;
 
 struct HtKernelFormats {
@@ -72,8 +76,15 @@ struct HtKernelFormats {
     uint64_t first;
     unsigned seen;
     unsigned reads;             /* number of reads in this step */
+    unsigned pass;              /* number of the present or last pass */
     GHashTable *events;         /* Event by id */
     gsize bytes;                /* sum of text_bytes() of @events */
+    /*
+     * ids of the present events whose print formats have names of enumerators,
+     * which the kernel replaces by numbers; set at the end of each pass
+     */
+    GArray *named;
+    unsigned sample;            /* number of tests of elements of @named */
     /* names of fields' types, by their address in the guest */
     GHashTable *strings;
     /* text of the fields that all events have in common */
@@ -96,6 +107,7 @@ void ht_kernel_formats_free(HtKernelFormats *f)
     if (f) {
         g_hash_table_destroy(f->events);
         g_hash_table_destroy(f->strings);
+        g_array_unref(f->named);
         g_free(f->common);
         g_free(f);
     }
@@ -206,6 +218,7 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
     f->at = *at;
     f->page_size = page_size;
     f->events = g_hash_table_new_full(NULL, NULL, NULL, free_event);
+    f->named = g_array_new(false, false, sizeof(uint32_t));
     f->strings = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                        g_free);
     return find_members(f, btf, error) ? g_steal_pointer(&f) : NULL;
@@ -380,6 +393,25 @@ static gsize text_bytes(const Event *e)
     return e ? strlen(e->text) : 0;
 }
 
+/*
+ * Test whether a print format has a name for a value: "{ NAME, "text" }". Not
+ * all names can be found so, but the kernel replaces all names at about the
+ * same time.
+ */
+static bool has_names(const Event *e)
+{
+    const char *p = strstr(e->text, PRINT_FMT);
+
+    while (p && (p = strchr(p, '{'))) {
+        p++;
+        p += strspn(p, " ");
+        if (g_ascii_isalpha(*p) || *p == '_') {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void keep(HtKernelFormats *f, Event *e)
 {
     Event *old = g_hash_table_lookup(f->events, GUINT_TO_POINTER(e->id));
@@ -391,6 +423,7 @@ static void keep(HtKernelFormats *f, Event *e)
 
         e->unsure = old->unsure || !same;
         if (e->unsure == old->unsure && same && !strcmp(old->text, e->text)) {
+            old->pass = e->pass;
             free_event(e);
             return;
         }
@@ -399,6 +432,7 @@ static void keep(HtKernelFormats *f, Event *e)
         free_event(e);
         return;
     }
+    e->named = has_names(e);
     f->bytes = others + text_bytes(e);
     g_hash_table_insert(f->events, GUINT_TO_POINTER(e->id), e);
     f->serial++;
@@ -429,7 +463,7 @@ static int read_event(HtKernelFormats *f, const uint8_t *call, uint64_t addr)
                            id, f->common);
     fields = fields_of(f, call, class);
     ret = fields ? put_fields(f, fields, text) : 0;
-    g_string_append(text, "\nprint fmt: ");
+    g_string_append(text, PRINT_FMT);
     ret = ret ? ret : append(f, get(call, &f->call_print), PRINT_MAX_BYTES,
                              text);
     if (ret) {
@@ -440,6 +474,7 @@ static int read_event(HtKernelFormats *f, const uint8_t *call, uint64_t addr)
     e->call = addr;
     e->print_fmt = get(call, &f->call_print);
     e->id = id;
+    e->pass = f->pass;
     e->system = g_strdup(system->str);
     e->name = g_strdup(name->str);
     e->text = g_strdup(text->str);
@@ -455,8 +490,25 @@ static int begin(HtKernelFormats *f)
     if (!ret) {
         f->next = f->first;
         f->seen = 0;
+        f->pass++;
     }
     return ret ? ret : f->first ? 0 : -EAGAIN;
+}
+
+static void list_named(HtKernelFormats *f)
+{
+    GHashTableIter it;
+    gpointer p;
+
+    g_array_set_size(f->named, 0);
+    g_hash_table_iter_init(&it, f->events);
+    while (g_hash_table_iter_next(&it, NULL, &p)) {
+        const Event *e = p;
+
+        if (e->named && e->pass == f->pass) {
+            g_array_append_val(f->named, e->id);
+        }
+    }
 }
 
 int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads)
@@ -486,16 +538,40 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads)
         }
     }
     f->next = 0;
+    if (!ret) {
+        list_named(f);
+    }
     return ret ? ret : f->seen ? 1 : -EAGAIN;
+}
+
+/* Test one of the print formats that have names: a different one in each call */
+static bool sample_changed(HtKernelFormats *f)
+{
+    g_autoptr(GString) now = NULL;
+    const Event *e;
+    uint32_t id;
+
+    if (!f->named->len) {
+        return false;
+    }
+    id = g_array_index(f->named, uint32_t, f->sample++ % f->named->len);
+    e = g_hash_table_lookup(f->events, GUINT_TO_POINTER(id));
+    now = g_string_new(PRINT_FMT);
+    if (append(f, e->print_fmt, PRINT_MAX_BYTES, now)) {
+        return false;
+    }
+    g_string_append_c(now, '\n');
+    return !g_str_has_suffix(e->text, now->str);
 }
 
 bool ht_kernel_formats_changed(HtKernelFormats *f)
 {
     uint64_t first;
 
-    return !f->next &&
-           !ht_kernel_space_u64(&f->space, f->at.events, &first) &&
-           first != f->first;
+    if (f->next || ht_kernel_space_u64(&f->space, f->at.events, &first)) {
+        return false;
+    }
+    return first != f->first || sample_changed(f);
 }
 
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f)

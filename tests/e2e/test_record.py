@@ -154,6 +154,20 @@ def killed(tmp_path_factory, env):
     return tmp, recorder.returncode, err
 
 
+def test_texts(killed):
+    """The text of each format of a stock kernel equals libtraceevent's for random records,
+    except for the formats that print-oracle-test.c lists."""
+    oracle = BUILD / "tests/unit/tool/print-oracle-test"
+    if not oracle.exists():
+        pytest.skip("libtraceevent was not found when this was built")
+    p = subprocess.run(
+        [oracle, "-p", "/print-oracle/kernel"], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "HT_FORMATS": str(killed[0] / "rec/formats")})
+    assert p.returncode == 0, p.stdout
+    compared, = re.findall(r"^# (\d+) formats, ", p.stdout, re.M)
+    assert int(compared) > 1000
+
+
 def assert_log_is_dmesg(tmp, env):
     """`hypertrace log` begins with the lines of the guest's dmesg, and has the
     line that the guest logged after its dmesg."""

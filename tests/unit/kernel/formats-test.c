@@ -106,6 +106,48 @@ static void test_reused(void)
     teardown(&t);
 }
 
+/*
+ * During its boot the kernel replaces names of enumerators in place.  Each call
+ * tests one of the texts that have names.  A removed event's text, whose memory
+ * is used again, is no change.
+ */
+static void test_named(void)
+{
+    g_autofree char *before = NULL, *after = NULL;
+    unsigned i, found = 0;
+    Test t;
+
+    setup(&t, 1 << 16);
+    for (i = 0; i < 20; i++) {
+        fm_event(&t.guest, 300 + i, "a", "names", "{  NAME, \"n\" }");
+        fm_event(&t.guest, 400 + i, "a", "numbers", "{ 7, \"n\" }");
+    }
+    fm_event(&t.guest, 500, "a", "goes", "{ _GOES, \"n\" }");
+    before = text_of(&t);
+    fm_remove(&t.guest);
+    g_free(text_of(&t));
+    for (i = 0; i < 40; i++) {
+        g_assert_false(ht_kernel_formats_changed(t.formats));
+    }
+    g_assert_nonnull(strstr(before, "NAME"));
+    for (i = 0; i < t.guest.used - 8; i++) {
+        uint8_t *p = t.guest.mem + i;
+
+        if (!memcmp(p, "  NAME", 6) || !memcmp(p, " _GOES", 6)) {
+            memcpy(p, "     1", 6);
+            found++;
+        }
+    }
+    g_assert_cmpuint(found, ==, 21);
+    g_assert_true(ht_kernel_formats_changed(t.formats));
+    after = text_of(&t);
+    g_assert_null(strstr(after, "NAME"));
+    for (i = 0; i < 40; i++) {
+        g_assert_false(ht_kernel_formats_changed(t.formats));
+    }
+    teardown(&t);
+}
+
 /* Lists that do not end: the pass ends, and the other events are read. */
 static void test_circles(void)
 {
@@ -197,6 +239,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/formats/text", test_text);
     g_test_add_func("/formats/reused", test_reused);
+    g_test_add_func("/formats/named", test_named);
     g_test_add_func("/formats/circles", test_circles);
     g_test_add_func("/formats/reads", test_reads);
     g_test_add_func("/formats/bytes", test_bytes);

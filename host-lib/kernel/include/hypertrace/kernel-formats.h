@@ -78,12 +78,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
 int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads);
 
 /**
- * ht_kernel_formats_changed: test for events added since the last pass began
+ * ht_kernel_formats_changed: test for changes since the last pass
  * @f: the reader
  *
- * The test usually takes one or two reads of memory.  It does not find texts
- * that change in place: the kernel replaces names of enumerators by numbers at
- * the end of its boot.
+ * The test finds events that were added.  It also tests one of the texts that
+ * may change in place, a different one in each call: during its boot the kernel
+ * replaces names of enumerators by numbers.  It usually takes some reads of
+ * memory.
  */
 bool ht_kernel_formats_changed(HtKernelFormats *f);
 
