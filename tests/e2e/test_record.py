@@ -657,31 +657,37 @@ def test_status_without_a_ring(env, tmp_path, ignored):
 
 
 AT = r"--until: sched:sched_process_exec at \d+\.\d{6} s on processor [01]"
+LINE = r"--until: 'the guest is ready' at \d+\.\d{6} s in the kernel's log"
+RUN = 'sched_process_exec where filename == "/ht/busybox"'
 
 
-@pytest.mark.parametrize("program, job, poll_us, status, end", (
-    ("/ht/busybox", "sleep 999", 1000, 0, f"the recording ended: {AT}"),
+@pytest.mark.parametrize("until, job, poll_us, status, end", (
+    (RUN, "sleep 999", 1000, 0, f"the recording ended: {AT}"),
     # The guest ends before the recorder's next poll reads the event.
-    ("/ht/busybox", "", 1000000, 0,
+    (RUN, "", 1000000, 0,
      f"the recording ended: (QEMU ended with status 0, after )?{AT}"),
-    ("/ht/nothing", "", 1000, 3,
+    (RUN.replace("busybox", "nothing"), "", 1000, 3,
      "--until: there was no such event: QEMU ended with status 0"),
+    ("log:^the guest is", "echo the guest is ready >/dev/kmsg; sleep 999", 1000, 0,
+     f"the recording ended: {LINE}"),
+    ("log:the guest is$", "", 1000, 3,
+     "--until: there was no such line: QEMU ended with status 0"),
 ))
-def test_until(env, tmp_path, program, job, poll_us, status, end):
-    """An event ends the recording and QEMU, and the last line says so.  If the guest
-    ends without the event, the status is 3.  The event need not be in --event."""
+def test_until(env, tmp_path, until, job, poll_us, status, end):
+    """An event or a line of the log ends the recording and QEMU, and the last line says so.
+    If the guest ends without it, the status is 3.  The event need not be in --event."""
     image = initrd(tmp_path / "initrd", f"/ht/busybox true\n{job}\n",
                    shutil.which("busybox"))
-    p = run(env, "--event", "initcall", "--poll-us", str(poll_us), "--until",
-            f'sched_process_exec where filename == "{program}"', "-o",
-            tmp_path / "rec", "--", *guest(tmp_path, image))
+    p = run(env, "--event", "initcall", "--poll-us", str(poll_us), "--until", until,
+            "-o", tmp_path / "rec", "--", *guest(tmp_path, image))
     assert p.returncode == status, p.stderr
     last = p.stderr.splitlines()[-1]
     assert re.fullmatch(f"hypertrace record: {end}", last)
     assert ("status 0" in last) == ("status 0" in info(tmp_path)["recording"]["end"])
-    programs = [e["fields"]["filename"] for e in report(
-        tmp_path, env, "--event", "sched_process_exec")]
-    assert "/ht/busybox" in programs
+    if not until.startswith("log:"):
+        programs = [e["fields"]["filename"] for e in report(
+            tmp_path, env, "--event", "sched_process_exec")]
+        assert "/ht/busybox" in programs
 
 
 def test_query(env, tmp_path):

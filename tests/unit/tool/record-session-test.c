@@ -551,6 +551,9 @@ static const struct {
     { "", -1, -1, "--until: give the name of an event" },
     { ",", -1, -1, "--until: give the name of an event" },
     { "!other where seq == 7", -1, -1, "--until: give the name of an event" },
+    { "log:probe", 0, 0, NULL },
+    { "log:", -1, -1, "--until: give a regular expression after 'log:'" },
+    { "log:(", -1, -1, "--until: Error while compiling" },
 };
 
 static HtMatch *new_match(const char *text, GError **error)
@@ -812,6 +815,68 @@ static void test_panic_between_polls(void)
     km_kernel_free(&kernel);
 }
 
+/*
+ * Lines of a kernel's log that match, in a guest that was started, and in one
+ * that ran before: there, the lines before the first poll do not count
+ */
+static const struct {
+    const char *text;
+    unsigned count, running;
+    const char *found;
+} lines[] = {
+    { "log:^Linux version", 2, 1, "'Linux version 6.12.0-test' at " },
+    { "log:crash$", 1, 1, "'sysrq:\\x1b crash' at " },
+    { "log:^crash", 0, 0, NULL },
+    { "log:sysrq|version", 3, 2, NULL },
+    { "log:\x1b", 1, 1, "'sysrq:\\x1b crash' at " },
+    { "probe", 0, 0, NULL },
+};
+
+/* A line of the log that matches is counted once, in each boot. */
+static void test_match_line(void)
+{
+    const uint64_t first = 8 * MIB, second = 24 * MIB;
+    unsigned i;
+
+    for (i = 0; i < 2 * G_N_ELEMENTS(lines); i++) {
+        g_autofree uint8_t *ram = g_malloc0(64 * MIB);
+        HtMatch *m = new_match(lines[i / 2].text, NULL);
+        unsigned n = i % 2 ? lines[i / 2].running : lines[i / 2].count;
+        KmKernel kernel;
+        Test t;
+
+        g_test_message("%s, running: %u", lines[i / 2].text, i % 2);
+        g_assert_nonnull(m);
+        setup(&t, 64 * MIB);
+        t.mem = (HtFtMem) { .size = 64 * MIB, .map = ram };
+        km_kernel(&kernel, 24, true);
+        km_place(&kernel, ram, 64 * MIB, first, 0, 1000);
+        km_print(ram + first, 1, "Linux version 6.12.0-test");
+        t.info.image = kernel.image;
+        t.info.matches[1] = m;
+        t.info.running = i % 2;
+        begin(&t);
+        look_for_kernel(&t, true);
+        km_print(ram + first, 2, "sysrq:\033 crash");
+        look(&t);
+        km_place(&kernel, ram, 64 * MIB, second, 2 * MIB, 1010);
+        km_print(ram + second, 1, "Linux version 6.12.0-test");
+        memset(ram + first + KM_SYSCALLS, 0, 8);
+        look_for_kernel(&t, false);
+        look_for_kernel(&t, true);
+        g_assert_cmpuint(ht_session_stats(t.session).logged, ==, 3);
+        g_assert_cmpuint(ht_match_count(m), ==, n);
+        g_assert_true(!n == !ht_match_text(m));
+        if (n && lines[i / 2].found) {
+            g_assert_true(g_str_has_prefix(ht_match_text(m),
+                                           lines[i / 2].found));
+        }
+        teardown(&t);
+        km_kernel_free(&kernel);
+        ht_match_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -832,6 +897,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/match-first", test_match_first);
     g_test_add_func("/session/match-boot", test_match_boot);
     g_test_add_func("/session/match-skipped", test_match_skipped);
+    g_test_add_func("/session/match-line", test_match_line);
     g_test_add_func("/session/panic-between-polls", test_panic_between_polls);
     g_test_add_func("/session/anywhere", test_anywhere);
     g_test_add_func("/session/anywhere-last", test_anywhere_last);

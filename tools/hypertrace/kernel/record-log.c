@@ -11,11 +11,16 @@
 
 struct HtRecordLog {
     HtKernelLog *log;
+    void (*seen)(void *opaque, const HtLogRecord *r);
+    void *opaque;
     uint64_t records;
     uint64_t panic_ns;
 };
 
-HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error)
+HtRecordLog *ht_record_log_new(HtGuestKernel *k,
+                               void (*seen)(void *opaque,
+                                            const HtLogRecord *r),
+                               void *opaque, GError **error)
 {
     HtKernelLog *log = ht_kernel_log_of(k, error);
     HtRecordLog *l;
@@ -25,6 +30,8 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error)
     }
     l = g_new0(HtRecordLog, 1);
     l->log = log;
+    l->seen = seen;
+    l->opaque = opaque;
     return l;
 }
 
@@ -38,6 +45,7 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
     while (ht_kernel_log_next(l->log, last, &record) > 0) {
         record.boot = boot;
         ht_log_record_write(&record, out);
+        l->seen(l->opaque, &record);
         l->records++;
         if (ht_log_record_is_panic(&record)) {
             l->panic_ns = MAX(record.ns, 1);

@@ -9,17 +9,23 @@
 #define HYPERTRACE_KERNEL_RECORD_LOG_H
 
 #include "hypertrace/guest-kernel.h"
+#include "hypertrace/recording-log.h"
 
 typedef struct HtRecordLog HtRecordLog;
 
 /**
  * ht_record_log_new() - start to read a kernel's log
  * @k: the kernel; must outlive the log
+ * @seen: function that gets each record once it is read
+ * @opaque: its argument
  * @error: set if the log of this kernel cannot be read
  *
  * Return: the log, for ht_record_log_free(); NULL on failure
  */
-HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error);
+HtRecordLog *ht_record_log_new(HtGuestKernel *k,
+                               void (*seen)(void *opaque,
+                                            const HtLogRecord *r),
+                               void *opaque, GError **error);
 
 /**
  * ht_record_log_look() - read new records

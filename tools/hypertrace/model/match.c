@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: find events in the pieces of a ring while they are recorded
+ * hypertrace: find events, or lines of the kernel's log, while they are recorded
  */
 #include <gio/gio.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/escape.h"
 #include "hypertrace/base.h"
 #include "model/match.h"
 #include "model/model.h"
@@ -13,12 +14,17 @@
 #include "model/tasks.h"
 #include "model/where.h"
 
+/* Start of a text that is a pattern for lines of the kernel's log */
+#define LOG     "log:"
+/* Maximum number of bytes of a line in a description */
+#define LINE_BYTES  160
 #define TYPES   (1 << 16)
 /* Maximum number of tasks whose names are known: the guest may be hostile */
 #define TASKS   (1 << 15)
 
 struct HtMatch {
     const char *option;
+    GRegex *lines;              /* pattern for lines of the log; NULL: events */
     char *list;
     /* text of @list without the names after a '!' */
     char *wanted;
@@ -31,7 +37,8 @@ struct HtMatch {
     /* number of events that could not be checked, because @formats was NULL */
     uint64_t skipped;
     uint64_t count;
-    char *text;                 /* text of the first event that @count has */
+    /* description of the first event or line that @count has */
+    char *text;
 };
 
 /* Get the names of a list that have no '!', separated by commas. */
@@ -50,11 +57,24 @@ static char *wanted_names(const char *list)
     return g_string_free(names, false);
 }
 
-/* Split "LIST where CONDITION". Returns false if the text is malformed. */
+/*
+ * Split "LIST where CONDITION", or read "log:REGEX". Returns false if the text
+ * is malformed.
+ */
 static bool parse(HtMatch *m, const char *text, GError **error)
 {
     const char *rest = text + strcspn(text, " \t\n");
 
+    if (!strcmp(text, LOG)) {
+        g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                            "give a regular expression after '" LOG "'");
+        return false;
+    }
+    if (g_str_has_prefix(text, LOG)) {
+        m->wanted = g_strdup("");
+        m->lines = ht_grep_new(text + strlen(LOG), error);
+        return m->lines;
+    }
     m->list = g_strndup(text, rest - text);
     rest += strspn(rest, " \t\n");
     m->wanted = wanted_names(m->list);
@@ -104,6 +124,7 @@ void ht_match_free(HtMatch *m)
 {
     if (m) {
         drop_formats(m);
+        g_clear_pointer(&m->lines, g_regex_unref);
         ht_names_free(m->names);
         ht_where_free(m->where);
         ht_tasks_free(m->tasks);
@@ -119,9 +140,17 @@ const char *ht_match_events(const HtMatch *m)
     return m->wanted;
 }
 
+bool ht_match_is_log(const HtMatch *m)
+{
+    return m->lines;
+}
+
 bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
                     GError **error)
 {
+    if (m->lines) {
+        return true;
+    }
     if (!ht_names_check(m->list, formats, error) ||
         (m->where && !ht_where_check(m->where, formats, m->names, error))) {
         g_prefix_error(error, "%s: ", m->option);
@@ -151,7 +180,8 @@ static bool needs_tasks(const HtMatch *m)
 
 void ht_match_formats(HtMatch *m, const char *text, gsize size)
 {
-    HtFtFormats *formats = m ? ht_ft_formats_parse(text, size, NULL) : NULL;
+    HtFtFormats *formats = m && !m->lines ?
+                           ht_ft_formats_parse(text, size, NULL) : NULL;
 
     if (formats) {
         drop_formats(m);
@@ -183,6 +213,18 @@ static void note(HtMatch *m, const HtModelEvent *ev)
     }
 }
 
+static void note_line(HtMatch *m, const HtLogRecord *r)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+
+    if (!m->count++) {
+        ht_escape(line, HT_ESCAPE_TERMINAL, r->text, MIN(r->len, LINE_BYTES));
+        m->text = g_strdup_printf("'%s' at %" PRIu64 ".%06" PRIu64 " s in the"
+                                  " kernel's log", line->str,
+                                  r->ns / 1000000000, r->ns / 1000 % 1000000);
+    }
+}
+
 static void match_event(HtMatch *m, HtModelEvent *ev, uint64_t from_ns)
 {
     static const HtTask unknown = { .comm = "<...>" };
@@ -202,7 +244,7 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns)
     HtFtRecord r;
     HtFtIter it;
 
-    if (!m || p->end_ns < from_ns) {
+    if (!m || m->lines || p->end_ns < from_ns) {
         return;
     }
     if (!m->formats) {
@@ -213,8 +255,17 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns)
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
         HtModelEvent ev = { .boot = p->epoch + 1 };
 
+        ht_rec_event(p, &r, &ev.rec);
         ev.class = class_of(m, ev.rec.type);
         match_event(m, &ev, from_ns);
+    }
+}
+
+void ht_match_line(HtMatch *m, const HtLogRecord *r)
+{
+    if (m && m->lines && g_regex_match_full(m->lines, r->text, r->len, 0, 0,
+                                            NULL, NULL)) {
+        note_line(m, r);
     }
 }
 
@@ -238,4 +289,3 @@ void ht_match_forget(HtMatch *m)
     m->count = 0;
     g_clear_pointer(&m->text, g_free);
 }
-        ht_rec_event(p, &r, &ev.rec);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: find events in the pieces of a ring while they are recorded
+ * hypertrace: find events, or lines of the kernel's log, while they are recorded
  *
  *   sched:sched_process_exec where filename ~ "*login"
+ *   log:Kernel panic
  *
  * The text has a list of events as for ht_names_new(), and may have a condition
- * as for ht_where_new(). A match is used by one thread.
+ * as for ht_where_new(). After "log:", it is a regular expression for lines of
+ * the kernel's log, as for ht_grep_new(). A match is used by one thread.
  */
 #ifndef HYPERTRACE_MODEL_MATCH_H
 #define HYPERTRACE_MODEL_MATCH_H
 
 #include "hypertrace/ftrace-follow.h"
 #include "hypertrace/ftrace-format.h"
+#include "hypertrace/recording-log.h"
 
 typedef struct HtMatch HtMatch;
 
@@ -33,8 +36,15 @@ void ht_match_free(HtMatch *m);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtMatch, ht_match_free)
 
-/** ht_match_events: get the names of the events, without those after a '!' */
+/**
+ * ht_match_events: get the names of the events, without those after a '!'
+ *
+ * Returns: the names, separated by commas; "" if lines of the log match
+ */
 const char *ht_match_events(const HtMatch *m);
+
+/** ht_match_is_log: test whether lines of the kernel's log match, not events */
+bool ht_match_is_log(const HtMatch *m);
 
 /**
  * ht_match_check: check that the events and their fields exist
@@ -63,7 +73,14 @@ void ht_match_formats(HtMatch *m, const char *text, gsize size);
 void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns);
 
 /**
- * ht_match_count: get the number of events that matched so far
+ * ht_match_line: compare a record of the kernel's log
+ * @m: match or NULL
+ * @r: record
+ */
+void ht_match_line(HtMatch *m, const HtLogRecord *r);
+
+/**
+ * ht_match_count: get the number of events or lines that matched so far
  * @m: match, or NULL for 0
  */
 uint64_t ht_match_count(const HtMatch *m);
@@ -75,9 +92,10 @@ uint64_t ht_match_count(const HtMatch *m);
 uint64_t ht_match_skipped(const HtMatch *m);
 
 /**
- * ht_match_text: describe the event of all that matched that was read first
+ * ht_match_text: describe the event or line that was the first to match
  *
- * Returns: the description, owned by the match; NULL without an event
+ * Returns: the description, owned by the match; safe for a terminal; NULL if
+ * nothing has matched
  */
 const char *ht_match_text(const HtMatch *m);
 

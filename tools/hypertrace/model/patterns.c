@@ -189,3 +189,8 @@ bool ht_names_task(const HtNames *p, const HtTask *t)
     }
     return found;
 }
+
+GRegex *ht_grep_new(const char *regex, GError **errp)
+{
+    return g_regex_new(regex, G_REGEX_OPTIMIZE | G_REGEX_RAW, 0, errp);
+}

@@ -70,4 +70,13 @@ bool ht_names_match(const HtNames *p, const char *system, const char *name);
  */
 bool ht_names_task(const HtNames *p, const HtTask *t);
 
+/**
+ * ht_grep_new: compile a regular expression for texts of any bytes
+ * @regex: the expression
+ * @errp: set if it is malformed
+ *
+ * Returns: the expression, for g_regex_unref(); NULL on failure
+ */
+GRegex *ht_grep_new(const char *regex, GError **errp);
+
 #endif /* HYPERTRACE_TOOL_PATTERNS_H */

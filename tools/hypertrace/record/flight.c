@@ -279,7 +279,8 @@ static void reply(HtFlight *f, const char *path, uint64_t events)
 static char *text_of(const HtFlight *f)
 {
     return f->pending == CAUSE_EVENT ?
-           g_strdup_printf("recorded at the event %s",
+           g_strdup_printf("recorded at the %s %s",
+                           ht_match_is_log(f->match) ? "line" : "event",
                            ht_match_text(f->match)) :
            g_strdup(f->pending == CAUSE_END ? f->why :
                     causes[f->pending].text);

@@ -63,7 +63,9 @@ static void usage(void)
 "                      started\n"
 "      --until EVENT   stop at an event, and end the QEMU that was started, as\n"
 "                      sched:sched_process_exec or 'sched_process_exec where\n"
-"                      filename ~ \"*login\"'\n"
+"                      filename ~ \"*login\"'; or at a line of the kernel's\n"
+"                      log that matches a regular expression, as\n"
+"                      'log:Kernel panic'\n"
 "      --kernel FILE   the guest's kernel image, if a boot loader loads it\n"
 "Output:\n"
 "  -o, --output DIR    directory of the recording (default:\n"
@@ -92,7 +94,7 @@ static void usage(void)
 "  -q, --quiet         print no status line and no summary\n\n"
 "The exit status is that of QEMU if it is not 0; else 0, or 3 if the virtual\n"
 "machine ended well but its recording is missing or not complete, or had no\n"
-"event of --until.\n",
+"event or line of --until.\n",
            HT_FLIGHT_KEEP_DEFAULT, POLL_US_DEFAULT, POLL_US_FLIGHT);
 }
 
@@ -150,7 +152,7 @@ static void add_events(HtRecord *r, const HtMatch *m)
     const char *events = r->plan_options.events;
     char *all;
 
-    if (m && !r->pid) {
+    if (m && !r->pid && *ht_match_events(m)) {
         all = g_strdup_printf("%s,%s", events ? events : HT_RECORD_EVENTS,
                               ht_match_events(m));
         g_free(r->events);
@@ -302,6 +304,11 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
         case 'o':
             if (!strcmp(optarg, "-")) {
                 *status = ht_usage_error("-o -: a recording is a directory");
+                return false;
+            }
+            if (!*optarg) {
+                *status = ht_usage_error("-o '': give the name of a "
+                                         "directory");
                 return false;
             }
             r->dir = optarg;

@@ -75,9 +75,9 @@ typedef struct Run {
     bool stopped;
     /* the recording has run for the time of --for */
     bool timed_out;
-    /* the recording has ended because of an event of --until */
+    /* the recording has ended because of an event or line of --until */
     bool matched;
-    /* no event can match any longer: see describe_end() */
+    /* nothing can match any longer: see describe_end() */
     bool too_late;
     /* for the time of --wait there was no ring, or no kernel in the memory */
     bool gave_up;
@@ -702,7 +702,8 @@ static void print_no_match(const HtMatch *until, const char *end)
                  "were not compared: they came before the formats of events "
                  "were found", end, skipped);
     } else {
-        ht_error("--until: there was no such event: %s", end);
+        ht_error("--until: there was no such %s: %s",
+                 ht_match_is_log(until) ? "line" : "event", end);
     }
 }
 

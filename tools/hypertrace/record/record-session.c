@@ -10,33 +10,13 @@
 #include "kernel/record-log.h"
 #include "record/record-info.h"
 #include "record/record-session.h"
+#include "record/search-pace.h"
 
 /*
  * Maximum number of candidates tested in a poll.  The fast search has one
  * candidate for each 2 MiB.
  */
 #define SEARCH_CANDIDATES 4096
-/*
- * Pause in ns between searches: at least this long after a ring was found, at
- * most this long before. A guest may create another ring after a reset.
- */
-#define SEARCH_AGAIN_NS UINT64_C(1000000000)
-/*
- * After a ring was found, the pause is also a multiple of the search's
- * duration. It is shorter (PAUSE_LATER) from QUIET_LEAST_NS to QUIET_NS after
- * the last new event: the guest may have been reset. Then 1 % of a processor is
- * used, else 0.05 %, whatever the size of the memory.
- */
-#define PAUSE_FOUND     1999
-#define QUIET_LEAST_NS  UINT64_C(1500000000)
-#define QUIET_NS        UINT64_C(60000000000)
-/*
- * After a search without a result, the pause is a multiple of its duration, up
- * to SEARCH_AGAIN_NS: 10 % of a processor are used for EAGER_NS, 1 % later.
- */
-#define EAGER_NS        UINT64_C(10000000000)
-#define PAUSE_EAGER     9
-#define PAUSE_LATER     99
 /*
  * Maximum number of rings at the same time, because a hostile guest may forge
  * any number
@@ -89,6 +69,9 @@ typedef struct Place {
     HtRecordLog *log;           /* log of the kernel that was found, or NULL */
     /* number of the boot of @log; it may still grow until @log has a record */
     uint32_t log_boot;
+    HtSession *session;
+    /* the records of @log that come now may precede the session */
+    bool log_old;
     HtFtSearch search;
     HtFtSearch anywhere;
     unsigned turn;
@@ -105,10 +88,7 @@ struct HtSession {
     GPtrArray *places;
     GPtrArray *rings;
     uint64_t (*now)(void);
-    uint64_t started;
-    uint64_t next_search;
-    uint64_t active;            /* time in ns of the last new events */
-    bool quiet;                 /* result of is_quiet() in the last poll */
+    HtSearchPace pace;
     uint64_t max_bytes;
     uint64_t ring_at;
     /* highest number of a boot that has a ring, plus 1 */
@@ -167,6 +147,17 @@ static void match_piece(const Ring *ring, const HtFtPiece *p, uint32_t epoch)
     }
 }
 
+/* Let the matches see a record of a kernel's log. */
+static void match_line(void *opaque, const HtLogRecord *r)
+{
+    const Place *p = opaque;
+    unsigned i;
+
+    for (i = 0; i < HT_SESSION_MATCHES && !p->log_old; i++) {
+        ht_match_line(p->session->matches[i], r);
+    }
+}
+
 static void set_match_formats(HtSession *s, const char *text, gsize size)
 {
     unsigned i;
@@ -192,7 +183,7 @@ static void piece(void *opaque, const HtFtPiece *p)
     HtFtPiece of_all = *p;
 
     ring->newest_ns = p->end_ns;
-    s->active = s->now();
+    s->pace.active = s->now();
     if (ring->taken && !s->error &&
         has_room(s, sizeof(HtRecPieceHeader) + p->size)) {
         of_all.epoch = MIN(ring->epoch_base + p->epoch, BOOTS_MAX - 1);
@@ -423,6 +414,7 @@ static bool poll_log(HtSession *s, Place *p, bool last, int64_t us)
     if (ht_record_log_panic(p->log)) {
         s->panic_boot = MAX(s->panic_boot, p->log_boot + 1);
     }
+    p->log_old &= more;
     return more;
 }
 
@@ -470,8 +462,10 @@ static void watch(HtSession *s, bool last)
             }
         }
         if (flags & HT_WATCH_KERNEL) {
-            p->log = ht_record_log_new(ht_kernel_watch_kernel(p->watch), NULL);
+            p->log = ht_record_log_new(ht_kernel_watch_kernel(p->watch),
+                                       match_line, p, NULL);
             p->log_boot = boot_of_log(s, p->mem);
+            p->log_old = s->running && !s->log_boots;
         }
         if (flags & HT_WATCH_FORMATS) {
             write_formats(s, p);
@@ -713,29 +707,6 @@ static void poll_rings(HtSession *s)
     }
 }
 
-/* Test whether the last new event was a short time ago, as after a reset. */
-static bool is_quiet(const HtSession *s, uint64_t now)
-{
-    return now - s->active >= QUIET_LEAST_NS && now - s->active <= QUIET_NS;
-}
-
-/*
- * Get the time of the next search. Until a ring is found, the pause is a
- * multiple of the duration of the search, up to SEARCH_AGAIN_NS, so that a
- * guest without a ring does not cost much. It is larger after EAGER_NS.
- */
-static uint64_t next_search(const HtSession *s, uint64_t begun)
-{
-    uint64_t now = s->now(), took = now - begun;
-
-    if (any_taken(s)) {
-        return now + MAX(took * (is_quiet(s, now) ? PAUSE_LATER : PAUSE_FOUND),
-                         SEARCH_AGAIN_NS);
-    }
-    return now + MIN(took * (now - s->started < EAGER_NS ? PAUSE_EAGER :
-                             PAUSE_LATER), SEARCH_AGAIN_NS);
-}
-
 void ht_session_process(HtSession *s, pid_t pid)
 {
     if (pid && pid != s->process) {
@@ -747,21 +718,15 @@ void ht_session_process(HtSession *s, pid_t pid)
 bool ht_session_look(HtSession *s, GError **error)
 {
     uint64_t t;
-    bool quiet;
 
     s->more = false;
     if (s->image) {
         watch(s, false);
     }
     t = s->now();
-    quiet = is_quiet(s, t);
-    if (quiet && !s->quiet) {
-        s->next_search = t;
-    }
-    s->quiet = quiet;
-    if (!s->main_buffer && t >= s->next_search) {
-        search(s, t - s->started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
-        s->next_search = next_search(s, t);
+    if (!s->main_buffer && ht_search_pace_due(&s->pace, t)) {
+        search(s, t - s->pace.started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
+        ht_search_pace_done(&s->pace, t, s->now(), any_taken(s));
     }
     poll_rings(s);
     if (s->error) {
@@ -813,7 +778,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     }
     s->log_text = g_string_new(NULL);
     s->now = info->now ? info->now : monotonic_ns;
-    s->started = s->now();
+    s->pace.started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);
     s->writer = info->memory ? ht_rec_writer_new_memory(info->memory, error) :
                 ht_rec_writer_new(info->dir, error);
@@ -831,6 +796,7 @@ void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what)
 {
     Place *p = g_new0(Place, 1);
 
+    p->session = s;
     p->mem = mem;
     p->rings = what & HT_SESSION_RINGS;
     if (s->image && what & HT_SESSION_KERNEL) {
@@ -920,7 +886,7 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
 {
     unsigned i;
 
-    s->next_search = 0;
+    s->pace.next = 0;
     if (s->image && (s->main_buffer ? !s->rings->len :
                      !s->log_boots || !s->has_formats)) {
         watch(s, true);

@@ -174,9 +174,15 @@ static void scan_image(HtRecord *r, GError **error)
     }
 }
 
-static bool has_match(const HtRecord *r)
+/* Get the match of --until or --match, which exclude each other; or NULL. */
+static HtMatch *match_of(const HtRecord *r)
 {
-    return r->until || r->flight.match;
+    return r->until ? r->until : r->flight.match;
+}
+
+static bool matches_events(const HtRecord *r)
+{
+    return match_of(r) && !ht_match_is_log(match_of(r));
 }
 
 /*
@@ -185,7 +191,7 @@ static bool has_match(const HtRecord *r)
  */
 static bool needs_formats(const HtRecord *r)
 {
-    return r->lttng || has_match(r) || (!r->pid && r->plan_options.events);
+    return r->lttng || matches_events(r) || (!r->pid && r->plan_options.events);
 }
 
 /*
@@ -213,6 +219,12 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
     } else if (r->pid) {
         scan_image(r, &lacks);
         if (lacks) {
+            g_autoptr(HtSource) source = ht_source_process(r->process, NULL,
+                                                           error);
+
+            if (!source) {
+                return false;
+            }
             ht_error("%s", lacks->message);
         }
     }
@@ -526,11 +538,6 @@ static char *process_kernel(HtRecord *r, char **argv)
     return g_steal_pointer(&path);
 }
 
-static bool check_match(const HtRecord *r, const HtMatch *m, GError **error)
-{
-    return !m || !r->formats || ht_match_check(m, r->formats, error);
-}
-
 /* Check whether a flight recorder searches for the image of a running guest. */
 static bool searches_image(const HtRecord *r)
 {
@@ -541,21 +548,26 @@ static bool searches_image(const HtRecord *r)
 static bool check_events(const HtRecord *r, GError **error)
 {
     const char *option = r->until ? "--until" : "--match";
+    const HtMatch *m = match_of(r);
 
-    if (has_match(r) && !r->formats && !r->image) {
+    if (m && !r->image && (ht_match_is_log(m) || !r->formats)) {
+        const char *what = ht_match_is_log(m) ? "line" : "event";
+
         if (searches_image(r)) {
-            fprintf(stderr, "hypertrace record: %s: no event matches before "
-                    "the kernel is found in the guest's memory\n", option);
+            fprintf(stderr, "hypertrace record: %s: no %s matches before the "
+                    "kernel is found in the guest's memory\n", option, what);
             return true;
         }
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: no event "
-                    "can match, because the formats of the kernel's events "
-                    "are not known%s", option,
-                    r->memory_only ? "" : ": give --kernel FILE");
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: no %s can "
+                    "match, because %s%s", option, what, r->lacking ?
+                    "the image of the kernel lacks types or symbols of data" :
+                    ht_match_is_log(m) ? "the guest's kernel is not known" :
+                    "the formats of the kernel's events are not known",
+                    r->memory_only || r->lacking ? "" :
+                    ": give --kernel FILE");
         return false;
     }
-    if (!check_match(r, r->until, error) ||
-        !check_match(r, r->flight.match, error)) {
+    if (m && r->formats && !ht_match_check(m, r->formats, error)) {
         g_prefix_error(error, "Linux %s: ", r->kernel->release);
         return false;
     }

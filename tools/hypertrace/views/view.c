@@ -118,8 +118,7 @@ static bool check(HtView *v, GError **errp)
         }
     }
     if (v->grep_text) {
-        v->grep = g_regex_new(v->grep_text, G_REGEX_OPTIMIZE | G_REGEX_RAW, 0,
-                              errp);
+        v->grep = ht_grep_new(v->grep_text, errp);
         if (!v->grep) {
             g_prefix_error(errp, "--grep: ");
             return false;
