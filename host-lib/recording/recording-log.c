@@ -13,6 +13,7 @@ struct HtLogReader {
     FILE *file;
     char *line;
     GString *text;
+    uint64_t damaged;
 };
 
 void ht_log_record_write(const HtLogRecord *r, GString *out)
@@ -149,8 +150,14 @@ bool ht_log_reader_next(HtLogReader *r, HtLogRecord *record)
         if (parse(r, record)) {
             return true;
         }
+        r->damaged++;
         at = ftello(r->file);
     }
     clearerr(r->file);
     return false;
+}
+
+uint64_t ht_log_reader_damaged(const HtLogReader *r)
+{
+    return r->damaged;
 }

@@ -188,6 +188,15 @@ static GKeyFile *read_info(const char *dir, GError **error)
     size_t size;
     int version;
 
+    if (!g_file_test(dir, G_FILE_TEST_IS_DIR)) {
+        bool there = g_file_test(dir, G_FILE_TEST_EXISTS);
+
+        g_set_error(error, G_FILE_ERROR, there ? G_FILE_ERROR_NOTDIR :
+                    G_FILE_ERROR_NOENT, "there is no directory '%s'%s", dir,
+                    there ? ": this is a file, and a recording is a directory" :
+                    "");
+        return NULL;
+    }
     if (!read_text(dir, "info", HT_REC_INFO_MAX, &text, &size, &local) ||
         !text || !g_key_file_load_from_data(keys, text, size, G_KEY_FILE_NONE,
                                             &local)) {

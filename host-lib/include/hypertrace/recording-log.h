@@ -91,4 +91,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtLogReader, ht_log_reader_close)
  */
 bool ht_log_reader_next(HtLogReader *r, HtLogRecord *record);
 
+/** ht_log_reader_damaged: get the number of malformed lines skipped so far */
+uint64_t ht_log_reader_damaged(const HtLogReader *r);
+
 #endif /* HYPERTRACE_RECORDING_LOG_H */

@@ -80,6 +80,7 @@ def blank(tmp_path_factory):
 @pytest.mark.parametrize("options, status, said", (
     (("--wait", "2s", "--until", "x"), 3, "--until: no event can match"),
     (("--until", "x"), 1, "--until: no event can match"),
+    (("--until", "log:x"), 1, "--until: no line can match"),
     (("--flight", "1M", "--match", "x", "--for", "1s"), 3, "--match: no event matches before"),
 ))
 def test_match_before_boot(tmp_path, machine, options, status, said):
@@ -273,6 +274,19 @@ def test_not_ours():
             messages.seek(0)
             assert f"process {vm} cannot be ended: Operation not permitted" in \
                 messages.read()
+
+
+def test_refused(tmp_path):
+    """What cannot be recorded is refused in one line."""
+    with subprocess.Popen(["sleep", "99"]) as p:
+        for args, status, said in (
+                (("--pid", p.pid), 1, "has no mapping that could be a guest's RAM"),
+                (("-o", "", "--", "true"), 2, "-o '': give the name of a directory")):
+            err = run("record", *args, status=status, cwd=tmp_path).stderr.decode()
+            lines = [line for line in err.splitlines() if not line.startswith("see: ")]
+            assert len(lines) == 1 and said in err, err
+        p.kill()
+    assert not list(tmp_path.iterdir())
 
 
 def only_child(process):

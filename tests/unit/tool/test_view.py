@@ -155,6 +155,11 @@ class TestViews:
             "[    0.000000] Linux version 6.12.1-test",
             "[    0.024000] Run /sbin/init as init process",
             "[    0.003000] after a step back"]
+        assert text("log", self.story, "--grep=^(two|after)") == [
+            "[    0.300000] two",
+            f"[    0.300000] lines\twith{ESCAPED}",
+            "-- boot 2 --",
+            "[    0.003000] after a step back"]
         assert [e["text"] for e in lines("log", self.story, "--boot=2")] == [
             "Linux version 6.12.1-test\n", "Run /sbin/init as init process",
             "after a step back"]
@@ -186,6 +191,16 @@ class TestViews:
             last = lines("last", dir_, "-n", "2")[0]
             assert [e["text"].rstrip("\n") for e in last["log"]] == [
                 e["text"].rstrip("\n") for e in events[-2:]]
+
+    def test_log_damaged(self, tmp_path):
+        """Damaged lines of the log are counted; the others are printed."""
+        path = story("kept", tmp_path / "kept")
+        before = text("log", path)
+        with open(path / "log", "ab") as f:
+            f.write(b"damage\n6,1\n\0\xff\n")
+        p = run("log", path)
+        assert p.stdout.decode().splitlines() == before
+        assert "log has 3 damaged lines" in p.stderr.decode()
 
     def test_log_repeats(self):
         """`log` continues after the log's last record with the events printk:console,
@@ -553,6 +568,20 @@ class TestViews:
         assert b"no event" in p.stderr or b"not recorded" in p.stderr or \
             b"no functions" in p.stderr, p
 
+    @pytest.mark.parametrize("content", (b"", bytes(range(256)) * 20), ids=len)
+    @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+    def test_damaged_texts(self, tmp_path, view, content):
+        """If the formats or symbols of a recording are damaged, or empty after a full
+        disk, each view says so, and shows the events without them."""
+        path = story("story", tmp_path / "damaged")
+        (path / "formats").write_bytes(content)
+        (path / "kallsyms").write_bytes(content)
+        p = subprocess.run([TOOL, *view, path], capture_output=True,
+                           timeout=60, cwd=tmp_path)
+        assert p.returncode == (view[0] in ("callgraph", "latency")), p
+        assert b"formats of events are damaged" in p.stderr, p
+        assert (b"symbols are damaged" in p.stderr) == bool(content), p
+
     def test_groups(self):
         """The name of a group stands for its events, as with record --event;
         other names match as before."""
@@ -618,7 +647,7 @@ class TestViews:
                 (("report", self.story, "--where", "prev_stat == 1"), 1,
                  "did you mean prev_state"),
                 (("report", self.story, "--where", "prev_state =="), 2,
-                 "a number or a text at 'the end'"),
+                 "a number or a text at the end;"),
                 (("report", self.story, "--where", "(pid"), 2, "expected ')'"),
                 *((("report", self.story, "--where", f"pid {op} {number}"), 2,
                    "a number of 64 bits")
@@ -627,6 +656,17 @@ class TestViews:
                                  "9" * 40, "0x1" + "0" * 16)),
                 (("report", self.story, "--where", "!" * 999), 2, "simpler"),
                 (("report", self.story, "--grep", "("), 2, "--grep"),
+                (("report", self.story, "--json=no"), 2, "'--json' has no value"),
+                (("boot", "--no-pager=1", self.story), 2, "has no value"),
+                (("log", self.story, "--grep="), 2, "--grep is empty"),
+                (("log", self.story, "--grep=no such line"), 0, "no line meets all"),
+                (("log", self.story, "--from=99"), 0, "no line meets all"),
+                *(((command, self.tmp / "absent"), 1, "there is no directory '")
+                  for command in ("report", "log", "last", "boot", "top", "flame",
+                                  "callgraph")),
+                (("export", "-o", self.tmp / "x.pftrace", self.tmp / "absent"), 1,
+                 "there is no directory '"),
+                (("report", self.story / "info"), 1, "this is a file"),
                 (("reprot", self.story), 2, "did you mean report"),
                 (("latency", "sched_switch"), 2, "give both"),
                 (("report", self.tmp), 1, ""),

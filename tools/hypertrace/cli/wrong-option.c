@@ -44,6 +44,38 @@ int ht_wrong_option(int c, char **argv, const struct option *longs)
 }
 
 /*
+ * Test whether the help has an option without a value: at the start of a line
+ * or after its short form, and with a space after its name.
+ */
+static bool has_no_value(const char *help, const char *name)
+{
+    g_autofree char *alone = g_strdup_printf("\n  %s ", name);
+    g_autofree char *second = g_strdup_printf(", %s ", name);
+
+    return strstr(help, alone) || strstr(help, second);
+}
+
+bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
+                       GError **error)
+{
+    g_autofree char *help = g_option_context_get_help(context, TRUE, NULL);
+    int i;
+
+    for (i = 1; i < *argc && strcmp((*argv)[i], "--"); i++) {
+        const char *word = (*argv)[i];
+        g_autofree char *name = g_strndup(word, strcspn(word, "="));
+
+        if (g_str_has_prefix(word, "--") && strchr(word, '=') &&
+            has_no_value(help, name)) {
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "the option '%s' has no value", name);
+            return false;
+        }
+    }
+    return g_option_context_parse(context, argc, argv, error);
+}
+
+/*
  * GLib has no list of a context's options, but the help has all. The message
  * of an unknown option ends with the option.
  */

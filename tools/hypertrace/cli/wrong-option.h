@@ -7,6 +7,7 @@
 
 #include <getopt.h>
 #include <glib.h>
+#include <stdbool.h>
 
 /**
  * ht_wrong_option() - print what is wrong with an option
@@ -20,6 +21,18 @@
  * Return: HT_EXIT_USAGE
  */
 int ht_wrong_option(int c, char **argv, const struct option *longs);
+
+/**
+ * ht_parse_goptions() - g_option_context_parse() that refuses "--json=no"
+ * @context: the context
+ * @argc: number of arguments; updated
+ * @argv: the arguments; updated
+ * @error: set on failure
+ *
+ * GLib accepts a value of an option that has none, and ignores it.
+ */
+bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
+                       GError **error);
 
 /**
  * ht_wrong_goption() - print what is wrong with an option

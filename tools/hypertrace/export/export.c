@@ -433,6 +433,7 @@ static bool is_trace(int which, const char *dir)
     g_autofree char *info = g_build_filename(dir, "info", NULL);
 
     return formats[which].run == ht_export_perfetto &&
+           g_file_test(dir, G_FILE_TEST_IS_DIR) &&
            !g_file_test(info, G_FILE_TEST_EXISTS);
 }
 

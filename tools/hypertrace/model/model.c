@@ -26,6 +26,8 @@ struct HtModel {
     HtRecording *rec;
     HtFtFormats *formats;       /* NULL: events are printed as bytes */
     HtSymbols *symbols;         /* NULL: addresses are printed as numbers */
+    /* reasons why the recording's formats and symbols cannot be read */
+    GError *bad_formats, *bad_symbols;
     /* finds the address of a boot's kernel if the recording lacks it */
     HtShifts *shifts;
     HtTasks *tasks;
@@ -37,9 +39,9 @@ struct HtModel {
      */
     HtModelEvent last;
     bool any;
+    unsigned boot;              /* boot of the event that was returned last */
     /* number of events read since ht_model_rewind() */
     uint64_t events;
-    unsigned boot;              /* boot of the event that was returned last */
     /* @symbols belongs to another kernel than the recording */
     bool other_kernel;
     /* result of the last ht_model_shift() */
@@ -48,23 +50,22 @@ struct HtModel {
     uint64_t shift;
 };
 
-static bool parse_texts(HtModel *m, GError **errp)
+/*
+ * Parse the formats and symbols. Both are optional: without them, events are
+ * shown as bytes, and addresses as numbers.
+ */
+static void parse_texts(HtModel *m)
 {
     const HtRecInfo *info = ht_rec_info(m->rec);
 
     if (info->formats) {
         m->formats = ht_ft_formats_parse(info->formats, info->formats_size,
-                                         errp);
-        if (!m->formats) {
-            return false;
-        }
+                                         &m->bad_formats);
     }
-    if (info->kallsyms) {
-        /* Symbols are optional: without them, addresses are shown. */
+    if (info->kallsyms_size) {
         m->symbols = ht_symbols_parse(info->kallsyms, info->kallsyms_size,
-                                      NULL);
+                                      &m->bad_symbols);
     }
-    return true;
 }
 
 HtModel *ht_model_open(const char *dir, GError **errp)
@@ -79,10 +80,7 @@ HtModel *ht_model_open(const char *dir, GError **errp)
     m->rec = rec;
     m->tasks = ht_tasks_new(HT_TASKS_MAX);
     m->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    if (!parse_texts(m, errp)) {
-        g_prefix_error(errp, "cannot read the event formats of '%s': ", dir);
-        return NULL;
-    }
+    parse_texts(m);
     m->shifts = ht_shifts_new(dir, m->formats, m->symbols);
     return g_steal_pointer(&m);
 }
@@ -100,6 +98,8 @@ void ht_model_free(HtModel *m)
     ht_shifts_free(m->shifts);
     g_clear_pointer(&m->formats, ht_ft_formats_free);
     g_clear_pointer(&m->symbols, ht_symbols_free);
+    g_clear_error(&m->bad_formats);
+    g_clear_error(&m->bad_symbols);
     g_hash_table_destroy(m->texts);
     ht_tasks_free(m->tasks);
     ht_rec_close(m->rec);
@@ -286,6 +286,16 @@ void ht_model_trouble(HtModel *m, GString *out)
                         " and fields may be wrong; give 'hypertrace record"
                         " --kernel' the kernel that the guest boots\n");
     }
+    if (m->bad_symbols) {
+        g_string_append_printf(out, "the recording's symbols are damaged (%s):"
+                               " addresses are shown as numbers\n",
+                               m->bad_symbols->message);
+    }
+    if (m->bad_formats) {
+        g_string_append_printf(out, "the recording's formats of events are"
+                               " damaged (%s): events are shown without names"
+                               " and fields\n", m->bad_formats->message);
+    }
     if (ht_rec_info(m->rec)->cpus_left_out) {
         g_string_append_printf(out, "the recording has %" PRIu32 " processors"
                                " with numbers from %u on, which are not"
@@ -320,7 +330,7 @@ void ht_model_trouble(HtModel *m, GString *out)
                         " kernel is locked down (lockdown=confidentiality"
                         " refuses tracing)\n" :
                         "the recording has no events\n");
-    } else if (!m->formats) {
+    } else if (!m->formats && !m->bad_formats) {
         g_string_append(out, "the recording has no formats of events, so that"
                         " their names and fields are not known; 'hypertrace"
                         " last --kernel FILE' adds those of the guest's"

@@ -58,9 +58,9 @@ static void free_node(Node *n)
 static Node *fail(Parser *s, const char *expected)
 {
     g_set_error(s->error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "expected %s at '%s'; a condition looks like "
+                "expected %s at %s%s%s; a condition looks like "
                 "'prev_state != 0 && next_comm ~ \"kworker*\"'", expected,
-                *s->p ? s->p : "the end");
+                *s->p ? "'" : "", *s->p ? s->p : "the end", *s->p ? "'" : "");
     return NULL;
 }
 

@@ -38,7 +38,7 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
                                      " the socket that QEMU's option -qmp"
                                      " unix:PATH,server=on,wait=off creates.");
     g_set_prgname(program);
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!ht_parse_goptions(context, &argc, &argv, &error)) {
         *status = ht_wrong_goption(context, error);
         g_error_free(error);
         return false;

@@ -148,7 +148,7 @@ int ht_snapshot(int argc, char **argv)
                                      "\nworking directory.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace snapshot");
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!ht_parse_goptions(context, &argc, &argv, &error)) {
         return ht_wrong_goption(context, error);
     }
     if (argc > 2) {

@@ -53,7 +53,7 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
                                  " stream memory.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace recover");
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!ht_parse_goptions(context, &argc, &argv, &error)) {
         *status = ht_wrong_goption(context, error);
         return false;
     }

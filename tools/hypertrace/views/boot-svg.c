@@ -358,7 +358,8 @@ void ht_boot_svg(const HtBoot *b, GString *out)
                            (int)p.bottom + 16);
     g_string_append(out, style);
     p.out = out;
-    g_string_append(head, "Boot of Linux ");
+    g_string_append(head, *b->release ? "Boot of Linux " :
+                    "Boot of the guest");
     g_string_append(head, b->release);
     text(&p, "title", LEFT, 26, false, head->str);
     g_string_truncate(head, 0);

@@ -133,7 +133,8 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
 {
     unsigned i;
 
-    g_string_append(o->text, "Boot of Linux ");
+    g_string_append(o->text, *b->release ? "Boot of Linux " :
+                    "Boot of the guest");
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, b->release);
     g_string_append_printf(o->text, ": %.3f s, %" PRIu64 " events",
                            ht_elapsed(b->begin, b->end) / 1e9, b->events);

@@ -67,7 +67,7 @@ int ht_events(int argc, char **argv)
                                  "LIST chooses some: sched,irq_*,*:sys_*.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace events");
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!ht_parse_goptions(context, &argc, &argv, &error)) {
         return ht_wrong_goption(context, error);
     }
     if (argc < 2 || argc > 3) {

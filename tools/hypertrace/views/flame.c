@@ -182,10 +182,11 @@ static bool show(Flame *f, GError **errp)
 {
     const char *release = ht_model_info(f->m, "guest", "release");
 
-    f->title = g_strdup_printf("%s, Linux %s",
+    f->title = g_strdup_printf("%s%s%s",
                                f->chosen == f->calls ? "Calls of functions" :
                                f->chosen == f->cpu ? "Time on the CPUs" :
-                               "Time off the CPUs", release);
+                               "Time off the CPUs",
+                               *release ? ", Linux " : "", release);
     if (f->svg && !write_file(f->svg, f->chosen, f->title, ht_flame_svg,
                               errp)) {
         return false;

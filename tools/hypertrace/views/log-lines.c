@@ -2,6 +2,7 @@
 /*
  * hypertrace log: the kernel's log of a recording, completed by its events
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "views/log.h"
@@ -266,6 +267,11 @@ static void read_ends(HtLogLines *l)
         g_string_truncate(b->last, 0);
         g_string_append_len(b->last, r.text, r.len);
         keep_last(b);
+    }
+    if (ht_log_reader_damaged(l->reader)) {
+        g_printerr("%s: the recording's log has %" PRIu64 " damaged lines,"
+                   " which are left out\n", g_get_prgname(),
+                   ht_log_reader_damaged(l->reader));
     }
 }
 

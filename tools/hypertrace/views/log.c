@@ -92,6 +92,7 @@ static void put_json(HtOutput *o, const HtLogLine *line)
 }
 
 typedef struct Printed {
+    const GRegex *grep;         /* --grep, or NULL */
     bool any;
     uint32_t boot;
     uint32_t seq_boot;          /* boot to which @next_seq belongs */
@@ -102,10 +103,12 @@ typedef struct Printed {
     uint64_t next_seq;
 } Printed;
 
-static bool in_view(const HtView *v, const HtLogRecord *r)
+static bool in_view(const HtView *v, const HtLogRecord *r, const GRegex *grep)
 {
     return r->ns >= v->from_ns && r->ns <= v->to_ns &&
-           (!v->boot || r->boot + 1 == (uint32_t)v->boot);
+           (!v->boot || r->boot + 1 == (uint32_t)v->boot) &&
+           (!grep || g_regex_match_full(grep, r->text, r->len, 0, 0, NULL,
+                                        NULL));
 }
 
 /*
@@ -121,7 +124,7 @@ static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
         p->seq_boot = r->boot;
         p->next_seq = 0;
     }
-    if (!in_view(v, r)) {
+    if (!in_view(v, r, p->grep)) {
         p->next_seq = line->is_event ? 0 : r->seq + 1;
         return;
     }
@@ -148,9 +151,10 @@ static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
     p->next_seq = line->is_event ? 0 : r->seq + 1;
 }
 
-static bool put_log(const HtView *v, HtLogLines *l, HtOutput *o)
+static bool put_log(const HtView *v, const GRegex *grep, HtLogLines *l,
+                    HtOutput *o)
 {
-    Printed p = { 0 };
+    Printed p = { .grep = grep };
     HtLogLine line;
 
     while (ht_log_lines_next(l, &line)) {
@@ -166,9 +170,9 @@ static bool put_log(const HtView *v, HtLogLines *l, HtOutput *o)
  * Print the lines that events printk:console have; for a recording without a
  * log.
  */
-static bool put_events(HtView *v, HtModel *m, HtOutput *o)
+static bool put_events(HtView *v, const GRegex *grep, HtModel *m, HtOutput *o)
 {
-    Printed p = { 0 };
+    Printed p = { .grep = grep };
     bool lost = false;
     HtModelEvent ev;
 
@@ -208,11 +212,12 @@ static bool has_ended(const char *dir)
 }
 
 /* Print lines as they are recorded, until the recording ends. */
-static bool follow(const HtView *v, HtOutput *o, GError **errp)
+static bool follow(const HtView *v, const GRegex *grep, HtOutput *o,
+                   GError **errp)
 {
     g_autoptr(HtLogReader) reader = NULL;
     HtLogLine line = { 0 };
-    Printed p = { 0 };
+    Printed p = { .grep = grep };
     bool ended;
 
     do {
@@ -246,19 +251,20 @@ int ht_log(int argc, char **argv)
     GError *error = NULL;
     g_autoptr(HtModel) m = NULL;
     g_autoptr(HtLogLines) lines = NULL;
+    g_autoptr(GRegex) grep = NULL;
     gboolean follows = false;
     const GOptionEntry own[] = {
         { "follow", 'F', 0, G_OPTION_ARG_NONE, &follows,
           "print lines as they are recorded, until the recording ends", NULL },
         { 0 }
     };
-    bool any = true;
+    bool any = true, selects;
     HtOutput o;
     int status;
 
     if (!ht_view_parse(&v, &argc, argv, "Print the log of the guest's kernel.",
-                       HT_VIEW_TIME | HT_VIEW_BOOT | HT_VIEW_OUTPUT, own,
-                       &status)) {
+                       HT_VIEW_TIME | HT_VIEW_BOOT | HT_VIEW_GREP |
+                       HT_VIEW_OUTPUT, own, &status)) {
         ht_view_free(&v);
         return status;
     }
@@ -267,23 +273,31 @@ int ht_log(int argc, char **argv)
         return ht_usage_error("--follow prints all lines: leave out --from and"
                               " --to");
     }
+    /* It is for lines here, not for the texts of events. */
+    grep = g_steal_pointer(&v.grep);
+    selects = grep || v.boot || ht_view_times(&v);
+    /* If nothing is printed, the message below says so. */
+    v.told = true;
     /* A pager would wait for the end of the recording. */
     v.no_pager |= follows;
     ht_view_output(&v, &o);
     m = ht_view_open(&v, &error);
     if (m && follows) {
-        any = follow(&v, &o, &error);
+        any = follow(&v, grep, &o, &error);
     } else if (m) {
         lines = ht_log_lines_open(v.dir, m, &error);
     }
     if (lines) {
-        any = put_log(&v, lines, &o);
+        any = put_log(&v, grep, lines, &o);
     } else if (m && !error && !follows) {
-        any = put_events(&v, m, &o);
+        any = put_events(&v, grep, m, &o);
     }
-    if (!any) {
-        g_printerr("hypertrace log: no lines; for this time, the recording has"
-                   " neither the kernel's log nor events 'printk'\n");
+    if (!any && selects) {
+        g_printerr("hypertrace log: no line meets all the conditions of the"
+                   " command line\n");
+    } else if (!any) {
+        g_printerr("hypertrace log: no lines: the recording has neither the"
+                   " kernel's log nor events 'printk'\n");
     }
     status = ht_view_finish(&o, m && !error, error);
     ht_view_free(&v);

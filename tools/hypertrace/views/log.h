@@ -31,6 +31,8 @@ typedef struct HtLogLines HtLogLines;
  * @m: model of the recording; rewound
  * @errp: set if the log cannot be read
  *
+ * If lines of the log are damaged, their number is printed on standard error.
+ *
  * The recorder reads the log from the guest's memory, while that is possible.
  * The ring with the events printk:console may be readable for longer. So events
  * after the last record of a boot are added to the log of that boot.

@@ -196,7 +196,10 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    "only events whose fields meet the condition:"
                    " 'prev_state != 0 && next_comm ~ \"kworker*\"'",
                    "CONDITION");
+    }
+    if (which & (HT_VIEW_EVENT | HT_VIEW_GREP)) {
         add_option(g, "grep", G_OPTION_ARG_FILENAME, &v->grep_text,
+                   which & HT_VIEW_GREP ? "only lines that match" :
                    "only events whose text matches", "REGEX");
     }
     if (which & HT_VIEW_CPU) {
@@ -236,7 +239,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     g_option_context_set_main_group(context, g);
     g_set_prgname(program);
     ht_progress_begin();
-    if (!g_option_context_parse(context, argc, &argv, &error) ||
+    if (!ht_parse_goptions(context, argc, &argv, &error) ||
         !check(v, &error)) {
         *status = ht_wrong_goption(context, error);
         return false;
@@ -434,9 +437,9 @@ HtModel *ht_view_open(HtView *v, GError **errp)
                      v->boot ? (uint32_t)v->boot - 1 : UINT32_MAX,
                      v->to_ns);
     }
+    v->some = v->boot || ht_view_filters(v);
     g_clear_pointer(&v->host, ht_host_clock_free);
     if (m && ht_view_on_host(v)) {
-    v->some = v->boot || ht_view_filters(v);
         v->host = ht_host_clock_new(m, errp);
         if (!v->host) {
             g_clear_pointer(&m, ht_model_free);

@@ -83,6 +83,7 @@ enum {
     HT_VIEW_CLOCK  = 256,       /* --clock */
     HT_VIEW_MANY   = 512,       /* any number of recordings */
     HT_VIEW_FILE   = 1024,      /* --output alone, without --json and --color */
+    HT_VIEW_GREP   = 2048,      /* --grep alone */
 
     HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |
                   HT_VIEW_BOOT | HT_VIEW_OUTPUT,

@@ -105,7 +105,7 @@ int ht_watch(int argc, char **argv)
                                      " Machines of other users need root.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace watch");
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!ht_parse_goptions(context, &argc, &argv, &error)) {
         status = ht_wrong_goption(context, error);
     } else if (argc > 1) {
         status = ht_usage_error("unexpected argument '%s'", argv[1]);
