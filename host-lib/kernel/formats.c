@@ -544,7 +544,7 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads)
     return ret ? ret : f->seen ? 1 : -EAGAIN;
 }
 
-/* Test one of the print formats that have names: a different one in each call */
+/* Test one of the print formats that have names, another one in each call. */
 static bool sample_changed(HtKernelFormats *f)
 {
     g_autoptr(GString) now = NULL;

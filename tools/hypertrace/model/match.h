@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: find events, or lines of the kernel's log, while they are recorded
+ * hypertrace: find events, or lines of the log, while they are recorded
  *
  *   sched:sched_process_exec where filename ~ "*login"
  *   log:Kernel panic

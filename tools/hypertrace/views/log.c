@@ -276,7 +276,7 @@ int ht_log(int argc, char **argv)
     /* It is for lines here, not for the texts of events. */
     grep = g_steal_pointer(&v.grep);
     selects = grep || v.boot || ht_view_times(&v);
-    /* If nothing is printed, the message below says so. */
+    /* If no line is printed, there is a message below. */
     v.told = true;
     /* A pager would wait for the end of the recording. */
     v.no_pager |= follows;
