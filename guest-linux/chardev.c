@@ -190,9 +190,9 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 }
 
 /*
- * Map a private page in place of a stream that is closed, or that is the
- * parent's in a child of fork().  In the page, the stream's state is "closed".
- * Without a page, an access would kill the program.
+ * Map a private page in place of a stream that is closed, or, in a child of
+ * fork(), in place of a stream of the parent.  In the page, the stream's state
+ * is "closed".  Without a page, an access would kill the program.
  */
 static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
 				   const struct htk_owner *owner, u64 offset)

@@ -2,7 +2,8 @@
 /*
  * hypertrace: internal declarations of the driver
  *
- * Each file uses only functions of files after it:
+ * Each file uses only functions of files after it, except that virtio.c uses
+ * htk_takeover():
  *
  * main.c     the module, and the driver of virtio devices
  * memory.c   the driver of memory-only devices

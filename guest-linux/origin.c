@@ -172,7 +172,8 @@ bool htk_origin_may_open(const struct htk *h, const struct htk_owner *owner)
 /**
  * htk_origin_name() - stamp a stream with its origin
  * @owner: the owner of the stream
- * @m: the message that opens it; its name becomes COMM/TID/UID of the caller
+ * @m: the message that opens it; its name becomes COMM/TID/UID: of the calling
+ *     thread, and of the user who opened the file
  *
  * Streams of the kernel are named kernel/CPU.  No program can have such a name,
  * since a program's name has two slashes at least.

@@ -28,7 +28,7 @@ static bool lttng_may_block(HypertraceBackend *b)
     return getenv("LTTNG_UST_ALLOW_BLOCKING") != NULL;
 }
 
-/* Test whether a session daemon accepts connections of programs in @dir */
+/* Test whether a session daemon with a socket in @dir accepts connections */
 static bool lttng_daemon_in(const char *dir)
 {
     g_autoptr(GDir) entries = g_dir_open(dir, 0, NULL);
@@ -96,8 +96,8 @@ static void lttng_end_atexit(void)
 #endif
 
 /*
- * QEMU's exit notifiers run as an exit function of the C library, which calls
- * lttng_end() after all of them.
+ * QEMU's exit notifiers run in an exit function of the C library.  The C
+ * library calls lttng_end() after that function.
  */
 static void lttng_exit(Notifier *n, void *data)
 {
@@ -166,9 +166,9 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
 }
 
 /*
- * Want a class that has no LTTng-UST event, because it was not registered yet
- * or was refused.  Events of a refused class make the device call add_class()
- * again; until that succeeds, they are counted as discarded.
+ * Also want a class that has no LTTng-UST event, because it was not registered
+ * yet or was refused.  Events of a refused class make the device call
+ * add_class() again; until that succeeds, they are counted as discarded.
  */
 static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {

@@ -134,7 +134,7 @@ static void tell_discarded(struct process *p, struct thread_stream *t)
  * Report discarded events.  If the stream is busy, its event will not be
  * finished: the event was abandoned, or the program is exiting.
  *
- * Context: not in a signal handler
+ * Context: signals are blocked
  */
 static void tell_stream(struct process *p, struct thread_stream *t)
 {
@@ -147,7 +147,8 @@ static void tell_stream(struct process *p, struct thread_stream *t)
 
 /*
  * Close a stream: when its last mapping is removed, the driver delivers the
- * committed events.  A signal handler that interrupts this finds it busy.
+ * committed events.  A signal handler that interrupts this function finds the
+ * stream busy.
  */
 static void close_stream(struct process *p, struct thread_stream *t)
 {
@@ -232,8 +233,8 @@ static int open_stream(struct process *p, struct thread_stream *t)
 /*
  * Open the shared stream as soon as two threads had a stream.  Later threads
  * use it if the device has no free stream for them.  If the device has none for
- * the shared stream either, @t becomes the shared one, unless it is @used: then
- * a program may have a pointer to it.
+ * the shared stream either, @t becomes the shared one, unless @used is true:
+ * then a program may have a pointer to the stream of @t.
  *
  * Return: true if the stream of @t became the shared one.
  */

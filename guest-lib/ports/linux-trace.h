@@ -69,7 +69,8 @@ int *ht_trace_descriptor(void);
 void ht_trace_close_descriptor(int *fd);
 
 /**
- * ht_trace_tell() - report discarded events to the host, before an exit
+ * ht_trace_tell() - report discarded events to the host, before the program
+ * exits or unloads a module
  *
  * Reports in the counts of this thread's streams and of the shared stream, and
  * by a message if these are not open.

@@ -3,8 +3,8 @@
  * libhypertrace: the hypercall channel
  *
  * The guest rings the doorbell after every `batch` commits.  The store to the
- * doorbell causes an exit, and the host consumes the events before the guest
- * continues.
+ * doorbell causes an exit, and the host consumes up to 8 KiB of events before
+ * the guest continues.
  */
 #include "core.h"
 

@@ -2,8 +2,8 @@
 /*
  * libhypertrace: read what the host tells about this guest's vCPUs
  *
- * A guest need not trust its host: the words are copied once, in a bounded
- * number of attempts, and the copy is checked.
+ * A guest need not trust its host: the words are copied in a bounded number of
+ * attempts, and the copy is checked.
  */
 #include "core.h"
 
@@ -20,8 +20,8 @@ static bool copy(struct ht_host_stats *to, const struct ht_host_stats *slot)
     to->seq = ht_load_acquire(&from[0]);
     for (i = 1; i < WORDS; i++) {
         /*
-         * Pairs with the store-release of this word there: if it is a newer
-         * one, the last load of seq below sees a newer seq, too.
+         * Pairs with the store-release of this word in ht_host_page_write(): if
+         * this load gets a newer word, the last load of seq gets a newer seq.
          */
         ht_put64((uint8_t *)to + 8 * i, ht_load_acquire(&from[i]));
     }
@@ -75,7 +75,7 @@ int ht_host_stats(const struct ht_device *dev, unsigned vcpu,
     const struct ht_host_page *page;
     unsigned i;
 
-    /* A copy has only the enable bytes. */
+    /* A copy of the enable page (virtio) has only the enable bytes. */
     if (!dev->enable || dev->enable_copy || vcpu >= HT_HOST_VCPUS) {
         return -ENODATA;
     }

@@ -344,7 +344,7 @@ int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
             }
         }
         if (r) {
-            /* The transport failed: send no further messages. */
+            /* The transport failed, or the device stayed busy: send no more. */
             first = r;
             break;
         }

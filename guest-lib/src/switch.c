@@ -195,7 +195,8 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
  * Kick the host, because head has reached the wake word.  After the stream's
  * memory was taken away (by a suspend, an unplug or a fork), other memory is
  * mapped, with the state "closed" and the wake word 0.  So the next commit
- * calls this function, which closes the stream; the committed event is lost.
+ * calls this function, which closes the stream; the committed event counts as
+ * discarded.
  */
 static void notify(struct ht_stream *s)
 {

@@ -6,8 +6,9 @@
  * descriptor (zero length, MMIO).  The worker copies a popped buffer to the
  * sinks' memory, checks the copy and returns the buffer at once.  While no sink
  * has room, the worker leaves the buffers in their queue.  The guest then runs
- * out of packets and discards events, but never waits.  If the guest has ended,
- * stream-memory.c reads the events that it had committed but not submitted.
+ * out of packets and discards events, but never waits.  When the VM stops or
+ * the device is reset or unplugged, stream-memory.c reads the events that the
+ * guest has committed but not submitted (HT_F_MEMORY).
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -24,7 +25,9 @@
 #define TURN_EVENTS 4096
 #define TURN_DESCRIPTORS 1024
 
-/* A buffer may have one descriptor for each of its pages, and so many more. */
+/*
+ * Number of descriptors that a buffer may have beyond one for each of its pages
+ */
 #define EXTRA_DESCRIPTORS 3
 
 /* Amounts popped from a stream's queue since HtVirtio.all was set */
@@ -34,7 +37,7 @@ typedef struct HtTaken {
 } HtTaken;
 
 struct HtVirtio {
-    /* the limits below do not apply; see data_is_all() */
+    /* no limit applies, except that of data_is_all() */
     bool all;
     /* remaining limits of the present turn, for all data queues together */
     unsigned buffers;
@@ -69,11 +72,11 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
 /*
  * Test whether a stream has reached its limit while HtVirtio.all is set.
  *
- * The BQL is held until all is consumed, so a guest must not prolong this.  A
- * guest cannot have handed over more than its ring.  The limit is two rings,
- * because the guest may continue meanwhile.  Each packet needs one descriptor
- * for each page, and each buffer of a queue a few more: a guest that chains
- * more descriptors for the same bytes would hold the BQL for long.
+ * The worker then holds the BQL until the queues are empty, so a guest must not
+ * prolong this.  A guest cannot have handed over more than its ring.  The limit
+ * is two rings, because the guest may continue meanwhile.  Each packet needs
+ * one descriptor for each page, and each buffer of a queue a few more: a guest
+ * that chains more descriptors for the same bytes would hold the BQL for long.
  */
 static bool data_is_all(HtStream *s)
 {
@@ -253,8 +256,8 @@ static void data_output(VirtIODevice *vdev, VirtQueue *vq)
      * All kicks of one iteration of the main loop share the limits of one turn,
      * so many kicks hold the BQL no longer than one kick.  The event loop calls
      * the doorbell's handler in another iteration, which sets the limits again.
-     * A turn serves all queues: skip it if an earlier turn has emptied this
-     * queue, or if no sink has room.
+     * A turn serves all queues: skip it if another turn is scheduled, if no
+     * sink has room, or if this queue is empty.
      */
     if (!dev->worker.again && !dev->worker.starved && !virtio_queue_empty(vq)) {
         ht_worker_turn(dev);

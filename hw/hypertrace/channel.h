@@ -22,10 +22,12 @@ typedef struct HypertraceDevice HypertraceDevice;
  * @realize: allocate the channel's own resources; cannot fail; BQL
  * @unrealize: free them; BQL
  * @consume: consume about one packet, or one buffer, of a stream; virtio, when
- *           the VM stops or is reset: also all that was not handed over.
- *           Without @force, consume only if a sink has room.  Returns the
- *           number of bytes.  Worker; takes the stream's lock
- * @doorbell: called when the guest has written the doorbell; vCPU thread
+ *           the VM stops or the device is reset or unplugged: also the events
+ *           that the guest has not handed over (HT_F_MEMORY).  Without @force,
+ *           consume only if a sink has room.  Returns the number of bytes.
+ *           Worker; takes the stream's lock
+ * @doorbell: called when the guest has written the doorbell, unless an
+ *            ioeventfd takes the write; vCPU thread
  * @closing: called when a close is requested: note the maximum number of
  *           buffers that the guest may have handed over so far, which must be
  *           consumed first; BQL

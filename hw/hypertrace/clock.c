@@ -89,8 +89,8 @@ static uint64_t host_hz(uint32_t *ppm)
             g_usleep(MEASURE_NS / SCALE_US);
         }
         /*
-         * Use floating point: if QEMU was stopped for long, the product exceeds
-         * 64 bits.
+         * Use floating point: some seconds after the start of QEMU, the product
+         * exceeds 64 bits.
          */
         hz = (double)(end.counter - begin.counter) * NANOSECONDS_PER_SECOND /
              elapsed;
@@ -136,10 +136,10 @@ void ht_clock_vm_change(HtClock *c, bool running)
 }
 
 /*
- * Stop computing the counter from KVM's offset if KVM scales the TSC; only
- * exchanges with the guest relate the clocks from then on.  KVM does not report
- * the fraction of the scale exactly enough: over months of ticks, the rounding
- * error would exceed that of exchanges.
+ * Stop computing the counter from KVM's offset if KVM scales the TSC, or does
+ * not report its frequency; only exchanges with the guest relate the clocks
+ * from then on.  KVM does not report the fraction of the scale exactly enough:
+ * over months of ticks, the rounding error would exceed that of exchanges.
  */
 static void leave_kvm(HtClock *c, const HtKvmTsc *tsc)
 {

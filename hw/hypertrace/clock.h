@@ -10,7 +10,7 @@
  * HtClock: clock of a device
  * @guest: map from the guest's counter to the host's clock
  * @counter: which counter the guest reads
- * @scaled: KVM scales the TSC, so only exchanges with the guest relate the
+ * @scaled: leave_kvm() was called: only exchanges with the guest relate the
  *          clocks; BQL
  */
 typedef struct HtClock {
@@ -20,8 +20,9 @@ typedef struct HtClock {
 } HtClock;
 
 /*
- * Initialize a device's clock.  Returns false with @errp set if this target or
- * QEMU has no counter for events.  Context: BQL; CPUs exist
+ * Initialize a device's clock.  Returns false with @errp set if the host cannot
+ * date events by a counter of this target, or QEMU runs with -icount.  Context:
+ * BQL; CPUs exist
  */
 bool ht_clock_init(HtClock *c, Error **errp);
 /*
@@ -51,7 +52,7 @@ typedef struct HtKvmTsc {
 
 /**
  * ht_clock_target: find the counter of guests of this target
- * @counter: set to it
+ * @counter: set to the counter
  * @hz: in: frequency of the host's counter; out: of the guest's, in Hz
  * @ppm: in and out: error of @hz in parts per million
  * @elapsed: set to true if QEMU can compute the counter (TCG on x86, qtest)

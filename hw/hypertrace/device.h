@@ -99,7 +99,9 @@ struct HypertraceDevice {
 
     HtVirtio *virtio;           /* state of channel=virtio */
 
-    /* limit of the log lines about malformed control messages */
+    /*
+     * limit of the log lines about faults of the guest, except stopped streams
+     */
     HtLimit log_control;
     /* limit of the log lines about streams that were stopped */
     HtLimit log_stopped;
@@ -167,7 +169,8 @@ extern const MemoryRegionOps ht_regs_ops;
 uint64_t ht_regs_size(const HypertraceDevice *dev);
 
 /**
- * ht_guest_log: log a guest's fault, at most 10 times a second for each @limit
+ * ht_guest_log: log a guest's fault, if QEMU logs guest errors, at most 10
+ * times a second for each @limit
  * @dev: the device
  * @limit: limit shared by faults of this kind
  * @fmt: description of the fault

@@ -3,8 +3,9 @@
  * hypertrace: requests for the QMP event HYPERTRACE_DRAINED
  *
  * The event is sent once the backends have taken all runs that were posted
- * before the request.  While requests are pending, the sinks' threads call
- * ht_drain_progress() whenever a backend has taken a run.  No thread waits.
+ * before the request, or the device is unplugged.  While requests are pending,
+ * the sinks' threads call ht_drain_progress() whenever a backend has taken a
+ * run.  No thread waits.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

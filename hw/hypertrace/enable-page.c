@@ -119,7 +119,7 @@ void ht_device_enable_stop(HypertraceDevice *dev)
 void ht_device_enable_reset(HypertraceDevice *dev)
 {
     if (!dev->poll.running) {
-        /* stream RAM may be loaded from a saved state next */
+        /* the VM is stopped: a state may be loaded into the stream RAM next */
         return;
     }
     if (dev->ring_mr) {

@@ -37,7 +37,10 @@ void ht_device_enable_init(HypertraceDevice *dev);
 void ht_device_enable_start(HypertraceDevice *dev);
 void ht_device_enable_stop(HypertraceDevice *dev);
 
-/* Write all enable bytes again, in case the guest has written to them */
+/*
+ * If the VM runs, write all enable bytes again, in case the guest has written
+ * to them, and notify the driver
+ */
 void ht_device_enable_reset(HypertraceDevice *dev);
 
 /*

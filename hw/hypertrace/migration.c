@@ -5,11 +5,11 @@
  * When the VM stops, ht_worker_pause() posts all committed events to the sinks.
  * The source's QEMU delivers these events or counts them as discarded.  From
  * then on, the source does not write to the rings' host lines.  The saved state
- * is the position of each stream.  Loaded streams continue when the VM runs.
- * The guest keeps its stream instances.  The trace keeps an instance, too,
- * unless it already has events of that instance (the VM was rewound): then the
- * stream gets a new instance in the trace, because events would appear twice
- * otherwise.
+ * has the classes, the clock and the position of each stream.  Loaded streams
+ * continue when the VM runs, or when a virtio device is reset.  The guest keeps
+ * its stream instances.  The trace keeps an instance, too, unless it already
+ * has events of that instance (the VM was rewound): then the stream gets a new
+ * instance in the trace, because events would appear twice otherwise.
  *
  * The loaded state may be forged.
  *
@@ -241,9 +241,9 @@ const VMStateDescription ht_vmstate_state = {
 };
 
 /*
- * Give the loaded streams instances that are new to the trace.  No stream was
- * opened since the state was loaded.  Returns false if no state was loaded
- * since the last call.
+ * Give a new instance to each loaded stream whose instance the trace already
+ * has.  No stream was opened since the state was loaded.  Returns false if no
+ * state was loaded since the last call.
  */
 static bool choose_instances(HypertraceDevice *dev)
 {

@@ -74,7 +74,7 @@ static uint64_t memdev_size(HypertraceDevice *dev)
 /*
  * Default of the property "streams".  A guest's kernel uses three quarters of
  * the streams, one for each of its vCPUs.  If packets or memdev leave no room
- * for that many, use fewer.
+ * for that many, use fewer, but at least STREAMS_AUTO_MIN.
  */
 static uint32_t streams_auto(HypertraceDevice *dev)
 {

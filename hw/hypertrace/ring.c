@@ -8,8 +8,9 @@
  * events of an incomplete batch.
  *
  * shm: the producer rings the doorbell at most once each time the consumer arms
- * it.  Under KVM, the write ends in the kernel, at the ioeventfd; the handler
- * in this file runs for accelerators and accesses without ioeventfd.
+ * the wake word.  Under KVM, the write ends in the kernel, at the ioeventfd;
+ * the handler in this file runs for accelerators and accesses without
+ * ioeventfd.
  *
  * Consuming is modelled in tests/model/ring.pml, arming in wake.pml.
  */

@@ -14,8 +14,8 @@ typedef struct HtSinks HtSinks;
  * @owner: if @ids is NULL: parent of the backend object that is made; see
  *         ht_backends_drop()
  * @name: name of the trace
- * @ids: ids of backends, separated by ':'; NULL: make an LTTng backend, or one
- *       that only counts events if this QEMU has no LTTng
+ * @ids: ids of backends, separated by ':'; NULL: make an LTTng backend, or a
+ *       null backend if this QEMU has no LTTng
  * @errp: set if a backend does not exist, cannot be made or is named twice, or
  *        if @ids has no id or too many
  *

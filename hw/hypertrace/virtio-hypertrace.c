@@ -160,9 +160,9 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
 }
 
 /*
- * Consume what was committed, close the streams, then start a new clock.
- * Called for resets of the system and of PCI, but not when a driver writes
- * status = 0.  The stream RAM keeps its content.
+ * Make the worker consume what was committed, close the streams and then start
+ * a new clock.  Called for resets of the system and of PCI, but not when a
+ * driver writes status = 0.  The stream RAM keeps its content.
  */
 static void hypertrace_reset_hold(Object *obj, ResetType type)
 {

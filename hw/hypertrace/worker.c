@@ -4,13 +4,15 @@
  *
  * A turn of the worker is started by the doorbell (rung by shm's producer, or
  * by code in QEMU), by the polling of its IOThread, by a driver's kick of a
- * virtio queue, and by a timer of flush-ms that bounds how long an event can
- * wait in an open packet.  With channel=shm, the worker arms the wake words for
- * the next commit after one tick of the timer without progress; after two, it
- * stops the timer, so an idle device costs nothing.
- * tests/model/wake.pml proves that no commit is forgotten.
+ * virtio queue, and by a timer of flush-ms (shm, and hypercall with a batch of
+ * more than 1) that bounds how long an event can wait in an open packet.  With
+ * channel=shm, the worker arms the wake words for the next commit after one
+ * tick of the timer without progress; after two, it stops the timer, so an idle
+ * device costs nothing. tests/model/wake.pml proves that no commit is
+ * forgotten.
  *
- * Context: worker, for static functions unless stated otherwise
+ * Context: worker or worker_call(), for static functions unless stated
+ * otherwise
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

@@ -7,9 +7,9 @@
  *
  * Each turn in the IOThread holds HtWorker.lock, and never takes the BQL.  The
  * code for a stop, a reset or an unplug runs with the BQL, takes the same lock
- * and does the worker's work itself.  It does not wait for the IOThread: the
- * IOThread may also run another device's handler, which may be waiting for the
- * BQL.
+ * and does the worker's work itself.  It does not wait for the IOThread to do
+ * that: the IOThread may also run another device's handler, which may be
+ * waiting for the BQL.
  */
 #ifndef HW_HYPERTRACE_WORKER_H
 #define HW_HYPERTRACE_WORKER_H
@@ -36,7 +36,7 @@ typedef struct HtWorker {
     bool settling;
     bool starved;               /* after the last turn, no sink had room */
 
-    /* the following members are protected by @lock */
+    /* the following members are protected by @lock; virtio: by the BQL */
     /* the IOThread polls the rings: do not arm streams */
     bool polling;
     /* a turn found work since the last tick of @timer */

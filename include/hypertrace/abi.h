@@ -94,8 +94,9 @@ enum ht_counter {
 #define HT_SETTINGS_MAX         2048u
 
 /*
- * Feature bits, negotiated as virtio specifies.  On the other channels a driver
- * may skip virtio's initialization; then no feature is negotiated.
+ * Feature bits, negotiated as virtio specifies.  With channels hypercall and
+ * shm, a driver may skip virtio's initialization; then no feature is
+ * negotiated.
  */
 /* feature bit 0, channel virtio: the device uses ht_msg_open.memory */
 #define HT_F_MEMORY             0
@@ -250,9 +251,9 @@ enum ht_status {
 };
 
 /*
- * The header of every message.  The reply overwrites the message in place.  An
- * exchange is one message, or several HT_MSG_CLASS_REGISTER, each at a
- * multiple of HT_MESSAGE_ALIGN bytes.
+ * The header of every message.  With channels hypercall and shm, the reply
+ * overwrites the message.  An exchange is one message, or several
+ * HT_MSG_CLASS_REGISTER, each at a multiple of HT_MESSAGE_ALIGN bytes.
  */
 #define HT_MESSAGE_ALIGN        8u
 
@@ -416,12 +417,12 @@ struct ht_stats {
     /* size in bytes of the events that the host has read, with their headers */
     uint64_t bytes;
     uint64_t lost;              /* events that the producer has discarded */
+    /* events that the host has discarded */
+    uint64_t dropped;
     /*
      * number of times that the host looked for events and found some; virtio:
      * number of buffers that it took
      */
-    uint64_t dropped;
-    /* number of times that the host looked for events and found some */
     uint64_t wakeups;
     uint64_t errors;            /* pieces of malformed input */
 };
@@ -604,8 +605,8 @@ struct ht_packet {
     /* number of the packet in its instance, from 0 */
     uint64_t seq;
     /*
-     * guest counter when the packet was opened; its first event's time is
-     * relative to it
+     * guest counter when the packet was opened; the time of the packet's first
+     * event is relative to it
      */
     uint64_t clock_begin;
     /* number of events in the instance's earlier packets */

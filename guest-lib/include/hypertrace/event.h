@@ -40,7 +40,10 @@
 #ifndef HYPERTRACE_EVENT_H
 #define HYPERTRACE_EVENT_H
 
-/* C++ before 20 has no __VA_OPT__: allow classes without fields silently. */
+/*
+ * C++ before C++20 has no __VA_OPT__: suppress warnings about classes without
+ * fields.
+ */
 #ifdef __cplusplus
 #pragma GCC system_header
 #endif

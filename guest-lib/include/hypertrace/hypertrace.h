@@ -350,7 +350,7 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
  * @stats: filled in; undefined after an error
  *
  * The host updates the values some 10 times a second.  If @stats->to_ns no
- * longer changes, the host has stopped to record them.  The values are the
+ * longer changes, the host has stopped recording them.  The values are the
  * host's word: the library checks their ranges only.
  *
  * Context: any, also an interrupt; sends no message and does not wait.

@@ -18,9 +18,9 @@
  *           at @msg.  Returns 0, or a negative errno if the transport failed;
  *           the core reads the statuses.  May sleep if the port can.
  * @map: get the addresses of a stream's control page and of its packets.  For
- *       virtio the port allocates guest RAM with the layout of stream memory,
- *       zeroed except host.state, which is HT_STREAM_OPENED, and host.wake,
- *       which is HT_WAKE_NEVER.  Returns 0 or a negative errno.
+ *       virtio the port allocates guest RAM with the layout of a ring.  The
+ *       control page is zeroed except host.state, which is HT_STREAM_OPENED,
+ *       and host.wake, which is HT_WAKE_NEVER.  Returns 0 or a negative errno.
  * @unmap: called after the stream was closed; may be NULL.
  * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.  NULL
  *            if the channel has none.

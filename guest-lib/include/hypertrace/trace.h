@@ -12,11 +12,12 @@
  * counted as discarded.
  *
  * Each thread has a stream, opened at its first event and closed at its end.
- * Unplugged devices, a suspend, closed descriptors and full rings do not
- * disturb the program.  The library counts discarded events and reports their
- * number to the host, unless it cannot open the device or the process is killed
- * before the report.  An event that a thread writes while its device is removed
- * may be lost without being counted.
+ * Threads for which the device has no stream share one.  Unplugged devices, a
+ * suspend, closed descriptors and full rings do not disturb the program.  The
+ * library counts discarded events and reports their number to the host, unless
+ * it cannot open the device or the process is killed before the report.  An
+ * event that a thread writes while its device is removed may be lost without
+ * being counted.
  *
  * A child of fork() opens streams of its own.
  *
@@ -197,9 +198,9 @@ bool ht_event_is_on(const struct ht_class *cls);
  * ht_trace_discarded() - get the number of discarded events not yet reported
  *
  * The number counts events for which this process had no stream.  The library
- * reports it to the host when it opens a stream, in a message every 500 ms
- * while it cannot open one, and when the program exits.  No report is made if
- * the program is killed or may not open the device.
+ * reports it to the host when it opens a stream, in messages, at least 500 ms
+ * apart, while it cannot open one, and when the program exits.  No report is
+ * made if the program is killed or may not open the device.
  *
  * Return: the number.
  */

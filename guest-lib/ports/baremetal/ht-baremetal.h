@@ -108,7 +108,8 @@ int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
  *
  * Return: 0; -ENODEV: not a hypertrace device, or firmware left it without
  * addresses; -EPROTO: another version, or capabilities that are inconsistent or
- * do not fit the BARs; -ENOMEM: no memory or mapping; -EIO: the device refuses.
+ * do not fit the BARs; -ENOMEM: no memory or mapping; -EIO: the device refuses;
+ * -ETIMEDOUT: the device does not answer.
  */
 int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
                uint16_t bdf);

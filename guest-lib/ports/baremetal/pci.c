@@ -15,7 +15,7 @@
 /* the secondary bus number is in bits 8 to 15 of this word */
 #define PCI_SECONDARY_BUS       0x18
 #define PCI_CAP_POINTER         0x34
-/* maximum number of capabilities, which are every 4 bytes from 0x40 to 0xff */
+/* maximum number of capabilities: one every 4 bytes from 0x40 to 0xff */
 #define PCI_CAPS_MAX            48
 
 #define BAR_IO                  0x01u

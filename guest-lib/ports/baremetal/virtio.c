@@ -186,8 +186,8 @@ static const struct ht_port_ops virtio_ops = {
 };
 
 /*
- * Map the area that virtio capability @type describes; returns NULL if no such
- * area is inside its BAR
+ * Map the area that virtio capability @type describes.  Returns NULL if no such
+ * area of at least @min bytes is inside its BAR, or if map() fails.
  */
 static uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
                                    uint64_t min, unsigned *cap,

@@ -59,7 +59,8 @@ int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in)
     /*
      * Full barrier: store idx before loading avail_event.  Pairs with the
      * device's barrier between its store of avail_event and its load of idx:
-     * either the device sees the new idx, or this code sees avail_event.
+     * either the device sees the new idx, or this code sees the new
+     * avail_event.
      */
     ht_full_fence();
     event = avail_event(vq);

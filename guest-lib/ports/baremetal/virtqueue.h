@@ -41,7 +41,8 @@ struct ht_bm_used {
 #define HT_BM_PAIRS     (HT_VQ_SIZE / 2)
 
 /**
- * struct ht_bm_vq - a queue: members that the device reads, then private ones
+ * struct ht_bm_vq - a queue: members that the device accesses, then private
+ * ones
  */
 struct ht_bm_vq {
     struct ht_bm_desc desc[HT_VQ_SIZE];
