@@ -441,7 +441,7 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         *cls = old;
     } else if (old || t->count == HT_CLASSES_MAX ||
                strlen(c->name) > HT_CLASS_NAME_MAX ||
-               /* With ".vN", the class may need more than a message. */
+               /* with ".vN", the class may be larger than a message */
                class_saved_size(c) > 4 + HT_MESSAGE_MAX ||
                t->size + class_saved_size(c) > t->limit) {
         ht_class_free(c);

@@ -20,7 +20,7 @@
 
 static inline uint64_t packet_of(const HtConsumer *c, uint64_t position)
 {
-    /* @packet_size is a power of two */
+    /* cfg.packet_size is a power of two */
     return position / c->cfg.packet_size;
 }
 
@@ -450,7 +450,6 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
             ht_fence_acquire();
             if (packet < oldest(c, ring, head)) {
                 torn++;
-                /* the next iteration skips the packet */
                 continue;
             }
         }

@@ -163,8 +163,8 @@ void ht_guest_clock_restart(HtGuestClock *c, uint64_t hz, uint32_t ppm)
 
 /*
  * Measure the rate of a counter that the host cannot read, from two exchanges.
- * If the configured rate is wrong by more than @ppm, start a new map.  Context:
- * the clock's lock is held
+ * If the configured rate is wrong by more than HtGuestClock.ppm, start a new
+ * map.  Context: the clock's lock is held
  */
 static void measure(HtGuestClock *c, uint64_t counter, uint64_t ns,
                     uint64_t width)

@@ -78,7 +78,7 @@ void ht_host_page_write(HtHostPage *p, unsigned vcpu,
     for (i = 1; i < WORDS; i++) {
         /*
          * Pairs with the guest's load-acquire of this word: a guest that sees
-         * it sees the odd seq above, or a later one.
+         * it sees the odd seq stored before it, or a later seq.
          */
         ht_atomic_store_release(&to[i], s.words[i]);
     }

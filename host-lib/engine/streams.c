@@ -428,7 +428,7 @@ static void end_stream(HtStream *s, bool close_ring)
     seq_write_begin(&s->sums);
     ht_stream_stats(s, &stats);
     stats_add(&s->closed, &stats);
-    /* Pairs with the load-acquire in the control context. */
+    /* Pairs with the load-acquire in ht_stream_phase(). */
     ht_atomic_store_release(&s->phase, HT_PHASE_FREE);
     seq_write_end(&s->sums);
 }

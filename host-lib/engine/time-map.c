@@ -285,7 +285,7 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
         m->count--;
     }
     if (m->count - 1 == m->epoch && counter == last->counter) {
-        /* the bounds of the start are now narrower */
+        /* the bounds of the epoch's start are now narrower */
         m->at[m->epoch] = known;
     } else {
         append(m, &(HtTimeSegment) { .counter = counter }, &known);

@@ -49,7 +49,6 @@ struct HtFtFollow {
     bool alive;
 };
 
-/* Make the state of processors that were added to the ring */
 static void add_cpus(HtFtFollow *f)
 {
     const HtFtRing *ring = f->ring;

@@ -142,7 +142,6 @@ static bool need(const HtBtf *btf, Struct *type, const char *path, Member *m,
     return include(type, path, found, m, 1, 8, error);
 }
 
-/* Find a list_head, which has two pointers */
 static bool need_list(const HtBtf *btf, Struct *type, const char *path,
                       Member *m, GError **error)
 {
@@ -224,7 +223,6 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
     return find_members(f, btf, error) ? g_steal_pointer(&f) : NULL;
 }
 
-/* Copy a structure of the kernel, and count the read. */
 static int copy_struct(HtKernelFormats *f, uint64_t addr, void *copy,
                        size_t size)
 {

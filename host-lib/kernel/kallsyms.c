@@ -182,7 +182,6 @@ static bool names_agree(Tables *t, uint64_t names, uint32_t n,
     return i == n;
 }
 
-/* Find num_syms and names before the markers. */
 static bool names_before(Tables *t, uint64_t markers, unsigned n_markers)
 {
     const uint8_t *m = t->p + markers;

@@ -3,8 +3,8 @@
  * hypertrace: search a guest's memory for its kernel
  *
  * Kernels begin at multiples of 2 MiB (x86), or of 64 KiB (arm64 under UEFI).
- * At each candidate offset, compare the line of /proc/version.  Memory that was
- * never written is skipped.
+ * At each candidate offset, compare the line of /proc/version.  Memory that
+ * HtFtMem.next leaves out is not read.
  */
 #include "guest-kernel.h"
 
@@ -139,7 +139,6 @@ static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
     return phase ? place + (s->align - phase) : place;
 }
 
-/* Compare the version line at a candidate; keep a kernel that is found */
 static int try_place(HtKernelSearch *s, uint64_t offset)
 {
     const char *version = ht_kernel_image_version(s->image);

@@ -268,7 +268,6 @@ static bool try_x86(HtGuestKernel *k)
     return false;
 }
 
-/* arm64: read the page size from the image's header */
 static unsigned arm64_page_shift(const HtGuestKernel *k)
 {
     static const unsigned shifts[] = { 0, 12, 14, 16 };

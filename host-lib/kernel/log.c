@@ -39,7 +39,6 @@ struct HtKernelLog {
     HtKernelLogLayout layout;
     uint64_t prb;
     uint64_t ring;              /* guest address of the ring that is read */
-    /* the latest copy of the members of the guest's ring */
     Ring now;
     bool known;                 /* @now is valid */
     uint64_t id;                /* id of the descriptor to read next */
@@ -241,9 +240,9 @@ static int read_record(HtKernelLog *log, uint64_t id, HtLogRecord *record)
 }
 
 /*
- * If all known records were read, read the ring's structure again.  If the
- * descriptor of log->id was overwritten, continue at the oldest record.
- * Returns as read_ring().
+ * If all known records were read, or the last record could not be read, read
+ * the ring's structure again.  If the descriptor of log->id was overwritten,
+ * continue at the oldest record.  Returns as read_ring().
  */
 static int update(HtKernelLog *log)
 {
@@ -293,7 +292,6 @@ int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)
             return 0;
         }
         if (ret == -EAGAIN && !last) {
-            /* the kernel has overwritten the record */
             log->placed = false;
             return 0;
         }

@@ -4,7 +4,7 @@
  *
  * The trace may be that of a recorder that was killed.  Events become part of
  * the trace by the write of one header after them: see ctf-stream.c.  The
- * header of the last packet therefore counts exactly the events in the file.
+ * header of the last packet therefore has the counts up to the last event.
  */
 #include "hypertrace/base.h"
 #include <dirent.h>

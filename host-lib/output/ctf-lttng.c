@@ -3,8 +3,7 @@
  * hypertrace: names of Linux's events in LTTng's kernel tracer
  *
  * Viewers for traces of lttng-modules expect the names that lttng-modules has
- * used since version 2.7.  Most names are the kernel's, and the fields are the
- * same.
+ * used since version 2.7.  Most names of events and fields are the kernel's.
  */
 #include "hypertrace/base.h"
 #include "ctf-lttng.h"

@@ -4,8 +4,8 @@
  *
  * Readers reject a whole trace because of one incomplete packet, and a process
  * can be killed between any two instructions.  A file is therefore never
- * appended to.  A new file has a hidden name, its full size, and one empty
- * packet; then the file is renamed.  The last packet covers the rest of the
+ * appended to.  A new file has a hidden name, its full size, and packets that
+ * cover it; then the file is renamed.  The last packet covers the rest of the
  * file:
  *
  *  - to add events, write them to the unused space of the last packet, then
@@ -46,7 +46,6 @@ static uint64_t next_start(const HtCtfStream *s)
     return HT_ROUND_UP(s->start + content(s), ALIGN);
 }
 
-/* Write all buffers to a file at offset @pos; returns 0 or -errno */
 static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
 {
     while (n) {
@@ -331,7 +330,6 @@ static bool must_grow(const HtCtfStream *s, const HtRun *run)
            run->begin_ns <= ht_le64(s->h.timestamp_begin);
 }
 
-/* Test whether the run may be appended to the open packet */
 static bool can_grow(const HtCtfStream *s, const HtRun *run,
                      uint64_t discarded)
 {

@@ -73,7 +73,6 @@ static uint64_t comment_begin(uint64_t pos)
     return pos % 4096 == 4095 ? pos + 1 : pos;
 }
 
-/* Write a new metadata file: the whole text, followed by a comment */
 static int write_metadata(HtCtfWriter *w)
 {
     uint64_t text = w->metadata->len, begin = comment_begin(text);

@@ -27,8 +27,8 @@ typedef struct UstBatch {
 } UstBatch;
 
 /*
- * Hash table of the registered events, by key; protected by registry_lock.  No
- * event is ever removed.
+ * Hash table of events, by key; protected by registry_lock.  An event is
+ * removed only if its registration has failed.
  */
 static GMutex registry_lock;
 static GHashTable *registry;

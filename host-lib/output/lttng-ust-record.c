@@ -265,13 +265,10 @@ static void done(void)
     ht_ust_leave();
 }
 
-/* Maximum number of events recorded without releasing LTTng-UST's read lock */
+/* LTTng-UST's read lock is released after this number of events */
 #define EMIT_MAX 256
 
-/*
- * Test whether any session wants any event.  This takes less time than decoding
- * a run
- */
+/* Test whether any session wants any event */
 static bool any_enabled(HtUstEvent *const *events, uint32_t classes)
 {
     uint32_t id;

@@ -7,10 +7,10 @@
  * replaced by rename().
  *
  * Recordings can hold secrets of the guest, so only their owner has access to
- * the files and the directory.  The directory may be in a place where other
- * users can write, under a name that they can guess.  Files are therefore
- * created with O_EXCL and O_NOFOLLOW: nothing that others put there is followed
- * or written to.
+ * the files, and to a directory that the writer makes.  The directory may be in
+ * a place where other users can write, under a name that they can guess.  Files
+ * are therefore created with O_EXCL and O_NOFOLLOW: nothing that others put
+ * there is followed or written to.
  */
 #include "hypertrace/recording.h"
 

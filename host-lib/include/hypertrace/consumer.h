@@ -86,7 +86,7 @@ typedef struct HtConsumer {
     uint64_t lost;
     /* number of discarded events of producers without a stream */
     uint64_t others;
-    /* number of events that were overwritten before this host read them */
+    /* number of events overwritten, or released, before a host recorded them */
     uint64_t dropped;
     /*
      * number of discarded events that the last delivered run reported, plus

@@ -39,7 +39,8 @@ typedef struct HtServer HtServer;
  *        ring.  Context: the stream's lock is held
  * @unreported: note that @count events were discarded by producers without a
  *              stream and not reported by a run so far; may be NULL.  Context:
- *              the messages' lock is held; called before the reply to the guest
+ *              the messages' lock is held, and a stream's lock if @count is 0;
+ *              called before the reply to the guest
  * @log: report misbehaviour of the guest; may be NULL.  The server limits the
  *       rate to HT_SERVER_LOG_BURST messages, then one each second
  */

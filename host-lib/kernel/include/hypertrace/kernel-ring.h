@@ -8,7 +8,8 @@
  * the same HtFtFollow follows them: see ftrace-follow.h.
  *
  * The kernel counts the events that it writes.  The number of lost events is
- * therefore exact if the guest wrote nothing during the poll.
+ * therefore exact if the guest wrote nothing during the poll, and the host
+ * keeps the order of stores (see ht_ft_follow_set_relaxed()).
  */
 #ifndef HYPERTRACE_KERNEL_RING_H
 #define HYPERTRACE_KERNEL_RING_H

@@ -38,8 +38,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelScan, ht_kernel_scan_free)
  * @budget: time in us after which the scan pauses; 0 for no limit.  Decoding a
  *          kernel's symbols can take a second longer.
  *
- * Memory that was never written is neither read nor allocated.  Parts that
- * cannot be read are skipped.
+ * Memory that HtFtMem.next leaves out is neither read nor allocated.  Parts
+ * that cannot be read are skipped.
  *
  * Returns: 1 at the end of the memory; 0 if the budget is used up; -ESRCH if
  * the process whose memory is read has ended

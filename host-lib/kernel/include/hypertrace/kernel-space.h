@@ -3,9 +3,8 @@
  * hypertrace: read a kernel's memory by virtual address
  *
  * The readers of rings, event formats and the log follow pointers of a kernel.
- * HtKernelSpace separates them from the code that finds a kernel and walks its
- * page tables: the space of a guest's kernel is made by ht_kernel_space_of(),
- * and a unit test makes one of an array.
+ * ht_kernel_space_of() makes the HtKernelSpace of a guest's kernel; a unit test
+ * makes one of an array.
  *
  * The guest controls everything that is read.  These functions bound their own
  * work; a caller that follows pointers must bound its number of steps.
