@@ -34,7 +34,6 @@ static const char *add_text(struct made *m, const char *text, size_t len)
     return p;
 }
 
-/* Allocate a class with room for all that @text describes */
 static struct made *made_new(const char *text)
 {
     const size_t size = strlen(text);

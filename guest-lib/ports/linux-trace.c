@@ -737,7 +737,6 @@ int ht_trace_stamps(unsigned n)
     return 0;
 }
 
-/* Set @stamps to the value of HYPERTRACE_STAMPS, if it is valid */
 static void stamps_by_environment(void)
 {
     const char *s = secure_getenv("HYPERTRACE_STAMPS");
