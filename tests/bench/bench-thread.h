@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The thread that is measured
- */
+/* The thread that a benchmark measures: its processor and its processor time */
 #ifndef BENCH_THREAD_H
 #define BENCH_THREAD_H
 

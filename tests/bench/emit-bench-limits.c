@@ -2,8 +2,9 @@
 /*
  * emit-bench: lower limits of the cost of an emit
  *
- * The loops make only the stores of an emit, without hypertrace's code.
- * emit-bench measures them in the same run as the emits, for comparison.
+ * The loops store events as an emit does, with or without reads of the clock,
+ * but check nothing. emit-bench measures them in the same run as the emits, for
+ * comparison.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -12,12 +13,12 @@
 #include "emit-bench.h"
 
 /*
- * Bytes that the loops write over: as many as a ring of the default size has,
- * so that there are as many cache misses as in an emit
+ * Bytes of memory that the loops overwrite in turn: as many as a ring of the
+ * default size has, so that there are as many cache misses as in an emit
  */
 #define WINDOW          (1u << 20)
 #define LOOK_US         20
-/* bytes: the timestamp and four words */
+/* size of an event in bytes: the timestamp and four words of 8 bytes */
 #define EVENT_32        40
 
 /*
@@ -51,10 +52,7 @@ static void *at(uint64_t pos)
     return window + (pos & (WINDOW - 1));
 }
 
-/*
- * Thread: a consumer that copies the events published since its last look,
- * every LOOK_US
- */
+/* Thread: a consumer that copies the newly published events every LOOK_US us */
 static gpointer read_lines(gpointer opaque)
 {
     g_autofree uint8_t *copy = g_malloc0(WINDOW);
@@ -172,10 +170,7 @@ void bench_stores_8(uint64_t n)
     stores(n, false, 1);
 }
 
-/*
- * Stores of a 32-byte event, a lower bound of the row emit-32: no code could
- * avoid these stores.
- */
+/* Clock and stores of a 32-byte event, a lower limit for the row emit-32 */
 void bench_stores_32(uint64_t n)
 {
     stores(n, true, 4);

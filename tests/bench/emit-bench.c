@@ -40,7 +40,7 @@ typedef struct Bench {
     uint64_t head;
     /* time within a row that is not part of its result, in ns */
     uint64_t waited;
-    /* page of the enable bits of the first loopback host */
+    /* enable bytes of the first loopback device */
     const uint8_t *enable;
 } Bench;
 
@@ -48,7 +48,7 @@ typedef struct Row {
     const char *name;
     const char *what;
     void (*run)(Bench *b, uint64_t n);
-    /* the row runs Bench.events / fewer events; 0 counts as 1 */
+    /* @run emits Bench.events / fewer events; 0 counts as 1 */
     unsigned fewer;
     /* called instead of @run by a row without a stream */
     void (*loop)(uint64_t n);
@@ -83,8 +83,8 @@ static void run_rdtsc(Bench *b, uint64_t n)
 }
 
 /*
- * The least that an emit must do: read the clock, store 40 bytes, store the
- * head with a release
+ * Row "limit", the least that an emit of 32 bytes must do: read the clock,
+ * store 40 bytes, store the head with a release
  */
 static void run_limit(Bench *b, uint64_t n)
 {
@@ -247,8 +247,8 @@ static gpointer spin(gpointer lb)
 }
 
 /*
- * Run the spinning consumer in this row only, since it takes processor 1 from
- * the consumers of other rows.
+ * Run the spinning consumer in the row emit-32-spun only, since it takes
+ * processor 1 from the consumers of other rows.
  */
 static void run_spun(Bench *b, uint64_t n)
 {

@@ -42,8 +42,8 @@ if [ "$(id -u)" = 0 ]; then
 fi
 export HOME="$home" LTTNG_HOME="$home" LTTNG_UST_REGISTER_TIMEOUT=5000
 
-# An LTTng flight recorder with as much buffer as emit-bench's ring; neither
-# has a reader.
+# An LTTng flight recorder without a reader, whose buffer of each CPU is as large as emit-bench's
+# ring
 $as lttng-sessiond --background --no-kernel >"$home/log" 2>&1
 lttng_quiet create emit-bench --snapshot --output="$home/trace"
 lttng_quiet enable-channel --userspace --subbuf-size=256K --num-subbuf=4 ring
@@ -53,7 +53,7 @@ lttng_quiet start
 # shellcheck disable=SC2086 # words
 "$(dirname "$0")/usdt.sh" "$home/emit-bench" $as "$home/emit-bench" "$@"
 
-# If LTTng recorded no events, the row lttng-ust is wrong.
+# If LTTng recorded fewer than 1000 events, the row lttng-ust is wrong.
 lttng_quiet snapshot record
 n=$(babeltrace2 "$home/trace" 2>/dev/null | grep -c 'emit_bench:event_32' ||
     :)

@@ -248,7 +248,7 @@ static void lttng_backend(void)
     };
     uint64_t took[STEPS], backend, bare;
     struct ht_stream s;
-    /* id of the class bench_32: search below */
+    /* id of the class bench_32, which bench_register() registers first */
     uint32_t id, bench_32 = 1;
     unsigned i;
 

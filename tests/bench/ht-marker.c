@@ -4,9 +4,9 @@
  * comparison with ht-bench
  *
  * With -r it emits at a rate until it is killed; after a sleep it catches up at
- * full speed, like ht-bench.  With -n it emits at full speed and prints the
- * cost of an event.  It marks each group of events for insn-plugin.c, which
- * counts instructions.
+ * full speed, like ht-bench. With -n it emits at full speed, prints the cost of
+ * an event, and marks each group of events for insn-plugin.c, which counts
+ * instructions.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -6,8 +6,8 @@
  *
  * Instructions of all privilege levels are counted, separately for each vCPU.
  * At each mark (insn-marks.h) a line is written: vCPU, the mark's number,
- * count.  The count after a mark does not include the mark.  The
- * plugin does not change what the guest executes.
+ * count. Marks are not counted. The plugin does not change what the guest
+ * executes.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-# Shell functions. refused: fail if the command succeeds, because "set -e"
-# ignores the result of "! cmd". hold: start a program that holds a stream.
-# killed: kill that program.
+# Shell functions. refused: fail if the command succeeds, because "set -e" ignores the result of "!
+# cmd". hold: start ht-devtest, and wait until it holds its stream. killed: end the program that was
+# started last by SIGKILL.
 PRELUDE = """
 set -e
 refused() {
@@ -36,8 +36,8 @@ killed() {
 }
 """
 
-# Job of a guest whose kernel has the ring boot_map: run each line that the test
-# sends, and confirm it.  A job may define more commands before this text.
+# Job of a guest whose kernel has the trace instance boot_map: evaluate each line of shell that the
+# test sends, and confirm it. A job may define more shell functions before this text.
 RING_LOOP = r"""
 T=/sys/kernel/tracing/instances/boot_map
 marks() {
@@ -60,16 +60,16 @@ done
 """
 
 
-# Prefix of the command in the guest for a program that
-# bench.linux.with_libraries() has packed
+# Words before a command in the guest if its program is one that bench.linux.with_libraries() has
+# packed
 LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 needs_glibc = pytest.mark.skipif(
     not Path("/lib64/ld-linux-x86-64.so.2").exists(),
     reason="needs the x86-64 glibc of the host")
 
 
-# $1: options of hackbench, $2: file or folder in /ht that tar packs, $3: folder
-# for find
+# load: run hackbench, tar and find once. $1: options of hackbench, $2: file or folder in /ht that
+# tar packs, $3: folder for find
 LOAD = f"""
 LD='{LD}'
 load() {{
@@ -81,8 +81,8 @@ load() {{
 
 
 def shared_library():
-    """{path in the guest: file} of the built libhypertrace, for programs
-    that with_libraries() packs"""
+    """{path below /ht in the guest: file} of the built libhypertrace, for programs that
+    with_libraries() packs"""
     return {"sys/lib/libhypertrace.so.0":
             Path(os.environ["HT_BUILD"]) / "guest-lib/libhypertrace.so.0"}
 
@@ -92,8 +92,8 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 
 
 class Control:
-    """Runs `hypertrace` commands on a QEMU; add the list `args` to that
-    QEMU's command line."""
+    """Runs `hypertrace` commands on the QMP socket of a QEMU, whose command line must have the list
+    `args`."""
 
     def __init__(self, directory):
         self.socket = directory / "qmp"
@@ -128,16 +128,16 @@ def sources_module():
 
 
 def call_sites(text):
-    """[(low 32 bits of an address, name)] from kallsyms lines: a function calls ftrace
-    at its beginning, or after its ENDBR64"""
+    """[(low 32 bits of an address, function)] from kallsyms lines: the addresses at which the
+    function may call ftrace, its start and the address after an ENDBR64"""
     return [((int(a, 16) & 0xffffffff) + n, name) for a, name in
             re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)", text, re.M)
             for n in (0, 4)]
 
 
 def much(channel, **more):
-    """Properties of a device that gets many events: only one hypercall
-    for 64 events"""
+    """Properties of a device that gets many events: with channel=hypercall, one hypercall for 64
+    events"""
     batch = {"batch": 64} if channel == "hypercall" else {}
     return {"channel": channel, **batch, **more}
 

@@ -26,8 +26,8 @@ def own_run(test):
 
 
 def mounting(test):
-    """Decorator for tests that mount a small disk: they run in a mount
-    namespace of their own."""
+    """Decorator for tests that mount a small disk: root runs them in a mount namespace of their
+    own; other users skip them."""
     @functools.wraps(test)
     def run(**kwargs):
         if os.geteuid() != 0:

@@ -107,7 +107,7 @@ def test_used_by_devices(tmp_path):
         for used in ("c", "l"):
             with pytest.raises(Failure, match="in use"):
                 vm.qmp.command("object-del", id=used)
-        # each device's trace is readable before its first event
+        # a device's trace is readable before its first event
         assert sorted(p.name for p in (tmp_path / "trace").iterdir()) == [
             "ht0", "ht1"]
         assert ctf_events.read(tmp_path / "trace" / "ht0") == {}

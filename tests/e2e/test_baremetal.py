@@ -100,8 +100,8 @@ def test_exits(tmp_path, accel):
 @pytest.mark.skipif(bool(kvm_problem()),
                     reason=str(kvm_problem()))
 def test_doorbell_exits(tmp_path):
-    """Of the doorbells that KVM counts as exits, count those that reach
-    QEMU."""
+    """Under KVM, each doorbell of channel=hypercall reaches QEMU, and no doorbell of the other
+    channels."""
     bells = {}
     for c in CHANNELS:
         workdir = tmp_path / c
@@ -109,8 +109,8 @@ def test_doorbell_exits(tmp_path):
         vm = run(workdir, "kvm", "exits count=20", [null(c)],
                  args=["-trace", "memory_region_ops_write"])
         log = (vm.dir / "qemu.log").read_text()
-        # registers are aligned to the size of the BAR, and the doorbell is at
-        # offset 64 KiB
+        # The BAR with the registers is aligned to its size, so the address of the doorbell at
+        # offset 64 KiB ends with 10000.
         writes = re.findall(r"memory_region_ops_write .* addr 0x(?:\w+10000) .*"
                             r"'hypertrace-regs'|'virtio-pci-notify", log)
         bells[c] = len(writes)
@@ -144,7 +144,6 @@ def check_sent(vm, device=0):
         assert by_name[name] == [("selftest.seq", {"n": 0})]
 
 
-# A machine type changes only the PCI slot, so q35 is tested under TCG only.
 @pytest.mark.parametrize("accel, machine", [
     ("tcg", "pc"), ("tcg", "q35"), ("kvm", "pc")], indirect=["accel"])
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -167,8 +166,8 @@ def test_selftest(tmp_path, accel, channel, machine):
      "packet_size": "4k"},
 ], ids=lambda p: "-".join(str(v) for v in p.values()))
 def test_selftest_properties(tmp_path, properties):
-    """With any properties, the payload flushes early enough that no ring
-    overflows, and no event is lost."""
+    """With each of these sets of properties, the trace has exactly the events that the payload
+    sent."""
     check_sent(run(tmp_path, "tcg", "selftest", [properties], memory=1024))
 
 

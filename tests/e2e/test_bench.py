@@ -47,7 +47,7 @@ def cases(result, **want):
 
 
 def test_json(study):
-    """Each case has a row per round, and the figures of its kind."""
+    """Each case has rows, and the figures of its kind."""
     _, result, _ = study
     assert result["tool"] == "hypertrace-bench" and result["schema"] == 1
     assert all(result["environment"][k] for k in
@@ -69,7 +69,7 @@ def test_json(study):
                 c["series"] == ways.OFF, c
     sizes = {c["x"] for c in cases(result, table="payload", series="shm")}
     assert sizes == {0, 8, 32, 64, 256, 1024, 4096}
-    # these times mean something only under KVM
+    # the cases "overload" are measured under KVM only
     for channel in ("hypercall", "shm", "virtio") if accel == "kvm" else ():
         assert cases(result, accel=accel, table="overload", series=channel)
     assert {c["series"] for c in cases(result, table="peers")} == {
@@ -77,7 +77,7 @@ def test_json(study):
 
 
 def test_sources_in_linux(study):
-    """Each channel and each peer is measured, or skipped with a reason."""
+    """In a Linux guest each channel and each peer is measured, or the result has a reason."""
     _, result, _ = study
     left_out = " ".join(s["what"] for s in result["skipped"])
     found = {c["series"] for c in cases(result, table="linux")}
@@ -109,7 +109,7 @@ def test_instructions(study):
               "the stock kernel's ring",
               *(f"hypertrace-sources.ko, {c}" for c in channels)}
     assert wanted <= set(found)
-    # insns_least is the least of all groups, in which no consumer was late
+    # insns_least: the smallest count of all groups of events, in which no consumer was late
     least = {c["series"]: c["summary"]["insns_least"]["median"]
              for c in cases(result, table="ways")}
     assert least["shm"] == least["virtio"] < found["trace_marker"]

@@ -175,7 +175,7 @@ def test_usage(tmp_path, args, what):
 
 @pytest.mark.long
 def test_interrupted(tmp_path):
-    """Ctrl-C at any time leaves nothing behind."""
+    """Ctrl-C while the guest emits leaves no folder and no process."""
     env = environment(tmp_path)
     # let the demo receive SIGINT, which a background job of a shell ignores
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

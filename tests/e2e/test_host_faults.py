@@ -2,8 +2,8 @@
 """Faults of the host: daemons that die or hang, full disks, deleted files, a
 thread that does not run.
 
-In each test the guest emits during the fault, and QEMU answers. Each event is
-recorded or counted as discarded, except discards that LTTng does not count.
+In most tests the guest emits during the fault, QEMU answers, and each event is recorded or
+counted as discarded.
 """
 
 import collections
@@ -78,8 +78,8 @@ def emit_on_all(vm, **kwargs):
 
 
 def records_again(s, vm, trace):
-    """Start a new session daemon, and check that it gets each event
-    emitted from now on."""
+    """Start a new session daemon, and check that each event emitted from now on is in its trace, or
+    counted there as discarded."""
     s.restart(trace)
     for d in devices(vm):
         s.wait_listed(f"{d}:bench_32")
@@ -290,7 +290,7 @@ def test_reset_before_dating(tmp_path, channel):
     """A reset restarts KVM's counter: events committed before it, and consumed
     only when the guest is back, keep their old dates."""
     log = tmp_path / "log"
-    # a doorbell comes only after 4096 events, so none of this test's events
+    # channel=hypercall: a doorbell comes only after 4096 events, so none of this test's events
     # causes a poll
     rare = {"batch": 4096} if channel == "hypercall" else {}
     vm = study(tmp_path, "log", [channel], accel="kvm",
@@ -391,8 +391,8 @@ def test_ctf_disk_full(tmp_path):
                    backend_options={"dir": disk / "trace"}) as vm:
             rows = [emit(vm, "ht0")]
             assert dropped(vm) == 0
-            # close() fails, because it tries again to write the bytes that did
-            # not fit
+            # the close of the ballast fails, because it tries again to write the bytes that did not
+            # fit
             with contextlib.suppress(OSError), open(ballast, "wb") as f:
                 while f.write(bytes(65536)):
                     f.flush()

@@ -136,7 +136,7 @@ def test_virtqueues_kvm(tmp_path):
     virtqueues(tmp_path, "kvm", "seed=5 rounds=1")
 
 
-# The guest opens streams that another driver has left open.
+# The guest opens the device again while streams of its previous driver are open.
 
 
 @pytest.mark.parametrize("channel", CHANNELS)

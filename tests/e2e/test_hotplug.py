@@ -125,7 +125,7 @@ def test_vcpu(tmp_path, channel="shm"):
         vm.say("go")
         vm.wait()
         assert_sound(vm)
-        # after going on with "go", each CPU has the same stream instance as
+        # although CPU 1 went offline and online again, each CPU has the same stream instance as
         # before
         assert kernel_streams(vm.trace("ht0")) == found
         streams = ctf_events.read(vm.trace("ht0"))
@@ -146,8 +146,8 @@ def test_vcpu(tmp_path, channel="shm"):
 
 @pytest.mark.long
 def test_vcpu_without_streams(tmp_path):
-    """If no stream is free for the new processor, the module logs that, and the
-    trace counts the events of the processor as discarded."""
+    """If the limit of the kernel's streams leaves none for the new processor, the module logs that,
+    and the trace counts the events of the processor as discarded."""
     with VM(devices=[{"channel": "shm", "streams": 6, "packets": 64}],
             job=CPU_JOB, files=sources_module(), **CPUS,
             module_args="kernel_streams=1", workdir=tmp_path / "vm") as vm:
@@ -288,9 +288,8 @@ def cycles(vm, channel, count):
 
 
 def test_cycles_leak_nothing(channel, tmp_path):
-    """Add and remove two hundred valid devices, and add fifty invalid ones.
-    QEMU must not grow.  The VM is stopped, so a reset completes the unplugging
-    in place of the guest."""
+    """Add and remove at least two hundred valid devices, and add at least fifty invalid ones. QEMU
+    must not grow. The VM is stopped, so a reset completes the unplugging in place of the guest."""
     with Payload("probe", accel="tcg", workdir=tmp_path,
                  args=["-S", "-action", "reboot=reset", "-object",
                        "hypertrace-backend-null,id=be"]) as vm:

@@ -28,7 +28,7 @@ CASES = [(what, channel) for what in ("events", "functions")
     if os.environ.get("HT_AGREE") == "all" \
     else [("events", "virtio")]
 
-# For two tests: options of trace-cmd, parameters of the module, and the load
+# For each kind of the test: options of trace-cmd, parameters of the module, and the load
 EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls",
           "PARAMETERS": "events=sched,irq,raw_syscalls",
           "HACKBENCH": "-l 5", "TAR": "bin"}

@@ -439,8 +439,9 @@ rmmod hypertrace-sources
 
 
 def test_lockdown(tmp_path):
-    """Only this test proves that no data of the kernel leave the guest if it is
-    locked down for confidentiality; programs can still emit."""
+    """Only this test proves that in a guest that is locked down for confidentiality no further
+    events of the kernel can be attached, and that the kernel emits nothing once the host changes
+    its setting; programs can still emit."""
     def host_wants(events):
         vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
                        property="events", value=events)

@@ -2,9 +2,9 @@
 """kill -9 of the recorder, which a successor follows, and of QEMU, at random instants
 under load, with the distribution's QEMU and a Linux guest.
 
-Only these tests prove that each event that a guest's programs have committed is then in
-one recording, or counted as discarded once.  With HT_MEMORY_KILLS=60 there are 60 kills
-of recorders and 60 of QEMU.  The tests print the seed of the random instants.
+Only these tests prove that each event that a guest's programs have committed is then in one
+recording, or counted as discarded once. With HT_MEMORY_KILLS=60 each case of a test has 60
+kills. The tests print the seed of the random instants.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests are migrated to other hosts and back while they emit.
+"""Guests are migrated from host to host while they emit; each host is a QEMU of this machine.
 
 The sequence numbers in the traces of all hosts together have no duplicates, and
 no gap that is not counted as discarded.

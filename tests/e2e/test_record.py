@@ -188,8 +188,8 @@ def assert_log_is_dmesg(tmp, env):
 def test_killed_log(killed, env):
     """The log is the guest's dmesg, line by line, though its QEMU was killed.
 
-    Only this test proves it for a boot-mapped ring, whose memory does not have
-    the kernel.
+    Only this test proves it for a boot-mapped ring in a shared NUMA node of its own, which does
+    not contain the kernel.
     """
     tmp, _, _ = killed
     assert (tmp / "rec/log").stat().st_size > 10000
@@ -674,7 +674,7 @@ RUN = 'sched_process_exec where filename == "/ht/busybox"'
      "--until: there was no such line: QEMU ended with status 0"),
 ))
 def test_until(env, tmp_path, until, job, poll_us, status, end):
-    """An event or a line of the log ends the recording and QEMU, and the last line says so.
+    """An event or a line of the log ends the recording and QEMU, and the last line names it.
     If the guest ends without it, the status is 3.  The event need not be in --event."""
     image = initrd(tmp_path / "initrd", f"/ht/busybox true\n{job}\n",
                    shutil.which("busybox"))
@@ -791,7 +791,7 @@ def talk(command, env):
 
 
 def test_serial_on_stdio(env, tmp_path):
-    """The guest's console remains on the user's terminal until QEMU ends."""
+    """A guest's console on the recorder's standard input and output works until QEMU ends."""
     image = initrd(tmp_path / "initrd",
                    'echo ASK\nread line\necho "GOT $line"\n')
     command = guest(tmp_path, image)

@@ -24,7 +24,7 @@ VERIFY = BUILD / "tools/ht-verify/ht-verify"
 MODULE = os.environ.get("HT_MODULE", "")
 PRELUDE = "PATH=$PATH:/ht\n[ -d /sys/module/hypertrace ] || " \
     "insmod /ht/hypertrace.ko\n"
-# The driver makes the device when the recorder has answered.
+# The driver makes the device's node when the recorder has answered.
 WAIT = "while [ ! -e /dev/hypertrace0 ]; do usleep 20000; done\n"
 EVENTS = 500_000 if LONG else 100_000
 

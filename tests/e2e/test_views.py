@@ -53,8 +53,7 @@ def run(*args):
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory):
-    """The recording's folder, and the trace that the guest itself has
-    printed"""
+    """The recording's folder, and the lines of dmesg and of the trace that the guest has printed"""
     if not shutil.which(QEMU):
         pytest.skip(f"the system has no {QEMU}")
     tmp = tmp_path_factory.mktemp("views")
@@ -201,8 +200,8 @@ int main(int argc, char **argv)
 
 
 def test_kernelshark(guest, report, tmp_path):
-    """libkshark loads as many events from the exported file as `hypertrace report`
-    shows; skipped without libkshark's headers."""
+    """From the exported file libkshark loads as many events as `hypertrace report` shows of the
+    clock's largest segment; skipped without libkshark's headers."""
     # do not use pkg-config: libkshark's .pc file names libraries that only its
     # own build needs
     include = "/usr/include/kernelshark"

@@ -137,7 +137,10 @@ static void check_names(int fd)
           0);
 }
 
-/* Size of a message with a name of 12 bytes, rounded up to 8 bytes */
+/*
+ * Size of a CLASS_REGISTER message with a name of 12 bytes, rounded up to 8
+ * bytes
+ */
 #define CLASS_STRIDE \
     ((sizeof(struct ht_msg_class) + 12 + HT_MESSAGE_ALIGN - 1) & \
      ~(HT_MESSAGE_ALIGN - 1))
@@ -222,8 +225,8 @@ static void check_streams(int fd)
 }
 
 /*
- * Use up this user's classes and streams; they stay in use for the test of
- * other users
+ * Try forbidden actions as a user, then use up the user's classes and streams;
+ * they stay in use until SIGKILL, for the test of other users
  */
 void trust_test(void)
 {

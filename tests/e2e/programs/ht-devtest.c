@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guest's part of test_linux.py: wrong uses of /dev/hypertraceN.  Each test
- * prints its result and exits 0, or prints the failed expectation and exits 1.
+ * ht-devtest: the guest's part of end-to-end tests of /dev/hypertraceN. This
+ * file has wrong uses of the node. A test prints "ok" and exits 0, prints the
+ * failed expectation and exits 1, or waits for SIGKILL.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -295,7 +296,10 @@ static void ownership(void)
     close(other);
 }
 
-/* The guest's kernel survives any content of the control page. */
+/*
+ * The guest's kernel survives random content of the control page and of
+ * packets.
+ */
 static void hostile(unsigned rounds)
 {
     struct ht_caps caps;

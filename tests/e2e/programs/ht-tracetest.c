@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ht-tracetest: programs that use ht_trace() and fork, exec, or run threads and
- * signal handlers.  Each test prints how many events it emitted; test_trace.py
- * compares that with the trace.
+ * signal handlers. Most tests print how many events they emitted; the
+ * end-to-end tests compare that with the trace.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -162,7 +162,10 @@ static void *one_thread(void *opaque)
     return NULL;
 }
 
-/* Emit before and after all descriptors are closed, as a daemon closes them. */
+/*
+ * Emit before and after all descriptors from 3 on are closed, as a daemon
+ * closes them
+ */
 static void closed(unsigned n)
 {
     pthread_t id;
@@ -255,8 +258,8 @@ static void lasting(void)
 }
 
 /*
- * Emit bursts of @burst events with the number @thread until the test creates
- * /tmp/end
+ * Until the test creates /tmp/end, emit bursts of @burst events whose field
+ * "thread" is @thread
  */
 static void steady(unsigned thread, unsigned burst)
 {
@@ -319,8 +322,8 @@ static void recorded(unsigned count)
 }
 
 /*
- * The host switches an event on and off; print each change.  Arguments are
- * evaluated only while the event is on, so they count the events.
+ * The host switches an event on and off; print each change. Arguments are
+ * evaluated only while the event is on, so @asked counts the events.
  */
 static void switched(void)
 {

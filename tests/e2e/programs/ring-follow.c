@@ -135,8 +135,8 @@ static void answer(bool *asked)
 }
 
 /*
- * Append the address of the kernel's text in each epoch to @w->texts; 0 if it
- * is unknown
+ * Append the address of the kernel's text in each new epoch to @w->texts; 0 if
+ * it is unknown, as for an epoch that has ended
  */
 static void note_text(Follow *w)
 {

@@ -2,8 +2,8 @@
 /*
  * hypertrace record --flight: the ends of a guest's boots
  *
- * Only this test proves that each end counts once, whichever sources report it,
- * however late and in whatever order.
+ * Only this test proves which ends count, whichever sources report them, how
+ * late and in which order.
  */
 #include "hypertrace/base.h"
 #include "record/flight-boots.h"
@@ -125,8 +125,8 @@ typedef struct Boot {
 } Boot;
 
 /*
- * Let the recorder see the life and the end of boot @i.  @monitor: there is
- * one.  Return: the end of the log is left to be read with the next boot
+ * Let the recorder see the life and the end of boot @i. @monitor: there is one.
+ * Return: the panic in the log is left to be read with the next boot
  */
 static bool live(Guest *g, const Boot *boot, unsigned i, bool monitor)
 {

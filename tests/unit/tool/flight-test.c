@@ -308,7 +308,7 @@ static void test_last_events(void)
     teardown(&t);
 }
 
-/* Each panic of a guest without a ring has a recording, which has the log. */
+/* Each panic in the log of a guest without a ring has a recording. */
 static void test_no_ring(void)
 {
     const uint64_t size = 64 << 20, at[] = { 8 << 20, 24 << 20, 40 << 20 };
@@ -362,8 +362,8 @@ static HtMatch *setup_probe(Test *t, const char *text)
 }
 
 /*
- * A matching event is a cause, but the next ones only after some time, however
- * many there are.
+ * A matching event is a cause. For some time after it, further matches are no
+ * cause, however many there are.
  */
 static void test_match(void)
 {

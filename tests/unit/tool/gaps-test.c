@@ -2,9 +2,9 @@
 /*
  * Gaps of a recording
  *
- * Promise: no gap is missed, however many there are. A recording with more gaps
- * than are kept has one of three forms: all in one segment of the clock, each
- * in a segment of its own, or each in an epoch of its own.
+ * Promise: no gap is missed, however many there are. The test adds more gaps
+ * than are kept: all in one segment of the clock, each in a segment of its own,
+ * or each in an epoch of its own.
  */
 #include "hypertrace/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The kernel that runs is told from the dead ones of earlier boots
+ * The running kernel is distinguished from dead kernels of earlier boots
  *
  * Only this test proves that no dead kernel is followed whatever is left of its
  * memory, and that a boot at the address of the last one is noticed.
@@ -49,7 +49,7 @@ static void teardown(Test *t)
     g_free(t->ram);
 }
 
-/* Let a kernel's clock run for one tick. */
+/* Let the clock of the kernel at @phys run for @ticks ticks. */
 static void tick(Test *t, uint64_t phys, uint64_t ticks)
 {
     uint8_t *at = t->ram + phys + t->kernel.jiffies;
@@ -134,8 +134,7 @@ static void test_dead_clock(void)
 }
 
 /*
- * While no kernel runs, as in a boot loader's menu, none of the dead kernels is
- * followed; the last one is still known.
+ * While no kernel runs, as in a boot loader's menu, no dead kernel is followed.
  */
 static void test_no_kernel_runs(void)
 {

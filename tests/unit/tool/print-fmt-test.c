@@ -3,8 +3,9 @@
  * Print formats, compiled to programs
  *
  * Promise: an expression has the value that C gives it, also where
- * libtraceevent computes another one (print-oracle-test.c tests all else). No
- * format and no record makes a program read beyond the record.
+ * libtraceevent computes another one (print-oracle-test.c compares with
+ * libtraceevent). No format and no record makes a program read beyond the
+ * record.
  */
 #include <string.h>
 
@@ -141,7 +142,10 @@ static void test_prints(void)
     }
 }
 
-/* Print records of every size with random bytes. Sanitizers check each read. */
+/*
+ * Print records of every size from 8 bytes on, with random bytes. Sanitizers
+ * check each read.
+ */
 static void test_hostile(void)
 {
     unsigned i, k, n;

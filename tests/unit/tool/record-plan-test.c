@@ -768,7 +768,7 @@ static void test_events(void)
         g_assert_nonnull(strstr(error->message, "--event"));
         g_clear_error(&error);
     }
-    /* The kernel accepts other patterns, but switches on no event. */
+    /* The kernel accepts these patterns, but they switch on no event. */
     for (i = 0; i < G_N_ELEMENTS(unknown); i++) {
         g_assert_null(plan(Q "|-kernel|KERNEL", &f, unknown[i], &error));
         g_assert_nonnull(strstr(error->message, "GROUP:*"));

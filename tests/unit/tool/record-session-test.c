@@ -630,7 +630,7 @@ static HtMatch *begin_running(Test *t)
 /*
  * In a guest that ran before, the event that shows that a ring is in use
  * matches. The earlier events of its ring do not match, and neither do those of
- * another ring of the same boot.
+ * another ring in the memory.
  */
 static void test_match_first(void)
 {
@@ -680,7 +680,7 @@ static void test_match_boot(void)
     ht_match_free(m);
 }
 
-/* Events that come before the formats of events are counted. */
+/* Events that come before the formats of events are counted as skipped. */
 static void test_match_skipped(void)
 {
     HtMatch *m = new_match("probe", NULL);

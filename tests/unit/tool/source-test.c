@@ -28,7 +28,7 @@ static int make_file(uint64_t size)
  * after it stays reserved and inaccessible, so that no later mapping is joined
  * with this one.
  *
- * Returns: a multiple of 2 MiB
+ * Returns: an address that is a multiple of 2 MiB
  */
 static uint8_t *make_room(void)
 {

@@ -119,7 +119,7 @@ class TestCalls:
         assert sorted(w["ns"] for w in out["worst"]) == [
             2000, 3000, 7000, 10000]
         assert out["across_gaps"] == 1 and out["from_alone"] == 0
-        # without the CPU, a nested interrupt is paired with the outer one
+        # without the CPU in the key, a nested interrupt is paired with the outer one
         out = self.latency("irq_handler_entry", "irq_handler_exit", "--key",
                            "irq")
         assert out["from_alone"] == 2 and out["to_alone"] == 2

@@ -31,7 +31,8 @@ class TestCompass:
         return out
 
     def test_schema(self):
-        """The file is valid XML and names the exported trace types."""
+        """The file is well-formed XML, and the paths of its levels begin with the attributes that
+        its pattern sets."""
         need("xmllint")
         subprocess.run(["xmllint", "--noout", compass_xml.ANALYSIS],
                        check=True)

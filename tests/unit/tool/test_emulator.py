@@ -129,7 +129,7 @@ def test_signal(world, sig):
 
 
 def test_descriptors(world):
-    """QEMU gets the caller's descriptors and no others; the recorder has none of them."""
+    """QEMU has the same descriptors as without the link."""
     read, write = os.pipe()
     p = start(world, "-nodefaults", "wait", pass_fds=[write])
     fds = json.loads(p.stdout.readline())["fds"]

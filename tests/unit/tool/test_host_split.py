@@ -123,7 +123,8 @@ def test_latency(rec):
 
 
 def test_flame(rec):
-    """The host's parts are nodes above the guest's tasks."""
+    """The host's parts are frames within those of the guest's tasks; the part "guest" is the task's
+    own time."""
     lines = run("flame", "--host", "--folded", rec).stdout.decode().splitlines()
     found = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
     for task, sums in expected().items():

@@ -82,7 +82,7 @@ PREFIX = [(U[32], "_stream"), (S[32], "_vcpu"), (U[64], "_guest_ns")]
 
 
 class Event:
-    """An event as ht-bench emits it; each argument replaces one property."""
+    """An event as ht-bench emits it; late: time in ns after which LTTng records it"""
 
     def __init__(self, name, tag, seq, ns, late=1000):
         self.name = name

@@ -189,7 +189,7 @@ def test_tasks_of_the_guests(tmp_path):
     events = turns([(A, 4 * MS), (B, 4 * MS)], rounds)
     end = events[-1][0]
     rec = make(tmp_path / "a", [[piece(events)], [piece(busy(second, end))]], THREADS)
-    # The guest A switches tasks in each of its turns, the guest B in the middle of its turns.
+    # Each guest switches tasks in the middle of each of its turns.
     guest(rec, 10, GUEST_TASKS["a"], second + 2 * MS, end, 8 * MS)
     other = guest(tmp_path / "b", 20, GUEST_TASKS["b"], second + 6 * MS, end, 8 * MS)
     (other / "host").symlink_to(rec / "host")

@@ -110,8 +110,7 @@ class TestMerge:
             >= 10_000
 
     def test_programs_perfetto(self):
-        """export to Perfetto takes the programs' events along, on the host's
-        clock"""
+        """export to Perfetto also writes the events of programs"""
         need("protoc")
         out = self.tmp / "programs.pftrace"
         run("export", self.with_programs(), "-o", out)

@@ -68,7 +68,7 @@ def test_pager(recording, command):
     ({"PAGER": PREFIX}, ["--output=-"]),
 ))
 def test_no_pager(recording, env, options):
-    """Without a pager that works, the text is printed as it is."""
+    """If no pager runs, the text is printed as it is."""
     status, out, err = on_terminal("log", "--color=never", *options, recording,
                                    env=env)
     assert (status, err) == (0, b"")

@@ -51,7 +51,7 @@ def agree(trace, figures):
 
 
 def test_excerpt_agrees_with_xenalyze():
-    """Only this test compares the sums of a real trace with another program's."""
+    """The sums of a real trace agree with those that xenalyze has printed."""
     agree(vcpus(EXCERPT), XENALYZE)
 
 

@@ -82,7 +82,7 @@ class TestViews:
         assert b"first_init" not in p.stdout
 
     def test_json_version(self):
-        """The object of each view has a version, which a program can check."""
+        """The objects of top, last, boot and latency have a version, which a program can check."""
         for args in (("top",), ("last",), ("boot",),
                      ("latency", "sched_waking", "sched_switch")):
             p = run(*args, "--json", self.story)
@@ -294,8 +294,8 @@ class TestViews:
         assert p.stdout == run("report", self.story).stdout
 
     def test_log_follow(self):
-        """log --follow prints each line once, after it was written to its end, also while log
-        --follow runs."""
+        """log --follow prints each line once, as soon as all of it is written, until the recording
+        ends."""
         dir_ = story("story", self.tmp / "log-follow")
         log = subprocess.Popen([TOOL, "log", "--follow", dir_], text=True,
                                stdout=subprocess.PIPE)
@@ -786,7 +786,7 @@ class TestViews:
             SVG + "svg"
 
     def test_flame_tree(self):
-        """Without an option: parts of the time, as a tree"""
+        """Without an option, flame prints parts of the time as a tree, the largest part first."""
         out = text("flame", self.story)
         assert out[0].endswith("Linux 6.12.1-test")
         parts = [float(line.split()[0]) for line in out[1:]
@@ -946,7 +946,7 @@ class TestViews:
     def test_manners(self):
         out = run("report", self.story, "--color=always").stdout
         assert b"\033[36m" in out and b"\033[2J" not in out
-        # a pager that quits, with SIGPIPE's default action and ignoring it
+        # the reader of standard output has ended; SIGPIPE has its default action, or is ignored
         for restore in True, False:
             p = subprocess.Popen([TOOL, "report", self.story],
                                  stdout=subprocess.PIPE,

@@ -212,7 +212,10 @@ static void test_no_more(void)
                      120 * KIB);
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 1 | 1 << 2);
     g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
-    /* no file system has so much free space: all but the newest are removed */
+    /*
+     * no file system has so much free space: of each machine, all recordings
+     * but the newest are removed
+     */
     ht_watch_disk_trim(dir, UINT64_MAX, UINT64_MAX / 2);
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 2);
     g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
