@@ -71,8 +71,6 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Copy and walk ------------------------------------------------------------ */
-
 static void count(void *opaque, const HtRun *run)
 {
     *(uint64_t *)opaque += run->events;
@@ -165,8 +163,6 @@ static void copy_walk_and_find(void)
     ht_loopback_free(f.lb);
 }
 
-/* Copy, walk and write CTF ------------------------------------------------- */
-
 static void write_ctf(void *opaque, const HtRun *run)
 {
     if (ht_ctf_writer_run(*(HtCtfWriter **)opaque, run)) {
@@ -220,8 +216,6 @@ static void ctf_backend(void)
     ht_loopback_free(lb);
     tl_rmdir(dir);
 }
-
-/* Copy, walk and record into an LTTng session ------------------------------ */
 
 static void write_lttng(void *opaque, const HtRun *run)
 {
@@ -281,8 +275,6 @@ static void lttng_backend(void)
            (double)backend / STEP_EVENTS, STEP_EVENTS * 1e9 / backend,
            (double)bare / STEP_EVENTS, STEP_EVENTS * 1e9 / bare);
 }
-
-/* Latency ------------------------------------------------------------------ */
 
 typedef struct Latency {
     uint64_t ticks[LATENCY_EVENTS];

@@ -63,9 +63,6 @@ def qmp_object(kind, **properties):
                                    properties.items())])]
 
 
-# Objects ---------------------------------------------------------------------
-
-
 def test_ctf_directory(machine, tmp_path):
     full = tmp_path / "full"
     full.mkdir()
@@ -112,9 +109,6 @@ def test_used_by_devices(tmp_path):
             "ht0", "ht1"]
         assert ctf_events.read(tmp_path / "trace" / "ht0") == {}
         vm.end()
-
-
-# LTTng -----------------------------------------------------------------------
 
 
 def needs_lttng(tmp_path):

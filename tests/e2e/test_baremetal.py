@@ -63,9 +63,6 @@ def only_trace(vm, device=0):
     return ctf_events.read(found[0])
 
 
-# The payload itself ----------------------------------------------------------
-
-
 def test_probe(tmp_path, accel):
     row, = run(tmp_path, accel, "probe").named(function="probe")
     assert 1e8 < row["clock_hz"] < 1e10
@@ -118,9 +115,6 @@ def test_doorbell_exits(tmp_path):
     # five rounds of 20 doorbells; KVM handles doorbells of shm and virtio
     # without QEMU
     assert bells == {"hypercall": 5 * 20, "shm": 0, "virtio": 0}
-
-
-# Self-test -------------------------------------------------------------------
 
 
 def check_sent(vm, device=0):
@@ -206,9 +200,6 @@ def test_several_behind_bridges(tmp_path, accel):
     done = vm.named(function="selftest")
     assert sorted(row["channel"] for row in done) == sorted(
         CHANNELS + ["shm", "virtio"])
-
-
-# Bench -----------------------------------------------------------------------
 
 
 MASK = 2**64 - 1

@@ -49,9 +49,6 @@ def assert_no_more(after, before):
     assert after[1] <= before[1] and after[2] <= before[2], (before, after)
 
 
-# Processors -------------------------------------------------------------------
-
-
 # Linux 6.12.95 takes TCG for real hardware, on which ACPI announces no processors
 # that are plugged later.  So the second one exists from the start, but the kernel
 # ignores it until the test enables it; for drivers that is the same.
@@ -163,9 +160,6 @@ def test_vcpu_without_streams(tmp_path):
         assert "only 1 kernel streams for 2 CPUs" in vm.console.text
         assert any(s.discarded
                    for s in ctf_events.read(vm.trace("ht0")).values())
-
-
-# Devices ----------------------------------------------------------------------
 
 
 CYCLES = 8
