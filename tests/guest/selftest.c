@@ -215,8 +215,6 @@ static void check_bad_messages(struct ht_bm_device *d)
                    HT_STATUS_NOENT);
 }
 
-/* Streams ------------------------------------------------------------------ */
-
 static void check_streams(struct ht_bm_device *d)
 {
     uint32_t n = d->dev.caps.streams;

@@ -158,8 +158,6 @@ static const struct ht_bench_hooks hooks = {
     .pause = pause_hook,
 };
 
-/* Streams ------------------------------------------------------------------ */
-
 static void slot_open(unsigned d, struct slot *slot)
 {
     struct ht_stream_params params = {
@@ -237,8 +235,6 @@ static void take_over(unsigned d)
     }
     changing(false);
 }
-
-/* A round ------------------------------------------------------------------ */
 
 static uint64_t burst(unsigned d, struct ht_stream *s, uint64_t most)
 {
@@ -383,8 +379,6 @@ static void round(void)
         }
     }
 }
-
-/* Beginning ---------------------------------------------------------------- */
 
 static void open_devices(void)
 {

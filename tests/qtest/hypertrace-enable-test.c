@@ -118,7 +118,7 @@ static void test_property(const void *channel)
     qht_quit(h);
 }
 
-/* The host does not filter: events of a class that is off are delivered. */
+/* The host does not filter: it consumes events of a class that is off. */
 static void test_emit(const void *channel)
 {
     QHt *h = boot(channel, ",events=!*");

@@ -59,7 +59,7 @@ static void test_reset(void)
         qht_stream_forget(&s);
         qht_restart(h);
     }
-    /* case 1: without announced memory, only submitted events are consumed */
+    /* without announced memory, only submitted events are consumed */
     qht_stream_open(&s, h, 0);
     qht_write_numbers(&s, id, 0, 1);
     qht_commit(&s);

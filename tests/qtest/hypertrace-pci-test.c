@@ -464,7 +464,10 @@ static void test_replug(void)
     qht_quit(h);
 }
 
-/* A backend or iothread remains usable by the device after object-del. */
+/*
+ * A backend in use cannot be deleted; a device survives the deletion of its
+ * iothread.
+ */
 static void test_objects_in_use(void)
 {
     QHt *h = boot_for_plugging("channel=shm,streams=1,iothread=io0");

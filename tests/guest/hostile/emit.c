@@ -6,8 +6,8 @@
 #include "hostile.h"
 
 /*
- * Number of events in a stream: fewer than any ring holds, so that none is
- * lost
+ * Maximum number of events of a stream: fewer than any ring holds, so that none
+ * is lost
  */
 #define EVENTS_MAX  200
 

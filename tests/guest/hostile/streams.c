@@ -253,8 +253,6 @@ static void attack_buffer(struct forger *f, enum attack attack, unsigned i)
     }
 }
 
-/* To the device ------------------------------------------------------------ */
-
 static void submit(struct forger *f, unsigned i)
 {
     struct ht_bm_vq *vq = f->d->data[f->s.index];
