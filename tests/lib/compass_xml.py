@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The analysis for Trace Compass, followed as Trace Compass does."""
+"""Our XML analysis for Trace Compass, executed as Trace Compass does."""
 
 import collections
 import re

@@ -32,8 +32,8 @@ def pytest_collect_file(file_path, parent):
 
 
 def wanted(test, projects):
-    """True for a test to run: of the fuzz build only fuzz targets, of QEMU's only
-    the device's tests"""
+    """True for a test to run: of the fuzz build only fuzz targets, of QEMU's only the device's
+    tests and QEMUS_OWN"""
     if "qemu" in projects:
         kind, _, name = test["name"].rpartition("/")
         return kind == "qtest-x86_64" and (

@@ -25,7 +25,7 @@ ARM64 = ["qemu-system-aarch64", "-accel", "tcg,thread=single", "-M", "virt",
          "-cpu", "max"]
 PLAIN = ["-smp", "2", "-nodefaults", "-display", "none", "-no-reboot"]
 
-# First part of the script that each guest runs as init
+# First part of the scripts that guests run as init
 MOUNTS = """#!/bin/busybox sh
 b=/bin/busybox
 $b mkdir -p /proc /sys /dev /trace

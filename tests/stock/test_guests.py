@@ -32,7 +32,7 @@ def has_names(tmp, layout):
 
 
 def test_newest(tmp_path):
-    """A 7.x kernel has another layout of its ring."""
+    """A kernel 7.x, whose ring has another layout, is recorded."""
     needs("qemu-system-x86_64")
     stock.record(tmp_path, [
         *stock.X86, *stock.PLAIN, "-m", "512",

@@ -39,7 +39,7 @@ def xenalyze():
 
 
 def test_sums_agree_with_xenalyze():
-    """Only this test compares the sums of vcpus with those of Xen's xenalyze."""
+    """Only this test compares the sums of vcpus with those that Xen's xenalyze prints."""
     expected = xenalyze()
     trace = json.loads(stock.run("vcpus", "--xentrace", f"--cpu-hz={MHZ}M", "--json", TRACE))
     sums = {(v["domain"], v["vcpu"], s): v[s]["ns"] for v in trace["vcpus"] for s in STATES}
