@@ -336,7 +336,7 @@ def test_quit(directory):
 
 
 def test_quit_stuck(directory):
-    """a process ends and warns if a thread is stuck in a tracepoint"""
+    """A process ends with status 3 if a thread is stuck in a tracepoint."""
     with PrivateSession(f"{directory}/t", ["ht0:*"], blocking=True,
                         subbuf_size="4k", num_subbuf=2) as session:
         with Emitter(session) as emitter:

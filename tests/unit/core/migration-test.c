@@ -44,8 +44,8 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
             next = ct_sink_number(&s, i) + 1;
         }
         /*
-         * a saved state has the sum of the events that all hosts reported
-         * missing
+         * a saved state has the number of events that all hosts have reported
+         * as missing
          */
         told += s.discarded;
         ht_consumer_save(&c, &st);

@@ -411,7 +411,7 @@ static void check_overtaken(unsigned page, unsigned events)
     }
     g_assert_cmpuint(next, ==, f.n);
     if (events > packet) {
-        /* the packet that was being copied is counted as lost */
+        /* the events of the packet that was being copied count as dropped */
         g_assert_cmpuint(f.consumer.dropped, >=, packet);
         g_assert_cmpuint(ct_sink_number(&f.sink, 0), >=, packet);
     } else {

@@ -115,7 +115,8 @@ static HtFtFollow *begin(Check *c, double ppm)
 }
 
 /*
- * Write at most 49 events before each of @looks polls, at most @gap ns apart.
+ * Before each of @looks polls, write at most 49 events, less than @gap + 500 ns
+ * apart.
  */
 static void run(Check *c, HtFtFollow *f, unsigned looks, unsigned gap)
 {

@@ -109,7 +109,7 @@ static void test_values(void)
     for (i = 0; i < HT_HOST_OFFSET; i++) {
         g_assert_cmpuint(enable[i], ==, 0);
     }
-    /* The next host does not tell the values of the one before. */
+    /* A new host clears the values of the previous one. */
     ht_host_page_begin(&host, enable, 4);
     g_assert_cmpint(read_stats(0, &s), ==, -ENODATA);
     tear_down();

@@ -137,9 +137,9 @@ static void child_abandon(const char *value)
 }
 
 /*
- * The device has two streams.  This thread uses the first.  The second thread
- * takes the last one, which therefore becomes the process's shared stream; it
- * emits events and leaves some of them by siglongjmp().
+ * The device has two streams. This thread uses the first. The second thread
+ * takes the last one, which therefore becomes the process's shared stream. The
+ * second thread leaves some of its events by siglongjmp().
  */
 static void child_abandon_shared(const char *value)
 {
@@ -691,8 +691,8 @@ static void test_abandon_shared(void)
 }
 
 /*
- * A handler that emits many events makes the interrupted event be lost and
- * counted.
+ * If a signal handler emits many events, the event that it interrupts is lost
+ * and counted.
  */
 static void test_nested(void)
 {

@@ -2,9 +2,9 @@
 /*
  * Guest library: contexts that interrupt a producer, at every instruction
  *
- * A signal handler that emits on the stream it interrupted must succeed or be
- * counted, and never damage the interrupted event.  Timers hit at random; the
- * processor's trap flag stops after every instruction.
+ * An event that a signal handler emits on the stream it interrupted must arrive
+ * or be counted, and must not damage the interrupted event. Timers hit at
+ * random; the processor's trap flag stops after every instruction.
  */
 #include "hypertrace/base.h"
 #include <signal.h>

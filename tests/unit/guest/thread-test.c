@@ -214,8 +214,8 @@ static void test_register(void)
 }
 
 /*
- * State of the test in which a thread opens a stream while another one's flush
- * waits
+ * State of the test in which a thread opens a stream while the flush of another
+ * thread waits
  */
 static struct {
     const struct ht_port_ops *ops;

@@ -485,7 +485,7 @@ static void test_scan_cost(void)
     ram_free(&ram);
 }
 
-/* Promise: a pointer that changes while it is read is never returned. */
+/* Promise: no torn value of a pointer is returned. */
 static void test_torn(void)
 {
     g_autoptr(HtGuestKernel) k = NULL;

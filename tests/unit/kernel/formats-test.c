@@ -172,7 +172,7 @@ static void test_circles(void)
 }
 
 #define MANY 1000u
-/* Reads that an event may take after a step has used up its number */
+/* Number of reads that an event may take beyond the limit of a step */
 #define ONE_EVENT 600u
 
 /* @n events that share a list of 128 fields with the longest texts */

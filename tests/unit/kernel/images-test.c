@@ -4,7 +4,7 @@
  * and distribution kernels in the build's cache
  *
  * images-test [FILE...]: kernels to read; by default those in the build's
- * cache. Without any, these parts are skipped.
+ * cache. Without any, the tests that read kernels are skipped.
  */
 #include "hypertrace/kernel-image.h"
 #include "kernel-make.h"

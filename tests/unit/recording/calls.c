@@ -182,7 +182,7 @@ void make_functions(const char *dir)
     leaves(m, 0, t + 4 * US, 7, TEXT + LEAF, 2, t + 2 * US);
     leaves(m, 0, t + 5 * US, 7, TEXT + WALK, 1, t + 1 * US);
     leaves(m, 0, t + 9 * US, 7, TEXT + READ, 0, t);
-    /* the function tracer: nested by callers */
+    /* the tracer `function`: calls are nested by their callers */
     t = 40 * MS;
     calls(m, t, TEXT + READ + 4, TEXT + 0x10);
     calls(m, t + 1 * US, TEXT + WALK + 4, TEXT + READ + 0x20);

@@ -94,7 +94,7 @@ void make_exec(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
 void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
                   const void *text, size_t len);
 
-/* Whole recordings for test_calls.py */
+/* Whole recordings; calls.c describes them */
 void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);
@@ -132,7 +132,8 @@ void device_think(Device *d, uint64_t host, uint32_t n);
 void device_end(Device *d);
 
 /**
- * device_end_quiet: end a trace that has no events, but lost 5 of stream 1
+ * device_end_quiet: end a trace that has no events, but lost 5 events of stream
+ * 1
  * @d: the trace, freed
  */
 void device_end_quiet(Device *d);

@@ -189,9 +189,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-# Tests -----------------------------------------------------------------------
-
-
 def test_sound(tmp):
     events = mix(3, 400)
     Trace(tmp / "t").packet("ch_0", events[:150]).packet("ch_0", events[150:])
