@@ -108,8 +108,8 @@ static void test_reused(void)
 
 /*
  * During its boot the kernel replaces names of enumerators in place.  Each call
- * tests one of the texts that have names.  A removed event's text, whose memory
- * is used again, is no change.
+ * of ht_kernel_formats_changed() tests one text that has names.  A removed
+ * event's text, whose memory is used again, is no change.
  */
 static void test_named(void)
 {

@@ -816,8 +816,9 @@ static void test_panic_between_polls(void)
 }
 
 /*
- * Lines of a kernel's log that match, in a guest that was started, and in one
- * that ran before: there, the lines before the first poll do not count
+ * Matches in a kernel's log. @count: number of lines that match in a guest that
+ * was started; @running: in one that ran before the first poll, whose earlier
+ * lines do not count
  */
 static const struct {
     const char *text;

@@ -277,7 +277,7 @@ def test_not_ours():
 
 
 def test_refused(tmp_path):
-    """What cannot be recorded is refused in one line."""
+    """A process that is no guest, and an empty -o, are refused in one line."""
     with subprocess.Popen(["sleep", "99"]) as p:
         for args, status, said in (
                 (("--pid", p.pid), 1, "has no mapping that could be a guest's RAM"),
