@@ -16,6 +16,7 @@
  *   recording-story steps DIR      a clock that goes back, lost ends
  *   recording-story steps-process DIR  a clock that goes back in a process
  *   recording-story repeats DIR    a console line that is printed twice
+ *   recording-story stamped DIR    console lines of Linux 5.10
  *   recording-story oops DIR       an end that repeats old console lines
  *   recording-story stacks DIR     stacks, and system calls with their names
  *   recording-story reuse DIR      a PID used by four tasks
@@ -251,6 +252,18 @@ static void repeats(const char *dir)
     make_end(m);
 }
 
+/* Lines with their time, which the console got later */
+static void stamped(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    print(m, 12 * MS, 0, "[    0.010000] first\n");
+    print(m, UINT64_C(2500) * MS, 0, "[    0.020000] second\n");
+    print(m, UINT64_C(2600) * MS, 0, "[    1.500000] third\n");
+    print(m, UINT64_C(2700) * MS, 0, "[1.2] no time\n");
+    make_end(m);
+}
+
 /* The end of a machine whose older events are no longer in memory */
 static void oops(const char *dir)
 {
@@ -409,6 +422,8 @@ int main(int argc, char **argv)
         device_end_quiet(device_new(argv[2], UINT64_C(20000) * MS));
     } else if (argc == 3 && !strcmp(argv[1], "repeats")) {
         repeats(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "stamped")) {
+        stamped(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "oops")) {
         oops(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "stacks")) {

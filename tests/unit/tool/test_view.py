@@ -210,6 +210,16 @@ class TestViews:
         assert [e["text"] for e in lines("log", dir_)] == [
             "first", "same", "between", "same", "late", "end"]
 
+    def test_log_stamped(self):
+        """The console events of Linux 5.10 begin with the time of their records, and
+        may be seconds later: each line is printed once and with the record's time."""
+        lines_ = ["[    0.010000] first", "[    0.020000] second",
+                  "[    1.500000] third", "[    2.700000] [1.2] no time"]
+        dir_ = story("stamped", self.tmp / "stamped")
+        assert text("log", dir_) == lines_
+        (dir_ / "log").write_text("6,0,10000900,0,T1;first\n6,1,20000900,0,T1;second\n")
+        assert text("log", dir_) == lines_
+
     @pytest.mark.parametrize("records, shift_ms", (
         ([(10, "first"), (20, "same"), (30, "between")], 5000),
         ([(10, "first"), (20, "same"), (30, "between"), (5000, "same"),

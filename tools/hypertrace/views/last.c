@@ -124,12 +124,10 @@ static void add_line(HtLast *l, unsigned max, const HtLogRecord *r)
 
 static void keep_line(Collect *c, const HtModelEvent *ev)
 {
-    HtLogRecord r = { .ns = ev->rec.ns };
-    gsize len;
+    HtLogLine line;
 
-    r.text = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
-    r.len = len;
-    add_line(c->l, c->lines, &r);
+    ht_log_line_event(ev, &line);
+    add_line(c->l, c->lines, &line.record);
 }
 
 static gpointer task_key(Collect *c, const HtModelEvent *ev, int32_t pid)

@@ -87,6 +87,57 @@ static void free_boot(gpointer data)
     g_free(b);
 }
 
+/*
+ * Parse the time at the start of a text, as in "[    1.234567] text".  Returns
+ * the length of the time with the blank after it; 0 if there is no time.
+ */
+static gsize parse_time(const char *s, gsize len, uint64_t *ns)
+{
+    uint64_t seconds = 0, us = 0;
+    gsize i = 1, n;
+
+    if (!len || s[0] != '[') {
+        return 0;
+    }
+    while (i < len && s[i] == ' ') {
+        i++;
+    }
+    for (n = i; i < len && g_ascii_isdigit(s[i]) && i - n < 10; i++) {
+        seconds = seconds * 10 + (s[i] - '0');
+    }
+    if (i == n || len - i < 9 || s[i] != '.' || s[i + 7] != ']' ||
+        s[i + 8] != ' ') {
+        return 0;
+    }
+    for (n = i + 1; n < i + 7; n++) {
+        if (!g_ascii_isdigit(s[n])) {
+            return 0;
+        }
+        us = us * 10 + (s[n] - '0');
+    }
+    *ns = (seconds * 1000000 + us) * 1000;
+    return i + 9;
+}
+
+bool ht_log_line_event(const HtModelEvent *ev, HtLogLine *line)
+{
+    HtLogRecord *r = &line->record;
+    gsize skip;
+
+    *line = (HtLogLine) {
+        .record = {
+            .ns = ev->rec.ns, .boot = ev->rec.epoch, .caller = ev->rec.pid,
+        },
+        .is_event = true,
+        .cpu = ev->rec.cpu,
+    };
+    r->text = ht_event_text(ev, HT_F_CONSOLE_TEXT, &r->len);
+    skip = parse_time(r->text, r->len, &r->ns);
+    r->text += skip;
+    r->len -= skip;
+    return skip;
+}
+
 static Boot *find_boot(HtLogLines *l, uint32_t boot)
 {
     Boot *b = g_hash_table_lookup(l->boots, GUINT_TO_POINTER(boot));
@@ -182,11 +233,17 @@ static int64_t after_last(const Boot *b, uint64_t event_ns)
 static void add_event(HtLogLines *l, const HtModelEvent *ev)
 {
     Boot *b = find_boot(l, ev->rec.epoch);
-    const char *s;
-    gsize len;
+    HtLogLine line;
+    bool stamped = ht_log_line_event(ev, &line);
+    const char *s = line.record.text;
+    gsize len = line.record.len;
     Tail *t;
 
-    s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
+    /* The log has all lines up to its last one; the event has microseconds. */
+    if (stamped && b->has_log &&
+        line.record.ns / 1000 <= b->last_ns / 1000) {
+        return;
+    }
     compare_clocks(b, ev->rec.ns, s, len);
     if (b->has_log && after_last(b, ev->rec.ns) < -SLACK_NS) {
         return;
@@ -210,7 +267,7 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
         return;
     }
     t = g_new(Tail, 1);
-    t->ns = ev->rec.ns;
+    t->ns = line.record.ns;
     t->cpu = ev->rec.cpu;
     t->pid = ev->rec.pid;
     t->text = g_string_new_len(s, len);

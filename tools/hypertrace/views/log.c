@@ -177,17 +177,13 @@ static bool put_events(HtView *v, const GRegex *grep, HtModel *m, HtOutput *o)
     HtModelEvent ev;
 
     while (ht_view_next(v, m, &ev)) {
-        HtLogLine line = { .is_event = true, .cpu = ev.rec.cpu };
+        HtLogLine line;
 
         lost |= ev.rec.lost_before;
         if (ev.class->kind != HT_KIND_CONSOLE) {
             continue;
         }
-        line.record.ns = ev.rec.ns;
-        line.record.boot = ev.rec.epoch;
-        line.record.caller = ev.rec.pid;
-        line.record.text = ht_event_text(&ev, HT_F_CONSOLE_TEXT,
-                                         &line.record.len);
+        ht_log_line_event(&ev, &line);
         put_record(v, o, &line, lost, &p);
         lost = false;
         if (!ht_output_room(o)) {

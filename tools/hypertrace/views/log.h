@@ -26,6 +26,19 @@ typedef struct HtLogLine {
 typedef struct HtLogLines HtLogLines;
 
 /**
+ * ht_log_line_event: get the line of an event printk:console
+ * @ev: the event
+ * @line: filled in; its text is valid as long as the event
+ *
+ * Kernels such as 5.10 emit the event when the console gets the line, which may
+ * be later, and the text begins with the time of the record.  @line then has
+ * that time and the text without it.
+ *
+ * Returns: true if the text had the time of the record
+ */
+bool ht_log_line_event(const HtModelEvent *ev, HtLogLine *line);
+
+/**
  * ht_log_lines_open: read the kernel's log of a recording
  * @dir: the recording
  * @m: model of the recording; rewound
