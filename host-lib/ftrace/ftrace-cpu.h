@@ -333,6 +333,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look);
  *        ht_ft_follow_covers().
  * @begin: called at the start of each poll; or NULL
  * @collect: as ht_ft_cpu_collect()
+ * @polls: as ht_ft_follow_polls()
  * @free: frees @opaque; or NULL
  */
 typedef struct HtFtWay {
@@ -340,6 +341,7 @@ typedef struct HtFtWay {
     bool (*grow)(void *opaque, const HtFtMem *mem, HtFtRing *ring);
     void (*begin)(void *opaque);
     int (*collect)(HtFtCpu *c, HtFtLook *look);
+    uint64_t (*polls)(void *opaque, const HtFtMem *mem, const HtFtRing *ring);
     void (*free)(void *opaque);
 } HtFtWay;
 

@@ -86,9 +86,16 @@ static bool grow_mapped(void *opaque, const HtFtMem *mem, HtFtRing *ring)
     return ht_ft_ring_grow(mem, ring);
 }
 
+static uint64_t polls(void *opaque G_GNUC_UNUSED,
+                      const HtFtMem *mem G_GNUC_UNUSED, const HtFtRing *ring)
+{
+    return ring->size / HT_FT_LOOK_MAX + 1;
+}
+
 static const HtFtWay mapped_way = {
     .grow = grow_mapped,
     .collect = ht_ft_cpu_collect,
+    .polls = polls,
 };
 
 HtFtFollow *ht_ft_follow_new(const HtFtMem *mem, HtFtRing *ring,
@@ -543,6 +550,11 @@ bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset)
 bool ht_ft_follow_more(const HtFtFollow *f)
 {
     return f->look.full || f->look.more;
+}
+
+uint64_t ht_ft_follow_polls(const HtFtFollow *f)
+{
+    return f->way->polls(f->way_opaque, &f->mem, f->ring);
 }
 
 uint64_t ht_ft_follow_copied(const HtFtFollow *f)

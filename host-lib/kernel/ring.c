@@ -6,6 +6,11 @@
 
 /* Minimum of the number of reads that each processor may use in a poll */
 #define READS_MIN 256u
+/*
+ * Maximum number of reads for a page: to find the oldest page, to copy the page
+ * and to find the next one
+ */
+#define READS_OF_PAGE 12u
 
 /* All processors of a trace_array */
 typedef struct List {
@@ -99,6 +104,12 @@ static uint64_t read_buffer(const List *list)
                                &buffer) ? 0 : buffer;
 }
 
+/* Number of reads that each processor may use in a poll */
+static uint32_t reads_of_poll(const List *list)
+{
+    return MAX(HT_KERNEL_RING_READS / list->cpus, READS_MIN);
+}
+
 /*
  * Read where the processors' parts are, in each poll: a snapshot of ftrace
  * swaps the buffers.
@@ -126,7 +137,7 @@ static void begin(void *opaque)
         HtListCpu *l = &list->cpu[i];
         uint64_t va = ht_le64(list->address[i]);
 
-        l->reads = MAX(HT_KERNEL_RING_READS / list->cpus, READS_MIN);
+        l->reads = reads_of_poll(list);
         if (va == l->va || va % 8) {
             continue;
         }
@@ -173,6 +184,14 @@ static int collect(HtFtCpu *c, HtFtLook *look)
     return ht_list_collect(c, &list->cpu[c->number], look);
 }
 
+/* The guest may claim any number of pages, but they are in its memory. */
+static uint64_t polls(void *opaque, const HtFtMem *mem, const HtFtRing *ring)
+{
+    uint64_t pages = MIN(mem->size / ring->subbuf_size, HT_FT_PAGES_MAX);
+
+    return pages * READS_OF_PAGE / reads_of_poll(opaque) + 2;
+}
+
 static void free_list(void *opaque)
 {
     List *list = opaque;
@@ -187,6 +206,7 @@ static const HtFtWay list_way = {
     .grow = grow,
     .begin = begin,
     .collect = collect,
+    .polls = polls,
     .free = free_list,
 };
 

@@ -178,6 +178,14 @@ int64_t ht_ft_follow_look(HtFtFollow *f);
 bool ht_ft_follow_more(const HtFtFollow *f);
 
 /**
+ * ht_ft_follow_polls: get the number of polls in which a whole ring is read
+ * @f: the follower
+ *
+ * Returns: a number that suffices if the guest writes nothing meanwhile
+ */
+uint64_t ht_ft_follow_polls(const HtFtFollow *f);
+
+/**
  * ht_ft_follow_limit: bound the time of polls of a boot-mapped ring
  * @f: the follower
  * @clock: a clock, for instance the thread's CPU time; NULL: no limit

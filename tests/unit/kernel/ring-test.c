@@ -267,7 +267,7 @@ static void test_reset(void)
 
 /*
  * A poll of a full ring copies at most HT_KERNEL_RING_READS pages; the next
- * polls read the rest.
+ * polls read the rest, and ht_ft_follow_polls() tells how many suffice.
  */
 static void test_bounded(void)
 {
@@ -285,6 +285,7 @@ static void test_bounded(void)
         looks++;
     } while (ht_ft_follow_more(t.f));
     g_assert_cmpuint(looks, >, 1);
+    g_assert_cmpuint(looks, <=, ht_ft_follow_polls(t.f));
     g_assert_cmpuint(t.seen[0].events, ==, 150000);
     finish(&t);
 }

@@ -869,9 +869,7 @@ static bool poll_last(HtSession *s, GError **error)
     unsigned i;
 
     for (i = 0; i < s->rings->len; i++) {
-        const Ring *ring = s->rings->pdata[i];
-
-        rounds += ht_ft_follow_ring(ring->follow)->size / HT_FT_LOOK_MAX + 1;
+        rounds += ht_ft_follow_polls(((Ring *)s->rings->pdata[i])->follow);
     }
     do {
         if (!ht_session_look(s, error)) {
