@@ -520,7 +520,8 @@ def test_pid_unknown_kernel(tmp_path, env):
     ring, so its main trace buffer is recorded.
 
     Only this test proves that the kernel's own image in memory is enough for
-    the names of events, the symbols and the log.
+    the names of events, the symbols and the log, and that `recover` reads the
+    main trace buffer.
     """
     image = initrd(tmp_path / "initrd", UNKNOWN_JOB)
     command = guest(tmp_path, image, ["-m", "513", "-smp", "2"])
@@ -531,12 +532,14 @@ def test_pid_unknown_kernel(tmp_path, env):
     # during the boot, which empties the buffer
     command[-1] += (" trace_event=sched,initcall,printk trace_buf_size=4096K"
                     " trace_clock=local")
-    command += ["-serial", f"file:{tmp_path}/dmesg"]
+    command += ["-serial", f"file:{tmp_path}/dmesg",
+                "-qmp", f"unix:{tmp_path}/qmp,server=on,wait=off"]
     qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         wait_for(tmp_path, "READY", qemu)
         kernel.unlink()
         err = record_running(tmp_path, env, qemu, "--pid", str(qemu.pid))
+        dump_core(tmp_path / "qmp", tmp_path / "core")
     finally:
         qemu.kill()
         qemu.wait()
@@ -548,6 +551,16 @@ def test_pid_unknown_kernel(tmp_path, env):
             "mark 1"]
     assert [e for e in events if e["event"] == "initcall_start" and
             e["text"].startswith("func=acpi_init+0x0")]
+    # recover finds the same events in a dump, and those that followed
+    shutil.rmtree(tmp_path / "rec")
+    subprocess.run([HYPERTRACE, "recover", "-q", "-o", tmp_path / "rec",
+                    tmp_path / "core"], env=env, check=True, timeout=DEADLINE)
+    (tmp_path / "core").unlink()
+    recovered = report(tmp_path, env)
+    for cpu in range(2):
+        before, after = ([(e["ns"], e["event"], e["text"]) for e in part
+                          if e["cpu"] == cpu] for part in (events, recovered))
+        assert before and after[:len(before)] == before
 
 
 def run(env, *args, **kwargs):

@@ -89,8 +89,10 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
     return true;
 }
 
-static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
-                   HtKernelImage *image, GError **error)
+/* Record what the memory has; @main_buffer: no boot-mapped ring */
+static HtSession *read_memory(const Recover *r, HtSource *source,
+                              const HtKernel *kernel, HtKernelImage *image,
+                              bool main_buffer, GError **error)
 {
     g_autofree char *command = g_strdup_printf("hypertrace recover %s",
                                                r->file);
@@ -100,15 +102,31 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
         .source = "the memory of a guest that had ended",
         .kernel = kernel,
         .image = image,
+        .main_buffer = main_buffer,
     };
     g_autoptr(HtSession) s = ht_session_new(&info, error);
-    HtSessionStats n;
 
     if (!s) {
-        return false;
+        return NULL;
     }
     ht_session_add(s, &source->mem, HT_SESSION_ALL);
-    if (!ht_session_finish(s, "recovered from the guest's memory", error)) {
+    return ht_session_finish(s, "recovered from the guest's memory", error) ?
+           g_steal_pointer(&s) : NULL;
+}
+
+static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
+                   HtKernelImage *image, GError **error)
+{
+    g_autoptr(HtSession) s = read_memory(r, source, kernel, image, false,
+                                         error);
+    HtSessionStats n;
+
+    if (s && image && !ht_session_stats(s).found) {
+        ht_session_discard(s);
+        ht_session_free(s);
+        s = read_memory(r, source, kernel, image, true, error);
+    }
+    if (!s) {
         return false;
     }
     n = ht_session_stats(s);
@@ -118,9 +136,9 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     } else if (!n.found) {
         ht_session_discard(s);
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-                    "%s has no ring of events: the guest needs a kernel 6.12 or"
-                    " later with a persistent ring on its command line, see"
-                    " hypertrace-record(1)", r->file);
+                    "%s has no ring of events: the guest needs words for one"
+                    " on its kernel's command line, see hypertrace-record(1)",
+                    r->file);
         return false;
     }
     if (!r->quiet) {
