@@ -165,10 +165,10 @@ uint32_t ht_queue_posted(const HtQueue *q)
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted)
 {
     /*
-     * @head does not count an item that take_mark() has made.  While this item
-     * is being delivered, the first test can fail although all items before
-     * @posted were delivered.  The result is then true too late, never too
-     * early.
+     * @head does not count an item that take_mark() has made.  While such an
+     * item is being delivered, the comparison with @posted can fail although
+     * all items before @posted were delivered.  The result is then true too
+     * late, never too early.
      */
     return (int32_t)(q->head - q->delivering - posted) >= 0 ||
            ht_queue_empty(q);

@@ -276,9 +276,9 @@ static bool has_doubts(const HtFtLook *look, guint first)
 /*
  * Compare the events taken with the kernel's counters, after a poll that took
  * everything.  The kernel counts an event shortly before the event is visible.
- * The comparison is therefore exact only if no commit was under way and the
- * guest was quiet since the poll began.  Events can be missing only if events
- * were overwritten, or read in the guest.
+ * The comparison is therefore exact only if no commit was under way, the guest
+ * was quiet since the poll began, and the host keeps the order of stores.
+ * Events can be missing only if events were overwritten, or read in the guest.
  */
 static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
 {

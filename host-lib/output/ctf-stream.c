@@ -38,9 +38,7 @@ static uint64_t content(const HtCtfStream *s)
     return ht_le64(s->h.content_bits) / 8;
 }
 
-/*
- * Return the offset in the file at which the packet after the open one starts
- */
+/* Return the offset at which the packet after the open one starts */
 static uint64_t next_start(const HtCtfStream *s)
 {
     return HT_ROUND_UP(s->start + content(s), ALIGN);

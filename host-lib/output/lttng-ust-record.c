@@ -268,7 +268,6 @@ static void done(void)
 /* LTTng-UST's read lock is released after this number of events */
 #define EMIT_MAX 256
 
-/* Test whether any session wants any event */
 static bool any_enabled(HtUstEvent *const *events, uint32_t classes)
 {
     uint32_t id;

@@ -14,7 +14,6 @@
 /* Size of a stream's buffer: two pieces */
 #define BUFFER_SIZE (2 * (PIECE_MAX + sizeof(HtRecPieceHeader)))
 
-/* A processor's file and the reader's state in it */
 typedef struct Stream {
     char *path;
     bool exists;

@@ -87,8 +87,8 @@ static inline void ht_ft_iter_init(HtFtIter *it, const uint8_t *data,
 
 /*
  * Fields of a record's first word: the type, which for values of 1 to
- * HT_FT_TYPE_DATA is the length of the data in words of 4 bytes, and above it
- * the time since the record before
+ * HT_FT_TYPE_DATA is the length of the data in words of 4 bytes, and in the
+ * bits above it the time since the previous record
  */
 #define HT_FT_TYPE_BITS 5
 #define HT_FT_TYPE_MASK ((1u << HT_FT_TYPE_BITS) - 1)

@@ -22,11 +22,11 @@ typedef struct HtHostPage {
     uint64_t seq[HT_HOST_VCPUS];
 } HtHostPage;
 
-/* ht_host_page_clear: tell the guest that the host tells nothing */
+/* ht_host_page_clear: mark the area as empty */
 void ht_host_page_clear(uint8_t *enable);
 
 /**
- * ht_host_page_begin: tell the guest that there is data; no vCPU has any yet
+ * ht_host_page_begin: mark the area as used; no vCPU has data in it yet
  * @p: filled in
  * @enable: the enable page, HT_ENABLE_SIZE bytes
  * @seed: random, so that a guest which reads while one host follows another

@@ -351,8 +351,8 @@ static inline void ht_rec_event(const HtFtPiece *p, const HtFtRecord *r,
                                 HtRecEvent *ev)
 {
     /*
-     * This runs for each event: set the members one by one, because a struct
-     * that is made elsewhere and copied stalls processors.
+     * Set the members one by one: this runs for each event, and a copy of a
+     * struct would take longer.
      */
     ev->ns = r->ns;
     ev->cpu = p->cpu;

@@ -48,8 +48,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelSearch, ht_kernel_search_free)
  * @s: the search
  * @budget: time in us after which the search pauses; 0 for no limit
  *
- * Memory that was never written is neither read nor allocated.  Candidates that
- * cannot be read are skipped.
+ * Memory that HtFtMem.next leaves out is neither read nor allocated.
+ * Candidates that cannot be read are skipped.
  *
  * Returns: 1 if all memory was searched, or if the image lacks a symbol that
  * the search needs; 0 if the budget is used up; -ESRCH if the process whose
@@ -288,8 +288,9 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
  * @addr: its address
  * @value: set
  *
- * A read of 8 bytes from another process may be torn.  The pointer is read
- * until two reads agree, at most HT_POINTER_TRIES times.
+ * A read of 8 bytes from another process may be torn.  If the memory is not
+ * mapped, the pointer is read until two reads agree, at most HT_POINTER_TRIES
+ * times.
  *
  * Returns: 0, -EAGAIN if no two reads agreed, or as ht_guest_kernel_read()
  */

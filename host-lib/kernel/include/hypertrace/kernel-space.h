@@ -57,8 +57,9 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
  * @addr: the address
  * @value: set
  *
- * A read of 8 bytes from another process may be torn.  The value is therefore
- * read until two reads agree, at most HT_POINTER_TRIES + 1 times.
+ * A read of 8 bytes from another process may be torn.  If the memory is not
+ * mapped, the value is therefore read until two reads agree, at most
+ * HT_POINTER_TRIES + 1 times.
  *
  * Returns: 0, -EAGAIN if no two reads agreed, or -errno
  */
