@@ -537,7 +537,6 @@ static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
             *why = g_strdup_printf("class %" PRIu32 " is cut off", id);
             goto bad;
         }
-        /* copy the message to an aligned buffer */
         memcpy(m, p + 4, length);
         status = ht_class_table_add(t, m, length, &added, &c);
         /*

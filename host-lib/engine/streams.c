@@ -574,10 +574,7 @@ static bool work_all(HtStreams *a, bool force)
         bool did = work(&a->stream[index], force);
 
         if (!full && (did || !a->more)) {
-            /*
-             * This stream was served: the next turn starts with the next
-             * stream.
-             */
+            /* the stream was served: the next turn starts after it */
             a->first = (index + 1) % n;
             a->polled++;
         }

@@ -219,7 +219,6 @@ static void try_place(HtKernelScan *s, const Place *p)
     }
 }
 
-/* If a page has a valid VMCOREINFO, look for the kernel that it describes */
 static void try_page(HtKernelScan *s, const uint8_t *page)
 {
     char text[PAGE + 1];

@@ -151,7 +151,6 @@ static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
     return h;
 }
 
-/* Set the end of the open packet to offset @to, where the next packet begins */
 static int shrink_packet(HtCtfStream *s, uint64_t to)
 {
     HtCtfHeader h = s->h;
