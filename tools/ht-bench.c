@@ -20,8 +20,8 @@
 #include "ht-bench-core.h"
 
 /*
- * With --lossless: seconds after which a producer no longer waits for room in
- * a full ring
+ * With --lossless: approximate seconds after which a producer no longer waits
+ * for room in a full ring
  */
 #define PATIENCE_S      10
 

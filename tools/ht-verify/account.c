@@ -17,8 +17,8 @@
 
 typedef struct ClassUser {
     WorkloadClass workload;
-    Stream *stream;             /* stream of the last event of this class */
-    Row *row;                   /* counters of this class in @stream */
+    Stream *stream;             /* stream of the class's last event */
+    Row *row;                   /* counters of the class in @stream */
 } ClassUser;
 
 void account_problem(Account *a, const char *fmt, ...)

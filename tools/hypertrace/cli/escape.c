@@ -13,8 +13,8 @@
 #define FILE_NAME_BYTES 64
 
 /*
- * Check for a character that is invisible, or changes how other text is shown:
- * C1 controls, marks of direction, byte order marks, noncharacters
+ * Check for a character that is invisible, or changes how other text is shown,
+ * such as C1 controls, marks of direction and noncharacters
  */
 static bool deceives(gunichar c)
 {

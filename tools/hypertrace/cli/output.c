@@ -125,8 +125,8 @@ static bool same_file(const struct stat *a, const struct stat *b)
 /*
  * Open @path if it must not be replaced by a new file: standard output, a pipe
  * or a character device. Returns -1 for any other @path, and on failure with
- * @errp set. A path such as /dev/stdout counts as standard output even if that
- * is a regular file: a rename would replace the link in /dev.
+ * @errp set. A path such as /dev/stdout counts as standard output even if
+ * standard output is a regular file: a rename would replace the link in /dev.
  */
 static int open_target(const char *path, GError **errp)
 {
@@ -163,7 +163,10 @@ bool ht_output_is_stream(const char *path)
     return !strcmp(path, "-") || (stat(path, &st) == 0 && is_stream(&st));
 }
 
-/* Collect the output in a file without a name, since it may be patched. */
+/*
+ * Collect the output in a file without a name, because ht_output_patch() may
+ * change it.
+ */
 static bool collect_for(HtOutput *o, int target, const char *path,
                         GError **errp)
 {

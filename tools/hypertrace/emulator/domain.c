@@ -375,7 +375,7 @@ static bool plan(const Domain *d, HtRecord *r, GError **error)
     if (!text || !g_shell_parse_argv(text, NULL, &argv, error)) {
         return false;
     }
-    /* Variables of the environment precede the program's name. */
+    /* In virsh's text, environment variables precede the program's name. */
     qemu = argv;
     while (*qemu && **qemu != '/' && strchr(*qemu, '=')) {
         qemu++;

@@ -58,8 +58,8 @@ static bool is_qemu(const char *path)
 }
 
 /*
- * Find QEMU: the program of @setting, else the first one in PATH that is not
- * this program. Returns NULL on failure.
+ * Find QEMU: with @setting, that program or the program @name in that folder;
+ * else the first one in PATH that is not this program. Returns NULL on failure.
  */
 static char *find_qemu(const char *setting, const char *name)
 {
@@ -192,7 +192,10 @@ static int start_recorder(HtRecord *r, int lock, const char **why)
     }
     close(ready[0]);
     if (recorder > 0) {
-        /* With Yama, only an ancestor or the process set here may read QEMU. */
+        /*
+         * With Yama, a process without CAP_SYS_PTRACE may read QEMU only if it
+         * is an ancestor or is set here.
+         */
         prctl(PR_SET_PTRACER, recorder, 0, 0, 0);
     }
     return started[1];

@@ -15,7 +15,7 @@
 
 typedef struct Recording {
     char *name;
-    /* time in ns at which the recording's folder was last changed */
+    /* time in ns at which the recording's file "info" was last changed */
     int64_t changed;
     uint64_t bytes;
 } Recording;

@@ -215,8 +215,8 @@ static bool flush_cpu(File *f, unsigned cpu, uint64_t ns)
 }
 
 /*
- * Get or create a task's track for initcalls. No other slices are on this
- * track, so none can overlap the initcalls.
+ * Get or create a task's track for initcalls; 0 if there are too many. No other
+ * slices are on this track, so none can overlap the initcalls.
  */
 static uint64_t initcall_track(File *f, const HtModelEvent *ev)
 {

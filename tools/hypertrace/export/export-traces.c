@@ -49,11 +49,13 @@ typedef struct Class {
 typedef struct Trace {
     HtExport *x;
     const char *dir;
-    /* name of the virtual machine, or of the host's track */
+    /*
+     * name of the trace's track: virtual machine and device, or LTTng's trace
+     */
     char *name;
     bool lttng;
     PfSequence s;
-    bool begun;                 /* pf_sequence_begin() was called for @s */
+    bool begun;                 /* pf_sequence_init() was called for @s */
     int64_t shift;              /* value to add to the trace's times, in ns */
     const bt_clock_class *clock;
     uint64_t precision_ns;

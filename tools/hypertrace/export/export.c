@@ -216,8 +216,8 @@ bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns)
 }
 
 /*
- * Print the error of the events' times by the host's clock: median and
- * maximum.
+ * Print the number of exported events and, for a guest, the error of their host
+ * times: a bound for half of them, and the maximum.
  */
 static void report_error(HtExport *x)
 {
@@ -425,8 +425,8 @@ static bool end_directory(const char *hidden, const char *path, bool ok,
 }
 
 /*
- * Check whether a directory has CTF traces instead of a recording. Only the
- * export for Perfetto reads traces.
+ * Check whether a directory is exported as CTF traces: it has no file "info",
+ * and the export is for Perfetto.
  */
 static bool is_trace(int which, const char *dir)
 {
@@ -469,10 +469,9 @@ static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
 }
 
 /*
- * List the host's parts of the recordings @dirs. Several recordings may refer
- * to one part, which is listed once. The list is empty for the format dat, if
- * an option selects events by more than time and boot, or if the user chose the
- * guest's clock.
+ * List the host's parts of the recordings @dirs, each once, without those that
+ * @dirs has itself. The list is empty for the format dat, if an option selects
+ * events by more than time and boot, or if the user chose the guest's clock.
  */
 static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
 {

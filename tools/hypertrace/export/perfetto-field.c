@@ -59,7 +59,10 @@ static void put_elements(Writer *w, const bt_field *f, unsigned depth)
     }
 }
 
-/* Append a text field; if @empty, append "", because of ht_ctf_is_length(). */
+/*
+ * Append a text field. If @empty, append "": libbabeltrace2 may return the
+ * bytes of the previous string.
+ */
 static void put_string(Writer *w, const bt_field *f, bool empty)
 {
     uint64_t len = empty ? 0 : bt_field_string_get_length(f);

@@ -27,7 +27,9 @@
  * read
  */
 #define NOTE_NS         UINT64_C(1000000000)
-/* Period in ns in which these are written to the files */
+/*
+ * Period in ns in which the files "threads", "clocks" and "offsets" are written
+ */
 #define WRITE_NS        UINT64_C(10000000000)
 /*
  * Size of the rings in KiB: RING_KB for all processors together, but at least
@@ -173,7 +175,7 @@ static void read_rings(HtHostRecord *h, uint64_t now)
     h->polled = now;
 }
 
-/* Read a small file of a folder without its newline, into @text. */
+/* Read the first line of a small file of a folder into @text. */
 static bool read_line(int dir, const char *name, char *text, size_t size)
 {
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -290,7 +292,7 @@ static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
                                offset, ht_now_ns());
         g_hash_table_insert(h->offsets, g_steal_pointer(&key),
                             g_strdup(offset));
-        /* The vCPU may be new, and with it a thread. */
+        /* A vCPU that is new has a thread that was not noted yet. */
         note_threads_of(h, pid);
     }
 }
@@ -380,8 +382,8 @@ static void write_notes(HtHostRecord *h)
 static void take_notes(HtHostRecord *h, uint64_t now, bool write)
 {
     /*
-     * Machines other than this recorder's get their new threads noted only at
-     * a write.
+     * The threads of other machines than this recorder's are noted only at a
+     * write, or if note_offset() finds a new TSC offset.
      */
     if (write) {
         note_all_threads(h);

@@ -16,8 +16,9 @@
 
 #define PERIOD_NS   INT64_C(100000000)
 /*
- * Age in ns from which on all events are in the recording. The recorder writes
- * them every 20 ms. If it is late, their times are raised.
+ * Age in ns from which on an event is added to the sums. The recorder writes
+ * the host's events every 20 ms. If it writes an event too late, the event's
+ * time is raised.
  */
 #define AGE_NS      INT64_C(100000000)
 /* Time in ns for which a process may have no vCPU before this is reported */
@@ -141,8 +142,9 @@ static bool open_part(HtHostTell *t)
 }
 
 /*
- * Get the vCPU that a slot is about: the newest one, because the thread of an
- * unplugged vCPU has another one after it.
+ * Fill @slots with the vCPUs of process @pid, by number. Of several vCPUs with
+ * one number use the newest, because a vCPU that was unplugged and plugged
+ * again has a new thread.
  */
 static void put_slots(const HtRunstates *x, uint32_t pid,
                       const HtVcpuSums **slots)

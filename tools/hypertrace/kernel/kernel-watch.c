@@ -10,7 +10,8 @@
 /*
  * Pause in ns between searches, from SEARCH_NS to PAUSE_MAX: as long as the
  * search took or, after EAGER_NS without a kernel, PAUSE_LATER times as long.
- * Searches thus use half of a processor at first, 1 % later.
+ * Searches thus use half of a processor at first. Later they use 1 %, or more
+ * if a search takes longer than 20 ms.
  */
 #define SEARCH_NS       UINT64_C(2000000)
 #define EAGER_NS        UINT64_C(30000000000)
@@ -76,7 +77,8 @@ struct HtKernelWatch {
     uint64_t clock_ns;          /* time at which @clock was read */
     uint64_t adopted_ns;        /* time at which @kernel was found */
     uint64_t still_ns;          /* time since which @clock stands still, or 0 */
-    uint64_t next_still;        /* time of the next search while it does */
+    /* time of the next search while @clock stands still */
+    uint64_t next_still;
     uint64_t proof_ns;          /* next pause, see PROOF_NS */
     /* a pass over the formats has begun and not ended */
     bool passing;
@@ -206,7 +208,10 @@ static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
     }
     ret = ht_guest_kernel_clock(k, &clock);
     if (ret == -ENOENT) {
-        return true;                    /* There will be no proof. */
+        /*
+         * This kernel's clock has no known address: it cannot prove anything.
+         */
+        return true;
     }
     if (ret || (!last && ht_kernel_search_found(w->search))) {
         return false;
@@ -284,7 +289,10 @@ static void pause_search(HtKernelWatch *w)
     w->next_clock = MIN(w->next_clock, w->next_still);
 }
 
-/* Check whether the kernel has ended.  RAM survives a reset. */
+/*
+ * Check whether the kernel has ended. RAM, and the kernel in it, may survive a
+ * reset.
+ */
 static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 {
     g_autoptr(HtGuestKernel) k = NULL;
@@ -364,7 +372,10 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
         if (!w->next) {
             ht_kernel_search_forget(w->search);
         }
-        /* A hostile guest may make a kernel that ends at each poll. */
+        /*
+         * If the kernel was soon gone, do not search at once: a hostile guest
+         * may make a kernel that ends at each poll.
+         */
         if (t - w->adopted_ns >= CLOCK_NS) {
             w->next_search = 0;
         }

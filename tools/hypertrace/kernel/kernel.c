@@ -117,8 +117,8 @@ static void write_cache(const HtKernel *k)
         remove_dir(tmp);
     } else {
         /*
-         * Replace the entry: it is damaged, or another process has made it
-         * meanwhile.
+         * An entry that exists is damaged, or another process has made it
+         * meanwhile: replace it.
          */
         remove_dir(final);
         if (rename(tmp, final)) {

@@ -109,7 +109,7 @@ static int file_read(void *opaque, uint64_t offset, void *buf, size_t len)
             continue;
         }
         if (n <= 0) {
-            /* the file was truncated meanwhile */
+            /* if @n is 0, the file was truncated meanwhile */
             return n < 0 ? -errno : -ENXIO;
         }
         p += n;

@@ -160,8 +160,8 @@ bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
 }
 
 /*
- * Test whether the condition needs the names of tasks: it has "comm", and some
- * event has no field of that name.
+ * Test whether the condition needs the names of tasks: it has "comm", and an
+ * event that @m->names has lacks a field of that name.
  */
 static bool needs_tasks(const HtMatch *m)
 {

@@ -195,7 +195,7 @@ static void task_event(HtRunning *r, const HtModelEvent *ev)
         pop(task, HT_KIND_INITCALL_START);
         break;
     case HT_KIND_SYS_ENTER:
-        /* Drop a system call without an exit event, for example an exec(). */
+        /* Drop a system call whose exit event is missing. */
         clear_nests(task);
         push(task, HT_KIND_SYS_ENTER,
              g_strdup_printf("system call %d",

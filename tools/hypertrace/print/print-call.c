@@ -44,8 +44,7 @@ static void clear_name(gpointer data)
 
 /*
  * Parse the entries "{ value, "name" }" of __print_flags() or
- * __print_symbolic(). Entries are left out if their value is a name that the
- * format does not define.
+ * __print_symbolic(). Leave out entries whose value is not a known constant.
  */
 static bool names(HtPrintParse *p, GArray *all)
 {

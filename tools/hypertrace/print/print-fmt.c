@@ -284,8 +284,8 @@ static void put_disk(const HtPrintNode *n, const Run *r, GString *out)
 
 /*
  * Print an argument of %s. Returns true if the text must be padded to the
- * width. As in libtraceevent, a number that is printed instead of a text is not
- * padded.
+ * width. As in libtraceevent, the number that is printed for a field without a
+ * text, or for a value without a name, is not padded.
  */
 static bool put_text(const HtPrintNode *n, const Run *r, GString *out)
 {

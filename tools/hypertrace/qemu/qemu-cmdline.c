@@ -8,7 +8,10 @@
 
 #include "qemu/qemu-cmdline.h"
 
-/* Configuration file that QEMU reads before its options, if it exists */
+/*
+ * Configuration file that QEMU reads before its options, if it exists and
+ * -no-user-config is not given
+ */
 #define SYSTEM_CONFIG "/etc/qemu/qemu.conf"
 
 /* Options of QEMU 5 to 11 without an argument */

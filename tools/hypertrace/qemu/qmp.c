@@ -233,7 +233,7 @@ GPtrArray *ht_qmp_find(HtQmp *q, const char *id, GError **error)
 }
 
 /*
- * Get a member of a JSON object if it is neither an object nor an array, else
+ * Get a member of a JSON object if it is a string, a number or a boolean, else
  * NULL.
  */
 static JsonNode *value(JsonObject *o, const char *name)

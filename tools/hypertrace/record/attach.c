@@ -136,8 +136,8 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
 }
 
 /*
- * Check by a recording's info file that it is being written now, and on this
- * host.
+ * Refuse a recording whose info file says that it has ended, or that it is of
+ * another boot or host.
  */
 static bool is_recorded_now(const Attach *a, GKeyFile *info, GError **error)
 {
@@ -161,7 +161,7 @@ static bool is_recorded_now(const Attach *a, GKeyFile *info, GError **error)
 
 /*
  * Read the machine's process from the other recording. Returns false without
- * @error if the recording does not have the process yet.
+ * @error if that recording, its host's part or the process cannot be read yet.
  */
 static bool read_process(Attach *a, GError **error)
 {

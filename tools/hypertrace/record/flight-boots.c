@@ -16,7 +16,10 @@ HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b,
     bool died = b->boots > b->ended;
 
     b->ended = b->boots;
-    /* The number of a boot that panicked before a poll found it is free. */
+    /*
+     * If a boot panicked and was reset before a poll found it, the next boot
+     * gets its number.
+     */
     b->panicked = MIN(b->panicked, MAX(b->boots, n->panic_boot));
     return died ? HT_FLIGHT_RESET : HT_FLIGHT_NO_DEATH;
 }
@@ -43,8 +46,9 @@ static bool next_boot(HtFlightBoots *b, uint32_t boots)
 }
 
 /*
- * Note the kernel of the running boot.  If it is missing for HT_FLIGHT_GONE_NS,
- * record its events now: the next kernel, if it is unknown, may never be found.
+ * Note the kernel of the running boot. Returns true if the kernel is missing
+ * for HT_FLIGHT_GONE_NS: the boot then counts as ended, because the next
+ * kernel, if it is unknown, may never be found.
  */
 static bool lose_kernel(HtFlightBoots *b, uint32_t kernel, uint64_t now)
 {
@@ -67,7 +71,7 @@ HtFlightDeath ht_flight_boots_note(HtFlightBoots *b, const HtSessionStats *n,
 {
     bool panicked = n->panic_boot > b->panicked, died;
 
-    /* If the last boot panicked, the next one is no cause. */
+    /* Set @panicked before next_boot(): the boot after a panic is no cause. */
     b->logged = MAX(b->logged, n->panic_boot);
     b->panicked = MAX(b->panicked, b->logged);
     died = next_boot(b, n->boots);

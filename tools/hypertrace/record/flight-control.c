@@ -13,7 +13,7 @@
 #define CLIENTS_MAX 8
 
 struct HtFlightControl {
-    /* descriptor of the folder; owned by the caller */
+    /* descriptor of the recorder's folder; owned by the caller */
     int dir;
     int fd;
     int clients[CLIENTS_MAX];

@@ -20,13 +20,13 @@
 #include "record/flight-dir.h"
 
 /*
- * Maximum wait for the guest's other processors, which may write events after
- * a cause. The recording starts as soon as a poll reads no new event.
+ * Maximum wait in ns for the guest's other processors, which may write events
+ * after a cause. The recording starts as soon as a poll reads no new event.
  */
 #define STILL_NS    UINT64_C(200000000)
 /*
- * Period in ns at which a wait looks for new lines in the kernel's log.  After
- * a panic, a guest may boot again at once and overwrite the log.
+ * Period in ns at which ht_flight_wait() looks for new lines in the kernel's
+ * log. After a panic, a guest may boot again at once and overwrite the log.
  */
 #define LOG_NS      UINT64_C(100000000)
 /*
@@ -78,7 +78,7 @@ struct HtFlight {
     const char *why;            /* description of the machine's end */
     /* most important cause that has no recording yet */
     Cause pending;
-    uint64_t since;             /* time at which @pending rose last */
+    uint64_t since;             /* time in ns at which @pending rose last */
     bool asked;                 /* a user has requested a recording */
     uint64_t polled_events;     /* number of events at the last poll */
     /* The last recording, and the process that writes it */
@@ -90,13 +90,14 @@ struct HtFlight {
     uint32_t written_boots;
     /* Silence: a time without events */
     uint64_t silence_ns;
-    uint64_t heard;             /* time of the last event, in ns */
-    bool silent;                /* the silence has caused a recording */
+    uint64_t heard;             /* time in ns from which on a silence counts */
+    bool silent;                /* the present silence has been a cause */
     bool paused;
     bool suspended;
     /* Matching events */
     HtMatch *match;             /* NULL: no events are a cause */
-    int64_t next_match;         /* time at which they are the next cause */
+    /* earliest time in ns at which matches are a cause again */
+    int64_t next_match;
     /* an event has matched, and no recording has been made for it yet */
     bool matched;
     /* number of events before the poll that read the first of these matches */
@@ -222,7 +223,9 @@ static void note_silence(HtFlight *f, const HtSessionStats *n)
     }
 }
 
-/* Forget a match: newer events have replaced it in memory. */
+/*
+ * Forget the matches: newer events have replaced the first of them in memory.
+ */
 static void miss_match(HtFlight *f)
 {
     f->missed += ht_match_count(f->match);
@@ -330,7 +333,10 @@ static char *write_recording(HtFlight *f, HtSession *session, GError **error)
     }
 }
 
-/* Print one line: the cause, the recording, and the guest's last activity. */
+/*
+ * Print one line: the cause, the recording, its number of events, and a summary
+ * of the guest's end.
+ */
 static void print_line(const HtFlight *f, const char *path, uint64_t events)
 {
     g_autoptr(GString) last = g_string_new(NULL);
@@ -451,7 +457,9 @@ static void drop(HtFlight *f, const char *why)
         ht_error("no recording (%s): %s", causes[f->pending].name, why);
     }
     reply_error(f, why);
-    /* The log may show a panic again when it is found. */
+    /*
+     * If the panic's boot was not found yet, its log may show the panic again.
+     */
     f->boots.panicked = MIN(f->boots.panicked, f->boots.boots);
     f->pending = CAUSE_NONE;
     f->asked = false;

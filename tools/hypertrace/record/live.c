@@ -48,7 +48,7 @@ static bool init_runs(HtLive *l, const HtFtFormats *formats)
     l->runs.classes = ht_class_table_new();
     l->runs.formats = formats;
     l->runs.instances = &l->instances;
-    /* it would fail only with a full class table */
+    /* ht_ft_runs_init() would fail only with a full class table */
     return ht_ft_runs_init(&l->runs);
 }
 

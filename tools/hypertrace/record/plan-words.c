@@ -160,8 +160,9 @@ static bool is_oem_file(const HtOpts *opts)
 
 /*
  * Find the SMBIOS string that the stub reads: the first one with the prefix
- * HT_RECORD_EXTRA. @at is set to the index of its option in argv, @opts to the
- * values of that option, and @opt to the value with the string.
+ * HT_RECORD_EXTRA. @at is set to the index in argv of the argument that has the
+ * string, @opts to that argument's values, and @opt to the value with the
+ * string.
  */
 static char *find_extra(const HtQemu *q, unsigned *at, HtOpts **opts,
                         HtOpt **opt)
@@ -271,9 +272,10 @@ static void add_append(HtRecordPlan *p, HtQemu *q, const char *append)
 
 /*
  * Get the words for the main trace buffer. Older kernels use only the last
- * trace_event=, so the user's values are repeated. The clock is set because a
- * kernel with an unstable TSC otherwise changes it late in the boot, which
- * empties the buffer. trace_buf_size is the size for each processor.
+ * trace_event=, so the user's values are repeated. Unless the user sets the
+ * clock, set it, because a kernel with an unstable TSC otherwise changes it
+ * late in the boot, which empties the buffer. trace_buf_size is the size for
+ * each processor.
  */
 static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
                         const char *events, const char *there)
@@ -289,8 +291,8 @@ static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
 }
 
 /*
- * Make the kernel words that create a ring. @there: words of the user, which
- * may use the same label
+ * Make the kernel words that create a ring or, with @o->main_buffer, start the
+ * main trace buffer. @there: words of the user, which may use the same label
  */
 static char *make_words(const HtRecordPlan *p, const HtRecordOptions *o,
                         const char *there)

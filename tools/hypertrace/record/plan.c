@@ -109,8 +109,9 @@ static const char *keep_memory(const HtQemu *q)
 }
 
 /*
- * Add the file of a RAM backend, if it is shared and has a name. Backends of
- * devices such as ivshmem and nvdimm have no ring.
+ * Add the file of a backend of the machine's RAM, if the backend is shared and
+ * the file has a name. Backends of devices such as ivshmem and nvdimm have no
+ * ring and are not passed to this function.
  */
 static void plan_backend(HtRecordPlan *p, const HtQemu *q, const char *id)
 {
@@ -414,8 +415,9 @@ static void set_names(HtRecordPlan *p, const HtQemu *q)
 }
 
 /*
- * Choose the size of the ring, which all processors share: CPU_BYTES for each,
- * but at most RAM_PART of the memory if that is more than the default
+ * Choose the size of the ring, which all processors share: double the default
+ * until there are CPU_BYTES for each processor, but use at most 1/RAM_PART of
+ * the RAM for more than the default
  */
 static uint64_t default_size(const HtQemu *q)
 {

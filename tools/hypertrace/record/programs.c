@@ -57,7 +57,7 @@ struct HtPrograms {
     /* name of the guest's provider in LTTng; NULL without LTTng */
     char *provider;
     HtLttngSink *lttng;
-    /* last buffer of @lttng, which all streams share */
+    /* last buffer of @lttng, used for the runs of all streams */
     HtBuffer *fill;
     /* number of classes at the last call of ht_lttng_sink_wake() */
     uint32_t known;

@@ -144,8 +144,8 @@ static bool set_match(HtMatch **m, const char *option, const char *text,
 }
 
 /*
- * Record the events that an option's match needs, in addition to those of
- * --events.
+ * Unless --pid is given, record the events that an option's match needs, in
+ * addition to those of --event or of its default.
  */
 static void add_events(HtRecord *r, const HtMatch *m)
 {

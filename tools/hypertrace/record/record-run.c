@@ -21,8 +21,8 @@
 
 #define STATUS_NS       UINT64_C(500000000)
 /*
- * If no ring is found for this time in ns, search also the process's memory
- * outside of the RAM.
+ * If no ring is found for this time in ns, search also the memory of the
+ * process that Run.sources does not have.
  */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
@@ -33,9 +33,7 @@
 #define BUSY_PART       8
 /* A guest counts as idle if a poll reads fewer events than this. */
 #define IDLE_EVENTS     50
-/*
- * A search for the ring that is not complete may take this many times --wait.
- */
+/* The first search for the kernel may take this many times --wait. */
 #define LONG            20
 /*
  * With --flight and --wait, times in ns after the start at which a missing
@@ -81,7 +79,7 @@ typedef struct Run {
     bool too_late;
     /* for the time of --wait there was no ring, or no kernel in the memory */
     bool gave_up;
-    /* time in ns at which the kernel was last found */
+    /* time in ns of the last poll at which the kernel was known */
     uint64_t kernel_seen;
     uint64_t events;
     /*
@@ -117,7 +115,8 @@ static void set_source(Run *run, HtSource **slot, HtSource *source,
 }
 
 /*
- * The recorder's NUMA node holds the ring, but the kernel may be in any node.
+ * Get the HT_SESSION_* flags for the recorder's memory. The recorder's NUMA
+ * node holds the ring, but the kernel may be in any node.
  */
 static unsigned searched_for(const Run *run)
 {
@@ -153,7 +152,10 @@ static bool has_grown(const HtSource *s)
            (uint64_t)st.st_size > s->mem.size;
 }
 
-/* Open RAM files of the user as soon as QEMU has created them. */
+/*
+ * Open RAM files of the user as soon as QEMU has created them, and again when
+ * they have grown.
+ */
 static void open_files(Run *run)
 {
     const GPtrArray *files = run->r->plan->files;
@@ -365,7 +367,6 @@ static bool has_ended(Run *run, int *status)
         return false;
     }
     if (pid < 0) {
-        /* QEMU is not a child of this process, so its status is not known. */
         *status = 0;
         return !run->process || ht_process_ended(run->process);
     }

@@ -56,7 +56,10 @@ typedef struct Ring {
     uint64_t since;             /* time in ns when the ring was found */
     uint64_t newest_ns;         /* guest time of the last event, in ns */
     uint64_t seen_ns;           /* highest guest time before @taken, in ns */
-    /* earlier events in pieces of an unknown age may precede the session */
+    /*
+     * in pieces of an unknown age, only events from this guest time on can
+     * match: earlier ones may precede the session
+     */
     uint64_t match_ns;
 } Ring;
 
@@ -135,7 +138,7 @@ static bool has_room(HtSession *s, uint64_t bytes)
     return false;
 }
 
-/* Let the matches see a recorded piece. @epoch: the follower's epoch */
+/* Pass a recorded piece to all matches. @epoch: the follower's epoch */
 static void match_piece(const Ring *ring, const HtFtPiece *p, uint32_t epoch)
 {
     const HtSession *s = ring->session;
@@ -261,7 +264,7 @@ static void update_info(HtSession *s, const Ring *ring)
 
 /*
  * Drop the rings of earlier boots: the guest times in them are later than those
- * of this ring.  Then all its events are new.
+ * of @ring. If there was such a ring, all events of @ring are new.
  */
 static void end_older(HtSession *s, Ring *ring)
 {
@@ -431,7 +434,7 @@ static void poll_log_last(HtSession *s, Place *p, int64_t us)
 
 /*
  * Read the rest of an ended kernel's log, as far as its memory still has it.
- * After a long pause between polls, only this rest has the panic.
+ * After a long pause between polls, the panic may be only in this rest.
  */
 static void end_log(HtSession *s, Place *p)
 {
@@ -488,7 +491,7 @@ static void finish_logs(HtSession *s)
 
 /*
  * Check whether the ring at @offset is known, or is one CPU's part of a known
- * ring. @except: a ring that does not count, or NULL
+ * ring whose header is valid. @except: a ring that does not count, or NULL
  */
 static bool is_known(const HtSession *s, const HtFtMem *mem, uint64_t offset,
                      const Ring *except)
@@ -681,8 +684,8 @@ static void poll_ring(HtSession *s, Ring *ring)
 }
 
 /*
- * Poll all rings. If the header of a ring is invalid, drop the ring, unless it
- * is being recorded: early in a boot, the kernel may create its ring again.
+ * Poll all rings whose headers are valid. Drop the others, except those that
+ * are being recorded: early in a boot, the kernel may create its ring again.
  */
 static void poll_rings(HtSession *s)
 {
@@ -700,7 +703,7 @@ static void poll_rings(HtSession *s)
         }
     }
     for (i = 0; i < rings->len; i++) {
-        /* Polling an earlier ring may have dropped this one. */
+        /* Polling an earlier ring of the list may have dropped this one. */
         if (g_ptr_array_find(s->rings, rings->pdata[i], NULL)) {
             poll_ring(s, rings->pdata[i]);
         }

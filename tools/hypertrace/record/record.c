@@ -195,8 +195,8 @@ static bool needs_formats(const HtRecord *r)
 }
 
 /*
- * Check whether the image at @path has to be booted for its formats.  A running
- * guest has them in its memory.
+ * Check whether the image at @path has to be booted for its formats. Unless
+ * LTTng needs them, those of a running guest are read from its memory.
  */
 static bool boots_image(const HtRecord *r, const char *path)
 {
@@ -423,8 +423,9 @@ static bool make_programs(HtRecord *r, GError **error)
 /*
  * Check whether root records another user's machine: the recording then belongs
  * to that user. The process is read only as long as it has this user and this
- * program: the user could read that memory anyway. A recording with a host's
- * part stays root's, because it has what all users do.
+ * program: the user could read that memory anyway. A flight recorder's
+ * recordings stay root's, and so does a recording with a host's part, because
+ * it has what all users do.
  */
 static bool is_for_owner(const HtRecord *r, HtProcessOwner *owner)
 {
@@ -622,7 +623,10 @@ int ht_record_process(HtRecord *r)
     return status;
 }
 
-/* Create the guest's memory as a memfd, which QEMU opens as @plan->fd. */
+/*
+ * Create the guest's memory as a memfd, with the number @plan->fd in this
+ * process.
+ */
 static bool make_memory(HtRecord *r)
 {
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;

@@ -21,7 +21,7 @@
 #define QUIET_NS        UINT64_C(60000000000)
 /*
  * After a search without a result, the pause is a multiple of its duration, up
- * to AGAIN_NS: 10 % of a processor are used for EAGER_NS, 1 % later.
+ * to AGAIN_NS: short searches use 10 % of a processor for EAGER_NS, 1 % later.
  */
 #define EAGER_NS        UINT64_C(10000000000)
 #define PAUSE_EAGER     9

@@ -3,7 +3,7 @@
  * hypertrace boot --svg: a boot as a picture
  *
  * Time runs to the right. There is one row for the phases, one for each level
- * of initcalls, and one for each process.
+ * of initcalls, and one for each of the longest processes.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -197,7 +197,10 @@ static gint by_duration(gconstpointer a, gconstpointer b)
     return ht_duration_longer(x->took, y->took);
 }
 
-/* Draw a row for each level of initcalls, with the longest call's name. */
+/*
+ * Draw a row for each level of initcalls, up to 32, with the longest call's
+ * name.
+ */
 static void draw_initcalls(Picture *p, const HtBoot *b)
 {
     g_autoptr(GPtrArray) levels = g_ptr_array_new();

@@ -15,7 +15,7 @@
 
 #define NAME_WIDTH      30
 #define SLOWEST_DEFAULT 15
-/* Functions printed for each initcall */
+/* Maximum number of functions printed for an initcall */
 #define INSIDE_ROWS     3
 
 static const HtColour colours[] = {
@@ -76,7 +76,10 @@ void ht_boot_put_name(HtOutput *o, const char *name)
     ht_output_padded(o, base && base[1] ? base + 1 : name, NAME_WIDTH);
 }
 
-/* Append a line for each function of an initcall: own time, number of calls. */
+/*
+ * Append a line for each of the first INSIDE_ROWS functions of an initcall: own
+ * time, number of calls.
+ */
 static void put_functions(HtOutput *o, const GArray *functions)
 {
     unsigned i;
@@ -422,7 +425,7 @@ static int show(const HtView *v, const Options *opt, const GPtrArray *boots)
     g_autoptr(GArray) checks = ht_boot_check(boots, opt->limits,
                                              opt->regression);
     GError *error = NULL;
-    /* If the SVG or JUnit file goes to standard output, print no page there. */
+    /* If the SVG or JUnit file goes to standard output, print no page. */
     const bool page = g_strcmp0(opt->svg, "-") && g_strcmp0(opt->junit, "-");
     HtOutput o;
     int status;
@@ -437,7 +440,7 @@ static int show(const HtView *v, const Options *opt, const GPtrArray *boots)
     if (ok && !page) {
         return report_checks(checks);
     }
-    /* Only one file may be open: open the page's after the others. */
+    /* Only one output file may be open at a time: open the page's last. */
     ht_view_output(v, &o);
     if (ok && v->json) {
         put_json(&o, boots);

@@ -20,7 +20,10 @@
  * caller
  */
 typedef struct Call {
-    /* node of the call in the tree; NULL: the call is already counted there */
+    /*
+     * node of the call, not in the tree yet; NULL: the tree has the call's time
+     * already
+     */
     HtFlameNode *node;
     uint64_t begin;
     /* duration in ns; of several calls, the sum */

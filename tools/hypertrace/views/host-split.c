@@ -116,8 +116,8 @@ static HtSplitPart part_of(HtRunstate state, HtRunMode mode)
     switch (state) {
     case HT_RUN_RUNNING:
         /*
-         * A vCPU that TCG emulates has no events that show its mode: its thread
-         * executes the guest's code, so an unknown mode counts as that.
+         * Count an unknown mode as the guest's. The mode of a vCPU that TCG
+         * emulates is never known: the vCPU's thread executes the guest's code.
          */
         return mode == HT_MODE_EXIT || mode == HT_MODE_VMM ? HT_SPLIT_EXITS :
                HT_SPLIT_GUEST;

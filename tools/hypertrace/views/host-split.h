@@ -14,7 +14,8 @@
  * did
  */
 typedef enum HtSplitPart {
-    HT_SPLIT_GUEST,             /* the vCPU executed the guest's code */
+    /* the vCPU executed the guest's code, or ran in a mode that is not known */
+    HT_SPLIT_GUEST,
     HT_SPLIT_EXITS,             /* KVM or QEMU handled an exit of the vCPU */
     HT_SPLIT_STOLEN,            /* the vCPU waited for a CPU of the host */
     HT_SPLIT_BLOCKED,           /* the vCPU was halted or waited in QEMU */

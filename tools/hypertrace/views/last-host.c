@@ -22,8 +22,9 @@ void ht_last_host(HtLast *l, HtHostSplit *host)
         ht_host_split_add(host, l->boot, l->segment, c->number, since, c->last,
                           &c->ran);
         /*
-         * After the last boot, count the time up to the end; after an earlier
-         * one it belongs to the next boot.
+         * The silence lasts up to the recording's end or, for an earlier boot,
+         * up to the boot's last event: the time after it may be the next
+         * boot's.
          */
         if (l->boot == l->boots) {
             ht_host_split_since(host, l->boot, l->segment, c->number, c->last,

@@ -10,8 +10,8 @@
 #include "views/last.h"
 
 /*
- * First words of the log's first record about an error of the kernel, on all
- * architectures
+ * First words of the record that begins the report of a kernel's error, on
+ * several architectures
  */
 static const char *const faults[] = {
     "BUG: ", "kernel BUG at ", "Unable to handle kernel ",

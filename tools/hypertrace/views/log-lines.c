@@ -18,8 +18,8 @@
  */
 #define SLACK_NS    1000000000
 /*
- * If the difference seems to be larger in ns, the event repeats the text of
- * an old record.
+ * If the difference seems to be larger than this many ns, the event repeats the
+ * text of an old record.
  */
 #define SHIFT_MAX   (60 * INT64_C(1000000000))
 /* Maximum number of records whose texts are kept to estimate the difference */

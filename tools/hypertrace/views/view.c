@@ -141,7 +141,10 @@ static void add_option(GOptionGroup *g, const char *name, GOptionArg arg,
     g_option_group_add_entries(g, entries);
 }
 
-/* Find the recording in the working directory that was changed last. */
+/*
+ * Find the recording in the working directory whose file "info" was changed
+ * last.
+ */
 static char *newest_recording(void)
 {
     g_autoptr(GDir) dir = g_dir_open(".", 0, NULL);
@@ -402,8 +405,8 @@ static bool check_cpus(const HtView *v, HtModel *m, GError **errp)
 
 /*
  * Check that the recording has the boot, the events and the fields that the
- * user named, and at least one of the processors. Otherwise set an error: the
- * command would print nothing.
+ * user named, and at least one of the processors; with several recordings, only
+ * the boot. Otherwise set an error: the command would print nothing.
  */
 static bool check_selection(HtView *v, HtModel *m, GError **errp)
 {

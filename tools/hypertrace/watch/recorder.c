@@ -38,7 +38,8 @@
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
 /*
  * Messages of a recorder: maximum length in bytes, and number of messages that
- * are remembered. One is printed every LINE_US on average, up to 30 at once.
+ * are remembered. On average, at most one is printed every LINE_US, and up to
+ * 30 at once.
  */
 #define NO_RECORDING    "no recording"
 #define REMOVED         "removed the recording "

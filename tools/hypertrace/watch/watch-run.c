@@ -31,7 +31,10 @@
  */
 #define TRIM_MIN_US     (5 * G_USEC_PER_SEC)
 #define TOLD_MAX        1024
-/* Pause in us after an attempt to free disk space for a recording */
+/*
+ * Minimum pause in us between two attempts to free disk space on a full file
+ * system
+ */
 #define ROOM_US         (10 * G_USEC_PER_SEC)
 /* Time in us in which recorders must end before they are killed */
 #define END_US          (20 * G_USEC_PER_SEC)
@@ -124,7 +127,8 @@ static unsigned count_of_user(const Watch *w, uid_t uid)
 }
 
 /*
- * Record the machine later. Print why, unless this reason was printed before.
+ * Record the machine later. Print the reason, unless it was printed before or
+ * TOLD_MAX reasons were.
  */
 static void postpone(Watch *w, HtWatchVm *vm, const char *reason)
 {
@@ -286,8 +290,8 @@ static void read_signals(Watch *w)
 static void trim(Watch *w, int64_t now)
 {
     /*
-     * Also check the free space each time, since other programs can fill the
-     * file system.
+     * Check the free space every ROOM_US, too: other programs can fill the file
+     * system.
      */
     if (now >= w->next_trim ||
         (now >= w->trimmed + ROOM_US &&
@@ -354,7 +358,10 @@ static bool any_child(const Watch *w)
     return false;
 }
 
-/* End all recorders. Each may take END_US to complete a recording. */
+/*
+ * End all recorders. Together they may take END_US to complete their
+ * recordings.
+ */
 static void end(Watch *w)
 {
     int64_t until = g_get_monotonic_time() + END_US;
