@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Sourced by all scripts: messages, paths, logged steps, stamps and locks.
+# Sourced by the scripts that ./run starts: messages, paths, logged steps, stamps and locks.
 
 set -eu
 

@@ -166,7 +166,8 @@ class Bench:
         return wanted
 
     def open_session(self, stack):
-        """LTTng's flight recorder for the native peer and QEMU's backend."""
+        """Open LTTng's flight recorder, which records the native peer and the events of
+        QEMU's backend "lttng"."""
         try:
             from vm.lttng_session import (
                 PrivateSession, SessionError, missing_programs)
@@ -363,7 +364,8 @@ class Bench:
             case.measure(guest)
             # LTTng may get the last events after the guest has ended its run.
             guest.settle(case.device)
-            # Read LTTng's flight recorder before later events overwrite these.
+            # Read LTTng's flight recorder now: events of the next case may overwrite those of this
+            # one.
             times = read(self.session, case.device,
                          case.options["events"])
             case.rows[-1].update(percentiles(times))

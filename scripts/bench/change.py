@@ -60,8 +60,8 @@ def changes(before, after):
 
 
 def show(before, after):
-    """Print how each figure differs between two results; return the
-    program's exit status."""
+    """Print how each figure differs between the runs before and after; return the program's
+    exit status."""
     if len(before) != len(after):
         sys.exit("error: --before and --after are runs in turns: as many each")
     before, after = ([json.loads(p.read_text()) for p in paths]

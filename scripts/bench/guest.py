@@ -63,8 +63,8 @@ class Study(Payload):
     """The payload, with devices whose consumers can be controlled.
 
     Each device except virtio's has its own IOThread, which sleeps unless it is set
-    to poll.  If the host has two processors, the producer has one and all other
-    threads of QEMU the other.
+    to poll.  If the host has two processors or more, the first vCPU has one of them,
+    and all other threads of QEMU share another one.
     """
 
     def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.plan import Case
 from vm.machine import VM, Failure
 
-# Most events of a burst: they fit into the rings below and LTTng's sub-buffers
+# Maximum number of events of a burst: so many fit into a device's ring and into LTTng's sub-buffers
 EVENTS_MAX = 40000
 LTTNG = ["lttng", "lttng-sessiond",
          "/usr/lib/x86_64-linux-gnu/lttng/libexec/lttng-consumerd"]
@@ -124,8 +124,8 @@ class Linux(VM):
                     "events": events, "packet_size": "64k", "packets": 64}
                    for c in channels]
         if idle:
-            # channel virtio, because the guest's kernel finds virtio devices
-            # last
+            # The idle device has the channel virtio, because the guest's kernel finds virtio
+            # devices last.
             devices.append({"channel": "virtio", "backend": "null",
                             "id": "idle", "events": "nothing"})
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng

@@ -24,7 +24,7 @@ class Case:
     """One figure to be measured.
 
     table: table of the figure; series and x: line and place in that table
-    device: id in devices(); None: a peer, whose name is in options
+    device: id of a device of the guest; None: a peer, whose name is in options
     options: options of the payload's command
     rows: the measured values, one per round
     """

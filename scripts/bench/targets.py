@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The project's targets, and the measured figures.
 
-A target is a limit of a ratio within the rounds of one run, or of a time that does
-not depend on the machine; docs/comparison explains the targets.
+A target is a limit of a ratio within the rounds of one run, of a time or of a rate;
+docs/comparison explains the targets.
 """
 
 from bench.stats import ratio, spread

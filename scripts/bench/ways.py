@@ -5,7 +5,7 @@ A plugin for TCG counts the guest's instructions, also those of its kernel, betw
 two marks in the program (tests/bench/insn-plugin.c).  The count is the same on any
 machine, with one exception: while the consumer of channel shm is late, each event
 takes more instructions.  On a busy host the consumer can be late for the whole run
-of a program.  So each program with a channel runs RUNS times, and the minimum of all
+of a program.  So ht-marker-trace runs RUNS times over each channel, and the minimum of all
 groups is recorded, too.  Then the same programs are timed in a guest without the
 plugin.
 """

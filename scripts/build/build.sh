@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build the prerequisites, QEMU, the guest image, the guest's module, and our
-# own programs. Each step is quick when nothing has changed.
+# Install the prerequisites; build QEMU, the guest image, the guest's modules, and
+# our own programs. Each step is quick when nothing has changed.
 
 . "$(dirname -- "$0")/../lib.sh"
 
@@ -55,7 +55,7 @@ guest_programs() {
     done
 }
 
-# Services that apt starts must not inherit the lock.
+# Services that apt starts must not inherit the lock of the build tree.
 "$HT_TOP/scripts/build/prerequisites.sh" --qemu="$qemu_arg" 9>&-
 have "${CC:-gcc}" || die "no C compiler '${CC:-gcc}': install gcc, or set CC"
 set -- --qemu="$qemu_arg"

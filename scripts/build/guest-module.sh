@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build hypertrace.ko for the guest's kernel.
+# Build the Linux modules for the guest's kernel.
 
 . "$(dirname -- "$0")/../lib.sh"
 

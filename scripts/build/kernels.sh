@@ -114,9 +114,9 @@ kernel_headers() {
     stamp "$HT_CACHE/stamps/kernel-$name" "$headers"
 }
 
-# kernel_image NAME: put the kernel of these headers into kernels/NAME.image, as
-# "kernel", with a static busybox and the drivers that are modules. If Debian no longer
-# has that kernel, fetch the present one and its headers.
+# kernel_image NAME: put the kernel NAME into kernels/NAME.image, as "kernel", with a static busybox
+# and the drivers that are modules. If Debian no longer has the kernel of the headers, fetch the
+# present one and its headers.
 kernel_image() {
     kernel_headers "$1"
     at=$HT_CACHE/kernels/$1.image

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Command lines of QEMU as people and programs write them, for qemu-command-lines.py.
 
-Each function below makes a line in the style of one kind of caller. It chooses
+Each function of STYLES makes a line in the style of one kind of caller. It chooses
 sizes, devices and the order of options at random. Files are named as in the
 folder of the check: vmlinuz, initrd, disk*.img.
 """

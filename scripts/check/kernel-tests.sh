@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Test the Linux modules in other kernels: checking kernels, built from Debian's
-# linux-source because Debian has none, and the oldest and the newest supported
+# Test the Linux modules in other kernels: kernels with checkers and RT, built from
+# Debian's linux-source, and the oldest and the newest supported
 # kernel.
 
 . "$(dirname -- "$0")/../lib.sh"
@@ -90,7 +90,8 @@ kernel_make() {
         "$@"
 }
 
-# Kconfig silently drops options with unmet dependencies.
+# check_config WANTED DIR: print the options of the file WANTED that Kconfig dropped from
+# DIR/.config, because their dependencies are not met
 check_config() {
     grep -h '^CONFIG' "$1" | while IFS= read -r option; do
         grep -qxF "$option" "$2/.config" || printf ' %s' "$option"

@@ -301,7 +301,7 @@ def flatten(opts):
 
 
 def adapt(argv, tmp, arch):
-    """Remove parts of a command line that only its original host has."""
+    """Remove or replace parts of a command line that only its original host has."""
     kernel = tmp / ("vmlinuz" if arch == "x86_64" else "Image")
     out = []
     for name, value in options(argv):

@@ -31,8 +31,8 @@ PAYLOADS = ("8", "32", "64", "256", "mix")
 EVENTS = 20000
 BATCH = 10
 
-# The paced run emits this share of the events: enough for a 99th percentile,
-# at a rate that every channel sustains.
+# The paced run emits 1/PACED_SHARE of the events: enough for a 99th percentile, at a rate that
+# every channel sustains.
 PACED_SHARE = 10
 PACED_RATE = 10000
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The demo's recorder: LTTng makes a trace of each round, for ht-verify.
 
-Without LTTng, the device's own CTF backend makes one trace of all rounds.
+Without LTTng, the CTF backend of each device makes one trace of all rounds.
 """
 
 import json

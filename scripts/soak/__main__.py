@@ -27,7 +27,7 @@ CHANNELS = ("hypercall", "shm", "virtio")
 STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
 RING = 128 << 10        # bytes of a stream, for any packet size
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-# Maximum of the mean number of events of a round, which is a twentieth of the goal
+# Maximum of a round's mean number of events, which is otherwise a twentieth of the goal
 ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}
 INSTANCES_MAX = 400     # maximum for a recorded device: each instance is a file
 # Growth of QEMU's memory, in KiB, that does not count as a leak: QEMU touches rings

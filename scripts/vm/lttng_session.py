@@ -221,8 +221,8 @@ class PrivateSession:
             self.start()
 
     def _end_daemon(self):
-        """Ask the session daemon to end; after a timeout, kill it and
-        its consumers."""
+        """Ask the session daemon to end, wait for up to DEADLINE seconds, and kill what is
+        left of its process group."""
         if self._daemon:
             self._daemon.terminate()
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run a Linux guest with hypertrace devices: for the demo and the tests.
+"""Run a Linux guest with hypertrace devices: for the demo, benchmarks and tests.
 
     with VM(devices=[{"channel": "shm"}], job="ht-bench -j >&3") as vm:
         vm.wait(120)
@@ -29,13 +29,13 @@ from pathlib import Path
 from vm import saved
 
 TOP = Path(__file__).resolve().parents[2]
-# Factor of all deadlines: kernels that check themselves (scripts/check/kernel-tests.sh)
-# are several times slower, and need more memory
+# Factor of the deadlines: kernels that check themselves (scripts/check/kernel-tests.sh) are several
+# times slower, and need more memory
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
 QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 s for a backend
 BACKENDS = ("ctf", "log", "lttng", "null")
-# Signals that end a QEMU that crashes, even after a test has sent SIGTERM
+# Signals by which a QEMU that crashes ends, but not one that a test ends
 CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 
 
@@ -450,8 +450,7 @@ class VM:
         return self.status
 
     def wait_end(self, timeout):
-        """Wait until QEMU ends without being killed; raise Failure after
-        the timeout."""
+        """Wait until QEMU ends, without killing it; raise Failure after the timeout."""
         try:
             self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
@@ -481,8 +480,8 @@ class VM:
                 if "state:D" in task or not re.search(r"ppid:[02]\b", task)]
 
     def where(self):
-        """Registers of the processors and the state of QEMU's threads,
-        as text, for a guest that hangs."""
+        """Registers of the processors, stacks of the guest's tasks and the state of QEMU's
+        threads, as text, for a guest that hangs."""
         lines = []
         try:
             for _ in range(3):

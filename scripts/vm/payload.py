@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run the bare-metal payload of tests/guest: for the demo and the tests.
+"""Run the bare-metal payload of tests/guest: for the demo, benchmarks and tests.
 
     with Payload("bench events=1000", devices=[{"channel": "shm"}],
                  accel="kvm") as vm:
