@@ -298,7 +298,6 @@ def is_running(pid):
 
 
 def make_image(tmp):
-    """Build the guest's initramfs with the script JOB in it."""
     overlay = tmp / "overlay"
     (overlay / "ht").mkdir(parents=True)
     (overlay / "ht/job.sh").write_text(JOB)

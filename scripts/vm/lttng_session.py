@@ -249,7 +249,6 @@ class PrivateSession:
     # Use ----------------------------------------------------------------
 
     def env(self, base=None):
-        """The environment for a program that this daemon traces."""
         env = dict(os.environ if base is None else base)
         env["LTTNG_HOME"] = self._home
         # a program whose wait times out is not traced: 3 s, the default, are

@@ -129,7 +129,6 @@ static bool is_printable(const char *s)
     return !(((v - ones * ' ') | (v + ones) | v) & ones * 0x80);
 }
 
-/* Get the number of bytes at the start of @s that need no escape. */
 static gsize plain_length(const char *s, gsize len, HtEscape how)
 {
     gsize n = 0;

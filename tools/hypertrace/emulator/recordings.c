@@ -115,7 +115,6 @@ static char *new_name(const char *guest)
     return g_strdup_printf("%s-%s", name, date);
 }
 
-/* Create and lock a folder. Append a number if the name is in use. */
 static char *make_folder(int fd, const char *guest, int *lock)
 {
     g_autofree char *base = new_name(guest);

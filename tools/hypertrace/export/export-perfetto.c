@@ -109,7 +109,6 @@ static void put_thread(File *f, int32_t tid, int32_t tgid, const char *comm)
     ht_pb_end(f->s.packet, one);
 }
 
-/* Write the names of the host's threads that the recording has. */
 static void put_host_threads(File *f, uint64_t ns)
 {
     g_autoptr(GHashTable) threads = ht_host_sums_threads(f->x->m, NULL);
@@ -271,7 +270,6 @@ static void put_initcall(File *f, const HtModelEvent *ev)
     pf_packet_end(&f->s, at);
 }
 
-/* Add a thread to the set of those whose process is not known. */
 static void note_unknown(File *f, int32_t pid)
 {
     int32_t *recent = &f->recent_unknown[(uint32_t)pid % RECENT];

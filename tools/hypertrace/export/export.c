@@ -289,9 +289,6 @@ static void report(HtExport *x)
     }
 }
 
-/*
- * Get the format that --format names, else the one of the file name's suffix.
- */
 static int find_format(const char *format, const char *path)
 {
     unsigned i;
@@ -353,10 +350,6 @@ static bool run_one(HtExport *x, int which, GError **errp)
     return ok;
 }
 
-/*
- * Name a recording after its directory; add a number if another recording has
- * that name.
- */
 static char *name_of(const char *dir, GHashTable *names)
 {
     g_autofree char *real = g_canonicalize_filename(dir, NULL);
@@ -372,7 +365,6 @@ static char *name_of(const char *dir, GHashTable *names)
     return name;
 }
 
-/* Create a directory with a temporary name, for several traces. */
 static char *begin_directory(const char *path, GError **errp)
 {
     g_autofree char *parent = g_path_get_dirname(path);
@@ -540,10 +532,6 @@ static bool run_host(HtExport *x, int which, const char *dir, bool whole,
     return ok;
 }
 
-/*
- * Export all recordings and the host's parts, to one trace or to a directory of
- * traces.
- */
 static bool run_all(HtExport *x, int which, char **dirs, int count,
                     const GPtrArray *hosts, GError **errp)
 {

@@ -262,10 +262,6 @@ bool ht_host_sums_emulated(const HtVcpuSums *v)
     return !v->modes[HT_MODE_GUEST] && !g_hash_table_size(v->exits);
 }
 
-/*
- * Add the time between the last change of each vCPU's state and the end of
- * the sums.
- */
 static void close_vcpus(Sums *s)
 {
     unsigned i;

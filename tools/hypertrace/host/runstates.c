@@ -104,7 +104,6 @@ static void report_span(HtRunstates *x, const HtVcpuSums *v, HtRunstate state,
     }
 }
 
-/* Count the time from @v->mode_since to @t as spent in @mode. */
 static void add_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode mode, uint64_t t)
 {
     if (t > v->mode_since) {

@@ -257,7 +257,6 @@ static bool find_chunks(HtRunstates *x, Cpu *cpus, const uint8_t *data,
     return true;
 }
 
-/* Count the records of all CPUs in the order of their times */
 static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
 {
     unsigned used[CPUS_MAX], n = 0, i;

@@ -305,7 +305,6 @@ static char *decompress(const uint8_t *data, size_t size, size_t *out_size)
     return (char *)g_byte_array_free(g_steal_pointer(&text), false);
 }
 
-/* Get the last 300 bytes of the output as printable text, for a message. */
 static char *last_words(const GByteArray *output)
 {
     unsigned n = MIN(output->len, 300);

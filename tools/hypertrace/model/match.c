@@ -41,7 +41,6 @@ struct HtMatch {
     char *text;
 };
 
-/* Get the names of a list that have no '!', separated by commas. */
 static char *wanted_names(const char *list)
 {
     g_auto(GStrv) parts = g_strsplit(list, ",", -1);

@@ -153,7 +153,6 @@ static bool has_name(const HtProcess *p, const char *wanted)
            !ht_vm_is_part(&owner);
 }
 
-/* Get the next process of a folder /proc; NULL at its end */
 static HtProcess *next_process(DIR *proc)
 {
     struct dirent *e;

@@ -201,7 +201,6 @@ static bool ram_size(const HtQemu *q, uint64_t *bytes)
     return !size || ht_number_size(size, 'B', bytes);
 }
 
-/* Get an id that no object on the command line has. */
 static char *free_id(const HtQemu *q, const char *base)
 {
     char *id = g_strdup(base);
@@ -301,7 +300,6 @@ static void plan_memory(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
     add_all(p, q, path);
 }
 
-/* Get the reason why the machine cannot have a device for programs; or NULL. */
 static const char *no_programs(const HtQemu *q, const char *path)
 {
     if (!q->is_qemu) {

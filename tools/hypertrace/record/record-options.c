@@ -160,7 +160,6 @@ static void add_events(HtRecord *r, const HtMatch *m)
     }
 }
 
-/* Refuse options that contradict each other, or lack an option they need. */
 static bool check_options(HtRecord *r, int *status)
 {
     const char *option = ht_record_functions_option(&r->functions);

@@ -708,7 +708,6 @@ static void print_no_match(const HtMatch *until, const char *end)
     }
 }
 
-/* If the user gave a condition for the end, print why the recording ended. */
 static void print_end(const Run *run, const char *end)
 {
     if (run->r->again) {
@@ -745,7 +744,6 @@ static void end_live(Run *run)
     }
 }
 
-/* Record the remaining events of the programs, and print a summary. */
 static void end_programs(Run *run)
 {
     HtProgramsStats *n = &run->programs;

@@ -66,7 +66,6 @@ static void print_plan(const HtRecordPlan *p)
     }
 }
 
-/* Create a folder named by the time; append a number if the name is in use. */
 char *ht_record_default_dir(bool flight)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
@@ -654,7 +653,6 @@ static bool make_memory(HtRecord *r)
     return true;
 }
 
-/* Refuse --functions and --graph if the kernel does not get their words. */
 static bool has_tracer(const HtRecord *r, GError **error)
 {
     if (!r->functions.names || r->plan->given != HT_RECORD_WORDS_NONE) {

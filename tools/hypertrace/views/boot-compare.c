@@ -82,7 +82,6 @@ static void add(GHashTable *by_name, GPtrArray *rows, const char *name,
     row->ns[boot] += ns;
 }
 
-/* Compute the difference of the last boot to the median of the earlier ones. */
 static uint64_t difference(const Row *row, unsigned boots)
 {
     const uint64_t last = row->ns[boots - 1];

@@ -268,7 +268,6 @@ static gint by_begin(gconstpointer a, gconstpointer b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Choose the longest processes, and sort them by their beginnings. */
 static GPtrArray *choose_processes(const HtBoot *b)
 {
     GPtrArray *all = g_ptr_array_new();

@@ -304,7 +304,6 @@ static void put_json(Callgraph *c, const HtModelEvent *ev,
     }
 }
 
-/* Print headings for a new boot or segment, and for a gap. */
 static void put_sections(Callgraph *c, const HtModelEvent *ev)
 {
     if (c->any && (ev->boot != c->boot || ev->rec.segment != c->segment)) {

@@ -248,7 +248,6 @@ void ht_flame_svg(HtFlame *f, const char *title, GString *out)
     g_string_append(out, "</svg>\n");
 }
 
-/* Number the names in the order in which they first appear in the tree. */
 static void number_names(const HtFlameNode *n, GHashTable *names,
                          GPtrArray *order)
 {

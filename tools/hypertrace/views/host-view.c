@@ -152,7 +152,6 @@ void ht_host_view_no_part(const char *dir, GError **errp)
                 " 'hypertrace record --host'", dir);
 }
 
-/* Add up what the vCPUs did by the host's part of a recording. */
 static bool read_host(HtHostView *h, GError **errp)
 {
     g_autofree char *part = ht_host_view_part(h->v.dir);

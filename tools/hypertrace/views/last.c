@@ -380,7 +380,6 @@ static void put_interval(GString *out, const HtLastSilence *s)
     ht_number_seconds(out, s->to, 0);
 }
 
-/* Append two lines: where the recording ends, and why it ends there. */
 static void put_end(GString *out, const HtLast *l)
 {
     const char *end = ht_model_info(l->m, "recording", "end");

@@ -386,7 +386,6 @@ static bool look_ahead(HtView *v, HtModel *m, GError **errp)
     return ht_view_end(v, end, errp);
 }
 
-/* Check that the guest had one of the processors that the user chose. */
 static bool check_cpus(const HtView *v, HtModel *m, GError **errp)
 {
     uint32_t cpus = ht_rec_info(ht_model_recording(m))->cpus;

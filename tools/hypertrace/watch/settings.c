@@ -115,7 +115,6 @@ static void free_rule(void *opaque)
     g_free(r);
 }
 
-/* Add a rule for each user in @users, or for all users. */
 static bool add_rules(HtWatchSettings *s, const HtWatchRule *model,
                       const char *group, const char *name, char **users,
                       GError **error)
@@ -242,7 +241,6 @@ static void merge(GKeyFile *file, GKeyFile *options)
     }
 }
 
-/* Get the largest flight recorder size among the rules. */
 static uint64_t largest_size(const HtWatchSettings *s)
 {
     uint64_t most = 0;
