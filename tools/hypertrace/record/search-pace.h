@@ -16,7 +16,8 @@
  * @started: time at which the session started
  * @next: time of the next search; 0: at once
  * @active: time of the last new event; the caller sets it
- * @quiet: the last new event was a short time ago, as after a reset
+ * @quiet: at the last ht_search_pace_due(), the newest event was 1.5 to 60 s
+ *         old, as after a reset
  */
 typedef struct HtSearchPace {
     uint64_t started;

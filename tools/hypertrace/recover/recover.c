@@ -89,7 +89,7 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
     return true;
 }
 
-/* Record what the memory has; @main_buffer: no boot-mapped ring */
+/* @main_buffer: read the main trace buffer, not a boot-mapped ring */
 static HtSession *read_memory(const Recover *r, HtSource *source,
                               const HtKernel *kernel, HtKernelImage *image,
                               bool main_buffer, GError **error)
