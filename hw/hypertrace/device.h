@@ -7,7 +7,7 @@
  *   worker  opens, consumes and closes streams; never takes the BQL
  *   vCPU    channel=hypercall: consumes in the doorbell (before QEMU 10.2 with
  *           the BQL, from 10.2 on without it)
- *   sinks   one thread for each backend, which calls the backend; see sink.h
+ *   sinks   one thread for each backend of a device; see hypertrace/dispatch.h
  *
  * Lock order: BQL, HtWorker.lock, HtStream.lock, then the sinks' locks or
  * HtGuestClock.lock.  No code waits for a backend with one of these locks held,
