@@ -739,6 +739,8 @@ class TestViews:
         expect("prev_state == 0 && cpu == 0 || pid == 7",
                lambda e: state(e) == 0 and e["cpu"] == 0 or
                e["fields"].get("pid", e["pid"]) == 7)
+        expect("common_pid == 1", lambda e: e["pid"] == 1)
+        expect('common_pid ~ "1*"', lambda e: str(e["pid"]).startswith("1"))
         assert len(chosen("cpu == 1", "--event", "!sched_*")) == len(
             [e for e in events if e["cpu"] == 1
              and not e["event"].startswith("sched_")])

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <gio/gio.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/near.h"
@@ -253,7 +254,9 @@ void ht_where_free(HtWhere *w)
 
 static bool is_common(const char *field)
 {
-    static const char * const names[] = { "cpu", "pid", "comm", NULL };
+    static const char * const names[] = {
+        "cpu", "pid", "common_pid", "comm", NULL
+    };
 
     return field && g_strv_contains(names, field);
 }
@@ -371,6 +374,12 @@ static bool compare_text(const Node *n, const char *text)
     }
 }
 
+/* Get a number that every event has: its processor, or its task's PID. */
+static int64_t common_number(const char *field, const HtModelEvent *ev)
+{
+    return !strcmp(field, "cpu") ? (int64_t)ev->rec.cpu : ev->rec.pid;
+}
+
 static bool compare(const Node *n, const HtModelEvent *ev, GString *text)
 {
     const HtFtField *f = ev->class->format ?
@@ -386,15 +395,13 @@ static bool compare(const Node *n, const HtModelEvent *ev, GString *text)
         (n->is_number || n->op == OP_TRUE)) {
         return compare_number(n, f, f ? (int64_t)ht_ft_field_uint(
                                   f, ev->rec.data, ev->rec.size) :
-                              *n->field == 'c' ? (int64_t)ev->rec.cpu :
-                              ev->rec.pid);
+                              common_number(n->field, ev));
     }
     g_string_truncate(text, 0);
     if (f) {
         ht_fields_value(f, ev, text);
     } else {
-        g_string_printf(text, "%d", *n->field == 'c' ? (int)ev->rec.cpu :
-                        ev->rec.pid);
+        g_string_printf(text, "%" PRId64, common_number(n->field, ev));
     }
     return compare_text(n, text->str);
 }

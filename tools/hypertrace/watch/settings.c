@@ -54,7 +54,8 @@ static bool get_match(GKeyFile *file, const char *group, HtWatchRule *r,
     match = ht_match_new("match", text, &local);
     if (!match) {
         g_autofree char *accepted =
-            g_strdup_printf("an event, as 'NAME where FIELD == 1' (%s)",
+            g_strdup_printf("an event, as 'NAME where FIELD == 1', or a line "
+                            "of the kernel's log, as 'log:REGEX' (%s)",
                             local->message);
 
         return ht_config_refuse(error, group, "match", text, accepted);

@@ -62,7 +62,8 @@ static const GOptionEntry entries[] = {
     { "silence", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
       "also make a recording if there are no events for TIME", "TIME" },
     { "match", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
-      "also make a recording at an event, as 'NAME where FIELD == 1'",
+      "also make a recording at an event, as 'NAME where FIELD == 1', or at a"
+      " line of the kernel's log, as 'log:REGEX'",
       "EVENT" },
     { "max-memory", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
       "limit for the sum of --size of all machines (default: 1G)", "SIZE" },
