@@ -562,14 +562,14 @@ static bool sample_changed(HtKernelFormats *f)
     return !g_str_has_suffix(e->text, now->str);
 }
 
-bool ht_kernel_formats_changed(HtKernelFormats *f)
+bool ht_kernel_formats_changed(HtKernelFormats *f, bool texts)
 {
     uint64_t first;
 
     if (f->next || ht_kernel_space_u64(&f->space, f->at.events, &first)) {
         return false;
     }
-    return first != f->first || sample_changed(f);
+    return first != f->first || (texts && sample_changed(f));
 }
 
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f)

@@ -54,6 +54,9 @@
  * it replaces the names of enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
+/* Period in ns at which one of the texts is tested: at first, and later */
+#define SAMPLE_NS       UINT64_C(10000000)
+#define SAMPLE_LATER_NS (10 * SAMPLE_NS)
 /* Longest pause after a pass with READS_FIRST reads in a poll */
 #define PASS_SOON_NS    (4 * PASS_NS)
 
@@ -86,6 +89,7 @@ struct HtKernelWatch {
     uint64_t pass_ns;
     /* earliest time of a pass because the kernel's list has changed */
     uint64_t next_change;
+    uint64_t next_sample;       /* time of the next test of a text */
     /* ht_kernel_formats_serial() when the formats were last reported */
     unsigned serial;
     GError *error;
@@ -231,7 +235,7 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
         w->clock = (HtKernelClock) { 0 };
     }
     w->pass_ns = PASS_NS;
-    w->next_change = 0;
+    w->next_change = w->next_sample = 0;
     if (w->wants_formats) {
         w->formats = ht_kernel_formats_of(k, w->error ? NULL : &w->error);
     }
@@ -317,6 +321,21 @@ static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
     return false;
 }
 
+/*
+ * Test whether the formats have changed, also in place: early in the boot the
+ * kernel replaces the names of enumerators by their values.
+ */
+static bool has_changed(HtKernelWatch *w, uint64_t t)
+{
+    bool texts = t >= w->next_sample;
+
+    if (texts) {
+        w->next_sample = t + (w->pass_ns > PASS_SOON_NS ? SAMPLE_LATER_NS :
+                              SAMPLE_NS);
+    }
+    return ht_kernel_formats_changed(w->formats, texts);
+}
+
 /* Read more formats of events.  Returns true if all are known. */
 static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
                          unsigned *flags)
@@ -325,8 +344,7 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
 
     if (!w->passing) {
         w->passing = t >= w->next_pass ||
-                     ((t >= w->next_change || last) &&
-                      ht_kernel_formats_changed(w->formats));
+                     ((t >= w->next_change || last) && has_changed(w, t));
     }
     if (!w->passing) {
         return w->ready;

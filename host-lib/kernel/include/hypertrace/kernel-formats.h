@@ -80,13 +80,14 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads);
 /**
  * ht_kernel_formats_changed: test for changes since the last pass
  * @f: the reader
+ * @texts: also test one of the texts that may change in place, a different one
+ *         in each call.  During its boot the kernel replaces names of
+ *         enumerators by numbers.
  *
- * The test finds events that were added.  It also tests one of the texts that
- * may change in place, a different one in each call: during its boot the kernel
- * replaces names of enumerators by numbers.  It usually takes some reads of
- * memory.
+ * The test finds events that were added, usually by one or two reads of memory.
+ * @texts takes some reads more.
  */
-bool ht_kernel_formats_changed(HtKernelFormats *f);
+bool ht_kernel_formats_changed(HtKernelFormats *f, bool texts);
 
 /**
  * ht_kernel_formats_serial: get a number that changes whenever the result of
