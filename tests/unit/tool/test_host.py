@@ -2,6 +2,7 @@
 """record --host and vcpus: the work of a host for the vCPUs of a guest."""
 
 import collections
+import configparser
 import json
 import os
 import random
@@ -240,6 +241,17 @@ os._exit(0)
 """
 
 
+# A process that maps as much memory as a small guest, and ends when its parent does
+GUEST = """
+import ctypes, mmap, os, time
+ctypes.CDLL(None).prctl(1, 9)
+memory = mmap.mmap(-1, 64 << 20)
+memory.write(bytes(64 << 20))
+print(os.getpid(), flush=True)
+time.sleep(1000)
+"""
+
+
 def record(path, *command, **kwargs):
     return subprocess.Popen([TOOL, "record", "--host", "-o", path, "--", *command], env=ENV,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
@@ -266,6 +278,24 @@ class TestLive:
         takers = {t["pid"]: t for t in one["waited_for"]}
         assert takers[rival]["ns"] > 50_000_000
         assert takers[rival]["name"] == "rival"
+
+    def test_wrapper_that_starts_qemu(self, tmp_path):
+        """If a program starts QEMU and waits for it, the part names QEMU's process, not the
+        program's."""
+        wrapper = tmp_path / "wrapper"
+        wrapper.write_text(f"#!/bin/sh\n{sys.executable} -c '{GUEST}' &\nwait\n")
+        wrapper.chmod(0o755)
+        p = record(tmp_path / "rec", wrapper, "-m", "128", "-nodefaults")
+        info = configparser.ConfigParser(interpolation=None)
+        pid = p.stdout.readline().strip()
+        deadline = time.monotonic() + DEADLINE
+        while info.get("host", "pid", fallback="") != pid:
+            assert time.monotonic() < deadline, (pid, dict(info["host"]))
+            # The recorder writes the file every 10 s.
+            info.read(tmp_path / "rec/host/info")
+            time.sleep(0.1)
+        p.terminate()
+        p.communicate(timeout=DEADLINE)
 
     def test_second_recorder_shares_and_dead_owner_is_replaced(self, tmp_path):
         """All recorders share one tracing instance of the host. After its owner is killed, the

@@ -115,6 +115,13 @@ GArray *ht_process_children(void)
     return all;
 }
 
+bool ht_process_wrapped(void)
+{
+    g_autoptr(GArray) pids = ht_process_children();
+
+    return pids->len > 1;
+}
+
 void ht_process_free(HtProcess *p)
 {
     if (p) {

@@ -62,6 +62,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtProcess, ht_process_free)
  */
 GArray *ht_process_children(void);
 
+/**
+ * ht_process_wrapped() - whether this process has more than one descendant
+ *
+ * The program that the recorder has started may then have started QEMU.
+ */
+bool ht_process_wrapped(void);
+
 /** ht_process_ended() - whether the process has ended */
 bool ht_process_ended(const HtProcess *p);
 

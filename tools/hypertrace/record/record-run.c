@@ -231,14 +231,14 @@ static void scan_process(Run *run, bool rest, bool whole)
 {
     uint64_t t = ht_now_ns();
 
-    if ((!rest && !whole) ||
-        t - run->scanned < MAX(RESCAN_NS, (t - run->started) / 4)) {
+    if (t - run->scanned < MAX(RESCAN_NS, (t - run->started) / 4)) {
         return;
     }
     run->scanned = t;
-    if (run->child) {
-        set_process(run, find_guest(run));
+    if (!rest && !whole && !(run->host && ht_process_wrapped())) {
+        return;
     }
+    set_process(run, find_guest(run));
     if (!run->process) {
         return;
     }
