@@ -211,7 +211,7 @@ def test_session_later(tmp_path, session):
             args=default_backend("shm")) as vm:
         pattern = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
         assert vm.out.expect(pattern, TIMEOUT)[1] != b"FAILED", str(vm)
-        # the events before this line were not recorded
+        # no event was recorded before the session is started here
         s.enable("ht0:*")
         s.start()
         vm.say("go on")

@@ -138,7 +138,7 @@ def test_marks():
 
 def test_times():
     """The time of an untraced program is subtracted, and the rest is divided by the
-    number of traced events. The study of these tests measures no times of ways."""
+    number of traced events. The study that the other tests run has no such times."""
     names = ("none", 32), ("none", ways.KERNEL_EVENT), ("ring", ways.KERNEL_EVENT), ("shm", 32)
     cases = [plan.Case("ways", *name, "tcg") for name in names]
     for case in cases:

@@ -258,9 +258,6 @@ def test_quit_at_full_rate(tmp_path, channel):
     assert recorded["ht0"] + discarded >= 3 * EVENTS
 
 
-# The thread ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("channel", RINGS)
 def test_thread_does_not_run(tmp_path, channel):
     """While the IOThread is stopped, each emit of the guest still returns: the
@@ -349,9 +346,6 @@ def test_thread_is_shared(tmp_path, channel):
         vm.quit()
     assert (stats["events"], stats["lost"] + stats["dropped"]) == (
         sent, discarded)
-
-
-# Disks -----------------------------------------------------------------------
 
 
 def small_disk(path, size):
@@ -487,8 +481,6 @@ def test_lttng_disk_full(tmp_path):
     recorded, discarded = trace_counts(tmp_path / "second")
     assert sum(recorded.values()) + discarded == sum(after.values())
 
-
-# Unplugging ------------------------------------------------------------------
 
 PACE_JOB = """
 ht-devtest /dev/hypertrace0 pace 20000 >&3 &

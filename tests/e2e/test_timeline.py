@@ -29,7 +29,7 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 pytestmark = pytest.mark.xdist_group("timeline")
 
 MODULE = "hypertrace-sources.ko"
-# Events (except task) that the kernel emits with interrupts off: no other event
+# Events that the kernel emits with interrupts off, except "task": no other event
 # comes between the record in the ring and the event of the device
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"

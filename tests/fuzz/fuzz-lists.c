@@ -9,7 +9,10 @@
 #include "list-guest.h"
 #include "log-guest.h"
 
-/* A read of a word or of a text that crosses pages is repeated or divided. */
+/*
+ * Maximum number of reads of the memory for each read that a step counts: a
+ * word may be read again, and a text is read page by page
+ */
 #define AGAIN 4u
 
 typedef struct Kernel {

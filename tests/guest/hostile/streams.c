@@ -334,10 +334,6 @@ static void attack_once(struct forger *f, enum attack attack)
     ht_stream_close(&f->s);
 }
 
-/*
- * Random bytes anywhere while the host reads --------------------------------
- */
-
 static uint64_t random_position(struct forger *f)
 {
     uint64_t head = ht_load_relaxed(&f->s.ring->guest.head);

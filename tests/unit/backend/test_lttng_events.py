@@ -347,8 +347,7 @@ def test_quit_stuck(directory):
                 os.kill(pid, signal.SIGSTOP)
             try:
                 emitter.tell("forever ht0 number 0 2")
-                # wait until the buffers are full: before that, the exit of a
-                # process is no error
+                # wait until the buffers are full: before that, no thread is stuck
                 emitter.wait_asleep()
                 status = emitter.end(200)
             finally:

@@ -226,7 +226,7 @@ static void kill_hosts(unsigned first, unsigned second)
                running(pid)) {
             g_usleep(100);
         }
-        /* Until the guest notices, it emits to the previous stream. */
+        /* The guest still emits to its stream of the previous host. */
         emit(&e, 300);
         if (!serve_guest(&e)) {
             g_assert_cmpint(i, <, HOSTS - 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace tests: recordings of events that belong together
+ * hypertrace tests: recordings with calls, wakeups and interrupts
  */
 #include "recording-make.h"
 

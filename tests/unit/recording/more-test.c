@@ -126,7 +126,7 @@ static void test_grow(gconstpointer ordered)
         for (i = 0; i < CPUS; i++) {
             g_autoptr(GByteArray) a = NULL;
 
-            /* A processor's first event comes late. */
+            /* Processor @i has no event in its first 50 * @i rounds. */
             if (round < i * 50 || g_test_rand_int_range(0, 3) == 0) {
                 continue;
             }
