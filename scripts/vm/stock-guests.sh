@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fetch more stock guests than scripts/build/guest-image.sh does, each from Debian's
 # archive: a system on a disk, kernels of other versions and architectures, the
-# parts of a unified kernel image, a program that starts guests, a KVM host, and a
-# program that reads traces of Xen.
+# parts of a unified kernel image, a program that starts guests, a KVM host, a Xen
+# host, and a program that reads traces of Xen.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -11,7 +11,7 @@
 # Programs for file systems are often in folders outside PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
-all="disk newest oldest rt arm64 uki mkosi kvmhost xenalyze"
+all="disk newest oldest rt arm64 uki mkosi kvmhost xenhost xenalyze"
 debian=trixie
 newest_suite=trixie-backports
 oldest_suite=bullseye
@@ -32,6 +32,7 @@ Makes guests in \$HT_CACHE/stock, once. NAME is one of
   mkosi   mkosi 14 of Debian $mkosi_suite, which starts QEMU for its images
   kvmhost a Debian that runs QEMU with KVM, inside an emulated processor that
           has AMD's SVM
+  xenhost the same for Xen: its hypervisor, and a Debian for the domain 0
   xenalyze the program of Debian $xen_suite that reads traces of Xen
 EOF
 }
@@ -153,9 +154,9 @@ make_disk() {
     end disk
 }
 
-# Init of the KVM host. The third disk has a tar archive with a script "run", which
-# may write a tar archive to the second disk.
-kvm_init='#!/bin/sh
+# Init of a host that runs guests. The third disk has a tar archive with a script "run",
+# which may write a tar archive to the second disk.
+host_init='#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 mount -t proc none /proc
 mount -t sysfs none /sys
@@ -164,7 +165,6 @@ mount -t tmpfs none /run
 mount -t tmpfs none /tmp
 mkdir -p /dev/shm
 mount -t tmpfs none /dev/shm
-modprobe kvm_amd
 mkdir /run/job
 tar x -C /run/job </dev/vdc
 cd /run/job && sh ./run
@@ -172,20 +172,20 @@ sync
 echo o >/proc/sysrq-trigger
 sleep 1000'
 
-# First process of the KVM host: load the modules for the disk, and start $kvm_init
+# First process of such a host: load the modules for the disk, and start $host_init
 # shellcheck disable=SC2016
-kvm_start='#!/bin/busybox sh
+host_start='#!/bin/busybox sh
 b=/bin/busybox
 $b mkdir -p /dev /root
 $b mount -t devtmpfs none /dev
 while read -r module; do $b insmod "/modules/$module"; done </modules/list
 while [ ! -b /dev/vda ]; do $b sleep 0.1; done
 $b mount -t ext4 /dev/vda /root
-exec $b switch_root /root /sbin/kvm-init'
+exec $b switch_root /root /sbin/host-init'
 
 # Script: make the initrd of the root file system $1 in the folder $2
 # shellcheck disable=SC2016
-kvm_initrd='set -eu
+host_initrd='set -eu
 version=$(ls "$1/lib/modules")
 mkdir -p "$2/bin" "$2/modules"
 cp "$1/bin/busybox" "$2/bin/busybox"
@@ -204,33 +204,53 @@ done | awk "!seen[\$0]++" >"$2/modules/list"
 cd "$2"
 find . | cpio -o -H newc --quiet'
 
-make_kvmhost() {
-    begin kvmhost "$(printf '%s\n' "$debian" "$kvm_init" "$kvm_start" \
-        "$kvm_initrd" | sha256sum)" || return 0
-    have modprobe && have cpio || die "a KVM host needs kmod and cpio"
-    # Keep the kernel's package from making an initrd: the KVM host has one of
-    # its own.
+# make_host NAME WHAT PACKAGES OPTION...: make a disk, a kernel and an initrd of a host
+# that runs guests; mmdebstrap gets the options
+make_host() {
+    host=$1
+    host_is=$2
+    packages=kmod,busybox-static,procps,iproute2,$3
+    shift 3
+    begin "$host" "$(printf '%s\n' "$debian" "$packages" "$*" "$host_init" \
+        "$host_start" "$host_initrd" | sha256sum)" || return 0
+    have modprobe && have cpio || die "$host_is needs kmod and cpio"
+    # Keep the kernel's package from making an initrd: the host has one of its own.
     export INITRD=No
-    debian_root stock-kvmhost "a KVM host" \
-        --include=linux-image-cloud-amd64,kmod,busybox-static \
-        --include=qemu-system-x86,procps,iproute2 \
-        --aptopt='APT::Install-Recommends "false"'
+    debian_root "stock-$host" "$host_is" --include="$packages" \
+        --aptopt='APT::Install-Recommends "false"' "$@"
     unset INITRD
-    cp -L "$root/vmlinuz" "$new/vmlinuz" 2>/dev/null ||
-        cp "$root"/boot/vmlinuz-* "$new/vmlinuz"
-    write_file "$root/sbin/kvm-init" "$kvm_init"
-    chmod 755 "$root/sbin/kvm-init"
+    cp "$root"/boot/vmlinuz-* "$new/vmlinuz"
+    ! [ "$host" = xenhost ] || gzip -dc "$root"/boot/xen-*.gz >"$new/xen" ||
+        die "cannot unpack Xen"
+    write_file "$root/sbin/host-init" "$host_init"
+    chmod 755 "$root/sbin/host-init"
     mkdir -p "$new/initrd.root"
-    write_file "$new/initrd.root/init" "$kvm_start"
+    write_file "$new/initrd.root/init" "$host_start"
     chmod 755 "$new/initrd.root/init"
-    sh -c "$kvm_initrd" sh "$root" "$new/initrd.root" >"$new/initrd" ||
-        die "cannot make the initrd of the KVM host"
+    sh -c "$host_initrd" sh "$root" "$new/initrd.root" >"$new/initrd" ||
+        die "cannot make the initrd of $host_is"
     # shellcheck disable=SC2086
-    logged stock-kvm-ext4 "making the KVM host's disk" \
+    logged "$host-ext4" "making the disk of $host_is" \
         $in_guest mke2fs -q -t ext4 -d "$root" "$new/disk.img" 1536M
     $in_guest rm -rf "$root"
     rm -rf "$new/initrd.root"
-    end kvmhost
+    end "$host"
+}
+
+make_kvmhost() {
+    make_host kvmhost "a KVM host" \
+        linux-image-cloud-amd64,qemu-system-x86,trace-cmd,linux-perf
+}
+
+# Debian's kernels for clouds have no support for the domain 0. Leave out most drivers.
+make_xenhost() {
+    set --
+    for drivers in gpu net media iio usb scsi infiniband; do
+        set -- "$@" \
+            --dpkgopt="path-exclude=/usr/lib/modules/*/kernel/drivers/$drivers/*" \
+            --dpkgopt="path-exclude=/lib/modules/*/kernel/drivers/$drivers/*"
+    done
+    make_host xenhost "a Xen host" linux-image-amd64,xen-system-amd64 "$@"
 }
 
 make_uki() {
@@ -287,6 +307,7 @@ for guest in ${wanted:-$all}; do
     uki) make_uki ;;
     mkosi) make_mkosi ;;
     kvmhost) make_kvmhost ;;
+    xenhost) make_xenhost ;;
     xenalyze) make_xenalyze ;;
     esac
 done

@@ -18,9 +18,9 @@ and shows where its time went.
            password, and end it with 'poweroff'
   --check  run the tests with other guests: this disk, Debian's newest kernel,
            arm64, microvm, unified kernel images, a million events, guests that
-           are killed, a KVM host with its guest, programs that start QEMU
-           (libvirt, mkosi), xenalyze on a trace of Xen, and the pipeline of
-           docs/ci.md; this takes an hour; ./run check does not run these tests
+           are killed, a KVM host and a Xen host with their guests, programs that
+           start QEMU (libvirt, mkosi), xenalyze on traces of Xen, and the pipeline
+           of docs/ci.md; this takes an hour; ./run check does not run these tests
 QEMU ARGS are added to QEMU's arguments, for example -accel kvm -cpu host.
 EOT
 }

@@ -7,19 +7,15 @@ therefore lie between an entry of this vCPU and the following exit.
 """
 
 import bisect
-import io
 import json
 import os
-import re
 import subprocess
-import tarfile
 import time
 
+import hosts
 import pytest
 import stock
 
-HOST = stock.GUESTS / "kvmhost"
-QEMU = os.environ.get("HT_QEMU", "qemu-system-x86_64")
 # Largest error of the dates by which the test still passes, in nanoseconds
 BOUND = 20_000
 
@@ -44,25 +40,22 @@ echo "the guest is busy" >/dev/ttyS0
 while :; do :; done
 """
 
-RUN = """export LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache
-mkdir /run/cache /run/out
-./hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz -e \
+RUN = hosts.KVM_SCRIPT + """
+hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz -e \
     sched,irq -- qemu-system-x86_64 -accel kvm -cpu host -smp SMP -m 256 -nodefaults \
     -display none -no-reboot -kernel /run/job/vmlinuz -initrd /run/job/initrd \
     -serial file:/run/out/console -append "console=ttyS0 panic=-1 no_timer_check \
 mitigations=off quiet rdinit=/init trace_clock=x86-tsc" </dev/null >/run/out/log 2>&1
 echo "status $?" >>/run/out/log
-tar c -C /run/out . >/dev/vdb
-"""
+""" + hosts.END
 
 
 # The vCPUs of two guests compete for CPU 1; all else runs on CPU 0. The first vCPU has the
 # weight 1024, the second one 335 (nice 5). The files begin and end have the host's clock,
 # and the running and waiting time of both vCPUs according to the scheduler.
-COMPETE = """export LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache
-mkdir /run/cache /run/out
+COMPETE = hosts.KVM_SCRIPT + """
 start() {
-    ./hypertrace record --host -o /run/out/$1 --buffer main --kernel /run/job/vmlinuz \
+    hypertrace record --host -o /run/out/$1 --buffer main --kernel /run/job/vmlinuz \
         -e sched -- qemu-system-x86_64 -accel kvm -cpu host -m 256 -nodefaults \
         -display none -no-reboot -kernel /run/job/vmlinuz -initrd /run/job/initrd \
         -serial file:/run/out/console-$1 -pidfile /run/pid-$1 -append "console=ttyS0 \
@@ -98,59 +91,12 @@ start a && start b && {
 kill $(cat /run/pid-a /run/pid-b)
 wait
 echo "status $?" >>/run/out/log
-tar c -C /run/out . >/dev/vdb
-"""
-
-
-def libraries(program):
-    text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    found = re.findall(r"=> (/\S+)", text)
-    # leave out the C library, which the host has
-    return [p for p in found if not re.search(r"/(libc|libm|ld-linux\S*)\.so", p)]
-
-
-def job(tmp, init, script):
-    """Make a tar archive with the files that the KVM host needs, which
-    QEMU gives it as a disk"""
-    path = tmp / "job.tar"
-    with tarfile.open(path, "w", dereference=True) as tar:
-        tar.add(stock.TOOL, "hypertrace")
-        for library in libraries(stock.TOOL):
-            tar.add(library, "lib/" + os.path.basename(library))
-        tar.add(HOST / "vmlinuz", "vmlinuz")
-        tar.add(stock.initrd(tmp, init=init), "initrd")
-        script = script.encode()
-        info = tarfile.TarInfo("run")
-        info.size = len(script)
-        tar.addfile(info, io.BytesIO(script))
-    return path
+""" + hosts.END
 
 
 def host(tmp, init, script):
-    """Boot the host, which runs the script, and get the folder that it has filled."""
-    if not (HOST / "disk.img").exists():
-        pytest.skip("scripts/vm/stock-guests.sh kvmhost makes the host")
-    out = tmp / "out.tar"
-    with open(out, "wb") as f:
-        f.truncate(512 << 20)
-    disks = []
-    for n, (path, more) in enumerate([(HOST / "disk.img", "snapshot=on"), (out, "cache=unsafe"),
-                                      (job(tmp, init, script), "readonly=on")]):
-        disks += ["-drive", f"file={path},format=raw,if=none,id=d{n},{more}",
-                  "-device", f"virtio-blk-pci,drive=d{n}"]
-    subprocess.run(
-        [QEMU, "-accel", "tcg,thread=multi", "-smp", "2", "-cpu", "qemu64,+svm,+npt,-cx16",
-         "-m", "2048", "-nodefaults", "-display", "none", "-no-reboot", "-serial",
-         f"file:{tmp}/console", "-kernel", HOST / "vmlinuz", "-initrd", HOST / "initrd",
-         "-append", "console=ttyS0 panic=-1 no_timer_check mitigations=off quiet", *disks],
-        stdin=subprocess.DEVNULL, check=True, timeout=stock.DEADLINE)
-    result = tmp / "result"
-    with tarfile.open(out) as tar:
-        tar.extractall(result)
-    assert (result / "log").exists(), ("the host ended early", stock.console(tmp)[-2000:])
-    log = (result / "log").read_text()
-    assert "status 0" in log, (log, stock.console(tmp)[-2000:])
-    return result
+    return hosts.kvm(tmp, script, {"vmlinuz": hosts.KVM / "vmlinuz",
+                                   "initrd": stock.initrd(tmp, init=init)})
 
 
 def events(path, *args):

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hosts of scripts/vm/stock-guests.sh, which run guests on an emulated AMD processor:
+code shared by the tests."""
+
+import io
+import os
+import re
+import subprocess
+import tarfile
+
+import pytest
+import stock
+
+KVM = stock.GUESTS / "kvmhost"
+XEN = stock.GUESTS / "xenhost"
+QEMU = os.environ.get("HT_QEMU", "qemu-system-x86_64")
+MULTI = ("-accel", "tcg,thread=multi", "-smp", "2")
+
+# First lines of a KVM host's script
+KVM_SCRIPT = """modprobe kvm_amd
+mkdir /run/cache /run/out
+hypertrace() {
+    LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache ./hypertrace "$@"
+}
+"""
+# Last line of a script: its file log has the line "status 0"
+END = "tar c -C /run/out . >/dev/vdb\n"
+
+
+def libraries(program):
+    text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"=> (/\S+)", text)
+    # leave out the C library, which the host has
+    return [p for p in found if not re.search(r"/(libc|libm|ld-linux\S*)\.so", p)]
+
+
+def hypertrace():
+    """{name: path} of the command and its libraries"""
+    return {"hypertrace": stock.TOOL,
+            **{"lib/" + os.path.basename(p): p for p in libraries(stock.TOOL)}}
+
+
+def job(tmp, script, files):
+    """Make a tar archive with the files {name: path} and the script that the host runs"""
+    path = tmp / "job.tar"
+    with tarfile.open(path, "w", dereference=True) as tar:
+        for name, file in files.items():
+            tar.add(file, name)
+        script = script.encode()
+        info = tarfile.TarInfo("run")
+        info.size = len(script)
+        tar.addfile(info, io.BytesIO(script))
+    return path
+
+
+def run(tmp, machine, script, files, options):
+    """Boot a host of the folder machine, which runs the script, and get the folder that
+    it has filled."""
+    if not (machine / "disk.img").exists():
+        pytest.skip(f"scripts/vm/stock-guests.sh {machine.name} makes the host")
+    out = tmp / "out.tar"
+    with open(out, "wb") as f:
+        f.truncate(512 << 20)
+    disks = []
+    for n, (path, more) in enumerate([
+            (machine / "disk.img", "snapshot=on"), (out, "cache=unsafe"),
+            (job(tmp, script, files), "readonly=on")]):
+        disks += ["-drive", f"file={path},format=raw,if=none,id=d{n},{more}",
+                  "-device", f"virtio-blk-pci,drive=d{n}"]
+    subprocess.run(
+        [QEMU, "-cpu", "qemu64,+svm,+npt,-cx16", "-m", "2048", "-nodefaults", "-display",
+         "none", "-no-reboot", "-serial", f"file:{tmp}/console", *options, *disks],
+        stdin=subprocess.DEVNULL, check=True, timeout=stock.DEADLINE)
+    result = tmp / "result"
+    with tarfile.open(out) as tar:
+        tar.extractall(result)
+    assert (result / "log").exists(), ("the host ended early", stock.console(tmp)[-2000:])
+    log = (result / "log").read_text()
+    assert "status 0" in log, (log, stock.console(tmp)[-2000:])
+    return result
+
+
+def kvm(tmp, script, files, options=MULTI):
+    return run(tmp, KVM, script, {**hypertrace(), **files}, [
+        *options, "-kernel", KVM / "vmlinuz", "-initrd", KVM / "initrd", "-append",
+        "console=ttyS0 panic=-1 no_timer_check mitigations=off quiet"])
+
+
+# First lines of a Xen host's script: start what the command xl needs
+XEN_SCRIPT = """mkdir -p /run/out /run/xen /run/lock /run/log/console /dev/pts
+mount -t devpts none /dev/pts
+mount --bind /run/log /var/log/xen
+mount -t xenfs xenfs /proc/xen
+export PATH=$(printf "%s:" /usr/lib/xen-*/bin)$PATH
+ip link set lo up
+for module in xen-evtchn xen-gntdev xen-gntalloc xen-privcmd; do
+    modprobe $module
+done
+oxenstored --pid-file /run/xenstored.pid &
+until xenstore-exists /; do
+    sleep 0.2
+done
+xen-init-dom0
+xenconsoled --log=guest
+xl info >/run/out/info
+"""
+
+
+def xen(tmp, script, files, options=("-accel", "tcg,thread=single")):
+    append = ("console=com1 com1=115200,8n1 dom0_mem=1024M,max:1024M noreboot=true "
+              "spec-ctrl=no tbuf_size=1024 guest_loglvl=all/all")
+    return run(tmp, XEN, script, files, [
+        *options, "-kernel", XEN / "xen", "-append", append, "-initrd",
+        f"{XEN}/vmlinuz console=hvc0 panic=-1 mitigations=off quiet,{XEN}/initrd"])
