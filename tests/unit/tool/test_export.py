@@ -14,7 +14,7 @@ import pytest
 
 import perfetto_text
 from built import need
-from hypertrace import HOSTILE, TOOL, run, story
+from hypertrace import HOSTILE, TOOL, lines, run, story
 
 
 class TestExport:
@@ -144,6 +144,17 @@ class TestExport:
         assert "boot 1: 34 events" in said[0]
         assert "before the guest's clock went back: 12 events" in said[1]
         assert "boot 2: 1 events" in said[2]
+
+    @pytest.mark.parametrize("suffix", ("pftrace", "ctf", "lttng"))
+    def test_selected(self, suffix):
+        """The command prints the number of events that it exported, not of those that the
+        recording has."""
+        _, p = self.export(f"selected.{suffix}", "--event=sched", "--cpu=0")
+        said = re.findall(r"^hypertrace export: boot (\d).*: (\d+) events in",
+                          p.stderr.decode(), re.M)
+        chosen = lines("report", self.story, "--event=sched", "--cpu=0")
+        assert chosen and said == [
+            (str(boot), str(sum(e["boot"] == boot for e in chosen))) for boot in (1, 2)]
 
     def test_dat(self):
         need("trace-cmd")

@@ -314,7 +314,6 @@ static bool end_trace(Trace *t, bool ok, GError **errp)
 static bool export(HtExport *x, bool lttng, GError **errp)
 {
     unsigned boot = 0, segment = 0;
-    HtExportPart *part;
     Trace *t = NULL;
     HtModelEvent ev;
     bool ok = true;
@@ -325,8 +324,7 @@ static bool export(HtExport *x, bool lttng, GError **errp)
             t = NULL;
         }
         if (ok && !t) {
-            part = ht_export_part(x, ev.boot, ev.rec.segment);
-            t = part ? begin_trace(x, part, lttng, errp) : NULL;
+            t = x->part ? begin_trace(x, x->part, lttng, errp) : NULL;
             boot = ev.boot;
             segment = ev.rec.segment;
         }

@@ -349,6 +349,7 @@ static bool write_part(HtExport *x, HtExportPart *part, const GString *names,
     if (!ht_output_file(&o, part->path, errp)) {
         return false;
     }
+    part->exported = part->events;
     part->made = true;
     at = put_head(x, part, names, o.text);
     ht_output_flush(&o);

@@ -374,7 +374,7 @@ static bool is_host(const HtExport *x)
 static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
                         GError **errp)
 {
-    HtExportPart *part = ht_export_part(x, ev->boot, ev->rec.segment);
+    HtExportPart *part = x->part;
     File *f;
 
     if (!part) {

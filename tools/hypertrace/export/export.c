@@ -35,24 +35,6 @@ static void on_signal(int sig)
     caught = sig;
 }
 
-bool ht_export_next(HtExport *x, HtModelEvent *ev)
-{
-    if (caught) {
-        x->stopped = true;
-        return false;
-    }
-    if (!ht_view_next(x->v, x->m, ev)) {
-        return false;
-    }
-    if (x->v->host) {
-        x->dated[ev->bound_ns ? 64 - __builtin_clzll(ev->bound_ns) : 0]++;
-        x->worst_ns = MAX(x->worst_ns, ev->bound_ns);
-        x->begin_ns = MIN(x->begin_ns, ev->rec.ns);
-        x->end_ns = MAX(x->end_ns, ev->rec.ns);
-    }
-    return true;
-}
-
 HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment)
 {
     unsigned i;
@@ -65,6 +47,31 @@ HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment)
         }
     }
     return NULL;
+}
+
+bool ht_export_next(HtExport *x, HtModelEvent *ev)
+{
+    if (caught) {
+        x->stopped = true;
+        return false;
+    }
+    if (!ht_view_next(x->v, x->m, ev)) {
+        return false;
+    }
+    if (!x->part || x->part->boot != ev->boot ||
+        x->part->segment != ev->rec.segment) {
+        x->part = ht_export_part(x, ev->boot, ev->rec.segment);
+    }
+    if (x->part) {
+        x->part->exported++;
+    }
+    if (x->v->host) {
+        x->dated[ev->bound_ns ? 64 - __builtin_clzll(ev->bound_ns) : 0]++;
+        x->worst_ns = MAX(x->worst_ns, ev->bound_ns);
+        x->begin_ns = MIN(x->begin_ns, ev->rec.ns);
+        x->end_ns = MAX(x->end_ns, ev->rec.ns);
+    }
+    return true;
 }
 
 static gint by_order(gconstpointer a, gconstpointer b)
@@ -89,6 +96,7 @@ static void name_parts(HtExport *x)
     gsize stem = strlen(x->path) - (dot && dot != base ? strlen(dot) : 0);
     unsigned i, largest = 0;
 
+    x->part = NULL;
     g_array_sort(x->parts, by_order);
     for (i = 1; i < x->parts->len; i++) {
         if (g_array_index(x->parts, HtExportPart, i).events >
@@ -278,7 +286,7 @@ static void report(HtExport *x)
                        " '%s'\n", p->boot, i + 1 < x->parts->len &&
                        p[1].boot == p->boot ?
                        ", before the guest's clock went back" : "",
-                       p->events, s->str);
+                       p->exported, s->str);
         }
     }
     if (x->unknown_tasks) {

@@ -17,7 +17,8 @@
  * HtExportPart: one segment of the guest's clock, which becomes a file
  * @boot: boot, counted from 1
  * @segment: segment of the clock in that boot
- * @events: number of events
+ * @events: number of events in the recording
+ * @exported: number of these events that were exported
  * @begin_ns: guest time of the first event
  * @worst_ns: maximum error of the host times, if the host's clock was chosen
  * @wall_ns: CLOCK_REALTIME minus the guest's clock; INT64_MAX if not known
@@ -28,6 +29,7 @@ typedef struct HtExportPart {
     unsigned boot;
     uint32_t segment;
     uint64_t events;
+    uint64_t exported;
     uint64_t begin_ns;
     uint64_t worst_ns;
     int64_t wall_ns;
@@ -44,6 +46,7 @@ typedef struct HtExportPart {
  * @name: unique name of the recording
  * @path: path of the output
  * @parts: of HtExportPart, in the order of boots and segments
+ * @part: the part of the last event of ht_export_next(); or NULL
  * @unknown_tasks: number of threads whose process is not known
  * @out: for Perfetto with the host's clock: the file for all recordings
  * @machines: number of machines in @out
@@ -75,6 +78,7 @@ typedef struct HtExport {
     const char *name;
     const char *path;
     GArray *parts;
+    HtExportPart *part;
     unsigned unknown_tasks;
     HtOutput out;
     unsigned machines;
