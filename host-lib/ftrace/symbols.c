@@ -2,6 +2,7 @@
 /*
  * hypertrace: parse a guest kernel's symbols, from the text of /proc/kallsyms
  */
+#include "hypertrace/name-hash.h"
 #include "hypertrace/symbols.h"
 #include "text.h"
 
@@ -60,7 +61,7 @@ static int compare(const void *a, const void *b)
 /* Find the slot of a name: the symbol's, or a free one */
 static uint32_t *slot_of(const HtSymbols *s, const char *name)
 {
-    uint32_t at = g_str_hash(name) & s->mask;
+    uint32_t at = ht_name_hash(name) & s->mask;
 
     while (s->slots[at] &&
            strcmp(name_of(s, &all(s)[s->slots[at] - 1]), name)) {

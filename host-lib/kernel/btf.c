@@ -8,6 +8,7 @@
  * has a limit instead.
  */
 #include "hypertrace/btf.h"
+#include "hypertrace/name-hash.h"
 #include "image-elf.h"
 
 #define MAGIC           0xeb9fu
@@ -195,9 +196,16 @@ static bool check_types(const HtBtf *b, GError **error)
     return true;
 }
 
+/*
+ * Names may overlap, so the size of the BTF does not bound the sum of their
+ * lengths. No type that hypertrace reads has a longer name.
+ */
 static void remember(GHashTable *table, const char *name, uint32_t id)
 {
-    if (*name && !g_hash_table_contains(table, name)) {
+    size_t length = strnlen(name, NAME_MAX_BYTES + 1);
+
+    if (length && length <= NAME_MAX_BYTES &&
+        !g_hash_table_contains(table, name)) {
         g_hash_table_insert(table, (gpointer)name, GUINT_TO_POINTER(id));
     }
 }
@@ -206,9 +214,9 @@ static void index_names(HtBtf *b)
 {
     uint32_t id;
 
-    b->structs = g_hash_table_new(g_str_hash, g_str_equal);
-    b->typedefs = g_hash_table_new(g_str_hash, g_str_equal);
-    b->enums = g_hash_table_new(g_str_hash, g_str_equal);
+    b->structs = g_hash_table_new(ht_name_hash, g_str_equal);
+    b->typedefs = g_hash_table_new(ht_name_hash, g_str_equal);
+    b->enums = g_hash_table_new(ht_name_hash, g_str_equal);
     for (id = 1; id < b->n; id++) {
         Type t = type_get(b, id);
 

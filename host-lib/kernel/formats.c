@@ -9,10 +9,10 @@
 #define TYPE_MAX_BYTES      512u
 #define PRINT_MAX_BYTES     16384u
 /*
- * Maximum number of bytes of all events' texts; Debian's 7.2 kernel has 2 MiB.
- * Later events are skipped.
+ * Maximum number of bytes of all events; Debian's 7.2 kernel has 2 MiB. Later
+ * events are skipped.
  */
-#define TEXTS_MAX_BYTES     (32u << 20)
+#define EVENTS_MAX_BYTES    (16u << 20)
 /* Maximum number of type names to keep; Debian's 7.2 kernel has 1,000 */
 #define STRINGS_MAX         8192u
 /* Number of bytes of a text that count as one read of memory */
@@ -78,7 +78,7 @@ struct HtKernelFormats {
     unsigned reads;             /* number of reads in this step */
     unsigned pass;              /* number of the present or last pass */
     GHashTable *events;         /* Event by id */
-    gsize bytes;                /* sum of text_bytes() of @events */
+    gsize bytes;                /* sum of bytes_of() of @events */
     /*
      * ids of the present events whose print formats have names of enumerators,
      * which the kernel replaces by numbers; set at the end of each pass
@@ -256,7 +256,8 @@ static int append(HtKernelFormats *f, uint64_t addr, size_t max, GString *out)
     gsize from = out->len;
     int ret = ht_kernel_space_string(&f->space, addr, max, out);
 
-    f->reads += 1 + (out->len - from) / READ_BYTES;
+    /* A text that cannot be read may have taken all of its reads. */
+    f->reads += 1 + (ret ? max : out->len - from) / READ_BYTES;
     clean(out, from);
     return ret;
 }
@@ -363,6 +364,7 @@ static int read_name(HtKernelFormats *f, const uint8_t *call, GString *name)
     int ret = 0;
 
     if (flags & f->flag_tracepoint && !(flags & f->flag_custom)) {
+        f->reads++;
         ret = ht_kernel_space_u64(&f->space, get(call, &f->call_tp) +
                                   f->tp_name.offset, &addr);
     }
@@ -386,9 +388,10 @@ static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
            get(call, &f->call_data) + f->enter_fields.offset : 0;
 }
 
-static gsize text_bytes(const Event *e)
+static gsize bytes_of(const Event *e)
 {
-    return e ? strlen(e->text) : 0;
+    return e ? sizeof(*e) + strlen(e->system) + strlen(e->name) +
+               strlen(e->text) : 0;
 }
 
 /*
@@ -413,7 +416,7 @@ static bool has_names(const Event *e)
 static void keep(HtKernelFormats *f, Event *e)
 {
     Event *old = g_hash_table_lookup(f->events, GUINT_TO_POINTER(e->id));
-    gsize others = f->bytes - text_bytes(old);
+    gsize others = f->bytes - bytes_of(old);
 
     if (old) {
         bool same = !strcmp(old->system, e->system) &&
@@ -426,12 +429,12 @@ static void keep(HtKernelFormats *f, Event *e)
             return;
         }
     }
-    if (text_bytes(e) > TEXTS_MAX_BYTES - others) {
+    if (bytes_of(e) > EVENTS_MAX_BYTES - others) {
         free_event(e);
         return;
     }
     e->named = has_names(e);
-    f->bytes = others + text_bytes(e);
+    f->bytes = others + bytes_of(e);
     g_hash_table_insert(f->events, GUINT_TO_POINTER(e->id), e);
     f->serial++;
 }

@@ -4,6 +4,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/kernel-functions.h"
+#include "hypertrace/name-hash.h"
 #include "hypertrace/pattern.h"
 
 /* Maximum distance of the tracer's call after the function's start (IBT) */
@@ -40,7 +41,7 @@ static const char *function_of(const HtSymbols *s, uint64_t addr)
 static GHashTable *read_table(const HtKernelImage *image)
 {
     const HtSymbols *s = ht_kernel_image_symbols(image);
-    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) names = g_hash_table_new(ht_name_hash, g_str_equal);
     uint64_t from, to, n, i;
     const uint8_t *table;
 

@@ -34,7 +34,7 @@
  * Maximum number of steps of all loops over the data; Debian's kernels need 2
  * million
  */
-#define STEPS_MAX       (64u << 20)
+#define STEPS_MAX       (16u << 20)
 
 /*
  * Address of _text to assume if the tables lack it; Linux 6.6 has this address

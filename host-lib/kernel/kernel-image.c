@@ -67,6 +67,7 @@ static bool find_version(HtKernelImage *image, GError **error)
     const char *text = NULL, *end;
     size_t left = 0;
     uint64_t addr;
+    char *p;
 
     if (ht_symbols_address(image->symbols, "linux_banner", &addr)) {
         text = ht_kernel_image_bytes(image, addr, BANNER_MAX);
@@ -83,7 +84,11 @@ static bool find_version(HtKernelImage *image, GError **error)
                     "the kernel has no line \"" BANNER "...\"");
         return false;
     }
-    image->version = g_utf8_make_valid(text, end - text);
+    /* The guest's text is printed on terminals: keep no control characters. */
+    image->version = g_strndup(text, end - text);
+    for (p = image->version; *p; p++) {
+        *p = g_ascii_isprint(*p) ? *p : '?';
+    }
     text = image->version + strlen(BANNER);
     image->release = g_strndup(text, strcspn(text, " "));
     return true;

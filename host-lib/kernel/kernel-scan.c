@@ -168,6 +168,8 @@ static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
     image = ht_kernel_image_from_memory(bytes, p->machine, p->text, &s->why);
     k = image ? ht_guest_kernel_try(&s->mem, image, offset) : NULL;
     if (k) {
+        /* Keep no copies of several kernels: the guest may have many. */
+        ht_kernel_image_shrink(image);
         g_ptr_array_add(s->found, k);
     }
     return k;

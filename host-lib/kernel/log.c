@@ -234,7 +234,8 @@ static int read_record(HtKernelLog *log, uint64_t id, HtLogRecord *record)
         .level = level & 7,
         .caller = ht_get_le32(info + p->caller),
     };
-    ret = read_text(log, id, desc, record);
+    /* The caller skips a record that it has seen: do not copy its text. */
+    ret = record->seq < log->next_seq ? 0 : read_text(log, id, desc, record);
     ret = ret ? ret : ht_kernel_space_u64(&log->space, at + p->state, &after);
     return ret ? ret : after == state ? 1 : -EAGAIN;
 }

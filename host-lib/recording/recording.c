@@ -446,7 +446,9 @@ static bool header_ok(const HtRecPieceHeader *h)
 {
     uint32_t size = ht_le32(h->size), from = ht_le32(h->from);
 
-    return ht_le32(h->magic) == HT_REC_MAGIC && size % 4 == 0 && size != 0 &&
+    /* Boots are counted from 1: the number after the last epoch must exist. */
+    return ht_le32(h->magic) == HT_REC_MAGIC &&
+           ht_le32(h->epoch) != UINT32_MAX && size % 4 == 0 && size != 0 &&
            size <= PIECE_MAX - HT_FT_PAGE_HEADER && from % 4 == 0 &&
            from <= PIECE_MAX - HT_FT_PAGE_HEADER - size;
 }

@@ -100,7 +100,7 @@ static void read_formats(FuzzInput in)
         g_assert_cmpuint(k.reads, <=, AGAIN * (reads + 600));
         ht_kernel_formats_changed(f);
     }
-    g_assert_cmpuint(ht_kernel_formats_bytes(f), <=, 32 << 20);
+    g_assert_cmpuint(ht_kernel_formats_bytes(f), <=, 16 << 20);
     text = ht_kernel_formats_text(f);
     for (i = 0; i < text->len; i++) {
         g_assert_true(g_ascii_isprint(text->str[i]) ||
@@ -136,7 +136,7 @@ static void read_log(FuzzInput in)
             next = record.seq + 1;
             free(fuzz_copy(record.text, record.len));
         }
-        g_assert_cmpuint(k.reads, <=, 16384);
+        g_assert_cmpuint(k.reads, <=, 3072);
         ht_kernel_log_grew(log);
     }
     ht_kernel_log_free(log);

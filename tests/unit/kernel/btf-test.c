@@ -295,6 +295,59 @@ static void test_damaged(void)
     }
 }
 
+#define MANY    (1u << 18)
+
+/* Make MANY structures, type @i with the name at offset @at + @i * @step. */
+static HtBtf *make_many(BtfMake *m, uint32_t at, uint32_t step)
+{
+    uint32_t i, first = m->types->len;
+
+    for (i = 0; i < MANY; i++) {
+        bm_struct(m, NULL, 4);
+    }
+    for (i = 0; i < MANY; i++) {
+        ht_put_le32(m->types->data + first + i * 12, at + i * step);
+    }
+    return finish(m);
+}
+
+/*
+ * Promise: the time for an index of names that a guest chose does not grow with
+ * the square of their number, nor with their length.  With g_str_hash() and
+ * names of any length, each part of this test takes longer than a test may.
+ */
+static void test_names(void)
+{
+    g_autoptr(HtBtf) overlap = NULL, collide = NULL;
+    g_autofree char *text = g_strnfill(4 << 20, 'a');
+    uint32_t size, at, i, j;
+    BtfMake m;
+
+    bm_init(&m);
+    bm_struct(&m, "good", 8);
+    at = bm_name(&m, text);
+    overlap = make_many(&m, at, 1);
+    g_assert_cmpint(ht_btf_struct_size(overlap, "good", &size), ==, 0);
+    g_assert_cmpuint(size, ==, 8);
+
+    /* "ab" and "bA" have the same hash, and so have all rows of them. */
+    bm_init(&m);
+    bm_struct(&m, "good", 8);
+    at = m.names->len;
+    for (i = 0; i < MANY; i++) {
+        char name[37];
+
+        for (j = 0; j < 18; j++) {
+            memcpy(name + 2 * j, i >> j & 1 ? "ab" : "bA", 2);
+        }
+        name[36] = 0;
+        bm_name(&m, name);
+    }
+    collide = make_many(&m, at, 37);
+    g_assert_cmpint(ht_btf_struct_size(collide, "good", &size), ==, 0);
+    g_assert_cmpuint(size, ==, 8);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -303,5 +356,6 @@ int main(int argc, char **argv)
     g_test_add_func("/btf/enums", test_enums);
     g_test_add_func("/btf/circles", test_circles);
     g_test_add_func("/btf/damaged", test_damaged);
+    g_test_add_func("/btf/names", test_names);
     return g_test_run();
 }

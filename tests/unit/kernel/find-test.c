@@ -485,6 +485,24 @@ static void test_scan_cost(void)
     ram_free(&ram);
 }
 
+/* Promise: the version of a guest's kernel is safe for a terminal. */
+static void test_banner(void)
+{
+    static const char escape[] = "\x1b]0;x\a\xc3\xa4";
+    g_autoptr(HtKernelImage) image = NULL;
+    g_autoptr(GBytes) bytes = NULL;
+    KmKernel kernel;
+
+    km_kernel(&kernel, 0, true);
+    memcpy(kernel.bytes->data + KM_BANNER + 16, escape, strlen(escape));
+    bytes = g_bytes_new(kernel.bytes->data, kernel.bytes->len);
+    image = ht_kernel_image_from_memory(bytes, HT_MACHINE_X86_64, KM_TEXT,
+                                        NULL);
+    g_assert_true(g_str_has_prefix(ht_kernel_image_version(image),
+                                   "Linux version 6.?]0;x???"));
+    km_kernel_free(&kernel);
+}
+
 /* Promise: no torn value of a pointer is returned. */
 static void test_torn(void)
 {
@@ -548,6 +566,7 @@ int main(int argc, char **argv)
     g_test_add_func("/find/pages", test_pages);
     g_test_add_func("/find/scan", test_scan);
     g_test_add_func("/find/scan-cost", test_scan_cost);
+    g_test_add_func("/find/banner", test_banner);
     g_test_add_func("/find/torn", test_torn);
     g_test_add_func("/find/copy", test_copy);
     return g_test_run();

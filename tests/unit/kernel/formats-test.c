@@ -228,8 +228,8 @@ static void test_bytes(void)
     fill(&t, MANY);
     for (i = 0; i < 3; i++) {
         g_assert_cmpint(ht_kernel_formats_step(t.formats, UINT_MAX), ==, 1);
-        g_assert_cmpuint(ht_kernel_formats_bytes(t.formats), >, 31 << 20);
-        g_assert_cmpuint(ht_kernel_formats_bytes(t.formats), <=, 32 << 20);
+        g_assert_cmpuint(ht_kernel_formats_bytes(t.formats), >, 15 << 20);
+        g_assert_cmpuint(ht_kernel_formats_bytes(t.formats), <=, 16 << 20);
     }
     g_assert_cmpuint(ht_kernel_formats_count(t.formats), <, MANY);
     teardown(&t);

@@ -188,6 +188,11 @@ static void test_damage(void)
     g_assert_true(ht_rec_next(r, &ev));
     g_assert_true(ev.lost_before);
     g_assert_cmpint(ht_rec_error(r), ==, 0);
+    /* A boot has the number of its epoch plus 1, so this epoch has none. */
+    ht_put_le32(bytes->data + offsetof(HtRecPieceHeader, epoch), UINT32_MAX);
+    append("cpu0", bytes->data, bytes->len);
+    ht_rec_more(r, UINT64_MAX);
+    g_assert_false(ht_rec_next(r, &ev));
     g_assert_cmpint(g_mkdir(cpu1, 0700), ==, 0);
     ht_rec_more(r, UINT64_MAX);
     g_assert_cmpint(ht_rec_error(r), ==, EIO);

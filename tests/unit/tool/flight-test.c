@@ -475,6 +475,40 @@ static void test_same_end(void)
 }
 
 /*
+ * A guest that panics without end gets 16 recordings at once. The panics after
+ * them share a recording, which is made when a user asks for one.
+ */
+static void test_share(void)
+{
+    unsigned i;
+    Test t;
+
+    setup(&t, 100, 0);
+    find_ring(&t);
+    for (i = 1; i <= 24; i++) {
+        g_autofree char *name = g_strdup_printf("%u-panic", i);
+
+        events(&t, 10);
+        say(&t, messages[0].text);
+        if (i <= 16) {
+            wait_for(&t, name);
+        } else {
+            poll_once(&t);
+            poll_once(&t);
+        }
+    }
+    while (writer_of(&t)) {
+        poll_once(&t);
+    }
+    g_assert_cmpuint(count(&t), ==, 16);
+    raise(SIGUSR1);
+    wait_for(&t, "17-panic");
+    g_assert_cmpuint(recorded(&t, "17-panic"), ==,
+                     ht_session_stats(t.session).events);
+    teardown(&t);
+}
+
+/*
  * If there are too many recordings, the oldest are removed, but not one that
  * the user renamed.
  */
@@ -705,6 +739,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flight/match-replaced", test_match_replaced);
     g_test_add_func("/flight/long-message", test_long_message);
     g_test_add_func("/flight/same-end", test_same_end);
+    g_test_add_func("/flight/share", test_share);
     g_test_add_func("/flight/keep", test_keep);
     g_test_add_func("/flight/private", test_private);
     g_test_add_func("/flight/folder", test_folder);

@@ -5,8 +5,9 @@
 #include "hypertrace/base.h"
 #include "kernel/kernel-watch.h"
 
-/* Time in us that a step of the search may take */
+/* Time in us that a step of the search may take: usually, in the last poll */
 #define SEARCH_US       2000
+#define SEARCH_LAST_US  5000000
 /*
  * Pause in ns between searches, from SEARCH_NS to PAUSE_MAX: as long as the
  * search took or, after EAGER_NS without a kernel, PAUSE_LATER times as long.
@@ -24,6 +25,8 @@
  */
 #define READS_FIRST     1024u
 #define READS_LATER     256u
+/* Number of reads in the last poll, which thus takes some seconds at most */
+#define READS_LAST      (1u << 20)
 /*
  * Pause in ns after a pass that found changes, for each byte of all formats.
  * After such a pass, the session writes all formats: at most 32 MiB/s.
@@ -49,11 +52,13 @@
  */
 #define AHEAD_MAX       60
 /*
- * Pause in ns after the first pass over all formats.  It doubles after each
- * pass.  A pass finds texts that the kernel changes in place: early in the boot
- * it replaces the names of enumerators by their values.
+ * Pause in ns after the first pass over all formats, and longest pause.  The
+ * pause doubles after each pass.  A pass finds texts that the kernel changes in
+ * place: early in the boot it replaces the names of enumerators by their
+ * values.
  */
 #define PASS_NS         UINT64_C(1000000000)
+#define PASS_MAX_NS     UINT64_C(3600000000000)
 /* Period in ns at which one of the texts is tested: at first, and later */
 #define SAMPLE_NS       UINT64_C(10000000)
 #define SAMPLE_LATER_NS (10 * SAMPLE_NS)
@@ -160,7 +165,7 @@ static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
         }
         begin_search(w);
     }
-    ret = ht_kernel_search_step(w->search, last ? 0 : SEARCH_US);
+    ret = ht_kernel_search_step(w->search, last ? SEARCH_LAST_US : SEARCH_US);
     w->searched_ns += w->now() - t;
     if (ret == 0) {
         *flags |= HT_WATCH_MORE;
@@ -349,7 +354,7 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
     if (!w->passing) {
         return w->ready;
     }
-    ret = ht_kernel_formats_step(w->formats, last ? UINT_MAX :
+    ret = ht_kernel_formats_step(w->formats, last ? READS_LAST :
                                  w->pass_ns > PASS_SOON_NS ? READS_LATER :
                                  READS_FIRST);
     if (ret == 0) {
@@ -360,7 +365,7 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
     w->passing = ret < 0 && !w->ready;
     if (!w->passing) {
         w->next_pass = t + w->pass_ns;
-        w->pass_ns *= 2;
+        w->pass_ns = MIN(2 * w->pass_ns, PASS_MAX_NS);
     }
     return w->ready || ret > 0;
 }

@@ -34,6 +34,13 @@
  * have any number of them
  */
 #define MATCH_NS    INT64_C(10000000000)
+/*
+ * A guest can cause BURST recordings at once, and then one in each PERIOD_NS.
+ * Without this limit, a guest that resets all the time would keep the disk
+ * busy, and would replace the recordings of earlier causes.
+ */
+#define BURST       16
+#define PERIOD_NS   INT64_C(5000000000)
 
 /* Causes of a recording, the least important first */
 typedef enum Cause {
@@ -80,6 +87,8 @@ struct HtFlight {
     Cause pending;
     uint64_t since;             /* time in ns at which @pending rose last */
     bool asked;                 /* a user has requested a recording */
+    /* time until which the recordings so far use up the guest's share */
+    int64_t used_until;
     uint64_t polled_events;     /* number of events at the last poll */
     /* The last recording, and the process that writes it */
     pid_t writer;               /* PID; 0: no such process runs */
@@ -395,6 +404,9 @@ static void start_writer(HtFlight *f, HtSession *session,
         ht_match_forget(f->match);
         f->matched = false;
     }
+    if (!f->asked) {
+        f->used_until = MAX(f->used_until, ht_now_ns()) + PERIOD_NS;
+    }
     f->written = f->pending;
     f->written_events = n->events;
     f->written_boots = n->boots;
@@ -497,13 +509,20 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
 /*
  * Test whether the recording can be written now.  After a cause more important
  * than silence, wait until the guest writes no more events, at most STILL_NS.
+ * If the guest's share of recordings is used up, wait until a user asks or the
+ * share allows one: the recording then has the events of all causes so far.
  * @polled: the guest's memory was polled after the cause came
  */
 static bool is_ready(const HtFlight *f, const HtSessionStats *n, bool polled)
 {
+    int64_t now = ht_now_ns();
+
+    if (!f->asked && f->used_until > now + (BURST - 1) * PERIOD_NS) {
+        return false;
+    }
     return f->pending <= CAUSE_SILENCE ||
            (polled && n->events == f->polled_events) ||
-           ht_now_ns() - f->since >= STILL_NS;
+           (uint64_t)now - f->since >= STILL_NS;
 }
 
 void ht_flight_poll(HtFlight *f, HtSession *session)

@@ -19,6 +19,9 @@
  * Maximum time in ms that ht_programs_start() waits until LTTng-UST is loaded
  */
 #define LTTNG_LOAD_MS   1000
+/* Number of bytes of the disk that an empty file, and a packet's head, take */
+#define FILE_BYTES      4096
+#define PACKET_BYTES    64
 
 struct HtPrograms {
     HtProgramsOptions options;
@@ -154,9 +157,15 @@ static void add_classes(HtPrograms *p, uint32_t count)
     }
 }
 
+/* Estimate how many bytes of the disk a run takes. */
+static uint64_t cost(const HtRun *run)
+{
+    return run->flags & HT_RUN_OPEN ? FILE_BYTES : PACKET_BYTES + run->size;
+}
+
 static void check_limit(HtPrograms *p, const HtRun *run)
 {
-    if (!p->full && p->bytes + run->size > p->options.max_bytes) {
+    if (!p->full && p->bytes + cost(run) > p->options.max_bytes) {
         p->full = true;
         note(p, "the programs' events have the size that they may have "
              "(--max-size, %" PRIu64 " MiB): nothing more is recorded",
@@ -214,7 +223,7 @@ static void deliver(void *opaque, const HtRun *run)
         }
     } else {
         p->events += run->events;
-        p->bytes += run->size;
+        p->bytes += cost(run);
     }
     if (p->lttng) {
         ht_lttng_sink_post(p->lttng, run, &p->fill);

@@ -20,7 +20,7 @@
  * has 5 MB and 107,000 types.
  */
 #define HT_BTF_MAX          (64u << 20)
-#define HT_BTF_TYPES_MAX    (4u << 20)
+#define HT_BTF_TYPES_MAX    (1u << 20)
 
 typedef struct HtBtf HtBtf;
 

@@ -10,8 +10,8 @@
 
 #include "hypertrace/symbols.h"
 
-/* Maximum number of symbols */
-#define HT_KALLSYMS_MAX (4u << 20)
+/* Maximum number of symbols; Debian's 7.2 kernel has 187,000 */
+#define HT_KALLSYMS_MAX (1u << 20)
 
 /**
  * HtKernelSegment: a part of the kernel's memory that a file holds

@@ -97,7 +97,7 @@ bool ht_kernel_formats_changed(HtKernelFormats *f, bool texts);
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f);
 
 /**
- * ht_kernel_formats_bytes: get the size of all events' texts, at most 32 MiB
+ * ht_kernel_formats_bytes: get the size of all events in memory, at most 16 MiB
  * @f: the reader
  */
 uint64_t ht_kernel_formats_bytes(const HtKernelFormats *f);
