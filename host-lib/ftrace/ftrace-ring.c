@@ -30,6 +30,17 @@
 #define LINE_7_2        40u
 /* Bytes read of the scratch area: the clock's number and the text address */
 #define SCRATCH         16u
+/*
+ * Number of sub-buffers whose order a step of a search tests, which takes some
+ * milliseconds; the last ring of the step may add HT_FT_PAGES_MAX
+ */
+#define SEARCH_CHECKED  (1u << 20)
+/*
+ * After a test of more sub-buffers that found no further processor, this many
+ * calls of ht_ft_ring_grow() do nothing.
+ */
+#define GROW_CHECKED    (1u << 14)
+#define GROW_REST       63u
 
 int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf, size_t len)
 {
@@ -121,9 +132,12 @@ static const char *line_wrong(const Line *l)
     return NULL;
 }
 
-/* Each sub-buffer must occur exactly once. */
+/*
+ * Each sub-buffer must occur exactly once. Add the number of sub-buffers that
+ * were tested to @checked.
+ */
 static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
-                               uint32_t subbufs)
+                               uint32_t subbufs, uint64_t *checked)
 {
     g_autofree uint8_t *seen = g_malloc0(subbufs);
     uint32_t order[1024], left, n, i;
@@ -133,6 +147,7 @@ static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
         if (ht_ft_mem_read(mem, offset, order, n * sizeof(order[0]))) {
             return "the order of sub-buffers cannot be read";
         }
+        *checked += n;
         for (i = 0; i < n; i++) {
             uint32_t slot = ht_le32(order[i]);
 
@@ -204,7 +219,7 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
         (ring->total && *end > ring->offset + ring->total)) {
         return "reaches beyond the end of the ring or the memory";
     }
-    wrong = order_wrong(mem, cpu.order, l.subbufs);
+    wrong = order_wrong(mem, cpu.order, l.subbufs, &ring->checked);
     if (wrong) {
         return wrong;
     }
@@ -279,11 +294,19 @@ static const char *begin_6_15(const HtFtMem *mem, HtFtRing *ring,
 
 bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring)
 {
+    uint64_t checked = ring->checked;
     uint32_t cpus = ring->cpus;
 
+    if (ring->rest) {
+        ring->rest--;
+        return false;
+    }
     while (!(ring->layout == HT_FT_LAYOUT_6_11 ? next_6_11(mem, ring) :
                                                  next_6_15(mem, ring))) {
         continue;
+    }
+    if (ring->cpus == cpus && ring->checked - checked > GROW_CHECKED) {
+        ring->rest = GROW_REST;
     }
     return ring->cpus != cpus;
 }
@@ -306,16 +329,14 @@ bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring)
            ht_le32(sub[1]) == ring->subbufs;
 }
 
-HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
-                        const char **why)
+/* As ht_ft_ring_at(); adds the number of sub-buffers tested to @checked */
+static HtFtRing *ring_at(const HtFtMem *mem, uint64_t offset,
+                         const char **why, uint64_t *checked)
 {
     g_autoptr(HtFtRing) ring = NULL;
     const char *wrong = NULL;
     uint32_t h[2], line;
 
-    if (why) {
-        *why = NULL;
-    }
     if (ht_ft_mem_read(mem, offset, h, sizeof(h)) ||
         ht_le32(h[0]) != HT_FT_MAGIC) {
         return NULL;
@@ -334,14 +355,25 @@ HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
     } else {
         wrong = "the header's size is of no known kernel";
     }
-    if (wrong) {
-        if (why) {
-            *why = wrong;
-        }
-        return NULL;
+    if (!wrong) {
+        ht_ft_ring_grow(mem, ring);
     }
-    ht_ft_ring_grow(mem, ring);
-    return g_steal_pointer(&ring);
+    *checked += ring->checked;
+    *why = wrong;
+    return wrong ? NULL : g_steal_pointer(&ring);
+}
+
+HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
+                        const char **why)
+{
+    const char *wrong = NULL;
+    uint64_t checked = 0;
+    HtFtRing *ring = ring_at(mem, offset, &wrong, &checked);
+
+    if (why) {
+        *why = wrong;
+    }
+    return ring;
 }
 
 void ht_ft_ring_free(HtFtRing *ring)
@@ -453,9 +485,10 @@ static bool search_next(HtFtSearch *s, uint64_t *at)
 
 bool ht_ft_search_go(HtFtSearch *s, uint64_t looks)
 {
+    uint64_t checked = 0;
     bool found = false;
 
-    while (!s->done && looks--) {
+    while (!s->done && looks-- && checked < SEARCH_CHECKED) {
         const char *why = NULL;
         HtFtRing *ring;
         uint64_t at;
@@ -464,7 +497,7 @@ bool ht_ft_search_go(HtFtSearch *s, uint64_t looks)
             s->done = true;
             break;
         }
-        ring = ht_ft_ring_at(s->mem, at, &why);
+        ring = ring_at(s->mem, at, &why, &checked);
         if (ring) {
             found |= add_ring(s, ring);
         } else if (why) {

@@ -119,6 +119,8 @@ typedef struct HtFtRingCpu {
  * @total: size of the ring according to its header (6.15), else 0
  * @first_part: offset of the first processor's part in the ring (6.15)
  * @line_size: size of the part before the order in bytes (6.15)
+ * @checked: number of sub-buffers whose order was tested; private
+ * @rest: number of calls of ht_ft_ring_grow() that do nothing; private
  */
 typedef struct HtFtRing {
     uint64_t offset;
@@ -134,6 +136,8 @@ typedef struct HtFtRing {
     uint64_t total;
     uint64_t first_part;
     uint32_t line_size;
+    uint64_t checked;
+    uint32_t rest;
 } HtFtRing;
 
 /**
@@ -234,6 +238,9 @@ void ht_ft_search_clear(HtFtSearch *s);
  * ht_ft_search_go: continue a search
  * @s: the search
  * @looks: maximum number of candidates to test
+ *
+ * The call ends earlier once it has tested the order of a million sub-buffers:
+ * a guest could have the header of a huge ring at each candidate.
  *
  * A ring that is found may be a copy, for example in a page cache or in the
  * memory of a nested guest.  Following it shows whether a kernel still writes

@@ -81,6 +81,54 @@ static void test_processors(const void *opaque)
     g_free(memory);
 }
 
+#define MIB     (1u << 20)
+
+static uint64_t bytes_read;
+
+static int count_bytes(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    bytes_read += len;
+    memcpy(buf, (uint8_t *)opaque + offset, len);
+    return 0;
+}
+
+/*
+ * A guest has the header of a large ring at each candidate.  The order of its
+ * sub-buffers is wrong only at the end.  Promise: a step of the search reads a
+ * bounded number of bytes, and the search finds the real ring behind the others.
+ */
+static void test_search_bound(void)
+{
+    FtGuest g = {
+        .layout = HT_FT_LAYOUT_6_11, .subbuf = 4096, .nr = 8192, .cpus = 1,
+        .mem = g_malloc0(96 * MIB), .offset = 60 * MIB,
+    };
+    const uint64_t head = 56 + 4 * 8192;
+    HtFtMem mem = { .size = 96 * MIB, .read = count_bytes, .opaque = g.mem };
+    unsigned i, steps = 0;
+    HtFtSearch s;
+
+    fg_init(&g);
+    for (i = 0; i < 512; i++) {
+        uint8_t *fake = g.mem + i * 65536;
+
+        memcpy(fake, g.mem + g.offset, head);
+        memset(fake + head - 4, 0, 4);
+    }
+    ht_ft_search_init(&s, &mem, HT_FT_SEARCH_FULL);
+    while (!s.done) {
+        bytes_read = 0;
+        ht_ft_search_go(&s, UINT64_MAX);
+        g_assert_cmpuint(bytes_read, <, 5 * MIB);
+        steps++;
+    }
+    g_assert_cmpuint(steps, >=, 4);
+    g_assert_cmpuint(s.rings->len, ==, 1);
+    ht_ft_search_clear(&s);
+    fg_clear(&g);
+    g_free(g.mem);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -88,6 +136,7 @@ int main(int argc, char **argv)
                          test_adjacent);
     g_test_add_data_func("/ring/adjacent/6.15", GUINT_TO_POINTER(1),
                          test_adjacent);
+    g_test_add_func("/ring/search-bound", test_search_bound);
     g_test_add_data_func("/ring/processors/all", GINT_TO_POINTER(0),
                          test_processors);
     g_test_add_data_func("/ring/processors/more", GINT_TO_POINTER(1),
