@@ -16,11 +16,12 @@ and shows where its time went.
   --disk   a Debian with systemd on a disk instead, with its own kernel and
            boot loader; its console is this terminal: log in as root, without
            password, and end it with 'poweroff'
-  --check  run the tests with other guests: this disk, Debian's newest kernel,
-           arm64, microvm, unified kernel images, a million events, guests that
-           are killed, a KVM host and a Xen host with their guests, programs that
-           start QEMU (libvirt, mkosi), xenalyze on traces of Xen, and the pipeline
-           of docs/ci.md; this takes an hour; ./run check does not run these tests
+  --check  run the tests with other guests: this disk, Debian's newest and 5.10
+           kernels, RT, arm64, 16 GiB, resets, kexec, kdump, microvm, unified
+           kernel images, a million events, guests that are killed, a KVM host and
+           a Xen host with their guests, programs that start QEMU (libvirt, mkosi),
+           xenalyze on traces of Xen, and the pipeline of docs/ci.md; this takes
+           two hours; ./run check does not run these tests
 QEMU ARGS are added to QEMU's arguments, for example -accel kvm -cpu host.
 EOT
 }

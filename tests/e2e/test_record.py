@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+import call_graph
 import markers
 
 BUILD = Path(os.environ.get("HT_BUILD", ""))
@@ -315,34 +316,10 @@ def test_main_buffer_live(tmp_path, env, kernel):
         errors="replace")
 
 
-GRAPH_JOB = """
-cd /sys/kernel/tracing
-echo 0 >tracing_on
-echo 1 >options/funcgraph-abstime
-echo 1 >options/funcgraph-proc
-grep -v '|  */\\*' trace >/dev/ttyS1
+GRAPH_JOB = call_graph.shell("/sys/kernel/tracing", "/dev/ttyS1") + """
 echo READY >/dev/console
 sleep 1000
 """
-
-
-def calls_of_trace(text):
-    """The calls in the guest's file trace, in the order of their ends: task,
-    function, depth, and the duration as printed"""
-    calls, stacks = [], {}
-    for line in text.splitlines():
-        m = re.match(r" *[\d.]+ \| +\d+\) +.+-(\d+) +\| (.*)\|  ( *)(.+)$",
-                     line)
-        if not m or m[4].startswith("="):
-            continue
-        stack = stacks.setdefault(int(m[1]), [])
-        depth, took = len(m[3]) // 2, re.search(r"([\d.]+) us", m[2])
-        if m[4].endswith("() {"):
-            stack.append(m[4][:-4])
-            continue
-        func = m[4][:-3] if m[4].endswith("();") else stack.pop()
-        calls.append((int(m[1]), func, depth, took[1]))
-    return calls
 
 
 def test_graph(tmp_path, env):
@@ -360,16 +337,9 @@ def test_graph(tmp_path, env):
     os.kill(qemu, signal.SIGKILL)
     _, err = recorder.communicate(timeout=DEADLINE)
     assert re.search(r"\d+ events, ", err), err
-    theirs = calls_of_trace((tmp_path / "trace").read_text())
-    ours = [json.loads(line) for line in subprocess.run(
+    call_graph.assert_same((tmp_path / "trace").read_text(), subprocess.run(
         [HYPERTRACE, "callgraph", "--json", tmp_path / "rec"], env=env,
-        check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()]
-    assert len(theirs) > 100 and "acpi_init" in {c[1] for c in theirs}
-    assert [(c["pid"], c["func"], c["depth"]) for c in ours] == [
-        c[:3] for c in theirs]
-    for call, (*_, took) in zip(ours, theirs):
-        ns = call["end_ns"] - call["begin_ns"]
-        assert f"{ns // 1000}.{ns % 1000:03}".startswith(took), call
+        check=True, stdout=subprocess.PIPE, text=True).stdout, "acpi_init")
     boot = json.loads(subprocess.run(
         [HYPERTRACE, "boot", "--json", tmp_path / "rec"], env=env, check=True,
         stdout=subprocess.PIPE, text=True).stdout)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The main trace buffer and the log of kernels, machines and memories of other kinds,
+followed from boot; and guests in whose memory several kernels lie.
+
+scripts/vm/stock-guests.sh gets the kernels. docs/any-linux.md has a table of results.
+"""
+
+import collections
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+import stock
+
+import call_graph
+import markers
+from vm.machine import Qmp
+
+CPUS = 2
+MARKS = 2000
+OLDEST = stock.GUESTS / "oldest/vmlinuz"
+NEWEST = stock.GUESTS / "newest/vmlinuz"
+OLD = os.environ["HT_KERNEL_OLD"]
+STOCK = os.environ["HT_KERNEL"]
+APPEND = os.environ["HT_KERNEL_ARGS"].replace("ttyS0", "ttyS1") + " oops=panic"
+
+# machine: QEMU's command; kernel: the file; memory: of -m; more: further arguments
+# words: for the kernel's command line
+Row = collections.namedtuple("Row", "kernel memory machine more words",
+                             defaults=("513", stock.X86, (), ""))
+LEVELS_5 = [*stock.X86[:-1], "qemu64,-cx16,+la57"]
+ROWS = {
+    "5.10": Row(OLDEST),
+    "7.x": Row(NEWEST),
+    "rt": Row(stock.GUESTS / "rt/vmlinuz"),
+    "arm64": Row(stock.GUESTS / "arm64/vmlinuz", "513", stock.ARM64),
+    "6.1, 5 levels": Row(OLD, "513", LEVELS_5),
+    "6.12, 5 levels": Row(STOCK, "513", LEVELS_5),
+    "7.x, 5 levels": Row(NEWEST, "513", LEVELS_5),
+    "6.1, 5 GiB": Row(OLD, "5G"),
+    "6.12, 16 GiB": Row(STOCK, "16G"),
+    "6.12, 16 GiB, q35": Row(STOCK, "16G", more=("-M", "q35")),
+    "7.x, 16 GiB, 5 levels": Row(NEWEST, "16G", LEVELS_5),
+}
+
+INIT = stock.MOUNTS + f"""$b --install -s /bin
+export PATH=/bin
+{markers.shell("/trace", CPUS, MARKS)}
+wait
+echo 0 >/trace/tracing_on
+dmesg >/dev/ttyS0
+echo "log end" >/dev/kmsg
+! grep -q la57 /proc/cpuinfo || echo "5 levels"
+for c in /trace/per_cpu/cpu*; do
+    echo "COUNT ${{c#/trace/per_cpu/cpu}}" $(grep -E '^(entries|overrun)' $c/stats)
+done
+poweroff -f
+sleep 1000
+"""
+
+
+def command(tmp, row, init, port="file,path={}/dmesg"):
+    """QEMU's command for a guest whose port ttyS0 is @port, by default the file dmesg"""
+    arm64 = row.machine is stock.ARM64
+    if not shutil.which(row.machine[0]):
+        pytest.skip(f"{row.machine[0]} is not installed")
+    busybox = stock.GUESTS / "arm64/usr/bin/busybox" if arm64 else "/bin/busybox"
+    # stock.start() adds a port, which is the console
+    append = "console=ttyAMA0 panic=-1 oops=panic" if arm64 else APPEND
+    return [*map(str, [
+        *row.machine, *stock.PLAIN, "-m", row.memory, *row.more, "-kernel",
+        row.kernel, "-initrd", stock.initrd(tmp, busybox, init), "-append",
+        append + row.words, "-chardev", port.format(tmp) + ",id=port",
+        *(["-device", "pci-serial,chardev=port"] if arm64 else
+          ["-serial", "chardev:port"])])]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_followed(tmp_path, name):
+    """Each marker of each processor is recorded once or lies within a reported gap,
+    the number of events is that of the guest's counters, and the log is dmesg's."""
+    err = stock.record(tmp_path, command(tmp_path, ROWS[name], INIT), "--buffer",
+                       "main")
+    assert ("5 levels" in stock.console(tmp_path)) == ("5 levels" in name)
+    events = list(stock.reported(tmp_path / "rec"))
+    markers.assert_followed(events, CPUS, MARKS, err)
+    markers.assert_log_is_dmesg((tmp_path / "dmesg").read_text(errors="replace"),
+                                stock.run("log", tmp_path / "rec"))
+    if "none lost" in err:
+        stock.assert_counts(tmp_path, CPUS)
+
+
+GRAPH_INIT = stock.MOUNTS + f"""$b --install -s /bin
+export PATH=/bin
+{call_graph.shell("/trace", "/dev/ttyS0")}
+poweroff -f
+sleep 1000
+"""
+
+
+@pytest.mark.parametrize("name, function", [
+    ("5.10", "acpi_init"), ("7.x", "acpi_init"),
+    ("arm64", "of_platform_default_populate_init")])
+def test_graph(tmp_path, name, function):
+    """The call graph of an initcall equals that in the guest's file `trace`, of kernels
+    whose records of calls have other layouts than those of 6.12."""
+    stock.record(tmp_path, command(tmp_path, ROWS[name], GRAPH_INIT), "--event",
+                 "initcall", "--graph", f"{function},depth=3")
+    call_graph.assert_same((tmp_path / "dmesg").read_text(errors="replace"),
+                           stock.run("callgraph", "--json", tmp_path / "rec"),
+                           function)
+
+
+BOOTS_MARKS = 300
+# A guest that tells its boots apart: each writes its random number to the log and, with
+# numbered markers, to the trace buffer.  It then runs the line that the test sends.
+BOOTS_INIT = stock.MOUNTS + f"""$b --install -s /bin
+export PATH=/bin
+id=$(cat /proc/sys/kernel/random/boot_id)
+echo "boot $id" >/dev/kmsg
+{markers.shell("/trace", "$(nproc)", BOOTS_MARKS, "$id")}
+wait
+kexec() {{
+    (cd / && find init bin vmlinuz kexec | cpio -o -H newc) >/initrd
+    /kexec /vmlinuz /initrd "$(cat /proc/cmdline)$1" $2
+}}
+stty -F /dev/ttyS0 raw -echo
+exec 4</dev/ttyS0
+echo "READY $id $(nproc)" >/dev/console
+while read -r line <&4; do
+    eval "$line"
+    echo "DONE" >/dev/console
+done
+"""
+
+
+class Boots:
+    """A guest that is recorded while it boots again and again"""
+
+    def __init__(self, tmp, row, recorders):
+        self.tmp = tmp
+        # a dump has the whole memory, also what was never written
+        self.dumps = not row.memory.endswith("G") or row.memory == "1G"
+        self.boots = []         # (random number, number of processors) of each boot
+        root = tmp / "root"
+        root.mkdir()
+        shutil.copy(row.kernel, root / "vmlinuz")
+        shutil.copy(Path(os.environ["HT_BUILD"]) / "tests/stock/stock-kexec",
+                    root / "kexec")
+        line = command(tmp, row, BOOTS_INIT, "socket,path={}/talk,server=on,wait=off")
+        line.remove("-no-reboot")
+        self.recorder = stock.start(tmp, [
+            *line, "-qmp", f"unix:{tmp}/qmp,server=on,wait=off"], "--buffer", "main")
+        recorders.append(self.recorder)
+        self.wait()
+        self.qmp = Qmp(tmp / "qmp")
+        self.qmp.start()
+        self.talk = socket.socket(socket.AF_UNIX)
+        self.talk.connect(str(tmp / "talk"))
+
+    def wait(self, done=0):
+        """Wait until the next boot is complete, or @done lines were run."""
+        def ready():
+            return re.findall(r"READY ([0-9a-f-]{36}) (\d+)", stock.console(self.tmp))
+
+        if done:
+            stock.wait_for(lambda: stock.console(self.tmp).count("DONE") >= done,
+                           self.recorder)
+            return
+        stock.wait_for(lambda: len(ready()) > len(self.boots), self.recorder)
+        self.boots = [(boot, int(cpus)) for boot, cpus in ready()]
+
+    def say(self, line):
+        self.talk.sendall(line.encode() + b"\n")
+
+    def look(self):
+        """Another recorder, which knows nothing about earlier boots, records the guest,
+        and `recover`, without the kernel's file, reads a dump of its memory: both have
+        the data of the living kernel only."""
+        rec = self.tmp / f"look-{len(self.boots)}"
+        recorder = subprocess.Popen(
+            [stock.TOOL, "record", "-o", rec, "--pid",
+             str(stock.qemu_of(self.recorder))], env=stock.ENV,
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            stock.wait_for(lambda: (rec / "log").exists() and re.search(
+                rb"boot [0-9a-f-]{36}", (rec / "log").read_bytes()), recorder)
+            recorder.send_signal(signal.SIGINT)
+            _, err = recorder.communicate(timeout=stock.DEADLINE)
+        finally:
+            recorder.kill()
+        assert recorder.returncode == 0, err
+        self.assert_living(rec, err)
+        if not self.dumps:
+            return
+        core = self.tmp / "core"
+        self.qmp.command("dump-guest-memory", paging=False, protocol=f"file:{core}")
+        again = self.tmp / f"core-{len(self.boots)}"
+        stock.run("recover", "-o", again, core)
+        core.unlink()
+        self.assert_living(again, err)
+
+    def assert_living(self, rec, err):
+        """A recording has the log and the markers of the living kernel only."""
+        living, cpus = self.boots[-1]
+        assert re.findall(r"\] boot (\S{36})", stock.run("log", rec)) == [living]
+        events = list(stock.reported(rec))
+        assert {m[1] for m in map(MARK.match, map(buf, events)) if m} == {living}
+        markers.assert_followed(events, cpus, BOOTS_MARKS, err, living)
+
+    def end(self):
+        """The recording has each boot with its own markers and log."""
+        os.kill(stock.qemu_of(self.recorder), signal.SIGKILL)
+        _, err = self.recorder.communicate(timeout=stock.DEADLINE)
+        rec = self.tmp / "rec"
+        names = [boot for boot, _ in self.boots]
+        log = [json.loads(line) for line in stock.run(
+            "log", "--json", rec).splitlines()]
+        assert [(r["boot"], r["text"].split()[1]) for r in log
+                if re.fullmatch(r"boot \S{36}", r["text"])] == list(
+                    enumerate(names, 1)), err
+        events = list(stock.reported(rec))
+        assert {e["boot"] for e in events} == set(range(1, len(names) + 1)), err
+        marked = collections.defaultdict(set)
+        for e in events:
+            if m := MARK.match(buf(e)):
+                marked[e["boot"]].add(m[1])
+        assert marked == {n: {name} for n, name in enumerate(names, 1)}
+        for n, (name, cpus) in enumerate(self.boots, 1):
+            markers.assert_followed([e for e in events if e["boot"] == n], cpus,
+                                    BOOTS_MARKS, err, name)
+
+
+MARK = re.compile(r"(\S{36}) \d+ \d+\n?$")
+
+
+def buf(event):
+    return str(event["fields"].get("buf", ""))
+
+
+@pytest.fixture(name="boots")
+def make_boots(tmp_path):
+    recorders = []
+    yield lambda row: Boots(tmp_path, row, recorders)
+    for recorder in recorders:
+        stock.kill(recorder)
+
+
+@pytest.mark.parametrize("row, resets", [
+    (Row(STOCK), 10),
+    # each kernel lies where the one before lay
+    (Row(STOCK, words=" nokaslr"), 10),
+    (Row(STOCK, "16G"), 3),
+    (Row(OLDEST), 3),
+    (Row(NEWEST), 3),
+    (Row(stock.GUESTS / "arm64/vmlinuz", "513", stock.ARM64), 3),
+], ids=["6.12", "6.12 nokaslr", "6.12 16 GiB", "5.10", "7.x", "arm64"])
+def test_resets(boots, row, resets):
+    """Resets by the guest and by QEMU.
+
+    Only this test and the next ones prove that no data of a dead kernel is taken for
+    that of the living kernel: by a recorder that followed all boots, and by commands
+    that find the living and the dead kernels in the memory.
+    """
+    guest = boots(row)
+    for n in range(resets):
+        guest.look()
+        if n % 2:
+            guest.qmp.command("system_reset")
+        else:
+            guest.say("echo b >/proc/sysrq-trigger")
+        guest.wait()
+    guest.look()
+    guest.end()
+
+
+KERNELS = pytest.mark.parametrize(
+    "row", [Row(STOCK), Row(STOCK, words=" nokaslr"), Row(OLDEST), Row(NEWEST)],
+    ids=["6.12", "6.12 nokaslr", "5.10", "7.x"])
+
+
+@KERNELS
+def test_kexec(boots, row):
+    """Three kernels, each started by the one before without a reset"""
+    guest = boots(row)
+    for _ in range(2):
+        guest.look()
+        guest.say("kexec")
+        guest.wait()
+    guest.look()
+    guest.end()
+
+
+@KERNELS
+def test_kdump(boots, row):
+    """A kernel crashes, and its kdump kernel runs beside it in the memory."""
+    guest = boots(row._replace(memory="1G", words=row.words + " crashkernel=256M"))
+    guest.look()
+    guest.say("kexec ' nr_cpus=1 irqpoll reset_devices' crash")
+    guest.wait(done=1)
+    guest.say("echo c >/proc/sysrq-trigger")
+    guest.wait()
+    guest.look()
+    guest.end()
