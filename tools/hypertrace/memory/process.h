@@ -65,7 +65,8 @@ GArray *ht_process_children(void);
 /**
  * ht_process_wrapped() - whether this process has more than one descendant
  *
- * The program that the recorder has started may then have started QEMU.
+ * The program that the recorder has started, as sudo, may then have started
+ * QEMU.
  */
 bool ht_process_wrapped(void);
 

@@ -226,7 +226,7 @@ static void scan(Run *run, HtSource **slot, HtSource *source, unsigned what)
     }
 }
 
-/* Scan from time to time, because QEMU maps its RAM only after its start. */
+/* Repeat the scan: QEMU may start late, and maps its RAM after its start. */
 static void scan_process(Run *run, bool rest, bool whole)
 {
     uint64_t t = ht_now_ns();
