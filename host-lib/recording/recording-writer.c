@@ -367,6 +367,30 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
     return !c->failed;
 }
 
+static CpuFile *cpu_file(HtRecWriter *w, uint32_t cpu)
+{
+    while (w->cpus->len <= cpu) {
+        CpuFile new = { .fd = -1, .kept = g_byte_array_new() };
+
+        g_array_append_val(w->cpus, new);
+    }
+    return &g_array_index(w->cpus, CpuFile, cpu);
+}
+
+uint8_t *ht_rec_writer_room(HtRecWriter *w, uint32_t cpu, size_t size)
+{
+    GByteArray *kept = w->queue ? NULL : cpu_file(w, cpu)->kept;
+    guint len = kept ? kept->len : 0;
+
+    if (!kept) {
+        return NULL;
+    }
+    /* Make the array larger: it keeps its memory when it gets shorter. */
+    g_byte_array_set_size(kept, len + sizeof(HtRecPieceHeader) + size);
+    g_byte_array_set_size(kept, len);
+    return kept->data + len + sizeof(HtRecPieceHeader);
+}
+
 bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error)
 {
     HtRecPieceHeader h = {
@@ -383,23 +407,25 @@ bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error)
         .host_before = ht_le64(p->host_before),
         .host_after = ht_le64(p->host_after),
     };
+    bool in_room;
     CpuFile *c;
 
     if (w->queue) {
         ht_rec_queue_push(w->queue, p);
         return true;
     }
-    while (w->cpus->len <= p->cpu) {
-        CpuFile new = { .fd = -1, .kept = g_byte_array_new() };
-
-        g_array_append_val(w->cpus, new);
-    }
-    c = &g_array_index(w->cpus, CpuFile, p->cpu);
+    c = cpu_file(w, p->cpu);
     if (c->failed) {
         return true;                    /* the error was reported before */
     }
+    in_room = c->kept->data &&
+              p->data == c->kept->data + c->kept->len + sizeof(h);
     g_byte_array_append(c->kept, (const uint8_t *)&h, sizeof(h));
-    g_byte_array_append(c->kept, p->data, p->size);
+    if (in_room) {
+        g_byte_array_set_size(c->kept, c->kept->len + p->size);
+    } else {
+        g_byte_array_append(c->kept, p->data, p->size);
+    }
     w->bytes += sizeof(h) + p->size;
     return c->kept->len < KEEP_BYTES || cpu_flush(w, p->cpu, error);
 }

@@ -198,6 +198,9 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
 bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
                        GError **error);
 
+/* Size in bytes of the header of a ring's page, which precedes its data */
+#define HT_REC_ROOM_BEFORE HT_FT_PAGE_HEADER
+
 /**
  * ht_rec_writer_piece: append a piece
  * @w: the writer
@@ -211,6 +214,20 @@ bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
  * of this processor are dropped
  */
 bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error);
+
+/**
+ * ht_rec_writer_room: get memory for the data of a processor's next piece
+ * @w: the writer
+ * @cpu: number of the processor
+ * @size: size of the memory in bytes
+ *
+ * ht_rec_writer_piece() does not copy the data of a piece that begins there.
+ * The caller may also write to the %HT_REC_ROOM_BEFORE bytes before it.
+ *
+ * Returns: the memory, which is valid until the next call with @w; NULL if this
+ * writer has none
+ */
+uint8_t *ht_rec_writer_room(HtRecWriter *w, uint32_t cpu, size_t size);
 
 /**
  * ht_rec_writer_flush: write the buffered pieces; call it after each poll

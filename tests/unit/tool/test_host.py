@@ -265,7 +265,8 @@ class TestLive:
         """Only this test compares recorded times with those that a thread measured."""
         p = record(tmp_path / "rec", sys.executable, "-c", PROGRAM)
         out, err = p.communicate(timeout=DEADLINE)
-        assert "events of the host" in err
+        number = re.search(r"(\d+) events of the host", err)[1]
+        assert run("report", tmp_path / "rec/host").stdout.count(b"\n") == int(number)
         cpu, asleep, wall, rival, pid = map(int, out.split())
         # Machines of other users of this host are in the recording, too.
         (one,) = [v for v in vcpus(tmp_path / "rec")["vcpus"] if v["process"] == pid]

@@ -39,6 +39,11 @@
 #define RING_CPU_KB     4096u
 #define RING_MIN_KB     256u
 /*
+ * Size of a page of the rings in KiB, on kernels from 6.8 on that can change
+ * it: larger pages need fewer reads.  Each poll reads a page that is not full.
+ */
+#define PAGE_KB         "16"
+/*
  * Maximum number of threads, of lines in the file "clocks", and of bytes in
  * the file "offsets"
  */
@@ -47,7 +52,6 @@
 #define OFFSETS_MAX     (1u << 20)
 /* Maximum number of pages read from a ring in one poll: more than a ring has */
 #define PAGES_MAX       8192u
-#define PAGE_MAX        65536u
 
 /*
  * sched_switch and sched_waking are recorded for all tasks: a filter for the
@@ -104,34 +108,21 @@ struct HtHostRecord {
     HtHostStats stats;
     GError *error;
     bool full;
-    uint8_t page[PAGE_MAX];
 };
 
-static uint32_t count_events(const HtFtPiece *p)
-{
-    HtFtRecord rec;
-    HtFtIter it;
-    uint32_t n = 0;
-
-    ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
-    while (ht_ft_iter_next(&it, &rec) == HT_FT_EVENT) {
-        n++;
-    }
-    return n;
-}
-
-static void add_page(HtHostRecord *h, uint32_t cpu, uint64_t now)
+static void add_page(HtHostRecord *h, uint32_t cpu, const uint8_t *data,
+                     uint64_t now)
 {
     HtFtPage page;
     HtFtPiece p;
 
-    if (!ht_ft_page_parse(h->page, h->page_size, &page) || !page.size) {
+    if (!ht_ft_page_parse(data, h->page_size, &page) || !page.size) {
         return;
     }
     p = (HtFtPiece) {
         .cpu = cpu,
         .size = page.size,
-        .data = h->page + HT_FT_PAGE_HEADER,
+        .data = data + HT_FT_PAGE_HEADER,
         .stamp = page.stamp,
         .base_ns = page.stamp,
         .flags = HT_FT_PIECE_BEGIN | (page.missed ? HT_FT_PIECE_LOST : 0),
@@ -139,7 +130,6 @@ static void add_page(HtHostRecord *h, uint32_t cpu, uint64_t now)
         .host_before = h->polled,
         .host_after = now,
     };
-    h->stats.events += count_events(&p);
     h->stats.gaps += page.missed;
     h->stats.lost += page.missed_count;
     if (!h->error) {
@@ -159,13 +149,16 @@ static void read_rings(HtHostRecord *h, uint64_t now)
         int fd = g_array_index(h->rings, int, cpu);
 
         for (n = 0; fd >= 0 && n < PAGES_MAX; n++) {
-            ssize_t size = read(fd, h->page, h->page_size);
+            /* The writer's memory saves a copy of the page. */
+            uint8_t *page = ht_rec_writer_room(h->writer, cpu, h->page_size) -
+                            HT_REC_ROOM_BEFORE;
+            ssize_t size = read(fd, page, h->page_size);
 
             if (size < (ssize_t)HT_FT_PAGE_HEADER) {
                 break;
             }
-            memset(h->page + size, 0, h->page_size - size);
-            add_page(h, cpu, now);
+            memset(page + size, 0, h->page_size - size);
+            add_page(h, cpu, page, now);
         }
     }
     if (!h->error) {
@@ -440,6 +433,7 @@ static bool start(HtHostRecord *h, GError **error)
     g_key_file_set_string(h->keys, "guest", "release", host.release);
     g_key_file_set_string(h->keys, "guest", "machine", host.machine);
     g_key_file_set_string(h->keys, "host", "clock", "mono");
+    ht_tracefs_write(h->trace, "buffer_subbuf_size_kb", PAGE_KB, NULL);
     if (!ht_tracefs_headers(h->trace, formats, &h->page_size, error) ||
         !open_rings(h, error)) {
         return false;
@@ -460,6 +454,24 @@ static bool start(HtHostRecord *h, GError **error)
     }
     return ht_rec_writer_file(h->writer, "formats", formats->str, formats->len,
                               error);
+}
+
+/*
+ * Get the number of events that were read.  The kernel counts them: it would
+ * cost more to find them in the pages.
+ */
+static uint64_t count_events(const HtHostRecord *h)
+{
+    uint64_t events = 0, n;
+    uint32_t cpu;
+
+    for (cpu = 0; cpu < h->rings->len; cpu++) {
+        if (g_array_index(h->rings, int, cpu) >= 0 &&
+            ht_tracefs_count(h->trace, cpu, "read events", &n)) {
+            events += n;
+        }
+    }
+    return events;
 }
 
 static void free_record(HtHostRecord *h)
@@ -582,6 +594,7 @@ bool ht_host_record_end(HtHostRecord *h, const char *end, HtHostStats *stats,
     ht_rec_info_end(h->keys, h->full ? "the size of --max-size was reached" :
                     end, now);
     take_notes(h, now, true);
+    h->stats.events = count_events(h);
     *stats = h->stats;
     ok = !h->error;
     if (!ok) {

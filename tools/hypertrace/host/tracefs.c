@@ -273,3 +273,15 @@ int ht_tracefs_ring(const HtTracefs *t, uint32_t cpu)
     snprintf(path, sizeof(path), "per_cpu/cpu%" PRIu32 "/trace_pipe_raw", cpu);
     return openat(t->dir, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
+
+bool ht_tracefs_count(const HtTracefs *t, uint32_t cpu, const char *name,
+                      uint64_t *n)
+{
+    g_autofree char *path = g_strdup_printf("per_cpu/cpu%" PRIu32 "/stats",
+                                            cpu);
+    g_autofree char *text = ht_tracefs_read(t, path, NULL);
+    g_autofree char *line = g_strconcat(name, ": ", NULL);
+    const char *found = text ? strstr(text, line) : NULL;
+
+    return found && sscanf(found + strlen(line), "%" SCNu64, n) == 1;
+}

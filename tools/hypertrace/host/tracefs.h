@@ -87,6 +87,17 @@ bool ht_tracefs_headers(const HtTracefs *t, GString *formats,
 int ht_tracefs_ring(const HtTracefs *t, uint32_t cpu);
 
 /**
+ * ht_tracefs_count() - read a counter of a processor's ring
+ * @cpu: number of the processor
+ * @name: name of the counter in the file stats
+ * @n: set to its value
+ *
+ * Return: false if it cannot be read
+ */
+bool ht_tracefs_count(const HtTracefs *t, uint32_t cpu, const char *name,
+                      uint64_t *n);
+
+/**
  * ht_mount_private() - mount a file system where only this process reaches it
  * @type: type of the file system, as "tracefs"
  *

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cost of record --host for a guest with many exits, beside that of trace-cmd record.
+
+The KVM host has one processor, under -icount: its clock counts the instructions of the
+guest, the host's kernel, QEMU and the recorder. The guest causes a fixed number of exits
+and reads the TSC before and after them.
+"""
+
+import json
+import re
+import runpy
+import subprocess
+from pathlib import Path
+
+import hosts
+import pages
+import pytest
+import stock
+
+# The events that both recorders record
+EVENTS = runpy.run_path(str(pages.TOP / "tests/bench/host-cost.py"))["EVENTS"]
+
+# The KVM host's instruction takes 1 ns. The clock of an idle host jumps to its next timer.
+ICOUNT = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm")
+
+# Number of exits, and rounds of a loop of two instructions before each one, so that the guest
+# causes somewhat more than 100,000 exits a second without a recorder
+EXITS = 150_000
+SPIN = 2_500
+
+# Write to the file result a line for each way: its name, the TSC cycles that the guest took,
+# and the time in ns that the recorder's threads ran until then.
+SCRIPT = hosts.KVM_SCRIPT + """
+guest="qemu-system-x86_64 -accel kvm -m 16 -nodefaults -display none -bios firmware
+-chardev file,id=c,path=/run/fifo -device isa-debugcon,chardev=c -pidfile /run/pid"
+mkfifo /run/fifo
+exec 3<>/run/fifo
+# measure NAME RECORDER COMMAND...: run the guest under a recorder, which is a program's name
+measure() {
+    name=$1
+    recorder=$2
+    shift 2
+    {
+        "$@" $guest </dev/null >/run/out/$name.log 2>&1
+        echo ended >&3
+    } &
+    guest_of=$!
+    read -r ticks <&3
+    [ $ticks != ended ] || return
+    ns=0
+    for pid in $(pgrep -x "$recorder"); do
+        while read -r n _; do
+            ns=$((ns + n))
+        done <<EOT
+$(cat /proc/$pid/task/*/schedstat)
+EOT
+    done
+    kill $(cat /run/pid)
+    wait $guest_of
+    read -r _ <&3
+    echo "$name $ticks $ns" >>/run/out/result
+}
+record() {
+    measure $1 hypertrace hypertrace record $2 -o /run/out/$1 --
+}
+trace() {
+    name=$1
+    shift
+    set -- "$@" -b 4096 --compression none -o /run/$name.dat
+    for event in EVENTS; do
+        [ -d /sys/kernel/tracing/events/$(echo $event | tr : /) ] && set -- "$@" -e $event
+    done
+    measure $name trace-cmd trace-cmd record "$@"
+    trace-cmd report -q -i /run/$name.dat | grep -c : >/run/out/$name.events
+}
+# record into a ring that nothing reads
+instance() {
+    ring=/sys/kernel/tracing/instances/ring
+    mkdir $ring
+    echo mono >$ring/trace_clock
+    echo 4096 >$ring/buffer_size_kb
+    for event in EVENTS; do
+        event=$ring/events/$(echo $event | tr : /)/enable
+        [ -f $event ] && echo 1 >$event
+    done
+}
+mount -t tracefs none /sys/kernel/tracing
+measure none none env
+record record
+record host --host
+trace trace-cmd -C mono
+instance
+measure ring none env
+rmdir $ring
+measure again none env
+echo "status 0" >/run/out/log
+""".replace("EVENTS", " ".join(EVENTS)) + hosts.END
+
+
+# The same for a PVH guest of Xen, which writes to Xen's console.  EVENTS_MASK selects changes
+# of the vCPUs' states, and exits.
+XEN_SCRIPT = hosts.XEN_SCRIPT + """
+EVENTS_MASK=0x000a1000
+cat >/run/guest.cfg <<EOT
+name="exits"
+type="pvh"
+kernel="/run/job/guest"
+memory=16
+vcpus=1
+on_poweroff="destroy"
+EOT
+measure() {
+    xl dmesg -c >/dev/null
+    # -F: wait for the guest's end
+    xl create -q -F /run/guest.cfg
+    echo "$1 $(xl dmesg | sed -n 's/.*(d[0-9]*) \\([0-9a-f]*\\)$/\\1/p') 0" >>/run/out/result
+}
+{
+    # The first run reads the programs from the disk.
+    measure first
+    measure none
+    xentrace -D -e $EVENTS_MASK -S 1024 /run/out/trace &
+    tracer=$!
+    measure xentrace
+    kill -INT $tracer
+    wait $tracer
+    measure again
+    echo "status 0"
+} >/run/out/log 2>&1
+""" + hosts.END
+
+
+def program(tmp, *options):
+    """Build the guest that causes exits."""
+    path = tmp / "guest"
+    subprocess.run(["gcc", "-nostdlib", "-static", f"-DEXITS={EXITS}", f"-DSPIN={SPIN}",
+                    *options, "-o", path, Path(__file__).with_name("exits.S")], check=True)
+    return path
+
+
+def firmware(tmp):
+    return program(tmp, "-m16", "-Wl,-Ttext=0,-estart,--build-id=none,--oformat=binary")
+
+
+def pvh_kernel(tmp):
+    return program(tmp, "-m32", "-DXEN", "-Wl,-Ttext=0x100000,-estart,--build-id=none",
+                   "-Wl,--section-start=.note.Xen=0x104000")
+
+
+def costs(result):
+    """Print and return {way: instructions for an exit, the guest's own loop included}"""
+    lines = [line.split() for line in (result / "result").read_text().splitlines()]
+    rows = {way: int(ticks, 16) / EXITS for way, ticks, _ in lines}
+    for way, _, ns in lines:
+        print(f"{way:16}{rows[way]:9.1f}{rows[way] - rows['none']:9.1f}"
+              f"{1e9 / rows[way]:9.0f} exits/s; recorder {int(ns) / 1e6:.1f} ms")
+    assert rows["again"] == pytest.approx(rows["none"], rel=0.002)
+    return rows
+
+
+def test_cost_of_exits(tmp_path):
+    """At 100,000 exits a second, --host costs about as much as trace-cmd with the same
+    events: only this test counts the instructions of all that the host executes."""
+    result = hosts.kvm(tmp_path, SCRIPT, {"firmware": firmware(tmp_path)}, ICOUNT)
+    rows = costs(result)
+    found = re.search(r"(\d+) events of the host.*none lost", (result / "host.log").read_text())
+    assert int(found[1]) > 2 * EXITS
+    assert int((result / "trace-cmd.events").read_text()) > 2 * EXITS
+    assert min(1e9 / n for n in rows.values()) > 100_000
+    cost = rows["host"] - rows["record"]
+    limit = rows["trace-cmd"] - rows["none"]
+    print(f"--host costs {cost:.0f} instructions an exit, trace-cmd {limit:.0f}")
+    assert rows["ring"] - rows["none"] < cost < 1.05 * limit
+
+
+def test_cost_of_exits_on_xen(tmp_path):
+    """Only this test counts the instructions of an exit to Xen, and of its trace."""
+    result = hosts.xen(tmp_path, XEN_SCRIPT, {"guest": pvh_kernel(tmp_path)}, ICOUNT)
+    rows = costs(result)
+    assert rows["xentrace"] > rows["none"]
+    text = stock.run("vcpus", "--xentrace", "--cpu-hz=1G", "--json", result / "trace")
+    trace = json.loads(text)
+    (guest,) = [v for v in trace["vcpus"] if v["exits"]]
+    assert trace["lost"] == 0
+    assert max(e["number"] for e in guest["exits"]) >= EXITS
