@@ -27,6 +27,7 @@ typedef enum HtFtStepBack {
  *          events were written; 0 if not known
  * @counted: @lost is the number that the kernel's own counters give (it is set
  *           at the end of the processor's poll); otherwise it is estimated
+ * @proved: with @counted: @lost is final already
  * @lost: number of events lost before the piece
  */
 typedef struct HtFtTaken {
@@ -35,6 +36,7 @@ typedef struct HtFtTaken {
     HtFtStepBack step;
     uint64_t gap_ns;
     bool counted;
+    bool proved;
     uint64_t lost;
 } HtFtTaken;
 

@@ -45,6 +45,7 @@ typedef struct Event {
     uint32_t id;
     char *system;
     char *name;
+    char *layout;               /* names, offsets and sizes of the fields */
     char *text;
     bool unsure;
     bool named;                 /* @text has names of enumerators */
@@ -89,6 +90,7 @@ struct HtKernelFormats {
     GHashTable *strings;
     /* text of the fields that all events have in common */
     char *common;
+    GString *layout;            /* Event.layout of the event that is read */
     unsigned serial;
 };
 
@@ -98,6 +100,7 @@ static void free_event(gpointer p)
 
     g_free(e->system);
     g_free(e->name);
+    g_free(e->layout);
     g_free(e->text);
     g_free(e);
 }
@@ -108,6 +111,7 @@ void ht_kernel_formats_free(HtKernelFormats *f)
         g_hash_table_destroy(f->events);
         g_hash_table_destroy(f->strings);
         g_array_unref(f->named);
+        g_string_free(f->layout, true);
         g_free(f->common);
         g_free(f);
     }
@@ -216,6 +220,7 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
     f->space = *space;
     f->at = *at;
     f->page_size = page_size;
+    f->layout = g_string_new(NULL);
     f->events = g_hash_table_new_full(NULL, NULL, NULL, free_event);
     f->named = g_array_new(false, false, sizeof(uint32_t));
     f->strings = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
@@ -341,6 +346,9 @@ static int put_fields(HtKernelFormats *f, uint64_t head, GString *out)
             return ret ? ret : -EFAULT;
         }
         put_field(f, copy, type, name->str, out);
+        g_string_append_printf(f->layout, "%s:%u:%u\n", name->str,
+                               (uint32_t)get(copy, &f->field_offset),
+                               (uint32_t)get(copy, &f->field_size));
         at = get_prev(copy, &f->field_link);
     }
     return ret;
@@ -391,7 +399,7 @@ static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
 static gsize bytes_of(const Event *e)
 {
     return e ? sizeof(*e) + strlen(e->system) + strlen(e->name) +
-               strlen(e->text) : 0;
+               strlen(e->layout) + strlen(e->text) : 0;
 }
 
 /*
@@ -413,14 +421,31 @@ static bool has_names(const Event *e)
     return false;
 }
 
+static const char *print_of(const Event *e)
+{
+    return strstr(e->text, PRINT_FMT);
+}
+
+/*
+ * Test whether the formats are those of one event at two times.  The kernel
+ * changes types of fields and print formats in place.  It adds an event to the
+ * list before the event's fields, so the first reading may lack some.
+ */
+static bool is_same(const Event *old, const Event *e)
+{
+    return !strcmp(old->system, e->system) && !strcmp(old->name, e->name) &&
+           (!strcmp(old->layout, e->layout) ||
+            (old->call == e->call && g_str_has_prefix(e->layout, old->layout) &&
+             !strcmp(print_of(old), print_of(e))));
+}
+
 static void keep(HtKernelFormats *f, Event *e)
 {
     Event *old = g_hash_table_lookup(f->events, GUINT_TO_POINTER(e->id));
     gsize others = f->bytes - bytes_of(old);
 
     if (old) {
-        bool same = !strcmp(old->system, e->system) &&
-                    !strcmp(old->name, e->name);
+        bool same = is_same(old, e);
 
         e->unsure = old->unsure || !same;
         if (e->unsure == old->unsure && same && !strcmp(old->text, e->text)) {
@@ -462,6 +487,7 @@ static int read_event(HtKernelFormats *f, const uint8_t *call, uint64_t addr)
     }
     g_string_append_printf(text, "name: %s\nID: %u\nformat:\n%s\n", name->str,
                            id, f->common);
+    g_string_truncate(f->layout, 0);
     fields = fields_of(f, call, class);
     ret = fields ? put_fields(f, fields, text) : 0;
     g_string_append(text, PRINT_FMT);
@@ -478,6 +504,7 @@ static int read_event(HtKernelFormats *f, const uint8_t *call, uint64_t addr)
     e->pass = f->pass;
     e->system = g_strdup(system->str);
     e->name = g_strdup(name->str);
+    e->layout = g_strdup(f->layout->str);
     e->text = g_strdup(text->str);
     keep(f, e);
     return 0;
@@ -567,9 +594,10 @@ static bool sample_changed(HtKernelFormats *f)
 
 bool ht_kernel_formats_changed(HtKernelFormats *f, bool texts)
 {
-    uint64_t first;
+    uint64_t first = f->first;
 
-    if (f->next || ht_kernel_space_u64(&f->space, f->at.events, &first)) {
+    if (f->next ||
+        ht_kernel_space_u64_again(&f->space, f->at.events, &first)) {
         return false;
     }
     return first != f->first || (texts && sample_changed(f));

@@ -171,6 +171,16 @@ int ht_guest_kernel_pointer(HtGuestKernel *k, uint64_t addr, uint64_t *value)
     return -EAGAIN;
 }
 
+int ht_guest_kernel_pointer_again(HtGuestKernel *k, uint64_t addr,
+                                  uint64_t *value)
+{
+    uint64_t now;
+    int ret = ht_guest_kernel_value(k, addr, 8, &now);
+
+    return ret || now == *value ? ret :
+           ht_guest_kernel_pointer(k, addr, value);
+}
+
 ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
                                size_t size)
 {
@@ -219,13 +229,13 @@ int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
 /* Compare the canary with the one that was read first. */
 static int check_canary(HtGuestKernel *k)
 {
-    uint64_t canary;
+    uint64_t canary = k->canary;
     int ret;
 
-    if (!k->canary) {
+    if (!canary) {
         return ht_guest_kernel_canary(k, &k->canary);
     }
-    ret = ht_guest_kernel_pointer(k, k->canary_at, &canary);
+    ret = ht_guest_kernel_pointer_again(k, k->canary_at, &canary);
     return ret ? ret : canary == k->canary ? 0 : -ESTALE;
 }
 

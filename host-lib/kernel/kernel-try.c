@@ -355,16 +355,19 @@ static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
 
 void ht_guest_kernel_direct_map(HtGuestKernel *k)
 {
-    uint64_t at, base = 0, start = 0;
+    uint64_t at, base = k->direct, start = k->direct_phys;
 
     if (k->pages.machine == HT_MACHINE_X86_64) {
         if (ht_guest_kernel_symbol(k, "page_offset_base", &at)) {
             base = k->pages.levels == 5 ? X86_DIRECT_5 : X86_DIRECT_4;
-        } else if (ht_guest_kernel_pointer(k, at, &base)) {
+        } else if (ht_guest_kernel_pointer_again(k, at, &base)) {
             base = 0;
         }
-    } else if (!ht_guest_kernel_symbol(k, "memstart_addr", &at) &&
-               !ht_guest_kernel_pointer(k, at, &start)) {
+        start = 0;
+    } else if (ht_guest_kernel_symbol(k, "memstart_addr", &at) ||
+               ht_guest_kernel_pointer_again(k, at, &start)) {
+        base = start = 0;
+    } else {
         base = UINT64_MAX << k->pages.va_bits;
         /*
          * memstart_addr may be negative: in a kernel for 52-bit addresses on a

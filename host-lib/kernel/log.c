@@ -127,8 +127,8 @@ static int read_ring(HtKernelLog *log)
     const HtKernelLogLayout *p = &log->layout;
     const HtKernelSpace *s = &log->space;
     Ring *r = &log->now;
-    uint64_t ring;
-    int ret = ht_kernel_space_u64(s, log->prb, &ring);
+    uint64_t ring = log->ring;
+    int ret = ht_kernel_space_u64_again(s, log->prb, &ring);
 
     if (ret || !ring) {
         return ret ? ret : -EAGAIN;
@@ -138,7 +138,7 @@ static int read_ring(HtKernelLog *log)
         log->ring = ring;
         log->placed = log->known = false;
     }
-    ret = ht_kernel_space_u64(s, ring + p->head, &r->head);
+    ret = ht_kernel_space_u64_again(s, ring + p->head, &r->head);
     if (!ret && log->known && log->placed && log->id == end_of(r)) {
         return 0;
     }
@@ -267,12 +267,12 @@ static int update(HtKernelLog *log)
 
 bool ht_kernel_log_grew(const HtKernelLog *log)
 {
-    uint64_t ring, head;
+    uint64_t ring = log->ring, head = log->now.head;
 
-    return !ht_kernel_space_u64(&log->space, log->prb, &ring) && ring &&
+    return !ht_kernel_space_u64_again(&log->space, log->prb, &ring) && ring &&
            (ring != log->ring ||
-            (!ht_kernel_space_u64(&log->space, ring + log->layout.head,
-                                  &head) && head != log->now.head));
+            (!ht_kernel_space_u64_again(&log->space, ring + log->layout.head,
+                                        &head) && head != log->now.head));
 }
 
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)

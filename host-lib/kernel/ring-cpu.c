@@ -19,6 +19,11 @@
 #include "ring.h"
 
 #define TRIES 4u
+/*
+ * Time in ns in which a kernel empties its ring at most once: it waits for a
+ * grace period of RCU each time.
+ */
+#define TWICE_NS UINT64_C(10000000)
 
 static HtListWalk failed(int ret)
 {
@@ -28,21 +33,64 @@ static HtListWalk failed(int ret)
 static void lose(HtListCpu *l)
 {
     l->doubt |= l->placed;
+    l->proved = false;
+    l->own = l->at;
     l->at.node = 0;
+}
+
+/* Read the bytes after the last event taken */
+static bool read_tail(const HtFtCpu *c, const HtListCpu *l, uint8_t *tail)
+{
+    return l->at.node &&
+           c->pos + HT_LIST_TAIL <= l->subbuf_size - HT_FT_PAGE_HEADER &&
+           !ht_kernel_space_read(l->space, l->at.page + HT_FT_PAGE_HEADER +
+                                 c->pos, tail, HT_LIST_TAIL);
+}
+
+/* Test whether the cursor's page still has the events that were taken of it */
+static bool is_in_place(const HtFtCpu *c, HtListCpu *l, const HtListCursor *at)
+{
+    HtListNode n;
+    uint64_t stamp;
+    uint32_t size;
+
+    return at->node && c->pos && !ht_list_node(l, at->node, &n) &&
+           n.page == at->page && !ht_list_page(l, n.page, &stamp, &size) &&
+           stamp == at->stamp && size >= c->pos;
 }
 
 /*
  * Reset the state after the ring was emptied, by "echo >trace" or by a change
- * of the trace clock
+ * of the trace clock.  Events written since the last poll are gone.  There were
+ * none if the bytes after the last event taken are unchanged: emptying the ring
+ * does not touch them.  If the ring may have been emptied twice, they prove
+ * nothing.
  */
-static void reset(HtListCpu *l)
+static void reset(const HtFtCpu *c, HtListCpu *l)
 {
-    l->at.node = 0;
-    l->placed = l->doubt = l->settled = l->spoiled = false;
-    l->scan = 0;
+    uint8_t tail[HT_LIST_TAIL];
+    bool settled = l->settled;
+
     l->lost_before += l->lost;
-    l->followed = l->base = l->lost = l->gone = l->sure = 0;
+    l->base = l->lost = l->gone = l->sure = 0;
     l->based = true;
+    l->settled = false;
+    if (is_in_place(c, l, &l->at)) {
+        /* The last poll noticed that the cursor was lost, and set it again. */
+        l->followed = c->stats.events - l->placed_at;
+        return;
+    }
+    l->followed = 0;
+    l->emptied |= l->h.entries && (!settled || !l->tail_known ||
+                                   c->look_begin - c->before > TWICE_NS ||
+                                   !read_tail(c, l, tail) ||
+                                   memcmp(tail, l->tail, HT_LIST_TAIL));
+    l->tail_known = false;
+    l->at.node = 0;
+    l->doubt = l->proved = l->spoiled = false;
+    l->restart = l->placed;
+    l->own.node = 0;
+    l->scan = 0;
 }
 
 /* Mark that events may be missing before a piece; account() decides. */
@@ -53,6 +101,41 @@ static void mark_doubt(HtFtLook *look, guint at)
     t->p.flags |= HT_FT_PIECE_LOST;
     t->counted = true;
     t->lost = 0;
+}
+
+/* Mark that an unknown number of events may be missing before a piece. */
+static void mark_emptied(HtFtLook *look, guint at)
+{
+    mark_doubt(look, at);
+    g_array_index(look->taken, HtFtTaken, at).proved = true;
+}
+
+/*
+ * Decide whether events are missing before a piece.  @followed is the number of
+ * events taken before the piece.
+ */
+static void resolve_doubt(HtListCpu *l, HtFtLook *look, guint at,
+                          uint64_t followed)
+{
+    HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, at);
+    uint64_t missing;
+
+    if (!l->proved || !l->based) {
+        mark_doubt(look, at);
+        return;
+    }
+    if (l->before < l->base + followed + l->sure) {
+        /* The ring was emptied, and has as many events as before again. */
+        mark_emptied(look, at);
+        return;
+    }
+    missing = l->before - l->base - followed;
+    if (missing > l->lost) {
+        mark_doubt(look, at);
+        t->proved = true;
+        t->lost = missing - l->lost;
+    }
+    l->lost = l->sure = missing;
 }
 
 /* Maximum number of bytes that may be taken of the cursor's page */
@@ -111,13 +194,16 @@ static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
         return HT_LIST_LOST;
     }
     if (ht_ft_records_ok(look->page, &got)) {
+        uint64_t followed = l->followed + c->stats.events - l->begin;
         guint first = look->taken->len;
 
         ht_ft_cpu_take(c, look, &got);
-        if (l->doubt) {
-            mark_doubt(look, first);
-            l->doubt = false;
+        if (l->emptied) {
+            mark_emptied(look, first);
+        } else if (l->doubt) {
+            resolve_doubt(l, look, first, followed);
         }
+        l->emptied = l->doubt = false;
     } else {
         /* Records after an invalid one in the same page cannot be dated. */
         c->stats.bad++;
@@ -126,8 +212,11 @@ static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
     return HT_LIST_DONE;
 }
 
-/* Check that the writer has not overwritten the page since it was copied */
-static HtListWalk check_lap(HtListCpu *l)
+/*
+ * Check that since the page was copied, the writer has not overwritten it, and
+ * the ring was not emptied
+ */
+static HtListWalk check_lap(const HtFtCpu *c, HtListCpu *l)
 {
     HtListHeader h;
     uint64_t stamp;
@@ -147,7 +236,8 @@ static HtListWalk check_lap(HtListCpu *l)
     if (ret) {
         return failed(ret);
     }
-    return stamp == l->at.stamp ? HT_LIST_DONE : HT_LIST_LOST;
+    return stamp == l->at.stamp && (size >= c->pos || l->spoiled) ?
+           HT_LIST_DONE : HT_LIST_LOST;
 }
 
 /* Go from the cursor's page, which is final, to the next page */
@@ -167,13 +257,13 @@ static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
         /* a reader in the guest took the page */
         return HT_LIST_LOST;
     }
-    walk = check_lap(l);
+    walk = check_lap(c, l);
     if (walk != HT_LIST_DONE || !size) {
         return walk;
     }
     l->at = (HtListCursor) { next.addr, next.page, stamp, false };
     l->last = stamp;
-    l->spoiled = false;
+    l->spoiled = l->proved = false;
     c->pos = 0;
     return HT_LIST_DONE;
 }
@@ -199,6 +289,18 @@ static HtListWalk advance(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     }
 }
 
+/*
+ * No page is newer than the last one.  If that page is still in place, nothing
+ * was overwritten: more events may follow in it.
+ */
+static void go_back(const HtFtCpu *c, HtListCpu *l)
+{
+    if (is_in_place(c, l, &l->own)) {
+        l->at = l->own;
+        l->doubt = false;
+    }
+}
+
 /* Queue everything up to the writer; set the cursor first if need be */
 static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 {
@@ -208,11 +310,18 @@ static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     for (i = 0; i < TRIES && walk == HT_LIST_LOST; i++) {
         if (!l->at.node) {
             walk = ht_list_place(l);
+            if (walk == HT_LIST_DONE && !l->at.node) {
+                go_back(c, l);
+            }
             if (walk != HT_LIST_DONE || !l->at.node) {
                 return walk;
             }
+            if (l->at.node == l->own.node && l->at.stamp == l->own.stamp) {
+                return HT_LIST_MORE;
+            }
             c->pos = 0;
             l->spoiled = false;
+            l->placed_at = c->stats.events;
         }
         walk = advance(c, l, look);
         if (walk == HT_LIST_LOST) {
@@ -234,7 +343,7 @@ static void resolve_doubts(HtFtLook *look, guint first, bool found,
     for (i = first; i < look->taken->len; i++) {
         HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, i);
 
-        if (!t->counted) {
+        if (!t->counted || t->proved) {
             continue;
         }
         t->lost = lost;
@@ -255,8 +364,8 @@ static bool leave_doubts(HtFtLook *look, guint first)
     for (i = first; i < look->taken->len; i++) {
         HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, i);
 
-        any |= t->counted;
-        t->counted = false;
+        any |= t->counted && !t->proved;
+        t->counted &= t->proved;
     }
     return any;
 }
@@ -266,11 +375,27 @@ static bool has_doubts(const HtFtLook *look, guint first)
     guint i;
 
     for (i = first; i < look->taken->len; i++) {
-        if (g_array_index(look->taken, HtFtTaken, i).counted) {
+        const HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, i);
+
+        if (t->counted && !t->proved) {
             return true;
         }
     }
     return false;
+}
+
+/* Number of missing events that resolve_doubt() has found in this poll */
+static uint64_t sum_proved(const HtFtLook *look, guint first)
+{
+    uint64_t sum = 0;
+    guint i;
+
+    for (i = first; i < look->taken->len; i++) {
+        const HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, i);
+
+        sum += t->proved ? t->lost : 0;
+    }
+    return sum;
 }
 
 /*
@@ -283,22 +408,40 @@ static bool has_doubts(const HtFtLook *look, guint first)
 static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
 {
     uint64_t entries = l->h.entries, gone = l->h.overrun + l->h.read;
-    bool doubts = has_doubts(look, first), exact;
-    uint64_t missing, news = 0;
+    bool doubts = has_doubts(look, first), exact, emptied;
+    uint64_t missing, most, news = 0, proved = sum_proved(look, first);
     HtListHeader after;
 
     if (ht_list_header(l, &after)) {
         l->uncounted |= leave_doubts(look, first);
         return;
     }
+    /*
+     * The kernel counts all events that can be taken: fewer prove that the ring
+     * was emptied.
+     */
+    emptied = l->based &&
+              after.entries < l->base + l->followed + l->sure;
     exact = !c->relaxed && !memcmp(&after, &l->h, sizeof(after)) &&
             !after.committing;
     if (!l->based) {
         l->based = exact;
         l->base = entries > l->followed ? entries - l->followed : 0;
     }
+    if (exact && emptied) {
+        /* The ring was emptied, and has as many events as before again. */
+        l->lost_before += l->lost;
+        l->followed = entries;
+        l->base = l->lost = l->sure = 0;
+    }
     missing = entries > l->base + l->followed ?
               entries - l->base - l->followed : 0;
+    /*
+     * @missing is too low if the poll took events that were written after it
+     * began.
+     */
+    most = after.entries > l->base + l->followed ?
+           after.entries - l->base - l->followed : 0;
     if (gone != l->gone && missing > l->lost && (exact || doubts)) {
         news = missing - l->lost;
     }
@@ -313,44 +456,46 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
         }
     }
     if (doubts) {
-        resolve_doubts(look, first, missing > l->sure && gone != l->gone,
-                       news);
+        resolve_doubts(look, first, emptied || (most > l->sure &&
+                       after.overrun + after.read != l->gone), news);
     }
     /*
      * ht_ft_follow_look() adds HtFtTaken.lost of the pieces that it passes on.
      */
-    c->stats.lost = l->lost_before + (exact ? missing : l->lost);
+    c->stats.lost = l->lost_before + (exact ? missing : l->lost) - proved;
     if (!l->doubt) {
         l->lost = exact ? missing : l->lost + news;
-        l->uncounted &= !exact;
-        c->stats.lost = l->lost_before + l->lost - (doubts ? news : 0);
+        l->uncounted = !exact && (l->uncounted || doubts);
+        c->stats.lost = l->lost_before + l->lost - (doubts ? news : 0) -
+                        proved;
     }
     l->settled = exact && !l->doubt;
     if (l->settled) {
         l->gone = gone;
         l->sure = missing;
+        l->tail_known = read_tail(c, l, l->tail);
     }
 }
 
 /*
  * Read the kernel's ring_buffer_per_cpu.  A member that the kernel changes
  * during the read may be half old and half new: read @reader and @commit a
- * second time if they differ from the previous poll, and @entries if it has
- * decreased.
+ * second time if they differ from the previous poll.  If a count has decreased,
+ * read all again: the kernel may be emptying the ring.
  */
 static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
 {
     const HtKernelRingLayout *p = l->layout;
     int ret = ht_list_header(l, h);
 
+    if (!ret && ht_list_emptied(&l->h, h)) {
+        ret = ht_list_header(l, h);
+    }
     if (!ret && h->reader != l->h.reader) {
         ret = ht_kernel_space_u64(l->space, l->va + p->reader, &h->reader);
     }
     if (!ret && h->commit != l->h.commit) {
         ret = ht_kernel_space_u64(l->space, l->va + p->commit, &h->commit);
-    }
-    if (!ret && h->entries < l->h.entries) {
-        ret = ht_kernel_space_u64(l->space, l->va + p->entries, &h->entries);
     }
     if (!ret && !l->h.reader && (h->overrun || h->read)) {
         /* events were overwritten or read in the guest before the first poll */
@@ -377,7 +522,6 @@ static int note_writer(HtListCpu *l, const HtListHeader *h)
 
 static HtListWalk collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 {
-    uint64_t followed = c->stats.events;
     guint first = look->taken->len;
     HtListWalk walk;
 
@@ -385,9 +529,12 @@ static HtListWalk collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
      * If the ring was empty at all earlier polls, and events were overwritten
      * or read in the guest since, this poll may miss some of these.
      */
-    l->doubt |= l->based && !l->placed && (l->h.overrun || l->h.read);
+    l->doubt |= l->based && (!l->placed || l->restart) &&
+                (l->h.overrun || l->h.read);
+    l->begin = c->stats.events;
     walk = follow(c, l, look);
-    l->followed += c->stats.events - followed;
+    l->followed += c->stats.events - l->begin;
+    l->begin = c->stats.events;
     if (walk == HT_LIST_DONE) {
         account(c, l, look, first);
     } else {
@@ -415,8 +562,8 @@ int ht_list_collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
         c->stats.errors += ret != -EAGAIN;
         return ret == -EAGAIN ? 0 : ret;
     }
-    if (h.entries < l->h.entries) {
-        reset(l);
+    if (ht_list_emptied(&l->h, &h)) {
+        reset(c, l);
     }
     if (!l->h.reader && !c->late) {
         l->based = true;

@@ -239,17 +239,48 @@ static HtListWalk find_newer(HtListCpu *l, const HtListHeader *h,
     return failed(ret);
 }
 
+/*
+ * Test whether a node is the head, and the writer is not moving the head.  All
+ * events before the head's page then count as overwritten, if no reader in the
+ * guest took pages.
+ */
+static bool is_head(HtListCpu *l, const HtListNode *n)
+{
+    HtListNode before;
+
+    return !ht_list_node(l, HT_LIST_ADDR(n->prev), &before) &&
+           before.next == (n->addr | HEAD);
+}
+
+/*
+ * Test whether the writer's page is older than the page taken last, although
+ * the ring was emptied since: its clock was changed.
+ */
+static bool went_back(HtListCpu *l, const HtListHeader *h)
+{
+    HtListNode n;
+    uint64_t stamp;
+    uint32_t size;
+
+    return l->restart && !ht_list_node(l, h->commit, &n) &&
+           !ht_list_page(l, n.page, &stamp, &size) && size && stamp < l->last;
+}
+
 static HtListWalk place_once(HtListCpu *l)
 {
     HtListHeader h, after;
     HtListWalk walk;
     HtListNode n;
+    bool head = false;
     uint64_t stamp;
     uint32_t size;
     int ret = ht_list_header(l, &h);
 
     if (ret || !h.reader || !h.commit) {
         return ret ? failed(ret) : HT_LIST_DONE;
+    }
+    if (ht_list_emptied(&l->h, &h)) {
+        return HT_LIST_MORE;
     }
     ret = ht_list_node(l, h.reader, &n);
     ret = ret ? ret : ht_list_page(l, n.page, &stamp, &size);
@@ -264,11 +295,21 @@ static HtListWalk place_once(HtListCpu *l)
         if (walk != HT_LIST_DONE) {
             return walk;
         }
+        head = !size && l->at.node && is_head(l, &n);
     }
     /* The result is valid only if no reader in the guest swapped a page. */
     ret = ht_list_header(l, &after);
     if (ret) {
         return failed(ret);
+    }
+    if (ht_list_emptied(&h, &after)) {
+        return HT_LIST_MORE;
+    }
+    l->proved = head && after.overrun == h.overrun && !after.read;
+    l->before = after.overrun;
+    if (!l->at.node && went_back(l, &h)) {
+        l->placed = false;
+        return HT_LIST_LOST;
     }
     return after.reader == h.reader ? HT_LIST_DONE : HT_LIST_LOST;
 }
@@ -289,6 +330,7 @@ HtListWalk ht_list_place(HtListCpu *l)
     if (l->at.node) {
         l->last = l->at.stamp;
         l->placed = true;
+        l->restart = false;
     }
     return HT_LIST_DONE;
 }

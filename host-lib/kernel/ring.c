@@ -17,6 +17,9 @@ typedef struct List {
     HtKernelSpace space;
     HtKernelRingLayout layout;
     uint64_t array;             /* guest address of the trace_array */
+    /* guest addresses of its trace_buffer, and of the latter's array, or 0 */
+    uint64_t buffer;
+    uint64_t buffers;
     uint32_t subbuf_size;
     uint32_t cpus;
     /* the kernel may have more than HT_FT_CPUS_MAX CPU numbers */
@@ -95,13 +98,11 @@ bool ht_kernel_ring_layout(const HtBtf *btf, uint32_t page_size,
     return true;
 }
 
-static uint64_t read_buffer(const List *list)
+static uint64_t read_buffer(List *list)
 {
-    uint64_t buffer;
-
-    return ht_kernel_space_u64(&list->space,
-                               list->array + list->layout.array_buffer,
-                               &buffer) ? 0 : buffer;
+    return ht_kernel_space_u64_again(&list->space,
+                                     list->array + list->layout.array_buffer,
+                                     &list->buffer) ? 0 : list->buffer;
 }
 
 /* Number of reads that each processor may use in a poll */
@@ -121,9 +122,12 @@ static void begin(void *opaque)
     uint32_t i;
 
     if (!buffer ||
-        ht_kernel_space_u64(&list->space, buffer + list->layout.buffers,
-                            &buffers) || !buffers ||
-        ht_kernel_space_read(&list->space, buffers, list->address,
+        ht_kernel_space_u64_again(&list->space, buffer + list->layout.buffers,
+                                  &list->buffers) || !list->buffers) {
+        return;
+    }
+    buffers = list->buffers;
+    if (ht_kernel_space_read(&list->space, buffers, list->address,
                              8 * (size_t)list->cpus)) {
         return;
     }
@@ -213,7 +217,7 @@ static const HtFtWay list_way = {
 /*
  * Read the size of sub-buffers: a page, unless a user in the guest changed it
  */
-static uint32_t read_subbuf_size(const List *list)
+static uint32_t read_subbuf_size(List *list)
 {
     const HtKernelRingLayout *p = &list->layout;
     uint64_t buffer = read_buffer(list);

@@ -55,6 +55,12 @@ typedef struct HtListCursor {
     bool apart;
 } HtListCursor;
 
+/*
+ * Size of HtListCpu.tail in bytes: a record's time since the previous one, its
+ * type, task and first values
+ */
+#define HT_LIST_TAIL 24u
+
 /**
  * HtListCpu: state of one processor
  * @space: the kernel's address space
@@ -63,12 +69,22 @@ typedef struct HtListCursor {
  * @va: address of the ring_buffer_per_cpu; 0 if it is not allocated yet
  * @h: header at the last poll
  * @at: the cursor; HtFtCpu.pos is the offset in its page
+ * @own: the last valid @at
  * @placed: @last is valid
  * @last: time stamp of the newest page taken
+ * @restart: the ring was emptied, and nothing was taken since: its clock may
+ *           have gone back
  * @doubt: the cursor was lost: events may be missing before the next piece
+ * @proved: @before is known
+ * @before: number of events that were written before the cursor's page
+ * @tail: the bytes after the last event taken; the next events overwrite them
+ * @tail_known: @tail is valid
+ * @emptied: the ring was emptied, perhaps of events that were not taken
  * @scan: node at which the search for the head continues; 0: it restarts
  * @reads: number of reads left in this poll
- * @followed: events taken since the ring was reset
+ * @followed: events taken since the ring was reset, without this poll's
+ * @begin: HtFtStats.events when this poll began
+ * @placed_at: HtFtStats.events when the cursor was last set by ht_list_place()
  * @base: missing events that do not count as lost: those that were missing when
  *        @based was set
  * @based: @base is known
@@ -76,7 +92,7 @@ typedef struct HtListCursor {
  * @lost_before: events lost before the ring was reset
  * @gone: events overwritten or read in the guest, at the last poll that set
  *        @settled
- * @sure: events missing at that poll
+ * @sure: events missing at that poll, or later where @before was known
  * @overrun: HtListHeader.overrun at the last poll that took everything
  * @settled: the last poll took everything that the counters count
  * @spoiled: the cursor's page has an invalid record: the rest of it is skipped
@@ -93,12 +109,21 @@ typedef struct HtListCpu {
     uint64_t va;
     HtListHeader h;
     HtListCursor at;
+    HtListCursor own;
     bool placed;
     uint64_t last;
+    bool restart;
     bool doubt;
+    bool proved;
+    uint64_t before;
+    uint8_t tail[HT_LIST_TAIL];
+    bool tail_known;
+    bool emptied;
     uint64_t scan;
     uint32_t reads;
     uint64_t followed;
+    uint64_t begin;
+    uint64_t placed_at;
     uint64_t base;
     bool based;
     uint64_t lost;
@@ -164,6 +189,19 @@ int ht_list_page(HtListCpu *l, uint64_t page, uint64_t *stamp,
                  uint32_t *size);
 
 /**
+ * ht_list_emptied: test whether the ring was emptied between two copies of its
+ * header
+ * @before: the first copy
+ * @after: the second copy
+ */
+static inline bool ht_list_emptied(const HtListHeader *before,
+                                   const HtListHeader *after)
+{
+    return after->entries < before->entries ||
+           after->overrun < before->overrun || after->read < before->read;
+}
+
+/**
  * ht_list_place: set the cursor to the next page to take
  * @l: the processor; sets HtListCpu.at
  *
@@ -171,7 +209,8 @@ int ht_list_page(HtListCpu *l, uint64_t page, uint64_t *stamp,
  * no page was taken, it is the oldest page of all.
  *
  * Returns: HT_LIST_DONE, also if there is nothing to take yet;
- * HtListCpu.at.node is 0 then
+ * HtListCpu.at.node is 0 then.  HT_LIST_MORE if the ring was emptied in this
+ * poll, whose header is no longer valid
  */
 HtListWalk ht_list_place(HtListCpu *l);
 

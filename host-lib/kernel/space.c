@@ -59,6 +59,16 @@ int ht_kernel_space_u64(const HtKernelSpace *s, uint64_t addr,
     return -EAGAIN;
 }
 
+int ht_kernel_space_u64_again(const HtKernelSpace *s, uint64_t addr,
+                              uint64_t *value)
+{
+    uint64_t v;
+    int ret = ht_kernel_space_read(s, addr, &v, sizeof(v));
+
+    return ret || ht_le64(v) == *value ? ret :
+           ht_kernel_space_u64(s, addr, value);
+}
+
 int ht_kernel_space_u32(const HtKernelSpace *s, uint64_t addr,
                         uint32_t *value)
 {

@@ -51,12 +51,17 @@ $b sleep 1000
 """
 
 
-def initrd(tmp, busybox="/bin/busybox", init=INIT):
+def initrd(tmp, busybox="/bin/busybox", init=INIT, files=None):
+    """Build an initramfs with busybox, a script for init and further files
+    {path in the guest: file}"""
     root = tmp / "root"
     (root / "bin").mkdir(parents=True)
     shutil.copy(busybox, root / "bin/busybox")
     (root / "init").write_text(init)
     (root / "init").chmod(0o755)
+    for path, file in (files or {}).items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, root / path)
     archive = subprocess.run(
         "find . | cpio -o -H newc --quiet", shell=True, cwd=root, check=True,
         stdout=subprocess.PIPE).stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recording costs a guest with a ring not one instruction.
+"""Recording costs a guest not one instruction.
 
 With -icount and no sleep the guest's clock counts its instructions, and two runs
 are identical to the last instruction: each line that it prints begins with the
@@ -8,6 +8,7 @@ time.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -16,12 +17,13 @@ from pathlib import Path
 import pytest
 import stock
 
-WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
-         "sched,irq,initcall,printk,task")
+EVENTS = "sched,irq,initcall,printk,task"
+BOOT = f"reserve_mem=16M:2M:ht trace_instance=boot_map@ht,{EVENTS}"
+APPEND = "console=ttyS0 panic=-1 no_timer_check nokaslr"
 SIZE = 512 << 20
 
 
-def command(tmp, image):
+def command(tmp, image, words):
     ram = tmp / "ram"
     return ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-icount",
             "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed",
@@ -29,8 +31,14 @@ def command(tmp, image):
             "-object", f"memory-backend-file,id=m,size={SIZE},mem-path={ram},"
             "share=on", "-machine", "memory-backend=m",
             "-kernel", os.environ["HT_KERNEL"], "-initrd", str(image),
-            "-append", "console=ttyS0 panic=-1 no_timer_check nokaslr "
-            + WORDS]
+            "-append", words]
+
+
+def words_for_main(line, options):
+    """The guest's words as `hypertrace record` completes them"""
+    printed = shlex.split(stock.run("record", "--print", *options, "--",
+                                    *line).splitlines()[0])
+    return printed[printed.index("-append") + 1]
 
 
 @pytest.fixture
@@ -45,23 +53,29 @@ def said(tmp):
     return text
 
 
-def test_instructions(tmp_path, in_memory):
+@pytest.mark.parametrize("buffer", ["boot", "main"])
+def test_instructions(tmp_path, in_memory, buffer):
     if not shutil.which("qemu-system-x86_64"):
         pytest.skip("qemu-system-x86_64 is not installed")
-    image = stock.initrd(tmp_path)
+    image = stock.initrd(tmp_path, init=stock.INIT if buffer == "boot" else
+                         stock.INIT.replace("/instances/boot_map", ""))
     consoles = {}
+    given = words = f"{APPEND} {BOOT}"
+    more = ()
+    if buffer == "main":
+        given, more = APPEND, ("--buffer", "main", "--event", EVENTS)
+        words = words_for_main(command(tmp_path, image, given), more)
     for name, options in (("alone", None), ("again", None),
                           ("1 ms", ("--poll-us", "1000")),
                           ("50 us", ("--poll-us", "50"))):
         tmp = in_memory / name.replace(" ", "")
         tmp.mkdir()
-        line = command(tmp, image)
         if options is None:
-            subprocess.run([*line, "-serial", f"file:{tmp}/console"],
-                           check=True, stdin=subprocess.DEVNULL,
-                           timeout=stock.DEADLINE)
+            subprocess.run([*command(tmp, image, words), "-serial",
+                            f"file:{tmp}/console"], check=True,
+                           stdin=subprocess.DEVNULL, timeout=stock.DEADLINE)
         else:
-            stock.record(tmp, line, *options)
+            stock.record(tmp, command(tmp, image, given), *options, *more)
             stock.assert_counts(tmp)
         consoles[name] = said(tmp)
     assert consoles["again"] == consoles["alone"]

@@ -107,6 +107,71 @@ static void test_reused(void)
 }
 
 /*
+ * A probe is made again with the id and the name of an earlier one.  If its
+ * fields differ, a record may be of either.
+ */
+static void test_made_again(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t offset, bytes;
+        bool more;
+        bool unsure;
+    } rows[] = {
+        { "n", 8, 4, false, false }, { "m", 8, 4, false, true },
+        { "n", 16, 4, false, true }, { "n", 8, 8, false, true },
+        { "n", 8, 4, true, true },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *before = NULL, *after = NULL;
+        uint64_t fields;
+        Test t;
+
+        setup(&t, 1 << 16);
+        fm_event(&t.guest, 299, "a", "stays", "\"\"");
+        fields = fm_event(&t.guest, 300, "a", "probe", "\"%d\", REC->n");
+        fm_field(&t.guest, fields, "u32", "n", 8, 4);
+        before = text_of(&t);
+        g_assert_null(strstr(before, "unsure"));
+        fm_remove(&t.guest);
+        fields = fm_event(&t.guest, 300, "a", "probe", "\"%d\", REC->n");
+        fm_field(&t.guest, fields, "u32", rows[i].name, rows[i].offset,
+                 rows[i].bytes);
+        if (rows[i].more) {
+            fm_field(&t.guest, fields, "u32", "more", 12, 4);
+        }
+        after = text_of(&t);
+        g_assert_cmpint(strstr(after, "unsure_300") != NULL, ==,
+                        rows[i].unsure);
+        teardown(&t);
+    }
+}
+
+/*
+ * The kernel adds an event to its list before the event's fields: no field
+ * makes the event unsure.
+ */
+static void test_early(void)
+{
+    g_autofree char *before = NULL, *after = NULL;
+    uint64_t fields;
+    Test t;
+
+    setup(&t, 1 << 16);
+    fields = fm_event(&t.guest, 300, "a", "early", "\"%d\", REC->n");
+    before = text_of(&t);
+    fm_field(&t.guest, fields, "u32", "n", 8, 4);
+    g_free(text_of(&t));
+    fm_field(&t.guest, fields, "u32", "m", 12, 4);
+    after = text_of(&t);
+    g_assert_nonnull(strstr(after, "field:u32 m;\toffset:12;\tsize:4;"));
+    g_assert_null(strstr(after, "unsure"));
+    teardown(&t);
+}
+
+/*
  * During its boot the kernel replaces names of enumerators in place.  Each call
  * of ht_kernel_formats_changed() tests one text that has names.  A removed
  * event's text, whose memory is used again, is no change.
@@ -240,6 +305,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/formats/text", test_text);
     g_test_add_func("/formats/reused", test_reused);
+    g_test_add_func("/formats/made-again", test_made_again);
+    g_test_add_func("/formats/early", test_early);
     g_test_add_func("/formats/named", test_named);
     g_test_add_func("/formats/circles", test_circles);
     g_test_add_func("/formats/reads", test_reads);

@@ -8,6 +8,10 @@
  */
 #include "list-guest.h"
 
+/* Time in ns that a kernel takes to empty its ring, and between two polls */
+#define RESET_NS UINT64_C(11000000)
+#define POLL_NS  UINT64_C(1000000)
+
 typedef struct Seen {
     /* lowest sequence number that the next event can have */
     uint64_t next;
@@ -28,6 +32,14 @@ typedef struct Test {
     /* the test polls after a step of the writer with a chance of 1 in @odds */
     unsigned odds;
     bool looking;
+    /*
+     * the writer writes events before a read of a poll with a chance of 1 in
+     * this number; 0: never
+     */
+    unsigned between;
+    /* before these events the ring is emptied with a chance of 1 in this */
+    unsigned resets;
+    uint64_t ns;                /* the host's clock */
 } Test;
 
 static void piece(void *opaque, const HtFtPiece *p)
@@ -58,15 +70,54 @@ static void piece(void *opaque, const HtFtPiece *p)
     }
 }
 
-static const HtFtFollowOps ops = { .piece = piece };
+static uint64_t now(void *opaque)
+{
+    return ((Test *)opaque)->ns;
+}
+
+static const HtFtFollowOps ops = { .piece = piece, .now = now };
 
 static void look(Test *t)
 {
     if (!t->looking) {
         t->looking = true;
+        t->ns += POLL_NS;
         g_assert_cmpint(ht_ft_follow_look(t->f), >=, 0);
         t->looking = false;
     }
+}
+
+static void event(Test *t, uint32_t cpu)
+{
+    LgCpu *c = &t->g.cpu[cpu];
+
+    lg_event(&t->g, cpu, 1000 * (c->seq + 1), g_rand_int_range(t->g.rand, 0,
+                                                               12));
+}
+
+static bool one_in(Test *t, unsigned n)
+{
+    return n && !g_rand_int_range(t->g.rand, 0, n);
+}
+
+/* A read of the guest's memory while the guest runs */
+static int read_mem(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    Test *t = opaque;
+
+    if (one_in(t, t->between)) {
+        unsigned n = g_rand_int_range(t->g.rand, 1, 30);
+
+        if (one_in(t, t->resets)) {
+            lg_reset(&t->g, 0);
+            t->ns += RESET_NS;
+        }
+        while (n--) {
+            event(t, 0);
+        }
+    }
+    memcpy(buf, t->g.mem + offset, len);
+    return 0;
 }
 
 static void step(void *opaque)
@@ -107,14 +158,6 @@ static void finish(Test *t)
     lg_clear(&t->g);
 }
 
-static void event(Test *t, uint32_t cpu)
-{
-    LgCpu *c = &t->g.cpu[cpu];
-
-    lg_event(&t->g, cpu, 1000 * (c->seq + 1), g_rand_int_range(t->g.rand, 0,
-                                                               12));
-}
-
 /*
  * @read, @swap, @shrink, @grow: the guest's action follows an event with a
  * chance of 1 in this number; 0: never
@@ -144,11 +187,6 @@ static const Row rows[] = {
     { "resize", 24, 200, 20000, 0, 0, 700, 800, true },
     { "everything", 24, 500, 30000, 300, 500, 2000, 2000, false },
 };
-
-static bool one_in(Test *t, unsigned n)
-{
-    return n && !g_rand_int_range(t->g.rand, 0, n);
-}
 
 static void test_row(gconstpointer data)
 {
@@ -230,6 +268,89 @@ static void test_late(void)
     finish(&t);
 }
 
+/*
+ * The writer goes on while a poll reads, and the ring may be emptied.  Between
+ * polls it is quiet, or writes more than the ring holds: no event is missing
+ * without a gap, and none is delivered twice.
+ */
+static void test_busy(gconstpointer resets)
+{
+    uint32_t seed;
+
+    for (seed = 1; seed <= 40; seed++) {
+        HtFtStats stats;
+        unsigned i, n;
+        Test t;
+
+        start(&t, 1, 4 + seed % 13, seed, 0);
+        t.g.ft.read = read_mem;
+        t.g.ft.opaque = &t;
+        t.g.ft.map = NULL;
+        t.resets = GPOINTER_TO_UINT(resets);
+        event(&t, 0);
+        settle(&t);
+        for (n = 0; n < 60; n++) {
+            unsigned events = g_rand_int_range(t.g.rand, 0, 200 * (n % 8 + 1));
+
+            for (i = 0; i < events; i++) {
+                event(&t, 0);
+            }
+            t.between = one_in(&t, 2) ? g_rand_int_range(t.g.rand, 2, 60) : 0;
+            look(&t);
+            t.between = 0;
+            for (i = 0; i < 5 && one_in(&t, 2); i++) {
+                look(&t);
+            }
+        }
+        settle(&t);
+        event(&t, 0);
+        settle(&t);
+        stats = ht_ft_follow_stats(t.f, 0);
+        g_assert_cmpuint(t.seen[0].silent, ==, 0);
+        if (!resets) {
+            g_assert_cmpuint(t.seen[0].events + stats.lost, ==,
+                             t.g.cpu[0].entries);
+        }
+        g_assert_cmpuint(t.seen[0].next, ==, t.g.cpu[0].seq);
+        finish(&t);
+    }
+}
+
+/*
+ * "echo >trace" removes events that no poll has taken: they lie in a gap.
+ */
+static void test_emptied(void)
+{
+    uint32_t seed;
+
+    for (seed = 1; seed <= 60; seed++) {
+        /* the page has room for more events after @first, or for none */
+        unsigned first = 1 + seed * 7, gone = seed % 3, i;
+        Test t;
+
+        start(&t, 1, 8, seed, 0);
+        for (i = 0; i < first; i++) {
+            event(&t, 0);
+        }
+        settle(&t);
+        for (i = 0; i < gone; i++) {
+            event(&t, 0);
+        }
+        lg_reset(&t.g, 0);
+        for (i = 0; i < 10; i++) {
+            event(&t, 0);
+        }
+        settle(&t);
+        g_assert_cmpuint(t.seen[0].events, ==, first + 10);
+        g_assert_cmpuint(t.seen[0].jumped, ==, gone);
+        g_assert_cmpuint(t.seen[0].silent, ==, 0);
+        if (gone) {
+            g_assert_cmpuint(t.seen[0].gaps, ==, 1);
+        }
+        finish(&t);
+    }
+}
+
 /* After "echo >trace", all later events are delivered. */
 static void test_reset(void)
 {
@@ -302,6 +423,10 @@ int main(int argc, char **argv)
         g_test_add_data_func(name, &rows[i], test_row);
     }
     g_test_add_func("/kernel-ring/late", test_late);
+    g_test_add_data_func("/kernel-ring/busy", GUINT_TO_POINTER(0), test_busy);
+    g_test_add_data_func("/kernel-ring/busy-resets", GUINT_TO_POINTER(4),
+                         test_busy);
+    g_test_add_func("/kernel-ring/emptied", test_emptied);
     g_test_add_func("/kernel-ring/reset", test_reset);
     g_test_add_func("/kernel-ring/bounded", test_bounded);
     return g_test_run();

@@ -612,8 +612,10 @@ static void print_losses(const HtSessionStats *n, bool stopped)
     const char *next = "";
 
     if (n->gaps) {
-        fprintf(stderr, "about %" PRIu64 " lost in %" PRIu64 " gap%s: try a "
-                "larger --size or fewer events", n->lost, n->gaps,
+        g_autofree char *lost = g_strdup_printf("about %" PRIu64, n->lost);
+
+        fprintf(stderr, "%s lost in %" PRIu64 " gap%s: try a larger --size or "
+                "fewer events", n->lost ? lost : "an unknown number", n->gaps,
                 n->gaps == 1 ? "" : "s");
         next = "; ";
     }
@@ -635,11 +637,10 @@ static void print_losses(const HtSessionStats *n, bool stopped)
         next = "; ";
     }
     if (stopped) {
-        fprintf(stderr, "%sthe rest is missing", next);
-    } else if (!*next) {
-        fputs("none lost", stderr);
+        fprintf(stderr, "%sthe rest is missing\n", next);
+    } else {
+        fputs(*next ? "\n" : "none lost\n", stderr);
     }
-    fputc('\n', stderr);
 }
 
 static bool ended_well(const Run *run, int status)

@@ -296,6 +296,17 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
  */
 int ht_guest_kernel_pointer(HtGuestKernel *k, uint64_t addr, uint64_t *value);
 
+/**
+ * ht_guest_kernel_pointer_again: read a pointer that was read before
+ * @k: the kernel
+ * @addr: its address
+ * @value: the value that was read before; set
+ *
+ * As ht_guest_kernel_pointer(), but reads an unchanged pointer only once.
+ */
+int ht_guest_kernel_pointer_again(HtGuestKernel *k, uint64_t addr,
+                                  uint64_t *value);
+
 /* Maximum number of reads by ht_guest_kernel_pointer() */
 #define HT_POINTER_TRIES 4u
 

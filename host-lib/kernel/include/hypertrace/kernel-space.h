@@ -67,6 +67,18 @@ int ht_kernel_space_u64(const HtKernelSpace *s, uint64_t addr,
                         uint64_t *value);
 
 /**
+ * ht_kernel_space_u64_again: read an 8-byte integer that was read before
+ * @s: the space
+ * @addr: the address
+ * @value: the value that was read before; set
+ *
+ * As ht_kernel_space_u64(), but reads an unchanged value only once: a torn read
+ * that equals the old value shows no change, and the next one will.
+ */
+int ht_kernel_space_u64_again(const HtKernelSpace *s, uint64_t addr,
+                              uint64_t *value);
+
+/**
  * ht_kernel_space_u32: read a 4-byte integer
  * @s: the space
  * @addr: the address
