@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest that causes EXITS exits, with SPIN rounds of a loop before each one. It writes the
- * time that they took, in hexadecimal digits and TSC cycles, to port 0xe9, and halts. It
- * is the firmware of a guest of KVM or, with XEN defined, the kernel of a PVH guest.
+ * Firmware of a guest that causes EXITS exits, with SPIN rounds of a loop before each one.
+ * It writes the time that they took, in hexadecimal digits and TSC cycles, to port 0xe9,
+ * and halts.
  */
-#ifdef XEN
-        .section .note.Xen, "a", @note
-        .align  4
-        .long   4, 4, 18                /* XEN_ELFNOTE_PHYS32_ENTRY */
-        .asciz  "Xen"
-        .long   start
-        .bss
-        .skip   4096
-stack:
-        .text
-        .code32
-        .globl  start
-start:
-        movl    $stack, %esp
-#else
         .code16
         .globl  start
 start:
-#endif
         cli
         /* Until the program that started the guest sleeps */
         movl    $EXITS / 4, %ebp
@@ -64,8 +48,6 @@ spin:
         jnz     exits
         ret
 
-#ifndef XEN
         .org    0xfff0
         jmp     start
         .org    0x10000
-#endif

@@ -15,7 +15,6 @@ from pathlib import Path
 import hosts
 import pages
 import pytest
-import stock
 
 # The events that both recorders record
 EVENTS = runpy.run_path(str(pages.TOP / "tests/bench/host-cost.py"))["EVENTS"]
@@ -97,54 +96,14 @@ echo "status 0" >/run/out/log
 """.replace("EVENTS", " ".join(EVENTS)) + hosts.END
 
 
-# The same for a PVH guest of Xen, which writes to Xen's console.  EVENTS_MASK selects changes
-# of the vCPUs' states, and exits.
-XEN_SCRIPT = hosts.XEN_SCRIPT + """
-EVENTS_MASK=0x000a1000
-cat >/run/guest.cfg <<EOT
-name="exits"
-type="pvh"
-kernel="/run/job/guest"
-memory=16
-vcpus=1
-on_poweroff="destroy"
-EOT
-measure() {
-    xl dmesg -c >/dev/null
-    # -F: wait for the guest's end
-    xl create -q -F /run/guest.cfg
-    echo "$1 $(xl dmesg | sed -n 's/.*(d[0-9]*) \\([0-9a-f]*\\)$/\\1/p') 0" >>/run/out/result
-}
-{
-    # The first run reads the programs from the disk.
-    measure first
-    measure none
-    xentrace -D -e $EVENTS_MASK -S 1024 /run/out/trace &
-    tracer=$!
-    measure xentrace
-    kill -INT $tracer
-    wait $tracer
-    measure again
-    echo "status 0"
-} >/run/out/log 2>&1
-""" + hosts.END
-
-
-def program(tmp, *options):
-    """Build the guest that causes exits."""
-    path = tmp / "guest"
-    subprocess.run(["gcc", "-nostdlib", "-static", f"-DEXITS={EXITS}", f"-DSPIN={SPIN}",
-                    *options, "-o", path, Path(__file__).with_name("exits.S")], check=True)
-    return path
-
-
 def firmware(tmp):
-    return program(tmp, "-m16", "-Wl,-Ttext=0,-estart,--build-id=none,--oformat=binary")
-
-
-def pvh_kernel(tmp):
-    return program(tmp, "-m32", "-DXEN", "-Wl,-Ttext=0x100000,-estart,--build-id=none",
-                   "-Wl,--section-start=.note.Xen=0x104000")
+    """Build the guest that causes exits."""
+    path = tmp / "firmware"
+    subprocess.run(["gcc", "-m16", "-nostdlib", "-static", f"-DEXITS={EXITS}",
+                    f"-DSPIN={SPIN}", "-Wl,-Ttext=0,-estart,--build-id=none",
+                    "-Wl,--oformat=binary", "-o", path,
+                    Path(__file__).with_name("exits.S")], check=True)
+    return path
 
 
 def costs(result):
@@ -154,15 +113,15 @@ def costs(result):
     for way, _, ns in lines:
         print(f"{way:16}{rows[way]:9.1f}{rows[way] - rows['none']:9.1f}"
               f"{1e9 / rows[way]:9.0f} exits/s; recorder {int(ns) / 1e6:.1f} ms")
-    assert rows["again"] == pytest.approx(rows["none"], rel=0.002)
     return rows
 
 
 def test_cost_of_exits(tmp_path):
-    """At 100,000 exits a second, --host costs about as much as trace-cmd with the same
-    events: only this test counts the instructions of all that the host executes."""
+    """At 100,000 exits a second, --host costs at most a tenth more than trace-cmd with the
+    same events: only this test counts the instructions of all that the host executes."""
     result = hosts.kvm(tmp_path, SCRIPT, {"firmware": firmware(tmp_path)}, ICOUNT)
     rows = costs(result)
+    assert rows["again"] == pytest.approx(rows["none"], rel=0.002)
     found = re.search(r"(\d+) events of the host.*none lost", (result / "host.log").read_text())
     assert int(found[1]) > 2 * EXITS
     assert int((result / "trace-cmd.events").read_text()) > 2 * EXITS
@@ -170,16 +129,4 @@ def test_cost_of_exits(tmp_path):
     cost = rows["host"] - rows["record"]
     limit = rows["trace-cmd"] - rows["none"]
     print(f"--host costs {cost:.0f} instructions an exit, trace-cmd {limit:.0f}")
-    assert rows["ring"] - rows["none"] < cost < 1.05 * limit
-
-
-def test_cost_of_exits_on_xen(tmp_path):
-    """Only this test counts the instructions of an exit to Xen, and of its trace."""
-    result = hosts.xen(tmp_path, XEN_SCRIPT, {"guest": pvh_kernel(tmp_path)}, ICOUNT)
-    rows = costs(result)
-    assert rows["xentrace"] > rows["none"]
-    text = stock.run("vcpus", "--xentrace", "--cpu-hz=1G", "--json", result / "trace")
-    trace = json.loads(text)
-    (guest,) = [v for v in trace["vcpus"] if v["exits"]]
-    assert trace["lost"] == 0
-    assert max(e["number"] for e in guest["exits"]) >= EXITS
+    assert rows["ring"] - rows["none"] < cost < 1.1 * limit
