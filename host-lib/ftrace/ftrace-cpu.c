@@ -336,7 +336,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
     return result;
 }
 
-static bool is_full(HtFtLook *look)
+bool ht_ft_look_full(HtFtLook *look)
 {
     look->full = look->copied + look->taken->len * sizeof(HtFtTaken) >=
                  HT_FT_LOOK_MAX ||
@@ -373,7 +373,7 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
     for (n = 0; c->last != w->slot; n++) {
         uint32_t at = next_at(c, c->at);
 
-        if (is_full(look)) {
+        if (ht_ft_look_full(look)) {
             return WALK_BEHIND;
         }
         want = (HtFtWant) { .slot = c->order[at] };
@@ -535,7 +535,7 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     }
     c->at = before_at(c, at);
     for (n = 0; slot != w->slot && n < c->ring->subbufs; n++) {
-        if (is_full(look)) {
+        if (ht_ft_look_full(look)) {
             return WALK_BEHIND;
         }
         slot = c->order[at];

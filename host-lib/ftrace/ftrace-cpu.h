@@ -64,6 +64,15 @@ typedef struct HtFtLook {
 } HtFtLook;
 
 /**
+ * ht_ft_look_full: test whether a poll must stop
+ * @look: the poll; @full is set
+ *
+ * A poll stops when the pages copied and the pieces taken have HT_FT_LOOK_MAX
+ * bytes, or at @end.
+ */
+bool ht_ft_look_full(HtFtLook *look);
+
+/**
  * HtFtWitness: a page that the writer must overwrite before it can overwrite
  *              pages that were not taken
  * @slot: number of the sub-buffer

@@ -104,6 +104,11 @@ HtFtFollow *ht_ft_follow_new(const HtFtMem *mem, HtFtRing *ring,
     return ht_ft_follow_new_way(mem, ring, &mapped_way, NULL, ops, opaque);
 }
 
+static GArray *new_taken(void)
+{
+    return g_array_new(false, false, sizeof(HtFtTaken));
+}
+
 HtFtFollow *ht_ft_follow_new_way(const HtFtMem *mem, HtFtRing *ring,
                                  const HtFtWay *way, void *way_opaque,
                                  const HtFtFollowOps *ops, void *opaque)
@@ -122,7 +127,7 @@ HtFtFollow *ht_ft_follow_new_way(const HtFtMem *mem, HtFtRing *ring,
 #endif
     add_cpus(f);
     f->look.bytes = g_byte_array_new();
-    f->look.taken = g_array_new(false, false, sizeof(HtFtTaken));
+    f->look.taken = new_taken();
     f->look.page = g_malloc(ring->subbuf_size);
     return f;
 }
@@ -523,7 +528,12 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
         read_text(f, f->epoch != epoch, moved);
     }
     bytes = pass_on(f);
-    g_array_set_size(f->look.taken, 0);
+    if (f->look.taken->len * sizeof(HtFtTaken) > KEEP_BYTES) {
+        g_array_unref(f->look.taken);
+        f->look.taken = new_taken();
+    } else {
+        g_array_set_size(f->look.taken, 0);
+    }
     if (f->look.bytes->len > KEEP_BYTES) {
         g_byte_array_unref(f->look.bytes);
         f->look.bytes = g_byte_array_new();

@@ -279,7 +279,7 @@ static HtListWalk advance(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
         if (walk != HT_LIST_DONE || node == l->h.commit) {
             return walk;
         }
-        if (look->bytes->len >= HT_FT_LOOK_MAX) {
+        if (ht_ft_look_full(look)) {
             return HT_LIST_MORE;
         }
         walk = step(c, l, &n);

@@ -4,7 +4,7 @@
  */
 #include "ring.h"
 
-/* Minimum of the number of reads that each processor may use in a poll */
+/* Minimum of the number of reads that a processor may use in a poll */
 #define READS_MIN 256u
 /*
  * Maximum number of reads for a page: to find the oldest page, to copy the page
@@ -25,6 +25,13 @@ typedef struct List {
     /* the kernel may have more than HT_FT_CPUS_MAX CPU numbers */
     bool beyond;
     bool cut;                   /* value for HtFtRing.cut */
+    /* number of reads that are left for the processors in this poll */
+    uint32_t reads;
+    /*
+     * first processor that this poll reads, and first one that it left out: the
+     * next poll begins there
+     */
+    uint32_t from, next_from;
     /* by processor: guest address of its ring_buffer_per_cpu */
     uint64_t *address;
     HtListCpu *cpu;
@@ -105,7 +112,7 @@ static uint64_t read_buffer(List *list)
                                      &list->buffer) ? 0 : list->buffer;
 }
 
-/* Number of reads that each processor may use in a poll */
+/* Number of reads that a processor may use in a poll, if so many are left */
 static uint32_t reads_of_poll(const List *list)
 {
     return MAX(HT_KERNEL_RING_READS / list->cpus, READS_MIN);
@@ -121,6 +128,9 @@ static void begin(void *opaque)
     uint64_t buffer = read_buffer(list), buffers;
     uint32_t i;
 
+    list->reads = HT_KERNEL_RING_READS;
+    list->from = list->next_from;
+    list->next_from = 0;
     if (!buffer ||
         ht_kernel_space_u64_again(&list->space, buffer + list->layout.buffers,
                                   &list->buffers) || !list->buffers) {
@@ -184,8 +194,21 @@ static bool grow(void *opaque, const HtFtMem *mem, HtFtRing *ring)
 static int collect(HtFtCpu *c, HtFtLook *look)
 {
     List *list = c->opaque;
+    HtListCpu *l = &list->cpu[c->number];
+    uint32_t reads = MIN(l->reads, list->reads);
+    int ret;
 
-    return ht_list_collect(c, &list->cpu[c->number], look);
+    if (c->number < list->from || !reads) {
+        if (c->number >= list->from && !list->next_from) {
+            list->next_from = c->number;
+        }
+        c->behind = look->more = true;
+        return 0;
+    }
+    l->reads = reads;
+    ret = ht_list_collect(c, l, look);
+    list->reads -= reads - l->reads;
+    return ret;
 }
 
 /* The guest may claim any number of pages, but they are in its memory. */

@@ -12,7 +12,7 @@
 #include "hypertrace/kernel-ring.h"
 
 #define LG_BASE     UINT64_C(0xffff888000000000)
-#define LG_CPUS     4u
+#define LG_CPUS     64u
 #define LG_PAGE     4096u
 
 typedef struct LgCpu {

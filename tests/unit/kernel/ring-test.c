@@ -411,6 +411,30 @@ static void test_bounded(void)
     finish(&t);
 }
 
+/* The reads of a poll are bounded however many processors have events. */
+static void test_many(void)
+{
+    unsigned i, cpu;
+    Test t;
+
+    start(&t, LG_CPUS, 64, 3, 0);
+    for (cpu = 0; cpu < LG_CPUS; cpu++) {
+        for (i = 0; i < 3000; i++) {
+            event(&t, cpu);
+        }
+    }
+    do {
+        look(&t);
+        /* A page takes at least three reads. */
+        g_assert_cmpuint(ht_ft_follow_copied(t.f), <=, 4096u *
+                         HT_KERNEL_RING_READS / 3);
+    } while (ht_ft_follow_more(t.f));
+    for (cpu = 0; cpu < LG_CPUS; cpu++) {
+        g_assert_cmpuint(t.seen[cpu].events, ==, 3000);
+    }
+    finish(&t);
+}
+
 int main(int argc, char **argv)
 {
     unsigned i;
@@ -429,5 +453,6 @@ int main(int argc, char **argv)
     g_test_add_func("/kernel-ring/emptied", test_emptied);
     g_test_add_func("/kernel-ring/reset", test_reset);
     g_test_add_func("/kernel-ring/bounded", test_bounded);
+    g_test_add_func("/kernel-ring/many", test_many);
     return g_test_run();
 }
