@@ -98,7 +98,7 @@ static void read_formats(FuzzInput in)
         k.reads = 0;
         ht_kernel_formats_step(f, reads);
         g_assert_cmpuint(k.reads, <=, AGAIN * (reads + 600));
-        ht_kernel_formats_changed(f);
+        ht_kernel_formats_changed(f, true);
     }
     g_assert_cmpuint(ht_kernel_formats_bytes(f), <=, 16 << 20);
     text = ht_kernel_formats_text(f);
