@@ -65,11 +65,16 @@ sleep 1000
 """
 
 
+def needs(row):
+    if not shutil.which(row.machine[0]):
+        pytest.skip(f"{row.machine[0]} is not installed")
+    if not Path(row.kernel).exists():
+        pytest.skip(f"scripts/vm/stock-guests.sh could not get {row.kernel}")
+
+
 def command(tmp, row, init, port="file,path={}/dmesg"):
     """QEMU's command for a guest whose port ttyS0 is @port, by default the file dmesg"""
     arm64 = row.machine is stock.ARM64
-    if not shutil.which(row.machine[0]):
-        pytest.skip(f"{row.machine[0]} is not installed")
     busybox = stock.GUESTS / "arm64/usr/bin/busybox" if arm64 else "/bin/busybox"
     # stock.start() adds a port, which is the console
     append = "console=ttyAMA0 panic=-1 oops=panic" if arm64 else APPEND
@@ -85,6 +90,7 @@ def command(tmp, row, init, port="file,path={}/dmesg"):
 def test_followed(tmp_path, name):
     """Each marker of each processor is recorded once or lies within a reported gap,
     the number of events is that of the guest's counters, and the log is dmesg's."""
+    needs(ROWS[name])
     err = stock.record(tmp_path, command(tmp_path, ROWS[name], INIT), "--buffer",
                        "main")
     assert ("5 levels" in stock.console(tmp_path)) == ("5 levels" in name)
@@ -110,6 +116,7 @@ sleep 1000
 def test_graph(tmp_path, name, function):
     """The call graph of an initcall equals that in the guest's file `trace`, of kernels
     whose records of calls have other layouts than those of 6.12."""
+    needs(ROWS[name])
     stock.record(tmp_path, command(tmp_path, ROWS[name], GRAPH_INIT), "--event",
                  "initcall", "--graph", f"{function},depth=3")
     call_graph.assert_same((tmp_path / "dmesg").read_text(errors="replace"),
@@ -144,6 +151,7 @@ class Boots:
     """A guest that is recorded while it boots again and again"""
 
     def __init__(self, tmp, row, recorders):
+        needs(row)
         self.tmp = tmp
         # a dump has the whole memory, also what was never written
         self.dumps = not row.memory.endswith("G") or row.memory == "1G"
