@@ -59,7 +59,10 @@
  */
 #define PASS_NS         UINT64_C(1000000000)
 #define PASS_MAX_NS     UINT64_C(3600000000000)
-/* Period in ns at which one of the texts is tested: at first, and later */
+/*
+ * Pause in ns between two tests of a format's text: at first, and when the
+ * pause between passes is longer than PASS_SOON_NS
+ */
 #define SAMPLE_NS       UINT64_C(10000000)
 #define SAMPLE_LATER_NS (10 * SAMPLE_NS)
 /* Longest pause after a pass with READS_FIRST reads in a poll */
