@@ -40,7 +40,8 @@
 #define RING_MIN_KB     256u
 /*
  * Size of a page of the rings in KiB, on kernels from 6.8 on that can change
- * it: larger pages need fewer reads.  Each poll reads a page that is not full.
+ * it: larger pages need fewer reads.  A poll also reads a page that is not
+ * full.
  */
 #define PAGE_KB         "16"
 /*
