@@ -33,8 +33,8 @@
 
 #define HT_BENCH_RAW            14
 /*
- * Bytes of the fields "message" and "numbers" together in an event of the
- * class bench.e256
+ * Bytes of the letters of "message" and the elements of "numbers" together in
+ * an event of the class bench.e256, without the two lengths of 2 bytes each
  */
 #define HT_BENCH_VARIABLE       236
 

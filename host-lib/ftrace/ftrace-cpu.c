@@ -210,7 +210,11 @@ static bool head_follows(const HtFtCpu *c, uint32_t head)
            distance(c, c->place[writer], at) >= AHEAD;
 }
 
-/* Choose a witness for the next poll; returns false if none is safe. */
+/*
+ * Choose the witness for the next poll: a page that the writer must overwrite
+ * before it can overwrite pages that were not taken. Returns false if the order
+ * or a page cannot be relied on; @w is not valid then.
+ */
 static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
 {
     uint32_t at = c->place[head];

@@ -227,8 +227,10 @@ static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)
         }
     } else {
         /*
-         * With several pieces, @r is a NUMA node after the first.  With one
-         * piece, this is a copy of a kernel: refuse the copy.
+         * The physical address of the kernel does not fit a PC whose only RAM
+         * is @r. If the memory has several pieces, @r is a NUMA node after the
+         * first one. If it has one piece, a copy of a kernel was found: refuse
+         * the copy.
          */
         return k->mem.n_pieces > 1 && k->phys > at &&
                !ht_guest_mem_add(&k->mem, k->phys - at, r->size, r->offset);

@@ -385,7 +385,7 @@ uint8_t *ht_rec_writer_room(HtRecWriter *w, uint32_t cpu, size_t size)
     if (!kept) {
         return NULL;
     }
-    /* Make the array larger: it keeps its memory when it gets shorter. */
+    /* Reserve room after the array's end: a shorter array keeps its memory. */
     g_byte_array_set_size(kept, len + sizeof(HtRecPieceHeader) + size);
     g_byte_array_set_size(kept, len);
     return kept->data + len + sizeof(HtRecPieceHeader);

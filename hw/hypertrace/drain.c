@@ -51,7 +51,10 @@ static bool is_watched(HtDispatch *sinks)
     return false;
 }
 
-/* Send the events of complete requests.  Context: BH in main loop, BQL */
+/*
+ * Send QMP's event HYPERTRACE_DRAINED for each complete request.  Context: BH
+ * in main loop, BQL
+ */
 static void look(void *opaque)
 {
     HtDrain *d, *next;

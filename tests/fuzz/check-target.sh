@@ -18,6 +18,11 @@ image|queue|ftring|ring) runs=400 ;;
 *) runs=1000 ;;
 esac
 [ "${HT_LONG-}" != 1 ] || runs=$((runs * 5))
+# libFuzzer counts the corpus, and one empty input before it.
+for input in "$tmp/corpus/"*; do
+    [ ! -f "$input" ] || runs=$((runs + 1))
+done
+runs=$((runs + 1))
 "$1" -seed=1 -runs=$runs -timeout=30 -artifact_prefix="$tmp/" "$tmp/corpus" \
     2>&1 || {
     for input in "$tmp"/crash-* "$tmp"/timeout-* "$tmp"/oom-* "$tmp"/leak-*; do

@@ -168,7 +168,10 @@ static void send_class(Fuzz *f, FuzzInput *in)
     send_bytes(f, buf, size);
 }
 
-/* Send a valid type with its size; the input chooses all other members. */
+/*
+ * Send a message with a valid type and the size of that type. The input chooses
+ * the bytes after the header; the other members of the header are 0.
+ */
 static void send_message(Fuzz *f, FuzzInput *in)
 {
     static const struct {

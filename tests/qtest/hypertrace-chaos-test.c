@@ -274,9 +274,13 @@ static void emit(Chaos *c, Device *d)
     if (!s->image) {
         qht_stream_open(s, d->h, s - d->s);
     }
-    /* Wait for the witness, so that its sink never discards an event. */
+    /*
+     * Wait until the queue of the witness is empty, so that its sink discards
+     * no event. The witness is a log backend that each device has and that
+     * works.
+     */
     for (i = 0; d->backend[i] != WITNESS; i++) {
-        /* find the witness, which each device has */
+        continue;
     }
     QHT_WAIT(qht_backend_stat(d->h, i, "queued") == 0);
     for (i = 1; i <= n; i++) {

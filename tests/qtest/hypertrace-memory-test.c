@@ -88,7 +88,11 @@ static void test_stop(void)
         g_assert_cmpuint(events(h), ==, 15);
         cont(h);
     }
-    /* submit events that the stops consumed; then stop with further events */
+    /*
+     * Submit the 5 committed events for the first time: the stops have consumed
+     * them, so the host must not count them again. Then stop after 3 more
+     * events that are committed and not submitted.
+     */
     qht_commit(&s);
     qht_stream_flush(&s);
     g_assert_cmpuint(events(h), ==, 15);

@@ -90,7 +90,8 @@ typedef struct HtQueue {
     HtPool *pool;
     /* index of this queue, less than HT_QUEUES_MAX */
     unsigned index;
-    size_t budget;              /* maximum of @held, in bytes */
+    /* limit of @held in bytes; runs beyond it are discarded */
+    size_t budget;
     /* number of bytes of the buffers that have runs in the queue */
     size_t held;
     /* number of events posted to the queue and not discarded */

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The build, the packages and the modules have one version.
 
-A module that DKMS builds reports the version of the package that brought it.
+DKMS lists the modules with the version in dkms.conf; the modules have none of their
+own.
 """
 
 import re
@@ -13,6 +14,7 @@ PLACES = {
     "guest-lib/meson.build": r"^ +version: '([^']+)'",
     "guest-linux/dkms.conf": r'^PACKAGE_VERSION="([^"]+)"',
     "debian/changelog": r"^hypertrace \(([^)]+)\)",
+    "packaging/hypertrace.spec": r"^Version: +(\S+)",
 }
 
 

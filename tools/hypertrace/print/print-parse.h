@@ -72,7 +72,7 @@ HtPrintNode *pp_node(HtPrintParse *p, HtPrintOp op);
 HtPrintNode *pp_constant(HtPrintParse *p, uint64_t v, PpType t);
 
 /**
- * pp_is_constant() - whether a node is a numeric constant, or NULL
+ * pp_is_constant() - return true if @n is a numeric constant, or if @n is NULL
  */
 bool pp_is_constant(const HtPrintNode *n);
 

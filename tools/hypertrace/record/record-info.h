@@ -78,7 +78,8 @@ void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,
  * ht_record_info_add() - add formats and symbols of a kernel to a recording
  * @dir: the recording; its formats and symbols are not replaced
  * @kernel: the guest's kernel
- * @error: set on failure, also if the recording is of another kernel
+ * @error: set on failure; also if the recording has formats, and one of them is
+ *         of another event than the kernel's format with the same number
  */
 bool ht_record_info_add(const char *dir, const HtKernel *kernel,
                         GError **error);
