@@ -108,11 +108,12 @@ HtFtStep ht_ft_iter_other(HtFtIter *it, HtFtRecord *r);
 static inline HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
 {
     uint32_t left = it->size - it->pos, word, length;
-    const uint8_t *p = it->data + it->pos;
+    const uint8_t *p;
 
     if (left < 4 + HT_FT_EVENT_HEADER) {
         return ht_ft_iter_other(it, r);
     }
+    p = it->data + it->pos;
     word = ht_get_le32(p);
     length = (word & HT_FT_TYPE_MASK) * 4;
     /* Most records are events whose length is in the type. */

@@ -910,7 +910,7 @@ class TestViews:
         assert complete("rep") == ["report"]
         assert complete("report", "--ev") == ["--event="]
         assert complete("report", "--color", "=", "al") == ["always"]
-        assert complete("report", "st") == ["story"]
+        assert complete("report", "sto") == ["story"]
         assert complete("record", "--po") == ["--poll-us"]
         assert "bash" in complete("record", "-o", "x", "--", "bas")
 
