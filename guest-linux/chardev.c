@@ -292,7 +292,7 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 	htk_vm_flags_clear(vma, VM_MAYEXEC);
 	if (doorbell)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
-	/* The host reads and writes device memory, so it is not encrypted. */
+	/* The host must read and write device memory: do not encrypt it. */
 	if (!h->virtio)
 		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
 	vma->vm_private_data = vma->vm_mm;

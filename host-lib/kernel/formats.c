@@ -402,6 +402,11 @@ static gsize bytes_of(const Event *e)
                strlen(e->layout) + strlen(e->text) : 0;
 }
 
+static const char *print_of(const Event *e)
+{
+    return strstr(e->text, PRINT_FMT);
+}
+
 /*
  * Test whether a print format has a name for a value: "{ NAME, "text" }". Not
  * all names can be found so, but the kernel replaces all names at about the
@@ -409,7 +414,7 @@ static gsize bytes_of(const Event *e)
  */
 static bool has_names(const Event *e)
 {
-    const char *p = strstr(e->text, PRINT_FMT);
+    const char *p = print_of(e);
 
     while (p && (p = strchr(p, '{'))) {
         p++;
@@ -419,11 +424,6 @@ static bool has_names(const Event *e)
         }
     }
     return false;
-}
-
-static const char *print_of(const Event *e)
-{
-    return strstr(e->text, PRINT_FMT);
 }
 
 /*
@@ -572,7 +572,7 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads)
     return ret ? ret : f->seen ? 1 : -EAGAIN;
 }
 
-/* Test one of the print formats that have names, another one in each call. */
+/* Test one print format that has names; the next call tests the next one. */
 static bool sample_changed(HtKernelFormats *f)
 {
     g_autoptr(GString) now = NULL;

@@ -379,12 +379,14 @@ static CpuFile *cpu_file(HtRecWriter *w, uint32_t cpu)
 
 uint8_t *ht_rec_writer_room(HtRecWriter *w, uint32_t cpu, size_t size)
 {
-    GByteArray *kept = w->queue ? NULL : cpu_file(w, cpu)->kept;
-    guint len = kept ? kept->len : 0;
+    GByteArray *kept;
+    guint len;
 
-    if (!kept) {
+    if (w->queue) {
         return NULL;
     }
+    kept = cpu_file(w, cpu)->kept;
+    len = kept->len;
     /* Reserve room after the array's end: a shorter array keeps its memory. */
     g_byte_array_set_size(kept, len + sizeof(HtRecPieceHeader) + size);
     g_byte_array_set_size(kept, len);

@@ -23,6 +23,17 @@ hypertrace() {
     LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache ./hypertrace "$@"
 }
 """
+# First part of the script that a guest of these hosts runs as init
+GUEST_INIT = """#!/bin/busybox sh
+b=/bin/busybox
+$b mkdir -p /proc /sys /dev
+$b mount -t proc none /proc
+$b mount -t sysfs none /sys
+$b mount -t devtmpfs none /dev
+for i in 1 2 3 4; do $b find /proc/self /sys/bus >/dev/null 2>&1; done
+# sleep, so that the idle guest executes HLT
+$b sleep 1
+"""
 # Last line of a script: its file log has the line "status 0"
 END = "tar c -C /run/out . >/dev/vdb\n"
 

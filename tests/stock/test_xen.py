@@ -47,16 +47,7 @@ EOT
 } >/run/out/log 2>&1
 """ + hosts.END
 
-INIT = """#!/bin/busybox sh
-b=/bin/busybox
-$b mkdir -p /proc /sys /dev
-$b mount -t proc none /proc
-$b mount -t sysfs none /sys
-$b mount -t devtmpfs none /dev
-for i in 1 2 3 4; do $b find /proc/self /sys/bus >/dev/null 2>&1; done
-# sleep, so that the idle guest executes HLT
-$b sleep 1
-$b poweroff -f
+INIT = hosts.GUEST_INIT + """$b poweroff -f
 $b sleep 1000
 """
 

@@ -769,6 +769,18 @@ static void look_for_kernel(Test *t, bool there)
     g_assert_not_reached();
 }
 
+/* Set up a session for 64 MiB of RAM with a kernel at @phys. */
+static void setup_kernel(Test *t, KmKernel *kernel, uint8_t *ram,
+                         uint64_t phys)
+{
+    setup(t, 64 * MIB);
+    t->mem = (HtFtMem) { .size = 64 * MIB, .map = ram };
+    km_kernel(kernel, 24, true);
+    km_place(kernel, ram, 64 * MIB, phys, 0, 1000);
+    km_print(ram + phys, 1, "Linux version 6.12.0-test");
+    t->info.image = kernel->image;
+}
+
 /*
  * A guest reboots at once after a panic, so that no poll comes between them.
  * The rest of the dead kernel's log still shows the panic, also after the
@@ -782,12 +794,7 @@ static void test_panic_between_polls(void)
     unsigned i;
     Test t;
 
-    setup(&t, 64 * MIB);
-    t.mem = (HtFtMem) { .size = 64 * MIB, .map = ram };
-    km_kernel(&kernel, 24, true);
-    km_place(&kernel, ram, 64 * MIB, first, 0, 1000);
-    km_print(ram + first, 1, "Linux version 6.12.0-test");
-    t.info.image = kernel.image;
+    setup_kernel(&t, &kernel, ram, first);
     begin(&t);
     look_for_kernel(&t, true);
     g_assert_cmpuint(ht_session_stats(t.session).logged, ==, 1);
@@ -848,12 +855,7 @@ static void test_match_line(void)
 
         g_test_message("%s, running: %u", lines[i / 2].text, i % 2);
         g_assert_nonnull(m);
-        setup(&t, 64 * MIB);
-        t.mem = (HtFtMem) { .size = 64 * MIB, .map = ram };
-        km_kernel(&kernel, 24, true);
-        km_place(&kernel, ram, 64 * MIB, first, 0, 1000);
-        km_print(ram + first, 1, "Linux version 6.12.0-test");
-        t.info.image = kernel.image;
+        setup_kernel(&t, &kernel, ram, first);
         t.info.matches[1] = m;
         t.info.running = i % 2;
         begin(&t);
