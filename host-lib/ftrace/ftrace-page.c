@@ -4,7 +4,7 @@
  */
 #include "hypertrace/ftrace-page.h"
 
-/* Types of records, besides 1 to HT_FT_TYPE_DATA */
+/* Types of records other than 1 to HT_FT_TYPE_DATA */
 enum {
     TYPE_LARGE = 0,             /* the length is in the second word */
     TYPE_PADDING = HT_FT_TYPE_DATA + 1,

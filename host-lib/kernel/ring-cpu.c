@@ -61,10 +61,10 @@ static bool is_in_place(const HtFtCpu *c, HtListCpu *l, const HtListCursor *at)
 
 /*
  * Reset the state after the ring was emptied, by "echo >trace" or by a change
- * of the trace clock.  Events written since the last poll are gone.  There were
- * none if the bytes after the last event taken are unchanged: emptying the ring
- * does not touch them.  If the ring may have been emptied twice, they prove
- * nothing.
+ * of the trace clock.  Events written since the last poll are gone.  Unchanged
+ * bytes after the last event taken prove that no event was written: emptying
+ * the ring does not touch them.  They prove nothing if the ring may have been
+ * emptied twice.
  */
 static void reset(const HtFtCpu *c, HtListCpu *l)
 {

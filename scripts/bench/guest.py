@@ -63,8 +63,8 @@ class Study(Payload):
     """The payload, with devices whose consumers can be controlled.
 
     Each device except virtio's has its own IOThread, which sleeps unless it is set
-    to poll.  If the host has two processors or more, the first vCPU has one of them,
-    and all other threads of QEMU share another one.
+    to poll.  On a host with at least two processors, the first vCPU has one processor
+    to itself, and all other threads of QEMU share a second one.
     """
 
     def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):
