@@ -44,8 +44,8 @@ def expected(n):
 
 
 def read_all(trace):
-    """babeltrace2 reads the whole trace without complaint.  Returns the number of
-    its lines, one for each event."""
+    """Assert that babeltrace2 reads the whole trace and warns only of discarded events.
+    Returns the number of its lines, one for each event."""
     with subprocess.Popen(["babeltrace2", str(trace)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env={**os.environ, "LC_ALL": "C"}) as reader:

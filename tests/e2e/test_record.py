@@ -157,7 +157,8 @@ def killed(tmp_path_factory, env):
 
 def test_texts(killed):
     """The text of each format of a stock kernel equals libtraceevent's for random records,
-    except for the formats that print-oracle-test.c lists."""
+    except for the formats that print-oracle-test.c lists or libtraceevent does not
+    understand."""
     oracle = BUILD / "tests/unit/tool/print-oracle-test"
     if not oracle.exists():
         pytest.skip("libtraceevent was not found when this was built")

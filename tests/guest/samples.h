@@ -11,7 +11,7 @@
 
 /**
  * struct samples - measured groups
- * @nr: groups kept; only the first SAMPLES_MAX are
+ * @nr: number of groups in @ticks; further groups are dropped
  * @ticks: ticks of each group, per 64 operations
  */
 struct samples {

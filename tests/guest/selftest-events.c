@@ -268,8 +268,8 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
     }
     ht_put64(p, 1);
     /*
-     * Set the first byte of the header to 0, an invalid class id.  The header
-     * may be short, or extended after a pause of some ms: the host reads 0.
+     * Set the first 4 bytes of the header to 0.  The header may be short, or
+     * extended after a pause of some ms: the host reads the invalid class id 0.
      */
     ht_put32(bad.s->cur, 0);
     ht_commit(bad.s);

@@ -125,7 +125,10 @@ static void test_stop(void)
     qht_quit(h);
 }
 
-/* Closed packets that were submitted partly or not at all are consumed. */
+/*
+ * A stop of the VM consumes closed packets of which the guest submitted a part
+ * or nothing.
+ */
 static void test_packets(void)
 {
     QHt *h = boot("log");

@@ -140,7 +140,10 @@ static void test_rewind(const void *channel)
     qht_quit(h);
 }
 
-/* Snapshots that are saved and loaded while committed events wait. */
+/*
+ * Snapshots are saved and loaded while committed events wait: the trace has
+ * each event once.
+ */
 static void test_waiting(const void *channel)
 {
     g_autofree char *all = props(channel);

@@ -45,8 +45,8 @@ static void check_taken(QHt *h, QHtStream *s)
 }
 
 /*
- * With unread=on a ring is consumed only when the VM stops, on a flush, a close
- * or a reset, or when unread is set to off.
+ * With unread=on, a ring is consumed when the VM stops, on a flush, a close or
+ * a reset, and when unread is set to off, but not by a doorbell or a poll.
  */
 static void test_unread(void)
 {

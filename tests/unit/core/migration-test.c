@@ -109,7 +109,8 @@ static void test_overwrite(void)
 }
 
 /*
- * The instance number of the stream in the trace differs from the producer's.
+ * A loaded stream keeps its instance number of the trace, which differs from
+ * the producer's, and a saved state has both numbers.
  */
 static void test_renamed(void)
 {

@@ -148,8 +148,9 @@ static void test_limit(void)
 }
 
 /*
- * The consumer takes a ring in pieces. A piece has at most the configured
- * number of bytes and events, and ends after a whole event.
+ * The consumer takes a ring in pieces. A piece ends after a whole event and has
+ * at most the configured number of events, and of bytes unless its only event
+ * has more.
  */
 static void test_pieces(void)
 {

@@ -41,7 +41,7 @@ typedef struct FgCpu {
     uint32_t after;
     uint32_t head;              /* place of the head page in the ring's order */
     uint32_t write;
-    /* bytes of the page that the tail has left without a commit; 0: none */
+    /* bytes to commit in the page that the tail has left; 0: no such page */
     uint32_t full;
     uint32_t full_slot;
     uint64_t ns;

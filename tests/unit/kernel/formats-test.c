@@ -150,8 +150,8 @@ static void test_made_again(void)
 }
 
 /*
- * The kernel adds an event to its list before the event's fields: no field
- * makes the event unsure.
+ * The kernel adds an event to its list before the event's fields. Fields that
+ * appear later do not make an event unsure.
  */
 static void test_early(void)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * poll-cost IMAGE pid:N|FILE SECONDS [US]: record a guest's main buffer
- * and print the processor time of the polls.
- *
- * A poll is quiet if it found no new events.  The first polls search for the
- * kernel and read all that is in the ring and the log.
+ * poll-cost IMAGE pid:N|FILE SECONDS [US]: record a guest's main buffer,
+ * polling every US (default: 1000) microseconds, and print the processor time
+ * of the polls. A poll is quiet if it found no new events. The first polls
+ * search for the kernel and read all that is in the ring and the log.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

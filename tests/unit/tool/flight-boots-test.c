@@ -10,7 +10,9 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* What the recorder has seen of a guest, and the ends that it has counted */
+/*
+ * What a recorder has seen of a guest, the time, and the deaths counted so far
+ */
 typedef struct Guest {
     HtFlightBoots b;
     HtSessionStats n;
@@ -48,11 +50,17 @@ static const struct {
     { "b _ b _", 1, 0 },
     { "b k _ p _ g _ b k _", 0, 1 },
     { "bk _ p _ gb _ k _ p _", 0, 2 },
-    /* The end of the log is read when the next boot is known already. */
+    /*
+     * A boot's panic is read only together with, or after, the next boot's
+     * begin; the last of these rows has no panic.
+     */
     { "bk _ gpb _ k _ p _", 0, 2 },
     { "bk _ gb p _ k _ p _", 1, 2 },
     { "bk _ gb _ k _ gb _ k _", 2, 0 },
-    /* The next kernel is never found, or late. */
+    /*
+     * A kernel's log vanishes: the next boot's log is found late or never, or
+     * the log of the same boot is found again.
+     */
     { "bk _ g _", 1, 0 },
     { "bk _ g _ _ b _ k _", 1, 0 },
     { "bk _ gb _ _ _ k _", 1, 0 },
@@ -73,7 +81,7 @@ static const struct {
     { "bk _ R g P _ bkpR _", 1, 1 },
     { "R R _ b _ R _", 1, 0 },
     { "P _", 0, 1 },
-    /* Each report of the monitor counts if there is no log. */
+    /* Without a log, each panic that the monitor reports counts. */
     { "b _ P _ P _", 0, 2 },
 };
 
@@ -125,8 +133,9 @@ typedef struct Boot {
 } Boot;
 
 /*
- * Let the recorder see the life and the end of boot @i. @monitor: there is one.
- * Return: the panic in the log is left to be read with the next boot
+ * Let the recorder see the life and the end of boot @i, with a monitor if
+ * @monitor. Returns true if the panic in the log must still be shown, together
+ * with the next boot.
  */
 static bool live(Guest *g, const Boot *boot, unsigned i, bool monitor)
 {
@@ -165,8 +174,8 @@ static bool live(Guest *g, const Boot *boot, unsigned i, bool monitor)
 }
 
 /*
- * Each panic is counted once if each source reports it once, and so is each
- * other end.  With a monitor, each boot also has a reset.
+ * A panic is counted once, also if the log and the monitor both report it. A
+ * boot has a reset if there is a monitor or no panic.
  */
 static void test_random(void)
 {

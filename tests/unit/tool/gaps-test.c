@@ -51,7 +51,7 @@ static void test_many(void)
             g_assert_true(between(g, 0, form == 2 ? i : 0, form == 1 ? i : 0,
                                   i * 100 + 2, i * 100 + 3));
         }
-        /* the oldest gaps are not merged: from 10 to 100 there is no gap */
+        /* even the oldest gaps are not merged: no gap is from 10 to 100 */
         g_assert_false(between(g, 0, 0, 0, 10, 100));
         ht_gaps_free(g);
     }

@@ -94,7 +94,9 @@ static const struct {
     { "\"%s\", __get_str(name)[0] ? \"some\" : \"none\"", "some" },
     { "\"%lu\", ((unsigned long *)REC->args)[2]", "30" },
     { "\"%d\", *(int *)REC->args", "10" },
-    /* names whose values are unknown, and lists that end with a NULL name */
+    /*
+     * A name with an unknown value matches no number; a NULL name ends a list.
+     */
     { "\"%s\", __print_symbolic(REC->args[0], { NO_SUCH, \"NONE\" },"
       " { 10, \"TEN\" }, { -1, ((void *)0) })", "TEN" },
     { "\"%s\", __print_symbolic(REC->u, { NO_SUCH, \"NONE\" })",
@@ -102,7 +104,7 @@ static const struct {
     { "\"%s\", __print_flags(REC->common_flags, \"|\","
       " { NO_SUCH, \"NONE\" }, { 0, \"ZERO\" })", "" },
     { "\"%s\", REC->n == NO_SUCH ? \"such\" : \"other\"", "other" },
-    /* functions that libtraceevent does not know */
+    /* functions that libtraceevent lacks, an unknown one, a missing argument */
     { "\"%s|%s\", nvme_trace_disk_name(p, REC->comm),"
       " xen_hypercall_name(REC->args[0])", "disk=comm, |(update_descriptor)" },
     { "\"%lx\", pte_val(native_make_pte(REC->args[1]))", "14" },
@@ -143,8 +145,8 @@ static void test_prints(void)
 }
 
 /*
- * Print records of every size from 8 bytes on, with random bytes. Sanitizers
- * check each read.
+ * Print records of 8 to PRINT_RECORD_SIZE random bytes. In a build with
+ * sanitizers, each read is checked.
  */
 static void test_hostile(void)
 {
@@ -189,7 +191,8 @@ static void test_deep(void)
 }
 
 /*
- * Variables whose values double at each use exceed the limit of work: refused.
+ * Refuse 60 variables of which each uses the one before it twice: their
+ * expansion exceeds the limit of work.
  */
 static void test_expansion(void)
 {

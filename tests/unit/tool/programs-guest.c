@@ -61,8 +61,8 @@ static bool is_on(const MgGuest *g, const struct ht_class *c)
 }
 
 /*
- * Wait until the host has switched a class on or off; returns the time by
- * CLOCK_MONOTONIC in ns, to within 50 us
+ * Wait until the host has switched a class on or off; poll every 50 us. Returns
+ * the time by CLOCK_MONOTONIC in ns.
  */
 static uint64_t wait_for(const MgGuest *g, const char *id, bool on)
 {
@@ -75,7 +75,7 @@ static uint64_t wait_for(const MgGuest *g, const char *id, bool on)
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Print the values that are 64 bits wide, and the exits; or the error */
+/* Print the answer of ht_host_stats() for @vcpu, or its error, as JSON. */
 static void print_host(const MgGuest *g, unsigned vcpu)
 {
     struct ht_host_stats s;

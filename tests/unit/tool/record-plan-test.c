@@ -45,8 +45,8 @@ static const struct {
     /* words of QEMU's command line before the change, separated by | */
     const char *before;
     /*
-     * words that are expected after the change; NULL: it is refused; "": none
-     * changes
+     * words that are expected after the change; NULL: the command line is
+     * refused; "": no word changes
      */
     const char *after;
     HtRecordMemory memory;
@@ -322,7 +322,10 @@ static const struct {
       "|-numa|node,nodeid=0,cpus=0,memdev=ht-ram"
       "|-numa|node,nodeid=1,memdev=ht-top|-append|" WORDS,
       HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
-    /* QEMU of another user cannot open the recorder's memory: add none */
+    /*
+     * QEMU of another user cannot open the recorder's memory: no memory is
+     * added, only words
+     */
     { "behind a change of the user", "sudo|-nu|libvirt-qemu|" KEPT,
       "sudo|-nu|libvirt-qemu|" KEPT "|-append|" WORDS,
       HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
@@ -588,9 +591,7 @@ static uint64_t size_of(const HtQemu *q)
     return bytes;
 }
 
-/*
- * Assert that the backends of the machine's memory have the size given by -m.
- */
+/* Assert that the sizes of the machine's memory backends sum to that of -m. */
 static void check_memory(const HtRecordPlan *p, const HtQemu *after)
 {
     const char *backend = ht_opts_get(after->machine, "memory-backend");
@@ -613,7 +614,7 @@ static void check_memory(const HtRecordPlan *p, const HtQemu *after)
     g_assert_true(!sum || sum == size_of(after));
 }
 
-/* Assert that the machine differs only in the kernel's words and its memory. */
+/* Assert that the options in names[] did not change. */
 static void check_machine(const HtQemu *before, const HtQemu *after)
 {
     static const char * const names[] = {

@@ -200,7 +200,10 @@ static void test_gone(void)
     teardown(&t);
 }
 
-/* Each boot makes its ring at a new place and leaves the old ring in memory. */
+/*
+ * Each boot makes its ring at a new place and leaves the old ring in memory:
+ * the events of all boots are recorded.
+ */
 static void test_many(void)
 {
     unsigned boots[RINGS + 1], written[RINGS] = { 0 }, i;
@@ -333,8 +336,8 @@ static void test_header_rewritten(void)
 }
 
 /*
- * A ring is recorded even if copies of rings, as in a page cache, fill all
- * slots first.
+ * A ring is recorded even if copies of rings, as in a page cache, fill all the
+ * session's slots first.
  */
 static void test_copies(void)
 {
@@ -363,8 +366,8 @@ static char *info_text(const Test *t)
 }
 
 /*
- * If each poll finds a new boot, info has a bounded size and is written
- * rarely.
+ * If each poll finds a new boot, the file info has a bounded size and is
+ * written rarely.
  */
 static void test_boots(void)
 {
@@ -412,7 +415,8 @@ static void test_boots(void)
 }
 
 /*
- * A poll is bounded even if more events wait; the last poll takes all of them.
+ * A poll reads a bounded number of bytes even if more events wait;
+ * ht_session_finish() reads them all.
  */
 static void test_more(void)
 {

@@ -518,7 +518,7 @@ class TestCalls:
             assert "errors in the kernel's log" not in out
 
     def kernel(self, name, formats, kallsyms):
-        """Make a kernel image, and the cache's files for it."""
+        """Make a kernel image, and the files that the cache of kernels has for it."""
         image = self.tmp / name
         image.write_bytes(bytes(0x202) + b"HdrS" + bytes(512) + name.encode())
         cache = self.tmp / "cache/hypertrace/kernels" / hashlib.sha256(

@@ -47,8 +47,8 @@ class TestCompass:
         assert starts == paths
 
     def test_names(self):
-        """Each event and field that the analysis reads exists in both
-        formats."""
+        """The export's formats ctf and lttng have each event and field that the analysis
+        reads, except two."""
         needs = compass_xml.Analysis().needs()
         for f in "ctf", "lttng":
             metadata = (self.export(f"names.{f}", "-f", f, "--boot=1") /

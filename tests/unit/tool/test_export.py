@@ -213,7 +213,8 @@ class TestExport:
         assert "exists; give the name" in p.stderr.decode()
 
     def test_lttng(self):
-        """The same trace with the event names that Trace Compass expects"""
+        """Format lttng gives the trace of format ctf with the event names that Trace Compass
+        expects."""
         need("babeltrace2")
         texts = []
         for f in "ctf", "lttng":

@@ -96,7 +96,7 @@ def numbers(recorder):
 
 
 def test_all(tmp):
-    """Each event arrives once, in order, dated by the host's clock."""
+    """Each event arrives once, in order, with its time by the guest's clock."""
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
                         blocking=True) as s, Recorder(tmp, s) as r:
         r.write_until_listed(s, "vm-7:ftrace.raw")

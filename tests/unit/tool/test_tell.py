@@ -59,7 +59,7 @@ def ask(process, vcpu=0):
 
 
 def wait_for(process, accept, vcpu=0):
-    """Ask until the answer is accepted."""
+    """Ask the guest for the data of the vCPU until accept(answer) is true; return that answer."""
     deadline = time.monotonic() + DEADLINE
     while True:
         answer = ask(process, vcpu)
@@ -131,8 +131,8 @@ def test_host_that_is_being_recorded(tmp_path):
 
 
 def test_without_consent(tmp_path):
-    """Promise: without --tell-guest the guest gets no data, also if the host before told
-    and was killed; when a host ends, its data go."""
+    """Promise: without --tell-guest the guest gets no data, also if the previous host gave
+    data and was killed; when a host ends, the guest loses its data."""
     rec = recording(tmp_path / "rec", [piece(EVENTS)])
     tell = f"--tell-guest={rec}"
     with Teller(tmp_path) as host, Guest(host.file) as guest:

@@ -581,8 +581,8 @@ class TestViews:
     @pytest.mark.parametrize("content", (b"", bytes(range(256)) * 20), ids=len)
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_damaged_texts(self, tmp_path, view, content):
-        """If the formats or symbols of a recording are damaged, or empty after a full
-        disk, each view reports it, and shows the events without them."""
+        """If the formats or symbols of a recording are damaged, or empty after a full disk,
+        each view reports it. All but callgraph and latency show the events without them."""
         path = story("story", tmp_path / "damaged")
         (path / "formats").write_bytes(content)
         (path / "kallsyms").write_bytes(content)

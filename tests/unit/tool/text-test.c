@@ -327,8 +327,9 @@ static void test_padded(void)
 }
 
 /*
- * One bad error among many does not decide the bound of most times, and no
- * error is above the bound of all.
+ * HtBounds gives two bounds of the errors of times. One large error among at
+ * least 100 does not change the bound of most; no error exceeds the bound of
+ * all.
  */
 static void test_bounds(void)
 {
