@@ -147,7 +147,7 @@ stamp() {
     write_file "$1" "$2" || die "cannot write $1 (disk full?)"
 }
 
-# fd 9 is the lock for changing one build tree, fd 8 that for the shared cache.
+# fd 9 is the lock for changing one build tree, fd 8 that for the cache or a folder of it.
 # Long-lived children must not inherit the locks: start them with 8>&- 9>&-.
 lock_wait() {
     if ! flock -n "$1"; then

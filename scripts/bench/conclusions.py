@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The best channel for each use, in sentences computed from the figures.
 
-Only figures of KVM are used: an exit under TCG costs far less than a real one.
+Times of guests are those under KVM: an exit under TCG costs far less than a real one.
 """
 
 from bench.stats import ratio

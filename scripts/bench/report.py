@@ -150,8 +150,8 @@ class Report:
         self.blocks.append(("plot", name, caption, make(*args, **kwargs)))
 
     def _ways_picture(self):
-        """Draw all ways to report an event on one axis, relative to the
-        cost of the same event over shm."""
+        """Draw the ways to report an event on one axis, relative to the cost over shm: times
+        under KVM, and instructions under TCG."""
         f = self.figures
         rows = []
         base = f.median("kvm", "payload", "shm", 32)

@@ -6,8 +6,8 @@ two marks in the program (tests/bench/insn-plugin.c).  The count is the same on 
 machine, with one exception: while the consumer of channel shm is late, each event
 takes more instructions.  On a busy host the consumer can be late for the whole run
 of a program.  So ht-marker-trace runs RUNS times over each channel, and the minimum of all
-groups is recorded, too.  Then the same programs are timed in a guest without the
-plugin.
+groups is recorded, too.  Except in a smoke run, the same programs are then timed in a
+guest without the plugin.
 """
 
 import os

@@ -5,7 +5,8 @@
 
 ht_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# Find the mirrors that this system uses: sets ht_mirror, ht_mirror_security.
+# Set ht_mirror to $HYPERTRACE_DEBIAN_MIRROR or to the mirror that this system uses, and
+# ht_mirror_security to the one that this system uses.
 debian_mirrors() {
     have apt-get && have dpkg-source ||
         die "fetching $1 needs Debian's apt and dpkg-dev; on other systems" \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build LTTng's kernel tracer for the guest's kernel from Debian's source package.
+# Build LTTng's kernel tracer for the guest's kernel from Debian's package for DKMS.
 # ./run bench compares it with the events of our module.
 
 . "$(dirname -- "$0")/../lib.sh"

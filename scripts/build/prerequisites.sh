@@ -24,7 +24,7 @@ ht_tree_init
 needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
  patch xz-utils zstd cpio libglib2.0-dev libfdt-dev zlib1g-dev dpkg-dev
  debian-archive-keyring util-linux ccache libjson-glib-dev libxml2-dev"
-# Optional: without these some parts are not built, and the build reports each.
+# Optional: without these some parts are not built or tested, and a message reports each.
 wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
  libbabeltrace2-dev python3-pytest python3-pytest-xdist
  python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler

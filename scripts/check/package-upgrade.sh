@@ -53,7 +53,7 @@ versions_are() {
     done
 }
 
-# sums: print a checksum of each file that a user wrote
+# sums: print a checksum of each file of settings and of each file of recordings
 sums() {
     find /etc/hypertrace /var/lib/hypertrace -type f | sort |
         xargs -d '\n' sha256sum

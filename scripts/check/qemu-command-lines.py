@@ -4,7 +4,7 @@
 
 A machine that starts alone must start with hypertrace record, and be the same
 machine except for the changes in CHANGES. Command lines come from a folder of
-files with one shell-quoted line each, from a generator of rare syntax in all
+files with one shell-quoted line each, from a generator of rare syntax in random
 combinations (--generate), and from one of usual lines (--styles). Parts that this
 host lacks (host devices, descriptors, KVM) are removed first.
 
@@ -342,7 +342,7 @@ def adapt(argv, tmp, arch):
                    r"\1tcg" if "accel=" in v else "tcg", v) \
             if name in ("-machine", "-M") else v
         if name in ("-machine", "-M"):
-            # Drop versions newer than this QEMU, and firmware that is missing
+            # Drop versions from 8.0 on, which this QEMU may lack, and firmware that is missing
             v = re.sub(r"\b(?:pc-)?(q35|i440fx|virt)-(8|9|1\d)\.\d\b",
                        lambda m: m[1].replace("i440fx", "pc"), v)
             v = re.sub(r",pflash\d=[^,]*", "", v)

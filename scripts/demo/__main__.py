@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """./run demo: one workload over three channels, side by side.
 
-Boots a guest with a hypertrace device for each channel, records what it emits
-with a private LTTng session daemon, reads the trace back, checks every field
-of every event, and prints one table.
+Boots guests with a hypertrace device for each channel, records what they emit with a
+private LTTng session daemon (without LTTng, by the CTF backend), reads the traces back,
+checks every field of every event, and prints one table.
 """
 
 import argparse

@@ -58,8 +58,8 @@ class Rss:
         return [s for s in self.samples if s[0] >= last * WARM_UP]
 
     def growth(self):
-        """Growth in KiB: the rise of a regression line through the samples
-        after the warm-up"""
+        """Growth of the resident memory in KiB: the rise of a regression line through the
+        samples after the warm-up"""
         points = [(s[0], s[2]) for s in self.warm]
         mean_x = sum(x for x, _ in points) / len(points)
         mean_y = sum(y for _, y in points) / len(points)

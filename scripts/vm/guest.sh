@@ -77,7 +77,7 @@ if [ -n "$devices" ]; then
             -device hypertrace,id=$channel,channel=$channel,backend=ctf-$channel
     done
 fi
-# Use TCG unless the arguments have -accel.
+# Use TCG unless the arguments have -accel or -enable-kvm.
 case " $* " in
 *" -accel "*|*" -enable-kvm "*) ;;
 *) set -- -accel tcg "$@" ;;

@@ -67,7 +67,7 @@ def rec(tmp_path):
 
 @pytest.mark.parametrize("view", ("vcpus", "interference"))
 def test_json_version(rec, view):
-    """The JSON objects of views with --host have a version, too."""
+    """The JSON objects of vcpus and interference have a version, too."""
     assert json.loads(run(view, "--json", rec).stdout)["version"] == 1
 
 
