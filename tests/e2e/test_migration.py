@@ -3,7 +3,7 @@
 
 The sequence numbers in the traces of all hosts together have no duplicates, and
 no gap that is not counted as discarded.
-HT_MIGRATION_EVENTS=100000 makes the runs as long as those in
+HT_MIGRATION_EVENTS=20000 makes the runs as long as those in
 docs/reliability.md; by default they are short.
 """
 
