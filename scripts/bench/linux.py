@@ -71,8 +71,6 @@ def lttng_problem():
 
 
 def lttng_modules():
-    """Whether the build made the modules of LTTng's kernel tracer for
-    the guest"""
     return any(Path(os.environ["HT_LTTNG_MODULES"]).rglob("lttng-tracer.ko"))
 
 

@@ -224,9 +224,6 @@ def guest_cases(accel, channels, peers, ms):
     return list(with_bases(cases, accel, ms)) if accel == "kvm" else cases
 
 
-# Producers on separate processors ----------------------------------------------
-
-
 def pair_devices():
     return [dict(device("shm-pair", "shm", 64, mode="overwrite"), streams=2)]
 
@@ -239,8 +236,6 @@ def pair_cases(accel, channels, ms):
                              count_of(32, ms) // 64 * 64})
             for n in (1, 2)]
 
-
-# Overload: increasing rates, with a backend that can be too slow ---------------
 
 OFFERED = {"hypercall": [5e3, 10e3, 20e3, 40e3, 80e3],
            "shm": [1e6, 2e6, 5e6, 10e6, 20e6, 40e6, 80e6],

@@ -84,8 +84,6 @@ class Report:
         self.plot_problem = plot.problem()
         self._build()
 
-    # Content -----------------------------------------------------------------
-
     def _build(self):
         r = self.result
         n = r["rounds"]
@@ -503,8 +501,6 @@ class Report:
                    "% more", logx=False)
         self.blocks.append(("table", ["benchmark", "source", "figure",
                                       "cost"], rows))
-
-    # Output formats ------------------------------------------------------------
 
     @staticmethod
     def _verdict(row):

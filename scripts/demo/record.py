@@ -90,7 +90,6 @@ def verifier():
 
 
 def verify(directory):
-    """Run the program ht-verify on a trace; return its result as a dict."""
     program = verifier()
     p = subprocess.run([program, "--json", directory], check=False,
                        stdin=subprocess.DEVNULL, capture_output=True,

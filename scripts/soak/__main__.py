@@ -71,8 +71,6 @@ class Rss:
 
 
 class Soak(Payload):
-    """The VM of the soak, and the accounts of the devices in it."""
-
     def __init__(self, rng, **kwargs):
         super().__init__(
             "soak", machine="pc,memory-backend=memory", memory=512,
@@ -111,8 +109,6 @@ class Soak(Payload):
         self.rss.sample(0)
         self.booted()
         return self
-
-    # Devices ---------------------------------------------------------------
 
     def draw(self, name):
         """Choose random properties for a device, among those that its
@@ -195,8 +191,6 @@ class Soak(Payload):
         return self.past_died + sum(i.died for a in self.accounts
                                     for i in a.ended.values())
 
-    # Comparing -------------------------------------------------------------
-
     def memory_at(self, address, size):
         path = self.dir / "memory"
         self.qmp.command("pmemsave", val=address, size=size,
@@ -260,8 +254,6 @@ class Soak(Payload):
             a.unaccounted, a.problems = 0, []
         if self.problems:
             raise Failure("\n".join(self.problems[:20]))
-
-    # Actions ---------------------------------------------------------------
 
     def answer(self, function, timeout=300, skip=()):
         while True:

@@ -207,8 +207,6 @@ class Soak:
         wait_for(guest.is_followed, f"a recorder of {guest.name}",
                  BOOT_DEADLINE)
 
-    # Events -----------------------------------------------------------------
-
     def a_guest(self):
         """Choose a booted machine; stock and synthetic guests are equally likely."""
         ready = [g for g in self.guests if g.boots()]

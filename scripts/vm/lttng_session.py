@@ -246,8 +246,6 @@ class PrivateSession:
             shutil.rmtree(self._home, ignore_errors=True)
             self._home = None
 
-    # Use ----------------------------------------------------------------
-
     def env(self, base=None):
         env = dict(os.environ if base is None else base)
         env["LTTNG_HOME"] = self._home
@@ -346,7 +344,6 @@ class PrivateSession:
         self._wait(done, message, deadline)
 
     def wait_listed(self, name, deadline=DEADLINE):
-        """Wait until a traced program registers an event."""
         self._wait(lambda: name in self.listed(),
                    f"no program offers the event {name}", deadline)
 

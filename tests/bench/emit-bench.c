@@ -56,10 +56,7 @@ typedef struct Row {
     double ns[ROUNDS_MAX];
 } Row;
 
-/*
- * Bytes that run_limit() writes over: as many as a ring of the default size
- * has, so that there are as many cache misses as in an emit
- */
+/* Bytes that run_limit() writes over in turn: a ring of the default size */
 #define WINDOW (1u << 20)
 
 static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)

@@ -323,9 +323,6 @@ def test_wrong_use(args, what):
     assert done.returncode == 2 and what in done.stderr
 
 
-# The arithmetic, on invented figures -------------------------------------------
-
-
 def made_up(accel, table, series, x, values, **more):
     return {"accel": accel, "table": table, "series": series, "x": x,
             "summary": {"p50_ns": stats.spread(values)},

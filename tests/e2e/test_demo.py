@@ -194,9 +194,6 @@ def test_interrupted(tmp_path):
     assert left_behind(tmp_path) == []
 
 
-# The verdict, on inconsistent figures ------------------------------------------
-
-
 def a_run(told=5, **changed):
     """A run of 100 events, of which LTTng discarded 10 and the guest 5."""
     stream = {"device": "shm", "stream": 0, "instance": 1, "trace": "lttng",

@@ -64,8 +64,6 @@ def guest(tmp_path_factory):
     with open(tmp / "initrd", "wb") as out:
         for part in Path(os.environ["HT_INITRD"]), tmp / "job.cpio":
             out.write(part.read_bytes())
-    # Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel
-    # patches while another processor runs it
     p = subprocess.run(
         [tool(), "record", "-o", tmp / "rec", "--", QEMU, "-accel",
          "tcg,thread=single", "-cpu", "qemu64,-cx16", "-smp", "2", "-m",

@@ -25,7 +25,8 @@
 static struct ht_bm_device *device[DEVICES_MAX];
 static struct ht_stream *stream[DEVICES_MAX];
 
-static uint64_t patience;       /* PATIENCE_S in ticks */
+/* how long a producer waits for room, in ticks */
+static uint64_t patience;
 static uint64_t waiting_since;
 static struct ht_stream *producer;
 /* longest time between two pushes while the producer waits, in ticks */

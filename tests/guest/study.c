@@ -193,9 +193,6 @@ static void run(void)
     cmdline_done();
     old_batch = device[index]->dev.caps.batch;
     if (batch) {
-        /*
-         * A device only proposes caps.batch: the guest may use another value.
-         */
         device[index]->dev.caps.batch = batch;
     }
     hz = clock_hz(device[index]->dev.caps.clock_hz);

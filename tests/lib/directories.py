@@ -10,7 +10,6 @@ import pytest
 
 @contextlib.contextmanager
 def public_directory():
-    """A new directory, which any user can enter and read"""
     with tempfile.TemporaryDirectory(prefix="ht-") as name:
         path = Path(name)
         path.chmod(0o755)

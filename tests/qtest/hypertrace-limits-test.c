@@ -554,7 +554,6 @@ static void test_refused(const void *channel)
 {
     const unsigned classes = 20;
     char *file = qht_temporary();
-    /* libqtest starts QEMU by a shell, so a redirection works */
     g_autofree char *extra = g_strdup_printf("2>%s", file);
     QHt *h = boot_refusing(channel, extra);
     uint32_t ids[20], known = qht_register_number(h, "number");
@@ -580,7 +579,6 @@ static void test_refused(const void *channel)
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     g_assert_cmpuint(qht_backend_stat(h, 0, "events"), ==, 3 * classes);
     g_assert_cmpuint(qht_backend_stat(h, 0, "discarded"), ==, 3 * classes);
-    /* QEMU warns at once, then at most once a second */
     lines = count_lines(file, "of class refused");
     g_assert_cmpuint(count_lines(file, "of class refused0 are"), ==, 1);
     g_assert_cmpuint(lines, <=, 1 + (g_get_monotonic_time() - begin) /

@@ -13,11 +13,9 @@
 /* the known types of messages, 0, and one number that is no type */
 #define TYPES           (HT_MSG_SETTINGS + 2)
 
-/* a register of 16 bits, also at an odd address */
+/* registers at any address, also a misaligned one */
 typedef volatile struct ht_packed16 any_reg16_t;
-/* a register of 32 bits at any address, also a misaligned one */
 typedef volatile struct ht_packed32 any_reg32_t;
-/* a register of 64 bits at any address, also a misaligned one */
 typedef volatile struct ht_packed64 any_reg64_t;
 
 static uint64_t read_any(const uint8_t *p, unsigned width)

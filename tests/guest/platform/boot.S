@@ -31,7 +31,8 @@
 #define SEL_CODE3       0x33
 #define SEL_TSS         0x38
 
-#define PTE_USER        0x07            /* present, writable, user */
+/* page table entry: present, writable, user */
+#define PTE_USER        0x07
 #define PDE_USER_2M     0x87
 
 #define TSS_RSP0        4

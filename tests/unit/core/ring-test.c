@@ -471,7 +471,7 @@ static void race(Race *r, uint32_t packets, bool overwrite)
     do {
         done = ht_atomic_load_acquire(&r->done);
         while (consume(&r->f, SIZE_MAX)) {
-            /* the consumer always polls */
+            /* this consumer polls and needs no doorbell */
         }
         g_thread_yield();
     } while (!done);

@@ -252,7 +252,7 @@ static void repeats(const char *dir)
     make_end(m);
 }
 
-/* Lines with their time, which the console got later */
+/* Console events whose text begins with the record's time, which is earlier */
 static void stamped(const char *dir)
 {
     Make *m = make_new(dir);
