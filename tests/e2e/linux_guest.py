@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-# Shell functions. refused: fail if the command succeeds, because "set -e" ignores the result of "!
-# cmd". hold: start ht-devtest, and wait until it holds its stream. killed: end the program that was
-# started last by SIGKILL.
+# Shell functions. refused: fail if the command succeeds, because "set -e" ignores the result of
+# "! cmd". hold: start ht-devtest, and wait until it holds its stream. killed: send SIGKILL to the
+# program started last.
 PRELUDE = """
 set -e
 refused() {

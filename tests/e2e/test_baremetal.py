@@ -246,7 +246,7 @@ def test_bench_lossless(tmp_path, accel, channel):
 
 @pytest.mark.parametrize("channel", ["shm", "virtio"])
 def test_bench_flat(tmp_path, accel, channel):
-    """If the host cannot keep up, its losses are counted."""
+    """If the host cannot keep up, the discarded events are counted."""
     vm = run(tmp_path, accel, "bench mode=flat events=200000",
              [{"channel": channel, "packets": 2, "packet_size": "4k"}])
     row, = vm.named(tool="ht-bench")

@@ -35,7 +35,7 @@ EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls",
 FUNCTIONS = {"FTRACE": "-p function",
              "PARAMETERS": "events= functions=entry:*",
              "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
-# Calls of umask() mark the begin and the end of the comparison.  Each CPU makes
+# Calls of umask() mark the beginning and the end of the comparison.  Each CPU makes
 # MARKS calls: an interrupt may come between the two recordings of some calls,
 # but not of all.
 UMASK = 95                      # its number on x86-64

@@ -291,7 +291,7 @@ CALLS = "*" if SOAK_SECONDS and \
 @pytest.mark.parametrize("channel", ["shm", "hypercall", "virtio"]
                          if SOAK_SECONDS else ["shm"])
 def test_soak(tmp_path, channel):
-    """Change settings under load: one round on one channel, or
+    """Change settings under load: at least one round on one channel, or
     HT_SOAK_MINUTES on each channel."""
     with VM(devices=[much(channel, packets=64, backend="null")],
             job=f"ENTRIES='{ENTRIES}'\nCALLS='{CALLS}'\n" + SOAK_JOB,

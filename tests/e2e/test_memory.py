@@ -72,9 +72,9 @@ sleep 1000
 @pytest.mark.usefixtures("host")
 def test_record(tmp_path, env):  # noqa: F811
     """Each event of four threads is in the recording once and in order, or was
-    counted as discarded.  On each processor, each task switch begins with the
-    task with which the switch before ended.  The modules can be unloaded.  A
-    program reads what the host did with the vCPUs, if the host can tell."""
+    counted as discarded.  If none was discarded, each task switch of a processor
+    begins with the task with which the switch before ended.  The modules can be
+    unloaded.  If the host can tell it, a program reads what it did with the vCPUs."""
     need("babeltrace2")
     tells = can_trace()
     job = THREADS_JOB + (TOLD_JOB if tells else "") + READY_JOB

@@ -24,8 +24,8 @@ TIMEOUT = 120 + EVENTS // 200
 THREADS = 2
 CHANNELS = ["hypercall", "shm", "virtio"]
 RESULT = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
-# ht-bench runs until the host ends it, then waits until the host has read the
-# statistics
+# ht-bench runs until the host ends it; the guest then waits until the host has
+# read the statistics
 JOB = """
 ht-bench -j -b -t {threads} -n 1000000000 {arguments} >&3 &
 read -r line <&3

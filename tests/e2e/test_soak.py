@@ -76,8 +76,7 @@ def test_books_balance():
 ])
 @pytest.mark.parametrize("told", [True, False])
 def test_books_find(stats, instance, told):
-    """The accounts detect one event too many or too few in any of the
-    counts."""
+    """The accounts detect a count that is wrong by one event."""
     assert account(stats, instance, told=told) > 0
 
 

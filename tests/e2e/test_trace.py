@@ -60,7 +60,7 @@ def run(tmp_path, channel, commands, **device):
 
 def all_but_one(found, count):
     """True if at most one event is missing or counted twice: an event during whose
-    emit the device was unplugged"""
+    emit the device was unplugged or suspended"""
     return count - 1 <= found <= count + 1
 
 
