@@ -307,7 +307,7 @@ static void use(QHt *h, unsigned events)
     }
     qht_stream_flush(&s);
     g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, events);
-    /* the stream stays open, also if the caller unplugs the device */
+    /* leave the stream open: the caller may unplug the device next */
     qht_stream_forget(&s);
 }
 

@@ -242,7 +242,7 @@ class TestCalls:
             # the ends of leaf and walk are lost
             ("leaf", 2, 2000, MS - 1, True), ("walk", 1, 1000, MS - 1, True),
             ("vfs_read", 0, 0, 9000, True),
-            # the begins of these three are lost
+            # the starts of these three are lost
             ("leaf", 2, 2000, 4000, False), ("walk", 1, 1000, 5000, False),
             ("vfs_read", 0, 0, 9000, False),
             # the function tracer records no ends
@@ -264,7 +264,7 @@ class TestCalls:
                 (line.rsplit(" ", 1) for line in out)}
 
     def test_flame_functions(self):
-        # the recording has recursion, lost ends and lost begins; a call within
+        # the recording has recursion, lost ends and lost starts; a call within
         # a call whose end is lost keeps its place in the stack
         assert self.folded("functions", self.functions) == {
             "<...>;vfs_read": 2000, "<...>;vfs_read;leaf": 3000,
