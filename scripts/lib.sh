@@ -182,8 +182,7 @@ cache_unlock() {
     exec 8>&-
 }
 
-# need_space MB DIR: fail if the file system of DIR has less than MB free
-# megabytes
+# need_space MB DIR: fail if less than MB megabytes are free on DIR's file system
 need_space() {
     free_mb=$(df -Pm "$2" | awk 'NR == 2 { print $4 }')
     [ "$free_mb" -ge "$1" ] ||
