@@ -14,7 +14,7 @@
  * only runs whose classes it knows; in the end no thread with work sleeps.
  */
 #define SINKS   2
-#define BUDGET  2               /* buffers; "room" needs half of them free */
+#define BUDGET  2               /* buffers; "room": half free after one more */
 
 /* Number of published classes; each run carries the number at its posting */
 byte count;
