@@ -15,13 +15,23 @@ KVM = stock.GUESTS / "kvmhost"
 XEN = stock.GUESTS / "xenhost"
 QEMU = os.environ.get("HT_QEMU", "qemu-system-x86_64")
 MULTI = ("-accel", "tcg,thread=multi", "-smp", "2")
+# An instruction of the host takes 1 ns. The clock of an idle host jumps to its next timer.
+ICOUNT = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm")
 
-# First lines of a KVM host's script
+# First lines of a KVM host's script. $linux starts a guest with the job's kernel and
+# initrd; $words are for its kernel. Without the option --event, `hypertrace record` does not
+# boot the kernel to check the names of events: in such a host, TCG takes minutes for it.
 KVM_SCRIPT = """modprobe kvm_amd
-mkdir /run/cache /run/out
-hypertrace() {
-    LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache ./hypertrace "$@"
-}
+mkdir /run/bin /run/cache /run/out
+cat >/run/bin/hypertrace <<"EOT"
+#!/bin/sh
+LD_LIBRARY_PATH=/run/job/lib XDG_CACHE_HOME=/run/cache exec /run/job/hypertrace "$@"
+EOT
+chmod +x /run/bin/hypertrace
+PATH=/run/bin:$PATH
+linux="qemu-system-x86_64 -accel kvm -cpu host -m 256 -nodefaults -display none
+-kernel /run/job/vmlinuz -initrd /run/job/initrd"
+words="panic=-1 no_timer_check mitigations=off quiet rdinit=/init"
 """
 # First part of the script that a guest of these hosts runs as init
 GUEST_INIT = """#!/bin/busybox sh
@@ -95,6 +105,12 @@ def kvm(tmp, script, files, options=MULTI):
     return run(tmp, KVM, script, {**hypertrace(), **files}, [
         *options, "-kernel", KVM / "vmlinuz", "-initrd", KVM / "initrd", "-append",
         "console=ttyS0 panic=-1 no_timer_check mitigations=off quiet"])
+
+
+def kvm_linux(tmp, init, script):
+    """Boot a KVM host that runs guests with its own kernel and the script init"""
+    return kvm(tmp, script, {"vmlinuz": KVM / "vmlinuz",
+                             "initrd": stock.initrd(tmp, init=init)})
 
 
 # First lines of a Xen host's script: start what the command xl needs

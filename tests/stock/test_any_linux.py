@@ -6,7 +6,6 @@ scripts/vm/stock-guests.sh gets the kernels. docs/any-linux.md has a table of re
 """
 
 import collections
-import json
 import os
 import re
 import shutil
@@ -15,15 +14,13 @@ import socket
 import subprocess
 from pathlib import Path
 
+import followed
 import pytest
 import stock
 
 import call_graph
-import markers
 from vm.machine import Qmp
 
-CPUS = 2
-MARKS = 2000
 OLDEST = stock.GUESTS / "oldest/vmlinuz"
 NEWEST = stock.GUESTS / "newest/vmlinuz"
 OLD = os.environ["HT_KERNEL_OLD"]
@@ -48,21 +45,6 @@ ROWS = {
     "6.12, 16 GiB, q35": Row(STOCK, "16G", more=("-M", "q35")),
     "7.x, 16 GiB, 5 levels": Row(NEWEST, "16G", LEVELS_5),
 }
-
-INIT = stock.MOUNTS + f"""$b --install -s /bin
-export PATH=/bin
-{markers.shell("/trace", CPUS, MARKS)}
-wait
-echo 0 >/trace/tracing_on
-dmesg >/dev/ttyS0
-echo "log end" >/dev/kmsg
-! grep -q la57 /proc/cpuinfo || echo "5 levels"
-for c in /trace/per_cpu/cpu*; do
-    echo "COUNT ${{c#/trace/per_cpu/cpu}}" $(grep -E '^(entries|overrun)' $c/stats)
-done
-poweroff -f
-sleep 1000
-"""
 
 
 def needs(row):
@@ -91,15 +73,10 @@ def test_followed(tmp_path, name):
     """Each marker of each processor is recorded once or lies within a reported gap,
     the number of events is that of the guest's counters, and the log is dmesg's."""
     needs(ROWS[name])
-    err = stock.record(tmp_path, command(tmp_path, ROWS[name], INIT), "--buffer",
-                       "main")
+    err = stock.record(tmp_path, command(tmp_path, ROWS[name], followed.INIT),
+                       "--buffer", "main")
     assert ("5 levels" in stock.console(tmp_path)) == ("5 levels" in name)
-    events = list(stock.reported(tmp_path / "rec"))
-    markers.assert_followed(events, CPUS, MARKS, err)
-    markers.assert_log_is_dmesg((tmp_path / "dmesg").read_text(errors="replace"),
-                                stock.run("log", tmp_path / "rec"))
-    if "none lost" in err:
-        stock.assert_counts(tmp_path, CPUS)
+    followed.assert_all(tmp_path, err)
 
 
 GRAPH_INIT = stock.MOUNTS + f"""$b --install -s /bin
@@ -124,29 +101,6 @@ def test_graph(tmp_path, name, function):
                            function)
 
 
-BOOTS_MARKS = 300
-# A guest that tells its boots apart: each writes its random number to the log and, with
-# numbered markers, to the trace buffer.  It then runs the line that the test sends.
-BOOTS_INIT = stock.MOUNTS + f"""$b --install -s /bin
-export PATH=/bin
-id=$(cat /proc/sys/kernel/random/boot_id)
-echo "boot $id" >/dev/kmsg
-{markers.shell("/trace", "$(nproc)", BOOTS_MARKS, "$id")}
-wait
-kexec() {{
-    (cd / && find init bin vmlinuz kexec | cpio -o -H newc) >/initrd
-    /kexec /vmlinuz /initrd "$(cat /proc/cmdline)$1" $2
-}}
-stty -F /dev/ttyS0 raw -echo
-exec 4</dev/ttyS0
-echo "READY $id $(nproc)" >/dev/console
-while read -r line <&4; do
-    eval "$line"
-    echo "DONE" >/dev/console
-done
-"""
-
-
 class Boots:
     """A guest that is recorded while it boots again and again"""
 
@@ -161,7 +115,8 @@ class Boots:
         shutil.copy(row.kernel, root / "vmlinuz")
         shutil.copy(Path(os.environ["HT_BUILD"]) / "tests/stock/stock-kexec",
                     root / "kexec")
-        line = command(tmp, row, BOOTS_INIT, "socket,path={}/talk,server=on,wait=off")
+        line = command(tmp, row, followed.BOOTS_INIT,
+                       "socket,path={}/talk,server=on,wait=off")
         line.remove("-no-reboot")
         self.recorder = stock.start(tmp, [
             *line, "-qmp", f"unix:{tmp}/qmp,server=on,wait=off"], "--buffer", "main")
@@ -172,17 +127,17 @@ class Boots:
         self.talk = socket.socket(socket.AF_UNIX)
         self.talk.connect(str(tmp / "talk"))
 
+    def ready(self):
+        return followed.ready(stock.console(self.tmp))
+
     def wait(self, done=0):
         """Wait until the next boot is complete, or @done lines were run."""
-        def ready():
-            return re.findall(r"READY ([0-9a-f-]{36}) (\d+)", stock.console(self.tmp))
-
         if done:
             stock.wait_for(lambda: stock.console(self.tmp).count("DONE") >= done,
                            self.recorder)
             return
-        stock.wait_for(lambda: len(ready()) > len(self.boots), self.recorder)
-        self.boots = [(boot, int(cpus)) for boot, cpus in ready()]
+        stock.wait_for(lambda: len(self.ready()) > len(self.boots), self.recorder)
+        self.boots = self.ready()
 
     def say(self, line):
         self.talk.sendall(line.encode() + b"\n")
@@ -204,7 +159,7 @@ class Boots:
         finally:
             recorder.kill()
         assert recorder.returncode == 0, err
-        self.assert_living(rec, err)
+        followed.assert_living(rec, self.boots, err)
         if not self.dumps:
             return
         core = self.tmp / "core"
@@ -212,44 +167,13 @@ class Boots:
         again = self.tmp / f"core-{len(self.boots)}"
         stock.run("recover", "-o", again, core)
         core.unlink()
-        self.assert_living(again, err)
-
-    def assert_living(self, rec, err):
-        """A recording has the log and the markers of the living kernel only."""
-        living, cpus = self.boots[-1]
-        assert re.findall(r"\] boot (\S{36})", stock.run("log", rec)) == [living]
-        events = list(stock.reported(rec))
-        assert {m[1] for m in map(MARK.match, map(buf, events)) if m} == {living}
-        markers.assert_followed(events, cpus, BOOTS_MARKS, err, living)
+        followed.assert_living(again, self.boots, err)
 
     def end(self):
         """The recording has each boot with its own markers and log."""
         os.kill(stock.qemu_of(self.recorder), signal.SIGKILL)
         _, err = self.recorder.communicate(timeout=stock.DEADLINE)
-        rec = self.tmp / "rec"
-        names = [boot for boot, _ in self.boots]
-        log = [json.loads(line) for line in stock.run(
-            "log", "--json", rec).splitlines()]
-        assert [(r["boot"], r["text"].split()[1]) for r in log
-                if re.fullmatch(r"boot \S{36}", r["text"])] == list(
-                    enumerate(names, 1)), err
-        events = list(stock.reported(rec))
-        assert {e["boot"] for e in events} == set(range(1, len(names) + 1)), err
-        marked = collections.defaultdict(set)
-        for e in events:
-            if m := MARK.match(buf(e)):
-                marked[e["boot"]].add(m[1])
-        assert marked == {n: {name} for n, name in enumerate(names, 1)}
-        for n, (name, cpus) in enumerate(self.boots, 1):
-            markers.assert_followed([e for e in events if e["boot"] == n], cpus,
-                                    BOOTS_MARKS, err, name)
-
-
-MARK = re.compile(r"(\S{36}) \d+ \d+\n?$")
-
-
-def buf(event):
-    return str(event["fields"].get("buf", ""))
+        followed.assert_each_boot(self.tmp / "rec", self.boots, err)
 
 
 @pytest.fixture(name="boots")

@@ -19,9 +19,6 @@ import pytest
 # The events that both recorders record
 EVENTS = runpy.run_path(str(pages.TOP / "tests/bench/host-cost.py"))["EVENTS"]
 
-# The KVM host's instruction takes 1 ns. The clock of an idle host jumps to its next timer.
-ICOUNT = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm")
-
 # Number of exits, and rounds of a loop of two instructions before each one, so that the guest
 # causes somewhat more than 100,000 exits a second without a recorder
 EXITS = 150_000
@@ -119,7 +116,7 @@ def costs(result):
 def test_cost_of_exits(tmp_path):
     """At 100,000 exits a second, --host costs at most a tenth more than trace-cmd with the
     same events: only this test counts the instructions of all that the host executes."""
-    result = hosts.kvm(tmp_path, SCRIPT, {"firmware": firmware(tmp_path)}, ICOUNT)
+    result = hosts.kvm(tmp_path, SCRIPT, {"firmware": firmware(tmp_path)}, hosts.ICOUNT)
     rows = costs(result)
     assert rows["again"] == pytest.approx(rows["none"], rel=0.002)
     found = re.search(r"(\d+) events of the host.*none lost", (result / "host.log").read_text())

@@ -32,11 +32,9 @@ while :; do :; done
 """
 
 RUN = hosts.KVM_SCRIPT + """
-hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz -e \
-    sched,irq -- qemu-system-x86_64 -accel kvm -cpu host -smp SMP -m 256 -nodefaults \
-    -display none -no-reboot -kernel /run/job/vmlinuz -initrd /run/job/initrd \
-    -serial file:/run/out/console -append "console=ttyS0 panic=-1 no_timer_check \
-mitigations=off quiet rdinit=/init trace_clock=x86-tsc" </dev/null >/run/out/log 2>&1
+hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz\
+    -- $linux -smp SMP -no-reboot -serial file:/run/out/console \
+    -append "console=ttyS0 $words trace_clock=x86-tsc" </dev/null >/run/out/log 2>&1
 echo "status $?" >>/run/out/log
 """ + hosts.END
 
@@ -47,10 +45,8 @@ echo "status $?" >>/run/out/log
 COMPETE = hosts.KVM_SCRIPT + """
 start() {
     hypertrace record --host -o /run/out/$1 --buffer main --kernel /run/job/vmlinuz \
-        -e sched -- qemu-system-x86_64 -accel kvm -cpu host -m 256 -nodefaults \
-        -display none -no-reboot -kernel /run/job/vmlinuz -initrd /run/job/initrd \
-        -serial file:/run/out/console-$1 -pidfile /run/pid-$1 -append "console=ttyS0 \
-panic=-1 no_timer_check mitigations=off quiet rdinit=/init" \
+        -- $linux -no-reboot -serial file:/run/out/console-$1 \
+        -pidfile /run/pid-$1 -append "console=ttyS0 $words" \
         </dev/null >/run/out/log-$1 2>&1 &
     recorder=$!
     until grep -q "the guest is busy" /run/out/console-$1; do
@@ -83,11 +79,6 @@ kill $(cat /run/pid-a /run/pid-b)
 wait
 echo "status $?" >>/run/out/log
 """ + hosts.END
-
-
-def host(tmp, init, script):
-    return hosts.kvm(tmp, script, {"vmlinuz": hosts.KVM / "vmlinuz",
-                                   "initrd": stock.initrd(tmp, init=init)})
 
 
 def events(path, *args):
@@ -155,7 +146,7 @@ def margins(rec):
 def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
     """Only this test proves the dates of a guest and of its host against each other."""
     start = time.monotonic()
-    rec = host(tmp_path, INIT, RUN.replace("SMP", str(smp))) / "rec"
+    rec = hosts.kvm_linux(tmp_path, INIT, RUN.replace("SMP", str(smp))) / "rec"
     found, outside = margins(rec)
     low = min(m[1] for m in found)
     high = min(m[2] for m in found)
@@ -186,7 +177,7 @@ def sums(path):
 
 def test_two_guests_compete_for_a_processor(tmp_path):
     """Only this test compares the waits of real machines with the scheduler's own sums."""
-    result = host(tmp_path, BUSY, COMPETE)
+    result = hosts.kvm_linux(tmp_path, BUSY, COMPETE)
     begin, end = sums(result / "begin"), sums(result / "end")
     wall, ran_a, waited_a, ran_b, waited_b = [y - x for x, y in zip(begin, end, strict=True)]
     window = [f"--from={begin[0]:.0f}ns", f"--to={end[0]:.0f}ns"]

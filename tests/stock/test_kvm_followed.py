@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The main trace buffer and the log of a guest under KVM, followed from boot on its host,
+which runs on an emulated AMD processor.
+
+tests/stock/test_any_linux.py does the same with guests that TCG emulates: it has the
+scripts and the checks in common with this file.
+"""
+
+import followed
+import hosts
+import stock
+
+FOLLOW = hosts.KVM_SCRIPT + """
+hypertrace record -o /run/out/rec --buffer main --kernel /run/job/vmlinuz -- $linux \
+    -smp 2 -no-reboot -serial file:/run/out/dmesg -serial file:/run/out/console \
+    -append "console=ttyS1 $words" </dev/null >/run/out/log 2>&1
+echo "status $?" >>/run/out/log
+""" + hosts.END
+
+# Reset the guest once. Then, as in test_any_linux.py, let a second recorder record it,
+# dump its memory, and recover its data from the dump.
+RESET = hosts.KVM_SCRIPT + """
+ready() {
+    until [ $(grep -s ^READY /run/out/console | wc -l) -ge $1 ]; do
+        kill -0 $recorder || return 1
+        sleep 0.2
+    done
+}
+look() {
+    hypertrace record -o /run/out/look --pid $(cat /run/pid) &
+    looker=$!
+    until grep -asqE "boot [0-9a-f-]{36}" /run/out/look/log; do
+        kill -0 $looker || return 1
+        sleep 0.2
+    done
+    kill $looker
+    wait $looker
+}
+mkfifo /run/talk.in /run/talk.out /run/monitor.in /run/monitor.out
+{
+    hypertrace record -o /run/out/rec --buffer main --kernel /run/job/vmlinuz -- $linux \
+        -smp 2 -chardev pipe,id=port,path=/run/talk -serial chardev:port \
+        -serial file:/run/out/console -chardev pipe,id=monitor,path=/run/monitor \
+        -mon monitor -pidfile /run/pid -append "console=ttyS1 $words" </dev/null &
+    recorder=$!
+    ready 1 && echo "echo b >/proc/sysrq-trigger" >/run/talk.in && ready 2 && look
+    status=$?
+    printf "dump-guest-memory /run/core\\nquit\\n" >/run/monitor.in
+    wait $recorder && hypertrace recover -o /run/out/core /run/core && echo "status $status"
+} >/run/out/log 2>&1
+""" + hosts.END
+
+
+def test_followed(tmp_path):
+    """Only this test follows the main buffer of a guest whose vCPUs KVM runs."""
+    result = hosts.kvm_linux(tmp_path, followed.INIT, FOLLOW)
+    followed.assert_all(result, (result / "log").read_text())
+
+
+def test_reset(tmp_path):
+    """Only this test resets a guest of KVM, whose dead kernel stays in its memory."""
+    result = hosts.kvm_linux(tmp_path, followed.BOOTS_INIT, RESET)
+    err = (result / "log").read_text()
+    boots = followed.ready(stock.console(result))
+    assert len(boots) == 2
+    followed.assert_each_boot(result / "rec", boots, err)
+    followed.assert_living(result / "look", boots, err)
+    followed.assert_living(result / "core", boots, err)
