@@ -238,7 +238,8 @@ make_host() {
 }
 
 make_kvmhost() {
-    make_host kvmhost "a KVM host" linux-image-cloud-amd64,qemu-system-x86,trace-cmd
+    make_host kvmhost "a KVM host" \
+        linux-image-cloud-amd64,qemu-system-x86,trace-cmd,linux-perf
 }
 
 # Debian's kernels for clouds have no support for the domain 0. Leave out most drivers.

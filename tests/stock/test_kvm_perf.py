@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sums of hypertrace vcpus compared with those of perf, which records the same events of
+the same KVM host at the same time.
+
+docs/host.md explains the differences.
+"""
+
+import collections
+import json
+import re
+
+import hosts
+import pytest
+import stock
+
+# The events of `perf sched record` and `perf kvm stat record` from which perf adds up
+EVENTS = ",".join([
+    "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new",
+    "sched:sched_stat_runtime", "sched:sched_migrate_task", "sched:sched_process_fork",
+    "kvm:kvm_entry", "kvm:kvm_exit", "kvm:kvm_mmio", "kvm:kvm_pio"])
+
+# A guest with two vCPUs runs beside a process that needs a processor all the time.
+SCRIPT = hosts.KVM_SCRIPT + """
+mkfifo /run/control /run/ack
+exec 3<>/run/control 4<>/run/ack
+nice -n 5 sh -c 'while :; do :; done' &
+perf record -a -R -c 1 -k mono -m 8192 -D -1 --control fifo:/run/control,/run/ack -e EVENTS \\
+    -o /run/perf.data >/run/out/perf 2>&1 &
+perf=$!
+echo enable >&3
+read -r _ <&4
+{
+    hypertrace record --host -o /run/out/rec --kernel /run/job/vmlinuz -- $linux -smp 2 \\
+        -no-reboot -serial file:/run/out/console -append "console=ttyS0 $words" </dev/null
+    echo "status $?"
+} >/run/out/log 2>&1
+echo stop >&3
+wait $perf
+perf sched -i /run/perf.data timehist --state >/run/out/timehist 2>&1
+perf sched -i /run/perf.data latency -p >/run/out/latency 2>&1
+perf kvm --host -i /run/perf.data stat report >/run/out/exits 2>&1
+""".replace("EVENTS", EVENTS) + hosts.END
+
+INIT = hosts.GUEST_INIT + """$b poweroff -f
+$b sleep 1000
+"""
+
+LINE = re.compile(r" *[\d.]+ +\[\d+\] +.*\[(\d+)(?:/\d+)?\] +([\d.]+) +([\d.]+) +([\d.]+) +(\w)")
+
+
+def timehist(path):
+    """{thread: [running, preempted, woken]} in ms, by `perf sched timehist --state`. A line
+    has the time that the thread was blocked or preempted, the part of it in which the thread
+    was runnable, the time that it then ran, and its state after that."""
+    sums, state = collections.defaultdict(lambda: [0, 0, 0]), {}
+    for line in path.open(errors="replace"):
+        if m := LINE.match(line):
+            thread, (wait, delay, run) = int(m[1]), map(float, m.groups()[1:4])
+            row = sums[thread]
+            preempted = wait if state.get(thread) == "R" else 0
+            row[0] += run
+            row[1] += preempted
+            row[2] += delay - preempted
+            state[thread] = m[5]
+    return sums
+
+
+def latency(path):
+    """{thread: (running, waiting)} in ms, by `perf sched latency`"""
+    return {int(m[1]): (float(m[2]), int(m[3]) * float(m[4])) for m in re.finditer(
+        r":(\d+) +\| +([\d.]+) ms \| +(\d+) \| avg: +([\d.]+) ms", path.read_text())}
+
+
+def perf_exits(path):
+    """{reason: (number, ms)} by `perf kvm stat report`"""
+    return {m[1]: (int(m[2]), int(m[2]) * float(m[3]) / 1000) for m in re.finditer(
+        r"^ *(\w[\w ]*?) +(\d+) +[\d.]+% +[\d.]+% +[\d.]+us +[\d.]+us +([\d.]+)us",
+        path.read_text(), re.M)}
+
+
+def whole_exits(part):
+    """{reason: (number, ms)} from the events of the host: the time of an exit up to the next
+    entry of its vCPU, including that in which the vCPU's thread had no processor"""
+    sums, opened = collections.defaultdict(lambda: [0, 0]), {}
+    text = stock.run("report", "--json", "--event", "kvm_entry,kvm_exit", part)
+    for e in map(json.loads, text.splitlines()):
+        vcpu = e["fields"]["vcpu_id"]
+        if e["event"] == "kvm_exit":
+            opened[vcpu] = e
+        elif one := opened.pop(vcpu, None):
+            row = sums[re.search(r"reason (\w+)", one["text"])[1]]
+            row[0] += 1
+            row[1] += (e["ns"] - one["ns"]) / 1e6
+    return sums
+
+
+def test_sums_agree_with_perf(tmp_path):
+    """Only this test compares the sums of a whole run with those of another recorder."""
+    result = hosts.kvm_linux(tmp_path, INIT, SCRIPT)
+    assert "LOST" not in (result / "perf").read_text()
+    rec, by_switch, by_sched = result / "rec", timehist(result / "timehist"), latency(
+        result / "latency")
+    vcpus = json.loads(stock.run("vcpus", "--json", rec))["vcpus"]
+    assert len(vcpus) == 2
+    for v in vcpus:
+        ours = [sum(v[f"{part}_ns"] for part in ("guest", "exits", "qemu")) / 1e6,
+                v["preempted_ns"] / 1e6, v["woken_ns"] / 1e6]
+        theirs = by_switch[v["thread"]]
+        print(f"vCPU {v['vcpu']}, ms: running, preempted, woken {[round(n) for n in ours]}; "
+              f"perf sched timehist {[round(n) for n in theirs]}; running, waiting of perf "
+              f"sched latency {[round(n) for n in by_sched[v['thread']]]}")
+        assert min(ours) > 100
+        assert ours == pytest.approx(theirs, rel=0.05)
+        assert (ours[0], ours[1] + ours[2]) == pytest.approx(by_sched[v["thread"]], rel=0.02)
+    theirs, whole = perf_exits(result / "exits"), whole_exits(rec / "host")
+    numbers, times = collections.Counter(), collections.Counter()
+    for e in (e for v in vcpus for e in v["exits"]):
+        numbers[e["name"]] += e["number"]
+        times[e["name"]] += e["ns"] / 1e6
+    assert len(numbers) > 8
+    assert numbers == {reason: n for reason, (n, _) in theirs.items()}
+    for reason, (n, ms) in sorted(theirs.items(), key=lambda r: -r[1][1]):
+        print(f"| {reason} | {n:,} | {ms:,.0f} | {whole[reason][1]:,.0f} | "
+              f"{times[reason]:,.0f} |")
+        # vcpus does not count the time in which the thread had no processor
+        assert times[reason] < 1.001 * whole[reason][1]
+        # at each event, perf reads the clock at another moment; one of them may be late
+        # because the emulated processor had to wait
+        assert n < 1000 or abs(whole[reason][1] - ms) / n < 0.1
+    assert sum(ms for _, ms in whole.values()) == pytest.approx(
+        sum(ms for _, ms in theirs.values()), rel=0.02)
