@@ -18,11 +18,6 @@
 #include "host/host-record.h"
 
 /*
- * Period in ns in which the rings are read; the kernel must not fill them in
- * less time
- */
-#define POLL_NS         UINT64_C(20000000)
-/*
  * Period in ns in which names of threads, clock readings and TSC offsets are
  * read
  */
@@ -38,6 +33,14 @@
 #define RING_KB         (256u << 10)
 #define RING_CPU_KB     4096u
 #define RING_MIN_KB     256u
+/*
+ * Period in ns in which the rings are read: POLL_NS for each KiB of a
+ * processor's ring, so that the kernel must write 84 MB/s to fill it in this
+ * time, but at least POLL_MIN_NS.  A longer period costs less, because the
+ * kernel copies a page that is not full event by event.
+ */
+#define POLL_NS         (UINT64_C(50000000) / RING_CPU_KB)
+#define POLL_MIN_NS     UINT64_C(20000000)
 /*
  * Size of a page of the rings in KiB, on kernels from 6.8 on that can change
  * it: larger pages need fewer reads.  A poll also reads a page that is not
@@ -94,6 +97,8 @@ struct HtHostRecord {
      */
     GArray *rings;
     uint32_t page_size;
+    uint32_t ring_kb;           /* size of a processor's ring */
+    uint64_t poll_ns;           /* period in which the rings are read */
     uint64_t max_bytes;
     pid_t pid;
     /* CLOCK_MONOTONIC of the last read of the rings, in ns */
@@ -396,9 +401,8 @@ static void take_notes(HtHostRecord *h, uint64_t now, bool write)
 /* Open the rings and set their size, before the first event is enabled. */
 static bool open_rings(HtHostRecord *h, GError **error)
 {
+    g_autofree char *size = g_strdup_printf("%" PRIu32, h->ring_kb);
     uint32_t cpus = sysconf(_SC_NPROCESSORS_CONF), cpu, open = 0;
-    uint32_t kb = CLAMP(RING_KB / MAX(cpus, 1), RING_MIN_KB, RING_CPU_KB);
-    g_autofree char *size = g_strdup_printf("%" PRIu32, kb);
 
     if (!ht_tracefs_write(h->trace, "trace_clock", "mono", error) ||
         !ht_tracefs_write(h->trace, "buffer_size_kb", size, error)) {
@@ -419,7 +423,7 @@ static bool open_rings(HtHostRecord *h, GError **error)
                     "the host's tracefs has no rings");
         return false;
     }
-    g_key_file_set_integer(h->keys, "host", "ring-kb", kb);
+    g_key_file_set_integer(h->keys, "host", "ring-kb", h->ring_kb);
     return true;
 }
 
@@ -546,8 +550,11 @@ HtHostRecord *ht_host_record_new(const char *dir, const char *command,
     h->offset_lines = g_string_new(NULL);
     h->clocks = g_string_new(NULL);
     h->max_bytes = max_bytes;
+    h->ring_kb = CLAMP(RING_KB / MAX(sysconf(_SC_NPROCESSORS_CONF), 1),
+                       RING_MIN_KB, RING_CPU_KB);
+    h->poll_ns = MAX(h->ring_kb * POLL_NS, POLL_MIN_NS);
     ht_rec_info_begin(h->keys, command, "the host's tracefs",
-                      POLL_NS / 1000);
+                      h->poll_ns / 1000);
     h->writer = ht_rec_writer_new(path, error);
     if (!h->writer || !start(h, error)) {
         if (h->writer) {
@@ -568,7 +575,7 @@ void ht_host_record_poll(HtHostRecord *h, pid_t pid)
         return;
     }
     h->pid = pid;
-    if (h->full || h->error || now - h->polled < POLL_NS) {
+    if (h->full || h->error || now - h->polled < h->poll_ns) {
         return;
     }
     read_rings(h, now);

@@ -17,8 +17,8 @@
 #define PERIOD_NS   INT64_C(100000000)
 /*
  * Age in ns from which on an event is added to the sums. The recorder writes
- * the host's events every 20 ms. If it writes an event too late, the event's
- * time is raised.
+ * the host's events every 20 to 50 ms. If it writes an event too late, the
+ * event's time is raised.
  */
 #define AGE_NS      INT64_C(100000000)
 /* Time in ns for which a process may have no vCPU before this is reported */

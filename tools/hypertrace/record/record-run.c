@@ -18,12 +18,10 @@
 #include "host/host-record.h"
 #include "hypertrace/thread.h"
 #include "record/record.h"
+#include "record/search-pace.h"
 
 #define STATUS_NS       UINT64_C(500000000)
-/*
- * If no ring is found for this time in ns, search also the memory of the
- * process that Run.sources does not have.
- */
+/* If no ring is found for this time in ns, search Run.rest, too. */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
 /* If no ring is found for this time in ns, print the likely reasons. */
@@ -544,20 +542,21 @@ static bool gives_up(Run *run, uint64_t t)
 }
 
 /*
- * Wait until the next poll. If there were many events, wait for a shorter time.
- * A flight recorder that did not start QEMU waits twice as long if the guest is
- * idle.
+ * Wait until the next poll; less long if there were many events.  A flight
+ * recorder that did not start QEMU waits twice as long if the guest is idle.
  */
 static void wait_for_poll(Run *run)
 {
-    uint64_t events = ht_session_stats(run->session).events;
-    uint64_t n = events - run->events;
-    uint32_t us = n >= BUSY_EVENTS ? MAX(run->r->poll_us / BUSY_PART, 1) :
+    HtSessionStats s = ht_session_stats(run->session);
+    uint64_t n = s.events - run->events;
+    uint32_t us = !s.found && !s.kernel_boot ?
+                  MAX(run->r->poll_us, HT_SEARCH_PACE_US) :
+                  n >= BUSY_EVENTS ? MAX(run->r->poll_us / BUSY_PART, 1) :
                   n < IDLE_EVENTS && run->flight && !run->child ?
                   2 * run->r->poll_us : run->r->poll_us;
     const struct timespec pause = { us / 1000000, us % 1000000 * 1000 };
 
-    run->events = events;
+    run->events = s.events;
     if (run->flight) {
         ht_flight_wait(run->flight, run->stopped ? NULL : run->session,
                        run->child ? -1 : run->process->pidfd, us);

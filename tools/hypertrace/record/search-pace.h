@@ -11,6 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * Minimum pause between two polls, in us, while neither a kernel nor a ring is
+ * found.  Each wake-up also adds events to the host's part of the recording.
+ */
+#define HT_SEARCH_PACE_US   5000
+
 /**
  * struct HtSearchPace - state of the pauses
  * @started: time at which the session started
