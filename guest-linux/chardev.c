@@ -92,7 +92,7 @@ static long htk_ioctl_info(struct htk *h, void __user *arg)
 	long ret = -ENODEV;
 
 	BUILD_BUG_ON(sizeof(struct ht_caps) > sizeof(info.caps));
-	/* Do not take h->control: it is held while a message waits. */
+	/* Do not take h->control: its holder may wait for the host. */
 	down_read(&h->map_sem);
 	if (!h->gone) {
 		struct ht_caps caps;
@@ -143,7 +143,7 @@ static long htk_ioctl_submit(struct htk *h, void __user *arg)
 		return -EFAULT;
 	if (ioc.reserved)
 		return -EINVAL;
-	/* While map_sem is held, the claim does not change. */
+	/* While map_sem is held, an open stream stays open. */
 	down_read(&h->map_sem);
 	if (h->gone)
 		ret = -ENODEV;
@@ -190,9 +190,10 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 }
 
 /*
- * Map a private page in place of a stream that is closed, or, in a child of
- * fork(), in place of a stream of the parent.  In the page, the stream's state
- * is "closed".  Without a page, an access would kill the program.
+ * Map a private page in place of a page of a stream.  The stream is closed, its
+ * device is away, or the program is a child of fork() and the stream is its
+ * parent's.  In the page that replaces the control page, the stream's state is
+ * "closed".  Without a page, an access would kill the program.
  */
 static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
 				   const struct htk_owner *owner, u64 offset)

@@ -248,8 +248,8 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	htk_seal(h, stream, wait);
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
 	/*
-	 * After a timeout the device may still close the stream.  After another
-	 * error the stream stays open, so submit its buffers again.
+	 * After a timeout the host may still close the stream.  After another
+	 * error the host keeps it open, so submit its bytes again.
 	 */
 	if (ret && ret != -ETIMEDOUT && h->transport->seal)
 		h->transport->seal(h, stream, false);
@@ -429,7 +429,8 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
  *
  * Context: h->life held
  *
- * Return: 0: closed; -EAGAIN: not yet; or another negative errno.
+ * Return: 0: a reply other than BUSY; -EAGAIN: not yet; or another negative
+ * errno.
  */
 static int htk_send_close(struct htk *h, u32 stream)
 {
@@ -450,8 +451,9 @@ static int htk_send_close(struct htk *h, u32 stream)
 }
 
 /*
- * Report the discarded events that no stream counts to the host, and set @count
- * to 0.  After an error, @count keeps them.
+ * Report @count, a number of discarded events that no stream counts, to the
+ * host, and set it to 0.  After an error other than a timeout, @count keeps the
+ * number.
  *
  * Context: process; h->control not held
  */
@@ -495,9 +497,9 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
  * The streams have no other user: the owner's file was released, or h->life is
  * held for writing.
  *
- * The host closes the streams concurrently, so wait at most 5 s for all of
- * them.  After this time, send each request once more without waiting: a host
- * that continues later then closes the streams.
+ * The host closes the streams concurrently, so repeat the requests until all
+ * streams are closed or 5 s are over.  Then send each request a last time: a
+ * host that continues later then closes the streams.
  *
  * Context: h->life held
  */
@@ -551,7 +553,7 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
  * htk_close_owner() - close all streams of an owner
  * @owner: a file that was released, or the kernel, which no longer uses them
  *
- * The host gets all committed events first.
+ * If the host answers, it gets all committed events first.
  *
  * Context: may sleep for seconds if the host does not answer
  */

@@ -4,7 +4,7 @@
  *
  * The guest library's core runs here with the driver as its port.  Each CPU has
  * a stream.  Interrupts are off from reserve to commit.  If an NMI or a probe
- * interrupts the emit path, it finds the stream busy, and its event counts as
+ * interrupts the emit path, it finds the stream busy, and its event is
  * discarded.  The emit path takes no lock and submits nothing, since an event
  * can occur under any lock.
  */
@@ -71,8 +71,9 @@ static struct ht_stream *htk_emit_first;
 
 /*
  * Number of discarded events that no stream has counted: the machine was
- * suspended, the device was being replaced, or programs have all streams.  The
- * next stream that is opened counts them, or a message reports them.
+ * suspended, the device was being replaced, or programs have all streams.  They
+ * are added to the count of htk_emit_first; without this stream, a message
+ * reports them.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
@@ -82,8 +83,8 @@ static struct cpumask htk_emit_cpus;
 
 /*
  * htk_emit_exchange is held while messages about the kernel's classes and
- * streams are exchanged with the host.  It protects htk_emit and the ids of
- * classes.
+ * streams are exchanged with the host.  It protects htk_emit and, while a
+ * device takes the events, the ids of classes.
  *
  * htk_emit_mutex protects the lists.  It is never held during an exchange, and
  * it nests inside htk_emit_exchange.
@@ -258,8 +259,8 @@ static struct ht_stream *htk_emit_detach(void)
 
 /*
  * Publish a stream's count of discarded events before the stream is closed.  If
- * the host has closed it, the host no longer reads the count.  Then add the
- * events since the count was last published to htk_missed.
+ * the host has closed it, the host no longer reads the count.  In this case,
+ * add the events since the count was last published to htk_missed.
  */
 static void htk_emit_push(struct ht_stream *s)
 {

@@ -3,11 +3,11 @@
  * hypertrace: enable bytes, which say which classes the host wants
  *
  * There is one byte for each class, indexed by the class's id.  On virtio the
- * driver keeps a copy, which it updates after each configuration interrupt.  On
- * the other channels the host writes the bytes in stream memory.  Programs map
- * the host's bytes or the copy read-only.  A class of the kernel has a copy of
- * its byte in struct ht_class, since an emitter must not access a device that
- * may go away.
+ * driver keeps a copy, which it updates from replies to CLASS_REGISTER and
+ * after each configuration interrupt.  On the other channels the host writes
+ * the bytes in stream memory.  Programs map the host's bytes or the copy
+ * read-only.  A class of the kernel has a copy of its byte in struct ht_class,
+ * since an emitter must not access a device that may go away.
  *
  * Accesses to the bytes have no memory order.  A late reader may emit events
  * after their class was switched off, or miss the first events after it was

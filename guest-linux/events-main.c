@@ -3,8 +3,8 @@
  * hypertrace-sources: trace events and system calls, without ftrace
  *
  * The parameter events selects the events that the host may receive.  A probe
- * is attached only while the host wants its event, so all other events cost
- * nothing.  Classes and fields have ftrace's names.
+ * is attached only while the host wants an event of the probe.  Classes and
+ * fields have ftrace's names.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

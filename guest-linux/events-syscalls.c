@@ -4,7 +4,7 @@
  *
  * The events are those of ftrace's system "syscalls", for example
  * sys_enter_openat and sys_exit_openat.  The module asks ftrace for the names
- * and types of their arguments when it is loaded.  One probe serves all
+ * and types of the calls' arguments when it is loaded.  One probe serves all
  * entries, and one all exits.
  */
 #include <linux/bits.h>

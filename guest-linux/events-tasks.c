@@ -84,8 +84,8 @@ static void hte_tasks_dump(void)
  * @any: the parameter selects at least one trace event; if not, emit nothing
  * @more: trace events were switched on
  *
- * Also do so if @more is true, since tasks may have started or ended while
- * trace events were off.
+ * If these events are on, also emit them when @more is true, since tasks may
+ * have started or ended while trace events were off.
  *
  * Context: hte_mutex held
  */

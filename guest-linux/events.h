@@ -48,11 +48,12 @@ struct hte_syscall;
  * @size: size of the entry without the data of its words __data_loc_x, in bytes
  * @nr_dynamic: number of these words
  *
- * Used by events-main.c, with hte_mutex held:
+ * Protected by hte_mutex, except that probes read @class and @dynamic:
  *
  * @class: the class; its fields are NULL until the event is first selected
  * @dynamic: @nr_dynamic elements
- * @tp: the tracepoint, or NULL if this kernel does not have it
+ * @tp: the tracepoint, or NULL if the kernel and its loaded modules do not have
+ *      it, or the event is left out
  * @named: the text that is being parsed selects the event
  * @selected: the parameter selects the event
  * @registered: the class is registered

@@ -52,8 +52,8 @@ struct pci_dev;
  * @ready: after DRIVER_OK, close the streams that an earlier driver left open
  * @remove: undo @probe; all streams are closed and mappings are revoked.  A
  *          memory-only device has none of @probe to @restore
- * @freeze: the machine is being suspended; all streams are closed, and the
- *          device loses its state
+ * @freeze: the machine is being suspended or shut down; all streams are closed,
+ *          and the device loses its state
  * @restore: undo @freeze; the caller then calls @ready
  * @exchange: as ht_port_ops.control(), for @room bytes of messages; called with
  *            h->control held
@@ -67,11 +67,12 @@ struct pci_dev;
  *
  * Only virtio has these:
  *
- * @drain: submit all committed bytes; returns 0, or -EAGAIN without a buffer
+ * @drain: submit all committed bytes; returns 0; -EAGAIN: every buffer is in
+ *         use; or another negative errno
  * @seal: if @on, submit no bytes of the stream until a call without @on, or
  *        until the stream is opened again
- * @settle: wait until the device has returned all buffers of the stream, or
- *          @wait is over
+ * @settle: wait until the device has returned all buffers of the stream, its
+ *          queue is broken, or @wait is over
  * @ring_table: get the address of the table of the stream's pages, or 0.  After
  *              this kernel has ended, the host finds committed bytes by it
  */
@@ -104,7 +105,8 @@ struct htk_transport {
  * @closed: page of zeroes that programs see in place of the control page of a
  *          stream that is not open: the state is HT_STREAM_CLOSED, and the wake
  *          word 0 makes every commit check the state
- * @stray: page that programs see in place of the packets of such a stream
+ * @stray: page that programs see in place of the packets and doorbell of such a
+ *         stream
  * @open: number of the owner's streams; written with h->control held
  * @released: the file is closed, and a work item will close its streams
  * @orphan: link in h->orphans
@@ -145,14 +147,15 @@ struct htk_claim {
  * struct htk - one device
  * @core: the guest library's part; kernel streams use it
  * @kref: references of the driver and of each open file
- * @life: held for reading during a message and between messages that belong
+ * @life: held for reading during htk_control() and between messages that belong
  *        together, and for writing to take the device away.  @control nests
  *        inside @life
  * @control: allows one control message at a time; protects @claims and @gone
  * @map_sem: held for reading by page faults and for writing to revoke mappings;
- *           protects @claims and @gone during a fault.  Nests inside @control
- * @gone: the device was removed or is suspended; written with @control and
- *        @map_sem held
+ *           while it is held, an open stream stays open and @gone does not
+ *           change.  Nests inside @control
+ * @gone: the device was removed, is suspended or has no host; written with
+ *        @control and @map_sem held once programs can open the device
  * @generation: identifies the present state of the device; changes when the
  *              device comes back after a suspend, or with another host
  * @claims: the owner of each stream
@@ -176,8 +179,8 @@ struct htk_claim {
  * @synced: time of the last HT_MSG_TIME_SYNC messages, in jiffies
  * @enable_seq: enable_seq of the capabilities when @watch last ran
  * @beats: there was a host when @watch last ran
- * @attached: the present host has the guest's classes and streams
- * @added: htk_add() was called
+ * @attached: programs and the kernel may use the device
+ * @added: htk_add() has succeeded
  * @abandoned: the host may have opened a stream, but its reply did not arrive
  *             (@control)
  * @known, @nr_known, @users, @user_classes: used by origin.c (@control)

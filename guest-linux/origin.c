@@ -146,7 +146,7 @@ static bool htk_origin_limited(const struct htk *h,
  * @owner: the owner
  *
  * All users other than root together may have the streams that are not for the
- * kernel's CPUs.  One user may have half of that number.
+ * kernel's CPUs.  One user may have half of that number, but at least one.
  *
  * Context: h->control held
  */

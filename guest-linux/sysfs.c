@@ -83,7 +83,7 @@ static ssize_t streams_used_show(struct device *dev,
 	unsigned int used = 0;
 	u32 i;
 
-	/* Do not take h->control: it is held while a message waits. */
+	/* Do not take h->control: its holder may wait for the host. */
 	down_read(&h->map_sem);
 	for (i = 0; i < h->core.caps.streams; i++)
 		used += !!READ_ONCE(h->claims[i].owner);

@@ -4,7 +4,8 @@
  *
  * An open file owns the streams that were opened through it.  Only this file
  * can map, flush or close the streams.  When the file is closed, also by the
- * end of the process, the driver delivers committed events and closes them.
+ * end of the process, the driver delivers committed events and closes the
+ * streams.
  *
  * Structures have the same layout for 32-bit and 64-bit callers.
  */
@@ -59,8 +60,8 @@ struct ht_ioc_info {
  * chooses the stream for HT_STREAM_ANY.  The status in the reply is the host's,
  * or one of these of the driver: HT_STATUS_INVAL for a class with a reserved
  * name, HT_STATUS_LIMIT if a quota or the streams are used up, HT_STATUS_EXIST
- * if another file has the stream, HT_STATUS_NOENT if no stream has the index,
- * and HT_STATUS_BUSY while a stream of a closed file is being closed.
+ * if the stream has an owner, HT_STATUS_NOENT if no stream has the index, and
+ * HT_STATUS_BUSY while a stream of a closed file is being closed.
  */
 struct ht_ioc_control {
 	__u64 msg;
