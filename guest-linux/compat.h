@@ -27,7 +27,7 @@ static inline void htk_vm_flags_clear(struct vm_area_struct *vma,
 #endif
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
-#define HTK_VIRTIO_SHUTDOWN	/* virtio_driver has a callback shutdown */
+#define HTK_VIRTIO_SHUTDOWN
 #endif
 
 /*

@@ -18,12 +18,13 @@ struct process *ht_process;
 __thread struct self ht_self HT_TLS_MODEL;
 
 /*
- * Descriptors of the device.  A thread has a descriptor only between
- * ht_trace_begin_opening() and ht_trace_end_opening().  A child of fork() must
- * not inherit the descriptor: the child lacks the thread that closes it, and
- * the stream would stay open.  So fork() waits for threads in this section, and
- * no thread enters the section while a fork() waits.  If the host hangs, fork()
- * continues after 50 ms, and the child closes the descriptors.
+ * Descriptors by which threads open streams.  A thread has such a descriptor
+ * only between ht_trace_begin_opening() and ht_trace_end_opening().  A child of
+ * fork() must not inherit the descriptor: the child lacks the thread that
+ * closes it, and the stream would stay open.  So fork() waits for threads in
+ * this section, and no thread enters the section while a fork() waits.  If the
+ * host hangs, fork() continues after 50 ms, and the child closes the
+ * descriptors.
  *
  * Up to THREADS_MAX threads can have a descriptor at the same time.
  */

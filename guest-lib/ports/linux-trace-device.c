@@ -36,11 +36,11 @@ static const uint8_t off;
 static const uint8_t unknown = HT_ENABLE_ON;
 
 /*
- * Lock for the variables from @modules to @found.  The value identifies the
- * process of the thread that holds the lock; NULL: it is free.  In a child of
- * fork(), a lock that a thread of the parent held counts as free.  The lock is
- * held while classes are registered.  A thread that loads a module waits for
- * the lock; an event does not.
+ * Lock for changes of the variables from @modules to @found, except @maps.  The
+ * value identifies the process of the thread that holds the lock; NULL: it is
+ * free.  In a child of fork(), a lock that a thread of the parent held counts
+ * as free.  The lock is held while classes are registered.  A thread that loads
+ * a module waits for the lock; an event does not.
  */
 static const void *locked;
 static struct ht_module *modules;
@@ -291,9 +291,10 @@ static void choose_device(void)
 }
 
 /*
- * Open the device used last or chosen by the user.  If that fails, try all
- * others, unless the user has chosen one.  Returns a descriptor, the error of a
- * device that could not be opened, or -ENODEV if there is no device.
+ * Open the device used last or chosen by the user.  If that fails, try
+ * /dev/hypertrace0 to 31, unless the user has chosen one.  Returns a
+ * descriptor, the error of a device that could not be opened, or -ENODEV if
+ * there is no device.
  *
  * Context: the lock is held
  */

@@ -4,8 +4,8 @@
  *
  * A program may emit an event in a signal handler, inside an allocator, or
  * between a call that fails and its check of errno.  For this reason no
- * function here waits long for a lock, allocates from a heap, or calls the C
- * library's wrappers of system calls.
+ * function that an event calls waits long for a lock, allocates from a heap, or
+ * changes errno.
  *
  * Abandoned events: a signal handler that calls siglongjmp() in the middle of
  * an event leaves the stream busy for good.  Such a handler cannot be told from
@@ -34,7 +34,10 @@
 #define STUCK_EVENTS    64
 #define STUCK_MS        100
 
-/* @n of the last ht_trace_stamps(), for streams opened later; 0 means 1 */
+/*
+ * Value set by ht_trace_stamps() or HYPERTRACE_STAMPS, for streams opened
+ * later; 0 means 1
+ */
 static uint32_t stamps;
 static pthread_key_t thread_end;
 static bool thread_end_works;
@@ -131,8 +134,9 @@ static void tell_discarded(struct process *p, struct thread_stream *t)
 }
 
 /*
- * Report discarded events.  If the stream is busy, its event will not be
- * finished: the event was abandoned, or the program is exiting.
+ * Report the discarded events of @t as tell_discarded() does.  If the stream is
+ * busy, its event will not be finished: the event was abandoned, or the program
+ * is exiting.
  *
  * Context: signals are blocked
  */
@@ -610,8 +614,8 @@ static struct ht_stream *begin(struct ht_stream **slot,
 
 /*
  * Get another stream for an event that was discarded because @t is closed or
- * retired.  Do so at most once in a millisecond, since the other stream may be
- * closed as well.
+ * retired.  Replace a stream of this process at most once in a millisecond,
+ * since the other stream may be closed as well.
  */
 static struct ht_stream *another(struct process *p,
                                  struct ht_stream **slot,
@@ -705,7 +709,10 @@ void ht_trace_tell(void)
             tell_stream(p, &p->threads[i]);
         }
     }
-    /* Events of threads without a stream may have been discarded here. */
+    /*
+     * The shared stream also counts discarded events of threads without a
+     * stream.
+     */
     if (ht_self.tid > 0 && shared && hold_shared(p, shared)) {
         tell_stream(p, shared);
         release_shared(shared);

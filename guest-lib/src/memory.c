@@ -148,7 +148,8 @@ static int await(struct ht_device *dev, struct ht_link *l, uint32_t go)
 
 /*
  * Wait until the host no longer uses the request and reply areas: it may be
- * executing a request from before the guest's last reboot.
+ * executing an earlier request, for example from before the guest's last
+ * reboot.
  */
 static int await_earlier(struct ht_device *dev, struct ht_link *l)
 {

@@ -137,7 +137,10 @@ struct ht_stream {
      */
     uint8_t *next;
     const struct ht_slow *slow; /* NULL: the stream is not open */
-    /* number of discarded events of contexts that interrupted the producer */
+    /*
+     * number of discarded events of contexts that interrupted the producer; in
+     * a kernel, also of CPUs without a stream
+     */
     uint64_t lost_nested;
     uint64_t lost;
 

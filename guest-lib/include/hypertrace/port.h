@@ -25,8 +25,9 @@
  * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.  NULL
  *            if the channel has none.
  * @submit: virtio: hand over the bytes [from, to) of the stream, which are in
- *          one packet.  Counts a kick in s->doorbells.  Never sleeps.  Returns
- *          0, or -EAGAIN if no descriptor is free.
+ *          one packet.  May count kicks in s->doorbells.  Never sleeps.
+ *          Returns 0; -EAGAIN: no descriptor is free; or another negative
+ *          errno.
  * @reap: virtio: advance host.tail in the control page past packets whose
  *        buffers the host has returned.
  * @relax: wait before a retry, after a reply BUSY or after -EAGAIN of @submit;
@@ -86,8 +87,8 @@ struct ht_device {
  * @closed: called after a packet was closed and head was moved past it
  * @space: test whether the memory for packet number @packet is free; reloads
  *         host.tail
- * @flush: make the host take all bytes up to head, without closing the packet
- *         and without waiting; returns 0, or -EAGAIN
+ * @flush: hand over all bytes up to head, without closing the packet and
+ *         without waiting; returns 0, or an error of ops->submit()
  */
 struct ht_channel_ops {
     const char *name;
@@ -105,7 +106,8 @@ struct ht_channel_ops {
  * @size: argument of ops->control()
  * @len: bytes that the host claims to have written at @from
  *
- * Reads the header once.  The copy that is checked is the copy in @msg.
+ * The host may change the reply during the call; the header in @msg is the one
+ * that was checked.
  *
  * Context: any
  *
@@ -354,10 +356,10 @@ static inline void ht_publish_lost(struct ht_stream *s)
  * ht_is_closed() - test whether the host or the driver has closed a stream
  * @s: an open stream whose @busy the caller has set
  *
- * A stream is closed without its producer when another driver takes over the
- * device or when the device is removed.  Then another producer may own the
- * ring.  The loads are relaxed: if this producer sees the close late, it writes
- * a packet of the old instance, which the host rejects.
+ * A stream is closed without its producer, for example, when another driver
+ * takes over the device or when the device is removed.  Then another producer
+ * may own the ring.  The loads are relaxed: if this producer sees the close
+ * late, it writes a packet of the old instance, which the host rejects.
  */
 static inline bool ht_is_closed(const struct ht_stream *s)
 {

@@ -380,10 +380,11 @@ static __attribute__((destructor)) void ht_module_stop(void)
  *
  * Include this file before HT_EVENT().
  *
- * Does not change errno.  The first event of a thread, and the first one after
- * the device was removed or suspended, open a stream: they wait for the device,
- * for seconds if its host hangs.  If opening fails, later events of the thread
- * try again, at most every 500 ms.  No other event waits for the device.
+ * Does not change errno.  An event of a thread without an open stream opens
+ * one, for example the first event, or the first one after a suspend.  It waits
+ * for the device, for seconds if the device's host hangs.  If opening fails,
+ * later events of the thread try again, at most every 500 ms.  No other event
+ * waits for the device.
  *
  * Context: any thread; a signal handler.
  */
