@@ -343,8 +343,8 @@ static void dispatch_unref(HtDispatch *d)
 }
 
 /*
- * Free a sink whose thread has ended.  Context: the thread that calls
- * ht_dispatch_free()
+ * Free a sink whose thread has ended or was never started.  Context: the thread
+ * that calls ht_dispatch_free()
  */
 static void sink_free(void *opaque)
 {

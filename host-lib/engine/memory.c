@@ -182,7 +182,7 @@ int ht_memory_make_file(const char *path, uint64_t size, GError **error)
     }
     /*
      * Allocate the disk space now: if space is missing when a page is first
-     * written, SIGBUS ends this process.
+     * written, this process or the emulator gets SIGBUS.
      */
     ret = posix_fallocate(fd, 0, size);
     if (ret) {

@@ -36,8 +36,8 @@
  */
 #define SEARCH_CHECKED  (1u << 20)
 /*
- * After a test of more sub-buffers that found no further processor, this many
- * calls of ht_ft_ring_grow() do nothing.
+ * After a test of more than GROW_CHECKED sub-buffers that found no further
+ * processor, the next GROW_REST calls of ht_ft_ring_grow() do nothing.
  */
 #define GROW_CHECKED    (1u << 14)
 #define GROW_REST       63u

@@ -96,7 +96,7 @@ typedef struct HtConsumer {
     /* number of discarded events that earlier hosts have reported */
     uint64_t base;
     uint64_t bytes;
-    uint64_t packets;           /* number of runs delivered */
+    uint64_t packets;           /* number of runs with events */
     /* number of polls that found events; the owner counts them */
     uint64_t wakeups;
     uint64_t errors;

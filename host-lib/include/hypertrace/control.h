@@ -14,7 +14,8 @@
 #include "hypertrace/streams.h"
 
 /*
- * Maximum time of an exchange in ns: BUSY answers the registrations after that
+ * Time in ns from the start of an exchange after which registrations are
+ * answered with BUSY
  */
 #define HT_CONTROL_TURN_NS  INT64_C(50000)
 

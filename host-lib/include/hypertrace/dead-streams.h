@@ -18,7 +18,8 @@
  * @wall_offset: the host's CLOCK_REALTIME - CLOCK_MONOTONIC in ns; not checked
  * @clock: relation of the clocks that the host stored last; without segments if
  *         the host did not know it
- * @streams: @caps.streams elements; instance 0: the stream was not open
+ * @streams: @caps.streams elements; instance 0: the stream was not open, or its
+ *           description is not valid
  * @invalid: number of open streams whose description is not valid
  * @classes: the classes that were written completely
  */
@@ -72,10 +73,10 @@ typedef struct HtDeadResult {
  * @opaque: passed to @deliver
  * @r: filled in
  *
- * Guest times are converted by @d->clock.  If it has no segments, the time of
- * an event is @open_ns plus the ticks of the guest's counter.
+ * Guest times are converted by @d->clock.  If it has no segments, the first
+ * packet in the ring begins at @open_ns.
  *
- * Returns: false if the stream was not open
+ * Returns: false if the instance in @d->streams is 0
  */
 bool ht_dead_read(const HtDead *d, uint32_t stream, uint8_t *ram,
                   uint64_t open_ns, HtDeliver *deliver, void *opaque,

@@ -19,8 +19,8 @@
 #include "hypertrace/ftrace-ring.h"
 
 /*
- * Maximum number of bytes copied in one poll.  If more is pending, the next
- * poll continues.
+ * Number of bytes after which a poll copies no further page.  The next poll
+ * continues there.
  */
 #define HT_FT_LOOK_MAX (64u << 20)
 

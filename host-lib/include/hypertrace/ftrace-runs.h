@@ -50,8 +50,8 @@ typedef struct HtFtRunsOps {
  * @formats: event formats of the guest's kernel, or NULL
  * @instances: number of stream instances of the trace so far; incremented for
  *             each stream that is opened
- * @dropped: number of events that had no stream, because too many streams are
- *           open or were opened in a short time
+ * @dropped: number of events that had no stream, with estimates of lost ones,
+ *           because too many streams are open or were opened in a short time
  */
 typedef struct HtFtRuns {
     const HtFtRunsOps *ops;

@@ -133,8 +133,8 @@ void ht_guest_clock_sample(HtGuestClock *c, bool now);
 /**
  * ht_guest_clock_copy: copy the map, if it changed since the last copy
  * @c: the clock
- * @map: the caller's copy, updated; it dates no event later than the last check
- *       of the time
+ * @map: the caller's copy, updated; HtTimeMap.latest is set to the time of the
+ *       last check
  * @version: version of the caller's copy, updated; 0: no copy yet
  * @look: check the time now, and read both clocks if the last reading is old
  */

@@ -125,8 +125,8 @@ HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error);
  * ht_memory_start: become the guest's host
  * @m: from one of the two functions above; once, before the first poll
  *
- * After ht_memory_attach(), this delivers an HT_RUN_OPEN run of each stream
- * that the previous host has left open, and no event.  A request that the guest
+ * After ht_memory_attach(), this delivers an HT_RUN_OPEN run of each stream of
+ * the previous host that it continues, and no event.  A request that the guest
  * has sent to that host is not executed.
  */
 void ht_memory_start(HtMemory *m);

@@ -94,14 +94,17 @@ typedef struct HtQueue {
     size_t budget;
     /* number of bytes of the buffers that have runs in the queue */
     size_t held;
-    /* number of events posted to the queue and not discarded */
+    /* number of events posted or passed, and not discarded */
     uint64_t posted;
     uint64_t discarded;
     /* number of items taken and not given back yet */
     unsigned delivering;
     /*< private >*/
     HtQueued *items;
-    /* numbers of items ever taken (@head) and ever posted (@tail) */
+    /*
+     * numbers of items ever taken from @items (@head) and appended to it
+     * (@tail)
+     */
     uint32_t head, tail;
     HtQueueStream *streams;
     uint32_t nr_streams;
@@ -126,17 +129,19 @@ void ht_queue_init(HtQueue *q, HtPool *pool, unsigned index, size_t budget,
 void ht_queue_destroy(HtQueue *q);
 
 /**
- * ht_queue_room: test whether a buffer fits into half of the budget
+ * ht_queue_room: test whether a buffer fits into half of the budget, and half
+ * of the items are free
  * @q: the queue
  *
- * The other half is reserved for events that must be consumed even if this
+ * The other halves are reserved for events that must be consumed even if this
  * returns false: those of a stream that is closed or flushed, and those that
  * are consumed because another queue has room.
  */
 bool ht_queue_room(const HtQueue *q);
 
 /**
- * ht_queue_filling: test whether a quarter of the budget is in use
+ * ht_queue_filling: test whether more than a quarter of the budget, or of the
+ * items, is in use
  * @q: the queue
  */
 bool ht_queue_filling(const HtQueue *q);

@@ -9,7 +9,7 @@
  *   formats      tracefs `format` files of the kernel
  *   kallsyms     symbols of the kernel
  *   cpuN         pieces of processor N, each a header of 64 bytes followed by
- *                records; the file is only appended to
+ *                records; whole pieces never change
  *   host/        with `record --host`: a recording of the host's kernel
  *   log          the kernel's log, if its memory could be read: see
  *                recording-log.h
@@ -485,7 +485,8 @@ typedef struct HtRecEnd {
  * @r: the recording; its position does not change
  * @end: set on success
  *
- * Reads at most 128 KiB of each processor's file, in the first call.
+ * Reads about 128 KiB of each processor's file, in the first call and in the
+ * first one after ht_rec_more().
  *
  * Returns: false if there are no events, or if the end of a file is damaged:
  * then only a read of the whole recording tells its end
@@ -540,7 +541,7 @@ unsigned ht_rec_progress(const HtRecording *r);
  * ht_rec_rewind: restart reading at the beginning
  * @r: the recording
  *
- * Reading then includes what was appended since then.
+ * Reading then includes what was appended meanwhile.
  */
 void ht_rec_rewind(HtRecording *r);
 

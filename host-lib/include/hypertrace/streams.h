@@ -387,7 +387,7 @@ void ht_stream_end(HtStream *s);
  *
  * Returns: number of bytes; 0 if HtStream.memory is not set
  *
- * Context: control and worker at the same time
+ * Context: both control and worker, which the caller serializes
  */
 size_t ht_stream_fetch(HtStream *s);
 /* Forget HtStream.memory of all streams.  Context: control */
