@@ -144,7 +144,8 @@ typedef struct HtListCpu {
 typedef enum HtListWalk {
     /* success; of a walk: it has reached the writer's page */
     HT_LIST_DONE,
-    HT_LIST_MORE,       /* the poll's share of work is used up */
+    /* continue in the next poll, for example because no reads are left */
+    HT_LIST_MORE,
     /* the kernel has replaced the page: set the cursor again */
     HT_LIST_LOST,
     HT_LIST_ERROR,      /* the memory cannot be read or is not a list */

@@ -67,7 +67,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
  * ht_kernel_formats_step: continue a pass over all events
  * @f: the reader
  * @reads: number of reads of memory after which the pass pauses; the last event
- *         may need up to 600 more
+ *         may need up to 900 more
  *
  * The first call, and a call after the end of a pass, starts a pass.  An event
  * of Debian's kernels needs some 20 reads.
