@@ -68,9 +68,8 @@ static uint64_t now_ms(void)
 }
 
 /*
- * Return the time of the next attempt of an operation that has failed.  The
- * pause is at least 16 times as long as the last attempt took, so that a thread
- * waits for a host that does not answer only a small part of its time.
+ * Return the time of the next attempt of an operation that has failed.  If a
+ * host does not answer, a thread waits for it at most 1/17 of its time.
  */
 static uint64_t next_try(uint64_t begun)
 {

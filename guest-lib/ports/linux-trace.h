@@ -10,7 +10,8 @@
 #ifndef HT_LINUX_TRACE_H
 #define HT_LINUX_TRACE_H
 
-#define HT_LIBRARY              /* omit the parts of a program in trace.h */
+/* trace.h leaves out what it adds to programs */
+#define HT_LIBRARY
 #include "hypertrace/trace.h"
 #include "linux-node.h"
 

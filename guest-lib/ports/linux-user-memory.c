@@ -3,10 +3,10 @@
  * libhypertrace, Linux user space: use a memory-only device without the module
  *
  * This is for root on x86.  The library maps the device's memory through the
- * file resource2 of sysfs, uncached: an event costs about 100 times as much as
- * with the module.  The file resource2_wc is not usable, because release stores
- * do not order accesses to write-combining memory.  On other processors,
- * unaligned stores to uncached memory fault.
+ * file resource2 of sysfs, uncached: an event takes far longer than with the
+ * module.  The file resource2_wc is not usable, because release stores do not
+ * order accesses to write-combining memory.  On other processors, unaligned
+ * stores to uncached memory fault.
  *
  * If a process is killed, its streams stay open until the device is opened
  * again.  If another host attaches, the program must open the device again.

@@ -200,7 +200,7 @@ int ht_status_errno(int status)
         return -ENOENT;
     case HT_STATUS_EXIST:
         return -EEXIST;
-    default:                            /* HT_STATUS_IO, HT_STATUS_STOPPED */
+    default:                            /* for example HT_STATUS_IO */
         return -EIO;
     }
 }

@@ -259,7 +259,10 @@ static uint32_t encode_some(struct ht_device *dev,
     return end;
 }
 
-/* Returns 0 and sets *@id; or HT_STATUS_BUSY; or a negative errno */
+/*
+ * Read the reply for class number @i.  Returns 0 and sets *@id; or
+ * HT_STATUS_BUSY; or a negative errno
+ */
 static int read_reply(struct ht_device *dev, const struct ht_msg_class *m,
                       uint32_t i, uint32_t *id)
 {

@@ -11,7 +11,8 @@
 static uint8_t *discard(struct ht_stream *s)
 {
     s->lost++;
-    if (s->slow) {              /* NULL: another producer may have the ring */
+    /* if @slow is NULL, another producer may have the ring */
+    if (s->slow) {
         ht_publish_lost(s);
     }
     ht_compiler_barrier();

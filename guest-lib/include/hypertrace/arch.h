@@ -94,9 +94,9 @@
 /**
  * ht_clock() - read the guest's counter
  *
- * The processor may reorder the read with other instructions.  An event does
- * not need a serialized read, which takes almost three times as long.  A test
- * may define HT_CLOCK as an expression to use instead.
+ * The processor may reorder the read with other instructions: an event does not
+ * need a serialized read, which takes longer.  A test may define HT_CLOCK as an
+ * expression to use instead.
  */
 static inline uint64_t ht_clock(void)
 {
@@ -215,8 +215,7 @@ static inline void ht_store_fence(void)
 /**
  * ht_full_fence() - order all earlier accesses before all later ones
  *
- * On x86 a locked instruction on the stack takes about a quarter of the time of
- * mfence.
+ * On x86 a locked instruction on the stack takes less time than mfence.
  */
 static inline void ht_full_fence(void)
 {

@@ -279,7 +279,7 @@ static __attribute__((constructor)) void ht_module_start(void)
      * dlsym(), because a reference would link dlopen() into the program.
      */
     if (!add && dlsym) {
-        *(void **)&load = dlsym(0, "dlopen");           /* RTLD_DEFAULT */
+        *(void **)&load = dlsym(0, "dlopen");           /* 0 is RTLD_DEFAULT */
     }
     if (load) {
         library = load("libhypertrace.so.0", RTLD_NOW);

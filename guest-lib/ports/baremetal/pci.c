@@ -7,12 +7,12 @@
 #include "internal.h"
 
 #define PCI_ID                  0x00
-/* the header type is in bits 16 to 23 of this word */
+/* bits 16 to 23 of the word at this offset: the header type */
 #define PCI_HEADER_TYPE         0x0c
 #define PCI_HEADER_MULTI        0x80u
 #define PCI_HEADER_BRIDGE       0x01u
 #define PCI_BAR0                0x10
-/* the secondary bus number is in bits 8 to 15 of this word */
+/* bits 8 to 15 of the word at this offset: the secondary bus number */
 #define PCI_SECONDARY_BUS       0x18
 #define PCI_CAP_POINTER         0x34
 /* maximum number of capabilities: one every 4 bytes from 0x40 to 0xff */
@@ -122,8 +122,8 @@ void ht_bm_pci_bars(struct ht_bm_device *d)
         bar->size = bar->base ? bar_size(mask) : 0;
     }
     /*
-     * The upper half of this word is the status register, in which a 0 clears
-     * no bit.
+     * The upper half of the command word is the status register, in which a 0
+     * clears no bit.
      */
     ht_bm_pci_write(d, HT_BM_PCI_COMMAND, command);
 }

@@ -6,9 +6,9 @@
 
 /* Offsets in a capability of virtio, whose PCI id is 9 (vendor-specific) */
 #define CAP_VENDOR              0x09
-/* the capability's type is in bits 24 to 31 of this word */
+/* bits 24 to 31 of the word at this offset: the capability's type */
 #define CAP_TYPE                0
-/* the number of the BAR is in bits 0 to 7 of this word */
+/* bits 0 to 7 of the word at this offset: the number of the BAR */
 #define CAP_BAR                 4
 #define CAP_OFFSET              8
 #define CAP_LENGTH              12
@@ -41,9 +41,9 @@
 #define STATUS_DRIVER_OK        0x04
 #define STATUS_FEATURES_OK      0x08
 
-/* bit of the features 0 to 31 */
+/* in the word of the features 0 to 31 */
 #define FEATURE_EVENT_IDX       (1u << 29)
-/* bit of the features 32 to 63 */
+/* in the word of the features 32 to 63 */
 #define FEATURE_VERSION_1       (1u << 0)
 #define NO_VECTOR               0xffff
 
@@ -75,7 +75,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
         return -EINVAL;
     }
     if (pair == vq->pairs) {
-        /* an earlier call found an invalid entry or timed out */
+        /* the queue is broken: it had an invalid entry, or a wait timed out */
         return -EIO;
     }
     ht_copy(d->control_buf, msg, len);
@@ -119,7 +119,10 @@ static int virtio_map(struct ht_device *dev, uint32_t stream,
             return -ENOMEM;
         }
     }
-    /* Wait until the device has returned all buffers of the last instance. */
+    /*
+     * Wait until the device has returned all buffers of the stream's last
+     * instance.
+     */
     ht_bm_wait_start(&wait, dev->caps.clock_hz, RESET_MS);
     while (vq->out) {
         ht_bm_vq_reap(vq);
