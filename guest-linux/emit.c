@@ -455,7 +455,6 @@ static void htk_emit_choose(void)
 		if (kernel_device >= 0 && h->id != kernel_device)
 			continue;
 		htk_emit_device = h;
-		/* Read the settings of this device. */
 		mod_delayed_work(h->wq, &h->enable_work, 0);
 		for (i = 0; i < htk_nr_classes; i++) {
 			WRITE_ONCE(htk_classes[i].cls->id, 0);

@@ -4,10 +4,6 @@
  *
  * events-header.h generates a struct hte_event for each event in a header of
  * the kernel.  events-main.c attaches and detaches the probes.
- *
- * Dependencies: sources-main.c uses events-main.c and functions.c.
- * events-main.c uses events-class.c, events-syscalls.c and events-tasks.c,
- * which use events-fields.c.
  */
 #ifndef HTE_EVENTS_H
 #define HTE_EVENTS_H

@@ -123,11 +123,11 @@ struct htk_owner {
 };
 
 enum htk_phase {
-	/* the host may still read packets of an earlier owner */
+	/* being opened; the host may still read packets of an earlier owner */
 	HTK_OPENING,
-	/* the owner may map and submit the stream's memory */
+	/* open; the owner may map and submit its memory */
 	HTK_OPEN,
-	/* the owner may no longer map or submit the stream's memory */
+	/* being closed; the owner may no longer map or submit its memory */
 	HTK_CLOSING,
 };
 

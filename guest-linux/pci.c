@@ -18,7 +18,10 @@ static struct pci_dev *htk_pci_dev(const struct virtio_device *vdev)
 	return to_pci_dev(vdev->dev.parent);
 }
 
-/* Return: true for hypercall and shm.  Channel virtio never has a BAR0. */
+/*
+ * Test whether the channel is hypercall or shm: channel virtio never has a
+ * BAR0.
+ */
 bool htk_pci_present(struct virtio_device *vdev)
 {
 	struct pci_dev *pdev = htk_pci_dev(vdev);
