@@ -242,7 +242,7 @@ static const uint8_t *labels_parse(HtField *f, unsigned count,
     return p;
 }
 
-/* Returns NULL if the message is malformed */
+/* Make a class of a message; returns NULL if the message is malformed */
 static HtClass *class_parse(const void *msg, size_t size)
 {
     const struct ht_msg_class *m = msg;

@@ -20,7 +20,6 @@
 
 static inline uint64_t packet_of(const HtConsumer *c, uint64_t position)
 {
-    /* cfg.packet_size is a power of two */
     return position / c->cfg.packet_size;
 }
 

@@ -574,7 +574,6 @@ static bool inherit_classes(HtMemory *m)
     return true;
 }
 
-/* Continue the streams of the previous host */
 static void inherit(HtMemory *m)
 {
     g_autofree HtInherited *in = g_new0(HtInherited, m->caps.streams);

@@ -319,10 +319,6 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
         }
     }
     s->cfg.rings = NULL;
-    /*
-     * Keep the enable bytes: a producer of an earlier server's stream does not
-     * count discarded events of a class that is off.
-     */
     return s;
 }
 

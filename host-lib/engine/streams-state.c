@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace: save and load the streams of a guest
- *
- * A loaded state may be forged: all values but plain statistics are checked,
- * here or when they are used.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/streams.h"

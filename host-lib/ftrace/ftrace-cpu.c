@@ -186,7 +186,10 @@ static bool follow_order(HtFtCpu *c, uint32_t head)
         c->at = at ? at : before_at(c, c->place[head]);
         return true;
     }
-    /* If the page is at another place, a reader in the guest has taken it. */
+    /*
+     * If the page taken last is at another place, a reader in the guest has
+     * taken it.
+     */
     return c->order[c->at] == c->last;
 }
 

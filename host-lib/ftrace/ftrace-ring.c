@@ -207,7 +207,10 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
         ring->cut = ring->cpus;
         return "larger than any ring that is followed";
     }
-    /* Align relative to the ring, whose guest address is page-aligned. */
+    /*
+     * Align the sub-buffers relative to the ring, whose guest address is
+     * page-aligned.
+     */
     cpu.pages = cpu.order + 4 * (uint64_t)l.subbufs - ring->offset;
     cpu.pages = ring->offset + HT_ROUND_UP(cpu.pages, l.subbuf_size);
     cpu.first = l.first;

@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-runs.h"
 
-/* A run that is larger, in bytes, is posted before the next event. */
+/* Size in bytes; a run that is larger is posted before the next event */
 #define RUN_BYTES   (48 * 1024)
 /*
  * Maximum payload of a formatted event, in bytes; a larger event is delivered

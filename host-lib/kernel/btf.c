@@ -108,7 +108,7 @@ static bool split(HtBtf *b, uint32_t size, GError **error)
     g_autoptr(GArray) at = g_array_new(false, false, sizeof(uint32_t));
     uint32_t offset = 0;
 
-    g_array_append_val(at, offset);             /* type 0 is void */
+    g_array_append_val(at, offset);
     while (offset < size) {
         unsigned fixed, each;
         uint32_t info;

@@ -49,7 +49,8 @@ typedef struct Event {
     char *text;
     bool unsure;
     bool named;                 /* @text has names of enumerators */
-    unsigned pass;              /* number of the last pass that found it */
+    /* number of the last pass that found the event */
+    unsigned pass;
 } Event;
 
 struct HtKernelFormats {

@@ -4,8 +4,7 @@
  *
  * The bytes of the events come from a ring (ht_consumer_ring) or from the
  * caller (ht_consumer_feed).  Both functions copy the bytes, check the events
- * and deliver them.  QEMU's device, the server (server.h), the tests and the
- * fuzz targets use this code.
+ * and deliver them.
  *
  * Context: the caller serializes all calls for a stream.
  */

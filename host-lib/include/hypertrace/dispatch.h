@@ -56,8 +56,8 @@ typedef struct HtDispatch HtDispatch;
  * @gone: frees the session, which gets no further call.  Called by
  *        ht_dispatch_free(), or later through HtDispatchConfig.later
  *
- * Except for @wants and @gone, the sink's thread makes all calls.  If the
- * session cannot block, a thread that posts a run may call @deliver.
+ * The sink's thread makes all calls except those of @wants and @gone and, if
+ * the session cannot block, those of @deliver.
  */
 typedef struct HtSinkOps {
     void (*begin)(void *session);

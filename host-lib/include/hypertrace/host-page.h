@@ -22,7 +22,7 @@ typedef struct HtHostPage {
     uint64_t seq[HT_HOST_VCPUS];
 } HtHostPage;
 
-/* ht_host_page_clear: mark the area as empty */
+/* ht_host_page_clear: mark the area of the statistics as empty */
 void ht_host_page_clear(uint8_t *enable);
 
 /**

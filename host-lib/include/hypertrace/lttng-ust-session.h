@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace: deliver the runs of one guest to LTTng-UST
- *
- * The LTTng backend of QEMU's device and the command's module
- * hypertrace-lttng-ust.so use this session.
  */
 #ifndef HYPERTRACE_LTTNG_UST_SESSION_H
 #define HYPERTRACE_LTTNG_UST_SESSION_H

@@ -4,13 +4,9 @@
  *
  * A file or a memfd is the memory of a device ivshmem-plain of an emulator.
  * There are no registers, exits and interrupts: the host polls.  abi.h defines
- * page 0 and the mailbox; the memory has
- *
- *   page 0, the enable page, the mailbox's request area, its reply area, the
- *   hosts' directory, and the ring of each stream
- *
- * each at a multiple of HT_MAP_ALIGN.  The guest may write all of the memory at
- * any time: the host computes the layout from a checked private copy of page 0.
+ * page 0 and the mailbox, memory-layout.h the parts of the memory.  The guest
+ * may write all of the memory at any time: the host computes the layout from a
+ * checked private copy of page 0.
  *
  * After a host has ended or was killed, a successor can attach to the memory.
  * The successor continues the open streams, with the classes, names and clock

@@ -3,9 +3,8 @@
  * hypertrace: a kernel's types by name (BTF)
  *
  * BTF, the type information in a kernel's image, has the offset of each member
- * of each structure.  This program therefore contains no such offsets.  BTF is
- * not trusted: parsing checks the references that the functions follow, and
- * every walk is bounded.
+ * of each structure.  BTF is not trusted: parsing checks the references that
+ * the functions follow, and every walk is bounded.
  *
  * A table never changes after parsing; several threads may read it at the same
  * time.

@@ -69,8 +69,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
  * @reads: number of reads of memory after which the pass pauses; the last event
  *         may need up to 900 more
  *
- * The first call, and a call after the end of a pass, starts a pass.  An event
- * of Debian's kernels needs some 20 reads.
+ * The first call, and a call after the end of a pass, starts a pass.
  *
  * Returns: 1 at the end of a pass, 0 before; -errno, after which the next call
  * starts a new pass

@@ -4,8 +4,7 @@
  *
  * Kernels from 5.10 on keep the output of printk() in a lockless ring: an array
  * of descriptors, an array with the properties of each record, and a ring of
- * texts.  Each record has its exact time, its level and its facility, from the
- * first line on, whether or not there is a console.
+ * texts.  Each record has its exact time, its level and its facility.
  */
 #ifndef HYPERTRACE_KERNEL_LOG_H
 #define HYPERTRACE_KERNEL_LOG_H

@@ -21,8 +21,7 @@
  * Maximum number of reads of the guest's memory in one poll.  Reads of the
  * addresses of the processors' rings do not count.  A processor may use its
  * share, and at least 256 reads.  If all are used up, the next poll begins with
- * the first processor that was left out.  If a read of another process takes 2
- * us, these reads take less than 10 ms.
+ * the first processor that was left out.
  */
 #define HT_KERNEL_RING_READS 4096u
 

@@ -3,8 +3,6 @@
  * hypertrace: read a kernel's memory by virtual address
  *
  * The readers of rings, event formats and the log follow pointers of a kernel.
- * ht_kernel_space_of() makes the HtKernelSpace of a guest's kernel; a unit test
- * makes one of an array.
  *
  * The guest controls everything that is read.  These functions bound their own
  * work; a caller that follows pointers must bound its number of steps.
