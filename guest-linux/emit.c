@@ -3,10 +3,10 @@
  * hypertrace: events of the kernel itself
  *
  * The guest library's core runs here with the driver as its port.  Each CPU has
- * a stream.  Interrupts are off from reserve to commit.  If an NMI or a probe
- * interrupts the emit path, it finds the stream busy, and its event is
- * discarded.  The emit path takes no lock and submits nothing, since an event
- * can occur under any lock.
+ * a stream if the device has enough.  Interrupts are off from reserve to
+ * commit.  If an NMI or a probe interrupts the emit path, it finds the stream
+ * busy, and its event is discarded.  The emit path takes no lock and submits
+ * nothing, since an event can occur under any lock.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>

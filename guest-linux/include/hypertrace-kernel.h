@@ -9,9 +9,10 @@
  *
  *	ht_trace(queue_full, cpu, depth);	// anywhere, even in an NMI
  *
- * Each CPU has a stream.  Events go to the first device, or to the device that
- * the module parameter kernel_device names.  Without a device, no class is on
- * and nothing fails, so instrumented code need not know whether it is traced.
+ * Each CPU has a stream if the device has enough.  Events go to the first
+ * device, or to the device that the module parameter kernel_device names.
+ * Without a device, no class is on and nothing fails, so instrumented code need
+ * not know whether it is traced.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H

@@ -2,8 +2,7 @@
 /*
  * hypertrace: serve a guest over memory alone
  *
- * The guest may write all of the memory at any time.  Each word of page 0 is
- * read once.  The host never reads back its own words.
+ * Each word of page 0 is read once.  The host never reads back its own words.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

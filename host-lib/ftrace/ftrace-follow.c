@@ -19,7 +19,7 @@
  */
 #define GROW_LOOKS 1024u
 
-/* Maximum size of the buffer that is kept between polls, in bytes */
+/* Maximum size in bytes of the buffer of records that is kept between polls */
 #define KEEP_BYTES (1u << 20)
 
 struct HtFtFollow {

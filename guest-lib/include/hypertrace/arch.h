@@ -95,8 +95,8 @@
  * ht_clock() - read the guest's counter
  *
  * The processor may reorder the read with other instructions: an event does not
- * need a serialized read, which takes longer.  A test may define HT_CLOCK as an
- * expression to use instead.
+ * need a serialized read, which takes longer.  A test may define HT_CLOCK
+ * instead.
  */
 static inline uint64_t ht_clock(void)
 {
