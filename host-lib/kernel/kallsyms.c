@@ -30,10 +30,7 @@
  * tokens
  */
 #define SEQS_MAX        (3 * HT_KALLSYMS_MAX)
-/*
- * Maximum number of steps of all loops over the data; Debian's kernels need 2
- * million
- */
+/* Maximum number of steps of all loops over the data */
 #define STEPS_MAX       (16u << 20)
 
 /*

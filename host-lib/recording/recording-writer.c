@@ -2,9 +2,9 @@
 /*
  * hypertrace: write a recording of an ftrace ring
  *
- * Pieces are buffered and appended at the end of each poll.  If the recorder is
- * killed during a write, readers ignore the incomplete piece.  Text files are
- * replaced by rename().
+ * Pieces are buffered, and appended at the end of each poll at the latest.  If
+ * the recorder is killed during a write, readers ignore the incomplete piece.
+ * Text files are replaced by rename().
  *
  * Recordings can hold secrets of the guest, so only their owner has access to
  * the files, and to a directory that the writer makes.  The directory may be in
