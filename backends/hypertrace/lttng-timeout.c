@@ -3,11 +3,11 @@
  * hypertrace: set how long LTTng-UST waits for a session daemon
  *
  * LTTng-UST waits 3 s by default; after a timeout, events that are registered
- * later can never be enabled.  A daemon on a busy machine can take longer.  The
+ * later can never be enabled. A daemon on a busy machine can take longer. The
  * wait must be bounded, because a daemon that hangs would keep QEMU from
- * starting.  LTTng-UST reads the variable when it is loaded; in a QEMU with
- * modules, this happens when the first LTTng backend is created, after the
- * function below has run.
+ * starting. LTTng-UST reads LTTNG_UST_REGISTER_TIMEOUT when it is loaded; in a
+ * QEMU with modules, this happens when the first LTTng backend is created,
+ * after the function below has run.
  */
 #include "qemu/osdep.h"
 #include "qemu/module.h"

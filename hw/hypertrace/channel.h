@@ -58,7 +58,10 @@ extern const HtChannelOps ht_channel_hypercall;
 extern const HtChannelOps ht_channel_shm;
 extern const HtChannelOps ht_channel_virtio;
 
-/* ring.c: mark the guest's last writes dirty.  Context: worker, VM stopped */
+/*
+ * ring.c: mark the guest's last writes dirty. Context: BQL and HtWorker.lock;
+ * the VM is stopped
+ */
 void ht_ring_pause(HtStream *s);
 
 /*

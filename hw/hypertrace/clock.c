@@ -2,10 +2,11 @@
 /*
  * hypertrace: relate the guest's counter to the host's CLOCK_MONOTONIC
  *
- * If QEMU can compute the guest's counter, the host reads both clocks itself:
- * under TCG, QEMU computes the counter; under KVM it is the host's TSC plus an
- * offset that KVM reports.  Otherwise the guest reads its counter before and
- * after the host reads its clock (HT_MSG_TIME_SYNC).
+ * On x86, QEMU can compute the guest's counter: under TCG from its own ticks;
+ * under KVM, unless KVM scales the TSC, from the host's TSC and an offset that
+ * KVM reports. The host then reads both clocks itself. Otherwise the guest
+ * reads its counter before and after the host reads its clock
+ * (HT_MSG_TIME_SYNC).
  */
 #include "qemu/osdep.h"
 #include "qemu/module.h"

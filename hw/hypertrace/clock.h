@@ -55,7 +55,7 @@ typedef struct HtKvmTsc {
  * @counter: set to the counter
  * @hz: in: frequency of the host's counter; out: of the guest's, in Hz
  * @ppm: in and out: error of @hz in parts per million
- * @elapsed: set to true if QEMU can compute the counter (TCG on x86, qtest)
+ * @elapsed: set to true if QEMU can compute the counter (x86 with TCG or qtest)
  */
 bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
                      bool *elapsed, Error **errp);

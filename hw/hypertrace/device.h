@@ -69,7 +69,7 @@ struct HypertraceDevice {
 
     DeviceState *proxy;         /* the PCI proxy, which contains the device */
 
-    /* set by hypertrace_device_prepare() */
+    /* hypertrace_device_prepare() sets the following members */
     const HtChannelOps *channel;
     HtTrace *trace;             /* NULL if the device is not prepared */
     HtDeviceInfo info;
@@ -113,8 +113,8 @@ struct HypertraceDevice {
  * @dev: the device, not yet realized
  * @errp: set if a value is refused: the problem, and the accepted range
  *
- * Every step that can fail is here, before the PCI proxy is realized: QEMU
- * leaks a proxy whose realize function fails late.
+ * Every step of the device that can fail is here, before the PCI proxy is
+ * realized: QEMU leaks a proxy whose realize function fails late.
  *
  * Context: BQL
  */

@@ -32,14 +32,15 @@ void ht_device_enable_init(HypertraceDevice *dev);
 
 /*
  * Call ht_device_enable_start() when the VM starts, or when a running VM gets a
- * device, and ht_device_enable_stop() when the VM stops
+ * device, and ht_device_enable_stop() when the VM stops or the device is
+ * unplugged
  */
 void ht_device_enable_start(HypertraceDevice *dev);
 void ht_device_enable_stop(HypertraceDevice *dev);
 
 /*
- * If the VM runs, write all enable bytes again, in case the guest has written
- * to them, and notify the driver
+ * If the VM runs: write all enable bytes in the stream RAM again, in case the
+ * guest has written to them. Notify the driver if a class or a setting exists.
  */
 void ht_device_enable_reset(HypertraceDevice *dev);
 

@@ -27,7 +27,8 @@ enum ht_exit {
 };
 
 /**
- * ht_error() - print "hypertrace COMMAND: MESSAGE" on stderr
+ * ht_error() - print "hypertrace COMMAND: MESSAGE" on stderr, or "hypertrace:
+ * MESSAGE" in the system's log
  * @format: as for printf(), without a newline at the end
  *
  * The caller must escape text of the guest, see cli/escape.h.
@@ -37,8 +38,7 @@ enum ht_exit {
 int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /**
- * ht_messages_of() - set the command, whose name all later messages begin
- * with
+ * ht_messages_of() - set the command that all later messages on stderr name
  */
 void ht_messages_of(const char *command);
 

@@ -47,8 +47,8 @@ bool ht_config_keys(GKeyFile *file, const char *group,
 /**
  * ht_config_refuse() - set the error of a wrong value
  * @error: set
- * @value: its value
- * @accepted: the accepted values, as "yes or no"
+ * @value: the wrong value
+ * @accepted: text of the accepted values, as "yes or no"
  *
  * Return: false
  */
@@ -65,7 +65,8 @@ bool ht_config_text(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_list() - get a list that is separated by semicolons
- * @accepted: the accepted values; neither the list nor an item may be empty
+ * @accepted: text of the accepted values, for @error; neither the list nor an
+ *            item may be empty
  * @list: set to a new list; NULL if the setting is not given
  * @error: set if the value is wrong
  */
@@ -76,7 +77,7 @@ bool ht_config_list(GKeyFile *file, const char *group, const char *key,
  * ht_config_size() - get a size; without a unit it is in MiB
  * @least: minimum in bytes, 1 or more
  * @most: maximum in bytes
- * @accepted: the accepted values
+ * @accepted: text of the accepted values, for @error
  * @bytes: set to the size
  * @error: set if the value is wrong
  */

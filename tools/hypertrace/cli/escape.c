@@ -76,7 +76,7 @@ static void put_ascii(GString *out, HtEscape how, unsigned char b)
         }
         return;
     case HT_ESCAPE_UTF8:
-        /* the only byte that UTF-8 text for this place cannot have is NUL */
+        /* of the bytes below 128, only NUL is not allowed in UTF-8 text */
         break;
     }
     put_byte(out, how, b);

@@ -3,7 +3,9 @@
 
 #include "cli/near.h"
 
-/* Longer names count as not similar. */
+/*
+ * Maximum length of a name in bytes. A longer name is similar to no other one.
+ */
 #define LENGTH_MAX 63
 
 /*

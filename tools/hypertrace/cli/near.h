@@ -13,7 +13,8 @@
  * struct HtNear - the names that are most similar to a name
  * @name: the mistyped name
  * @best: the most similar names first, newly allocated; NULL after the last one
- * @cost: their edit distances from @name
+ * @cost: their edit distances from @name; at most 1 for a name that contains
+ *        @name
  */
 typedef struct HtNear {
     const char *name;

@@ -54,7 +54,8 @@ bool ht_number_time(const char *option, const char *s, uint64_t *ns,
  * @suffix: unit if @text has none
  * @bytes: set to the size
  *
- * Returns: false if @text is not a size from 1 byte to less than 1 EiB
+ * Returns: false if @text is not a whole number of bytes from 1 to less than 1
+ * EiB
  */
 bool ht_number_size(const char *text, char suffix, uint64_t *bytes);
 

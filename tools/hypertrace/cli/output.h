@@ -2,8 +2,10 @@
 /*
  * hypertrace: output of a command
  *
- * Output goes to standard output, or to a file that gets its name only when it
- * is complete. Output to a pipe or a device is collected first.
+ * ht_output_stdout() writes to standard output at once. The file of
+ * ht_output_file() gets its name only when it is complete. If that function
+ * gets the name of a pipe, a device or standard output, the output is collected
+ * first.
  */
 #ifndef HYPERTRACE_TOOL_OUTPUT_H
 #define HYPERTRACE_TOOL_OUTPUT_H
@@ -38,7 +40,7 @@ typedef struct HtOutput {
      * collected output is copied at the end; or -1
      */
     int target;
-    /* number of bytes of the output that are no longer in @text */
+    /* number of bytes that were written to @fd from @text */
     uint64_t written;
     int error;
 } HtOutput;
@@ -65,7 +67,7 @@ void ht_output_stdout(HtOutput *o);
 bool ht_output_file(HtOutput *o, const char *path, GError **errp);
 
 /**
- * ht_output_is_stream: whether a path is a pipe, a device or standard output
+ * ht_output_is_stream: whether a path is "-", a pipe or a character device
  * @path: a path of ht_output_file()
  *
  * Returns: true if the path cannot stand for several files or a folder
@@ -106,8 +108,7 @@ bool ht_output_patch(HtOutput *o, uint64_t at, const void *data, gsize len);
  * @o: output; must not be used afterwards
  * @errp: set on failure
  *
- * If the reader of standard output has closed the pipe (EPIPE), the function
- * succeeds.
+ * If the reader of a pipe has closed it (EPIPE), the function succeeds.
  *
  * Returns: true on success
  */

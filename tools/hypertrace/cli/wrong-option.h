@@ -37,7 +37,7 @@ bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
 /**
  * ht_wrong_goption() - print what is wrong with an option
  * @context: the context of g_option_context_parse()
- * @error: error that this function or its caller has set
+ * @error: the error of that function, or of a later check of an option
  *
  * For an unknown option, the message has similar names.
  *

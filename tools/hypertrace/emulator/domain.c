@@ -47,8 +47,6 @@ static const xmlChar *X(const char *text)
     return (const xmlChar *)text;
 }
 
-/* virsh -------------------------------------------------------------------- */
-
 static char *virsh(const Domain *d, const char *const *args, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
@@ -126,8 +124,6 @@ static bool define_domain(const Domain *d, GError **error)
     return ok;
 }
 
-/* The tree ----------------------------------------------------------------- */
-
 static xmlNodePtr find(xmlNodePtr parent, const char *name)
 {
     xmlNodePtr n = parent ? parent->children : NULL;
@@ -188,8 +184,6 @@ static void add_undo(Domain *d)
     d->undo = xmlNewChild(metadata, NULL, X("domain"), NULL);
     xmlSetNs(d->undo, xmlNewNs(d->undo, X(NAMESPACE), X(PREFIX)));
 }
-
-/* Changes ------------------------------------------------------------------ */
 
 /*
  * Add words to the kernel's command line, for a domain whose kernel libvirt
@@ -361,8 +355,6 @@ static bool undo_all(Domain *d, GError **error)
     }
     return true;
 }
-
-/* The command -------------------------------------------------------------- */
 
 static bool plan(const Domain *d, HtRecord *r, GError **error)
 {

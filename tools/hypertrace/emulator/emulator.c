@@ -20,11 +20,12 @@
 #define PREFIX          "qemu-system-"
 #define POLL_US         1000
 /*
- * Set in the recorder's environment. To get the formats of events, the recorder
- * may start another QEMU by the same link; that QEMU must not be recorded.
+ * Environment variable, set to "no" in the recorder. To get the formats of
+ * events, the recorder may start another QEMU by the same link; that QEMU must
+ * not be recorded.
  */
 #define NO_RECORD       "HYPERTRACE_RECORD"
-/* Exit status if there is no QEMU: that of a shell that finds no command */
+/* Exit status if no QEMU can be run: that of a shell that finds no command */
 #define EXIT_NO_QEMU    127
 
 static const char *base_name(const char *path)

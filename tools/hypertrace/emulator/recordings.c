@@ -51,7 +51,10 @@ static bool add_size(int fd, const char *name, void *opaque)
     return true;
 }
 
-/* Append a folder to the list @opaque if it is a recording: it has "info". */
+/*
+ * Append a folder to the list @opaque if it is a recording: it has the file
+ * "info" and no subfolder.
+ */
 static bool add_recording(int fd, const char *name, void *opaque)
 {
     int sub = ht_folder_open(fd, name);

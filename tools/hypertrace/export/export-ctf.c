@@ -28,7 +28,7 @@ typedef struct Stream {
     HtStreamInfo info;
     GByteArray *run;
     uint32_t events;
-    /* guest times of the first and the last event in @run, in ns */
+    /* times of the first and the last event in @run, in ns */
     uint64_t begin_ns, end_ns;
     /* number of events discarded since the start of the stream */
     uint64_t discarded;
@@ -274,7 +274,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
 
 /*
  * Write the collected events, and rename the trace's directory to its final
- * name.
+ * name. Remove the directory if @ok is false or on an error.
  */
 static bool end_trace(Trace *t, bool ok, GError **errp)
 {

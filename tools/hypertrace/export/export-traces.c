@@ -82,8 +82,6 @@ static bool G_GNUC_PRINTF(2, 3) refuse(Trace *t, const char *fmt, ...)
     return false;
 }
 
-/* Names and clocks --------------------------------------------------------- */
-
 /* Get the id of the host's boot in which the trace was recorded, or NULL. */
 static char *host_boot(const Trace *t, const bt_trace *trace)
 {
@@ -200,8 +198,6 @@ static bool check_clock(Trace *t, const bt_stream *bs)
     return true;
 }
 
-/* Streams and classes ------------------------------------------------------ */
-
 static Stream *stream_of(Trace *t, const bt_stream *bs)
 {
     Stream *s = g_hash_table_lookup(t->streams, bs);
@@ -275,8 +271,6 @@ static void free_class(gpointer data)
     g_free(c->skip);
     g_free(c);
 }
-
-/* Events ------------------------------------------------------------------- */
 
 /*
  * Get the UUID of the track whose name is in @t->scratch; write the track if
@@ -454,8 +448,6 @@ static const HtCtfReader reader = {
     .packet = read_packet,
     .lost_events = read_loss,
 };
-
-/* Traces ------------------------------------------------------------------- */
 
 /*
  * Write the attributes of a trace. The error of its times is known for traces

@@ -8,8 +8,8 @@
 #include "views/view.h"
 
 /*
- * Maximum number of segments of the guest's clock, in all boots together. A
- * recording with more segments is refused.
+ * Maximum number of segments of the guest's clock in one export, in all boots
+ * together. An export that needs more segments is refused.
  */
 #define HT_EXPORT_FILES_MAX     1000
 
@@ -17,11 +17,12 @@
  * HtExportPart: one segment of the guest's clock, which becomes a file
  * @boot: boot, counted from 1
  * @segment: segment of the clock in that boot
- * @events: number of events in the recording
+ * @events: number of the part's events in the recording
  * @exported: number of these events that were exported
  * @begin_ns: guest time of the first event
  * @worst_ns: maximum error of the host times, if the host's clock was chosen
- * @wall_ns: CLOCK_REALTIME minus the guest's clock; INT64_MAX if not known
+ * @wall_ns: the host's CLOCK_REALTIME minus the guest's clock; INT64_MAX if not
+ *           known
  * @path: path of the file
  * @made: the file was written
  */

@@ -22,8 +22,10 @@
 void pf_fields(GString *b, const bt_field *structure, const bool *skip);
 
 /**
- * pf_annotation: append a DebugAnnotation with a number @b: a TrackEvent
- * message @name: name of the annotation @value: the number
+ * pf_annotation: append a DebugAnnotation with a number
+ * @b: a TrackEvent message
+ * @name: name of the annotation
+ * @value: the number
  */
 void pf_annotation(GString *b, const char *name, uint64_t value);
 

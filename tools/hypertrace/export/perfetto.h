@@ -154,8 +154,8 @@ void pf_sequence_init(PfSequence *s, HtOutput *o, uint32_t machine,
                       uint32_t id);
 
 /**
- * pf_sequence_end: free the members of a sequence, but not @s itself @s:
- * sequence
+ * pf_sequence_end: free the members of a sequence, but not @s itself
+ * @s: sequence
  */
 void pf_sequence_end(PfSequence *s);
 

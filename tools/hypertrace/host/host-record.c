@@ -155,7 +155,7 @@ static void read_rings(HtHostRecord *h, uint64_t now)
         int fd = g_array_index(h->rings, int, cpu);
 
         for (n = 0; fd >= 0 && n < PAGES_MAX; n++) {
-            /* The writer's memory saves a copy of the page. */
+            /* Read into the writer's memory, which saves a copy of the page. */
             uint8_t *page = ht_rec_writer_room(h->writer, cpu, h->page_size) -
                             HT_REC_ROOM_BEFORE;
             ssize_t size = read(fd, page, h->page_size);

@@ -161,7 +161,7 @@ static void put_slots(const HtRunstates *x, uint32_t pid,
     }
 }
 
-/* After NOTE_NS without a vCPU of the process, print this once. */
+/* After NOTE_NS without a vCPU of the process, print a notice once. */
 static void note_vcpus(HtHostTell *t, uint32_t pid)
 {
     int64_t now = ht_now_ns();

@@ -5,7 +5,10 @@
 #include "hypertrace/base.h"
 #include "kernel/kernel-watch.h"
 
-/* Time in us that a step of the search may take: usually, in the last poll */
+/*
+ * Time in us that a step of the search may take, in a poll before the last one
+ * and in the last one
+ */
 #define SEARCH_US       2000
 #define SEARCH_LAST_US  5000000
 /*
@@ -186,7 +189,8 @@ static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
 
 /*
  * Test whether a wall clock can be that of the boot after the known kernel's
- * boot.  What a later kernel writes over a dead kernel's clock seldom can.
+ * boot. Data that a later kernel has written over a dead kernel's clock seldom
+ * pass this test.
  */
 static bool is_next(const HtKernelWatch *w, const HtKernelClock *clock)
 {
@@ -203,10 +207,11 @@ static bool at_same_place(const HtGuestKernel *a, const HtGuestKernel *b)
 }
 
 /*
- * Decide whether a kernel that a search has found is the running one.  RAM may
- * hold dead kernels of earlier boots.  A kernel that moves runs.  Without this
+ * Decide whether a kernel that a search has found is the running one. RAM may
+ * hold dead kernels of earlier boots. A kernel whose tick count advances runs.
+ * A kernel without a known address of its clock is accepted. Without such a
  * proof, accept the only kernel in RAM if none was known before, or if its
- * place and its clock can be those of the next boot.  @last: no later call will
+ * place and its clock can be those of the next boot. @last: no later call will
  * have a proof; accept one of several.
  */
 static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
@@ -220,9 +225,6 @@ static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
     }
     ret = ht_guest_kernel_clock(k, &clock);
     if (ret == -ENOENT) {
-        /*
-         * This kernel's clock has no known address: it cannot prove anything.
-         */
         return true;
     }
     if (ret || (!last && ht_kernel_search_found(w->search))) {

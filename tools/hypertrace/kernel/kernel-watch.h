@@ -58,7 +58,10 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last);
  */
 HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w);
 
-/** ht_kernel_watch_formats() - get its formats as text, for g_string_free() */
+/**
+ * ht_kernel_watch_formats() - get the kernel's formats as text, for
+ * g_string_free()
+ */
 GString *ht_kernel_watch_formats(const HtKernelWatch *w);
 
 /**

@@ -78,7 +78,8 @@ HtKernel *ht_kernel_of_image(HtKernelImage *image);
  * ht_kernel_image_in() - copy the kernel's image out of a guest's memory
  * @mem: the memory of a guest whose kernel's file is not known
  * @quiet: report no progress on a terminal
- * @error: set if there is no kernel, or none built for kdump (VMCOREINFO)
+ * @error: set if the memory cannot be read, or has no kernel that was built for
+ *         kdump (VMCOREINFO)
  *
  * Reads all memory that was ever written, which takes up to a second for 4 GiB.
  *

@@ -51,7 +51,8 @@ uint64_t ht_record_log_records(const HtRecordLog *l);
 uint64_t ht_record_log_panic(const HtRecordLog *l);
 
 /**
- * ht_record_log_free() - free a reader of the log @l: the reader, or NULL
+ * ht_record_log_free() - free a reader of the log
+ * @l: the reader, or NULL
  */
 void ht_record_log_free(HtRecordLog *l);
 

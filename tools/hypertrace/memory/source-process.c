@@ -73,8 +73,10 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
 }
 
 /*
- * Find the first page at or after @offset in @r that is present or swapped.
- * Returns its offset, or the end of @r.
+ * Find the first page of @r that is present or swapped, beginning with the page
+ * that has @offset. Returns the page's offset, or the end of @r if there is no
+ * such page. If pagemap cannot be read, returns the offset that it was read
+ * for.
  */
 static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)

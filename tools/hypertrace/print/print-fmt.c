@@ -425,7 +425,10 @@ static void put_pointer(const HtPrintPiece *p, const Run *r, int width,
     ht_print_pointer(p->pointer, bytes, len, width, out);
 }
 
-/* Print an argument whose conversion has no flags, width or precision. */
+/*
+ * Print an argument whose conversion has no flags, width or precision. Returns
+ * false, and prints nothing, unless the conversion is %s, %d or %u.
+ */
 static bool put_bare(const HtPrintPiece *p, const Run *r, GString *out)
 {
     switch (p->conversion) {

@@ -19,8 +19,8 @@
  * @is_qemu: the program is QEMU, or passes its arguments to QEMU. If false,
  *           only @argv is set
  * @machine_of: the architecture that QEMU emulates
- * @machine: all of -machine, -M, -smp (as "smp.cpus"), -kernel, -initrd and
- *           -append, and their groups in configuration files
+ * @machine: all of -machine, -M, -smp (as "smp.cpus"), -kernel, -initrd, -dtb
+ *           and -append, and their groups in configuration files
  * @memory: all of -m
  * @name: all of -name
  * @objects: an HtOpts for each -object
@@ -65,7 +65,8 @@ typedef struct HtQemu {
  * ht_qemu_parse() - parse a command line
  * @argv: at least one word; NULL after the last
  *
- * This also reads the configuration files that the command line names.
+ * This also reads QEMU's configuration files: /etc/qemu/qemu.conf, unless
+ * -no-user-config is given, and the file of each -readconfig.
  *
  * Return: for ht_qemu_free()
  */

@@ -18,8 +18,9 @@ typedef struct HtQmpEvents HtQmpEvents;
 /**
  * ht_qmp_events_offer: make a monitor for a QEMU that this process will start
  * @ours: set to this process's end of the connection, for ht_qmp_events_new()
- * @config: set to a file for QEMU's option -readconfig, which adds the monitor
- *          and leaves QEMU's default monitor and serial port as they are
+ * @config: set to the descriptor of a file for QEMU's option -readconfig, which
+ *          adds the monitor and leaves QEMU's default monitor and serial port
+ *          as they are
  * @error: set on failure
  *
  * QEMU must inherit this process's descriptors.

@@ -85,7 +85,7 @@ static char *name_of_link(int dir, const char *link)
     if (n > 0) {
         path[n] = 0;
         /*
-         * This suffix means that the file was replaced, for example by an
+         * " (deleted)" means that the file was replaced, for example by an
          * upgrade.
          */
         if (g_str_has_suffix(path, " (deleted)")) {

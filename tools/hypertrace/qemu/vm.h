@@ -51,7 +51,7 @@ bool ht_vm_is_part(const HtProcessOwner *owner);
 
 /**
  * ht_vm_find() - find the process of a virtual machine by its name
- * @name: the name, as libvirt gives a domain's to QEMU
+ * @name: the machine's name; libvirt gives a domain's name to QEMU
  * @error: set on failure
  *
  * Return: for ht_process_free(); NULL if no machine has the name, or several
