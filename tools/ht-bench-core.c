@@ -73,8 +73,6 @@ int ht_bench_register(struct ht_device *dev,
     return 0;
 }
 
-/* Emitting ----------------------------------------------------------------- */
-
 static inline bool emit(struct ht_stream *s, enum ht_bench_kind kind,
                         uint64_t seq)
 {
@@ -244,8 +242,6 @@ void ht_bench_add(struct ht_bench_result *sum,
         sum->histogram[i] += one->histogram[i];
     }
 }
-
-/* Reporting ---------------------------------------------------------------- */
 
 static void print_u64(const struct ht_bench_hooks *h, uint64_t v)
 {

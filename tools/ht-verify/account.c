@@ -50,8 +50,6 @@ static void G_GNUC_PRINTF(3, 4) report_event(Account *a, const Stream *s,
                     what);
 }
 
-/* Streams ------------------------------------------------------------------ */
-
 static bool stream_is(const Stream *s, TraceKind kind, const char *device,
                       uint32_t index, uint64_t instance)
 {
@@ -127,8 +125,6 @@ static void stream_free(gpointer p)
     g_free(s->device);
     g_free(s);
 }
-
-/* Events ------------------------------------------------------------------- */
 
 /* Mark a sequence number as seen. Returns false if it was seen before. */
 static bool mark_seen(Stream *s, uint64_t seq)
@@ -239,8 +235,6 @@ static void on_event(void *opaque, const TraceEvent *ev)
     }
 }
 
-/* Losses ------------------------------------------------------------------- */
-
 static void on_loss(void *opaque, const TraceLoss *loss)
 {
     Account *a = opaque;
@@ -270,8 +264,6 @@ static void on_loss(void *opaque, const TraceLoss *loss)
         *sum += loss->events;
     }
 }
-
-/* Accounts ----------------------------------------------------------------- */
 
 uint64_t account_missing(const Stream *s)
 {

@@ -4,8 +4,6 @@
 
 #include "compare.h"
 
-/* Hashes ------------------------------------------------------------------- */
-
 static uint64_t mix(uint64_t h, uint64_t v)
 {
     h = (h ^ v) * UINT64_C(0x9fb21c651e98df25);
@@ -86,8 +84,6 @@ uint64_t compare_hash(const TraceEvent *ev)
     }
     return h;
 }
-
-/* Streams ------------------------------------------------------------------ */
 
 /*
  * Collect the events of all instances of a device's stream @index, one

@@ -10,8 +10,6 @@ static const char *kind_name(TraceKind kind)
     return kind == TRACE_CTF ? "ctf" : "lttng";
 }
 
-/* Text --------------------------------------------------------------------- */
-
 static void text_latency(const Latency *l)
 {
     if (l->count) {
@@ -73,8 +71,6 @@ void report_differences(const GPtrArray *differences)
                "\n", d->device, d->index, d->same, d->only_a, d->only_b);
     }
 }
-
-/* JSON --------------------------------------------------------------------- */
 
 static void json_string(const char *s)
 {

@@ -28,8 +28,6 @@ typedef struct Reading {
     Stream *stream;
 } Reading;
 
-/* Streams and classes ------------------------------------------------------ */
-
 static TraceKind trace_kind(const bt_trace *trace)
 {
     const char *tracer = ht_ctf_env(trace, "tracer_name");

@@ -68,8 +68,6 @@ static const Known known[] = {
     },
 };
 
-/* Schema ------------------------------------------------------------------- */
-
 static bool is_type(const bt_field_class *c, bt_field_class_type type)
 {
     return bt_field_class_type_is(bt_field_class_get_type(c), type);
@@ -165,8 +163,6 @@ void workload_class(const TraceClass *cls, WorkloadClass *w)
         }
     }
 }
-
-/* Values ------------------------------------------------------------------- */
 
 static uint64_t get_le(const uint8_t *p, unsigned size)
 {

@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 /**
- * HtBounds: errors by size; zeroed at first
- * @count: number of times whose error has so many bits
- * @max: the largest of these errors, in nanoseconds
+ * HtBounds: errors of times, in arrays by the number of bits of the error;
+ * zeroed at first
+ * @count: number of times with such an error
+ * @max: the largest such error, in nanoseconds
  * @all: number of all times
  */
 typedef struct HtBounds {

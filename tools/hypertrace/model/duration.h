@@ -2,7 +2,7 @@
 /*
  * hypertrace: durations of a guest's clock
  *
- * These functions compute all differences between two guest times. The guest's
+ * Use these functions for the difference between two guest times. The guest's
  * clock may step back. The difference is then unknown or 0, but never wraps
  * around.
  */

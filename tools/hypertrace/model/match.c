@@ -29,7 +29,8 @@ struct HtMatch {
     /* text of @list without the names after a '!' */
     char *wanted;
     HtNames *names;
-    HtWhere *where;             /* NULL: each event that @names has matches */
+    /* condition; NULL: each event that @names has matches */
+    HtWhere *where;
     /* names of tasks; NULL if the condition does not need them */
     HtTasks *tasks;
     HtFtFormats *formats;

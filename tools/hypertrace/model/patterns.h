@@ -27,7 +27,7 @@ HtNames *ht_names_new(const char *list);
  *
  * A script whose variable is empty must not select all events.
  *
- * Returns: true if all names have letters, or if @list is NULL
+ * Returns: true if no name is empty, or if @list is NULL
  */
 bool ht_names_whole(const char *option, const char *list, GError **errp);
 

@@ -13,13 +13,14 @@
 struct HtShifts {
     char *dir;
     const HtSymbols *symbols;
-    uint16_t type;              /* of the event initcall_start */
+    uint16_t type;              /* type of the event initcall_start */
     /*
      * field with the function's address in this event; NULL: no shift can be
      * found
      */
     const HtFtField *func;
-    HtRecording *rec;           /* NULL until ht_shifts_of() is called */
+    /* reader of the recording; NULL until ht_shifts_of() is called */
+    HtRecording *rec;
     unsigned boot;
     /* different addresses of initcalls that this boot has run */
     uint64_t addrs[FUNCTIONS];
