@@ -13,8 +13,8 @@
 #include "views/host-view.h"
 
 /*
- * Least share of its demand that a machine must have waited for there to be
- * advice
+ * Least share of a machine's demand (the time in which it ran or waited) that
+ * it must have waited for a rival for there to be advice
  */
 #define ADVICE_SHARE    0.05
 /* Greatest share of unknown time of a machine at which there is advice */
@@ -88,7 +88,9 @@ typedef struct View {
     GPtrArray *machines;        /* of Machine */
     /* TaskPair, by a text of its names and machines */
     GHashTable *tasks;
-    /* number of waits that were not counted, because @tasks was full */
+    /*
+     * number of parts of waits that were not counted, because @tasks was full
+     */
     uint64_t left_out;
 } View;
 
@@ -113,8 +115,6 @@ static void free_pair(gpointer p)
     g_free(pair->other);
     g_free(pair);
 }
-
-/* ---- Tasks of the guests ---- */
 
 static const HtGuestTasks *find_guest(const View *w, uint32_t process)
 {
@@ -240,8 +240,6 @@ static bool read_guests(View *w, int argc, char **argv, GError **errp)
     return true;
 }
 
-/* ---- Machines ---- */
-
 static Machine *find_machine(const View *w, uint32_t number)
 {
     unsigned i;
@@ -317,8 +315,6 @@ static const char *process_name(const View *w, const HtTaker *t)
 
     return first ? first->name : t->comm;
 }
-
-/* ---- Advice ---- */
 
 /* Find the processor with the most idle time; NULL if no idle time is known */
 static const HtCpuSums *most_idle(const View *w, uint32_t *cpu)
@@ -507,8 +503,6 @@ static void each_advice(const View *w, void (*one)(const View *w,
     }
 }
 
-/* ---- Text ---- */
-
 typedef struct Text {
     HtOutput *o;
     bool any;
@@ -625,8 +619,6 @@ static void put_text(const View *w, HtOutput *o)
     put_tasks(w, o);
     each_advice(w, text_advice, &t);
 }
-
-/* ---- JSON ---- */
 
 static void json_rival(const View *w, HtJson *j, const Machine *m,
                        const HtTaker *t)

@@ -51,8 +51,6 @@ typedef struct Page {
     GError *error;
 } Page;
 
-/* Reading ------------------------------------------------------------------ */
-
 static void free_line(gpointer line)
 {
     g_string_free(line, true);
@@ -192,8 +190,6 @@ static const HtCtfReader reader = {
     .packet = read_packet,
     .lost_events = read_loss,
 };
-
-/* The page ----------------------------------------------------------------- */
 
 static gint by_index(gconstpointer a, gconstpointer b)
 {

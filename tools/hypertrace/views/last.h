@@ -95,7 +95,7 @@ typedef struct HtLastBlocked {
  * @gaps: number of gaps in the boot
  * @lost: estimated number of events lost in these gaps
  * @gap: the longest gap
- * @silence: the longest time in which no processor had an event
+ * @silence: the longest time in which no processor had an event, gaps left out
  * @busy: the longest time without an event of a processor that was not idle
  * @host: what the host did meanwhile; or NULL
  * @busy_split: with @host, the parts of @busy
@@ -103,7 +103,8 @@ typedef struct HtLastBlocked {
  * @after: nanoseconds by the host's clock from the poll that found the last
  *         event to the end of the recording; 0 if not known
  * @log: of HtLastLine
- * @reasons: records of HT_LAST_*, also if they are too old for @log; or NULL
+ * @reasons: records of HT_LAST_*, by kind, also if they are too old for @log;
+ *           or NULL
  * @cpus: of HtLastCpu
  * @blocked: of HtLastBlocked, the longest first
  * @running: the task and interrupts of each processor
@@ -160,8 +161,7 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
 void ht_last_host(HtLast *l, HtHostSplit *host);
 
 /**
- * ht_last_host_text: append a table of the times that ht_last_host() has
- * added
+ * ht_last_host_text: append a table of the times that ht_last_host() has split
  */
 void ht_last_host_text(const HtLast *l, HtOutput *o);
 
@@ -180,13 +180,14 @@ const char *ht_last_name(const HtLast *l, int32_t pid);
 void ht_last_reason(HtLast *l, const HtLogRecord *r);
 
 /**
- * ht_last_forget_reasons: drop the records that ht_last_reason() has kept @l:
- * the end of a boot
+ * ht_last_forget_reasons: drop the records that ht_last_reason() has kept
+ * @l: the end of a boot
  */
 void ht_last_forget_reasons(HtLast *l);
 
 /**
- * ht_last_free: free an HtLast @l: the end of a boot, or NULL
+ * ht_last_free: free an HtLast
+ * @l: the end of a boot, or NULL
  */
 void ht_last_free(HtLast *l);
 

@@ -239,7 +239,10 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
     gsize len = line.record.len;
     Tail *t;
 
-    /* The log has all lines up to its last one; the event has microseconds. */
+    /*
+     * The log has all lines up to its last one; the event's text has its time
+     * in whole microseconds.
+     */
     if (stamped && b->has_log &&
         line.record.ns / 1000 <= b->last_ns / 1000) {
         return;

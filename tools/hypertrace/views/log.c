@@ -269,10 +269,13 @@ int ht_log(int argc, char **argv)
         return ht_usage_error("--follow prints all lines: leave out --from and"
                               " --to");
     }
-    /* It is for lines here, not for the texts of events. */
+    /*
+     * The regular expression of --grep is for lines here, not for the texts of
+     * events.
+     */
     grep = g_steal_pointer(&v.grep);
     selects = grep || v.boot || ht_view_times(&v);
-    /* If no line is printed, there is a message below. */
+    /* If no line is printed, this function itself prints a message. */
     v.told = true;
     /* A pager would wait for the end of the recording. */
     v.no_pager |= follows;

@@ -342,8 +342,9 @@ bool ht_view_end(HtView *v, uint64_t end, GError **errp)
 
 /*
  * Get the number of boots, and in @ns the end of the chosen boot, or of the
- * last one. The ends of the files have this for the last boot. If a file is
- * damaged there, or the end of an earlier boot is needed, read all events.
+ * last one. The ends of the recording's files have this for the last boot. If a
+ * file is damaged there, or the end of an earlier boot is needed, read all
+ * events.
  */
 static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 {
@@ -369,8 +370,8 @@ static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 }
 
 /*
- * Find the recording's end, which times may be relative to, and check that
- * the boot of --boot exists.
+ * Make the times absolute that count back from the recording's end, and check
+ * that the boot of --boot exists.
  */
 static bool look_ahead(HtView *v, HtModel *m, GError **errp)
 {
@@ -404,8 +405,9 @@ static bool check_cpus(const HtView *v, HtModel *m, GError **errp)
 
 /*
  * Check that the recording has the boot, the events and the fields that the
- * user named, and at least one of the processors; with several recordings, only
- * the boot. Otherwise set an error: the command would print nothing.
+ * user named, and at least one of the processors of --cpu; with several
+ * recordings, only the boot. Otherwise set an error: the command would print
+ * nothing.
  */
 static bool check_selection(HtView *v, HtModel *m, GError **errp)
 {
