@@ -248,8 +248,8 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
 }
 
 /*
- * Wait for a signal, for the time of --for, or for a failure. The signals must
- * be blocked, also in the threads that were started.
+ * Wait for a signal, for the end of the time of --for, or for a failure. The
+ * signals must be blocked, also in the threads that were started.
  */
 static const char *wait_end(const Attach *a, const sigset_t *signals,
                             const HtPrograms *p)

@@ -32,7 +32,7 @@ HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b)
     return boot > b->logged ? HT_FLIGHT_PANIC : HT_FLIGHT_NO_DEATH;
 }
 
-/* Note a new boot. */
+/* Note a new boot. Returns true if the boot before it ran. */
 static bool next_boot(HtFlightBoots *b, uint32_t boots)
 {
     bool died = runs(b);

@@ -40,7 +40,7 @@
  */
 #define HT_FLIGHT_GONE_NS UINT64_C(2000000000)
 
-/* Result: the cause of a recording */
+/* Result of the functions below: the cause of a recording, if any */
 typedef enum HtFlightDeath {
     HT_FLIGHT_NO_DEATH,
     HT_FLIGHT_RESET,
@@ -53,7 +53,8 @@ typedef enum HtFlightDeath {
  * @ended: highest number of a boot that is known to have ended
  * @panicked: highest number of a boot that is known to have panicked
  * @logged: highest number of a boot whose log has a panic
- * @kernel: the last boot that runs and has had a kernel with a log; 0: none
+ * @kernel: number of the newest boot if it runs and has had a kernel with a
+ *          log; else 0
  * @gone: time in ns since which that kernel is missing; 0: it is not missing
  */
 typedef struct HtFlightBoots {

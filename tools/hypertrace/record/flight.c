@@ -137,8 +137,6 @@ static void raise_death(HtFlight *f, HtFlightDeath death)
     }
 }
 
-/* Causes from QEMU's events ---------------------------------------------- */
-
 static Cause cause_of_state(const char *state)
 {
     return !strcmp(state, "guest-panicked") ? CAUSE_PANIC :
@@ -217,8 +215,6 @@ static void read_monitor(HtFlight *f, const HtSessionStats *n)
     }
 }
 
-/* Causes from the guest's events ----------------------------------------- */
-
 static void note_silence(HtFlight *f, const HtSessionStats *n)
 {
     if (n->events != f->polled_events || !n->found || f->paused ||
@@ -261,8 +257,6 @@ static void note_match(HtFlight *f, const HtSessionStats *n)
         raise_cause(f, CAUSE_EVENT);
     }
 }
-
-/* Writing ----------------------------------------------------------------- */
 
 static void reply_error(HtFlight *f, const char *why)
 {
@@ -470,7 +464,8 @@ static void drop(HtFlight *f, const char *why)
     }
     reply_error(f, why);
     /*
-     * If the panic's boot was not found yet, its log may show the panic again.
+     * If the panic's boot was not found yet, a panic in its log must be a cause
+     * again.
      */
     f->boots.panicked = MIN(f->boots.panicked, f->boots.boots);
     f->pending = CAUSE_NONE;
@@ -580,8 +575,6 @@ bool ht_flight_is_writer(const HtFlight *f, pid_t pid)
 {
     return f && f->writer && f->writer == pid;
 }
-
-/* The recorder ------------------------------------------------------------ */
 
 HtFlight *ht_flight_new(const HtFlightOptions *options, const char *dir,
                         bool quiet, GError **error)

@@ -14,7 +14,10 @@
  */
 #define SUBBUF_SIZE     (UINT64_C(1) << 20)
 #define SUBBUF_COUNT    8
-/* Period in us at which LTTng sends new events to the relay daemon */
+/*
+ * Period in us at which LTTng sends new events of a live session to the relay
+ * daemon
+ */
 #define LIVE_US         500000
 #define PENDING_US      20000
 

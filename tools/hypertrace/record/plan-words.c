@@ -388,8 +388,8 @@ bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o,
         append = "";
     }
     /*
-     * QEMU accepts -append only with -kernel: if the command line has no
-     * kernel, the program that starts QEMU adds it.
+     * QEMU accepts -append only with -kernel: if the command line has only
+     * -append, the program that starts QEMU adds -kernel.
      */
     if (!p->kernel && !*append) {
         plan_loader(p, q, o);

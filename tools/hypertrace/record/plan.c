@@ -59,7 +59,7 @@ static bool is_confidential(const HtQemu *q)
            ht_opts_get(q->machine, "memory-encryption");
 }
 
-/* How the command line can give a type of machine a memory that is shared */
+/* How the command line can give shared memory to a machine of some type */
 typedef enum MachineKind {
     MACHINE_OTHER,              /* not known: do not change the memory */
     MACHINE_PLAIN,              /* by a memory backend of the machine */

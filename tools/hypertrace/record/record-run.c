@@ -54,9 +54,9 @@ typedef struct Run {
     HtProgramsStats programs;   /* result of ht_programs_end() */
     bool hangs;                 /* LTTng hangs */
     GPtrArray *sources;
-    /* memory of the process that @sources does not have */
+    /* part of the process's memory that is not in @sources */
     HtSource *rest;
-    /* the guest's RAM in both NUMA nodes, to search for the kernel's image */
+    /* the guest's RAM in both NUMA nodes, to search for the kernel */
     HtSource *whole;
     /*
      * PID of the process whose memory @rest and @whole read, if they are not

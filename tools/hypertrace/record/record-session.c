@@ -51,7 +51,8 @@ typedef struct Ring {
     HtFtFollow *follow;
     /* converter to runs; if @feed.runs is NULL, the ring is only recorded */
     HtFtFeed feed;
-    uint32_t epoch_base;        /* boots before the ring's first boot */
+    /* number of boots before the ring's first boot */
+    uint32_t epoch_base;
     bool taken;                 /* the ring is being recorded */
     uint64_t since;             /* time in ns when the ring was found */
     uint64_t newest_ns;         /* guest time of the last event, in ns */
@@ -87,7 +88,7 @@ struct HtSession {
     HtFtRuns *runs;             /* further receiver of the events, or NULL */
     HtMatch *matches[HT_SESSION_MATCHES];
     bool running;               /* HtSessionInfo.running */
-    unsigned nr_found;          /* number of rings found so far */
+    unsigned nr_found;          /* with @runs: number of rings found so far */
     GPtrArray *places;
     GPtrArray *rings;
     uint64_t (*now)(void);
@@ -240,7 +241,10 @@ static void free_place(void *opaque)
     g_free(p);
 }
 
-/* Add the address of each boot and the number of processors to the info. */
+/*
+ * Add the address of each boot's kernel and the number of processors to the
+ * info.
+ */
 static void update_info(HtSession *s, const Ring *ring)
 {
     const HtFtRing *r = ht_ft_follow_ring(ring->follow);

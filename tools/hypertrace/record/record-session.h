@@ -105,7 +105,7 @@ char *ht_record_default_dir(bool flight);
 
 /**
  * ht_session_new() - begin a recording
- * @info: parameters; copied, except @kernel and @runs
+ * @info: parameters; copied, except members that must outlive the session
  * @error: set on failure
  *
  * Return: the session, for ht_session_free(); NULL on failure

@@ -282,10 +282,7 @@ static uint64_t now_ns(void)
     return ht_now_ns();
 }
 
-/*
- * Read the formats of a running guest, whose kernel has no file, from its
- * memory.
- */
+/* Read the formats of a running guest's events from its memory. */
 static HtFtFormats *guest_formats(const HtRecord *r, GError **error)
 {
     g_autoptr(HtSource) source = ht_source_process(r->process, NULL, error);
@@ -544,7 +541,10 @@ static bool searches_image(const HtRecord *r)
     return r->flight.size && !r->plan && !r->kernel && !r->lacking;
 }
 
-/* Check the names of events before the guest boots, if formats are known. */
+/*
+ * Check the match and, if formats are known, the names of events, before the
+ * recording starts.
+ */
 static bool check_events(const HtRecord *r, GError **error)
 {
     const char *option = r->until ? "--until" : "--match";

@@ -44,7 +44,7 @@ bool ht_watch_disk_is_full(int dir, uint64_t reserve);
 /**
  * ht_watch_disk_trim() - remove the oldest recordings of the largest users
  * @dir: from ht_watch_disk_open()
- * @max: maximum sum of their sizes in bytes
+ * @max: maximum sum of the sizes of all recordings in bytes
  * @reserve: bytes that must be free for the next recording: of @max, and of the
  *           file system
  *

@@ -18,7 +18,7 @@
  * @name: pattern of their names, with "*" and "?"
  * @any_user: machines of all users
  * @user: without @any_user: the only user
- * @size: bytes of memory for the events of each
+ * @size: bytes of memory for the events of each machine
  * @silence_ns: nanoseconds without events that are a cause; 0: never a cause
  * @match: events that are a cause, as for ht_match_new(); or NULL
  */

@@ -51,7 +51,7 @@ typedef struct Watch {
     int64_t next_trim;
     /* time of the last measurement of disk space, in us */
     int64_t trimmed;
-    /* reasons why machines are not recorded that were printed already */
+    /* printed reasons why machines are not recorded */
     GHashTable *told;
     /* it was printed that the maximum of memory is reached */
     bool crowded;
