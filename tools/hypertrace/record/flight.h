@@ -2,7 +2,7 @@
 /*
  * hypertrace record: a flight recorder
  *
- * The session keeps the newest events in memory. Each cause, such as a panic of
+ * The session keeps the newest events in memory. A cause, such as a panic of
  * the guest, writes them to a numbered recording. The session then continues.
  */
 #ifndef HYPERTRACE_FLIGHT_H
@@ -50,7 +50,7 @@ void ht_flight_free(HtFlight *f);
 void ht_flight_monitor(HtFlight *f, int fd);
 
 /**
- * ht_flight_poll() - check for causes, and write a recording if there is one
+ * ht_flight_poll() - check for causes, and write a recording if one is due
  * @session: the session, right after a poll
  *
  * Does not wait, because a child process writes. Only one such process runs at

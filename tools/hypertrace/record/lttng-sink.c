@@ -25,7 +25,8 @@ struct HtLttngSink {
     bool drained;
     bool failed;                /* LTTng-UST could not be loaded; atomic */
 
-    const HtUstOps *ust;        /* used by the sink's thread only */
+    /* set before @session is set, and then constant */
+    const HtUstOps *ust;
     HtUstSession *session;      /* the sink's thread sets it once; atomic */
 
     HtMutex lock;               /* protects @loaded and the members after it */
@@ -196,7 +197,7 @@ HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg)
 
 void ht_lttng_sink_start(HtLttngSink *s)
 {
-    /* In this process, only the sink's thread blocks in LTTng. */
+    /* In this process, only the threads of such sinks block in LTTng. */
     g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
     /*
      * If the registration of an event takes longer than this many ms, the event

@@ -9,8 +9,8 @@
 #include "qemu/qemu-cmdline.h"
 
 /**
- * ht_plan_machine() - get the type of QEMU's machine; "" if it is not given
- * and QEMU has no default
+ * ht_plan_machine() - get the type of QEMU's machine; if it is not given, "pc"
+ * for x86_64, else ""
  */
 const char *ht_plan_machine(const HtQemu *q);
 

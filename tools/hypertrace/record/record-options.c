@@ -17,8 +17,8 @@
 
 #define POLL_US_DEFAULT     1000
 /*
- * Period of polls of a flight recorder in us. Other recorders poll more often.
- * The guest's ring keeps the events in the meantime.
+ * Default of --poll-us with --flight. It is longer than without --flight: the
+ * guest's ring keeps the events in the meantime.
  */
 #define POLL_US_FLIGHT      10000
 #define POLL_US_MAX         1000000

@@ -4,8 +4,8 @@
  *
  * If the guest's memory is a memfd or a shared file, this process holds it, so
  * that it outlives QEMU. Private memory is read while its process runs. Both
- * processes get the terminal's signals. Each signal that this process catches
- * is passed on to a QEMU that it started.
+ * processes get the terminal's signals. SIGINT, SIGTERM, SIGHUP and SIGQUIT are
+ * passed on to a QEMU that this process started.
  */
 #include "hypertrace/base.h"
 #include <malloc.h>

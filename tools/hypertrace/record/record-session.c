@@ -13,8 +13,8 @@
 #include "record/search-pace.h"
 
 /*
- * Maximum number of candidates tested in a poll.  The fast search has one
- * candidate for each 2 MiB.
+ * Maximum number of candidates that a search tests in a memory. The fast search
+ * has one candidate for each 2 MiB.
  */
 #define SEARCH_CANDIDATES 4096
 /*
@@ -688,8 +688,9 @@ static void poll_ring(HtSession *s, Ring *ring)
 }
 
 /*
- * Poll all rings whose headers are valid. Drop the others, except those that
- * are being recorded: early in a boot, the kernel may create its ring again.
+ * Poll the main buffers, and all other rings whose headers are valid. Drop the
+ * rest, except those that are being recorded: early in a boot, the kernel may
+ * create its ring again.
  */
 static void poll_rings(HtSession *s)
 {

@@ -2,9 +2,9 @@
 /*
  * hypertrace flame: stacks of functions, built from the ends of calls
  *
- * The event at the end of a call has the call's begin and depth.  If call A
- * began later and ended earlier than call B, then B called A, perhaps through
- * further calls.  So each call is kept until its caller ends.
+ * The event at the end of a call has the call's begin and depth. If call A of a
+ * task began later and ended earlier than the task's call B, then B called A,
+ * perhaps through further calls. So each call is kept until its caller ends.
  */
 #include <string.h>
 

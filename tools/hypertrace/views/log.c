@@ -2,8 +2,9 @@
 /*
  * hypertrace log: the log of the guest's kernel
  *
- * The text comes from the log that was read from the guest's memory. If the
- * recording has no such log, the text comes from the events printk:console.
+ * The text comes from the log that was read from the guest's memory, and after
+ * that log's end from the events printk:console. If the recording has no such
+ * log, all text comes from these events.
  */
 #include <inttypes.h>
 #include <string.h>

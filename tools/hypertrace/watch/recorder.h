@@ -32,7 +32,7 @@ typedef struct HtWatchRecorder {
     /* path of the folder @where below HtWatchSettings.dir */
     char *path;
     GString *line;
-    /* messages that were printed already; each is printed once */
+    /* messages that are not printed again */
     GHashTable *told;
     unsigned failures;
     int64_t started;
@@ -71,8 +71,8 @@ bool ht_watch_recorder_start(HtWatchRecorder *r,
  * ht_watch_recorder_read() - print new messages of the recorder
  * @r: a recorder
  *
- * A message that does not name a recording is printed once, and the number of
- * messages in a time is limited, because a guest can cause them.
+ * A message that does not name a recording is printed at most once, and the
+ * number of messages in a time is limited, because a guest can cause them.
  *
  * Return: true if a recording was made
  */

@@ -45,7 +45,7 @@ struct HtWatchVms {
     const HtWatchSettings *settings;
     GHashTable *seen;           /* Seen by PID */
     unsigned round;
-    /* it was printed that only root may record */
+    /* it was printed that only root may record machines of other users */
     bool told;
 };
 
