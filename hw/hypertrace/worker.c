@@ -69,7 +69,7 @@ static void worker_call(HypertraceDevice *dev,
 
 /*
  * Test whether the rings must not be read: the VM is stopped, or the property
- * "unread" is set.  Context: any
+ * "unread" is set. Context: any thread
  */
 static bool worker_is_unread(HtWorker *w)
 {

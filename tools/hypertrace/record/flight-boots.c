@@ -71,7 +71,10 @@ HtFlightDeath ht_flight_boots_note(HtFlightBoots *b, const HtSessionStats *n,
 {
     bool panicked = n->panic_boot > b->panicked, died;
 
-    /* Set @panicked before next_boot(): the boot after a panic is no cause. */
+    /*
+     * Set @panicked before next_boot(): a boot that follows a panic is no cause
+     * of a recording.
+     */
     b->logged = MAX(b->logged, n->panic_boot);
     b->panicked = MAX(b->panicked, b->logged);
     died = next_boot(b, n->boots);
