@@ -100,7 +100,7 @@ struct HtKernelWatch {
     uint64_t pass_ns;
     /* earliest time of a pass because the kernel's list has changed */
     uint64_t next_change;
-    uint64_t next_sample;       /* time of the next test of a text */
+    uint64_t next_sample;       /* time of the next test of a format's text */
     /* ht_kernel_formats_serial() when the formats were last reported */
     unsigned serial;
     GError *error;

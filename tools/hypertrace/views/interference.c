@@ -77,7 +77,7 @@ typedef struct Advice {
     const Machine *m;
     const HtTaker *rival;
     uint32_t cpu;               /* PIN: number of the idle processor */
-    uint64_t idle;              /* PIN: ticks for which it was idle */
+    uint64_t idle;              /* PIN: ticks for which @cpu was idle */
     /* QUOTA: limit for @rival, in percent of one processor */
     unsigned percent;
 } Advice;
