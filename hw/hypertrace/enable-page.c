@@ -19,7 +19,7 @@ static bool wants(void *opaque, const HtClass *c)
     return ht_dispatch_wants(dev->dispatch, c);
 }
 
-/* Do not read the page back: the guest can write to it. */
+/* Do not read the enable bytes back: the guest can write to them. */
 static void page_write(void *opaque, const HtClass *c, bool on)
 {
     HypertraceDevice *dev = opaque;

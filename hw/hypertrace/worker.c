@@ -369,7 +369,7 @@ static void worker_end(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    /* want_close is set, so this drains and closes all streams. */
+    /* want_close is set, so worker_settle() drains and closes all streams. */
     worker_settle(dev);
     w->running = false;
     dev->messages.gone = true;

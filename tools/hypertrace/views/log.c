@@ -270,10 +270,7 @@ int ht_log(int argc, char **argv)
         return ht_usage_error("--follow prints all lines: leave out --from and"
                               " --to");
     }
-    /*
-     * The regular expression of --grep is for lines here, not for the texts of
-     * events.
-     */
+    /* Here --grep is for the log's lines, not for the texts of events. */
     grep = g_steal_pointer(&v.grep);
     selects = grep || v.boot || ht_view_times(&v);
     /* If no line is printed, this function itself prints a message. */
