@@ -24,7 +24,7 @@ typedef struct HtControl {
     GPtrArray *objects;
 } HtControl;
 
-/* Options that a command may take besides those of all these commands */
+/* Options that only some callers of ht_control_open() take */
 enum ht_control {
     HT_CONTROL_JSON = 1,
 };
