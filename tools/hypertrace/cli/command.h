@@ -67,8 +67,9 @@ int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /**
  * ht_last_brief() - describe the end of a recording in one line
  * @dir: a recording
- * @out: set to the first lines of "hypertrace last" and a record of the log:
- *       the one of the panic, or else the last one; safe for a terminal
+ * @out: empty; set to the first lines of "hypertrace last" and a record of the
+ *       log (the panic, or else the last one), joined by "; " and safe for a
+ *       terminal; stays empty if the recording cannot be read
  */
 void ht_last_brief(const char *dir, GString *out);
 
