@@ -66,7 +66,6 @@ bool ht_record_info_poll(HtRecordInfo *i, HtRecWriter *w, uint64_t now,
  * ht_record_info_ring() - set the values that describe the ring
  * @kernel: the guest's kernel, or NULL. The ring's header holds the address of
  *          one symbol: the address that the kernel's symbols give it is added
- * @ring: the ring
  */
 void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,
                          const HtFtRing *ring);
