@@ -2,9 +2,9 @@
 /*
  * A guest's ring that changes before every third read
  *
- * The guest writes events as a kernel does, and overwrites anything: header,
- * order, stamps, counts, records.  In every case the follower delivers whole
- * records, epochs and segments only increase, and each poll is bounded.
+ * The guest writes events as a kernel does until it first overwrites something:
+ * header, order, stamps, counts, records.  In every case the follower delivers
+ * whole records, (epoch, segment) never decreases, and each poll is bounded.
  */
 #include "hypertrace/ftrace-follow.h"
 #include "fuzz.h"

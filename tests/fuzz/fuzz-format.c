@@ -2,7 +2,7 @@
 /*
  * Event formats as a guest prints them, then a record for each of them
  *
- * For any text, names are valid and no field is read outside its record.
+ * For any text, no name is empty, and no field is read outside its record.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"

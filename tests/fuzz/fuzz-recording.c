@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A recording's files with any content: events are whole, pages fit, both ways
- * of reading find the same events, and dates stay in range
+ * of reading find equally many events, and dates stay in range
  */
 #include "hypertrace/ftrace-dates.h"
 #include "hypertrace/recording.h"

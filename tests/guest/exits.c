@@ -2,8 +2,9 @@
 /*
  * Payload: cost of leaving the guest, without any tracing
  *
- * Explains the figures of "bench": a hypercall event cannot be cheaper than an
- * exit to QEMU, and a doorbell not cheaper than an exit to the kernel.
+ * Explains the figures of "bench": a doorbell of the hypercall channel cannot
+ * be cheaper than an exit to QEMU, and any other not cheaper than an exit to
+ * the kernel.
  */
 #include "hypertrace/hypertrace.h"
 #include "clock.h"

@@ -32,9 +32,9 @@ sleep 1000
 
 def assert_all(tmp, err):
     """A guest with INIT: each marker of each processor is recorded once or lies within a
-    gap that is reported, the number of events is that of the guest's counters, and the
-    log is dmesg's.  The folder has the recording rec, and the files console and dmesg;
-    err has the recorder's messages."""
+    gap that is reported, and the log is dmesg's. If no event is lost, their number is that
+    of the guest's counters. The folder has the recording rec, and the files console and
+    dmesg; err has the recorder's messages."""
     events = list(stock.reported(tmp / "rec"))
     markers.assert_followed(events, CPUS, MARKS, err)
     markers.assert_log_is_dmesg((tmp / "dmesg").read_text(errors="replace"),
@@ -45,7 +45,7 @@ def assert_all(tmp, err):
 
 BOOTS_MARKS = 300
 # A guest that tells its boots apart: each writes its random number to the log and, with
-# numbered markers, to the trace buffer.  It then runs the line that the test sends.
+# numbered markers, to the trace buffer.  It then runs each line that the test sends.
 BOOTS_INIT = stock.MOUNTS + f"""$b --install -s /bin
 export PATH=/bin
 id=$(cat /proc/sys/kernel/random/boot_id)

@@ -15,7 +15,7 @@ from pathlib import Path
 TOOL = Path(os.environ["HT_BUILD"]) / "tools/hypertrace/hypertrace"
 GUESTS = Path(os.environ["HT_CACHE"]) / "stock"
 ENV = {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
-DEADLINE = 1800             # seconds; on an idle host the slowest guest takes 60
+DEADLINE = 1800             # seconds
 
 # Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel patches
 # while another processor runs it.

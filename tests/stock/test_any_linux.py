@@ -70,8 +70,7 @@ def command(tmp, row, init, port="file,path={}/dmesg"):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_followed(tmp_path, name):
-    """Each marker of each processor is recorded once or lies within a reported gap,
-    the number of events is that of the guest's counters, and the log is dmesg's."""
+    """Of each row, the recording is as followed.assert_all() describes."""
     needs(ROWS[name])
     err = stock.record(tmp_path, command(tmp_path, ROWS[name], followed.INIT),
                        "--buffer", "main")
@@ -107,7 +106,7 @@ class Boots:
     def __init__(self, tmp, row, recorders):
         needs(row)
         self.tmp = tmp
-        # a dump has the whole memory, also what was never written
+        # dump at most 1 GiB: a dump has also memory that was never written
         self.dumps = not row.memory.endswith("G") or row.memory == "1G"
         self.boots = []         # (random number, number of processors) of each boot
         root = tmp / "root"
@@ -144,8 +143,8 @@ class Boots:
 
     def look(self):
         """Another recorder, which knows nothing about earlier boots, records the guest,
-        and `recover`, without the kernel's file, reads a dump of its memory: both have
-        the data of the living kernel only."""
+        and `recover`, without the kernel's file, reads a dump of its memory if it is
+        small: both have the data of the living kernel only."""
         rec = self.tmp / f"look-{len(self.boots)}"
         recorder = subprocess.Popen(
             [stock.TOOL, "record", "-o", rec, "--pid",
@@ -196,9 +195,9 @@ def make_boots(tmp_path):
 def test_resets(boots, row, resets):
     """Resets by the guest and by QEMU.
 
-    Only this test and the next ones prove that no data of a dead kernel is taken for
-    that of the living kernel: by a recorder that followed all boots, and by commands
-    that find the living and the dead kernels in the memory.
+    Only this test, the next ones and test_kvm_followed.py prove that no data of a dead
+    kernel is taken for that of the living kernel: by a recorder that followed all boots,
+    and by commands that find the living and the dead kernels in the memory.
     """
     guest = boots(row)
     for n in range(resets):

@@ -101,8 +101,8 @@ def table(runs):
         print(f"| {name} | {n:,} | {s:.3f} | {before:.3f} |")
 
 
-# Only this test proves that all calls of all functions of a boot are recorded, a hundred times as
-# many events as without functions.
+# Only this test proves that all calls of all functions of a boot are recorded, over a hundred
+# times as many events as without functions.
 def test_boot_functions(tmp_path):
     if not shutil.which("qemu-system-x86_64"):
         pytest.skip("qemu-system-x86_64 is not installed")

@@ -52,7 +52,7 @@ mkfifo /run/talk.in /run/talk.out /run/monitor.in /run/monitor.out
 
 
 def test_followed(tmp_path):
-    """Only this test follows the main buffer of a guest whose vCPUs KVM runs."""
+    """Only this test proves that no event of a main buffer is missing silently under KVM."""
     result = hosts.kvm_linux(tmp_path, followed.INIT, FOLLOW)
     followed.assert_all(result, (result / "log").read_text())
 

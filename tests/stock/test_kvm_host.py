@@ -88,11 +88,10 @@ def events(path, *args):
 
 
 def clock(part):
-    """Convert the host's TSC to its CLOCK_MONOTONIC: the line through all brackets"""
+    """Convert the host's TSC to its CLOCK_MONOTONIC: by a line through two brackets"""
     rows = [tuple(map(int, line.split())) for line in
             (part / "clocks").read_text().splitlines()]
-    # readings of the two clocks that are the closest together have the
-    # smallest error
+    # the first and the last one of the narrower half: narrow ones have small errors
     rows.sort(key=lambda r: r[2] - r[1])
     half = sorted(rows[:max(2, len(rows) // 2)])
     (a, a0, a1), (b, b0, b1) = half[0], half[-1]

@@ -328,7 +328,7 @@ static void hostile(unsigned rounds)
             ring[x % (HT_PAGE / 8)] = x >> (x >> 58);
             ring[HT_PAGE / 8 + x % ((size - HT_PAGE) / 8)] = x;
             ring[0] = x >> (x % 64);
-            /* overwrite the end of a packet with random bits */
+            /* overwrite the size of the first packet's content */
             ring[HT_PAGE / 8 + 7] = x >> (x >> 59);
             ioctl(fd, HT_IOC_SUBMIT, &submit);
             /*

@@ -13,7 +13,7 @@
  *   exit MS                        exit, also while "forever" emits: status 0,
  *                                  or 3 if a thread is in LTTng after MS ms
  *
- * The reply to a command except "exit" is "ok", or "error" and the reason.
+ * Last line of each reply except that to "exit": "ok", or "error" and a reason
  */
 #include "hypertrace/base.h"
 #include "hypertrace/lttng-ust-event.h"

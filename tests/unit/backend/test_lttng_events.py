@@ -207,7 +207,7 @@ def value(event, field):
 
 
 def test_filter(directory):
-    """Filters of LTTng read each kind of field, at any place among the fields."""
+    """Filters of LTTng read fields of several kinds, at any place."""
     spec = "s8:a text:t f32:f seq-u16:q arr-u32-4:r u16:b f64:g s64:z"
     filters = {
         "stream == 3 && vcpu == -1": lambda e: True,
@@ -270,7 +270,7 @@ def test_blocking(directory):
 
 
 def test_too_large(directory):
-    """an event that fits no buffer is counted"""
+    """Events that fit no buffer are reported as discarded."""
     with PrivateSession(f"{directory}/t", ["ht0:*"], subbuf_size="4k",
                         num_subbuf=2) as session:
         with Emitter(session) as emitter:

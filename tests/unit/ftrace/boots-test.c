@@ -213,8 +213,8 @@ static void test_boots(gconstpointer opaque)
 
 /*
  * A guest hangs early in its boot.  The follower cannot tell at once whether
- * the new kernel wrote the commit count of the ring's only page.  Later it must
- * deliver the events of that page.
+ * the new kernel wrote the commit count of the only page with events.  Later it
+ * must deliver the events of that page.
  */
 static void test_hangs(void)
 {

@@ -241,7 +241,7 @@ static void test_pauses(void)
     test_end(&t);
 }
 
-/* While the ring fills for the first time, no poll loses anything. */
+/* Two polls lose nothing, even if the ring first wraps between them. */
 static void test_first_lap(void)
 {
     guint first, second, i;

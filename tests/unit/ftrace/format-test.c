@@ -100,7 +100,7 @@ static void test_strings_and_arrays(void)
         'a', 'b', 0, 'c', 'w', 'x', 'y', 'z',
         /* name: its text is 3 bytes at offset 40 */
         40, 0, 3, 0,
-        /* r: its text is 4 bytes, 16 after the field's end at 24 */
+        /* r: its array is 4 bytes, 16 after the field's end at 24 */
         16, 0, 4, 0,
         1, 2, 3, 4, 5, 6, 7, 8,                 /* u16 h[4] */
         /* a field that ends outside of the record: it is cut */

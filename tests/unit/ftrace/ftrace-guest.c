@@ -159,7 +159,7 @@ static void commit_full(FtGuest *g, uint32_t cpu)
 
 /*
  * Mark the rest of the full page as padding, move the tail to the next page and
- * commit.  If this write interrupted another write, the outer write commits.
+ * commit.  Every fourth event acts as if it interrupted a write, which commits.
  */
 static void move_tail(FtGuest *g, uint32_t cpu)
 {

@@ -72,7 +72,7 @@ typedef struct FtGuest {
     uint32_t cpus;
     uint64_t va;                /* guest address at which the ring is mapped */
     FgCpu cpu[8];
-    /* called between two stores of the writer, and before each read; or NULL */
+    /* called between stores, and before each read of fg_mem_read(); or NULL */
     void (*step)(void *opaque);
     void *opaque;
 } FtGuest;

@@ -93,7 +93,7 @@ static int count_bytes(void *opaque, uint64_t offset, void *buf, size_t len)
 }
 
 /*
- * A guest has the header of a large ring at each candidate.  The order of its
+ * A guest has the header of a large ring at many addresses.  The order of its
  * sub-buffers is wrong only at the end.  Promise: a step of the search reads a
  * bounded number of bytes, and the search finds the real ring behind them.
  */

@@ -313,7 +313,7 @@ static void test_untouched(void)
 }
 
 /*
- * Promise: the RAM of a PC has a hole below 4 GiB. Physical addresses and
+ * The RAM of a PC has a hole below 4 GiB. Promise: physical addresses and
  * offsets in memory are converted to each other on both sides of it.
  */
 static void test_hole(void)

@@ -198,7 +198,7 @@ static const HtKernelImage *open_kernel(const char *path)
     return image;
 }
 
-/* Promise: a distribution's kernel has all symbols that the readers need. */
+/* Promise: a distribution kernel's symbols, version and types are read. */
 static void test_kernels(void)
 {
     char **path;

@@ -100,7 +100,8 @@ static void test_layouts(void)
 }
 
 /*
- * Promise: tables whose addresses do not fit the file's segments are refused.
+ * Promise: tables with addresses that do not fit the file's segments are
+ * refused.
  */
 static void test_elsewhere(void)
 {

@@ -3,8 +3,8 @@
  * A guest's ordinary ftrace ring, written as the kernel writes it
  *
  * Nodes and pages are scattered over an array that stands for the kernel's
- * memory.  The stores have the kernel's order, with a call of @step between any
- * two, from which a test can poll.
+ * memory.  The stores have the kernel's order, with calls of @step between
+ * them, from which a test can poll.
  */
 #ifndef LIST_GUEST_H
 #define LIST_GUEST_H

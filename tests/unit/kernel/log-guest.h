@@ -3,7 +3,7 @@
  * A kernel's log, written as printk() writes it
  *
  * An array stands for the kernel's memory.  The stores have the kernel's order,
- * with a call of @step between any two, from which a test can read.
+ * with calls of @step between them, from which a test can read.
  */
 #ifndef LOG_GUEST_H
 #define LOG_GUEST_H

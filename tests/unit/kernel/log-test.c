@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The records of a kernel's log are read from its ring in order and whole, none
- * of them twice, whatever the writer does between two loads.  A reader that
+ * of them twice, by calls between any stores of the writer.  A reader that
  * polls often misses none.  A recording keeps the records unchanged.
  *
- * Only this test proves it for a ring that wraps during a read.
+ * Only this test proves it for a ring that wraps between calls.
  */
 #include "log-guest.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * An ordinary ftrace ring is followed: each event is delivered once and in
- * order, or lies in a reported gap, whatever the writer and the guest's
- * readers do between two loads of a poll.
+ * order, or lies in a reported gap, whatever the writer does between two loads
+ * of a poll.
  *
- * Only this test proves it for polls between any two of the writer's stores.
+ * Only this test proves it for polls between stores of the writer or of a
+ * reader in the guest.
  */
 #include "list-guest.h"
 
@@ -270,8 +271,8 @@ static void test_late(void)
 
 /*
  * The writer goes on while a poll reads, and the ring may be emptied.  Between
- * polls it is quiet, or writes more than the ring holds: no event is missing
- * without a gap, and none is delivered twice.
+ * polls it may write more than the ring holds: no event is missing without a
+ * gap, and none is delivered twice.
  */
 static void test_busy(gconstpointer resets)
 {
@@ -387,8 +388,8 @@ static void test_reset(void)
 }
 
 /*
- * A poll of a full ring copies at most HT_KERNEL_RING_READS pages; the next
- * polls read the rest, and ht_ft_follow_polls() tells how many suffice.
+ * A poll copies at most HT_KERNEL_RING_READS pages; the next polls read the
+ * rest, and ht_ft_follow_polls() tells how many suffice.
  */
 static void test_bounded(void)
 {

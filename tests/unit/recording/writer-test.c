@@ -121,8 +121,8 @@ static void write_and_discard(HtRecWriter *w)
 }
 
 /*
- * A recorder removes and replaces only its own files in a folder. Only this
- * test proves this, for each file name that a recorder uses.
+ * Of the files whose names do not begin with .hypertrace-, a recorder removes
+ * and replaces only its own. Only this test proves this.
  */
 static void test_foreign_files(void)
 {

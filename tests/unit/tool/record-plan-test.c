@@ -489,8 +489,8 @@ static void test_rows(void)
 }
 
 /*
- * Pieces of command lines that QEMU accepts in any combination and order. "%"
- * stands for a number that is different in each piece.
+ * Pieces of QEMU's command lines, for any combination and order. "%" stands for
+ * a number that is different in each piece.
  */
 static const char * const pieces[] = {
     "-m|1G", "-m|size=1G", "-m|1024", "-m|1048576K", "-m|1024M,slots=2",
