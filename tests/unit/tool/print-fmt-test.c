@@ -110,7 +110,27 @@ static const struct {
     { "\"%lx\", pte_val(native_make_pte(REC->args[1]))", "14" },
     { "\"%llu.%09u\", __print_ns_to_secs(REC->addr),"
       " __print_ns_without_secs(REC->addr)", "18446744071.578853392" },
-    { "\"%s\", no_such_function(REC->n)", NULL },
+    /* other functions, whose arguments are printed */
+    { "\"%s|%d|%-9s\", no_such(p, REC->n, REC->u), other(REC->comm), f()",
+      "no_such(-5, 0x80000005)|other(comm)|f()      " },
+    { "\"%s %s\", a(p, __get_dynamic_array(blob), b(\"x\", REC->n ? 1 : 2)),"
+      " REC->n ? c(__get_str(name)) : \"none\"",
+      "a(01 ab ff, b(x, 1)) c(file)" },
+    { "\"%d\", no_such(REC->n) + 1", NULL },
+    { "\"%d\", REC->n ? no_such(REC->n) : 1", NULL },
+    { "\"%s\", __print_symbolic(no_such(REC->n), { 0, \"ZERO\" })", NULL },
+    { "\"%*d\", no_such(1), 1", NULL },
+    { "\"%s\", no_such(1", NULL },
+    { "\"%x %x %llx\", __builtin_bswap16((__u16)REC->n), ntohl(REC->u),"
+      " (__u64)__builtin_bswap64(((__u64)(__be64)(REC->args[0])))",
+      "fbff 5000080 a00000000000000" },
+    { "\"%x\", (__builtin_constant_p((__u16)(REC->u)) ? 1 :"
+      " __fswab16(REC->u)) + 1", "501" },
+    { "\"%d %d\", REC->n ?: 7, (REC->common_flags ?: REC->common_preempt_count)"
+      " ?: 9", "-5 9" },
+    { "\"%s|%s\", __print_symbolic(REC->n, { }), __print_symbolic(REC->n,"
+      " { 1, \"ONE\", }, { -5, \"MINUS\", })", "0xfffffffb|MINUS" },
+    { "\"%pISpsfc|%pIS\", __get_dynamic_array(blob), REC->comm", "|" },
     { "\"%d %d\", REC->n", NULL },
 };
 

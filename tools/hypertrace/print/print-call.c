@@ -8,6 +8,8 @@
 #include "print/print-parse.h"
 
 #define NAMES_MAX       1024
+/* Maximum number of arguments of an unknown function */
+#define ARGUMENTS_MAX   16
 
 /* Parse "(name)" after __get_str or a similar function of a field. */
 static char *name_argument(HtPrintParse *p)
@@ -49,15 +51,23 @@ static void clear_name(gpointer data)
 static bool names(HtPrintParse *p, GArray *all)
 {
     while (ht_print_accept(p, ",")) {
-        HtPrintNode *value = argument(p, "{");
         HtPrintName name = { 0 };
+        HtPrintNode *value;
         bool known;
 
+        if (!pp_expect(p, "{")) {
+            return false;
+        }
+        if (ht_print_accept(p, "}")) {
+            continue;           /* an empty list is "{ }" */
+        }
+        value = ht_print_expression(p);
         /* Some lists end with "{ -1, NULL }". */
         if (value && pp_expect(p, ",") && !ht_print_string(p, &name.text) &&
             !p->error) {
             ht_print_node_free(ht_print_expression(p));
         }
+        ht_print_accept(p, ",");
         if (!value || p->error || !pp_expect(p, "}")) {
             ht_print_node_free(value);
             g_free(name.text);
@@ -219,6 +229,64 @@ static HtPrintNode *call_seconds(HtPrintParse *p, unsigned op)
     return pp_binary(p, op, n, n ? pp_constant(p, 1000000000, t) : NULL);
 }
 
+static HtPrintNode *call_swap(HtPrintParse *p, unsigned bytes)
+{
+    HtPrintNode *a = call_same(p), *n = a ? pp_node(p, HT_OP_UNARY) : NULL;
+
+    if (!n) {
+        ht_print_node_free(a);
+        return NULL;
+    }
+    n->a = a;
+    n->value = HT_OP_SWAP;
+    n->bytes = bytes;
+    n->is_signed = false;
+    return n;
+}
+
+/*
+ * Parse a call of an unknown function, whose name and arguments are printed
+ * instead of its result. Only a whole argument of the format, or a part of
+ * "?:", may be such a call, see known_calls() in print-format.c.
+ */
+static HtPrintNode *call_unknown(HtPrintParse *p, const char *name)
+{
+    HtPrintNode *n = pp_node(p, HT_OP_CALL), *last = n;
+    unsigned count = 0;
+
+    if (!n) {
+        return NULL;
+    }
+    p->calls++;
+    n->text = g_strdup(name);
+    if (!pp_expect(p, "(")) {
+        return pp_fail(p, n, "'(' is missing");
+    }
+    while (!ht_print_accept(p, ")")) {
+        HtPrintNode *a = count && !pp_expect(p, ",") ? NULL :
+                         ht_print_expression(p);
+
+        if (!a || ++count > ARGUMENTS_MAX) {
+            ht_print_node_free(a);
+            return pp_fail(p, n, "an argument of %s() is missing", name);
+        }
+        if (a->unknown) {
+            ht_print_node_free(a);      /* such as the buffer for output */
+            continue;
+        }
+        if (last->a) {
+            last->b = pp_node(p, HT_OP_CALL);
+            last = last->b;
+        }
+        if (!last) {
+            ht_print_node_free(a);
+            return pp_fail(p, n, "the format is too long");
+        }
+        last->a = a;
+    }
+    return n;
+}
+
 HtPrintNode *pp_sizeof(HtPrintParse *p)
 {
     const PpType t = { 8, false, 0 };
@@ -252,6 +320,18 @@ HtPrintNode *pp_call(HtPrintParse *p, const char *name)
         "le16_to_cpu", "le32_to_cpu", "le64_to_cpu", "__le16_to_cpu",
         "__le32_to_cpu", "__le64_to_cpu",
     };
+    static const struct {
+        const char *name;
+        unsigned bytes;
+    } swaps[] = {
+        { "__builtin_bswap16", 2 }, { "__builtin_bswap32", 4 },
+        { "__builtin_bswap64", 8 }, { "__fswab16", 2 }, { "__fswab32", 4 },
+        { "__fswab64", 8 }, { "__swab16", 2 }, { "__swab32", 4 },
+        { "__swab64", 8 }, { "be16_to_cpu", 2 }, { "be32_to_cpu", 4 },
+        { "be64_to_cpu", 8 }, { "__be16_to_cpu", 2 }, { "__be32_to_cpu", 4 },
+        { "__be64_to_cpu", 8 }, { "ntohs", 2 }, { "ntohl", 4 },
+    };
+    HtPrintNode *n;
     unsigned i;
 
     if (!strcmp(name, "__get_str") || !strcmp(name, "__get_rel_str") ||
@@ -293,11 +373,20 @@ HtPrintNode *pp_call(HtPrintParse *p, const char *name)
         return call_hypercall(p);
     } else if (!strcmp(name, "mc_event_error_type")) {
         return call_memory_error(p);
+    } else if (!strcmp(name, "__builtin_constant_p")) {
+        n = call_same(p);
+        ht_print_node_free(n);
+        return n ? pp_constant(p, 0, (PpType) { 4, true, 0 }) : NULL;
     }
     for (i = 0; i < G_N_ELEMENTS(same); i++) {
         if (!strcmp(name, same[i])) {
             return call_same(p);
         }
     }
-    return pp_fail(p, NULL, "the kernel's function %s() is not known", name);
+    for (i = 0; i < G_N_ELEMENTS(swaps); i++) {
+        if (!strcmp(name, swaps[i].name)) {
+            return call_swap(p, swaps[i].bytes);
+        }
+    }
+    return call_unknown(p, name);
 }

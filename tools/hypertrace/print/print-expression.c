@@ -188,7 +188,7 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
     bool same_bits;
     PpType from;
 
-    if (!a || !t.bytes) {
+    if (!a || !t.bytes || a->op == HT_OP_CALL) {
         return a;
     }
     from = pp_type_of(a);
@@ -586,6 +586,7 @@ static HtPrintNode *variable(HtPrintParse *p, const HtPrintVariable *v)
     inner.variables = v->outer;
     n = ht_print_expression(&inner);
     p->nodes = inner.nodes;
+    p->calls = inner.calls;
     p->error = inner.error;
     return cast(p, n, v->type);
 }
@@ -881,6 +882,7 @@ static HtPrintNode *binary(HtPrintParse *p, unsigned lowest)
 
 static HtPrintNode *conditional(HtPrintParse *p)
 {
+    const char *begin = p->p, *after;
     HtPrintNode *a = binary(p, LOWEST), *n;
     PpType t;
 
@@ -893,7 +895,15 @@ static HtPrintNode *conditional(HtPrintParse *p)
         return NULL;
     }
     n->a = a;
-    n->b = ht_print_expression(p);
+    after = p->p;
+    if (ht_print_accept(p, ":")) {
+        /* "a ?: b" is "a ? a : b" */
+        p->p = begin;
+        n->b = binary(p, LOWEST);
+        p->p = after;
+    } else {
+        n->b = ht_print_expression(p);
+    }
     n->c = n->b && pp_expect(p, ":") ? ht_print_expression(p) : NULL;
     if (!n->c) {
         return pp_fail(p, n, "':' is missing");

@@ -8,7 +8,7 @@
 #include "cli/number.h"
 #include "cli/text.h"
 #include "hypertrace/base.h"
-#include "print/print-program.h"
+#include "print/print-parse.h"
 
 /* Limit for widths and precisions, which the guest can choose by '*'. */
 #define PADDING_MAX     4096
@@ -110,6 +110,11 @@ static uint64_t binary(const HtPrintNode *n, uint64_t a, uint64_t b)
     return 0;
 }
 
+static uint64_t swap(uint64_t v, unsigned bytes)
+{
+    return __builtin_bswap64(v) >> (8 * (8 - bytes));
+}
+
 static uint64_t eval(const HtPrintNode *n, const Run *r);
 
 static uint64_t eval_element(const HtPrintNode *n, const Run *r)
@@ -141,6 +146,7 @@ static uint64_t eval(const HtPrintNode *n, const Run *r)
     case HT_OP_UNARY:
         v = eval(n->a, r);
         return n->value == '!' ? !v :
+               n->value == HT_OP_SWAP ? swap(v, n->bytes) :
                ht_print_extend(n->value == '~' ? ~v : -v, n->bytes,
                                n->is_signed);
     case HT_OP_BINARY:
@@ -282,6 +288,47 @@ static void put_disk(const HtPrintNode *n, const Run *r, GString *out)
     }
 }
 
+static bool put_text(const HtPrintNode *n, const Run *r, GString *out);
+
+static void put_argument(const HtPrintNode *n, const Run *r, GString *out)
+{
+    size_t len, i;
+    const uint8_t *p;
+
+    if (n->op == HT_OP_SELECT) {
+        put_argument(eval(n->a, r) ? n->b : n->c, r, out);
+    } else if (n->op == HT_OP_FIELD && (n->field.kind == HT_FT_ARRAY ||
+                                        n->field.kind == HT_FT_DYN_ARRAY)) {
+        p = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
+        for (i = 0; p && i < len; i++) {
+            g_string_append_printf(out, "%s%02x", i ? " " : "", p[i]);
+        }
+    } else if (n->text || n->op >= HT_OP_FLAGS ||
+               (n->op == HT_OP_FIELD && n->field.kind != HT_FT_INT)) {
+        put_text(n, r, out);
+    } else {
+        PpType t = pp_type_of(n);
+
+        g_string_append_printf(out, t.is_signed ? "%" PRId64 : "0x%" PRIx64,
+                               eval(n, r));
+    }
+}
+
+static void put_call(const HtPrintNode *n, const Run *r, GString *out)
+{
+    const char *separator = "";
+
+    g_string_append_printf(out, "%s(", n->text);
+    for (; n; n = n->b) {
+        if (n->a) {
+            g_string_append(out, separator);
+            put_argument(n->a, r, out);
+            separator = ", ";
+        }
+    }
+    g_string_append_c(out, ')');
+}
+
 /*
  * Print an argument of %s. Returns true if the text must be padded to the
  * width. As in libtraceevent, the number that is printed for a field without a
@@ -325,6 +372,9 @@ static bool put_text(const HtPrintNode *n, const Run *r, GString *out)
         break;
     case HT_OP_DISK:
         put_disk(n, r, out);
+        break;
+    case HT_OP_CALL:
+        put_call(n, r, out);
         break;
     default:
         g_string_append_printf(out, "%" PRIx64, eval(n, r));

@@ -39,15 +39,53 @@ void ht_print_free(HtPrint *p)
     }
 }
 
+/*
+ * Count the calls of unknown functions in @n that are printed: @n itself, its
+ * arguments, and the operands of "?:".
+ */
+static unsigned known_calls(const HtPrintNode *n)
+{
+    unsigned count = 0;
+
+    if (n->op == HT_OP_SELECT) {
+        return known_calls(n->b) + known_calls(n->c);
+    }
+    for (count = n->op == HT_OP_CALL; n && n->op == HT_OP_CALL; n = n->b) {
+        count += n->a ? known_calls(n->a) : 0;
+    }
+    return count;
+}
+
 static HtPrintNode *take(HtPrintParse *p)
 {
+    HtPrintNode *n;
+
     if (ht_print_accept(p, ",")) {
-        return ht_print_expression(p);
+        p->calls = 0;
+        n = ht_print_expression(p);
+        if (n && p->calls != known_calls(n)) {
+            /* An expression cannot be computed without the function. */
+            ht_print_node_free(n);
+            p->error = g_strdup("an expression depends on a function of the "
+                                "kernel that is not known");
+            return NULL;
+        }
+        return n;
     }
     if (!p->error) {
         p->error = g_strdup("there are fewer arguments than conversions");
     }
     return NULL;
+}
+
+/* Check that the argument that take() took has no call of unknown functions. */
+static bool check_number(HtPrintParse *p)
+{
+    if (p->calls) {
+        p->error = g_strdup("a number depends on a function of the kernel that "
+                            "is not known");
+    }
+    return !p->calls;
 }
 
 /* Parse a width or precision: digits, or an argument in place of '*'. */
@@ -57,7 +95,7 @@ static bool amount(HtPrintParse *p, const char **s, int *n,
     if (**s == '*') {
         (*s)++;
         *from = take(p);
-        return *from != NULL;
+        return *from && check_number(p);
     }
     for (*n = 0; g_ascii_isdigit(**s) && *n < WIDTH_MAX; (*s)++) {
         *n = *n * 10 + **s - '0';
@@ -99,9 +137,10 @@ static void pointer_letters(const char **s, HtPrintPiece *p)
             more = known[i].more;
         }
     }
-    for (; more && **s && strchr(more, **s) && n < sizeof(p->pointer) - 1;
-         (*s)++) {
-        p->pointer[n++] = **s;
+    for (; more && **s && strchr(more, **s); (*s)++) {
+        if (n < sizeof(p->pointer) - 1) {
+            p->pointer[n++] = **s;
+        }
     }
 }
 
@@ -146,6 +185,12 @@ static bool conversion(HtPrintParse *parse, const char **format,
                  !p->width_arg && !p->precision_arg;
     *format = s;
     p->arg = take(parse);
+    if (p->arg && parse->calls && p->conversion != 's') {
+        if (p->arg->op != HT_OP_CALL) {
+            return check_number(parse);
+        }
+        p->conversion = 's';
+    }
     return p->arg != NULL;
 }
 

@@ -36,7 +36,15 @@ typedef enum HtPrintOp {
     HT_OP_CPUMASK,
     /* text: "disk=NAME, " if @field has a name, else empty */
     HT_OP_DISK,
+    /*
+     * text: call of the unknown function @text with the argument @a, and with
+     * the further arguments in @b, which is NULL or an HT_OP_CALL without @text
+     */
+    HT_OP_CALL,
 } HtPrintOp;
+
+/* Unary operator: reverse the bytes */
+#define HT_OP_SWAP      's'
 
 /* Operator of two characters in a number: the second one is in bits 8 to 15. */
 #define HT_OP2(x, y)    ((x) | (y) << 8)
@@ -96,7 +104,7 @@ typedef struct HtPrintPiece {
     char *text;
     gsize text_len;
     char conversion;
-    char pointer[6];
+    char pointer[10];
     unsigned bytes;
     char flags[6];
     int width;
@@ -125,6 +133,7 @@ struct HtPrint {
  * @end: end of the text
  * @depth: depth of the expression being parsed
  * @nodes: number of nodes created
+ * @calls: number of calls of unknown functions in the present argument
  * @variables: variables of the statement expressions being parsed
  * @error: the first error, to be freed; NULL if there was no error
  */
@@ -134,6 +143,7 @@ typedef struct HtPrintParse {
     const char *end;
     unsigned depth;
     unsigned nodes;
+    unsigned calls;
     struct HtPrintVariable *variables;
     char *error;
 } HtPrintParse;
