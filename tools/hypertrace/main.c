@@ -3,6 +3,7 @@
  * hypertrace: the command; see hypertrace(1)
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -120,6 +121,23 @@ static void survive_closed_pipes(void)
     }
 }
 
+/*
+ * Open /dev/null in place of each closed standard stream: otherwise the next
+ * file that is opened, such as the output of -o, gets its number, and the
+ * messages. A closed output is opened for reading, so that a write still fails.
+ */
+static void fill_standard_streams(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDONLY);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) {
+        close(fd);
+    }
+}
+
 static const HtCommand *find(const char *name)
 {
     const HtCommand *c;
@@ -157,6 +175,7 @@ int main(int argc, char **argv)
 {
     const HtCommand *c;
 
+    fill_standard_streams();
     if (argc && ht_is_emulator(argv[0])) {
         return ht_emulator(argc, argv);
     }

@@ -100,6 +100,34 @@ def test_output_fails(recording, args):
         assert p.returncode == 1 and b"cannot write" in p.stderr, p
 
 
+@pytest.mark.parametrize("closed", ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"))
+@pytest.mark.parametrize("args", (["report", "-o"], ["export", "-o"],
+                                  ["boot", "--boot=1", "--svg"]))
+def test_closed_streams(recording, tmp_path, args, closed):
+    """If standard streams are closed, the files that the command opens do not get their
+    numbers: no output gets the text or the messages that belong to a stream."""
+    # the symbols of another kernel cause a message
+    info = (recording / "info").read_text()
+    shutil.copytree(recording, tmp_path / "other")
+    (tmp_path / "other/info").write_text(info.replace("91000000", "91000450"))
+    files = {}
+    for name, shell in ("open", ""), ("closed", closed):
+        (tmp_path / name).mkdir()
+        out = tmp_path / name / "out.pftrace"
+        subprocess.run(["sh", "-c", f'exec "$@" {shell}', "sh", TOOL, *args, out,
+                        tmp_path / "other"], stderr=subprocess.DEVNULL, timeout=DEADLINE,
+                       stdout=subprocess.DEVNULL, env=ENV, check=False)
+        files[name] = {f.name: f.read_bytes() for f in out.parent.iterdir()}
+    assert files["open"] == files["closed"]
+
+
+@pytest.mark.parametrize("columns", ("-5", "0", "x", "99999999999999999999"))
+def test_columns(recording, columns):
+    """A width that is no number does not count."""
+    assert run("boot", "--boot=1", recording, env={"COLUMNS": columns}).stdout == \
+        run("boot", "--boot=1", recording).stdout
+
+
 def test_pager_ends_first(recording):
     """A pager that the user ends early is no error; the exit status of a command
     that fails stays."""
@@ -112,10 +140,9 @@ def test_pager_ends_first(recording):
 
 
 @pytest.fixture(name="large", scope="module")
-def make_large(tmp_path_factory, recording):
-    """A recording of 24 MB for each processor, which takes some time to read"""
-    path = tmp_path_factory.mktemp("large") / "large"
-    shutil.copytree(recording, path)
+def make_large(tmp_path_factory):
+    """A recording of 24 MB, which takes some time to read"""
+    path = story("slower", tmp_path_factory.mktemp("large") / "large")
     for file in path.glob("cpu*"):
         data = file.read_bytes()
         file.write_bytes(data * (24_000_000 // len(data)))

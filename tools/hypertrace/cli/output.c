@@ -87,10 +87,10 @@ static unsigned terminal_columns(void)
 {
     const char *env = getenv("COLUMNS");
     struct winsize size;
-    unsigned long n = 0;
+    guint64 n = 0;
 
     if (env) {
-        n = strtoul(env, NULL, 10);
+        g_ascii_string_to_unsigned(env, 10, 1, UINT32_MAX, &n, NULL);
     }
     if (!n && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
         n = size.ws_col;
