@@ -305,6 +305,20 @@ static void test_no_memory(void)
     refused(open("/tmp", O_RDONLY), "neither a file");
 }
 
+/* A pipe without a writer is refused at once. */
+static void test_pipe(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("ht-source-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(dir, "pipe", NULL);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    g_assert_null(ht_source_open(path, &error));
+    g_assert_nonnull(strstr(error->message, "neither a file"));
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
 static int make_core(uint64_t offset, uint64_t bytes, uint64_t file_size)
 {
     Elf64_Ehdr h = {
@@ -503,6 +517,7 @@ int main(int argc, char **argv)
     g_test_add_func("/source/nodes", test_nodes);
     g_test_add_func("/source/others", test_others);
     g_test_add_func("/source/no-memory", test_no_memory);
+    g_test_add_func("/source/pipe", test_pipe);
     g_test_add_func("/source/core", test_core);
     g_test_add_func("/source/process", test_process);
     g_test_add_func("/source/ended", test_ended);

@@ -140,13 +140,16 @@ HtSource *ht_source_file(int fd, const char *name, GError **error)
     g_autoptr(HtSource) s = ht_source_new(fd);
     char magic[SELFMAG];
     struct stat st;
-    off_t size = fstat(fd, &st) ? -1 : lseek(fd, 0, SEEK_END);
+    bool known = !fstat(fd, &st);
+    bool usable = known && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+    off_t size = usable ? lseek(fd, 0, SEEK_END) : -1;
 
-    if (size <= 0 || !(S_ISREG(st.st_mode) || S_ISBLK(st.st_mode))) {
+    if (size <= 0) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
                     "%s cannot be a guest's memory: %s", name,
-                    size < 0 ? g_strerror(errno) : size == 0 ? "it is empty" :
-                    "it is neither a file nor a block device");
+                    known && !usable ?
+                    "it is neither a file nor a block device" :
+                    size < 0 ? g_strerror(errno) : "it is empty");
         return NULL;
     }
     if (pread(fd, magic, sizeof(magic), 0) == SELFMAG &&
@@ -161,11 +164,11 @@ HtSource *ht_source_file(int fd, const char *name, GError **error)
 
 HtSource *ht_source_open(const char *path, GError **error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0) {
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
-                    "cannot open %s: %s", path, g_strerror(errno));
+                    "cannot open '%s': %s", path, g_strerror(errno));
         return NULL;
     }
     return ht_source_file(fd, path, error);
