@@ -27,6 +27,8 @@ typedef struct Stream {
     /* bytes of the file were skipped after @piece */
     bool skipped;
     HtFtPiece piece;
+    /* epoch (upper half) and segment of @piece */
+    uint64_t part;
     /* HtFtPiece.end_ns of the piece before @piece */
     uint64_t last_ns;
     /* reading pages: @piece was parsed and is not part of a page yet */
@@ -357,6 +359,7 @@ void ht_rec_rewind(HtRecording *r)
         s->pos = s->end = 0;
         s->ended = !s->exists;
         s->last_ns = 0;
+        s->part = 0;
         s->skipped = false;
         s->ahead = false;
         s->lost = false;
@@ -453,6 +456,11 @@ static bool header_ok(const HtRecPieceHeader *h)
            from <= PIECE_MAX - HT_FT_PAGE_HEADER - size;
 }
 
+static uint64_t part_of(uint32_t epoch, uint32_t segment)
+{
+    return (uint64_t)epoch << 32 | segment;
+}
+
 /* Parse the next piece; its data stays in the buffer until the next call */
 static bool stream_piece(HtRecording *r, uint32_t cpu)
 {
@@ -492,13 +500,20 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
             .host_before = ht_le64(h.host_before),
             .host_after = ht_le64(h.host_after),
         };
-        if (piece_scan(p)) {
-            s->pos += sizeof(h) + p->size;
+        if (!piece_scan(p)) {
+            s->pos += 4;
+            r->damaged += 4;
+            s->skipped = true;
+            continue;
+        }
+        s->pos += sizeof(h) + p->size;
+        if (part_of(p->epoch, p->segment) >= s->part) {
+            s->part = part_of(p->epoch, p->segment);
             s->skipped = false;
             return true;
         }
-        s->pos += 4;
-        r->damaged += 4;
+        /* A recorder writes the parts in order: this piece was copied here. */
+        r->damaged += sizeof(h) + p->size;
         s->skipped = true;
     }
     if (!s->ended) {
@@ -549,11 +564,6 @@ static bool before(const Next *a, const Next *b)
 {
     return a->part != b->part ? a->part < b->part :
            a->ns != b->ns ? a->ns < b->ns : a->cpu < b->cpu;
-}
-
-static uint64_t part_of(uint32_t epoch, uint32_t segment)
-{
-    return (uint64_t)epoch << 32 | segment;
 }
 
 static Next next_of(const HtRecording *r, uint32_t cpu)

@@ -160,15 +160,17 @@ static void test_grow(gconstpointer ordered)
 
 /*
  * Damaged bytes before a piece of which only a part is written yet: the first
- * event of the whole piece tells that events are lost. A file of a processor
- * that cannot be opened is an error.
+ * event of the whole piece tells that events are lost. A piece of an epoch before
+ * that of the piece before it is damage. A file of a processor that cannot be
+ * opened is an error.
  */
 static void test_damage(void)
 {
     g_autoptr(HtRecording) r = NULL;
     g_autoptr(GByteArray) bytes = NULL;
     g_autofree char *info = NULL, *cpu0 = NULL, *cpu1 = NULL;
-    uint32_t number = 0;
+    uint32_t number = 0, epoch;
+    uint64_t damaged;
     HtRecEvent ev;
 
     dir = g_dir_make_tmp("ht-more-XXXXXX", NULL);
@@ -188,6 +190,19 @@ static void test_damage(void)
     g_assert_true(ht_rec_next(r, &ev));
     g_assert_true(ev.lost_before);
     g_assert_cmpint(ht_rec_error(r), ==, 0);
+    while (ht_rec_next(r, &ev)) {
+        g_assert_false(ev.lost_before);
+    }
+    damaged = ht_rec_damaged(r);
+    for (epoch = 5; epoch >= 4; epoch--) {
+        ht_put_le32(bytes->data + offsetof(HtRecPieceHeader, epoch), epoch);
+        append("cpu0", bytes->data, bytes->len);
+    }
+    ht_rec_more(r, UINT64_MAX);
+    while (ht_rec_next(r, &ev)) {
+        g_assert_cmpuint(ev.epoch, ==, 5);
+    }
+    g_assert_cmpuint(ht_rec_damaged(r), ==, damaged + bytes->len);
     /* A boot has the number of its epoch plus 1, so this epoch has none. */
     ht_put_le32(bytes->data + offsetof(HtRecPieceHeader, epoch), UINT32_MAX);
     append("cpu0", bytes->data, bytes->len);
