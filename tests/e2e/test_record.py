@@ -562,7 +562,7 @@ def test_print(env, tmp_path):
     assert rest[0] == "# memory: a shared NUMA node on top of the memory"
     # The kernel records no system calls in a ring in reserved memory, so record
     # chooses the main buffer for them.
-    p = run(env, "--print", "--event", "sched,raw_syscalls", "--", QEMU, "-m",
+    p = run(env, "--print", "--event", "sched", "-e", "raw_syscalls", "--", QEMU, "-m",
             "1G", "-kernel", kernel)
     assert "trace_event=sched,raw_syscalls,task" in p.stdout and not p.stderr
     p = run(env, "--print", "--event", "syscalls:sys_enter_read", "--buffer",

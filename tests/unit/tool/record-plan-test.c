@@ -832,6 +832,7 @@ static void test_flags(void)
         { Q "|--daemonize", false, false, true },
         { Q "|-version", false, true, false },
         { Q "|-M|help", false, true, false },
+        { Q "|-smp|help", false, true, false },
         { Q "|-device|virtio-net-pci,help", false, true, false },
         { Q "|-M|none,accel=kvm:tcg", false, true, false },
         { Q "|-name|help", false, false, false },

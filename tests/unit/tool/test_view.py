@@ -124,6 +124,10 @@ class TestViews:
         assert events("--cpu", "0-1,7") == every
         assert events("--event", "irq_*,sys_enter") == [
             e for e in every if e[2].startswith("irq_") or e[2] == "sys_enter"]
+        # a list that is given several times is one list
+        assert events("--event", "irq_*", "--cpu=0", "--event=sys_enter", "--cpu",
+                      "1", "--task=0", "--task", "1") == events(
+            "--event=irq_*,sys_enter", "--task=0,1")
         assert events("--event", "irq:*") == [
             e for e in every if "irq_" in e[2]]
         assert events("--boot=1", "--from=-1ms") == [
@@ -641,7 +645,13 @@ class TestViews:
                 *((("report", self.story, "--where", text), 1, "is a number")
                   for text in ("ret == handled", 'pid == "init"',
                                "cpu != one", 'prev_state ~ "run*"',
-                               "prev_state == 0x", "!(prev_pid == init)")),
+                               "prev_state == 0x", "!(prev_pid == init)",
+                               "prev_state == D", "prev_state == 1e3",
+                               "next_pid == 08", 'next_pid == ""',
+                               f"prev_state == {2**64}", "ret !~ 1.5")),
+                *((("report", self.story, f"--{name}=cpu", f"--{name}", "ret"), 2,
+                   "give it once") for name in ("where", "grep")),
+                (("vcpus", self.tmp / "nowhere"), 1, "there is no directory"),
                 (("report", self.story, "--where", 'comm == "init'), 2,
                  "a quotation mark after the text at 'init'"),
                 (("callgraph", self.story, "--function="), 2, "is empty"),
@@ -731,6 +741,8 @@ class TestViews:
                and state(e) >= 1)
         expect("prev_state & 1", lambda e: (state(e) or 0) & 1 != 0)
         expect('next_comm ~ "*n*"', lambda e: comm(e) and "n" in comm(e))
+        expect('next_comm !~ "*n*"', lambda e: comm(e) and "n" not in comm(e))
+        expect('next_pid == "0x8"', lambda e: field("next_pid")(e) == 8)
         expect('!(next_comm ~ "*n*")',
                lambda e: not comm(e) or "n" not in comm(e))
         expect('next_comm == init || cpu == 1',

@@ -404,6 +404,47 @@ static void test_redact(void)
     }
 }
 
+/* Times are exact, up to a limit; other texts are refused. */
+static void test_times(void)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+        bool from_end;
+    } rows[] = {
+        { "0", 0, false }, { "-0", 0, true }, { "1.5", 1500000000, false },
+        { ".5s", 500000000, false }, { "2.", 2000000000, false },
+        { "-20ms", 20000000, true }, { "7ns", 7, false },
+        { "0.0000000014", 1, false }, { "5min", 300000000000, false },
+        { "5m", 300000000000, false }, { "1.5h", 5400000000000, false },
+        { "12345678.123456789", 12345678123456789, false },
+        { "4294967296.999999999", 4294967296999999999, false },
+        { "9000000000", 9000000000000000000, false },
+    };
+    static const char * const refused[] = {
+        "", " 1", "1 ", "-", "+1", "--1", ".", "1e3", "0x1", "nan", "inf",
+        "1.2.3", "1ms2", "1MS", "1d", "2h30m", "9000000001", "2500001h",
+        "18446744073709551617ns", "99999999999999999999",
+    };
+    bool from_end;
+    uint64_t ns;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_assert_true(ht_number_time("--from", rows[i].text, &ns, &from_end,
+                                     NULL));
+        g_assert_cmpuint(ns, ==, rows[i].ns);
+        g_assert_cmpint(from_end, ==, rows[i].from_end);
+    }
+    for (i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autoptr(GError) error = NULL;
+
+        g_assert_false(ht_number_time("--from", refused[i], &ns, &from_end,
+                                      &error));
+        g_assert_nonnull(strstr(error->message, "285 years"));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -419,5 +460,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tool/output-signal", test_output_signal);
     g_test_add_func("/tool/padded", test_padded);
     g_test_add_func("/tool/redact", test_redact);
+    g_test_add_func("/tool/times", test_times);
     return g_test_run();
 }

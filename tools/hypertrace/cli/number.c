@@ -6,6 +6,10 @@
 #include "cli/number.h"
 #include "cli/text.h"
 
+#define NS_S            UINT64_C(1000000000)
+/* Limit for times in ns: 285 years */
+#define TIME_MAX        (9 * NS_S * NS_S)
+
 static const char digits[201] =
     "00010203040506070809101112131415161718192021222324"
     "25262728293031323334353637383940414243444546474849"
@@ -65,27 +69,46 @@ bool ht_number_time(const char *option, const char *s, uint64_t *ns,
 {
     static const struct {
         const char *name;
-        double ns;
+        uint64_t ns;
     } units[] = {
-        { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 },
+        { "", NS_S }, { "s", NS_S }, { "ms", 1000000 }, { "us", 1000 },
+        { "ns", 1 }, { "m", 60 * NS_S }, { "min", 60 * NS_S },
+        { "h", 3600 * NS_S },
     };
-    char *end;
-    double v;
+    bool digits = false, too_large = false;
+    uint64_t part, whole = 0;
+    const char *p, *point;
     unsigned i;
 
     *from_end = *s == '-';
-    v = g_ascii_strtod(s + *from_end, &end);
-    for (i = 0; i < G_N_ELEMENTS(units); i++) {
-        if (!strcmp(end, units[i].name) && end != s + *from_end &&
-            v >= 0 && v * units[i].ns < 9e18) {
-            *ns = v * units[i].ns + 0.5;
+    p = s + *from_end;
+    for (; g_ascii_isdigit(*p); p++) {
+        digits = true;
+        too_large |= whole > TIME_MAX / 10;
+        whole = too_large ? whole : whole * 10 + *p - '0';
+    }
+    point = p;
+    for (p += *p == '.'; p > point && g_ascii_isdigit(*p); p++) {
+        digits = true;
+    }
+    for (i = 0; i < G_N_ELEMENTS(units) && strcmp(p, units[i].name); i++) {
+        ;
+    }
+    if (digits && i < G_N_ELEMENTS(units)) {
+        uint64_t unit = units[i].ns;
+
+        /* A double has enough digits for the part after the point. */
+        part = *point == '.' ? g_ascii_strtod(point, NULL) * unit + 0.5 : 0;
+        if (!too_large && whole <= TIME_MAX / unit) {
+            *ns = whole * unit + part;
             return true;
         }
     }
     g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "%s=%s: give a time of the guest's clock in seconds, or with a"
-                " unit s, ms, us or ns; a '-' before it counts back from the"
-                " end: 1.5, 20ms, -300us", option, s);
+                "%s=%s: give a time of the guest's clock of less than 285 years"
+                " in seconds, or with a unit h, min, s, ms, us or ns; a '-'"
+                " before it counts back from the end: 1.5, 20ms, -300us",
+                option, s);
     return false;
 }
 

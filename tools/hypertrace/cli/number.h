@@ -37,7 +37,8 @@ void ht_number_duration(GString *out, uint64_t ns, unsigned width);
 /**
  * ht_number_time: parse a time of the guest's clock
  * @option: name of the option, for the message
- * @s: "1.5", "1.5s", "20ms", "300us", "7ns"; "-20ms" counts back from the end
+ * @s: "1.5", "1.5s", "20ms", "300us", "7ns", "5min", "2h"; "-20ms" counts back
+ *     from the end
  * @ns: set to nanoseconds
  * @from_end: set to true if @s counts back
  * @errp: set to the accepted forms if @s has none of them

@@ -55,6 +55,94 @@ static bool has_no_value(const char *help, const char *name)
     return strstr(help, alone) || strstr(help, second);
 }
 
+/* Test whether the help has the option @name with a value @metavar. */
+static bool has_value(const char *help, const char *name, const char *metavar)
+{
+    g_autofree char *text = g_strconcat(name, "=", metavar, NULL);
+
+    return strstr(help, text);
+}
+
+/*
+ * Get the long name and the value of the option at argv[*i], and set *i to the
+ * value's word. Returns false if it is no option with a value, or has none.
+ */
+static bool next_value(const char *help, int argc, char **argv, int *i,
+                       char **name, const char **value)
+{
+    const char *word = argv[*i], *equal = strchr(word, '='), *at;
+
+    if (g_str_has_prefix(word, "--")) {
+        *name = g_strndup(word, strcspn(word, "="));
+    } else if (word[0] == '-' && word[1] && !word[2]) {
+        g_autofree char *both = g_strconcat(word, ", --", NULL);
+
+        equal = NULL;
+        at = strstr(help, both);
+        at = at ? at + strlen(word) + 2 : "";
+        *name = g_strndup(at, strcspn(at, "= "));
+    } else {
+        return false;
+    }
+    if (!has_value(help, *name, "") || (!equal && *i + 1 >= argc)) {
+        g_clear_pointer(name, g_free);
+        return false;
+    }
+    *value = equal ? equal + 1 : argv[++*i];
+    return true;
+}
+
+/*
+ * Join the values of a list that is given several times; GLib keeps only the
+ * last one. A condition or a regular expression may be given once.
+ */
+static bool merge_lists(const char *help, int *argc, char **argv,
+                        GError **error)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal,
+                                                       g_free, NULL);
+    int i, out = 1;
+
+    for (i = 1; i < *argc && strcmp(argv[i], "--"); i++) {
+        g_autofree char *name = NULL, *all = NULL;
+        const char *value;
+        int begin = i;
+        void *first;
+
+        if (!next_value(help, *argc, argv, &i, &name, &value)) {
+            argv[out++] = argv[i];
+            continue;
+        }
+        first = g_hash_table_lookup(seen, name);
+        if (first && has_value(help, name, "LIST")) {
+            char **word = &argv[GPOINTER_TO_INT(first)];
+
+            all = g_strconcat(*word, ",", value, NULL);
+            *word = (char *)g_intern_string(all);
+            continue;
+        }
+        if (first && (has_value(help, name, "REGEX") ||
+                      has_value(help, name, "CONDITION"))) {
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "%s: give it once%s", name,
+                        has_value(help, name, "REGEX") ?
+                        "; 'A|B' matches both" : ", with '&&' or '||'");
+            return false;
+        }
+        for (; begin <= i; begin++) {
+            argv[out++] = argv[begin];
+        }
+        g_hash_table_insert(seen, g_steal_pointer(&name),
+                            GINT_TO_POINTER(out - 1));
+    }
+    while (i < *argc) {
+        argv[out++] = argv[i++];
+    }
+    argv[out] = NULL;
+    *argc = out;
+    return true;
+}
+
 bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
                        GError **error)
 {
@@ -72,7 +160,8 @@ bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
             return false;
         }
     }
-    return g_option_context_parse(context, argc, argv, error);
+    return merge_lists(help, argc, *argv, error) &&
+           g_option_context_parse(context, argc, argv, error);
 }
 
 /*

@@ -23,13 +23,15 @@
 int ht_wrong_option(int c, char **argv, const struct option *longs);
 
 /**
- * ht_parse_goptions() - g_option_context_parse() that refuses "--json=no"
+ * ht_parse_goptions() - g_option_context_parse() that refuses "--json=no" and
+ *                       joins the values of a repeated list
  * @context: the context
  * @argc: number of arguments; updated
  * @argv: the arguments; updated
  * @error: set on failure
  *
- * GLib accepts a value of an option that has none, and ignores it.
+ * GLib accepts a value of an option that has none, and ignores it; of an option
+ * that is given several times, it keeps only the last value.
  */
 bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
                        GError **error);

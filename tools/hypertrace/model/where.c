@@ -16,7 +16,7 @@
 
 typedef enum Op {
     OP_OR, OP_AND, OP_NOT, OP_TRUE, OP_EQ, OP_NE, OP_LE, OP_LT, OP_GE, OP_GT,
-    OP_BITS, OP_LIKE,
+    OP_BITS, OP_LIKE, OP_UNLIKE,
 } Op;
 
 /*
@@ -95,7 +95,7 @@ static bool is_word(char c)
 static bool take_value(Parser *s, Node *n)
 {
     const char *begin = s->p;
-    char *end, quote = 0;
+    char *end = NULL, quote = 0;
 
     if (take(s, "\"")) {
         quote = '"';
@@ -105,17 +105,21 @@ static bool take_value(Parser *s, Node *n)
     begin = s->p;
     if (quote) {
         end = strchr(begin, quote);
-        s->p = end ? end + 1 : begin;
-        n->text = end ? g_strndup(begin, end - begin) : NULL;
-        return end;
+        if (!end) {
+            s->p = begin;
+            return false;
+        }
+        n->text = g_strndup(begin, end - begin);
+        s->p = end + 1;
+    } else {
+        while (is_word(*s->p)) {
+            s->p++;
+        }
+        if (s->p == begin) {
+            return false;
+        }
+        n->text = g_strndup(begin, s->p - begin);
     }
-    while (is_word(*s->p)) {
-        s->p++;
-    }
-    if (s->p == begin) {
-        return false;
-    }
-    n->text = g_strndup(begin, s->p - begin);
     errno = 0;
     n->number = g_ascii_strtoll(n->text, &end, 0);
     if (n->number == INT64_MAX) {
@@ -123,7 +127,7 @@ static bool take_value(Parser *s, Node *n)
         n->number = g_ascii_strtoull(n->text, &end, 0);
     }
     /* A number that does not fit in 64 bits is treated as text only. */
-    n->is_number = !*end && !errno;
+    n->is_number = *n->text && !*end && !errno;
     return true;
 }
 
@@ -134,7 +138,7 @@ static Node *parse_comparison(Parser *s)
         Op op;
     } ops[] = {
         { "==", OP_EQ }, { "!=", OP_NE }, { "<=", OP_LE }, { ">=", OP_GE },
-        { "=~", OP_LIKE }, { "<", OP_LT }, { ">", OP_GT }, { "~", OP_LIKE },
+        { "=~", OP_LIKE }, { "!~", OP_UNLIKE }, { "<", OP_LT }, { ">", OP_GT }, { "~", OP_LIKE },
         { "=", OP_EQ },
     };
     const char *begin = s->p;
@@ -261,15 +265,12 @@ static bool is_common(const char *field)
     return field && g_strv_contains(names, field);
 }
 
-/*
- * Check whether the value of a comparison can be that of a number: digits, also
- * hexadecimal ones, and wildcards.
- */
+/* Check whether a number can meet a condition. */
 static bool may_be_number(const Node *n)
 {
-    return n->op == OP_TRUE ||
-           (*n->text && strspn(n->text, "0123456789abcdefABCDEFx-*?") ==
-            strlen(n->text) && !g_str_has_suffix(n->text, "x"));
+    return n->op == OP_TRUE || n->is_number ||
+           ((n->op == OP_LIKE || n->op == OP_UNLIKE) && *n->text &&
+            strspn(n->text, "0123456789abcdefx-*?") == strlen(n->text));
 }
 
 static bool check_node(const Node *n, const HtFtFormats *formats,
@@ -369,6 +370,8 @@ static bool compare_text(const Node *n, const char *text)
         return strcmp(text, n->text);
     case OP_LIKE:
         return ht_pattern_match(n->text, text);
+    case OP_UNLIKE:
+        return !ht_pattern_match(n->text, text);
     default:
         return false;
     }
@@ -391,7 +394,7 @@ static bool compare(const Node *n, const HtModelEvent *ev, GString *text)
     if (!f && !strcmp(n->field, "comm")) {
         return compare_text(n, ev->task->comm);
     }
-    if ((!f || f->kind == HT_FT_INT) && n->op != OP_LIKE &&
+    if ((!f || f->kind == HT_FT_INT) && n->op < OP_LIKE &&
         (n->is_number || n->op == OP_TRUE)) {
         return compare_number(n, f, f ? (int64_t)ht_ft_field_uint(
                                   f, ev->rec.data, ev->rec.size) :

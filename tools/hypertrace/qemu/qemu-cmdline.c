@@ -250,7 +250,7 @@ static bool asks_for_help(const char *name, const char *value)
     static const char * const options[] = {
         "M", "accel", "audio", "audiodev", "chardev", "cpu", "d", "device",
         "display", "machine", "mon", "netdev", "nic", "object", "plugin",
-        "tpmdev", "trace", "vga", "watchdog", NULL
+        "smp", "tpmdev", "trace", "vga", "watchdog", NULL
     };
 
     return is_in(name, options) &&

@@ -22,7 +22,7 @@ bool ht_record_duration(const char *option, const char *text, uint64_t *ns,
 
     if (!ht_number_time(option, text, ns, &negative, &error) || negative ||
         !*ns) {
-        *status = ht_usage_error("%s '%s': give a time, as 10s or 500ms",
+        *status = ht_usage_error("%s '%s': give a time, as 10s, 500ms or 5min",
                                  option, text);
         return false;
     }

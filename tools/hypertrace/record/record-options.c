@@ -98,6 +98,16 @@ static void usage(void)
            HT_FLIGHT_KEEP_DEFAULT, POLL_US_DEFAULT, POLL_US_FLIGHT);
 }
 
+/* Add @more to the events of --event, which may be given several times. */
+static void add_list(HtRecord *r, const char *more)
+{
+    char *all = r->events ? g_strconcat(r->events, ",", more, NULL) :
+                g_strdup(more);
+
+    g_free(r->events);
+    r->plan_options.events = r->events = all;
+}
+
 static bool set_functions(HtRecord *r, const char *text, bool graph,
                           int *status)
 {
@@ -149,14 +159,11 @@ static bool set_match(HtMatch **m, const char *option, const char *text,
  */
 static void add_events(HtRecord *r, const HtMatch *m)
 {
-    const char *events = r->plan_options.events;
-    char *all;
-
     if (m && !r->pid && *ht_match_events(m)) {
-        all = g_strdup_printf("%s,%s", events ? events : HT_RECORD_EVENTS,
-                              ht_match_events(m));
-        g_free(r->events);
-        r->plan_options.events = r->events = all;
+        if (!r->events) {
+            add_list(r, HT_RECORD_EVENTS);
+        }
+        add_list(r, ht_match_events(m));
     }
 }
 
@@ -298,7 +305,7 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status)
     while ((c = getopt_long(argc, argv, "+:e:o:p:s:qh", longs, NULL)) != -1) {
         switch (c) {
         case 'e':
-            r->plan_options.events = optarg;
+            add_list(r, optarg);
             break;
         case 'o':
             if (!strcmp(optarg, "-")) {

@@ -147,6 +147,11 @@ char *ht_host_view_part(const char *dir)
 
 void ht_host_view_no_part(const char *dir, GError **errp)
 {
+    if (!g_file_test(dir, G_FILE_TEST_IS_DIR)) {
+        g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "there is no directory '%s'", dir);
+        return;
+    }
     g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                 "%s has no events of the host; record them as root with"
                 " 'hypertrace record --host'", dir);
