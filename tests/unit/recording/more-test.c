@@ -160,9 +160,9 @@ static void test_grow(gconstpointer ordered)
 
 /*
  * Damaged bytes before a piece of which only a part is written yet: the first
- * event of the whole piece tells that events are lost. A piece of an epoch before
- * that of the piece before it is damage. A file of a processor that cannot be
- * opened is an error.
+ * event of the whole piece tells that events are lost. A piece of an earlier
+ * epoch than that of the piece before it is damage. A file of a processor that
+ * cannot be opened is an error.
  */
 static void test_damage(void)
 {

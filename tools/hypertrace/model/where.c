@@ -138,8 +138,8 @@ static Node *parse_comparison(Parser *s)
         Op op;
     } ops[] = {
         { "==", OP_EQ }, { "!=", OP_NE }, { "<=", OP_LE }, { ">=", OP_GE },
-        { "=~", OP_LIKE }, { "!~", OP_UNLIKE }, { "<", OP_LT }, { ">", OP_GT }, { "~", OP_LIKE },
-        { "=", OP_EQ },
+        { "=~", OP_LIKE }, { "!~", OP_UNLIKE }, { "<", OP_LT }, { ">", OP_GT },
+        { "~", OP_LIKE }, { "=", OP_EQ },
     };
     const char *begin = s->p;
     Node *n;
