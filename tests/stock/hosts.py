@@ -44,8 +44,20 @@ for i in 1 2 3 4; do $b find /proc/self /sys/bus >/dev/null 2>&1; done
 # sleep, so that the idle guest executes HLT
 $b sleep 1
 """
+# A whole such script, for a guest that is on for some seconds
+SHORT_INIT = GUEST_INIT + """echo "the guest is done" >/dev/kmsg
+$b poweroff -f
+$b sleep 1000
+"""
 # Last line of a script: its file log has the line "status 0"
 END = "tar c -C /run/out . >/dev/vdb\n"
+# Script of a KVM host that records a guest and itself. SMP and WORDS are to be replaced.
+KVM_RECORD = KVM_SCRIPT + """
+hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz \\
+    -- $linux -smp SMP -no-reboot -serial file:/run/out/console \\
+    -append "console=ttyS0 $words WORDS" </dev/null >/run/out/log 2>&1
+echo "status $?" >>/run/out/log
+""" + END
 
 
 def libraries(program):
@@ -74,9 +86,9 @@ def job(tmp, script, files):
     return path
 
 
-def run(tmp, machine, script, files, options):
+def run(tmp, machine, script, files, options, recorder=()):
     """Boot a host of the folder machine, which runs the script, and get the folder that
-    it has filled."""
+    it has filled. The recorder is a command before QEMU's."""
     if not (machine / "disk.img").exists():
         pytest.skip(f"scripts/vm/stock-guests.sh {machine.name} makes the host")
     out = tmp / "out.tar"
@@ -89,9 +101,9 @@ def run(tmp, machine, script, files, options):
         disks += ["-drive", f"file={path},format=raw,if=none,id=d{n},{more}",
                   "-device", f"virtio-blk-pci,drive=d{n}"]
     subprocess.run(
-        [QEMU, "-cpu", "qemu64,+svm,+npt,-cx16", "-m", "2048", "-nodefaults", "-display",
-         "none", "-no-reboot", "-serial", f"file:{tmp}/console", *options, *disks],
-        stdin=subprocess.DEVNULL, check=True, timeout=stock.DEADLINE)
+        [*recorder, QEMU, "-cpu", "qemu64,+svm,+npt,-cx16", "-m", "2048", "-nodefaults",
+         "-display", "none", "-no-reboot", "-serial", f"file:{tmp}/console", *options, *disks],
+        stdin=subprocess.DEVNULL, check=True, timeout=stock.DEADLINE, env=stock.ENV)
     result = tmp / "result"
     with tarfile.open(out) as tar:
         tar.extractall(result)
@@ -101,16 +113,16 @@ def run(tmp, machine, script, files, options):
     return result
 
 
-def kvm(tmp, script, files, options=MULTI):
+def kvm(tmp, script, files, options=MULTI, recorder=()):
     return run(tmp, KVM, script, {**hypertrace(), **files}, [
         *options, "-kernel", KVM / "vmlinuz", "-initrd", KVM / "initrd", "-append",
-        "console=ttyS0 panic=-1 no_timer_check mitigations=off quiet"])
+        "console=ttyS0 panic=-1 no_timer_check mitigations=off quiet"], recorder)
 
 
-def kvm_linux(tmp, init, script):
+def kvm_linux(tmp, init, script, recorder=()):
     """Boot a KVM host that runs guests with its own kernel and the script init"""
     return kvm(tmp, script, {"vmlinuz": KVM / "vmlinuz",
-                             "initrd": stock.initrd(tmp, init=init)})
+                             "initrd": stock.initrd(tmp, init=init)}, recorder=recorder)
 
 
 # First lines of a Xen host's script: start what the command xl needs

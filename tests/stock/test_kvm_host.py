@@ -19,25 +19,12 @@ import stock
 # Largest error of the dates by which the test still passes, in nanoseconds
 BOUND = 20_000
 
-INIT = hosts.GUEST_INIT + """echo "the guest is done" >/dev/kmsg
-$b poweroff -f
-$b sleep 1000
-"""
-
 BUSY = """#!/bin/busybox sh
 /bin/busybox mkdir -p /dev
 /bin/busybox mount -t devtmpfs none /dev
 echo "the guest is busy" >/dev/ttyS0
 while :; do :; done
 """
-
-RUN = hosts.KVM_SCRIPT + """
-hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz\
-    -- $linux -smp SMP -no-reboot -serial file:/run/out/console \
-    -append "console=ttyS0 $words trace_clock=x86-tsc" </dev/null >/run/out/log 2>&1
-echo "status $?" >>/run/out/log
-""" + hosts.END
-
 
 # The vCPUs of two guests compete for CPU 1; all else runs on CPU 0. The first vCPU has the
 # weight 1024, the second one 335 (nice 5). The files begin and end have the host's clock,
@@ -145,7 +132,8 @@ def margins(rec):
 def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
     """Only this test proves the dates of a guest and of its host against each other."""
     start = time.monotonic()
-    rec = hosts.kvm_linux(tmp_path, INIT, RUN.replace("SMP", str(smp))) / "rec"
+    script = hosts.KVM_RECORD.replace("SMP", str(smp)).replace("WORDS", "trace_clock=x86-tsc")
+    rec = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, script) / "rec"
     found, outside = margins(rec)
     low = min(m[1] for m in found)
     high = min(m[2] for m in found)

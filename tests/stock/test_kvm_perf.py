@@ -41,10 +41,6 @@ perf sched -i /run/perf.data latency -p >/run/out/latency 2>&1
 perf kvm --host -i /run/perf.data stat report >/run/out/exits 2>&1
 """.replace("EVENTS", EVENTS) + hosts.END
 
-INIT = hosts.GUEST_INIT + """$b poweroff -f
-$b sleep 1000
-"""
-
 LINE = re.compile(r" *[\d.]+ +\[\d+\] +.*\[(\d+)(?:/\d+)?\] +([\d.]+) +([\d.]+) +([\d.]+) +(\w)")
 
 
@@ -96,7 +92,7 @@ def whole_exits(part):
 
 def test_sums_agree_with_perf(tmp_path):
     """Only this test compares the sums of a whole run with those of another recorder."""
-    result = hosts.kvm_linux(tmp_path, INIT, SCRIPT)
+    result = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, SCRIPT)
     assert "LOST" not in (result / "perf").read_text()
     rec, by_switch, by_sched = result / "rec", timehist(result / "timehist"), latency(
         result / "latency")

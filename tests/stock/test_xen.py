@@ -47,10 +47,6 @@ EOT
 } >/run/out/log 2>&1
 """ + hosts.END
 
-INIT = hosts.GUEST_INIT + """$b poweroff -f
-$b sleep 1000
-"""
-
 # Ids of trace records, as in Xen's public/trace.h, without the bits of the mask
 RUNSTATE, RUNSTATE_MASK = 0x21001, 0xffffccf
 VMENTRY, VMX_EXIT, SVM_EXIT, HVM_MASK = 0x81001, 0x81002, 0x81003, 0xffffaff
@@ -145,7 +141,8 @@ def test_exits_agree_with_xenalyze(tmp_path):
 
     vcpus counts the time in which the vCPU had its CPU. xenalyze counts the time until the
     entry, or until the vCPU became runnable. The test computes both from the records."""
-    result = hosts.xen(tmp_path, SCRIPT, {"initrd": stock.initrd(tmp_path, init=INIT)})
+    initrd = stock.initrd(tmp_path, init=hosts.SHORT_INIT)
+    result = hosts.xen(tmp_path, SCRIPT, {"initrd": initrd})
     mhz = float(re.search(r"cpu_mhz +: ([\d.]+)", (result / "info").read_text())[1])
     for kind in ("pv", "pvh"):
         states, _ = summary((result / f"{kind}.summary").read_text())

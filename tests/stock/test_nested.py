@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A KVM host that is itself a guest, recorded from outside, and its guest, which it records:
+both recordings on one timeline."""
+
+import re
+import shutil
+import statistics
+
+import hosts
+import pytest
+import stock
+
+LINE = re.compile(r"\[(\d+)\.(\d{9})\] \S+ (\S+) sched_switch: .*cpu_id = (\d+),.* "
+                  r"prev_pid = (\d+),.* next_pid = (\d+),")
+
+
+def switches(trace):
+    """{processor: [(time in ns, PID before, PID after)]} of a CTF trace, and its names"""
+    found, names = {}, set()
+    for line in stock.lines_of(["babeltrace2", "--clock-seconds", trace]):
+        if m := LINE.match(line):
+            s, ns, name, cpu, before, after = m.groups()
+            names.add(name)
+            found.setdefault(cpu, []).append(
+                (int(s) * 10**9 + int(ns), int(before), int(after)))
+    return found, names
+
+
+def test_two_levels_on_one_timeline(tmp_path):
+    """Only this test records a host from outside while it records itself and its guest.
+
+    The host's switches of tasks are in both recordings: they must be the same, and the
+    difference of their dates must be that of the wall clocks."""
+    if not shutil.which("babeltrace2"):
+        pytest.skip("babeltrace2 is not installed")
+    result = hosts.kvm_linux(
+        tmp_path, hosts.SHORT_INIT,
+        hosts.KVM_RECORD.replace("SMP", "1").replace("WORDS", ""),
+        [stock.TOOL, "record", "-o", tmp_path / "outer", "--buffer", "main", "--kernel",
+         hosts.KVM / "vmlinuz", "--"])
+    stock.run("export", "-f", "ctf", "-o", tmp_path / "ctf", tmp_path / "outer",
+              result / "rec")
+    traces = {}
+    for name in ("outer", "rec", "host"):
+        traces[name], names = switches(tmp_path / "ctf" / name)
+        assert names == {name}
+    shifts = []
+    for cpu, inner in traces["host"].items():
+        outer = traces["outer"][cpu]
+        tasks = [switch[1:] for switch in outer]
+        first = next(n for n in range(len(tasks))
+                     if tasks[n:n + 40] == [switch[1:] for switch in inner[:40]])
+        outer = outer[first:first + len(inner)]
+        assert [switch[1:] for switch in inner] == [switch[1:] for switch in outer]
+        shifts += [a[0] - b[0] for a, b in zip(inner, outer, strict=True)]
+    shifts.sort()
+    middle = statistics.median(shifts)
+    low, high = (shifts[len(shifts) * n // 100] - middle for n in (1, 99))
+    print(f"{len(shifts)} switches in both recordings; the inner one's are later by "
+          f"{middle / 1e6:.3f} ms, 98 % of them by {low / 1e3:.0f} to {high / 1e3:+.0f} us "
+          "more")
+    assert len(traces["host"]) == 2 and len(shifts) > 5000
+    # a guest sets its wall clock from one that counts seconds
+    assert abs(middle) < 1e9
+    assert -1e6 < low and high < 1e6
