@@ -58,6 +58,7 @@ bool ht_ctf_read(GPtrArray *dirs, const HtCtfReader *reader, void *opaque,
 
 /**
  * ht_ctf_ns: convert a clock snapshot to nanoseconds
+ * @snapshot: the snapshot
  *
  * Returns: nanoseconds without the clock's offset. In the traces of LTTng and
  * of hypertrace, this is CLOCK_MONOTONIC. With the offset, the result would be
@@ -67,6 +68,7 @@ uint64_t ht_ctf_ns(const bt_clock_snapshot *snapshot);
 
 /**
  * ht_ctf_env: get a string from the environment of a trace
+ * @trace: the trace
  * @name: name of the entry
  *
  * Returns: the string; NULL if the environment does not have it

@@ -121,6 +121,7 @@ struct ht_bench_report {
 
 /**
  * ht_bench_register() - register the classes of some kinds
+ * @dev: the device
  * @params: workload, whose kinds are registered
  *
  * Return: 0, or the error of ht_register()

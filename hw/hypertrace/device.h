@@ -171,6 +171,7 @@ uint64_t ht_regs_size(const HypertraceDevice *dev);
 /**
  * ht_guest_log: log a guest's fault, if QEMU logs guest errors, at most 10
  * times a second for each @limit
+ * @dev: the device
  * @limit: limit shared by faults of this kind
  * @fmt: description of the fault
  *

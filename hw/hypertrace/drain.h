@@ -25,6 +25,7 @@ void ht_drain_progress(void *opaque);
 
 /**
  * ht_drain_end: end the requests of a dispatcher before it is freed
+ * @sinks: the dispatcher
  *
  * Context: BQL
  */

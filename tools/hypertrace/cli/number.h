@@ -12,6 +12,7 @@
 /**
  * ht_number_decimal: append a decimal number without the cost of printf()
  * @out: appended to
+ * @v: number
  * @width: least number of characters, at most 64
  * @pad: character that fills up to @width, before the digits
  */

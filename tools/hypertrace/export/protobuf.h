@@ -21,6 +21,7 @@ void ht_pb_uint(GString *b, unsigned field, uint64_t v);
 /**
  * ht_pb_double: append a double
  * @field: number of the field
+ * @v: value
  */
 void ht_pb_double(GString *b, unsigned field, double v);
 

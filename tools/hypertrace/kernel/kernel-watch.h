@@ -40,6 +40,7 @@ HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
 
 /**
  * ht_kernel_watch_look() - poll for changes
+ * @w: the watch
  * @last: this is the last call: search all of the memory in it, without a
  *        proof that the kernel runs
  *
@@ -50,6 +51,7 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last);
 
 /**
  * ht_kernel_watch_kernel() - get the kernel
+ * @w: the watch
  *
  * Return: the kernel, from HT_WATCH_KERNEL until the poll after HT_WATCH_GONE;
  * else NULL

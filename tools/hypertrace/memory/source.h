@@ -110,6 +110,7 @@ bool ht_source_same(const HtSource *a, const HtSource *b);
 
 /**
  * ht_source_process_size() - get the size of all mappings that may be RAM
+ * @process: the process
  *
  * Return: bytes; 0 if no mapping qualifies, or its memory cannot be read
  */

@@ -38,6 +38,7 @@ static inline void ht_bounds_add(HtBounds *b, uint64_t ns)
 
 /**
  * ht_bounds_of: get a bound that holds for a part of the times
+ * @b: the errors
  * @percent: the part, 1 to 100
  *
  * Returns: nanoseconds; at least @percent % of the times have an error of at

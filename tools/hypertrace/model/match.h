@@ -75,6 +75,7 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns);
 /**
  * ht_match_line: compare a record of the kernel's log
  * @m: match or NULL
+ * @r: record
  */
 void ht_match_line(HtMatch *m, const HtLogRecord *r);
 

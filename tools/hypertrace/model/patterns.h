@@ -66,11 +66,13 @@ bool ht_names_match(const HtNames *p, const char *system, const char *name);
 /**
  * ht_names_task: whether a list matches the PID or the name of a task
  * @p: list of tasks
+ * @t: task
  */
 bool ht_names_task(const HtNames *p, const HtTask *t);
 
 /**
  * ht_grep_new: compile a regular expression for texts of any bytes
+ * @regex: the expression
  * @errp: set if it is malformed
  *
  * Returns: the expression, for g_regex_unref(); NULL on failure

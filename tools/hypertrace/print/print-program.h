@@ -185,6 +185,7 @@ uint64_t ht_print_value(const HtPrintNode *n, const uint8_t *data,
 
 /**
  * ht_print_extend() - convert a value to an integer type of C
+ * @v: the value
  * @bytes: size of the type
  * @is_signed: whether the type is signed
  */

@@ -68,6 +68,7 @@ typedef struct HtFlightBoots {
 
 /**
  * ht_flight_boots_reset() - use a report of a reset by the monitor
+ * @b: the boots
  * @n: results of the last poll of the guest's memory; panic_boot is used
  */
 HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b,
@@ -78,6 +79,7 @@ HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b);
 
 /**
  * ht_flight_boots_note() - use the results of a poll of the guest's memory
+ * @b: the boots
  * @n: boots, kernel_boot and panic_boot are used
  * @now: time in ns
  *

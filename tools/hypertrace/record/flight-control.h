@@ -29,6 +29,7 @@ void ht_flight_control_free(HtFlightControl *c);
 
 /**
  * ht_flight_control_poll() - accept new requests without waiting
+ * @c: the socket
  *
  * Return: true if a request waits for its reply
  */
@@ -36,6 +37,7 @@ bool ht_flight_control_poll(HtFlightControl *c);
 
 /**
  * ht_flight_control_wait() - wait for a request or the end of a process
+ * @c: the socket
  * @pidfd: the process; -1 to wait for requests only
  * @time: maximum time
  *
@@ -46,6 +48,7 @@ bool ht_flight_control_wait(HtFlightControl *c, int pidfd,
 
 /**
  * ht_flight_control_reply() - answer and close all requests
+ * @c: the socket
  * @line: reply without the newline; NULL: only close this process's copies,
  *        because another process replies
  */

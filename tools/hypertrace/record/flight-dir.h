@@ -45,6 +45,7 @@ void ht_flight_dir_close(HtFlightDir *d);
 
 /**
  * ht_flight_dir_begin() - begin a recording
+ * @d: the folder
  * @error: set on failure
  *
  * Removes the oldest recordings until fewer than @d->keep are left. Does not
@@ -91,6 +92,7 @@ bool ht_flight_dir_remove(int dir, const char *name);
 
 /**
  * ht_flight_dir_remove_oldest() - make room on a full disk
+ * @d: the folder
  *
  * Return: the path of the removed recording, newly allocated; NULL if there is
  * none, or it cannot be removed

@@ -45,12 +45,14 @@ void ht_flight_free(HtFlight *f);
 
 /**
  * ht_flight_monitor() - take QEMU's events as causes
+ * @f: the recorder
  * @fd: a socket of QEMU's monitor, which the recorder closes
  */
 void ht_flight_monitor(HtFlight *f, int fd);
 
 /**
  * ht_flight_poll() - check for causes, and write a recording if one is due
+ * @f: the recorder
  * @session: the session, right after a poll
  *
  * Does not wait, because a child process writes. Only one such process runs at
@@ -60,6 +62,7 @@ void ht_flight_poll(HtFlight *f, HtSession *session);
 
 /**
  * ht_flight_wait() - wait until the next poll
+ * @f: the recorder
  * @session: the session; NULL: new lines do not stop the wait
  * @pidfd: the process whose end stops the wait; or -1
  * @us: maximum time in microseconds
@@ -79,6 +82,7 @@ bool ht_flight_is_writer(const HtFlight *f, pid_t pid);
 
 /**
  * ht_flight_end() - end the flight recorder
+ * @f: the recorder
  * @session: the session, after it has read the last events
  * @why: description of the machine's end; NULL if the machine goes on
  *

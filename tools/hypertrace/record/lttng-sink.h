@@ -104,6 +104,8 @@ void ht_lttng_sink_wake(HtLttngSink *s);
 
 /**
  * ht_lttng_sink_wants() - test whether LTTng has the event of a class enabled
+ * @s: the sink
+ * @c: the class
  * @unknown: the result if LTTng does not have the class yet
  *
  * Return: true also if LTTng cannot be used

@@ -38,6 +38,7 @@ void ht_record_info_process(HtRecordInfo *i, pid_t pid);
 
 /**
  * ht_record_info_write() - write the file
+ * @i: the info
  * @w: writer of the recording
  * @error: set on failure
  */
@@ -55,6 +56,7 @@ bool ht_record_info_kernel(HtRecWriter *w, const HtKernel *kernel,
 /**
  * ht_record_info_poll() - write the file if it has changed, at most once a
  *                         second
+ * @i: the info
  * @w: writer of the recording
  * @now: time in ns
  * @error: set on failure
@@ -64,8 +66,10 @@ bool ht_record_info_poll(HtRecordInfo *i, HtRecWriter *w, uint64_t now,
 
 /**
  * ht_record_info_ring() - set the values that describe the ring
+ * @i: the info
  * @kernel: the guest's kernel, or NULL. The ring's header holds the address of
  *          one symbol: the address that the kernel's symbols give it is added
+ * @ring: the ring
  */
 void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,
                          const HtFtRing *ring);

@@ -119,6 +119,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error);
 
 /**
  * ht_session_add() - search a memory
+ * @s: the session
  * @mem: memory of the guest; must stay valid until ht_session_remove() or
  *       ht_session_free()
  * @what: HT_SESSION_*: search for boot-mapped rings, and for the kernel of the
@@ -128,18 +129,21 @@ void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what);
 
 /**
  * ht_session_remove() - stop using a memory
+ * @s: the session
  * @mem: memory that was added; must not have a ring that is being recorded
  */
 void ht_session_remove(HtSession *s, const HtFtMem *mem);
 
 /**
  * ht_session_process() - note the process of the virtual machine
+ * @s: the session
  * @pid: the process
  */
 void ht_session_process(HtSession *s, pid_t pid);
 
 /**
  * ht_session_look() - poll the guest's memory and record new events
+ * @s: the session
  * @error: set if the recording cannot be continued
  *
  * Return: false on an error
@@ -148,6 +152,7 @@ bool ht_session_look(HtSession *s, GError **error);
 
 /**
  * ht_session_more() - whether the last poll left events or other work
+ * @s: the session
  *
  * Return: true if the next poll should not wait
  */
@@ -155,6 +160,7 @@ bool ht_session_more(const HtSession *s);
 
 /**
  * ht_session_log_grew() - test whether a kernel's log grew since the last poll
+ * @s: the session
  *
  * This costs much less than a poll.
  */
@@ -162,6 +168,7 @@ bool ht_session_log_grew(const HtSession *s);
 
 /**
  * ht_session_why() - get the reason why no kernel was found
+ * @s: the session
  *
  * Return: a message; NULL if the reason is not known, or without @image
  */
@@ -179,6 +186,7 @@ HtSessionStats ht_session_stats(const HtSession *s);
 
 /**
  * ht_session_finish() - record the remaining events, and end the recording
+ * @s: the session
  * @end: description of the end, for the info file
  * @error: set on failure
  */
@@ -201,6 +209,7 @@ bool ht_session_save(HtSession *s, HtRecWriter *to, const char *cause,
 
 /**
  * ht_session_discard() - remove a recording without events
+ * @s: the session
  *
  * Only the session's own files are removed, and the folder if the session has
  * created it.

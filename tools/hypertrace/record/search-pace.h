@@ -34,12 +34,14 @@ typedef struct HtSearchPace {
 
 /**
  * ht_search_pace_due() - test whether the next search must begin
+ * @p: the state
  * @now: present time
  */
 bool ht_search_pace_due(HtSearchPace *p, uint64_t now);
 
 /**
  * ht_search_pace_done() - choose the time of the next search
+ * @p: the state
  * @begun: time at which the search began
  * @now: time at which it ended
  * @found: a ring is recorded

@@ -35,6 +35,7 @@ HtBootFunctions *ht_boot_functions_new(void);
 /**
  * ht_boot_functions_step: count a call
  * @f: functions of the initcall that the task of @ev is in
+ * @ev: the event
  * @s: effect of @ev on the calls of its task
  */
 void ht_boot_functions_step(HtBootFunctions *f, const HtModelEvent *ev,

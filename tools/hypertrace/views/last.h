@@ -179,7 +179,10 @@ const char *ht_last_name(const HtLast *l, int32_t pid);
  */
 void ht_last_reason(HtLast *l, const HtLogRecord *r);
 
-/** ht_last_forget_reasons: drop the records that ht_last_reason() has kept */
+/**
+ * ht_last_forget_reasons: drop the records that ht_last_reason() has kept
+ * @l: the end of a boot
+ */
 void ht_last_forget_reasons(HtLast *l);
 
 /**

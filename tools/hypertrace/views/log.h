@@ -57,6 +57,7 @@ HtLogLines *ht_log_lines_open(const char *dir, HtModel *m, GError **errp);
 
 /**
  * ht_log_lines_next: get the next line, in the order of boots and records
+ * @l: lines
  * @line: filled in; its text is valid until the next call
  *
  * Returns: false at the end
