@@ -15,8 +15,13 @@
 #define EVENTS_MAX_BYTES    (16u << 20)
 /* Maximum number of type names to keep; Debian's 7.2 kernel has 1,000 */
 #define STRINGS_MAX         8192u
-/* Number of bytes of a text that count as one read of memory */
-#define READ_BYTES          256u
+/*
+ * Work of a step: a read of memory, a copy from the cache, and a copy of
+ * TEXT_BYTES of a text
+ */
+#define WORK_READ           16u
+#define WORK_COPY           1u
+#define TEXT_BYTES          256u
 /* Maximum number of bytes that are read of one of the kernel's structures */
 #define STRUCT_MAX          1024u
 /*
@@ -55,6 +60,7 @@ typedef struct Event {
 
 struct HtKernelFormats {
     HtKernelSpace space;
+    HtKernelCache *cache;       /* pages that this step has read */
     HtKernelFormatsAt at;
     uint32_t page_size;
     /* members of trace_event_call */
@@ -77,7 +83,8 @@ struct HtKernelFormats {
     /* address of the list's first node when the pass began */
     uint64_t first;
     unsigned seen;
-    unsigned reads;             /* number of reads in this step */
+    uint64_t work;              /* work of this step, without cached reads */
+    unsigned reads;             /* ht_kernel_cache_reads() at its start */
     unsigned pass;              /* number of the present or last pass */
     GHashTable *events;         /* Event by id */
     gsize bytes;                /* sum of bytes_of() of @events */
@@ -109,6 +116,7 @@ static void free_event(gpointer p)
 void ht_kernel_formats_free(HtKernelFormats *f)
 {
     if (f) {
+        ht_kernel_cache_free(f->cache);
         g_hash_table_destroy(f->events);
         g_hash_table_destroy(f->strings);
         g_array_unref(f->named);
@@ -219,6 +227,7 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
     g_autoptr(HtKernelFormats) f = g_new0(HtKernelFormats, 1);
 
     f->space = *space;
+    f->cache = ht_kernel_cache_new(&f->space);
     f->at = *at;
     f->page_size = page_size;
     f->layout = g_string_new(NULL);
@@ -232,8 +241,8 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
 static int copy_struct(HtKernelFormats *f, uint64_t addr, void *copy,
                        size_t size)
 {
-    f->reads++;
-    return ht_kernel_space_read(&f->space, addr, copy, size);
+    f->work += WORK_COPY;
+    return ht_kernel_cache_read(f->cache, addr, copy, size);
 }
 
 static uint64_t get(const uint8_t *copy, const Member *m)
@@ -260,10 +269,11 @@ static void clean(GString *s, gsize from)
 static int append(HtKernelFormats *f, uint64_t addr, size_t max, GString *out)
 {
     gsize from = out->len;
-    int ret = ht_kernel_space_string(&f->space, addr, max, out);
+    int ret = ht_kernel_cache_string(f->cache, addr, max, out);
 
-    /* A text that cannot be read may have taken all of its reads. */
-    f->reads += 1 + (ret ? max : out->len - from) / READ_BYTES;
+    /* A text that cannot be read may have taken reads outside of the cache. */
+    f->work += ret ? WORK_READ * (1 + max / TEXT_BYTES) :
+               WORK_COPY * (1 + (out->len - from) / TEXT_BYTES);
     clean(out, from);
     return ret;
 }
@@ -373,7 +383,7 @@ static int read_name(HtKernelFormats *f, const uint8_t *call, GString *name)
     int ret = 0;
 
     if (flags & f->flag_tracepoint && !(flags & f->flag_custom)) {
-        f->reads++;
+        f->work += WORK_READ;
         ret = ht_kernel_space_u64(&f->space, get(call, &f->call_tp) +
                                   f->tp_name.offset, &addr);
     }
@@ -540,16 +550,31 @@ static void list_named(HtKernelFormats *f)
     }
 }
 
+/* Begin a step: the guest may have changed its memory since the last one. */
+static void begin_step(HtKernelFormats *f)
+{
+    ht_kernel_cache_clear(f->cache);
+    f->reads = ht_kernel_cache_reads(f->cache);
+    f->work = 0;
+}
+
+static bool is_step_over(const HtKernelFormats *f, unsigned reads)
+{
+    unsigned done = ht_kernel_cache_reads(f->cache) - f->reads;
+
+    return f->work + (uint64_t)WORK_READ * done >= (uint64_t)WORK_READ * reads;
+}
+
 int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads)
 {
     uint8_t call[STRUCT_MAX];
     uint64_t addr;
     int ret;
 
-    f->reads = 0;
+    begin_step(f);
     ret = f->next ? 0 : begin(f);
     while (!ret && f->next != f->at.events) {
-        if (f->reads >= reads) {
+        if (is_step_over(f, reads)) {
             return 0;
         }
         if (f->seen++ == HT_KERNEL_EVENTS_MAX) {
@@ -586,6 +611,7 @@ static bool sample_changed(HtKernelFormats *f)
     id = g_array_index(f->named, uint32_t, f->sample++ % f->named->len);
     e = g_hash_table_lookup(f->events, GUINT_TO_POINTER(id));
     now = g_string_new(PRINT_FMT);
+    begin_step(f);
     if (append(f, e->print_fmt, PRINT_MAX_BYTES, now)) {
         return false;
     }

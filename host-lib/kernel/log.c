@@ -41,6 +41,9 @@ struct HtKernelLog {
     uint64_t ring;              /* guest address of the ring that is read */
     Ring now;
     bool known;                 /* @now is valid */
+    /* where the memory has the ring's head, for ht_kernel_log_grew() */
+    uint64_t head_at;
+    bool has_head;              /* @head_at is valid */
     uint64_t id;                /* id of the descriptor to read next */
     bool placed;                /* @id is valid */
     uint64_t next_seq;
@@ -118,6 +121,17 @@ static uint64_t end_of(const Ring *r)
     return ((r->head & ID_MASK) + 1) & ID_MASK;
 }
 
+/* Note where the memory has the ring's head, without a read if possible. */
+static void find_head(HtKernelLog *log)
+{
+    const HtKernelSpace *s = &log->space;
+    uint64_t left;
+
+    log->has_head = !s->translate(s->opaque, log->ring + log->layout.head,
+                                  &log->head_at, &left) &&
+                    left >= sizeof(log->now.head);
+}
+
 /*
  * Read the ring's structure.  Returns 1; 0 if all records were read and no
  * record was added since; -errno.
@@ -139,6 +153,7 @@ static int read_ring(HtKernelLog *log)
         log->placed = log->known = false;
     }
     ret = ht_kernel_space_u64_again(s, ring + p->head, &r->head);
+    find_head(log);
     if (!ret && log->known && log->placed && log->id == end_of(r)) {
         return 0;
     }
@@ -267,12 +282,12 @@ static int update(HtKernelLog *log)
 
 bool ht_kernel_log_grew(const HtKernelLog *log)
 {
-    uint64_t ring = log->ring, head = log->now.head;
+    uint64_t head;
 
-    return !ht_kernel_space_u64_again(&log->space, log->prb, &ring) && ring &&
-           (ring != log->ring ||
-            (!ht_kernel_space_u64_again(&log->space, ring + log->layout.head,
-                                        &head) && head != log->now.head));
+    return log->has_head &&
+           !ht_ft_mem_copy(log->space.mem, log->head_at, &head,
+                           sizeof(head)) &&
+           ht_le64(head) != log->now.head;
 }
 
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)

@@ -537,16 +537,22 @@ void ht_flight_wait(HtFlight *f, const HtSession *session, int pidfd,
                     uint32_t us)
 {
     uint64_t now = ht_now_ns(), end = now + us * UINT64_C(1000);
+    bool logs = session && ht_session_stats(session).kernel_boot;
 
-    do {
-        const struct timespec time = { 0, MIN(end - now, LOG_NS) };
+    while (now < end) {
+        /* The looks at the log are at multiples of LOG_NS before the end. */
+        uint64_t ns = logs ? (end - now - 1) % LOG_NS + 1 : end - now;
+        const struct timespec time = { ns / 1000000000, ns % 1000000000 };
 
-        if (!ht_flight_control_wait(f->control, pidfd, &time) ||
-            (session && ht_session_log_grew(session))) {
+        if (!ht_flight_control_wait(f->control, pidfd, &time)) {
             return;
         }
         now = ht_now_ns();
-    } while (now < end);
+        /* After the end, the caller polls. */
+        if (logs && now < end && ht_session_log_grew(session)) {
+            return;
+        }
+    }
 }
 
 bool ht_flight_end(HtFlight *f, HtSession *session, const char *why)

@@ -66,8 +66,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
 /**
  * ht_kernel_formats_step: continue a pass over all events
  * @f: the reader
- * @reads: number of reads of memory after which the pass pauses; the last event
- *         may need up to 900 more
+ * @reads: number of reads of memory after which the pass pauses, or 16 times as
+ *         many copies of pages that this call has read; the last event may need
+ *         up to 900 reads more
  *
  * The first call, and a call after the end of a pass, starts a pass.
  *

@@ -118,8 +118,9 @@ int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record);
  *                     ht_kernel_log_next()
  * @log: the reader
  *
- * This reads at most two words of the guest.  Like other reads, it needs
- * ht_guest_kernel_check() from time to time, but not before each call.
+ * This reads one word, at the place where that call found it.  The result is a
+ * hint: it is wrong after the kernel has moved its log or changed its page
+ * tables, until the next call of ht_kernel_log_next().
  *
  * Returns: true if there are new records; false also if the memory cannot be
  * read

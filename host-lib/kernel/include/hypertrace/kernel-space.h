@@ -99,4 +99,48 @@ int ht_kernel_space_u32(const HtKernelSpace *s, uint64_t addr,
 int ht_kernel_space_string(const HtKernelSpace *s, uint64_t addr, size_t max,
                            GString *out);
 
+typedef struct HtKernelCache HtKernelCache;
+
+/**
+ * ht_kernel_cache_new: create a cache of a kernel's pages
+ * @s: the space; must stay valid
+ *
+ * A read from a process is a system call, which takes longer than the copy of a
+ * page.  The cache is for a reader of many small structures and texts.
+ */
+HtKernelCache *ht_kernel_cache_new(const HtKernelSpace *s);
+
+/**
+ * ht_kernel_cache_free: free the cache
+ * @c: the cache or NULL
+ */
+void ht_kernel_cache_free(HtKernelCache *c);
+
+/**
+ * ht_kernel_cache_clear: drop all pages, because the guest may have changed
+ *                        them
+ * @c: the cache
+ */
+void ht_kernel_cache_clear(HtKernelCache *c);
+
+/**
+ * ht_kernel_cache_reads: get the number of reads of memory so far; it may wrap
+ * @c: the cache
+ */
+unsigned ht_kernel_cache_reads(const HtKernelCache *c);
+
+/**
+ * ht_kernel_cache_read: as ht_kernel_space_read(), but bytes may be as old as
+ *                       the last ht_kernel_cache_clear()
+ */
+int ht_kernel_cache_read(HtKernelCache *c, uint64_t addr, void *buf,
+                         size_t len);
+
+/**
+ * ht_kernel_cache_string: as ht_kernel_space_string(), see
+ *                         ht_kernel_cache_read()
+ */
+int ht_kernel_cache_string(HtKernelCache *c, uint64_t addr, size_t max,
+                           GString *out);
+
 #endif /* HYPERTRACE_KERNEL_SPACE_H */
