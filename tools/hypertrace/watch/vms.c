@@ -45,6 +45,10 @@ struct HtWatchVms {
     const HtWatchSettings *settings;
     GHashTable *seen;           /* Seen by PID */
     unsigned round;
+    int loadavg;                /* descriptor of /proc/loadavg, or -1 */
+    pid_t newest;               /* last PID that was given at the last list */
+    /* time in us at which a known process is examined again */
+    int64_t next;
     /* it was printed that only root may record machines of other users */
     bool told;
 };
@@ -124,16 +128,23 @@ static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
     return g_steal_pointer(&vm);
 }
 
+/* Get the time in us at which a process is examined next. */
+static int64_t due_time(const Seen *seen)
+{
+    return seen->taken ? INT64_MAX :
+           seen->scans < FIRST_SCANS ? 0 : seen->examined + AGAIN_US;
+}
+
 static bool is_due(Seen *seen, int64_t now, unsigned *again)
 {
-    if (seen->taken) {
+    if (now < due_time(seen)) {
         return false;
     }
     if (seen->scans < FIRST_SCANS) {
         seen->scans++;
         return true;
     }
-    if (now - seen->examined < AGAIN_US || *again >= AGAIN_MAX) {
+    if (*again >= AGAIN_MAX) {
         return false;
     }
     ++*again;
@@ -163,34 +174,66 @@ static gboolean is_over(void *pid, void *seen, void *opaque)
     return ((Seen *)seen)->round != ((HtWatchVms *)opaque)->round;
 }
 
+/*
+ * Read the PID that was given last: the last word of /proc/loadavg. Return: 0
+ * if it is not known
+ */
+static pid_t newest_pid(const HtWatchVms *v)
+{
+    char text[128];
+    ssize_t n = pread(v->loadavg, text, sizeof(text) - 1, 0);
+    const char *word;
+
+    text[MAX(n, 0)] = 0;
+    word = strrchr(text, ' ');
+    return word ? atoi(word) : 0;
+}
+
+/*
+ * Check whether the list of all processes is needed. The list takes most of the
+ * time of an idle host's watch.
+ */
+static bool is_list_due(HtWatchVms *v, int64_t now)
+{
+    pid_t newest = newest_pid(v);
+    bool created = !newest || newest != v->newest;
+
+    v->newest = newest;
+    return created || now >= v->next;
+}
+
 GPtrArray *ht_watch_vms_scan(HtWatchVms *v)
 {
     GPtrArray *found = g_ptr_array_new();
     int64_t now = g_get_monotonic_time();
-    DIR *proc = opendir("/proc");
+    DIR *proc = is_list_due(v, now) ? opendir("/proc") : NULL;
     unsigned again = 0;
     struct dirent *e;
 
+    if (!proc) {
+        return found;
+    }
     v->round++;
-    while (proc && (e = readdir(proc))) {
+    v->next = INT64_MAX;
+    while ((e = readdir(proc))) {
         pid_t pid = g_ascii_isdigit(*e->d_name) ? atoi(e->d_name) : 0;
         Seen *seen = pid ? see(v, pid, e->d_ino) : NULL;
         HtWatchVm *vm;
 
-        if (!seen || !is_due(seen, now, &again)) {
-            continue;
+        if (seen && is_due(seen, now, &again)) {
+            seen->examined = now;
+            vm = examine(v, pid);
+            if (vm) {
+                seen->taken = true;
+                g_ptr_array_add(found, vm);
+            }
         }
-        seen->examined = now;
-        vm = examine(v, pid);
-        if (vm) {
-            seen->taken = true;
-            g_ptr_array_add(found, vm);
+        if (seen) {
+            v->next = MIN(v->next, due_time(seen));
         }
     }
-    if (proc) {
-        closedir(proc);
-        g_hash_table_foreach_remove(v->seen, is_over, v);
-    }
+    closedir(proc);
+    g_hash_table_foreach_remove(v->seen, is_over, v);
     return found;
 }
 
@@ -201,6 +244,7 @@ void ht_watch_vms_again(HtWatchVms *v, pid_t pid)
     if (seen) {
         seen->taken = false;
         seen->scans = FIRST_SCANS;
+        v->next = MIN(v->next, due_time(seen));
     }
 }
 
@@ -209,6 +253,7 @@ HtWatchVms *ht_watch_vms_new(const HtWatchSettings *settings)
     HtWatchVms *v = g_new0(HtWatchVms, 1);
 
     v->settings = settings;
+    v->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     v->seen = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return v;
 }
@@ -216,5 +261,8 @@ HtWatchVms *ht_watch_vms_new(const HtWatchSettings *settings)
 void ht_watch_vms_free(HtWatchVms *v)
 {
     g_hash_table_destroy(v->seen);
+    if (v->loadavg >= 0) {
+        close(v->loadavg);
+    }
     g_free(v);
 }
