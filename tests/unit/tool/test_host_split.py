@@ -198,6 +198,19 @@ def test_time_that_the_host_does_not_know(rec):
     assert host["unknown_ns"] == pytest.approx(lost, abs=PERIOD * MS)
 
 
+def test_time_in_an_unknown_mode(rec):
+    """After a gap, the mode of a vCPU is not known until it enters or leaves its guest."""
+    events, half = list(host_events()), ROUNDS // 2
+    with_modes = events[:half * 7]
+    switches = [e for i, e in enumerate(events[half * 7:]) if i % 7 not in (1, 2, 3)]
+    make_part(rec / "host", [[piece(with_modes), piece(switches, lost=True)]])
+    host = json.loads(run("top", "--json", "--host", rec).stdout)["host"]
+    guest = sum(p == "guest" for ms in range(FIRST, half * PERIOD)
+                for p in [[q for begin, q in STATES if begin <= ms % PERIOD][-1]]) * MS
+    assert host["guest_ns"] == pytest.approx(guest, abs=PERIOD * MS)
+    assert host["unknown_ns"] == pytest.approx((ROUNDS - half) * 7 * MS, abs=2 * PERIOD * MS)
+
+
 def test_refused(rec):
     """Each reason for which times cannot be split has a message."""
     for command in (["top"], ["latency", "sched_switch", "sched_switch"], ["flame"]):

@@ -25,6 +25,8 @@ typedef struct Change {
     uint64_t ns;
     /* HtSplitPart to which the vCPU's time belongs from @ns on */
     uint32_t part;
+    /* the vCPU ran in a mode that is not known: see set_parts() */
+    bool no_mode;
 } Change;
 
 typedef struct Vcpu {
@@ -32,6 +34,7 @@ typedef struct Vcpu {
     GArray *marks;              /* of HtSplit */
     /* host time in ns up to which the last change's part is known */
     uint64_t end_ns;
+    bool emulated;              /* the mode of the vCPU is never known */
 } Vcpu;
 
 struct HtHostSplit {
@@ -67,6 +70,7 @@ static Vcpu *add_vcpu(HtHostSplit *s, int32_t number)
         v = g_new0(Vcpu, 1);
         v->changes = g_array_new(false, false, sizeof(Change));
         v->marks = g_array_new(false, false, sizeof(HtSplit));
+        v->emulated = true;
         g_hash_table_insert(s->vcpus, GINT_TO_POINTER(number), v);
     }
     return v;
@@ -90,37 +94,26 @@ static HtSplit sums_to(const Vcpu *v, unsigned i)
     return sums;
 }
 
-static void add_change(HtHostSplit *s, Vcpu *v, uint64_t ns, HtSplitPart part)
+static void add_change(HtHostSplit *s, Vcpu *v, uint64_t ns, HtSplitPart part,
+                       bool no_mode)
 {
     unsigned n = v->changes->len;
-    Change c = { ns, part };
-    /* The time before the first change counts as unknown. */
-    HtSplit sums = { .ns[HT_SPLIT_UNKNOWN] = ns };
+    Change c = { ns, part, no_mode };
+    const Change *last = n ? change_at(v, n - 1) : NULL;
 
-    if (n && change_at(v, n - 1)->part == (uint32_t)part) {
+    if (last && last->part == c.part && last->no_mode == no_mode) {
         return;
     }
     s->changes++;
     g_array_append_val(v->changes, c);
-    if (n % MARK_EVERY == 0) {
-        if (n) {
-            sums = sums_to(v, n - 1);
-            sums.ns[change_at(v, n - 1)->part] += ns - change_at(v, n - 1)->ns;
-        }
-        g_array_append_val(v->marks, sums);
-    }
 }
 
 static HtSplitPart part_of(HtRunstate state, HtRunMode mode)
 {
     switch (state) {
     case HT_RUN_RUNNING:
-        /*
-         * Count an unknown mode as the guest's. The mode of a vCPU that TCG
-         * emulates is never known: the vCPU's thread executes the guest's code.
-         */
         return mode == HT_MODE_EXIT || mode == HT_MODE_VMM ? HT_SPLIT_EXITS :
-               HT_SPLIT_GUEST;
+               mode == HT_MODE_GUEST ? HT_SPLIT_GUEST : HT_SPLIT_UNKNOWN;
     case HT_RUN_RUNNABLE:
         return HT_SPLIT_STOLEN;
     case HT_RUN_BLOCKED:
@@ -140,10 +133,66 @@ static void add_span(void *opaque, const HtVcpuSums *v, HtRunstate state,
         return;
     }
     if (own->changes->len && from > own->end_ns) {
-        add_change(s, own, own->end_ns, HT_SPLIT_UNKNOWN);
+        add_change(s, own, own->end_ns, HT_SPLIT_UNKNOWN, false);
     }
-    add_change(s, own, from, part_of(state, mode));
+    add_change(s, own, from, part_of(state, mode),
+               state == HT_RUN_RUNNING && mode == HT_MODE_UNKNOWN);
     own->end_ns = to;
+}
+
+/* Note which vCPUs have modes, after all events. */
+static void find_emulated(HtHostSplit *s, const HtRunstates *x)
+{
+    unsigned i;
+
+    for (i = 0; i < x->vcpus->len; i++) {
+        const HtVcpuSums *v = x->vcpus->pdata[i];
+        Vcpu *own = v->machine == s->process ? find_vcpu(s, v->vcpu) : NULL;
+
+        if (own) {
+            own->emulated &= ht_host_sums_emulated(v);
+        }
+    }
+}
+
+/*
+ * Set the parts of a vCPU's times in an unknown mode, and make its marks. If
+ * TCG emulates the vCPU, its thread executes the guest's code: these times are
+ * the guest's.
+ */
+static void set_parts(Vcpu *v)
+{
+    unsigned i;
+
+    for (i = 0; i < v->changes->len; i++) {
+        Change *c = &g_array_index(v->changes, Change, i);
+
+        if (c->no_mode && v->emulated) {
+            c->part = HT_SPLIT_GUEST;
+        }
+        if (i % MARK_EVERY == 0) {
+            /* The time before the first change counts as unknown. */
+            HtSplit sums = { .ns[HT_SPLIT_UNKNOWN] = c->ns };
+
+            if (i) {
+                sums = sums_to(v, i - 1);
+                sums.ns[c[-1].part] += c->ns - c[-1].ns;
+            }
+            g_array_append_val(v->marks, sums);
+        }
+    }
+}
+
+static void set_all_parts(HtHostSplit *s, const HtRunstates *x)
+{
+    GHashTableIter it;
+    gpointer v;
+
+    find_emulated(s, x);
+    g_hash_table_iter_init(&it, s->vcpus);
+    while (g_hash_table_iter_next(&it, NULL, &v)) {
+        set_parts(v);
+    }
 }
 
 static bool read_host(HtHostSplit *s, const char *dir, GError **errp)
@@ -171,6 +220,7 @@ static bool read_host(HtHostSplit *s, const char *dir, GError **errp)
     sums->span = add_span;
     sums->opaque = s;
     ht_host_sums(sums, m, threads);
+    set_all_parts(s, sums);
     ht_view_trouble(m);
     return true;
 }
