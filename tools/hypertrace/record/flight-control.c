@@ -3,7 +3,7 @@
  * hypertrace record: the socket of a flight recorder
  */
 #include "hypertrace/base.h"
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,6 +16,13 @@ struct HtFlightControl {
     /* descriptor of the recorder's folder; owned by the caller */
     int dir;
     int fd;
+    /*
+     * An idle recorder waits ten times a second: epoll does not examine each
+     * descriptor for that.
+     */
+    int epoll;
+    int pidfd;                  /* process in @epoll, or -1 */
+    bool full;                  /* @epoll leaves @fd out */
     int clients[CLIENTS_MAX];
     unsigned count;
     /* the last ht_flight_control_wait() found no request */
@@ -32,9 +39,18 @@ static struct sockaddr_un address(int dir)
     return a;
 }
 
+/* Let @epoll report that a descriptor can be read, or no longer. */
+static bool follow(int epoll, int op, int fd, bool read)
+{
+    struct epoll_event e = { .events = read ? EPOLLIN : 0, .data.fd = fd };
+
+    return !epoll_ctl(epoll, op, fd, &e);
+}
+
 HtFlightControl *ht_flight_control_new(int dir, GError **error)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct sockaddr_un a = address(dir);
     HtFlightControl *c;
 
@@ -44,18 +60,24 @@ HtFlightControl *ht_flight_control_new(int dir, GError **error)
      */
     unlinkat(dir, HT_FLIGHT_SOCKET, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) ||
-        fchmodat(dir, HT_FLIGHT_SOCKET, 0600, 0) || listen(fd, CLIENTS_MAX)) {
+        fchmodat(dir, HT_FLIGHT_SOCKET, 0600, 0) || listen(fd, CLIENTS_MAX) ||
+        !follow(epoll, EPOLL_CTL_ADD, fd, true)) {
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
                     "cannot make the socket " HT_FLIGHT_SOCKET " in the "
                     "recorder's directory: %s", g_strerror(errno));
         if (fd >= 0) {
             close(fd);
         }
+        if (epoll >= 0) {
+            close(epoll);
+        }
         return NULL;
     }
     c = g_new0(HtFlightControl, 1);
     c->dir = dir;
     c->fd = fd;
+    c->epoll = epoll;
+    c->pidfd = -1;
     return c;
 }
 
@@ -63,6 +85,7 @@ void ht_flight_control_free(HtFlightControl *c)
 {
     if (c) {
         ht_flight_control_reply(c, NULL);
+        close(c->epoll);
         close(c->fd);
         unlinkat(c->dir, HT_FLIGHT_SOCKET, 0);
         g_free(c);
@@ -101,17 +124,36 @@ bool ht_flight_control_poll(HtFlightControl *c)
     return c->count;
 }
 
-bool ht_flight_control_wait(HtFlightControl *c, int pidfd,
-                            const struct timespec *time)
+static void follow_process(HtFlightControl *c, int pidfd)
 {
-    struct pollfd fds[] = {
-        { .fd = c->count < CLIENTS_MAX ? c->fd : -1, .events = POLLIN },
-        { .fd = pidfd, .events = POLLIN },
-    };
+    if (c->pidfd >= 0) {
+        follow(c->epoll, EPOLL_CTL_DEL, c->pidfd, false);
+    }
+    if (pidfd >= 0) {
+        follow(c->epoll, EPOLL_CTL_ADD, pidfd, true);
+    }
+    c->pidfd = pidfd;
+}
 
-    int n = ppoll(fds, G_N_ELEMENTS(fds), time, NULL);
+bool ht_flight_control_wait(HtFlightControl *c, int pidfd, uint64_t ns)
+{
+    int ms = MIN(ns / 1000000 + (ns % 1000000 != 0), INT_MAX);
+    bool full = c->count == CLIENTS_MAX;
+    struct epoll_event ready[2];
+    int n, i;
 
-    c->idle = n >= 0 && !fds[0].revents;
+    if (pidfd != c->pidfd) {
+        follow_process(c, pidfd);
+    }
+    if (full != c->full) {
+        follow(c->epoll, EPOLL_CTL_MOD, c->fd, !full);
+        c->full = full;
+    }
+    n = epoll_wait(c->epoll, ready, G_N_ELEMENTS(ready), ms);
+    c->idle = n >= 0;
+    for (i = 0; i < n; i++) {
+        c->idle &= ready[i].data.fd != c->fd;
+    }
     return n == 0;
 }
 

@@ -10,7 +10,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
-#include <time.h>
+#include <stdint.h>
 
 /* Name of the socket in the recorder's folder */
 #define HT_FLIGHT_SOCKET    ".control"
@@ -39,12 +39,11 @@ bool ht_flight_control_poll(HtFlightControl *c);
  * ht_flight_control_wait() - wait for a request or the end of a process
  * @c: the socket
  * @pidfd: the process; -1 to wait for requests only
- * @time: maximum time
+ * @ns: maximum time in nanoseconds, rounded up to milliseconds
  *
  * Return: true if the time passed; false if anything else ended the wait
  */
-bool ht_flight_control_wait(HtFlightControl *c, int pidfd,
-                            const struct timespec *time);
+bool ht_flight_control_wait(HtFlightControl *c, int pidfd, uint64_t ns);
 
 /**
  * ht_flight_control_reply() - answer and close all requests

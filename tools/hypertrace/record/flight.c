@@ -542,9 +542,8 @@ void ht_flight_wait(HtFlight *f, const HtSession *session, int pidfd,
     while (now < end) {
         /* The looks at the log are at multiples of LOG_NS before the end. */
         uint64_t ns = logs ? (end - now - 1) % LOG_NS + 1 : end - now;
-        const struct timespec time = { ns / 1000000000, ns % 1000000000 };
 
-        if (!ht_flight_control_wait(f->control, pidfd, &time)) {
+        if (!ht_flight_control_wait(f->control, pidfd, ns)) {
             return;
         }
         now = ht_now_ns();
