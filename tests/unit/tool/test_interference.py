@@ -43,6 +43,11 @@ def idle(begin, end):
             for t in [begin, *range(begin + 100 * MS, end, 100 * MS), end]]
 
 
+def half_idle(begin, end):
+    half = (begin + end) // 2
+    return [*idle(begin, half), (half, switch(OTHER_IDLE, RUNS, OTHER)), *busy(half, end)]
+
+
 def waits(trace, process):
     (machine,) = [m for m in trace["machines"] if m["process"] == process]
     return {w["process"]: w for w in machine["waited_for"] if w["ns"]}
@@ -87,6 +92,9 @@ def advice(tmp_path, pattern, other, rounds=50):
 ADVICE = {
     "an idle processor": (
         [(A, 2 * MS), (B, 2 * MS)], idle,
+        {"kind": "pin", "process": 10, "waited_for": 20, "cpu": 1, "idle_ns": 200 * MS}),
+    "a processor that is less idle than the one where the machine waited": (
+        [(A, 1 * MS), (B, 1 * MS), (IDLE, 6 * MS)], half_idle,
         {"kind": "pin", "process": 10, "waited_for": 20, "cpu": 1, "idle_ns": 200 * MS}),
     "equal machines and no idle processor": (
         [(A, 2 * MS), (B, 2 * MS)], busy,

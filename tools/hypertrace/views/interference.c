@@ -316,24 +316,6 @@ static const char *process_name(const View *w, const HtTaker *t)
     return first ? first->name : t->comm;
 }
 
-/* Find the processor with the most idle time; NULL if no idle time is known */
-static const HtCpuSums *most_idle(const View *w, uint32_t *cpu)
-{
-    const GArray *sums = w->h.x->cpu_sums;
-    const HtCpuSums *best = NULL;
-    unsigned i;
-
-    for (i = 0; i < sums->len; i++) {
-        const HtCpuSums *c = &g_array_index(sums, HtCpuSums, i);
-
-        if (c->seen && (!best || c->idle > best->idle)) {
-            best = c;
-            *cpu = i;
-        }
-    }
-    return best;
-}
-
 static uint64_t ticks_on(const HtTaker *t, uint32_t cpu)
 {
     unsigned i;
@@ -346,6 +328,29 @@ static uint64_t ticks_on(const HtTaker *t, uint32_t cpu)
         }
     }
     return 0;
+}
+
+/*
+ * Find the processor with the most idle time, of those on which a machine did
+ * not wait for @t; NULL if no idle time of such a processor is known
+ */
+static const HtCpuSums *most_idle(const View *w, const HtTaker *t,
+                                  uint32_t *cpu)
+{
+    const GArray *sums = w->h.x->cpu_sums;
+    const HtCpuSums *best = NULL;
+    unsigned i;
+
+    for (i = 0; i < sums->len; i++) {
+        const HtCpuSums *c = &g_array_index(sums, HtCpuSums, i);
+
+        if (c->seen && (!best || c->idle > best->idle) &&
+            ticks_on(t, i) < t->ticks / 10) {
+            best = c;
+            *cpu = i;
+        }
+    }
+    return best;
 }
 
 /*
@@ -379,9 +384,8 @@ static bool advise(const View *w, const Machine *m, const HtTaker *t,
         return false;
     }
     *a = (Advice) { .kind = PROCESSORS, .m = m, .rival = t };
-    idle = most_idle(w, &a->cpu);
-    if (idle && idle->idle >= t->ticks &&
-        ticks_on(t, a->cpu) < t->ticks / 10) {
+    idle = most_idle(w, t, &a->cpu);
+    if (idle && idle->idle >= t->ticks) {
         a->kind = PIN;
         a->idle = idle->idle;
     } else if (!rival) {
