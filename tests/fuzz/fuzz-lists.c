@@ -97,7 +97,7 @@ static void read_formats(FuzzInput in)
     for (i = 0; i < 200; i++) {
         k.reads = 0;
         ht_kernel_formats_step(f, reads);
-        g_assert_cmpuint(k.reads, <=, AGAIN * (reads + 600));
+        g_assert_cmpuint(k.reads, <=, AGAIN * (reads + 1800));
         ht_kernel_formats_changed(f, true);
     }
     g_assert_cmpuint(ht_kernel_formats_bytes(f), <=, 16 << 20);
