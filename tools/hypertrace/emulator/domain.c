@@ -424,8 +424,9 @@ static void print_next_steps(const Domain *d, const HtRecord *r)
     if (d->programs) {
         g_autofree char *name = memory_name(d);
 
-        printf("Before each start: hypertrace attach --create /dev/shm/%s\n",
-               name);
+        printf("Before each start: hypertrace attach /dev/shm/%s\n"
+               "As long as this file does not exist: hypertrace attach "
+               "--create /dev/shm/%s\n", name, name);
     }
     printf("To record the guest: hypertrace watch --name '%s'\n", d->name);
 }
