@@ -238,6 +238,23 @@ static void steps_process(const char *dir)
     make_end(m);
 }
 
+/* More levels of initcalls than a picture has rows for, with one call each */
+static void levels(const char *dir)
+{
+    Make *m = make_new(dir);
+    unsigned i;
+
+    print(m, 1 * MS, 0, "Linux version 6.12.1-test\n");
+    for (i = 0; i < 40; i++) {
+        g_autofree char *name = g_strdup_printf("level%u", i);
+
+        level(m, (10 + i) * MS, name);
+        func(m, (10 + i) * MS + 1000, 1, MAKE_START, TEXT + 0x1000, 0);
+        func(m, (10 + i) * MS + 2000, 1, MAKE_FINISH, TEXT + 0x1000, 0);
+    }
+    make_end(m);
+}
+
 /* A line that is printed again seconds later */
 static void repeats(const char *dir)
 {
@@ -420,6 +437,8 @@ int main(int argc, char **argv)
         steps_process(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "losses")) {
         device_end_quiet(device_new(argv[2], UINT64_C(20000) * MS));
+    } else if (argc == 3 && !strcmp(argv[1], "levels")) {
+        levels(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "repeats")) {
         repeats(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "stamped")) {

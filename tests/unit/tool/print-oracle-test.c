@@ -69,6 +69,7 @@ static const char * const own[] = {
     "\"%s %s\", __print_hex(__get_dynamic_array(blob),"
         " __get_dynamic_array_len(blob)), __print_hex_str(REC->bytes, 6)",
     "\"%llu %d\", REC->args[1], REC->args[0] & 1",
+    "\"[%8s|%-8s|%8s]\", 5, 12, REC->u8 ? \"a\" : 7",
     "\"%s|%s\", __get_bitmask(mask), __get_cpumask(mask)",
     "\"%pI4 %pi4 %pI4h %pI4l\", REC->ip4, REC->ip4, REC->ip4, REC->ip4",
     "\"%pI6 %pi6 %pI6c\", REC->ip6, REC->ip6, REC->ip6",

@@ -349,7 +349,7 @@ class TestMerge:
         recording = story("story", self.tmp / "story")
         out = self.tmp / "boots.pftrace"
         p = run("export", "--clock=host", recording, "-o", out)
-        assert "1 events were left out" in p.stderr.decode(), p.stderr
+        assert "1 event was left out" in p.stderr.decode(), p.stderr
         packets = perfetto_text.packets(out)
         assert [p["system_info"][0]["machine_name"][0] for p in packets
                 if "system_info" in p] == ["host", "story", "story, boot 2"]

@@ -542,6 +542,13 @@ class TestViews:
             assert "nan" not in str(e.attrib), e.attrib
         assert not list(self.tmp.glob("boot.svg?*"))
 
+    def test_svg_says_what_it_leaves_out(self):
+        root = ElementTree.fromstring(run(
+            "boot", story("levels", self.tmp / "levels"), "--svg=-").stdout)
+        words = [e.text or "" for e in root.iter(SVG + "text")]
+        drawn = [w for w in words if w.startswith("level")]
+        assert f"and {40 - len(drawn)} of other levels" in words
+
     @pytest.mark.parametrize("damage", ("append", "overwrite", "hole"))
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_damage(self, tmp_path, view, damage):

@@ -37,6 +37,11 @@ void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad)
     ht_text_append(out, p, end - p);
 }
 
+const char *ht_number_s(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 void ht_number_seconds(GString *out, uint64_t ns, unsigned width)
 {
     ht_number_decimal(out, ns / 1000000000, width, ' ');

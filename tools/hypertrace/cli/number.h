@@ -19,6 +19,14 @@
 void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad);
 
 /**
+ * ht_number_s: get the ending of a noun after a number
+ * @n: number
+ *
+ * Returns: "" for 1, else "s"
+ */
+const char *ht_number_s(uint64_t n);
+
+/**
  * ht_number_seconds: append a time as seconds with nine decimals
  * @out: appended to
  * @ns: nanoseconds

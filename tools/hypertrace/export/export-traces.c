@@ -471,7 +471,8 @@ static void report(const Trace *t)
     g_autoptr(GString) text = g_string_new("hypertrace export: '");
 
     ht_escape_str(text, HT_ESCAPE_TERMINAL, t->dir);
-    g_string_append_printf(text, "': %" PRIu64 " events", t->events);
+    g_string_append_printf(text, "': %" PRIu64 " event%s", t->events,
+                           ht_number_s(t->events));
     if (t->discarded) {
         g_string_append_printf(text, ", %" PRIu64 " were discarded",
                                t->discarded);

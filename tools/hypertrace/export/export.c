@@ -240,8 +240,8 @@ static void report_error(HtExport *x)
         half++;
     }
     ht_escape_str(name, HT_ESCAPE_TERMINAL, x->name);
-    g_string_printf(text, "hypertrace export: '%s': %" PRIu64 " events",
-                    name->str, events);
+    g_string_printf(text, "hypertrace export: '%s': %" PRIu64 " event%s",
+                    name->str, events, ht_number_s(events));
     if (x->host_part) {
         g_string_append(text, " of the host");
     } else {
@@ -253,10 +253,11 @@ static void report_error(HtExport *x)
     }
     g_printerr("%s\n", text->str);
     if (x->v->undated) {
-        g_printerr("hypertrace export: '%s': %" PRIu64 " events were left out:"
+        g_printerr("hypertrace export: '%s': %" PRIu64 " event%s left out:"
                    " their host time is not known, because the recorder polled"
                    " the guest less than twice in that part of its clock\n",
-                   name->str, x->v->undated);
+                   name->str, x->v->undated,
+                   x->v->undated == 1 ? " was" : "s were");
     }
     memset(x->dated, 0, sizeof(x->dated));
     x->worst_ns = 0;
@@ -282,11 +283,11 @@ static void report(HtExport *x)
          */
         ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
         if (p->made && x->parts->len > 1 && !x->out.path) {
-            g_printerr("hypertrace export: boot %u%s: %" PRIu64 " events in"
+            g_printerr("hypertrace export: boot %u%s: %" PRIu64 " event%s in"
                        " '%s'\n", p->boot, i + 1 < x->parts->len &&
                        p[1].boot == p->boot ?
                        ", before the guest's clock went back" : "",
-                       p->exported, s->str);
+                       p->exported, ht_number_s(p->exported), s->str);
         }
     }
     if (x->unknown_tasks) {

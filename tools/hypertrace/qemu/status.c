@@ -21,7 +21,7 @@ static void put_count(HtOutput *o, JsonObject *s, const char *member,
     uint64_t n = ht_qmp_int(s, member);
 
     g_string_append_printf(o->text, "%" PRIu64 " %s%s%s", n, name,
-                           n == 1 ? "" : "s", suffix);
+                           ht_number_s(n), suffix);
 }
 
 /*

@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/number.h"
 #include "hypertrace/thread.h"
 #include "qemu/qmp-events.h"
 #include "qemu/qmp.h"
@@ -345,8 +346,8 @@ static void print_line(const HtFlight *f, const char *path, uint64_t events)
     g_autoptr(GString) last = g_string_new(NULL);
 
     ht_last_brief(path, last);
-    ht_notice("%s: %s, %" PRIu64 " events%s%s", causes[f->pending].name, path,
-              events, last->len ? "; " : "", last->str);
+    ht_notice("%s: %s, %" PRIu64 " event%s%s%s", causes[f->pending].name, path,
+              events, ht_number_s(events), last->len ? "; " : "", last->str);
 }
 
 /* Write the recording and reply; runs in the child process. */
@@ -570,8 +571,8 @@ bool ht_flight_end(HtFlight *f, HtSession *session, const char *why)
         write_pending(f, session, &n);
     }
     if (f->missed && !f->quiet) {
-        ht_notice("--match: %" PRIu64 " events were replaced in memory before "
-                  "a recording of them", f->missed);
+        ht_notice("--match: %" PRIu64 " event%s replaced in memory before a "
+                  "recording", f->missed, f->missed == 1 ? " was" : "s were");
     }
     return wait_writer(f) && !f->failed;
 }

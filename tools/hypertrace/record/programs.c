@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "cli/command.h"
+#include "cli/number.h"
 #include "host/host-record.h"
 #include "host/host-tell.h"
 #include "hypertrace/ctf-writer.h"
@@ -403,8 +404,9 @@ void ht_programs_summary(const char *command, const char *dir,
                 command);
         return;
     }
-    fprintf(stderr, "hypertrace %s: %" PRIu64 " events of programs in %s/"
-            HT_PROGRAMS_FOLDER "; ", command, n->events, dir);
+    fprintf(stderr, "hypertrace %s: %" PRIu64 " event%s of programs in %s/"
+            HT_PROGRAMS_FOLDER "; ", command, n->events,
+            ht_number_s(n->events), dir);
     if (n->lost) {
         fprintf(stderr, "%" PRIu64 " lost in the guest, whose rings were full: "
                 "give it a larger memory%s", n->lost, n->dropped ? "; " : "\n");

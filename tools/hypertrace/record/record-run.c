@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "cli/command.h"
+#include "cli/number.h"
 #include "host/host-record.h"
 #include "hypertrace/thread.h"
 #include "record/record.h"
@@ -300,11 +301,11 @@ static void show_status(const Run *run, uint64_t ns)
     if (!now.found) {
         fputs("\r\033[Kno ring yet", stderr);
     } else {
-        fprintf(stderr, "\r\033[K%" PRIu64 " events, %.0f/s, %.2f MB/s, "
-                "%" PRIu64 " gap%s", now.events,
+        fprintf(stderr, "\r\033[K%" PRIu64 " event%s, %.0f/s, %.2f MB/s, "
+                "%" PRIu64 " gap%s", now.events, ht_number_s(now.events),
                 (now.events - last.events) / seconds,
                 (now.bytes - last.bytes) / seconds / 1e6, now.gaps,
-                now.gaps == 1 ? "" : "s");
+                ht_number_s(now.gaps));
     }
     fflush(stderr);
     last = now;
@@ -615,18 +616,18 @@ static void print_losses(const HtSessionStats *n, bool stopped)
 
         fprintf(stderr, "%s lost in %" PRIu64 " gap%s: try a larger --size or "
                 "fewer events", n->lost ? lost : "an unknown number", n->gaps,
-                n->gaps == 1 ? "" : "s");
+                ht_number_s(n->gaps));
         next = "; ";
     }
     if (n->late) {
         fprintf(stderr, "%sthe first ones of %" PRIu64 " processor%s were "
                 "overwritten before they could be read", next, n->late,
-                n->late == 1 ? "" : "s");
+                ht_number_s(n->late));
         next = "; ";
     }
     if (n->errors) {
         fprintf(stderr, "%sthe memory could not be read %" PRIu64 " time%s",
-                next, n->errors, n->errors == 1 ? "" : "s");
+                next, n->errors, ht_number_s(n->errors));
         next = "; ";
     }
     if (n->cut) {
@@ -660,12 +661,13 @@ static void summary(const Run *run, int status)
                  "Likely reasons: the kernel is locked down "
                  "(lockdown=confidentiality), or no event is switched on, or "
                  "tracing is off (tracing_on is 0)");
-    } else if (n.found && !run->r->quiet && run->flight) {
-        fprintf(stderr, "hypertrace record: %" PRIu64 " events; ", n.events);
-        print_losses(&n, run->stopped);
     } else if (n.found && !run->r->quiet) {
-        fprintf(stderr, "hypertrace record: %" PRIu64 " events, %.1f MB in "
-                "%s; ", n.events, n.bytes / 1e6, run->r->dir);
+        fprintf(stderr, "hypertrace record: %" PRIu64 " event%s", n.events,
+                ht_number_s(n.events));
+        if (!run->flight) {
+            fprintf(stderr, ", %.1f MB in %s", n.bytes / 1e6, run->r->dir);
+        }
+        fputs("; ", stderr);
         print_losses(&n, run->stopped);
     } else if (!n.found && n.logged) {
         ht_error("no ring of events was found in the guest's memory: only the "
@@ -699,9 +701,8 @@ static void print_no_match(const HtMatch *until, const char *end)
     uint64_t skipped = ht_match_skipped(until);
 
     if (skipped) {
-        ht_error("--until: there was no such event: %s; %" PRIu64 " events "
-                 "were not compared: they came before the formats of events "
-                 "were found", end, skipped);
+        ht_error("--until: there was no such event: %s; events before the "
+                 "formats of events were found: %" PRIu64, end, skipped);
     } else {
         ht_error("--until: there was no such %s: %s",
                  ht_match_is_log(until) ? "line" : "event", end);
@@ -791,11 +792,11 @@ static void end_host(Run *run, const char *why)
     }
     run->host = NULL;
     if (!run->r->quiet) {
-        fprintf(stderr, "hypertrace record: %" PRIu64 " events of the host, "
-                "%.1f MB; ", n.events, n.bytes / 1e6);
+        fprintf(stderr, "hypertrace record: %" PRIu64 " event%s of the host, "
+                "%.1f MB; ", n.events, ht_number_s(n.events), n.bytes / 1e6);
         if (n.gaps) {
             fprintf(stderr, "about %" PRIu64 " lost in %" PRIu64 " gap%s\n",
-                    n.lost, n.gaps, n.gaps == 1 ? "" : "s");
+                    n.lost, n.gaps, ht_number_s(n.gaps));
         } else {
             fputs("none lost\n", stderr);
         }

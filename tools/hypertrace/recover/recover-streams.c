@@ -206,9 +206,9 @@ static void put_stream(HtOutput *o, Dead *dead, uint32_t i, unsigned lines)
     if (s->vcpu >= 0) {
         g_string_append_printf(o->text, ", vCPU %" PRId32, s->vcpu);
     }
-    g_string_append_printf(o->text, ": %" PRIu64 " events, %" PRIu64
+    g_string_append_printf(o->text, ": %" PRIu64 " event%s, %" PRIu64
                            " before them, %" PRIu64 " lost", r->events,
-                           r->before, r->lost);
+                           ht_number_s(r->events), r->before, r->lost);
     if (r->events) {
         g_string_append(o->text, "; silent for ");
         ht_number_duration(o->text, ht_elapsed(r->end_ns, dead->end_ns), 0);
@@ -234,8 +234,9 @@ static bool put_page(Dead *dead, const char *trace, unsigned lines,
     uint32_t i;
 
     ht_output_stdout(&o);
-    g_string_append_printf(o.text, "%" PRIu64 " events of %s in %s\n",
-                           dead->events, dead->name, trace);
+    g_string_append_printf(o.text, "%" PRIu64 " event%s of %s in %s\n",
+                           dead->events, ht_number_s(dead->events),
+                           dead->name, trace);
     if (dead->d->invalid) {
         g_string_append_printf(o.text, "%u more streams cannot be read: their"
                                " description is not valid\n",

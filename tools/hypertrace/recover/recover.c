@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/number.h"
 #include "cli/wrong-option.h"
 #include "memory/source.h"
 #include "record/record-session.h"
@@ -142,8 +143,8 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
         return false;
     }
     if (!r->quiet) {
-        printf("%" PRIu64 " events, %.1f MB in %s\n\n", n.events,
-               n.bytes / 1e6, r->dir);
+        printf("%" PRIu64 " event%s, %.1f MB in %s\n\n", n.events,
+               ht_number_s(n.events), n.bytes / 1e6, r->dir);
         /* HtOutput writes the next text, not through stdio: flush stdio. */
         fflush(stdout);
     }

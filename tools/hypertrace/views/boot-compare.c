@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/escape.h"
+#include "cli/number.h"
 #include "views/boot.h"
 
 /* The times of a phase, an initcall or another item that has this name */
@@ -188,8 +189,9 @@ static void put_boot(HtOutput *o, const char *label, const HtBoot *b)
 {
     g_string_append_printf(o->text, "%s: Linux ", label);
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, b->release);
-    g_string_append_printf(o->text, ", %.3f s, %" PRIu64 " events\n",
-                           ht_elapsed(b->begin, b->end) / 1e9, b->events);
+    g_string_append_printf(o->text, ", %.3f s, %" PRIu64 " event%s\n",
+                           ht_elapsed(b->begin, b->end) / 1e9, b->events,
+                           ht_number_s(b->events));
 }
 
 uint64_t *ht_boot_times(const GPtrArray *boots, const char *phase)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/escape.h"
+#include "cli/number.h"
 #include "views/boot.h"
 
 #define WIDTH           1200
@@ -19,6 +20,7 @@
 #define ROW             20
 #define BAR             14
 #define ROWS_MAX        80
+#define LEVELS_MAX      32
 /* width of a character in pixels; approximate, for the font below */
 #define CHAR_WIDTH      6.8
 #define PLOT            (WIDTH - LEFT - RIGHT)
@@ -198,21 +200,36 @@ static gint by_duration(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Draw a row for each level of initcalls, up to 32, with the longest call's
- * name.
+ * List the first LEVELS_MAX levels of initcalls. @others is set to the number
+ * of calls of other levels.
  */
-static void draw_initcalls(Picture *p, const HtBoot *b)
+static GPtrArray *choose_levels(const HtBoot *b, unsigned *others)
 {
-    g_autoptr(GPtrArray) levels = g_ptr_array_new();
-    unsigned i, k;
+    GPtrArray *levels = g_ptr_array_new();
+    unsigned i;
 
+    *others = 0;
     for (i = 0; i < b->initcalls->len; i++) {
         const HtBootItem *c = &g_array_index(b->initcalls, HtBootItem, i);
 
-        if (!g_ptr_array_find(levels, c->level, NULL) && levels->len < 32) {
+        if (g_ptr_array_find(levels, c->level, NULL)) {
+            continue;
+        }
+        if (levels->len < LEVELS_MAX) {
             g_ptr_array_add(levels, (gpointer)c->level);
+        } else {
+            ++*others;
         }
     }
+    return levels;
+}
+
+/* Draw a row for each level of initcalls, with the longest call's name. */
+static void draw_initcalls(Picture *p, const HtBoot *b)
+{
+    unsigned others, i, k;
+    g_autoptr(GPtrArray) levels = choose_levels(b, &others);
+
     if (!levels->len) {
         return;
     }
@@ -255,6 +272,13 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
             p->y += ROW;
             text(p, "", LEFT, p->y + 11, false, label->str);
         }
+        p->y += ROW;
+    }
+    if (others) {
+        g_autofree char *more = g_strdup_printf("and %u of other levels",
+                                                others);
+
+        text(p, "dim", LEFT, p->y + 11, false, more);
         p->y += ROW;
     }
     p->y += 12;
@@ -366,9 +390,11 @@ void ht_boot_svg(const HtBoot *b, GString *out)
     text(&p, "title", LEFT, 26, false, head->str);
     g_string_truncate(head, 0);
     duration(head, ht_elapsed(b->begin, b->end));
-    g_string_append_printf(head, ", %" PRIu64 " events", b->events);
+    g_string_append_printf(head, ", %" PRIu64 " event%s", b->events,
+                           ht_number_s(b->events));
     if (b->gaps) {
-        g_string_append_printf(head, ", lost in %" PRIu64 " places", b->gaps);
+        g_string_append_printf(head, ", lost in %" PRIu64 " place%s", b->gaps,
+                               ht_number_s(b->gaps));
     }
     text(&p, "dim", LEFT, 44, false, head->str);
     grid(&p);

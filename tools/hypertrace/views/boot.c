@@ -96,7 +96,7 @@ static void put_functions(HtOutput *o, const GArray *functions)
             g_string_append_printf(o->text, " %11s  %11s     ", "", "");
         }
         g_string_append_printf(o->text, " %" PRIu64 " call%s\n", f->calls,
-                               f->calls == 1 ? "" : "s");
+                               ht_number_s(f->calls));
     }
 }
 
@@ -139,8 +139,9 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
     g_string_append(o->text, *b->release ? "Boot of Linux " :
                     "Boot of the guest");
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, b->release);
-    g_string_append_printf(o->text, ": %.3f s, %" PRIu64 " events",
-                           ht_elapsed(b->begin, b->end) / 1e9, b->events);
+    g_string_append_printf(o->text, ": %.3f s, %" PRIu64 " event%s",
+                           ht_elapsed(b->begin, b->end) / 1e9, b->events,
+                           ht_number_s(b->events));
     if (b->gaps) {
         g_string_append_printf(o->text, ", some lost in %" PRIu64 " gaps",
                                b->gaps);

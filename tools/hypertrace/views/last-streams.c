@@ -211,8 +211,9 @@ static void put_stream(HtOutput *o, const Page *p, const Stream *s)
     if (s->vcpu >= 0) {
         g_string_append_printf(o->text, ", vCPU %" PRId64, s->vcpu);
     }
-    g_string_append_printf(o->text, ": %" PRIu64 " events, %" PRIu64
-                           " missing", s->events, s->missing);
+    g_string_append_printf(o->text, ": %" PRIu64 " event%s, %" PRIu64
+                           " missing", s->events, ht_number_s(s->events),
+                           s->missing);
     if (s->events) {
         g_string_append(o->text, "; silent for ");
         ht_number_duration(o->text, ht_elapsed(s->end_ns, p->end_ns), 0);
@@ -228,7 +229,8 @@ static void put_page(const Page *p)
     HtOutput *o = p->o;
     unsigned i;
 
-    g_string_append_printf(o->text, "%" PRIu64 " events of ", p->events);
+    g_string_append_printf(o->text, "%" PRIu64 " event%s of ", p->events,
+                           ht_number_s(p->events));
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, p->device ?: "?");
     g_string_append(o->text, " of ");
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, p->vm ?: "?");

@@ -390,7 +390,8 @@ static void put_end(GString *out, const HtLast *l)
     ht_escape_str(out, HT_ESCAPE_TERMINAL, release);
     g_string_append(out, l->guest_ended ? " at " : " ends at ");
     ht_number_seconds(out, l->end, 0);
-    g_string_append_printf(out, " s, after %" PRIu64 " events", l->events);
+    g_string_append_printf(out, " s, after %" PRIu64 " event%s", l->events,
+                           ht_number_s(l->events));
     if (l->boots > 1) {
         g_string_append_printf(out, "; boot %u of %u", l->boot, l->boots);
     }
@@ -413,10 +414,11 @@ static void put_summary(HtOutput *o, const HtLast *l)
     put_end(out, l);
     if (l->gaps) {
         ht_output_colour(o, HT_COLOUR_RED);
-        g_string_append_printf(out, "about %" PRIu64 " events were lost in"
+        g_string_append_printf(out, "about %" PRIu64 " event%s lost in"
                                " %" PRIu64 " gap%s; the longest is of CPU %"
-                               PRIu32 ": ", l->lost, l->gaps,
-                               l->gaps == 1 ? "" : "s", l->gap.cpu);
+                               PRIu32 ": ", l->lost,
+                               l->lost == 1 ? " was" : "s were", l->gaps,
+                               ht_number_s(l->gaps), l->gap.cpu);
         put_interval(out, &l->gap);
         ht_output_colour(o, HT_COLOUR_NONE);
         g_string_append_c(out, '\n');

@@ -177,7 +177,8 @@ static void put_lost_programs(Report *r, uint64_t lost, int64_t stream)
     } else {
         g_string_append(out, "programs");
     }
-    g_string_append_printf(out, " lost %" PRIu64 " events --", lost);
+    g_string_append_printf(out, " lost %" PRIu64 " event%s --", lost,
+                           ht_number_s(lost));
     ht_output_colour(&r->o, HT_COLOUR_NONE);
     g_string_append_c(out, '\n');
 }
@@ -324,10 +325,10 @@ int ht_report(int argc, char **argv)
     }
     status = ht_view_finish(&r.o, ok, error);
     if (r.v.undated) {
-        g_printerr("hypertrace report: %" PRIu64 " events were left out: their"
+        g_printerr("hypertrace report: %" PRIu64 " event%s left out: their"
                    " host time is not known, because the recorder polled the"
                    " guest less than twice in that part of its clock\n",
-                   r.v.undated);
+                   r.v.undated, r.v.undated == 1 ? " was" : "s were");
     }
     ht_model_free(r.m);
     g_string_free(r.raw, true);

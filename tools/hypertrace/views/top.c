@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/number.h"
 #include "model/running.h"
 #include "views/host-split.h"
 #include "views/view.h"
@@ -253,9 +254,12 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
     g_autoptr(GArray) types = sorted_types(t);
     unsigned i;
 
-    g_string_append_printf(o->text, "%" PRIu64 " events of %u types, %u tasks,"
-                           " %u CPUs, %.6f s", t->events, types->len,
-                           tasks->len, t->nr_cpus, t->span / 1e9);
+    g_string_append_printf(o->text, "%" PRIu64 " event%s of %u type%s, %u"
+                           " task%s, %u CPU%s, %.6f s", t->events,
+                           ht_number_s(t->events), types->len,
+                           ht_number_s(types->len), tasks->len,
+                           ht_number_s(tasks->len), t->nr_cpus,
+                           ht_number_s(t->nr_cpus), t->span / 1e9);
     if (t->gaps) {
         ht_output_colour(o, HT_COLOUR_RED);
         g_string_append_printf(o->text, "; about %" PRIu64 " lost in %" PRIu64

@@ -381,7 +381,7 @@ static bool look_ahead(HtView *v, HtModel *m, GError **errp)
     if (v->boot > 1 && last < (unsigned)v->boot) {
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--boot=%d: %s has %u boot%s", v->boot, v->dir, last,
-                    last == 1 ? "" : "s");
+                    ht_number_s(last));
         return false;
     }
     return ht_view_end(v, end, errp);
