@@ -41,7 +41,7 @@ struct HtKernelLog {
     uint64_t ring;              /* guest address of the ring that is read */
     Ring now;
     bool known;                 /* @now is valid */
-    /* where the memory has the ring's head, for ht_kernel_log_grew() */
+    /* where the memory has the ring's head, for ht_kernel_log_hint() */
     uint64_t head_at;
     bool has_head;              /* @head_at is valid */
     uint64_t id;                /* id of the descriptor to read next */
@@ -280,14 +280,22 @@ static int update(HtKernelLog *log)
     return ret;
 }
 
-bool ht_kernel_log_grew(const HtKernelLog *log)
+bool ht_kernel_log_hint(const HtKernelLog *log, HtKernelLogHint *hint)
+{
+    *hint = (HtKernelLogHint) {
+        .mem = log->space.mem,
+        .offset = log->head_at,
+        .head = log->now.head,
+    };
+    return log->has_head;
+}
+
+bool ht_kernel_log_grew(const HtKernelLogHint *hint)
 {
     uint64_t head;
 
-    return log->has_head &&
-           !ht_ft_mem_copy(log->space.mem, log->head_at, &head,
-                           sizeof(head)) &&
-           ht_le64(head) != log->now.head;
+    return !ht_ft_mem_copy(hint->mem, hint->offset, &head, sizeof(head)) &&
+           ht_le64(head) != hint->head;
 }
 
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)

@@ -113,6 +113,7 @@ static void read_formats(FuzzInput in)
 
 static void read_log(FuzzInput in)
 {
+    HtKernelLogHint hint;
     HtLogRecord record;
     HtKernelLog *log;
     uint64_t next = 0;
@@ -137,7 +138,9 @@ static void read_log(FuzzInput in)
             free(fuzz_copy(record.text, record.len));
         }
         g_assert_cmpuint(k.reads, <=, 3072);
-        ht_kernel_log_grew(log);
+        if (ht_kernel_log_hint(log, &hint)) {
+            ht_kernel_log_grew(&hint);
+        }
     }
     ht_kernel_log_free(log);
 }

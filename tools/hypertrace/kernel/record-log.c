@@ -3,7 +3,6 @@
  * hypertrace: read the log of the kernel in a guest's memory
  */
 #include "hypertrace/base.h"
-#include "hypertrace/kernel-log.h"
 #include "kernel/record-log.h"
 
 /* A poll ends when it has this many bytes of lines */
@@ -61,9 +60,9 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
     return false;
 }
 
-bool ht_record_log_grew(const HtRecordLog *l)
+bool ht_record_log_hint(const HtRecordLog *l, HtKernelLogHint *hint)
 {
-    return ht_kernel_log_grew(l->log);
+    return ht_kernel_log_hint(l->log, hint);
 }
 
 uint64_t ht_record_log_records(const HtRecordLog *l)

@@ -9,6 +9,7 @@
 #define HYPERTRACE_KERNEL_RECORD_LOG_H
 
 #include "hypertrace/guest-kernel.h"
+#include "hypertrace/kernel-log.h"
 #include "hypertrace/recording-log.h"
 
 typedef struct HtRecordLog HtRecordLog;
@@ -39,8 +40,8 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k,
 bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
                         GString *out);
 
-/** ht_record_log_grew() - test whether there are new records */
-bool ht_record_log_grew(const HtRecordLog *l);
+/** ht_record_log_hint() - see ht_kernel_log_hint() */
+bool ht_record_log_hint(const HtRecordLog *l, HtKernelLogHint *hint);
 
 /**
  * ht_record_log_records() - get the number of the log's records read so far

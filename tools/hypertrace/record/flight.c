@@ -538,7 +538,8 @@ void ht_flight_wait(HtFlight *f, const HtSession *session, int pidfd,
                     uint32_t us)
 {
     uint64_t now = ht_now_ns(), end = now + us * UINT64_C(1000);
-    bool logs = session && ht_session_stats(session).kernel_boot;
+    HtKernelLogHint hint;
+    bool logs = session && ht_session_log_hint(session, &hint);
 
     while (now < end) {
         /* The looks at the log are at multiples of LOG_NS before the end. */
@@ -549,7 +550,7 @@ void ht_flight_wait(HtFlight *f, const HtSession *session, int pidfd,
         }
         now = ht_now_ns();
         /* After the end, the caller polls. */
-        if (logs && now < end && ht_session_log_grew(session)) {
+        if (logs && now < end && ht_kernel_log_grew(&hint)) {
             return;
         }
     }

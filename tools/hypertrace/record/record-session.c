@@ -751,14 +751,14 @@ bool ht_session_more(const HtSession *s)
     return s->more;
 }
 
-bool ht_session_log_grew(const HtSession *s)
+bool ht_session_log_hint(const HtSession *s, HtKernelLogHint *hint)
 {
     unsigned i;
 
     for (i = 0; i < s->places->len; i++) {
         const Place *p = s->places->pdata[i];
 
-        if (p->log && ht_record_log_grew(p->log)) {
+        if (p->log && ht_record_log_hint(p->log, hint)) {
             return true;
         }
     }

@@ -11,6 +11,7 @@
 
 #include "hypertrace/ftrace-runs.h"
 #include "hypertrace/kernel-image.h"
+#include "hypertrace/kernel-log.h"
 #include "hypertrace/recording.h"
 #include "kernel/kernel.h"
 #include "model/match.h"
@@ -159,12 +160,15 @@ bool ht_session_look(HtSession *s, GError **error);
 bool ht_session_more(const HtSession *s);
 
 /**
- * ht_session_log_grew() - test whether a kernel's log grew since the last poll
+ * ht_session_log_hint() - get the word that shows whether the log grew
  * @s: the session
+ * @hint: set; valid until the next poll
  *
- * This costs much less than a poll.
+ * ht_kernel_log_grew() with this hint costs much less than a poll.
+ *
+ * Return: false if no kernel's log is read
  */
-bool ht_session_log_grew(const HtSession *s);
+bool ht_session_log_hint(const HtSession *s, HtKernelLogHint *hint);
 
 /**
  * ht_session_why() - get the reason why no kernel was found

@@ -114,17 +114,39 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelLog, ht_kernel_log_free)
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record);
 
 /**
+ * HtKernelLogHint: a word that shows whether records were added
+ * @mem: the guest's memory
+ * @offset: offset of the word in @mem
+ * @head: its value when it was last read
+ */
+typedef struct HtKernelLogHint {
+    const HtFtMem *mem;
+    uint64_t offset;
+    uint64_t head;
+} HtKernelLogHint;
+
+/**
+ * ht_kernel_log_hint: get the word that shows whether records were added
+ * @log: the reader
+ * @hint: set; valid until the next call of ht_kernel_log_next()
+ *
+ * Returns: false if the place of the word is not known
+ */
+bool ht_kernel_log_hint(const HtKernelLog *log, HtKernelLogHint *hint);
+
+/**
  * ht_kernel_log_grew: test whether records were added since the last call of
  *                     ht_kernel_log_next()
- * @log: the reader
+ * @hint: the word, from ht_kernel_log_hint()
  *
- * This reads one word, at the place where that call found it.  The result is a
- * hint: it is wrong after the kernel has moved its log or changed its page
- * tables, until the next call of ht_kernel_log_next().
+ * This reads one word.  A recorder calls it at each of its wake-ups, when the
+ * processor's caches have other data: it touches as little memory as possible.
+ * The result may be wrong, for example after the kernel has moved its log or
+ * changed its page tables.
  *
  * Returns: true if there are new records; false also if the memory cannot be
  * read
  */
-bool ht_kernel_log_grew(const HtKernelLog *log);
+bool ht_kernel_log_grew(const HtKernelLogHint *hint);
 
 #endif /* HYPERTRACE_KERNEL_LOG_H */
