@@ -68,7 +68,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
  * @f: the reader
  * @reads: number of reads of memory after which the pass pauses, or 16 times as
  *         many copies of pages that this call has read; the last event may need
- *         up to 900 reads more
+ *         up to 1,800 reads more
  *
  * The first call, and a call after the end of a pass, starts a pass.
  *
