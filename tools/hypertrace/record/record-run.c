@@ -543,7 +543,8 @@ static bool gives_up(Run *run, uint64_t t)
 }
 
 /*
- * Wait until the next poll; less long if there were many events.  A flight
+ * Wait until the next poll; less long if there were many events, and at least
+ * HT_SEARCH_PACE_US while neither a ring nor a kernel is found. A flight
  * recorder that did not start QEMU waits twice as long if the guest is idle.
  */
 static void wait_for_poll(Run *run)
