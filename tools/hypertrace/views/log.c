@@ -195,8 +195,8 @@ static bool put_events(HtView *v, const GRegex *grep, HtModel *m, HtOutput *o)
 }
 
 /*
- * True if the info file tells that the recording has ended, or where it was
- * cut
+ * True if the info file tells that the recording has ended, or why it was cut
+ * short
  */
 static bool has_ended(const char *dir)
 {
