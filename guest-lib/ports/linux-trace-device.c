@@ -24,7 +24,7 @@ static enum {
     CHOICE_UNKNOWN,             /* HYPERTRACE_DEVICE was not read yet */
     CHOICE_NONE,
     CHOICE_USER,
-    /* HYPERTRACE_DEVICE is not set: use the first device */
+    /* HYPERTRACE_DEVICE is not set: use any device */
     CHOICE_ANY,
     /* HYPERTRACE_DEVICE is not set, and no device can appear later */
     CHOICE_ANY_NOW,

@@ -323,7 +323,10 @@ int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)
             return ret;
         }
         log->id = (log->id + 1) & ID_MASK;
-        /* A larger ring that replaces another repeats old records. */
+        /*
+         * A larger ring that replaces another contains old records again: skip
+         * these.
+         */
         if (ret == 1 && record->seq >= log->next_seq) {
             log->next_seq = record->seq + 1;
             return 1;

@@ -417,8 +417,8 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
         return;
     }
     /*
-     * The kernel counts all events that can be taken: fewer prove that the ring
-     * was emptied.
+     * The kernel counts all events that can be taken: a lower count proves that
+     * the ring was emptied.
      */
     emptied = l->based &&
               after.entries < l->base + l->followed + l->sure;
