@@ -8,6 +8,7 @@ docs/host.md explains the differences.
 import collections
 import json
 import re
+import statistics
 
 import hosts
 import pytest
@@ -39,6 +40,8 @@ wait $perf
 perf sched -i /run/perf.data timehist --state >/run/out/timehist 2>&1
 perf sched -i /run/perf.data latency -p >/run/out/latency 2>&1
 perf kvm --host -i /run/perf.data stat report >/run/out/exits 2>&1
+perf script -i /run/perf.data --ns -F tid,time,event | grep -E "kvm_(entry|exit)" \\
+    >/run/out/events
 """.replace("EVENTS", EVENTS) + hosts.END
 
 LINE = re.compile(r" *[\d.]+ +\[\d+\] +.*\[(\d+)(?:/\d+)?\] +([\d.]+) +([\d.]+) +([\d.]+) +(\w)")
@@ -74,12 +77,27 @@ def perf_exits(path):
         path.read_text(), re.M)}
 
 
-def whole_exits(part):
+def entries_and_exits(part):
+    text = stock.run("report", "--json", "--event", "kvm_entry,kvm_exit", part)
+    return [*map(json.loads, text.splitlines())]
+
+
+def dated_by_perf(events, path):
+    """The same events, with the times that perf gave them: `perf script` has printed them"""
+    times = collections.defaultdict(list)
+    for tid, s, ns, event in re.findall(r"(\d+) +(\d+)\.(\d+): +kvm:(\w+)", path.read_text()):
+        times[int(tid), event].append(int(s) * 10**9 + int(ns))
+    assert collections.Counter((e["pid"], e["event"]) for e in events) == {
+        key: len(found) for key, found in times.items()}
+    times = {key: iter(found) for key, found in times.items()}
+    return [{**e, "ns": next(times[e["pid"], e["event"]])} for e in events]
+
+
+def whole_exits(events):
     """{reason: (number, ms)} from the events of the host: the time of an exit up to the next
     entry of its vCPU, including that in which the vCPU's thread had no processor"""
     sums, opened = collections.defaultdict(lambda: [0, 0]), {}
-    text = stock.run("report", "--json", "--event", "kvm_entry,kvm_exit", part)
-    for e in map(json.loads, text.splitlines()):
+    for e in events:
         vcpu = e["fields"]["vcpu_id"]
         if e["event"] == "kvm_exit":
             opened[vcpu] = e
@@ -108,7 +126,16 @@ def test_sums_agree_with_perf(tmp_path):
         assert min(ours) > 100
         assert ours == pytest.approx(theirs, rel=0.05)
         assert (ours[0], ours[1] + ours[2]) == pytest.approx(by_sched[v["thread"]], rel=0.02)
-    theirs, whole = perf_exits(result / "exits"), whole_exits(rec / "host")
+    events = entries_and_exits(rec / "host")
+    by_perf = dated_by_perf(events, result / "events")
+    late = {event: statistics.median(a["ns"] - b["ns"] for a, b in zip(
+        events, by_perf, strict=True) if a["event"] == event)
+        for event in ("kvm_entry", "kvm_exit")}
+    print(f"hypertrace's time of an event is later than perf's, medians in ns: {late}")
+    # perf is called first; what it does at an exit takes longer than at an entry
+    assert 0 < late["kvm_entry"] < late["kvm_exit"] < 100_000
+    theirs, whole = perf_exits(result / "exits"), whole_exits(events)
+    again = whole_exits(by_perf)
     numbers, times = collections.Counter(), collections.Counter()
     for e in (e for v in vcpus for e in v["exits"]):
         numbers[e["name"]] += e["number"]
@@ -120,8 +147,5 @@ def test_sums_agree_with_perf(tmp_path):
               f"{times[reason]:,.0f} |")
         # vcpus does not count the time in which the thread had no processor
         assert times[reason] < 1.001 * whole[reason][1]
-        # at each event, perf reads the clock at another moment; one of them may be late
-        # because the emulated processor had to wait
-        assert n < 1000 or abs(whole[reason][1] - ms) / n < 0.1
-    assert sum(ms for _, ms in whole.values()) == pytest.approx(
-        sum(ms for _, ms in theirs.values()), rel=0.02)
+        # The rest of the difference is that of the times of each event.
+        assert again[reason][1] == pytest.approx(ms, rel=0.002)
