@@ -121,6 +121,11 @@ static const struct {
     { "\"%s\", __print_symbolic(no_such(REC->n), { 0, \"ZERO\" })", NULL },
     { "\"%*d\", no_such(1), 1", NULL },
     { "\"%s\", no_such(1", NULL },
+    { "\"%d %s %d\", REC->n, ({ static const char *a[] = { \")}\", \"b\" };"
+      " int x; x = REC->n; trace_seq_printf(p, \"%d\", '}'); x; }), 3",
+      "-5 (not known) 3" },
+    { "\"%d\", ({ int x; x = REC->n; x; }) + 1", NULL },
+    { "\"%s\", ({ int x; x = REC->n;", NULL },
     { "\"%x %x %llx\", __builtin_bswap16((__u16)REC->n), ntohl(REC->u),"
       " (__u64)__builtin_bswap64(((__u64)(__be64)(REC->args[0])))",
       "fbff 5000080 a00000000000000" },

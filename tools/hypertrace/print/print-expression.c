@@ -11,6 +11,9 @@
 #include "hypertrace/base.h"
 #include "print/print-parse.h"
 
+/* Text for a value that cannot be computed */
+#define NOT_KNOWN       "(not known)"
+
 /* Precedence of ||, the lowest of all binary operators */
 #define LOWEST          1
 
@@ -608,10 +611,39 @@ static bool skip_value(HtPrintParse *p)
     return false;
 }
 
+/*
+ * Skip statements that are not understood, up to the "})" that ends them. They
+ * are printed as a call of an unknown function is, with NOT_KNOWN for the call.
+ */
+static HtPrintNode *unknown_statement(HtPrintParse *p)
+{
+    unsigned depth = 2;
+    HtPrintNode *n;
+
+    while (depth && p->p < p->end) {
+        char c = *p->p++;
+
+        while ((c == '"' || c == '\'') && p->p < p->end && *p->p != c) {
+            p->p += *p->p == '\\' && p->p + 1 < p->end ? 2 : 1;
+        }
+        p->p += (c == '"' || c == '\'') && p->p < p->end;
+        depth += c == '(' || c == '{' ? 1 : c == ')' || c == '}' ? -1 : 0;
+    }
+    n = depth ? pp_fail(p, NULL, "a statement has no end") :
+        pp_node(p, HT_OP_CALL);
+    if (n) {
+        p->calls++;
+        n->text = g_strdup(NOT_KNOWN);
+        n->value = 1;
+    }
+    return n;
+}
+
 /* Parse a statement expression after "({": declarations and one expression. */
 static HtPrintNode *statement(HtPrintParse *p)
 {
     HtPrintVariable *outer = p->variables, *made;
+    bool understood = true;
     HtPrintNode *n = NULL;
 
     for (;;) {
@@ -630,20 +662,23 @@ static HtPrintNode *statement(HtPrintParse *p)
         v->outer = p->variables;
         p->variables = v;
         if (!ht_print_accept(p, "=")) {
-            pp_fail(p, NULL, "a statement is not understood");
+            understood = false;
             break;
         }
         v->p = p->p;
         if (!skip_value(p)) {
-            pp_fail(p, NULL, "a declaration has no end");
+            understood = false;
+            p->p = v->p;
             break;
         }
         v->end = p->p++;
     }
-    if (!p->error) {
+    if (!understood) {
+        n = unknown_statement(p);
+    } else {
         n = ht_print_expression(p);
     }
-    if (n && (!pp_expect(p, ";") || !pp_expect(p, "}") || !pp_expect(p, ")"))) {
+    if (n && understood && (!pp_expect(p, ";") || !pp_expect(p, "}") || !pp_expect(p, ")"))) {
         g_clear_pointer(&n, ht_print_node_free);
     }
     while (p->variables != outer) {

@@ -318,6 +318,10 @@ static void put_call(const HtPrintNode *n, const Run *r, GString *out)
 {
     const char *separator = "";
 
+    if (n->value) {
+        g_string_append(out, n->text);
+        return;
+    }
     g_string_append_printf(out, "%s(", n->text);
     for (; n; n = n->b) {
         if (n->a) {

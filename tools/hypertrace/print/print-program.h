@@ -38,7 +38,8 @@ typedef enum HtPrintOp {
     HT_OP_DISK,
     /*
      * text: call of the unknown function @text with the argument @a, and with
-     * the further arguments in @b, which is NULL or an HT_OP_CALL without @text
+     * the further arguments in @b, which is NULL or an HT_OP_CALL without
+     * @text; @text alone if @value is not 0
      */
     HT_OP_CALL,
 } HtPrintOp;
