@@ -636,3 +636,19 @@ class TestCalls:
         assert not (self.tmp / "no").exists()
         run("recover", "--kernel", ram, ram, status=2)
         run("recover", ram, ram, status=2)
+
+
+@pytest.mark.parametrize("command", (
+    ["report"], ["log"], ["top"], ["boot"], ["last"], ["callgraph"], ["flame"], ["events"],
+    ["latency", "sched_waking", "sched_switch"], ["export", "-o", "out.dat"]))
+@pytest.mark.parametrize("name", ("info", "formats", "cpu0"))
+def test_pipe_in_a_recording(tmp_path, command, name):
+    """No command waits for a writer of a pipe that is in place of a recording's file."""
+    path = story("functions", tmp_path / "rec")
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    if command == ["events"] and name != "formats":
+        run(*command, path)
+    else:
+        p = run(*command, path, status=1, cwd=tmp_path)
+        assert b"it is no regular file" in p.stderr and not p.stdout

@@ -2,8 +2,10 @@
 /*
  * hypertrace events: list the events of a kernel or of a recording
  */
+#include <errno.h>
 #include <gio/gio.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "cli/command.h"
 #include "cli/escape.h"
@@ -18,13 +20,23 @@ static HtFtFormats *read_formats(const char *path, const char *busybox,
     g_autofree char *file = g_build_filename(path, "formats", NULL);
     g_autofree char *text = NULL;
     g_autoptr(HtKernel) kernel = NULL;
+    struct stat st;
     gsize size;
 
     if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
-        if (!g_file_get_contents(file, &text, &size, NULL)) {
+        if (stat(file, &st) && errno == ENOENT) {
             g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                         "%s has no file \"formats\": it is no recording, or"
                         " its kernel was not known", path);
+            return NULL;
+        }
+        /* A pipe would wait for a writer. */
+        if (!stat(file, &st) && !S_ISREG(st.st_mode)) {
+            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                        "cannot read %s: it is no regular file", file);
+            return NULL;
+        }
+        if (!g_file_get_contents(file, &text, &size, error)) {
             return NULL;
         }
         return ht_ft_formats_parse(text, size, error);

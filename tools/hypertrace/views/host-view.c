@@ -2,9 +2,11 @@
 /*
  * hypertrace: the part that the views of a host share
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/number.h"
@@ -150,6 +152,11 @@ void ht_host_view_no_part(const char *dir, GError **errp)
     if (!g_file_test(dir, G_FILE_TEST_IS_DIR)) {
         g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "there is no directory '%s'", dir);
+        return;
+    }
+    if (access(dir, X_OK)) {
+        g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_ACCES,
+                    "cannot read '%s': %s", dir, g_strerror(errno));
         return;
     }
     g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/escape.h"
@@ -264,8 +265,11 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     }
     v->dir = *argc > at ? g_strdup(argv[at]) : newest_recording();
     if (!v->dir) {
-        *status = ht_usage_error("this directory has no recording; give the"
-                                 " DIR that 'hypertrace record -o DIR' wrote");
+        *status = access(".", R_OK | X_OK) ?
+                  ht_error("cannot read this directory: %s; give the DIR of a"
+                           " recording", g_strerror(errno)) :
+                  ht_usage_error("this directory has no recording; give the DIR"
+                                 " that 'hypertrace record -o DIR' wrote");
         return false;
     }
     if (*argc <= at) {
