@@ -447,6 +447,11 @@ class TestCalls:
         assert last("killed") == (
             False, "hypertrace last: the recorder was killed or still"
             " records: later events of the guest may be missing\n")
+        # with the kernel's log, too
+        (self.tmp / "ends-killed/log").write_text("6,0,10000,0,T1;a\n")
+        for view in "log", "report", "top":
+            assert b"was killed or still records" in run(
+                view, self.tmp / "ends-killed").stderr
         ended, said = last("full", "cut=No space left on device")
         assert not ended and "No space left on device" in said
 

@@ -286,6 +286,7 @@ int ht_log(int argc, char **argv)
     }
     if (lines) {
         any = put_log(&v, grep, lines, &o);
+        ht_view_trouble(m);
     } else if (m && !error && !follows) {
         any = put_events(&v, grep, m, &o);
     }
