@@ -678,7 +678,8 @@ static HtPrintNode *statement(HtPrintParse *p)
     } else {
         n = ht_print_expression(p);
     }
-    if (n && understood && (!pp_expect(p, ";") || !pp_expect(p, "}") || !pp_expect(p, ")"))) {
+    if (n && understood &&
+        (!pp_expect(p, ";") || !pp_expect(p, "}") || !pp_expect(p, ")"))) {
         g_clear_pointer(&n, ht_print_node_free);
     }
     while (p->variables != outer) {
