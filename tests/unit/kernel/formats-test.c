@@ -284,6 +284,31 @@ static void test_reads(void)
     teardown(&t);
 }
 
+/* An idle recorder repeats passes: a pass reads each page of the guest once. */
+static void test_pages(void)
+{
+    const unsigned n = 40, pages = 16;
+    unsigned i;
+    Test t;
+
+    setup(&t, pages * 4096);
+    for (i = 0; i < n; i++) {
+        uint64_t fields = fm_event(&t.guest, 300 + i, "system", "event",
+                                   "\"%d\"");
+
+        fm_field(&t.guest, fields, "int", "a", 8, 4);
+        fm_field(&t.guest, fields, "int", "b", 12, 4);
+    }
+    for (i = 0; i < 2; i++) {
+        t.reads = 0;
+        g_assert_cmpint(ht_kernel_formats_step(t.formats, UINT_MAX), ==, 1);
+        /* A pointer that may be torn is read apart, until two reads agree. */
+        g_assert_cmpuint(t.reads, <=, pages + 2 * (1 + n));
+    }
+    g_assert_cmpuint(ht_kernel_formats_count(t.formats), ==, n);
+    teardown(&t);
+}
+
 static void test_bytes(void)
 {
     Test t;
@@ -310,6 +335,7 @@ int main(int argc, char **argv)
     g_test_add_func("/formats/named", test_named);
     g_test_add_func("/formats/circles", test_circles);
     g_test_add_func("/formats/reads", test_reads);
+    g_test_add_func("/formats/pages", test_pages);
     g_test_add_func("/formats/bytes", test_bytes);
     return g_test_run();
 }

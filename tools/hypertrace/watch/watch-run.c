@@ -3,7 +3,8 @@
  * hypertrace watch: follow virtual machines with recorders
  *
  * One thread waits for messages and ends of recorders, for ends of machines
- * without a recorder, and for signals, and lists processes every two seconds.
+ * without a recorder, and for signals, and looks for new processes every two
+ * seconds.
  */
 #include "hypertrace/base.h"
 #include <poll.h>
