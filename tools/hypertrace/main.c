@@ -123,8 +123,9 @@ static void survive_closed_pipes(void)
 
 /*
  * Open /dev/null in place of each closed standard stream: otherwise the next
- * file that is opened, such as the output of -o, gets its number, and the
- * messages. A closed output is opened for reading, so that a write still fails.
+ * file that is opened, such as the output of -o, gets the stream's number, and
+ * thus the messages. A closed output is opened for reading, so that a write
+ * still fails.
  */
 static void fill_standard_streams(void)
 {

@@ -46,8 +46,8 @@ struct HtWatchVms {
     GHashTable *seen;           /* Seen by PID */
     unsigned round;
     int loadavg;                /* descriptor of /proc/loadavg, or -1 */
-    pid_t newest;               /* last PID that was given at the last list */
-    /* time in us at which a known process is examined again */
+    pid_t newest;               /* newest_pid() at the last scan */
+    /* earliest time in us at which a known process is examined again */
     int64_t next;
     /* it was printed that only root may record machines of other users */
     bool told;
