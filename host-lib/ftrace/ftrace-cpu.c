@@ -114,11 +114,12 @@ static bool unread(const HtFtCpu *c, uint32_t slot, uint64_t *stamp)
  * the previous order kept, if a reader in the guest changed it during each
  * attempt.
  */
-static uint32_t read_order(HtFtCpu *c)
+static uint32_t read_order(HtFtCpu *c, const HtFtLook *look)
 {
     uint32_t subbufs = c->ring->subbufs, i, n;
 
-    for (i = 0; i < TRIES; i++) {
+    for (i = 0; i < TRIES && (i == 0 || !ht_budget_is_over(look->budget));
+         i++) {
         uint32_t head = head_slot(c);
 
         if (head == HT_FT_NO_SLOT ||
@@ -280,7 +281,7 @@ static Walk lose(HtFtCpu *c)
  * the order is new, the position is lost.  Skip the check while the writer is
  * in the page taken last.
  */
-static void prepare(HtFtCpu *c)
+static void prepare(HtFtCpu *c, const HtFtLook *look)
 {
     uint32_t head = head_slot(c);
     bool changed, chosen;
@@ -291,7 +292,7 @@ static void prepare(HtFtCpu *c)
     }
     changed = order_at(c, 0) != c->order[0];
     if (changed) {
-        head = read_order(c);
+        head = read_order(c, look);
         if (head == HT_FT_NO_SLOT) {
             return;
         }
@@ -346,8 +347,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
 bool ht_ft_look_full(HtFtLook *look)
 {
     look->full = look->copied + look->taken->len * sizeof(HtFtTaken) >=
-                 HT_FT_LOOK_MAX ||
-                 (look->clock && look->clock() >= look->end);
+                 HT_FT_LOOK_MAX || ht_budget_is_over(look->budget);
     return look->full;
 }
 
@@ -489,12 +489,13 @@ static bool has_wrapped(const HtFtCpu *c, uint32_t head_at, uint32_t writer)
 }
 
 /*
- * Take everything that was not taken, from the oldest page on.  The writer
- * overwrites the oldest page first, so the head is the first witness.
+ * Begin to take everything that was not taken: take the readers' page.  The
+ * writer overwrites the oldest page first, so the head is the first witness.
+ * Sets @next to the place of the head.
  */
-static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
+static Walk begin_walk(HtFtCpu *c, HtFtLook *look, Writer *w, uint32_t *next)
 {
-    uint32_t head = read_order(c), at, slot, writer, n;
+    uint32_t head = read_order(c, look), at, slot, writer;
     uint64_t stamp;
     bool follows;
     Walk walk;
@@ -541,8 +542,57 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
         c->cut |= slot != writer && !follows;
     }
     c->at = before_at(c, at);
+    *next = at;
+    return WALK_DONE;
+}
+
+/*
+ * Test whether a walk that the previous poll interrupted can go on: the order
+ * is the same, and the writer has not come around to the page visited last.
+ */
+static bool can_go_on(HtFtCpu *c, const Writer *w)
+{
+    bool paused = c->paused;
+    uint32_t head, writer;
+
+    c->paused = false;
+    if (!paused || order_at(c, 0) != c->order[0] || !witness_ok(c)) {
+        return false;
+    }
+    if (!c->relaxed) {
+        return true;
+    }
+    head = head_slot(c);
+    writer = commit_slot(c);
+    return head != HT_FT_NO_SLOT && writer != HT_FT_NO_SLOT &&
+           still_behind(c, w, head, writer);
+}
+
+/*
+ * Take everything that was not taken, from the oldest page on, or from the page
+ * at which the previous poll interrupted this
+ */
+static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
+{
+    uint32_t at, slot, n;
+    uint64_t stamp;
+    Walk walk;
+
+    if (can_go_on(c, w)) {
+        at = c->paused_at;
+        slot = c->order[before_at(c, at)];
+    } else {
+        walk = begin_walk(c, look, w, &at);
+        if (walk != WALK_DONE) {
+            return walk;
+        }
+        slot = c->order[0];
+    }
     for (n = 0; slot != w->slot && n < c->ring->subbufs; n++) {
-        if (ht_ft_look_full(look)) {
+        if (n && ht_ft_look_full(look)) {
+            /* If pages were taken, the next poll goes on after the last one. */
+            c->paused = !c->synced;
+            c->paused_at = at;
             return WALK_BEHIND;
         }
         slot = c->order[at];
@@ -639,11 +689,13 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
             return 0;
         }
     }
-    for (i = 0; i < TRIES && walk == WALK_AGAIN; i++) {
+    /* Each attempt may read the order of all pages. */
+    for (i = 0; i < TRIES && walk == WALK_AGAIN &&
+         (i == 0 || !ht_ft_look_full(look)); i++) {
         walk = c->synced ? advance(c, look, &w) : restart(c, look, &w);
     }
     if (c->synced && look->taken->len != taken) {
-        prepare(c);
+        prepare(c, look);
     }
     c->behind = walk == WALK_BEHIND || walk == WALK_AGAIN;
     c->looked |= !c->behind;

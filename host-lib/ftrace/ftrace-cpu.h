@@ -46,9 +46,9 @@ typedef struct HtFtTaken {
  * @taken: array of HtFtTaken: processor by processor, and those of a processor
  *         in the order of its ring
  * @copied: bytes of pages copied, including rejected copies
- * @clock: see ht_ft_follow_limit(); NULL: no limit
- * @end: time of @clock at which the poll stops
- * @full: the poll stopped early, at HT_FT_LOOK_MAX bytes or at @end
+ * @budget: see ht_ft_follow_limit()
+ * @full: the poll stopped early: at HT_FT_LOOK_MAX bytes, at the end of
+ *        @budget, or at another limit that all processors share
  * @more: the poll left a processor's part unfinished, and went on to the others
  * @page: buffer for a page that was fetched and not taken yet
  */
@@ -56,8 +56,7 @@ typedef struct HtFtLook {
     GByteArray *bytes;
     GArray *taken;
     uint64_t copied;
-    uint64_t (*clock)(void);
-    uint64_t end;
+    const HtBudget *budget;
     bool full;
     bool more;
     uint8_t *page;
@@ -68,7 +67,7 @@ typedef struct HtFtLook {
  * @look: the poll; @full is set
  *
  * A poll stops when the pages copied and the pieces taken have HT_FT_LOOK_MAX
- * bytes, or at @end.
+ * bytes, or when its budget is used up.
  */
 bool ht_ft_look_full(HtFtLook *look);
 
@@ -122,6 +121,9 @@ typedef struct HtFtWitness {
  * @new_order: buffer for reading a changed order
  * @new_place: buffer, as @new_order
  * @witness: shows whether the writer has come around
+ * @paused: a walk that searches for untaken pages, and has found none yet, goes
+ *          on at the place @paused_at; @witness is the page before it
+ * @paused_at: see @paused
  * @behind: the last poll left committed records
  * @moved: the guest address of the sub-buffers has changed: another boot took
  *         the ring over, and nothing that it wrote was taken yet
@@ -176,6 +178,8 @@ typedef struct HtFtCpu {
     uint32_t *new_order;
     uint32_t *new_place;
     HtFtWitness witness;
+    bool paused;
+    uint32_t paused_at;
     bool behind;
     bool moved;
     uint32_t moved_looks;

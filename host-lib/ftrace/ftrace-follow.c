@@ -34,6 +34,8 @@ struct HtFtFollow {
     bool relaxed;
     uint64_t looks;
     HtFtLook look;
+    /* the processor with which the next poll begins */
+    uint32_t from;
     uint32_t epoch;
     /* number of the clock's present segment in @epoch */
     uint32_t segment;
@@ -386,6 +388,48 @@ static uint64_t estimate(HtFtFollow *f, guint i)
     return c->rate_ns ? before : after;
 }
 
+/* Pass on the queued piece at index @i; returns the number of bytes */
+static uint32_t pass_piece(HtFtFollow *f, guint i)
+{
+    HtFtTaken *t = taken_at(f, i);
+    HtFtPiece *p = &t->p;
+    HtFtCpu *c = &f->cpu[p->cpu];
+
+    if (p->flags & HT_FT_PIECE_LOST) {
+        p->lost_estimate = t->counted ? t->lost : t->step ? 0 : estimate(f, i);
+        c->stats.gaps++;
+        c->stats.lost += p->lost_estimate;
+        c->rate_events = 0;
+        c->rate_ns = 0;
+    }
+    c->rate_events += p->events;
+    c->rate_ns += p->end_ns - (p->base_ns > p->end_ns || t->step ?
+                               p->begin_ns : p->base_ns);
+    if (c->rate_events > RATE_EVENTS) {
+        c->rate_events /= 2;
+        c->rate_ns /= 2;
+    }
+    f->ops->piece(f->opaque, p);
+    return p->size;
+}
+
+/* Drop the queued pieces; keep small buffers for the next poll */
+static void empty(HtFtFollow *f)
+{
+    if (f->look.taken->len * sizeof(HtFtTaken) > KEEP_BYTES) {
+        g_array_unref(f->look.taken);
+        f->look.taken = new_taken();
+    } else {
+        g_array_set_size(f->look.taken, 0);
+    }
+    if (f->look.bytes->len > KEEP_BYTES) {
+        g_byte_array_unref(f->look.bytes);
+        f->look.bytes = g_byte_array_new();
+    } else {
+        g_byte_array_set_size(f->look.bytes, 0);
+    }
+}
+
 /* Pass on the queued pieces; returns the number of bytes */
 static int64_t pass_on(HtFtFollow *f)
 {
@@ -401,28 +445,9 @@ static int64_t pass_on(HtFtFollow *f)
         }
     }
     for (i = 0; i < f->look.taken->len; i++) {
-        HtFtTaken *t = taken_at(f, i);
-        HtFtPiece *p = &t->p;
-        HtFtCpu *c = &f->cpu[p->cpu];
-
-        if (p->flags & HT_FT_PIECE_LOST) {
-            p->lost_estimate = t->counted ? t->lost :
-                               t->step ? 0 : estimate(f, i);
-            c->stats.gaps++;
-            c->stats.lost += p->lost_estimate;
-            c->rate_events = 0;
-            c->rate_ns = 0;
-        }
-        c->rate_events += p->events;
-        c->rate_ns += p->end_ns - (p->base_ns > p->end_ns || t->step ?
-                                   p->begin_ns : p->base_ns);
-        if (c->rate_events > RATE_EVENTS) {
-            c->rate_events /= 2;
-            c->rate_ns /= 2;
-        }
-        bytes += p->size;
-        f->ops->piece(f->opaque, p);
+        bytes += pass_piece(f, i);
     }
+    empty(f);
     return bytes;
 }
 
@@ -484,13 +509,51 @@ static void note_moved(HtFtCpu *c)
     c->fresh = !c->behind && c->moved_looks > c->relaxed;
 }
 
+/*
+ * Queue what is new of all processors.  If the poll must stop, the next one
+ * begins with the first processor that this one leaves out.  Returns 0 or
+ * -errno
+ */
+static int collect_all(HtFtFollow *f, bool *behind, bool *moved)
+{
+    uint32_t from = f->from, i;
+    bool left = false;
+    int ret = 0;
+
+    f->look.copied = 0;
+    f->look.full = f->look.more = false;
+    f->from = 0;
+    for (i = 0; i < f->cpus; i++) {
+        uint32_t n = (from + i) % f->cpus;
+        HtFtCpu *c = &f->cpu[n];
+        int error;
+
+        behind[n] = c->behind;
+        note_moved(c);
+        if (f->look.full) {
+            c->behind = true;
+            f->from = left ? f->from : n;
+            left = true;
+            continue;
+        }
+        error = collect(f, c);
+        ret = ret ? ret : error;
+        *moved |= c->moved;
+        f->alive |= c->changed;
+        if (i + 1 < f->cpus) {
+            f->look.full |= ht_budget_is_over(f->look.budget);
+        }
+    }
+    return ret;
+}
+
 int64_t ht_ft_follow_look(HtFtFollow *f)
 {
     g_autofree bool *behind = NULL;
-    uint32_t epoch = f->epoch, segment = f->segment, n;
+    uint32_t epoch = f->epoch, segment = f->segment;
     bool moved = false;
     int64_t bytes;
-    int ret = 0;
+    int ret;
 
     if (f->way->begin) {
         f->way->begin(f->way_opaque);
@@ -503,22 +566,7 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
         grow(f);
     }
     behind = g_new(bool, f->cpus);
-    f->look.copied = 0;
-    f->look.full = f->look.more = false;
-    for (n = 0; n < f->cpus; n++) {
-        int error;
-
-        behind[n] = f->cpu[n].behind;
-        note_moved(&f->cpu[n]);
-        if (f->look.full) {
-            f->cpu[n].behind = true;
-            continue;
-        }
-        error = collect(f, &f->cpu[n]);
-        ret = ret ? ret : error;
-        moved |= f->cpu[n].moved;
-        f->alive |= f->cpu[n].changed;
-    }
+    ret = collect_all(f, behind, &moved);
     if (f->look.taken->len) {
         number_steps(f, behind);
         follow_steps(f);
@@ -528,25 +576,12 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
         read_text(f, f->epoch != epoch, moved);
     }
     bytes = pass_on(f);
-    if (f->look.taken->len * sizeof(HtFtTaken) > KEEP_BYTES) {
-        g_array_unref(f->look.taken);
-        f->look.taken = new_taken();
-    } else {
-        g_array_set_size(f->look.taken, 0);
-    }
-    if (f->look.bytes->len > KEEP_BYTES) {
-        g_byte_array_unref(f->look.bytes);
-        f->look.bytes = g_byte_array_new();
-    } else {
-        g_byte_array_set_size(f->look.bytes, 0);
-    }
     return bytes ? bytes : ret;
 }
 
-void ht_ft_follow_limit(HtFtFollow *f, uint64_t (*clock)(void), uint64_t end)
+void ht_ft_follow_limit(HtFtFollow *f, const HtBudget *budget)
 {
-    f->look.clock = clock;
-    f->look.end = end;
+    f->look.budget = budget;
 }
 
 bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset)

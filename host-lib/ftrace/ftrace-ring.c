@@ -31,11 +31,6 @@
 /* Bytes read of the scratch area: the clock's number and the text address */
 #define SCRATCH         16u
 /*
- * Number of sub-buffers whose order a step of a search tests, which takes some
- * milliseconds; the last ring of the step may add HT_FT_PAGES_MAX
- */
-#define SEARCH_CHECKED  (1u << 20)
-/*
  * After a test of more than GROW_CHECKED sub-buffers that found no further
  * processor, the next GROW_REST calls of ht_ft_ring_grow() do nothing.
  */
@@ -332,13 +327,16 @@ bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring)
            ht_le32(sub[1]) == ring->subbufs;
 }
 
-/* As ht_ft_ring_at(); adds the number of sub-buffers tested to @checked */
-static HtFtRing *ring_at(const HtFtMem *mem, uint64_t offset,
-                         const char **why, uint64_t *checked)
+HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
+                        const char **why)
 {
     g_autoptr(HtFtRing) ring = NULL;
     const char *wrong = NULL;
     uint32_t h[2], line;
+
+    if (why) {
+        *why = NULL;
+    }
 
     if (ht_ft_mem_read(mem, offset, h, sizeof(h)) ||
         ht_le32(h[0]) != HT_FT_MAGIC) {
@@ -361,22 +359,10 @@ static HtFtRing *ring_at(const HtFtMem *mem, uint64_t offset,
     if (!wrong) {
         ht_ft_ring_grow(mem, ring);
     }
-    *checked += ring->checked;
-    *why = wrong;
-    return wrong ? NULL : g_steal_pointer(&ring);
-}
-
-HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
-                        const char **why)
-{
-    const char *wrong = NULL;
-    uint64_t checked = 0;
-    HtFtRing *ring = ring_at(mem, offset, &wrong, &checked);
-
     if (why) {
         *why = wrong;
     }
-    return ring;
+    return wrong ? NULL : g_steal_pointer(&ring);
 }
 
 void ht_ft_ring_free(HtFtRing *ring)
@@ -486,12 +472,11 @@ static bool search_next(HtFtSearch *s, uint64_t *at)
     return true;
 }
 
-bool ht_ft_search_go(HtFtSearch *s, uint64_t looks)
+bool ht_ft_search_go(HtFtSearch *s, uint64_t looks, const HtBudget *budget)
 {
-    uint64_t checked = 0;
     bool found = false;
 
-    while (!s->done && looks-- && checked < SEARCH_CHECKED) {
+    while (!s->done && looks--) {
         const char *why = NULL;
         HtFtRing *ring;
         uint64_t at;
@@ -500,11 +485,14 @@ bool ht_ft_search_go(HtFtSearch *s, uint64_t looks)
             s->done = true;
             break;
         }
-        ring = ring_at(s->mem, at, &why, &checked);
+        ring = ht_ft_ring_at(s->mem, at, &why);
         if (ring) {
             found |= add_ring(s, ring);
         } else if (why) {
             s->why = why;
+        }
+        if (ht_budget_is_over(budget)) {
+            break;
         }
     }
     return found;

@@ -44,19 +44,31 @@ typedef struct Member {
     uint32_t size;
 } Member;
 
+/*
+ * An event.  Each HtKernelFormatsList that has it holds a reference: only the
+ * reader's thread may change it, and only @pass once it is in the table.  The
+ * strings follow the structure in its memory.
+ */
 typedef struct Event {
     uint64_t call;              /* guest address of the trace_event_call */
     uint64_t print_fmt;         /* guest address of the event's print format */
     uint32_t id;
-    char *system;
-    char *name;
-    char *layout;               /* names, offsets and sizes of the fields */
-    char *text;
+    const char *system;
+    const char *name;
+    const char *layout;         /* names, offsets and sizes of the fields */
+    const char *text;
+    gsize bytes;                /* size of the structure with the strings */
     bool unsure;
     bool named;                 /* @text has names of enumerators */
     /* number of the last pass that found the event */
     unsigned pass;
 } Event;
+
+struct HtKernelFormatsList {
+    GPtrArray *events;          /* elements: Event */
+    char *common;
+    uint32_t page_size;
+};
 
 struct HtKernelFormats {
     HtKernelSpace space;
@@ -87,7 +99,7 @@ struct HtKernelFormats {
     unsigned reads;             /* ht_kernel_cache_reads() at its start */
     unsigned pass;              /* number of the present or last pass */
     GHashTable *events;         /* Event by id */
-    gsize bytes;                /* sum of bytes_of() of @events */
+    gsize bytes;                /* sum of Event.bytes of @events */
     /*
      * ids of the present events whose print formats have names of enumerators,
      * which the kernel replaces by numbers; set at the end of each pass
@@ -102,15 +114,35 @@ struct HtKernelFormats {
     unsigned serial;
 };
 
-static void free_event(gpointer p)
+static void free_event(gpointer e)
 {
-    Event *e = p;
+    g_atomic_rc_box_release(e);
+}
 
-    g_free(e->system);
-    g_free(e->name);
-    g_free(e->layout);
-    g_free(e->text);
-    g_free(e);
+/* Copy a string to *@to, which is advanced to its end */
+static const char *put_string(char **to, const GString *s)
+{
+    char *copy = *to;
+
+    memcpy(copy, s->str, s->len + 1);
+    *to += s->len + 1;
+    return copy;
+}
+
+static Event *new_event(const GString *system, const GString *name,
+                        const GString *layout, const GString *text)
+{
+    gsize bytes = sizeof(Event) + system->len + name->len + layout->len +
+                  text->len + 4;
+    Event *e = g_atomic_rc_box_alloc(bytes);
+    char *to = (char *)(e + 1);
+
+    *e = (Event) { .bytes = bytes };
+    e->system = put_string(&to, system);
+    e->name = put_string(&to, name);
+    e->layout = put_string(&to, layout);
+    e->text = put_string(&to, text);
+    return e;
 }
 
 void ht_kernel_formats_free(HtKernelFormats *f)
@@ -407,12 +439,6 @@ static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
            get(call, &f->call_data) + f->enter_fields.offset : 0;
 }
 
-static gsize bytes_of(const Event *e)
-{
-    return e ? sizeof(*e) + strlen(e->system) + strlen(e->name) +
-               strlen(e->layout) + strlen(e->text) : 0;
-}
-
 static const char *print_of(const Event *e)
 {
     return strstr(e->text, PRINT_FMT);
@@ -453,7 +479,7 @@ static bool is_same(const Event *old, const Event *e)
 static void keep(HtKernelFormats *f, Event *e)
 {
     Event *old = g_hash_table_lookup(f->events, GUINT_TO_POINTER(e->id));
-    gsize others = f->bytes - bytes_of(old);
+    gsize others = f->bytes - (old ? old->bytes : 0);
 
     if (old) {
         bool same = is_same(old, e);
@@ -465,12 +491,12 @@ static void keep(HtKernelFormats *f, Event *e)
             return;
         }
     }
-    if (bytes_of(e) > EVENTS_MAX_BYTES - others) {
+    if (e->bytes > EVENTS_MAX_BYTES - others) {
         free_event(e);
         return;
     }
     e->named = has_names(e);
-    f->bytes = others + bytes_of(e);
+    f->bytes = others + e->bytes;
     g_hash_table_insert(f->events, GUINT_TO_POINTER(e->id), e);
     f->serial++;
 }
@@ -508,15 +534,11 @@ static int read_event(HtKernelFormats *f, const uint8_t *call, uint64_t addr)
         return ret;
     }
     g_string_append_c(text, '\n');
-    e = g_new0(Event, 1);
+    e = new_event(system, name, f->layout, text);
     e->call = addr;
     e->print_fmt = get(call, &f->call_print);
     e->id = id;
     e->pass = f->pass;
-    e->system = g_strdup(system->str);
-    e->name = g_strdup(name->str);
-    e->layout = g_strdup(f->layout->str);
-    e->text = g_strdup(text->str);
     keep(f, e);
     return 0;
 }
@@ -654,7 +676,7 @@ static int by_system(gconstpointer a, gconstpointer b)
 }
 
 /* Print the content of tracefs's files header_page and header_event */
-static void put_headers(const HtKernelFormats *f, GString *out)
+static void put_headers(uint32_t page_size, GString *out)
 {
     g_string_append_printf(
         out, "header: header_page\n"
@@ -662,7 +684,7 @@ static void put_headers(const HtKernelFormats *f, GString *out)
         "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
         "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
         "\tfield: char data;\toffset:16;\tsize:%u;\tsigned:1;\n",
-        f->page_size - HT_FT_PAGE_HEADER);
+        page_size - HT_FT_PAGE_HEADER);
     g_string_append(
         out, "header: header_event\n"
         "# compressed entry header\n"
@@ -676,23 +698,42 @@ static void put_headers(const HtKernelFormats *f, GString *out)
         "\tdata max type_len  == 28\n");
 }
 
-GString *ht_kernel_formats_text(const HtKernelFormats *f)
+HtKernelFormatsList *ht_kernel_formats_list(const HtKernelFormats *f)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_new();
-    GString *out = g_string_new(NULL);
-    const char *system = "";
+    HtKernelFormatsList *list = g_new(HtKernelFormatsList, 1);
     GHashTableIter it;
     gpointer e;
-    guint i;
 
-    put_headers(f, out);
+    list->events = g_ptr_array_new_full(g_hash_table_size(f->events),
+                                        free_event);
     g_hash_table_iter_init(&it, f->events);
     while (g_hash_table_iter_next(&it, NULL, &e)) {
-        g_ptr_array_add(all, e);
+        g_ptr_array_add(list->events, g_atomic_rc_box_acquire(e));
     }
-    g_ptr_array_sort(all, by_system);
-    for (i = 0; i < all->len; i++) {
-        const Event *event = all->pdata[i];
+    list->common = g_strdup(f->common);
+    list->page_size = f->page_size;
+    return list;
+}
+
+void ht_kernel_formats_list_free(HtKernelFormatsList *list)
+{
+    if (list) {
+        g_ptr_array_unref(list->events);
+        g_free(list->common);
+        g_free(list);
+    }
+}
+
+GString *ht_kernel_formats_list_text(HtKernelFormatsList *list)
+{
+    GString *out = g_string_new(NULL);
+    const char *system = "";
+    guint i;
+
+    put_headers(list->page_size, out);
+    g_ptr_array_sort(list->events, by_system);
+    for (i = 0; i < list->events->len; i++) {
+        const Event *event = list->events->pdata[i];
 
         if (strcmp(system, event->system)) {
             system = event->system;
@@ -701,10 +742,17 @@ GString *ht_kernel_formats_text(const HtKernelFormats *f)
         if (event->unsure) {
             g_string_append_printf(out, "name: unsure_%u\nID: %u\nformat:\n"
                                    "%s\nprint fmt: \"\"\n", event->id,
-                                   event->id, f->common);
+                                   event->id, list->common);
         } else {
             g_string_append(out, event->text);
         }
     }
     return out;
+}
+
+GString *ht_kernel_formats_text(const HtKernelFormats *f)
+{
+    g_autoptr(HtKernelFormatsList) list = ht_kernel_formats_list(f);
+
+    return ht_kernel_formats_list_text(list);
 }

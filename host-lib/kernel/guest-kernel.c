@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* hypertrace: read a guest's kernel at the kernel's virtual addresses */
 #include "guest-kernel.h"
+#include "hypertrace/kernel-space.h"
 
 #define STRING_STEP 64u
 
@@ -108,26 +109,9 @@ int ht_guest_kernel_offset(HtGuestKernel *k, uint64_t addr, uint64_t *offset,
 int ht_guest_kernel_read(HtGuestKernel *k, uint64_t addr, void *buf,
                          size_t len)
 {
-    uint8_t *to = buf;
+    const HtKernelSpace space = ht_kernel_space_of(k);
 
-    while (len) {
-        uint64_t offset, left;
-        int ret = ht_guest_kernel_offset(k, addr, &offset, &left);
-        size_t n;
-
-        if (ret) {
-            return ret;
-        }
-        n = MIN(len, left);
-        ret = ht_ft_mem_copy(k->mem.mem, offset, to, n);
-        if (ret) {
-            return ret;
-        }
-        addr += n;
-        to += n;
-        len -= n;
-    }
-    return 0;
+    return ht_kernel_space_read(&space, addr, buf, len);
 }
 
 int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
@@ -144,41 +128,6 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
         *value = ht_get_le(bytes, size, false);
     }
     return ret;
-}
-
-int ht_guest_kernel_pointer(HtGuestKernel *k, uint64_t addr, uint64_t *value)
-{
-    uint64_t before, now = 0;
-    unsigned i;
-    int ret = ht_guest_kernel_value(k, addr, 8, &now);
-
-    /* A mapped, aligned word is loaded whole. */
-    if (ret || (k->mem.mem->map && addr % 8 == 0)) {
-        *value = now;
-        return ret;
-    }
-    for (i = 1; i < HT_POINTER_TRIES; i++) {
-        before = now;
-        ret = ht_guest_kernel_value(k, addr, 8, &now);
-        if (ret) {
-            return ret;
-        }
-        if (now == before) {
-            *value = now;
-            return 0;
-        }
-    }
-    return -EAGAIN;
-}
-
-int ht_guest_kernel_pointer_again(HtGuestKernel *k, uint64_t addr,
-                                  uint64_t *value)
-{
-    uint64_t now;
-    int ret = ht_guest_kernel_value(k, addr, 8, &now);
-
-    return ret || now == *value ? ret :
-           ht_guest_kernel_pointer(k, addr, value);
 }
 
 ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
@@ -210,6 +159,7 @@ ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
 
 int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
 {
+    const HtKernelSpace space = ht_kernel_space_of(k);
     uint64_t state = 0;
     int ret;
 
@@ -223,19 +173,20 @@ int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
      */
     ret = ht_guest_kernel_value(k, k->state_at, 4, &state);
     return ret || !state ? ret :
-           ht_guest_kernel_pointer(k, k->canary_at, canary);
+           ht_kernel_space_u64(&space, k->canary_at, canary);
 }
 
 /* Compare the canary with the one that was read first. */
 static int check_canary(HtGuestKernel *k)
 {
+    const HtKernelSpace space = ht_kernel_space_of(k);
     uint64_t canary = k->canary;
     int ret;
 
     if (!canary) {
         return ht_guest_kernel_canary(k, &k->canary);
     }
-    ret = ht_guest_kernel_pointer_again(k, k->canary_at, &canary);
+    ret = ht_kernel_space_u64_again(&space, k->canary_at, &canary);
     return ret ? ret : canary == k->canary ? 0 : -ESTALE;
 }
 
@@ -282,15 +233,16 @@ int ht_guest_kernel_check(HtGuestKernel *k)
 
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock)
 {
+    const HtKernelSpace space = ht_kernel_space_of(k);
     int ret;
 
     *clock = (HtKernelClock) { 0 };
     if (!k->time_at) {
         return -ENOENT;
     }
-    ret = ht_guest_kernel_pointer(k, k->time_at, &clock->seconds);
+    ret = ht_kernel_space_u64(&space, k->time_at, &clock->seconds);
     if (!ret && k->jiffies_at) {
-        ret = ht_guest_kernel_pointer(k, k->jiffies_at, &clock->jiffies);
+        ret = ht_kernel_space_u64(&space, k->jiffies_at, &clock->jiffies);
     }
     return ret ? ret : clock->seconds > SECONDS_MAX ? -ERANGE : 0;
 }
@@ -347,6 +299,7 @@ unsigned ht_guest_kernel_cpus(HtGuestKernel *k)
 int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
                            uint64_t *addr)
 {
+    const HtKernelSpace space = ht_kernel_space_of(k);
     uint64_t table, offset;
     int ret;
 
@@ -358,7 +311,7 @@ int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
         *addr = var;
         return cpu ? -EINVAL : 0;
     }
-    ret = ht_guest_kernel_pointer(k, table + 8ull * cpu, &offset);
+    ret = ht_kernel_space_u64(&space, table + 8ull * cpu, &offset);
     if (!ret) {
         *addr = var + offset;
     }

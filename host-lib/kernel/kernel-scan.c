@@ -234,9 +234,8 @@ static void try_page(HtKernelScan *s, const uint8_t *page)
     }
 }
 
-int ht_kernel_scan_step(HtKernelScan *s, int64_t budget)
+int ht_kernel_scan_step(HtKernelScan *s, const HtBudget *budget)
 {
-    int64_t end = budget ? g_get_monotonic_time() + budget : INT64_MAX;
     const HtFtMem *mem = s->mem.mem;
 
     while (s->next + PAGE <= mem->size) {
@@ -271,7 +270,7 @@ int ht_kernel_scan_step(HtKernelScan *s, int64_t budget)
             }
         }
         s->next += n;
-        if (g_get_monotonic_time() >= end) {
+        if (ht_budget_is_over(budget)) {
             return 0;
         }
     }

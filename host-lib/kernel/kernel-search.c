@@ -12,8 +12,6 @@
 #define ARM64_ALIGN     (UINT64_C(64) << 10)
 /* Maximum number of kernels kept; only a hostile guest has more of one build */
 #define FOUND_MAX       64u
-/* Number of candidates between checks of the time budget */
-#define PLACES          16u
 /* Number of bytes of the version line that are compared first */
 #define LOOK            32u
 
@@ -163,11 +161,10 @@ static int try_place(HtKernelSearch *s, uint64_t offset)
     return 0;
 }
 
-int ht_kernel_search_step(HtKernelSearch *s, int64_t budget)
+int ht_kernel_search_step(HtKernelSearch *s, const HtBudget *budget)
 {
-    int64_t end = budget ? g_get_monotonic_time() + budget : INT64_MAX;
     const HtFtMem *mem = s->mem.mem;
-    unsigned places = 0;
+    bool begun = false;
 
     while (s->possible && s->span < s->n_spans) {
         const HtGuestRange *r = &s->spans[s->span];
@@ -179,9 +176,10 @@ int ht_kernel_search_step(HtKernelSearch *s, int64_t budget)
             s->next = 0;
             continue;
         }
-        if (++places % PLACES == 0 && g_get_monotonic_time() >= end) {
+        if (begun && ht_budget_is_over(budget)) {
             return 0;
         }
+        begun = true;
         at = r->offset + place + s->banner;
         if (mem->next) {
             if (!mem->next(mem->opaque, at, &data) ||
@@ -324,7 +322,7 @@ HtGuestKernel *ht_guest_kernel_find(const HtGuestMem *mem,
                                     HtKernelImage *image, GError **error)
 {
     g_autoptr(HtKernelSearch) s = ht_kernel_search_new(mem, image);
-    int ret = ht_kernel_search_step(s, 0);
+    int ret = ht_kernel_search_step(s, NULL);
 
     if (ret < 0) {
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(-ret),

@@ -11,6 +11,7 @@
  * these checks.
  */
 #include "guest-kernel.h"
+#include "hypertrace/kernel-space.h"
 
 #define BANNER_MAX      512u
 #define GIB             (UINT64_C(1) << 30)
@@ -357,17 +358,18 @@ static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
 
 void ht_guest_kernel_direct_map(HtGuestKernel *k)
 {
+    const HtKernelSpace space = ht_kernel_space_of(k);
     uint64_t at, base = k->direct, start = k->direct_phys;
 
     if (k->pages.machine == HT_MACHINE_X86_64) {
         if (ht_guest_kernel_symbol(k, "page_offset_base", &at)) {
             base = k->pages.levels == 5 ? X86_DIRECT_5 : X86_DIRECT_4;
-        } else if (ht_guest_kernel_pointer_again(k, at, &base)) {
+        } else if (ht_kernel_space_u64_again(&space, at, &base)) {
             base = 0;
         }
         start = 0;
     } else if (ht_guest_kernel_symbol(k, "memstart_addr", &at) ||
-               ht_guest_kernel_pointer_again(k, at, &start)) {
+               ht_kernel_space_u64_again(&space, at, &start)) {
         base = start = 0;
     } else {
         base = UINT64_MAX << k->pages.va_bits;

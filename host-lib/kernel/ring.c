@@ -27,11 +27,6 @@ typedef struct List {
     bool cut;                   /* value for HtFtRing.cut */
     /* number of reads that are left for the processors in this poll */
     uint32_t reads;
-    /*
-     * first processor that this poll reads, and first one that it left out: the
-     * next poll begins there
-     */
-    uint32_t from, next_from;
     /* by processor: guest address of its ring_buffer_per_cpu */
     uint64_t *address;
     HtListCpu *cpu;
@@ -129,8 +124,6 @@ static void begin(void *opaque)
     uint32_t i;
 
     list->reads = HT_KERNEL_RING_READS;
-    list->from = list->next_from;
-    list->next_from = 0;
     if (!buffer ||
         ht_kernel_space_u64_again(&list->space, buffer + list->layout.buffers,
                                   &list->buffers) || !list->buffers) {
@@ -198,16 +191,10 @@ static int collect(HtFtCpu *c, HtFtLook *look)
     uint32_t reads = MIN(l->reads, list->reads);
     int ret;
 
-    if (c->number < list->from || !reads) {
-        if (c->number >= list->from && !list->next_from) {
-            list->next_from = c->number;
-        }
-        c->behind = look->more = true;
-        return 0;
-    }
     l->reads = reads;
     ret = ht_list_collect(c, l, look);
     list->reads -= reads - l->reads;
+    look->full |= list->reads < READS_MIN;
     return ret;
 }
 

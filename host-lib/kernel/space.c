@@ -45,12 +45,13 @@ int ht_kernel_space_u64(const HtKernelSpace *s, uint64_t addr,
     unsigned i;
     int ret;
 
-    for (i = 0; i <= HT_POINTER_TRIES; i++) {
+    for (i = 0; i < HT_POINTER_TRIES; i++) {
         ret = ht_kernel_space_read(s, addr, &v, sizeof(v));
         if (ret) {
             return ret;
         }
-        if ((i && v == last) || s->mem->map) {
+        /* A mapped, aligned word is loaded whole. */
+        if ((i && v == last) || (s->mem->map && addr % 8 == 0)) {
             *value = ht_le64(v);
             return 0;
         }

@@ -216,12 +216,20 @@ static bool write_all(int fd, const void *data, size_t size)
     return true;
 }
 
-/* Replace a text file. Returns 0, or an errno with @what set. */
-static int replace(HtRecWriter *w, const char *name, const char *text,
-                   size_t bytes, const char **what)
+/*
+ * Name under which a text file is written. Only recorders use names with this
+ * prefix.
+ */
+static char *hidden_name(const char *name)
 {
-    /* Only recorders use names with this prefix. */
-    g_autofree char *hidden = g_strdup_printf(".hypertrace-%s", name);
+    return g_strdup_printf(".hypertrace-%s", name);
+}
+
+/* Write a text file. Returns 0, or an errno with @what set. */
+static int write_hidden(const HtRecWriter *w, const char *name,
+                        const char *text, size_t bytes, const char **what)
+{
+    g_autofree char *hidden = hidden_name(name);
     int code = 0, fd;
 
     /* Remove the file of a recorder that was killed. */
@@ -236,13 +244,56 @@ static int replace(HtRecWriter *w, const char *name, const char *text,
         code = errno;
     }
     close(fd);
-    if (!code && renameat(w->dir_fd, hidden, w->dir_fd, name)) {
-        code = errno;
-    }
     if (code) {
         unlinkat(w->dir_fd, hidden, 0);
     }
     return code;
+}
+
+/* Let a text file that was written replace the previous one. */
+static int show_hidden(const HtRecWriter *w, const char *name)
+{
+    g_autofree char *hidden = hidden_name(name);
+    int code = 0;
+
+    if (renameat(w->dir_fd, hidden, w->dir_fd, name)) {
+        code = errno;
+        unlinkat(w->dir_fd, hidden, 0);
+    }
+    return code;
+}
+
+/* Replace a text file. Returns 0, or an errno with @what set. */
+static int replace(const HtRecWriter *w, const char *name, const char *text,
+                   size_t bytes, const char **what)
+{
+    int code = write_hidden(w, name, text, bytes, what);
+
+    return code ? code : show_hidden(w, name);
+}
+
+bool ht_rec_writer_prepare(const HtRecWriter *w, const char *name,
+                           GBytes *text, GError **error)
+{
+    const char *what = NULL;
+    gsize size;
+    const char *data = g_bytes_get_data(text, &size);
+    int code = w->queue ? 0 : write_hidden(w, name, data, size, &what);
+
+    return !code || fail(error, code, what, w->dir, name);
+}
+
+bool ht_rec_writer_commit(HtRecWriter *w, const char *name, GBytes *text,
+                          GError **error)
+{
+    int code = w->queue ? 0 : show_hidden(w, name);
+
+    if (code) {
+        return fail(error, code, "write", w->dir, name);
+    }
+    g_hash_table_insert(w->texts, g_strdup(name),
+                        w->queue ? g_bytes_ref(text) : NULL);
+    return true;
 }
 
 bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,

@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     ht_ft_search_init(&s, &mem, HT_FT_SEARCH_FULL);
     while (!s.done) {
-        ht_ft_search_go(&s, 1 + fuzz_u8(&m.in));
+        ht_ft_search_go(&s, 1 + fuzz_u8(&m.in), NULL);
     }
     for (i = 0; i < s.rings->len; i++) {
         check(&mem, s.rings->pdata[i]);

@@ -15,6 +15,7 @@
 #ifndef HYPERTRACE_FTRACE_FOLLOW_H
 #define HYPERTRACE_FTRACE_FOLLOW_H
 
+#include "hypertrace/budget.h"
 #include "hypertrace/ftrace-page.h"
 #include "hypertrace/ftrace-ring.h"
 
@@ -179,22 +180,23 @@ bool ht_ft_follow_more(const HtFtFollow *f);
 
 /**
  * ht_ft_follow_polls: get the number of polls in which a whole ring is read
- * @f: the follower
+ * @f: the follower, without a limit
  *
  * Returns: a number that suffices if the guest writes nothing meanwhile
  */
 uint64_t ht_ft_follow_polls(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_limit: bound the time of polls of a boot-mapped ring
+ * ht_ft_follow_limit: bound the time in which polls copy records
  * @f: the follower
- * @clock: a clock, for instance the thread's CPU time; NULL: no limit
- * @end: time of @clock, in its unit, at which a poll stops copying
+ * @budget: each poll stops copying when this is used up; must stay valid, and
+ *          the caller sets its end before each poll; NULL: no limit
  *
  * The poll passes on all records that it copied by then.  HT_FT_LOOK_MAX bounds
- * the bytes, but the time for a byte depends on what the guest wrote.
+ * the bytes, but the time for a byte depends on what the guest wrote.  The next
+ * poll begins with the first processor that this one left out.
  */
-void ht_ft_follow_limit(HtFtFollow *f, uint64_t (*clock)(void), uint64_t end);
+void ht_ft_follow_limit(HtFtFollow *f, const HtBudget *budget);
 
 /**
  * ht_ft_follow_copied: get the number of bytes that the last poll copied

@@ -11,6 +11,7 @@
 #define HYPERTRACE_FTRACE_RING_H
 
 #include "hypertrace/base.h"
+#include "hypertrace/budget.h"
 
 /* Magic number of the ring's header */
 #define HT_FT_MAGIC 0x0badfeedu
@@ -238,9 +239,8 @@ void ht_ft_search_clear(HtFtSearch *s);
  * ht_ft_search_go: continue a search
  * @s: the search
  * @looks: maximum number of candidates to test
- *
- * The call ends earlier once it has tested the order of a million sub-buffers:
- * a guest could have the header of a huge ring at each candidate.
+ * @budget: the call ends earlier once this is used up: a guest could have the
+ *          header of a huge ring at each candidate; NULL: no limit
  *
  * A ring that is found may be a copy, for example in a page cache or in the
  * memory of a nested guest.  Following it shows whether a kernel still writes
@@ -248,7 +248,7 @@ void ht_ft_search_clear(HtFtSearch *s);
  *
  * Returns: true if this call found a ring
  */
-bool ht_ft_search_go(HtFtSearch *s, uint64_t looks);
+bool ht_ft_search_go(HtFtSearch *s, uint64_t looks, const HtBudget *budget);
 
 /**
  * ht_ft_ring_covers: test whether an offset is within the ring

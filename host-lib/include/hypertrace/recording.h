@@ -186,6 +186,33 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
                         gssize size, GError **error);
 
 /**
+ * ht_rec_writer_prepare: do the long part of ht_rec_writer_file()
+ * @w: the writer
+ * @name: name of the file
+ * @text: the new content
+ * @error: set on failure
+ *
+ * Returns: false if the file could not be written
+ *
+ * Context: any thread, also while another one uses @w; not for two contents of
+ * one file at a time
+ */
+bool ht_rec_writer_prepare(const HtRecWriter *w, const char *name,
+                           GBytes *text, GError **error);
+
+/**
+ * ht_rec_writer_commit: let a prepared file replace the previous one
+ * @w: the writer
+ * @name: as for ht_rec_writer_prepare()
+ * @text: as for ht_rec_writer_prepare(), which returned true
+ * @error: set on failure; the file then keeps its old content
+ *
+ * Returns: true if the file was replaced
+ */
+bool ht_rec_writer_commit(HtRecWriter *w, const char *name, GBytes *text,
+                          GError **error);
+
+/**
  * ht_rec_writer_log: append lines to the kernel's log
  * @w: the writer
  * @text: whole lines, as ht_log_record_write() makes them

@@ -155,7 +155,7 @@ static HtFtRing *search(HtSource *s)
     HtFtRing *ring = NULL;
 
     ht_ft_search_init(&search, &s->mem, HT_FT_SEARCH_FAST);
-    ht_ft_search_go(&search, UINT64_MAX);
+    ht_ft_search_go(&search, UINT64_MAX, NULL);
     if (search.rings->len) {
         const HtFtRing *found = search.rings->pdata[0];
 

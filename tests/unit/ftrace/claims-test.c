@@ -396,12 +396,75 @@ static void test_bounded(void)
     test_end(&t);
 }
 
-static uint64_t pages_seen;
+static uint64_t steps;
 
-/* A clock that advances by 1 at each reading, to count its readings */
-static uint64_t count_pages(void)
+/* A clock that advances by 1 at each reading: it counts steps of work */
+static uint64_t count_steps(void)
 {
-    return ++pages_seen;
+    return ++steps;
+}
+
+/* Number of steps that a poll may take, and steps that end it one by one */
+#define STEPS       8
+#define LAST_STEPS  3
+
+/* The number of the next event of each processor */
+typedef struct Pieces {
+    Test t;
+    HtBudget budget;
+    uint64_t next[2];
+} Pieces;
+
+/*
+ * Assert that a processor's events come once, in their order, and that a gap is
+ * reported
+ */
+static void count_piece(void *opaque, const HtFtPiece *p)
+{
+    bool lost = p->flags & HT_FT_PIECE_LOST;
+    Pieces *pieces = opaque;
+    HtFtRecord r;
+    HtFtIter it;
+
+    ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
+    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
+        uint64_t seq;
+
+        g_assert_true(fg_check(r.data, r.size, &seq));
+        if (lost) {
+            g_assert_cmpuint(seq, >=, pieces->next[p->cpu]);
+            pieces->next[p->cpu] = seq;
+            lost = false;
+        }
+        g_assert_cmpuint(seq, ==, pieces->next[p->cpu]++);
+    }
+}
+
+static void pieces_start(Pieces *p, uint32_t cpus, uint32_t pages)
+{
+    static const HtFtFollowOps counting = {
+        .piece = count_piece,
+    };
+
+    *p = (Pieces) { .budget = { .clock = count_steps } };
+    test_start(&p->t, cpus, pages);
+    ht_ft_follow_free(p->t.f);
+    p->t.f = ht_ft_follow_new(&p->t.mem, ht_ft_ring_at(&p->t.mem, AT, NULL),
+                              &counting, p);
+    ht_ft_follow_set_relaxed(p->t.f, false);
+    ht_ft_follow_limit(p->t.f, &p->budget);
+}
+
+/* Poll with a budget of STEPS; assert that the poll keeps it. */
+static void look_steps(Pieces *p)
+{
+    uint64_t copied;
+
+    p->budget.end = steps + STEPS;
+    look(&p->t);
+    copied = ht_ft_follow_copied(p->t.f);
+    g_assert_cmpuint(steps, <=, p->budget.end + LAST_STEPS);
+    g_assert_cmpuint(copied, <=, (STEPS + 1) * 4096);
 }
 
 /*
@@ -414,25 +477,46 @@ static void test_limited(void)
     uint64_t ns = SECOND;
     unsigned looks = 0;
     uint32_t i;
-    Test t;
+    Pieces p;
 
-    test_start(&t, 1, pages);
+    pieces_start(&p, 1, pages);
     for (i = 0; i < pages * 3; i++) {
-        fg_event(&t.g, 0, ns += 1000, 200);
+        fg_event(&p.t.g, 0, ns += 1000, 200);
     }
-    t.from = 0;
     do {
-        uint64_t before = pages_seen;
-
-        ht_ft_follow_limit(t.f, count_pages, pages_seen + 5);
-        look(&t);
-        g_assert_cmpuint(pages_seen - before, <=, 5);
+        look_steps(&p);
         g_assert_cmpuint(++looks, <=, pages);
-    } while (ht_ft_follow_more(t.f));
-    g_assert_cmpuint(looks, >, pages / 6);
-    g_assert_cmpuint(t.events, ==, t.g.cpu[0].seq);
-    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 0);
-    test_end(&t);
+    } while (ht_ft_follow_more(p.t.f));
+    g_assert_cmpuint(looks, >, 3);
+    g_assert_cmpuint(p.next[0], ==, p.t.g.cpu[0].seq);
+    g_assert_cmpuint(ht_ft_follow_stats(p.t.f, -1).gaps, ==, 0);
+    test_end(&p.t);
+}
+
+/*
+ * Promise: if each poll stops at its limit because the guest writes to one
+ * processor's part all the time, the events of the others are still delivered.
+ */
+static void test_fair(gconstpointer busy)
+{
+    const uint32_t cpu = GPOINTER_TO_UINT(busy), other = !cpu;
+    uint64_t ns = SECOND;
+    unsigned looks;
+    uint32_t i;
+    Pieces p;
+
+    pieces_start(&p, 2, 64);
+    for (looks = 0; looks < 400; looks++) {
+        /* as many pages as a poll may copy */
+        for (i = 0; i < STEPS * 3; i++) {
+            fg_event(&p.t.g, cpu, ns += 1000, 330);
+        }
+        fg_event(&p.t.g, other, ns += 1000, 3);
+        look_steps(&p);
+        g_assert_cmpuint(p.next[other] + 3, >=, p.t.g.cpu[other].seq);
+    }
+    g_assert_cmpuint(p.next[cpu], >, 400);
+    test_end(&p.t);
 }
 
 /*
@@ -501,6 +585,8 @@ int main(int argc, char **argv)
                          test_unaligned);
     g_test_add_func("/claims/bounded", test_bounded);
     g_test_add_func("/claims/limited", test_limited);
+    g_test_add_data_func("/claims/fair/0", GUINT_TO_POINTER(0), test_fair);
+    g_test_add_data_func("/claims/fair/1", GUINT_TO_POINTER(1), test_fair);
     g_test_add_func("/claims/reset-is-not-bad", test_reset_is_not_bad);
     g_test_add_func("/claims/reset-doubles-nothing",
                     test_reset_doubles_nothing);

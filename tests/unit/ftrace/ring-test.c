@@ -92,6 +92,11 @@ static int count_bytes(void *opaque, uint64_t offset, void *buf, size_t len)
     return 0;
 }
 
+static uint64_t byte_clock(void)
+{
+    return bytes_read;
+}
+
 /*
  * A guest has the header of a large ring at many addresses.  The order of its
  * sub-buffers is wrong only at the end.  Promise: a step of the search reads a
@@ -105,6 +110,7 @@ static void test_search_bound(void)
     };
     const uint64_t head = 56 + 4 * 8192;
     HtFtMem mem = { .size = 96 * MIB, .read = count_bytes, .opaque = g.mem };
+    const HtBudget budget = { .clock = byte_clock, .end = 4 * MIB };
     unsigned i, steps = 0;
     HtFtSearch s;
 
@@ -118,7 +124,7 @@ static void test_search_bound(void)
     ht_ft_search_init(&s, &mem, HT_FT_SEARCH_FULL);
     while (!s.done) {
         bytes_read = 0;
-        ht_ft_search_go(&s, UINT64_MAX);
+        ht_ft_search_go(&s, UINT64_MAX, &budget);
         g_assert_cmpuint(bytes_read, <, 5 * MIB);
         steps++;
     }

@@ -5,6 +5,7 @@
 #include "kernel-make.h"
 #include "guest-kernel.h"
 #include "hypertrace/kernel-scan.h"
+#include "hypertrace/kernel-space.h"
 
 #define MIB         (UINT64_C(1) << 20)
 #define SIZE        (64 * MIB)
@@ -24,6 +25,14 @@ typedef struct Ram {
     HtFtMem mem;
     HtGuestMem guest;
 } Ram;
+
+static uint64_t no_clock(void)
+{
+    return 1;
+}
+
+/* A budget that is used up: each step does the least */
+static const HtBudget none = { .clock = no_clock };
 
 static int ram_read(void *opaque, uint64_t offset, void *buf, size_t len)
 {
@@ -299,7 +308,7 @@ static void test_untouched(void)
         ram.written[40 * MIB / PAGE + i] = true;
     }
     s = ht_kernel_search_new(&ram.guest, kernel.image);
-    while ((ret = ht_kernel_search_step(s, 1)) == 0) {
+    while ((ret = ht_kernel_search_step(s, &none)) == 0) {
         g_assert_cmpuint(++steps, <, 1000);
     }
     g_assert_cmpint(ret, ==, 1);
@@ -437,7 +446,7 @@ static void test_scan(void)
     }
     ram.written[1] = ram.written[2] = ram.written[20 * MIB / PAGE] = true;
     s = ht_kernel_scan_new(&ram.guest);
-    g_assert_cmpint(ht_kernel_scan_step(s, 0), ==, 1);
+    g_assert_cmpint(ht_kernel_scan_step(s, NULL), ==, 1);
     g_assert_null(ht_kernel_scan_take(s, &error));
     g_assert_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
 
@@ -448,7 +457,7 @@ static void test_scan(void)
     strcpy((char *)ram.bytes + 20 * MIB, "OSRELEASE=6.12.0-test\n"
            "SYMBOL(_stext)=ffffffff81000100\nNUMBER(phys_base)=-8388608\n");
     t = ht_kernel_scan_new(&ram.guest);
-    while ((ret = ht_kernel_scan_step(t, 1)) == 0) {
+    while ((ret = ht_kernel_scan_step(t, &none)) == 0) {
         g_assert_true(ht_kernel_scan_progress(t) < 1);
     }
     g_assert_cmpint(ret, ==, 1);
@@ -480,7 +489,7 @@ static void test_scan_cost(void)
     }
     ram.reads = 0;
     s = ht_kernel_scan_new(&ram.guest);
-    g_assert_cmpint(ht_kernel_scan_step(s, 0), ==, 1);
+    g_assert_cmpint(ht_kernel_scan_step(s, NULL), ==, 1);
     g_assert_cmpuint(ram.reads, <, 2 * SIZE / MIB + 100);
     ram_free(&ram);
 }
@@ -507,6 +516,7 @@ static void test_banner(void)
 static void test_torn(void)
 {
     g_autoptr(HtGuestKernel) k = NULL;
+    HtKernelSpace space;
     uint64_t addr, value;
     KmKernel kernel;
     Ram ram;
@@ -515,14 +525,15 @@ static void test_torn(void)
     ram_init(&ram, SIZE);
     km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0, 1);
     k = find(&ram, &kernel);
+    space = ht_kernel_space_of(k);
     g_assert_cmpint(ht_guest_kernel_symbol(k, "init_task", &addr), ==, 0);
     ht_put_le64(ram.bytes + 8 * MIB + 0xa000, 0x1122334455667788);
     ram.torn = 2;
-    g_assert_cmpint(ht_guest_kernel_pointer(k, addr, &value), ==, 0);
+    g_assert_cmpint(ht_kernel_space_u64(&space, addr, &value), ==, 0);
     g_assert_cmphex(value, ==, 0x1122334455667788);
     g_assert_cmpuint(ram.torn, ==, 0);
     ram.torn = HT_POINTER_TRIES;
-    g_assert_cmpint(ht_guest_kernel_pointer(k, addr, &value), ==, -EAGAIN);
+    g_assert_cmpint(ht_kernel_space_u64(&space, addr, &value), ==, -EAGAIN);
     ram_free(&ram);
     km_kernel_free(&kernel);
 }

@@ -21,7 +21,7 @@ static HtGuestKernel *find(const char *path, const HtGuestMem *mem,
     } else {
         begin = g_get_monotonic_time();
         scan = ht_kernel_scan_new(mem);
-        ht_kernel_scan_step(scan, 0);
+        ht_kernel_scan_step(scan, NULL);
         k = ht_kernel_scan_take(scan, error);
     }
     *took = g_get_monotonic_time() - begin;

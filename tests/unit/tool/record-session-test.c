@@ -446,6 +446,25 @@ static void test_more(void)
 }
 
 /*
+ * Promise: of a long line, as only a hostile guest's log has, the first 2 KiB
+ * are compared.
+ */
+static void test_match_long(void)
+{
+    g_autofree char *text = g_strnfill(60000, 'a');
+    HtLogRecord r = { .text = text, .len = 60000 };
+    HtMatch *m = ht_match_new("--until", "log:needle", NULL);
+
+    memcpy(text + 2500, "needle", 6);
+    ht_match_line(m, &r);
+    g_assert_cmpuint(ht_match_count(m), ==, 0);
+    memcpy(text + 2000, "needle", 6);
+    ht_match_line(m, &r);
+    g_assert_cmpuint(ht_match_count(m), ==, 1);
+    ht_match_free(m);
+}
+
+/*
  * Promise: while a ring has events, the searches for other rings take less than
  * 0.1 % of a processor in a guest of any size. After the last event, a ring
  * elsewhere is still found within 30 s.
@@ -908,6 +927,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/match-boot", test_match_boot);
     g_test_add_func("/session/match-skipped", test_match_skipped);
     g_test_add_func("/session/match-line", test_match_line);
+    g_test_add_func("/session/match-long", test_match_long);
     g_test_add_func("/session/panic-between-polls", test_panic_between_polls);
     g_test_add_func("/session/anywhere", test_anywhere);
     g_test_add_func("/session/anywhere-last", test_anywhere_last);

@@ -6,11 +6,11 @@
 #include "kernel/kernel-watch.h"
 
 /*
- * Time in us that a step of the search may take, in a poll before the last one
+ * Time in ns that a step of the search may take, in a poll before the last one
  * and in the last one
  */
-#define SEARCH_US       2000
-#define SEARCH_LAST_US  5000000
+#define STEP_NS         UINT64_C(1000000)
+#define STEP_LAST_NS    UINT64_C(5000000000)
 /*
  * Pause in ns between searches, from SEARCH_NS to PAUSE_MAX: as long as the
  * search took or, after EAGER_NS without a kernel, PAUSE_LATER times as long.
@@ -162,6 +162,7 @@ static void begin_search(HtKernelWatch *w)
 static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
                              unsigned *flags)
 {
+    const HtBudget budget = { w->now, t + (last ? STEP_LAST_NS : STEP_NS) };
     HtGuestKernel *k = NULL;
     int ret;
 
@@ -171,7 +172,7 @@ static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
         }
         begin_search(w);
     }
-    ret = ht_kernel_search_step(w->search, last ? SEARCH_LAST_US : SEARCH_US);
+    ret = ht_kernel_search_step(w->search, &budget);
     w->searched_ns += w->now() - t;
     if (ret == 0) {
         *flags |= HT_WATCH_MORE;
@@ -429,9 +430,9 @@ HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w)
     return w->kernel;
 }
 
-GString *ht_kernel_watch_formats(const HtKernelWatch *w)
+HtKernelFormatsList *ht_kernel_watch_formats(const HtKernelWatch *w)
 {
-    return ht_kernel_formats_text(w->formats);
+    return ht_kernel_formats_list(w->formats);
 }
 
 const char *ht_kernel_watch_why(const HtKernelWatch *w)

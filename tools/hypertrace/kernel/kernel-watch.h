@@ -59,10 +59,11 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last);
 HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w);
 
 /**
- * ht_kernel_watch_formats() - get the kernel's formats as text, for
- * g_string_free()
+ * ht_kernel_watch_formats() - list its formats
+ *
+ * Return: the list, for ht_kernel_formats_list_free(); any thread may use it
  */
-GString *ht_kernel_watch_formats(const HtKernelWatch *w);
+HtKernelFormatsList *ht_kernel_watch_formats(const HtKernelWatch *w);
 
 /**
  * ht_kernel_watch_why() - get the reason why no kernel was found, or why its

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include "hypertrace/ftrace-ring.h"
 #include "hypertrace/kernel-image.h"
+#include "kernel/job.h"
 
 /**
  * ht_image_read() - read and describe a kernel's file
@@ -78,6 +79,7 @@ HtKernel *ht_kernel_of_image(HtKernelImage *image);
  * ht_kernel_image_in() - copy the kernel's image out of a guest's memory
  * @mem: the memory of a guest whose kernel's file is not known
  * @quiet: report no progress on a terminal
+ * @job: the job that runs this, which may be stopped; or NULL
  * @error: set if the memory cannot be read, or has no kernel that was built for
  *         kdump (VMCOREINFO)
  *
@@ -86,7 +88,7 @@ HtKernel *ht_kernel_of_image(HtKernelImage *image);
  * Return: for ht_kernel_image_unref(); its symbols have the addresses of this
  * boot.  NULL on failure
  */
-HtKernelImage *ht_kernel_image_in(const HtFtMem *mem, bool quiet,
+HtKernelImage *ht_kernel_image_in(const HtFtMem *mem, bool quiet, HtJob *job,
                                   GError **error);
 void ht_kernel_free(HtKernel *k);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernel, ht_kernel_free)

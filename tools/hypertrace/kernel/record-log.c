@@ -34,11 +34,10 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k,
     return l;
 }
 
-bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
-                        GString *out)
+bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last,
+                        const HtBudget *budget, GString *out)
 {
     gsize before = out->len;
-    int64_t until = 0;
     HtLogRecord record;
 
     while (ht_kernel_log_next(l->log, last, &record) > 0) {
@@ -49,11 +48,7 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
         if (ht_log_record_is_panic(&record)) {
             l->panic_ns = MAX(record.ns, 1);
         }
-        if (!until) {
-            until = g_get_monotonic_time() + us;
-        }
-        if (out->len - before >= POLL_BYTES ||
-            g_get_monotonic_time() >= until) {
+        if (out->len - before >= POLL_BYTES || ht_budget_is_over(budget)) {
             return true;
         }
     }

@@ -32,13 +32,13 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k,
  * ht_record_log_look() - read new records
  * @boot: number of the boot, from 0, for the recording
  * @last: the guest has ended: do not wait for records that are not complete
- * @us: time after which it returns, in microseconds
+ * @budget: it returns when this is used up
  * @out: lines for ht_rec_writer_log() are appended, at most about 1 MiB
  *
  * Return: true if there may be more to read at once
  */
-bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
-                        GString *out);
+bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last,
+                        const HtBudget *budget, GString *out);
 
 /** ht_record_log_hint() - see ht_kernel_log_hint() */
 bool ht_record_log_hint(const HtRecordLog *l, HtKernelLogHint *hint);

@@ -6,16 +6,28 @@
 #include <unistd.h>
 
 #include "hypertrace/kernel-scan.h"
+#include "hypertrace/thread.h"
 #include "kernel/kernel.h"
 
-/* Time in us between two reports of progress */
-#define STEP_US 250000
+/* Time in ns between two reports of progress */
+#define STEP_NS 250000000
 
-static int scan_all(HtKernelScan *scan, bool progress)
+static uint64_t now_ns(void)
 {
-    int ret;
+    return ht_now_ns();
+}
 
-    while ((ret = ht_kernel_scan_step(scan, STEP_US)) == 0) {
+static int scan_all(HtKernelScan *scan, bool progress, HtJob *job)
+{
+    HtBudget budget = { .clock = now_ns };
+    int ret = 0;
+
+    while (!job || !ht_job_is_stopped(job)) {
+        budget.end = now_ns() + STEP_NS;
+        ret = ht_kernel_scan_step(scan, &budget);
+        if (ret) {
+            break;
+        }
         if (progress) {
             fprintf(stderr, "\r\033[Ksearching the guest's memory for its "
                     "kernel: %.0f %%", 100 * ht_kernel_scan_progress(scan));
@@ -28,7 +40,7 @@ static int scan_all(HtKernelScan *scan, bool progress)
     return ret;
 }
 
-HtKernelImage *ht_kernel_image_in(const HtFtMem *mem, bool quiet,
+HtKernelImage *ht_kernel_image_in(const HtFtMem *mem, bool quiet, HtJob *job,
                                   GError **error)
 {
     g_autofree HtGuestMem *guest = g_new(HtGuestMem, 1);
@@ -39,7 +51,7 @@ HtKernelImage *ht_kernel_image_in(const HtFtMem *mem, bool quiet,
 
     ht_guest_mem_init(guest, mem);
     scan = ht_kernel_scan_new(guest);
-    ret = scan_all(scan, !quiet && isatty(STDERR_FILENO));
+    ret = scan_all(scan, !quiet && isatty(STDERR_FILENO), job);
     if (ret < 0) {
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(-ret),
                     "the guest's memory cannot be read: %s",

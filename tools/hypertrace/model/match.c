@@ -16,11 +16,26 @@
 
 /* Start of a text that is a pattern for lines of the kernel's log */
 #define LOG     "log:"
+/*
+ * The guest writes the lines, and some patterns take seconds for some lines:
+ * give up a line after this number of steps, and compare its start only.  The
+ * kernel's own lines have less than 2 KiB.
+ */
+#define LINE_STEPS      "(*LIMIT_MATCH=100000)"
+#define COMPARED_BYTES  2048
 /* Maximum number of bytes of a line in a description */
 #define LINE_BYTES  160
 #define TYPES   (1 << 16)
 /* Maximum number of tasks whose names are known: the guest may be hostile */
 #define TASKS   (1 << 15)
+
+struct HtMatchFormats {
+    HtFtFormats *formats;
+    HtNames *names;             /* of HtMatch.list; caches results by type */
+    /* names of tasks; NULL if the condition does not need them */
+    HtTasks *tasks;
+    HtEventClass *classes[TYPES];
+};
 
 struct HtMatch {
     const char *option;
@@ -31,11 +46,8 @@ struct HtMatch {
     HtNames *names;
     /* condition; NULL: each event that @names has matches */
     HtWhere *where;
-    /* names of tasks; NULL if the condition does not need them */
-    HtTasks *tasks;
-    HtFtFormats *formats;
-    HtEventClass *classes[TYPES];
-    /* number of events that could not be checked, because @formats was NULL */
+    HtMatchFormats *f;          /* NULL: the formats are not known */
+    /* number of events that could not be checked, because @f was NULL */
     uint64_t skipped;
     uint64_t count;
     /* description of the first event or line that @count has */
@@ -57,6 +69,15 @@ static char *wanted_names(const char *list)
     return g_string_free(names, false);
 }
 
+/* Compile a pattern whose cost is bounded; errors refer to @text alone. */
+static GRegex *bounded_pattern(const char *text, GError **error)
+{
+    g_autoptr(GRegex) plain = ht_grep_new(text, error);
+    g_autofree char *bounded = g_strconcat(LINE_STEPS, text, NULL);
+
+    return plain ? ht_grep_new(bounded, error) : NULL;
+}
+
 /*
  * Split "LIST where CONDITION", or read "log:REGEX". Returns false if the text
  * is malformed.
@@ -72,7 +93,7 @@ static bool parse(HtMatch *m, const char *text, GError **error)
     }
     if (g_str_has_prefix(text, LOG)) {
         m->wanted = g_strdup("");
-        m->lines = ht_grep_new(text + strlen(LOG), error);
+        m->lines = bounded_pattern(text + strlen(LOG), error);
         return m->lines;
     }
     m->list = g_strndup(text, rest - text);
@@ -110,24 +131,28 @@ HtMatch *ht_match_new(const char *option, const char *text, GError **error)
     return g_steal_pointer(&m);
 }
 
-static void drop_formats(HtMatch *m)
+void ht_match_formats_free(HtMatchFormats *f)
 {
     unsigned i;
 
-    for (i = 0; i < TYPES; i++) {
-        g_clear_pointer(&m->classes[i], ht_event_class_free);
+    if (f) {
+        for (i = 0; i < TYPES; i++) {
+            g_clear_pointer(&f->classes[i], ht_event_class_free);
+        }
+        ht_ft_formats_free(f->formats);
+        ht_names_free(f->names);
+        ht_tasks_free(f->tasks);
+        g_free(f);
     }
-    g_clear_pointer(&m->formats, ht_ft_formats_free);
 }
 
 void ht_match_free(HtMatch *m)
 {
     if (m) {
-        drop_formats(m);
+        ht_match_formats_free(m->f);
         g_clear_pointer(&m->lines, g_regex_unref);
         ht_names_free(m->names);
         ht_where_free(m->where);
-        ht_tasks_free(m->tasks);
         g_free(m->list);
         g_free(m->wanted);
         g_free(m->text);
@@ -161,16 +186,16 @@ bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
 
 /*
  * Test whether the condition needs the names of tasks: it has "comm", and an
- * event that @m->names has lacks a field of that name.
+ * event that @f->names has lacks a field of that name.
  */
-static bool needs_tasks(const HtMatch *m)
+static bool needs_tasks(const HtMatch *m, const HtMatchFormats *f)
 {
-    unsigned n = ht_ft_formats_count(m->formats), i;
+    unsigned n = ht_ft_formats_count(f->formats), i;
 
     for (i = 0; m->where && ht_where_uses(m->where, "comm") && i < n; i++) {
-        const HtFtEvent *e = ht_ft_formats_nth(m->formats, i);
+        const HtFtEvent *e = ht_ft_formats_nth(f->formats, i);
 
-        if (ht_names_match(m->names, e->system, e->name) &&
+        if (ht_names_match(f->names, e->system, e->name) &&
             !ht_ft_event_field(e, "comm")) {
             return true;
         }
@@ -178,28 +203,45 @@ static bool needs_tasks(const HtMatch *m)
     return false;
 }
 
-void ht_match_formats(HtMatch *m, const char *text, gsize size)
+HtMatchFormats *ht_match_formats_new(const HtMatch *m, const char *text,
+                                     gsize size)
 {
     HtFtFormats *formats = m && !m->lines ?
                            ht_ft_formats_parse(text, size, NULL) : NULL;
+    HtMatchFormats *f = formats ? g_new0(HtMatchFormats, 1) : NULL;
 
-    if (formats) {
-        drop_formats(m);
-        m->formats = formats;
-        /* @names caches results by type of event, and types have changed. */
-        ht_names_free(m->names);
-        m->names = ht_names_new(m->list);
-        g_clear_pointer(&m->tasks, ht_tasks_free);
-        m->tasks = needs_tasks(m) ? ht_tasks_new(TASKS) : NULL;
+    if (f) {
+        f->formats = formats;
+        f->names = ht_names_new(m->list);
+        f->tasks = needs_tasks(m, f) ? ht_tasks_new(TASKS) : NULL;
     }
+    return f;
 }
 
-static HtEventClass *class_of(HtMatch *m, uint16_t type)
+HtMatchFormats *ht_match_formats_set(HtMatch *m, HtMatchFormats *f)
 {
-    if (!m->classes[type]) {
-        m->classes[type] = ht_event_class_new(m->formats, type);
+    HtMatchFormats *before = NULL;
+
+    if (f) {
+        before = m->f;
+        m->f = f;
     }
-    return m->classes[type];
+    return before;
+}
+
+void ht_match_formats(HtMatch *m, const char *text, gsize size)
+{
+    HtMatchFormats *f = ht_match_formats_new(m, text, size);
+
+    ht_match_formats_free(f ? ht_match_formats_set(m, f) : NULL);
+}
+
+static HtEventClass *class_of(HtMatchFormats *f, uint16_t type)
+{
+    if (!f->classes[type]) {
+        f->classes[type] = ht_event_class_new(f->formats, type);
+    }
+    return f->classes[type];
 }
 
 static void note(HtMatch *m, const HtModelEvent *ev)
@@ -228,14 +270,15 @@ static void note_line(HtMatch *m, const HtLogRecord *r)
 static void match_event(HtMatch *m, HtModelEvent *ev, uint64_t from_ns)
 {
     static const HtTask unknown = { .comm = "<...>" };
+    HtMatchFormats *f = m->f;
 
-    ev->task = m->tasks ? ht_tasks_before(m->tasks, ev) : &unknown;
-    if (ev->rec.ns >= from_ns && ht_names_event(m->names, ev->class) &&
+    ev->task = f->tasks ? ht_tasks_before(f->tasks, ev) : &unknown;
+    if (ev->rec.ns >= from_ns && ht_names_event(f->names, ev->class) &&
         (!m->where || ht_where_is_true(m->where, ev))) {
         note(m, ev);
     }
-    if (m->tasks) {
-        ht_tasks_after(m->tasks, ev);
+    if (f->tasks) {
+        ht_tasks_after(f->tasks, ev);
     }
 }
 
@@ -247,7 +290,7 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns)
     if (!m || m->lines || p->end_ns < from_ns) {
         return;
     }
-    if (!m->formats) {
+    if (!m->f) {
         m->skipped += p->events;
         return;
     }
@@ -256,14 +299,15 @@ void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns)
         HtModelEvent ev = { .boot = p->epoch + 1 };
 
         ht_rec_event(p, &r, &ev.rec);
-        ev.class = class_of(m, ev.rec.type);
+        ev.class = class_of(m->f, ev.rec.type);
         match_event(m, &ev, from_ns);
     }
 }
 
 void ht_match_line(HtMatch *m, const HtLogRecord *r)
 {
-    if (m && m->lines && g_regex_match_full(m->lines, r->text, r->len, 0, 0,
+    if (m && m->lines && g_regex_match_full(m->lines, r->text,
+                                            MIN(r->len, COMPARED_BYTES), 0, 0,
                                             NULL, NULL)) {
         note_line(m, r);
     }

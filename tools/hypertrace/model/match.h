@@ -64,6 +64,39 @@ bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
  */
 void ht_match_formats(HtMatch *m, const char *text, gsize size);
 
+typedef struct HtMatchFormats HtMatchFormats;
+
+/**
+ * ht_match_formats_new: parse formats for a match
+ * @m: match or NULL
+ * @text: as for ht_match_formats()
+ * @size: size of @text in bytes
+ *
+ * Returns: the formats, for ht_match_formats_set(); NULL if @text is not valid,
+ * or if @m needs no formats
+ *
+ * Context: another thread may use @m meanwhile
+ */
+HtMatchFormats *ht_match_formats_new(const HtMatch *m, const char *text,
+                                     gsize size);
+
+/**
+ * ht_match_formats_set: set parsed formats
+ * @m: match or NULL
+ * @f: formats that were made for @m; NULL: keep the earlier ones
+ *
+ * Returns: the earlier formats, for ht_match_formats_free(); or NULL
+ */
+HtMatchFormats *ht_match_formats_set(HtMatch *m, HtMatchFormats *f);
+
+/**
+ * ht_match_formats_free: free formats
+ * @f: formats or NULL
+ *
+ * Context: any thread
+ */
+void ht_match_formats_free(HtMatchFormats *f);
+
 /**
  * ht_match_piece: compare the events of a piece
  * @m: match or NULL

@@ -8,7 +8,7 @@
 #ifndef HYPERTRACE_RECORD_PROGRAMS_H
 #define HYPERTRACE_RECORD_PROGRAMS_H
 
-#include "record/lttng-sink.h"
+#include "lttng/lttng-sink.h"
 
 /* Minimum size of the memory: one ring of the default size, and the layout */
 #define HT_PROGRAMS_SIZE_MIN    (UINT64_C(8) << 20)

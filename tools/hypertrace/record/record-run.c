@@ -16,17 +16,20 @@
 
 #include "cli/command.h"
 #include "cli/number.h"
-#include "host/host-record.h"
 #include "hypertrace/thread.h"
-#include "record/record.h"
-#include "record/search-pace.h"
+#include "record/record-run.h"
 
 #define STATUS_NS       UINT64_C(500000000)
-/* If no ring is found for this time in ns, search Run.rest, too. */
+/* If no ring is found for this time in ns, search HtRecordRun.rest, too. */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
 /* If no ring is found for this time in ns, print the likely reasons. */
 #define REASONS_NS      UINT64_C(30000000000)
+/*
+ * Minimum pause between two polls, in us, while neither a kernel nor a ring is
+ * found.  Each wake-up also adds events to the host's part of the recording.
+ */
+#define SEARCH_US       5000
 /* If a poll reads at least this many events, the next pause is shorter. */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
@@ -42,56 +45,6 @@
 #define IMAGE_NS        UINT64_C(5000000000)
 #define IMAGE_LAST_NS   UINT64_C(640000000000)
 
-/*
- * State of a recording. @sources has the memory that this process holds, or one
- * entry for each RAM file of the user; an entry is NULL until QEMU has created
- * the file.
- */
-typedef struct Run {
-    HtRecord *r;
-    HtSession *session;
-    HtFlight *flight;
-    HtHostRecord *host;
-    HtProgramsStats programs;   /* result of ht_programs_end() */
-    bool hangs;                 /* LTTng hangs */
-    GPtrArray *sources;
-    /* part of the process's memory that is not in @sources */
-    HtSource *rest;
-    /* the guest's RAM in both NUMA nodes, to search for the kernel */
-    HtSource *whole;
-    /*
-     * PID of the process whose memory @rest and @whole read, if they are not
-     * NULL
-     */
-    pid_t scanned_pid;
-    HtProcess *process;
-    pid_t pid;
-    bool child;
-    bool tty;
-    /* the recording has ended, although QEMU may run on */
-    bool stopped;
-    /* the recording has run for the time of --for */
-    bool timed_out;
-    /* the recording has ended because of an event or line of --until */
-    bool matched;
-    /* nothing can match any longer: see describe_end() */
-    bool too_late;
-    /* for the time of --wait there was no ring, or no kernel in the memory */
-    bool gave_up;
-    /* time in ns of the last poll at which the kernel was known */
-    uint64_t kernel_seen;
-    uint64_t events;
-    /*
-     * time in ns after @started at which to search for the kernel's image
-     * again
-     */
-    uint64_t next_image;
-    /* REASONS_NS have passed, and the likely reasons were printed */
-    bool explained;
-    uint64_t started;
-    uint64_t scanned;
-} Run;
-
 static volatile sig_atomic_t got_signal;
 
 static void on_signal(int sig)
@@ -100,7 +53,7 @@ static void on_signal(int sig)
 }
 
 /* Close the source in @slot, put @source there, and search it for @what. */
-static void set_source(Run *run, HtSource **slot, HtSource *source,
+static void set_source(HtRecordRun *run, HtSource **slot, HtSource *source,
                        unsigned what)
 {
     if (*slot) {
@@ -117,7 +70,7 @@ static void set_source(Run *run, HtSource **slot, HtSource *source,
  * Get the HT_SESSION_* flags for the recorder's memory. The recorder's NUMA
  * node holds the ring, but the kernel may be in any node.
  */
-static unsigned searched_for(const Run *run)
+static unsigned searched_for(const HtRecordRun *run)
 {
     return run->r->plan->memory == HT_RECORD_NODE ? HT_SESSION_RINGS :
            HT_SESSION_ALL;
@@ -128,7 +81,7 @@ static unsigned searched_for(const Run *run)
  * options have its path already: /proc/self/fd/N if QEMU inherits the
  * descriptor, else /proc/PID/fd/N.
  */
-static bool add_memory(Run *run, GError **error)
+static bool add_memory(HtRecordRun *run, GError **error)
 {
     HtSource *source = ht_source_file(run->r->memory_fd, "the guest's memory",
                                       error);
@@ -155,7 +108,7 @@ static bool has_grown(const HtSource *s)
  * Open RAM files of the user as soon as QEMU has created them, and again when
  * they have grown.
  */
-static void open_files(Run *run)
+static void open_files(HtRecordRun *run)
 {
     const GPtrArray *files = run->r->plan->files;
     unsigned i;
@@ -176,7 +129,7 @@ static void open_files(Run *run)
  * or sudo was started. A QEMU that went to the background is our child, because
  * this process is a subreaper.
  */
-static HtProcess *find_guest(const Run *run)
+static HtProcess *find_guest(const HtRecordRun *run)
 {
     g_autoptr(GArray) pids = NULL;
     HtProcess *best = NULL;
@@ -203,7 +156,7 @@ static HtProcess *find_guest(const Run *run)
     return best;
 }
 
-static void set_process(Run *run, HtProcess *process)
+static void set_process(HtRecordRun *run, HtProcess *process)
 {
     if (process) {
         ht_process_free(run->process);
@@ -215,7 +168,8 @@ static void set_process(Run *run, HtProcess *process)
  * Put a source into @slot. A new source restarts all searches, so an equal
  * source is not replaced.
  */
-static void scan(Run *run, HtSource **slot, HtSource *source, unsigned what)
+static void scan(HtRecordRun *run, HtSource **slot, HtSource *source,
+                 unsigned what)
 {
     if (source && *slot && run->scanned_pid == run->process->pid &&
         ht_source_same(*slot, source)) {
@@ -226,7 +180,7 @@ static void scan(Run *run, HtSource **slot, HtSource *source, unsigned what)
 }
 
 /* Repeat the scan: QEMU may start late, and maps its RAM after its start. */
-static void scan_process(Run *run, bool rest, bool whole)
+static void scan_process(HtRecordRun *run, bool rest, bool whole)
 {
     uint64_t t = ht_now_ns();
 
@@ -258,7 +212,7 @@ static void scan_process(Run *run, bool rest, bool whole)
  * Open files of RAM that did not exist at the start. If no ring or kernel was
  * found, search memory of the process, too.
  */
-static void find_sources(Run *run)
+static void find_sources(HtRecordRun *run)
 {
     const HtRecordPlan *p = run->r->plan;
     HtSessionStats n;
@@ -278,7 +232,7 @@ static void find_sources(Run *run)
                  p->memory == HT_RECORD_NODE);
 }
 
-static bool start(Run *run, char **argv, GError **error)
+static bool start(HtRecordRun *run, char **argv, GError **error)
 {
     GPid pid;
     bool ok;
@@ -292,7 +246,7 @@ static bool start(Run *run, char **argv, GError **error)
     return ok;
 }
 
-static void show_status(const Run *run, uint64_t ns)
+static void show_status(const HtRecordRun *run, uint64_t ns)
 {
     static HtSessionStats last;
     HtSessionStats now = ht_session_stats(run->session);
@@ -312,7 +266,7 @@ static void show_status(const Run *run, uint64_t ns)
 }
 
 /* With -daemonize: leave the terminal, and send QEMU's status to the caller. */
-static void report_status(const Run *run, int status)
+static void report_status(const HtRecordRun *run, int status)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     unsigned char byte = status;
@@ -331,7 +285,7 @@ static void report_status(const Run *run, int status)
  * Check whether a virtual machine goes on after the child has ended: a QEMU in
  * the background, or one that a script has started.
  */
-static bool goes_on(Run *run, int status)
+static bool goes_on(HtRecordRun *run, int status)
 {
     HtProcess *guest = WIFEXITED(status) ? find_guest(run) : NULL;
 
@@ -353,7 +307,7 @@ static bool goes_on(Run *run, int status)
  * Check whether QEMU has ended. @status is set to that of waitpid(), or to 0 if
  * QEMU is not a child.
  */
-static bool has_ended(Run *run, int *status)
+static bool has_ended(HtRecordRun *run, int *status)
 {
     pid_t pid;
 
@@ -373,7 +327,7 @@ static bool has_ended(Run *run, int *status)
 }
 
 /* Poll once. If that fails, the recording ends, but QEMU continues. */
-static void poll_session(Run *run)
+static void poll_session(HtRecordRun *run)
 {
     g_autoptr(GError) error = NULL;
 
@@ -388,80 +342,18 @@ static void poll_session(Run *run)
     }
 }
 
-/*
- * Print why the main buffer was not found: it needs the kernel itself, but no
- * words on the kernel's command line.
- */
-static void print_kernel_reasons(const Run *run)
-{
-    const char *why = ht_session_why(run->session);
-
-    fputs("hypertrace record: the guest's kernel was not found in its memory "
-          "after 30 s. Likely reasons:\n"
-          "- the guest boots another kernel than the image that was read: "
-          "give it with --kernel FILE\n", stderr);
-    if (why) {
-        fprintf(stderr, "- %s\n", why);
-    }
-}
-
-static void print_ring_reasons(const Run *run)
-{
-    const HtRecordPlan *p = run->r->plan;
-
-    fputs("hypertrace record: no ring of events after 30 s. Likely reasons:\n",
-          stderr);
-    if (!p || p->given == HT_RECORD_WORDS_NONE) {
-        fputs("- the kernel's command line has no words for a ring\n", stderr);
-    } else if (p->given == HT_RECORD_WORDS_LOADER) {
-        fprintf(stderr, "- the boot loader did not give the kernel these "
-                "words: %s\n", p->words);
-    }
-    if (p && p->given == HT_RECORD_WORDS_SMBIOS) {
-        fputs("- the stub of the unified kernel image is older than systemd "
-              "254\n", stderr);
-    }
-    if (!run->r->kernel) {
-        fputs("- the kernel is older than 6.12, or built without "
-              "CONFIG_TRACING\n", stderr);
-    }
-    fputs("- the kernel is locked down (lockdown=confidentiality)\n", stderr);
-}
-
-static void print_reasons(const Run *run)
-{
-    const HtRecordPlan *p = run->r->plan;
-
-    if (run->r->buffer == HT_TRACE_BUFFER_MAIN) {
-        print_kernel_reasons(run);
-    } else {
-        print_ring_reasons(run);
-    }
-    if (p && p->memory == HT_RECORD_PROCESS && !run->rest) {
-        fputs("- no process was found whose memory can be read: sudo and "
-              "containers need 'sudo hypertrace record'\n", stderr);
-    }
-    fputs("- the guest is still in its firmware or boot loader, or it does "
-          "not run Linux\n", stderr);
-}
-
-static void explain(Run *run, uint64_t t)
+static void explain(HtRecordRun *run, uint64_t t)
 {
     if (!run->explained && !run->stopped && t - run->started >= REASONS_NS) {
         run->explained = true;
         if (!run->r->quiet && !ht_session_stats(run->session).found) {
-            print_reasons(run);
+            ht_run_print_reasons(run);
         }
     }
 }
 
-static bool is_over(const Run *run)
-{
-    return run->timed_out || run->matched || run->too_late;
-}
-
 /* End a QEMU that this process started. Returns false if it goes on. */
-static bool end_child(const Run *run)
+static bool end_child(const HtRecordRun *run)
 {
     if (!run->child) {
         return false;
@@ -479,36 +371,58 @@ static bool end_child(const Run *run)
  * this process started. Returns true if the loop must end, because QEMU goes
  * on.
  */
-static bool ends_now(Run *run, uint64_t t)
+static bool ends_now(HtRecordRun *run, uint64_t t)
 {
-    if (is_over(run)) {
+    if (ht_run_is_over(run)) {
         return false;
     }
     run->matched = ht_match_count(run->r->until);
     run->too_late = !run->matched && run->stopped && run->r->until;
     run->timed_out = !run->matched && !run->too_late && run->r->for_ns &&
                      t - run->started >= run->r->for_ns;
-    return is_over(run) && !end_child(run);
+    return ht_run_is_over(run) && !end_child(run);
+}
+
+static void find_image(HtJob *job, void *opaque)
+{
+    HtRecordRun *run = opaque;
+
+    run->image = ht_record_scan_image(run->r, job, NULL);
 }
 
 /*
  * Search the guest's memory for the kernel's image, if the guest had not booted
- * when the flight recorder began. If it is found, the recording begins again,
- * with symbols and formats: the guest's ring still has its events.
+ * when the flight recorder began. The search takes up to seconds, so a job does
+ * it while this thread polls. If the image is found, the recording begins
+ * again, with symbols and formats: the guest's ring still has its events.
  */
-static void look_for_image(Run *run, uint64_t t)
+static void look_for_image(HtRecordRun *run, uint64_t t)
 {
-    g_autoptr(HtKernelImage) image = NULL;
     uint64_t age = t - run->started;
 
+    if (run->image_job) {
+        if (ht_job_is_done(run->image_job)) {
+            g_clear_pointer(&run->image_job, ht_job_end);
+            run->r->found = g_steal_pointer(&run->image);
+        }
+        return;
+    }
     if (!run->flight || run->r->image || run->r->kernel ||
         run->r->lacking || age > IMAGE_LAST_NS ||
         age < MAX(run->next_image, IMAGE_NS)) {
         return;
     }
     run->next_image = 2 * age;
-    image = ht_record_scan_image(run->r, NULL);
-    run->r->again = image;
+    run->image_job = ht_job_start("ht-image", find_image, run);
+}
+
+static void end_image_job(HtRecordRun *run)
+{
+    if (run->image_job) {
+        ht_job_stop(run->image_job);
+        g_clear_pointer(&run->image_job, ht_job_end);
+        g_clear_pointer(&run->image, ht_kernel_image_unref);
+    }
 }
 
 /*
@@ -516,7 +430,7 @@ static void look_for_image(Run *run, uint64_t t)
  * was last seen: the guest may have booted another one. Returns true also if
  * the recording begins again because the image was found.
  */
-static bool gives_up(Run *run, uint64_t t)
+static bool gives_up(HtRecordRun *run, uint64_t t)
 {
     uint64_t wait = run->r->wait_ns, age = t - run->started;
     HtSessionStats n;
@@ -539,20 +453,20 @@ static bool gives_up(Run *run, uint64_t t)
         run->gave_up = age >= wait && (!run->r->image || age / LONG >= wait ||
                                        ht_session_why(run->session));
     }
-    return run->gave_up || run->r->again;
+    return run->gave_up || run->r->found;
 }
 
 /*
  * Wait until the next poll; less long if there were many events, and at least
- * HT_SEARCH_PACE_US while neither a ring nor a kernel is found. A flight
+ * SEARCH_US while neither a ring nor a kernel is found. A flight
  * recorder that did not start QEMU waits twice as long if the guest is idle.
  */
-static void wait_for_poll(Run *run)
+static void wait_for_poll(HtRecordRun *run)
 {
     HtSessionStats s = ht_session_stats(run->session);
     uint64_t n = s.events - run->events;
     uint32_t us = !s.found && !s.kernel_boot ?
-                  MAX(run->r->poll_us, HT_SEARCH_PACE_US) :
+                  MAX(run->r->poll_us, SEARCH_US) :
                   n >= BUSY_EVENTS ? MAX(run->r->poll_us / BUSY_PART, 1) :
                   n < IDLE_EVENTS && run->flight && !run->child ?
                   2 * run->r->poll_us : run->r->poll_us;
@@ -567,7 +481,7 @@ static void wait_for_poll(Run *run)
     }
 }
 
-static void follow(Run *run, int *status)
+static void follow(HtRecordRun *run, int *status)
 {
     uint64_t shown = ht_now_ns();
     pid_t pid;
@@ -608,128 +522,7 @@ static void follow(Run *run, int *status)
     }
 }
 
-static void print_losses(const HtSessionStats *n, bool stopped)
-{
-    const char *next = "";
-
-    if (n->gaps) {
-        g_autofree char *lost = g_strdup_printf("about %" PRIu64, n->lost);
-
-        fprintf(stderr, "%s lost in %" PRIu64 " gap%s: try a larger --size or "
-                "fewer events", n->lost ? lost : "an unknown number", n->gaps,
-                ht_number_s(n->gaps));
-        next = "; ";
-    }
-    if (n->late) {
-        fprintf(stderr, "%sthe first ones of %" PRIu64 " processor%s were "
-                "overwritten before they could be read", next, n->late,
-                ht_number_s(n->late));
-        next = "; ";
-    }
-    if (n->errors) {
-        fprintf(stderr, "%sthe memory could not be read %" PRIu64 " time%s",
-                next, n->errors, ht_number_s(n->errors));
-        next = "; ";
-    }
-    if (n->cut) {
-        fprintf(stderr, "%sevents of some processors are missing: at most %u "
-                "processors are recorded, and rings of 16 GiB", next,
-                HT_FT_CPUS_MAX);
-        next = "; ";
-    }
-    if (stopped) {
-        fprintf(stderr, "%sthe rest is missing\n", next);
-    } else {
-        fputs(*next ? "\n" : "none lost\n", stderr);
-    }
-}
-
-static bool ended_well(const Run *run, int status)
-{
-    return is_over(run) || (WIFEXITED(status) && !WEXITSTATUS(status));
-}
-
-static void summary(const Run *run, int status)
-{
-    HtSessionStats n = ht_session_stats(run->session);
-    const HtRecordPlan *p = run->r->plan;
-
-    if (run->r->again) {
-        return;
-    }
-    if (n.found && !n.events) {
-        ht_error("a ring was found in the guest's memory, but it stayed empty. "
-                 "Likely reasons: the kernel is locked down "
-                 "(lockdown=confidentiality), or no event is switched on, or "
-                 "tracing is off (tracing_on is 0)");
-    } else if (n.found && !run->r->quiet) {
-        fprintf(stderr, "hypertrace record: %" PRIu64 " event%s", n.events,
-                ht_number_s(n.events));
-        if (!run->flight) {
-            fprintf(stderr, ", %.1f MB in %s", n.bytes / 1e6, run->r->dir);
-        }
-        fputs("; ", stderr);
-        print_losses(&n, run->stopped);
-    } else if (!n.found && n.logged) {
-        ht_error("no ring of events was found in the guest's memory: only the "
-                 "kernel's log was recorded, %" PRIu64 " lines in %s",
-                 n.logged, run->r->dir);
-    } else if (!n.found && !ended_well(run, status)) {
-        /* QEMU itself has printed why it ended. */
-        ht_error("QEMU ended before the guest's kernel traced anything; "
-                 "nothing was recorded");
-    } else if (!n.found && run->r->buffer == HT_TRACE_BUFFER_MAIN) {
-        const char *why = ht_session_why(run->session);
-
-        ht_error("the guest's kernel was not found in its memory, so nothing "
-                 "was recorded%s%s", why ? ": " : "", why ? why : "");
-    } else if (!n.found) {
-        ht_error("no ring of events was found in the guest's memory, so "
-                 "nothing was recorded: %s%s",
-                 !p || p->given == HT_RECORD_WORDS_NONE ?
-                 "the kernel's command line needs words for a ring; see "
-                 "hypertrace-record(1)" :
-                 p->given == HT_RECORD_WORDS_LOADER ?
-                 "the boot loader must give the kernel " :
-                 "the guest must boot Linux 6.12 or later, or a kernel "
-                 "with BTF and KALLSYMS_ALL whose image is given",
-                 p && p->given == HT_RECORD_WORDS_LOADER ? p->words : "");
-    }
-}
-
-static void print_no_match(const HtMatch *until, const char *end)
-{
-    uint64_t skipped = ht_match_skipped(until);
-
-    if (skipped) {
-        ht_error("--until: there was no such event: %s; events before the "
-                 "formats of events were found: %" PRIu64, end, skipped);
-    } else {
-        ht_error("--until: there was no such %s: %s",
-                 ht_match_is_log(until) ? "line" : "event", end);
-    }
-}
-
-static void print_end(const Run *run, const char *end)
-{
-    if (run->r->again) {
-        return;
-    }
-    if (run->r->until && !ht_match_count(run->r->until)) {
-        print_no_match(run->r->until, end);
-    } else if (run->r->until && !run->matched && !run->r->quiet) {
-        /*
-         * Print this also if the event of --until was found only after QEMU's
-         * end, by the last polls.
-         */
-        fprintf(stderr, "hypertrace record: the recording ended: %s, after "
-                "--until: %s\n", end, ht_match_text(run->r->until));
-    } else if (is_over(run) && !run->r->quiet) {
-        fprintf(stderr, "hypertrace record: the recording ended: %s\n", end);
-    }
-}
-
-static void end_live(Run *run)
+static void end_live(HtRecordRun *run)
 {
     const HtRecord *r = run->r;
     HtLttngStats n;
@@ -746,7 +539,7 @@ static void end_live(Run *run)
     }
 }
 
-static void end_programs(Run *run)
+static void end_programs(HtRecordRun *run)
 {
     HtProgramsStats *n = &run->programs;
 
@@ -766,7 +559,7 @@ static void end_programs(Run *run)
 }
 
 /* Begin the host's part. Without it, the guest is recorded all the same. */
-static void start_host(Run *run, const HtSessionInfo *info)
+static void start_host(HtRecordRun *run, const HtSessionInfo *info)
 {
     g_autoptr(GError) error = NULL;
 
@@ -780,7 +573,7 @@ static void start_host(Run *run, const HtSessionInfo *info)
     }
 }
 
-static void end_host(Run *run, const char *why)
+static void end_host(HtRecordRun *run, const char *why)
 {
     g_autoptr(GError) error = NULL;
     HtHostStats n;
@@ -804,30 +597,8 @@ static void end_host(Run *run, const char *why)
     }
 }
 
-static char *describe_end(const Run *run, int status)
-{
-    if (run->matched) {
-        return g_strdup_printf("--until: %s", ht_match_text(run->r->until));
-    }
-    if (run->too_late) {
-        return g_strdup("the recording was full or failed before it");
-    }
-    if (run->timed_out) {
-        return g_strdup("the time of --for was over");
-    }
-    if (!run->child) {
-        return g_strdup(got_signal || run->gave_up || run->r->again ?
-                        "the recorder was stopped" : "QEMU ended");
-    }
-    if (WIFSIGNALED(status)) {
-        return g_strdup_printf("QEMU was killed by signal %d (%s)",
-                               WTERMSIG(status), strsignal(WTERMSIG(status)));
-    }
-    return g_strdup_printf("QEMU ended with status %d", WEXITSTATUS(status));
-}
-
 /* End the flight recorder; it writes the last events if the machine ended. */
-static void end_flight(Run *run, const char *why)
+static void end_flight(HtRecordRun *run, const char *why)
 {
     bool ended = run->child || ht_process_ended(run->process);
 
@@ -856,29 +627,14 @@ static void catch_signals(void)
     }
 }
 
-/* Choose the exit status, as in the table in hypertrace-record(1). */
-static int exit_status(const Run *run, int status)
-{
-    HtSessionStats n = ht_session_stats(run->session);
-    bool complete = (n.events || run->programs.events) && !run->stopped &&
-                    !n.cut && !run->programs.why &&
-                    (!run->r->until || ht_match_count(run->r->until));
-
-    if (!ended_well(run, status)) {
-        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
-               WEXITSTATUS(status);
-    }
-    return complete || run->r->as_qemu ? HT_EXIT_OK : HT_EXIT_NOTHING;
-}
-
-static bool is_empty(const Run *run)
+static bool is_empty(const HtRecordRun *run)
 {
     HtSessionStats n = ht_session_stats(run->session);
 
     return !n.found && !n.logged && !run->programs.events;
 }
 
-static int record_all(Run *run)
+static int record_all(HtRecordRun *run)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *end = NULL;
@@ -898,21 +654,25 @@ static int record_all(Run *run)
     malloc_trim(0);
 #endif
     follow(run, &status);
+    if (run->image_job) {
+        ht_job_stop(run->image_job);
+    }
     end_programs(run);
-    end = describe_end(run, status);
+    end = ht_run_describe_end(run, status, got_signal);
     end_host(run, end);
     if (!run->stopped && !ht_session_finish(run->session, end, &error)) {
         ht_error("%s", error->message);
         ht_session_stop(run->session, error->message);
         run->stopped = true;
     }
+    end_image_job(run);
     end_flight(run, end);
-    summary(run, status);
-    print_end(run, end);
+    ht_run_print_summary(run, status);
+    ht_run_print_end(run, end);
     if (is_empty(run)) {
         ht_session_discard(run->session);
     }
-    return exit_status(run, status);
+    return ht_run_exit_status(run, status);
 }
 
 static void free_source(void *source)
@@ -935,7 +695,7 @@ static HtFlight *new_flight(const HtRecord *r, const HtSessionInfo *info,
 int ht_record_run(HtRecord *r, const HtSessionInfo *info)
 {
     g_autoptr(GError) error = NULL;
-    Run run = {
+    HtRecordRun run = {
         .r = r,
         .process = r->process,
         .child = !r->process,

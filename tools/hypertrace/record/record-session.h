@@ -197,6 +197,14 @@ HtSessionStats ht_session_stats(const HtSession *s);
 bool ht_session_finish(HtSession *s, const char *end, GError **error);
 
 /**
+ * ht_session_end_formats() - wait until no thread writes formats of events
+ * @s: the session
+ *
+ * Call this before fork(): the child may use no lock that a thread holds.
+ */
+void ht_session_end_formats(HtSession *s);
+
+/**
  * ht_session_save() - write a recording in memory to files
  * @s: session with HtSessionInfo.memory
  * @to: writer of a recording without events

@@ -137,18 +137,21 @@ static void check_image(HtRecord *r, GError **error)
     }
 }
 
-HtKernelImage *ht_record_scan_image(const HtRecord *r, GError **error)
+HtKernelImage *ht_record_scan_image(const HtRecord *r, HtJob *job,
+                                    GError **error)
 {
     g_autoptr(HtSource) source = ht_source_process(r->process, NULL, error);
 
-    return source ? ht_kernel_image_in(&source->mem, r->quiet, error) : NULL;
+    return source ? ht_kernel_image_in(&source->mem, r->quiet || job, job,
+                                       error) : NULL;
 }
 
 /*
  * Find the image of a running guest, whose file is not known. With --wait, the
  * guest may still boot: search for a part of that time, with pauses that are
- * nine times as long as the search. A flight recorder repeats the search later;
- * without one, --until needs the image, so search for all of the time.
+ * nine times as long as the search. A flight recorder repeats the search later,
+ * while it records; its result is @r->found. Without one, --until needs the
+ * image, so search for all of the time.
  */
 static void scan_image(HtRecord *r, GError **error)
 {
@@ -157,10 +160,11 @@ static void scan_image(HtRecord *r, GError **error)
                   r->wait_ns / 1000 / (all ? 1 : SCAN_PART);
     int64_t begun, now;
 
-    for (;;) {
+    r->image = g_steal_pointer(&r->found);
+    while (!r->image) {
         g_clear_error(error);
         begun = g_get_monotonic_time();
-        r->image = ht_record_scan_image(r, error);
+        r->image = ht_record_scan_image(r, NULL, error);
         now = g_get_monotonic_time();
         if (r->image || now >= end || ht_process_ended(r->process)) {
             break;
@@ -286,6 +290,7 @@ static uint64_t now_ns(void)
 static HtFtFormats *guest_formats(const HtRecord *r, GError **error)
 {
     g_autoptr(HtSource) source = ht_source_process(r->process, NULL, error);
+    g_autoptr(HtKernelFormatsList) list = NULL;
     g_autoptr(HtKernelWatch) watch = NULL;
     g_autoptr(GString) text = NULL;
     const char *why;
@@ -301,7 +306,8 @@ static HtFtFormats *guest_formats(const HtRecord *r, GError **error)
                     why ? why : "");
         return NULL;
     }
-    text = ht_kernel_watch_formats(watch);
+    list = ht_kernel_watch_formats(watch);
+    text = ht_kernel_formats_list_text(list);
     return ht_ft_formats_parse(text->str, text->len, error);
 }
 
@@ -598,7 +604,6 @@ int ht_record_process(HtRecord *r)
             r->memory_only ? NULL : process_kernel(r, argv);
     buffer = r->buffer;
     do {
-        r->again = false;
         r->buffer = buffer;
         g_clear_pointer(&r->kernel, ht_kernel_free);
         g_clear_pointer(&r->formats, ht_ft_formats_free);
@@ -606,6 +611,7 @@ int ht_record_process(HtRecord *r)
                            &error)) {
             return ht_error("%s", error->message);
         }
+        g_clear_pointer(&r->found, ht_kernel_image_unref);
         get_kernel(r, image, NULL);
         if (!check_events(r, &error)) {
             status = ht_error("%s", error->message);
@@ -618,7 +624,7 @@ int ht_record_process(HtRecord *r)
         }
         status = run(r, argv, NULL,
                      ht_record_memory_name(HT_RECORD_PROCESS));
-    } while (r->again);
+    } while (r->found);
     return status;
 }
 
@@ -823,6 +829,7 @@ void ht_record_clear(HtRecord *r)
     ht_process_free(r->process);
     ht_record_plan_free(r->plan);
     ht_kernel_image_unref(r->image);
+    ht_kernel_image_unref(r->found);
     ht_record_functions_clear(&r->functions);
     g_free(r->tracer);
     g_free(r->events);

@@ -11,7 +11,7 @@
 #include "model/match.h"
 #include "record/flight.h"
 #include "record/functions.h"
-#include "record/live.h"
+#include "lttng/live.h"
 #include "record/plan.h"
 #include "record/programs.h"
 #include "record/record-session.h"
@@ -69,7 +69,7 @@ typedef enum HtTraceBuffer {
  *           of data
  * @memory_only: open no file that the process's command line names: the process
  *               may be hostile
- * @again: a recording without @image ended, because the image can be read now
+ * @found: image that ended a recording without @image, which begins again
  * @print: only print the command that would be run
  * @quiet: print only errors on standard error
  * @as_qemu: the exit status is QEMU's, also if nothing was recorded
@@ -104,9 +104,9 @@ typedef struct HtRecord {
     HtMatch *until;
     char *events;
     uint64_t wait_ns;
+    HtKernelImage *found;
     bool lacking;
     bool memory_only;
-    bool again;
     bool print;
     bool quiet;
     bool as_qemu;
@@ -155,11 +155,13 @@ int ht_record_process(HtRecord *r);
 /**
  * ht_record_scan_image() - copy the kernel's image out of a running guest
  * @r: the recording, with @r->process
+ * @job: the job that runs this, which may be stopped; or NULL
  * @error: set if it is not found, for example because the guest still boots
  *
  * Return: the image, for ht_kernel_image_unref(); NULL on failure
  */
-HtKernelImage *ht_record_scan_image(const HtRecord *r, GError **error);
+HtKernelImage *ht_record_scan_image(const HtRecord *r, HtJob *job,
+                                    GError **error);
 
 /**
  * ht_record_lacks() - get the reason why a kernel cannot be recorded

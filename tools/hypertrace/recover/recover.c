@@ -164,7 +164,7 @@ static bool recover_ring(const Recover *r, GError **error)
         /* The log can be read only with this image's types and data symbols. */
         image = ht_kernel_image_open(r->kernel_path, NULL);
     } else if (source) {
-        image = ht_kernel_image_in(&source->mem, r->quiet, &lacks);
+        image = ht_kernel_image_in(&source->mem, r->quiet, NULL, &lacks);
         kernel = image ? ht_kernel_of_image(image) : NULL;
     }
     if (source && !r->kernel_path && !image) {

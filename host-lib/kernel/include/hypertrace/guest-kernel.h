@@ -46,7 +46,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelSearch, ht_kernel_search_free)
 /**
  * ht_kernel_search_step: continue a search
  * @s: the search
- * @budget: time in us after which the search pauses; 0 for no limit
+ * @budget: the search pauses when this is used up; NULL: no limit
  *
  * Memory that HtFtMem.next leaves out is neither read nor allocated.
  * Candidates that cannot be read are skipped.
@@ -55,7 +55,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelSearch, ht_kernel_search_free)
  * the search needs; 0 if the budget is used up; -ESRCH if the process whose
  * memory is read has ended
  */
-int ht_kernel_search_step(HtKernelSearch *s, int64_t budget);
+int ht_kernel_search_step(HtKernelSearch *s, const HtBudget *budget);
 
 /**
  * ht_kernel_search_progress: get the part of the memory searched, 0 to 1
@@ -281,34 +281,6 @@ int ht_guest_kernel_read(HtGuestKernel *k, uint64_t addr, void *buf,
  */
 int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
                           uint64_t *value);
-
-/**
- * ht_guest_kernel_pointer: read a pointer atomically
- * @k: the kernel
- * @addr: its address
- * @value: set
- *
- * A read of 8 bytes from another process may be torn.  If the memory is not
- * mapped, the pointer is read until two reads agree, at most HT_POINTER_TRIES
- * times.
- *
- * Returns: 0, -EAGAIN if no two reads agreed, or as ht_guest_kernel_read()
- */
-int ht_guest_kernel_pointer(HtGuestKernel *k, uint64_t addr, uint64_t *value);
-
-/**
- * ht_guest_kernel_pointer_again: read a pointer that was read before
- * @k: the kernel
- * @addr: its address
- * @value: the value that was read before; set
- *
- * As ht_guest_kernel_pointer(), but reads an unchanged pointer only once.
- */
-int ht_guest_kernel_pointer_again(HtGuestKernel *k, uint64_t addr,
-                                  uint64_t *value);
-
-/* Maximum number of reads by ht_guest_kernel_pointer() */
-#define HT_POINTER_TRIES 4u
 
 /**
  * ht_guest_kernel_string: read a text

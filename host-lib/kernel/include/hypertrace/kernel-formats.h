@@ -108,15 +108,45 @@ uint64_t ht_kernel_formats_bytes(const HtKernelFormats *f);
  */
 unsigned ht_kernel_formats_count(const HtKernelFormats *f);
 
+typedef struct HtKernelFormatsList HtKernelFormatsList;
+
 /**
- * ht_kernel_formats_text: make a text with the formats of all events
+ * ht_kernel_formats_list: list all events
  * @f: the reader
+ *
+ * This takes 1 ms or less.  The text of the list takes longer: up to 16 MiB are
+ * sorted and copied.
+ *
+ * Returns: the list, for ht_kernel_formats_list_free(); it does not change
+ *
+ * Context: the list may be used by another thread than @f
+ */
+HtKernelFormatsList *ht_kernel_formats_list(const HtKernelFormats *f);
+
+/**
+ * ht_kernel_formats_list_free: free a list
+ * @list: the list or NULL
+ */
+void ht_kernel_formats_list_free(HtKernelFormatsList *list);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormatsList, ht_kernel_formats_list_free)
+
+/**
+ * ht_kernel_formats_list_text: make a text with the formats of all events
+ * @list: the list, which is sorted
  *
  * Events that were removed are kept, since records of them may still arrive.
  * If an id was reused, a record may be of either event: the event is then named
  * "unsure_ID" and has no fields of its own.
  *
  * Returns: the text, to be freed by the caller
+ */
+GString *ht_kernel_formats_list_text(HtKernelFormatsList *list);
+
+/**
+ * ht_kernel_formats_text: make the text of a list of all events
+ * @f: the reader
+ *
+ * Returns: as ht_kernel_formats_list_text()
  */
 GString *ht_kernel_formats_text(const HtKernelFormats *f);
 

@@ -35,7 +35,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelScan, ht_kernel_scan_free)
 /**
  * ht_kernel_scan_step: continue a scan
  * @s: the scan
- * @budget: time in us after which the scan pauses; 0 for no limit.  Decoding a
+ * @budget: the scan pauses when this is used up; NULL: no limit.  Decoding a
  *          kernel's symbols can take a second longer.
  *
  * Memory that HtFtMem.next leaves out is neither read nor allocated.  Parts
@@ -44,7 +44,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelScan, ht_kernel_scan_free)
  * Returns: 1 at the end of the memory; 0 if the budget is used up; -ESRCH if
  * the process whose memory is read has ended
  */
-int ht_kernel_scan_step(HtKernelScan *s, int64_t budget);
+int ht_kernel_scan_step(HtKernelScan *s, const HtBudget *budget);
 
 /**
  * ht_kernel_scan_progress: get the part of the memory that was read, 0 to 1

@@ -49,6 +49,9 @@ HtKernelSpace ht_kernel_space_of(HtGuestKernel *k);
 int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
                          size_t len);
 
+/* Maximum number of reads by ht_kernel_space_u64() */
+#define HT_POINTER_TRIES 4u
+
 /**
  * ht_kernel_space_u64: read an aligned 8-byte integer atomically
  * @s: the space
@@ -57,7 +60,7 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
  *
  * A read of 8 bytes from another process may be torn.  If the memory is not
  * mapped, the value is therefore read until two reads agree, at most
- * HT_POINTER_TRIES + 1 times.
+ * HT_POINTER_TRIES times.
  *
  * Returns: 0, -EAGAIN if no two reads agreed, or -errno
  */

@@ -9,7 +9,7 @@
 #define HYPERTRACE_LTTNG_SINK_H
 
 #include "hypertrace/queue.h"
-#include "record/lttng-module.h"
+#include "lttng/lttng-module.h"
 
 /**
  * struct HtLttngOptions - names in LTTng

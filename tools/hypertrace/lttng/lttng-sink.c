@@ -6,7 +6,7 @@
 #include "hypertrace/atomic.h"
 #include "hypertrace/dispatch.h"
 #include "hypertrace/thread.h"
-#include "record/lttng-sink.h"
+#include "lttng/lttng-sink.h"
 
 /* Maximum number of bytes of events that wait for LTTng */
 #define BACKLOG         ((size_t)128 << 20)

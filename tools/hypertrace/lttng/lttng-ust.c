@@ -3,7 +3,7 @@
  * hypertrace record: the module that delivers to LTTng-UST
  */
 #include "hypertrace/base.h"
-#include "record/lttng-module.h"
+#include "lttng/lttng-module.h"
 
 const HtUstOps ht_ust_ops = {
     .create = ht_ust_session_new,

@@ -7,7 +7,7 @@
 
 #include "hypertrace/ftrace-format.h"
 #include "hypertrace/ftrace-runs.h"
-#include "record/lttng-sink.h"
+#include "lttng/lttng-sink.h"
 
 typedef struct HtLive HtLive;
 

@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include <dlfcn.h>
 
-#include "record/lttng-module.h"
+#include "lttng/lttng-module.h"
 
 /* Find a module: beside the program in a build tree, or where installed. */
 static char *module_path(const char *name)

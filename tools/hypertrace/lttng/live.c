@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "hypertrace/base.h"
-#include "record/live.h"
+#include "lttng/live.h"
 
 struct HtLive {
     /*

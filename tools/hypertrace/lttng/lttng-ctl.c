@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include <lttng/lttng.h>
 
-#include "record/lttng-module.h"
+#include "lttng/lttng-module.h"
 
 #define CHANNEL         "hypertrace"
 /*

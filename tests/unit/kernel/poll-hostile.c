@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * poll-hostile: record the memory of hostile guests, and print the longest
+ * processor time of a poll
+ *
+ * Each guest does what makes one part of a poll longest (docs/security.md).
+ */
+#include "hypertrace/base.h"
+#include <glib/gstdio.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "formats-make.h"
+#include "ftrace-guest.h"
+#include "kernel-make.h"
+#include "record/record-session.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define SECOND  UINT64_C(1000000000)
+#define AT      (2 * MIB)
+/* Minimum number of polls of a guest */
+#define POLLS   300
+
+static double thread_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+typedef struct Guest {
+    FtGuest g;
+    HtFtMem mem;
+    HtSession *session;
+    char *dir;
+} Guest;
+
+static uint8_t *map(uint64_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE |
+                   MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    g_assert_true(p != MAP_FAILED);
+    return p;
+}
+
+static void begin(Guest *t, uint8_t *ram, uint64_t size, HtKernelImage *image)
+{
+    HtSessionInfo info = { .image = image };
+
+    t->mem = (HtFtMem) { .size = size, .map = ram };
+    t->dir = g_dir_make_tmp("poll-hostile-XXXXXX", NULL);
+    info.dir = t->dir;
+    t->session = ht_session_new(&info, NULL);
+    g_assert_nonnull(t->session);
+    ht_session_add(t->session, &t->mem, HT_SESSION_ALL);
+}
+
+/* Poll until nothing is left; @change: called before each of POLLS polls */
+static void poll(Guest *t, const char *what, void (*change)(Guest *t))
+{
+    double longest = 0, sum = 0;
+    unsigned n = 0;
+
+    do {
+        double begun = thread_ms(), took;
+
+        g_assert_true(ht_session_look(t->session, NULL));
+        took = thread_ms() - begun;
+        longest = MAX(longest, took);
+        sum += took;
+        if (change && n < POLLS) {
+            change(t);
+        }
+        if (!ht_session_more(t->session)) {
+            g_usleep(1000);
+        }
+    } while (++n < POLLS || (ht_session_more(t->session) && n < 100000));
+    printf("%s: %u polls, longest %.2f ms, all %.0f ms, %" PRIu64 " events\n",
+           what, n, longest, sum, ht_session_stats(t->session).events);
+    fflush(stdout);
+}
+
+static void end(Guest *t)
+{
+    g_autofree char *file = g_build_filename(t->dir, "cpu0", NULL);
+
+    ht_session_discard(t->session);
+    ht_session_free(t->session);
+    g_remove(file);
+    g_rmdir(t->dir);
+    g_free(t->dir);
+}
+
+static uint64_t ns = SECOND;
+
+static void write_event(Guest *t)
+{
+    fg_event(&t->g, 0, ns += 1000, 3);
+}
+
+static void init_ring(Guest *t, uint32_t pages, uint64_t size)
+{
+    *t = (Guest) { .g = { .layout = HT_FT_LAYOUT_6_11, .cpus = 1, .nr = pages,
+                          .subbuf = 4096, .offset = AT, .mem = map(size),
+                          .size = size } };
+    fg_init(&t->g);
+    begin(t, t->g.mem, size, NULL);
+}
+
+/* 80 MiB of events, each of which steps back in time */
+static void steps_back(void)
+{
+    uint32_t pages = 80 * MIB / 4096, i;
+    Guest t;
+
+    init_ring(&t, pages, 256 * MIB);
+    ht_session_look(t.session, NULL);
+    for (i = 0; i < pages * 125; i++) {
+        ns = i % 2 ? ns - 1000 : ns + 2000;
+        fg_event(&t.g, 0, ns, 0);
+    }
+    ns += SECOND;
+    poll(&t, "a boot-mapped ring whose clock steps back", NULL);
+    end(&t);
+    munmap(t.g.mem, t.g.size);
+    g_free(t.g.cpu[0].entries);
+}
+
+/* A ring of @pages sub-buffers in a random order */
+static void large_order(uint32_t pages)
+{
+    g_autofree char *what = g_strdup_printf("a boot-mapped ring of %u MiB",
+                                            pages / 256);
+    uint64_t size = pages * UINT64_C(4096) + 64 * MIB;
+    GRand *rand = g_rand_new_with_seed(1);
+    uint32_t i;
+    Guest t;
+
+    init_ring(&t, pages, size);
+    for (i = pages - 1; i > 2; i--) {
+        uint32_t j = g_rand_int_range(rand, 2, i);
+        uint32_t a = fg_order(&t.g, 0, i), b = fg_order(&t.g, 0, j);
+
+        fg_put32(&t.g, t.g.cpu[0].order + 4 * i, b);
+        fg_put32(&t.g, t.g.cpu[0].order + 4 * j, a);
+    }
+    poll(&t, what, write_event);
+    end(&t);
+    munmap(t.g.mem, size);
+    g_free(t.g.cpu[0].entries);
+    g_rand_free(rand);
+}
+
+/* A kernel that passes most checks, at each place where one may be */
+static void kernels(void)
+{
+    const uint64_t size = 1024 * MIB;
+    uint8_t *ram = map(size);
+    KmKernel kernel;
+    Guest t = { 0 };
+    uint64_t at;
+
+    km_kernel(&kernel, 24, true);
+    for (at = 8 * MIB; at + KM_SIZE <= size; at += 2 * MIB) {
+        km_place(&kernel, ram, size, at, at / 4 & ~(2 * MIB - 1), 1000 + at);
+    }
+    begin(&t, ram, size, kernel.image);
+    poll(&t, "512 kernels", NULL);
+    end(&t);
+    km_kernel_free(&kernel);
+    munmap(ram, size);
+}
+
+/* As many short events as 16 MiB of formats may have */
+static void formats(void)
+{
+    double longest = 0, begun, took;
+    HtKernelFormatsList *list;
+    g_autoptr(HtBtf) btf = fm_btf();
+    HtKernelFormats *f;
+    g_autoptr(HtFtFormats) parsed = NULL;
+    GString *text;
+    FormatsGuest g;
+    unsigned i, steps = 0;
+    int ret;
+
+    fm_init(&g, 32 * MIB);
+    fm_field(&g, FM_COMMON, "unsigned short", "common_type", 0, 2);
+    for (i = 0; i < HT_KERNEL_EVENTS_MAX - 1; i++) {
+        g_autofree char *name = g_strdup_printf("event_%u", i * 40503 % 65536);
+        uint64_t fields = fm_event(&g, i + 1, "system", name, "\"%d\"");
+        unsigned j;
+
+        for (j = 0; j < 10; j++) {
+            fm_field(&g, fields, "unsigned long", "a", 8 + 8 * j, 8);
+        }
+    }
+    f = ht_kernel_formats_new(&g.space, btf, &g.at, 4096, NULL);
+    do {
+        begun = thread_ms();
+        ret = ht_kernel_formats_step(f, 1024);
+        took = thread_ms() - begun;
+        longest = MAX(longest, took);
+        steps++;
+    } while (ret == 0);
+    printf("16 MiB of formats: %u events, %" PRIu64 " KiB; %u steps, longest "
+           "%.2f ms\n", ht_kernel_formats_count(f),
+           ht_kernel_formats_bytes(f) >> 10, steps, longest);
+    begun = thread_ms();
+    list = ht_kernel_formats_list(f);
+    printf("  list %.2f ms\n", thread_ms() - begun);
+    begun = thread_ms();
+    text = ht_kernel_formats_list_text(list);
+    took = thread_ms() - begun;
+    begun = thread_ms();
+    parsed = ht_ft_formats_parse(text->str, text->len, NULL);
+    printf("  job: text of %zu KiB %.2f ms, parse %.2f ms\n", text->len >> 10,
+           took, thread_ms() - begun);
+    ht_kernel_formats_list_free(list);
+    begun = thread_ms();
+    ht_kernel_formats_free(f);
+    printf("  free %.2f ms\n", thread_ms() - begun);
+    g_string_free(text, true);
+    fm_clear(&g);
+}
+
+int main(void)
+{
+    steps_back();
+    large_order(1 << 18);
+    large_order(1 << 20);
+    kernels();
+    formats();
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the state of a run, which record-run.c changes and
+ * record-end.c describes
+ */
+#ifndef HYPERTRACE_RECORD_RUN_H
+#define HYPERTRACE_RECORD_RUN_H
+
+#include "host/host-record.h"
+#include "kernel/job.h"
+#include "record/record.h"
+
+/*
+ * State of a recording. @sources has the memory that this process holds, or one
+ * entry for each RAM file of the user; an entry is NULL until QEMU has created
+ * the file.
+ */
+typedef struct HtRecordRun {
+    HtRecord *r;
+    HtSession *session;
+    HtFlight *flight;
+    HtHostRecord *host;
+    HtProgramsStats programs;   /* result of ht_programs_end() */
+    bool hangs;                 /* LTTng hangs */
+    GPtrArray *sources;
+    /* part of the process's memory that is not in @sources */
+    HtSource *rest;
+    /* the guest's RAM in both NUMA nodes, to search for the kernel */
+    HtSource *whole;
+    /*
+     * PID of the process whose memory @rest and @whole read, if they are not
+     * NULL
+     */
+    pid_t scanned_pid;
+    HtProcess *process;
+    pid_t pid;
+    bool child;
+    bool tty;
+    /* the recording has ended, although QEMU may run on */
+    bool stopped;
+    /* the recording has run for the time of --for */
+    bool timed_out;
+    /* the recording has ended because of an event or line of --until */
+    bool matched;
+    /* nothing can match any longer: see ht_run_describe_end() */
+    bool too_late;
+    /* for the time of --wait there was no ring, or no kernel in the memory */
+    bool gave_up;
+    /* time in ns of the last poll at which the kernel was known */
+    uint64_t kernel_seen;
+    uint64_t events;
+    /*
+     * time in ns after @started at which to search for the kernel's image
+     * again
+     */
+    uint64_t next_image;
+    HtJob *image_job;           /* the search for the image, or NULL */
+    HtKernelImage *image;       /* result of @image_job */
+    /* the likely reasons why no ring was found were printed */
+    bool explained;
+    uint64_t started;
+    uint64_t scanned;
+} HtRecordRun;
+
+/* Test whether --for or --until has ended the recording. */
+bool ht_run_is_over(const HtRecordRun *run);
+
+/* Print the likely reasons why no ring or kernel was found. */
+void ht_run_print_reasons(const HtRecordRun *run);
+
+/* Describe the end. @status: as from waitpid(); @signal: a signal has come */
+char *ht_run_describe_end(const HtRecordRun *run, int status, bool signal);
+
+/* Print what was recorded. */
+void ht_run_print_summary(const HtRecordRun *run, int status);
+
+/* Print why the recording ended, if the user chose that. */
+void ht_run_print_end(const HtRecordRun *run, const char *end);
+
+/* Choose the exit status, as in the table in hypertrace-record(1). */
+int ht_run_exit_status(const HtRecordRun *run, int status);
+
+#endif

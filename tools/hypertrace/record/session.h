@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the parts of a session
+ *
+ * record-session.c has the session as its callers see it, session-rings.c finds
+ * and follows rings, and session-kernel.c reads the log and the event formats
+ * of kernels.
+ */
+#ifndef HYPERTRACE_RECORD_SESSION_PRIVATE_H
+#define HYPERTRACE_RECORD_SESSION_PRIVATE_H
+
+#include "hypertrace/budget.h"
+#include "hypertrace/ftrace-follow.h"
+#include "hypertrace/recording.h"
+#include "kernel/kernel-watch.h"
+#include "kernel/record-log.h"
+#include "record/record-info.h"
+#include "record/record-session.h"
+
+/*
+ * Maximum number of boots that a recording tells apart; the last one stands for
+ * all that follow
+ */
+#define HT_SESSION_BOOTS    4096
+
+typedef struct HtSessionFormats HtSessionFormats;
+
+/* A ring that is followed */
+typedef struct HtSessionRing {
+    HtSession *session;
+    const HtFtMem *mem;
+    uint64_t offset;
+    HtFtFollow *follow;
+    /* converter to runs; if @feed.runs is NULL, the ring is only recorded */
+    HtFtFeed feed;
+    /* number of boots before the ring's first boot */
+    uint32_t epoch_base;
+    bool taken;                 /* the ring is being recorded */
+    uint64_t since;             /* time in ns when the ring was found */
+    uint64_t newest_ns;         /* guest time of the last event, in ns */
+    uint64_t seen_ns;           /* highest guest time before @taken, in ns */
+    /*
+     * in pieces of an unknown age, only events from this guest time on can
+     * match: earlier ones may precede the session
+     */
+    uint64_t match_ns;
+} HtSessionRing;
+
+/*
+ * The pauses between searches for rings. A search of a large memory takes long.
+ * Its duration decides the pause after it, so that searches use a small part of
+ * a processor. All times are in ns.
+ */
+typedef struct HtSessionPace {
+    uint64_t started;           /* time at which the session started */
+    uint64_t next;              /* time of the next search; 0: at once */
+    uint64_t active;            /* time of the last new event */
+    /*
+     * at the last poll, the newest event was 1.5 to 60 s old, as after a reset
+     */
+    bool quiet;
+} HtSessionPace;
+
+/* A memory and the searches in it */
+typedef struct HtSessionPlace {
+    const HtFtMem *mem;
+    /* search for boot-mapped rings in this memory */
+    bool rings;
+    HtKernelWatch *watch;       /* search for the kernel; NULL: do not search */
+    HtKernelFormatsList *list;  /* formats to write, or NULL */
+    /* follow the main buffer as soon as its formats are written */
+    bool new_buffer;
+    HtRecordLog *log;           /* log of the kernel that was found, or NULL */
+    /* number of the boot of @log; it may still grow until @log has a record */
+    uint32_t log_boot;
+    HtSession *session;
+    /* the records of @log that come now may precede the session */
+    bool log_old;
+    HtFtSearch search;
+    HtFtSearch anywhere;
+    unsigned turn;
+} HtSessionPlace;
+
+struct HtSession {
+    HtRecWriter *writer;
+    HtRecordInfo info;
+    const HtKernel *kernel;
+    HtFtRuns *runs;             /* further receiver of the events, or NULL */
+    HtMatch *matches[HT_SESSION_MATCHES];
+    bool running;               /* HtSessionInfo.running */
+    unsigned nr_found;          /* with @runs: number of rings found so far */
+    GPtrArray *places;          /* elements: HtSessionPlace */
+    GPtrArray *rings;           /* elements: HtSessionRing */
+    uint64_t (*now)(void);
+    /* what the present part of a poll may take */
+    HtBudget budget;
+    bool ending;                /* budgets have no end */
+    unsigned next_place;        /* index of the next poll's first place */
+    HtSessionPace pace;
+    uint64_t max_bytes;
+    uint64_t ring_at;
+    /* highest number of a boot that has a ring, plus 1 */
+    uint32_t epochs;
+    bool cut;                   /* HtSessionStats.cut */
+    pid_t process;              /* the machine's process, as @info has it */
+    HtKernelImage *image;
+    bool main_buffer;
+    bool has_formats;           /* the recording has the formats of events */
+    HtSessionFormats *formats;  /* formats that are being written, or NULL */
+    uint32_t log_boots;         /* highest boot whose log is recorded, plus 1 */
+    uint64_t logged;            /* number of records of earlier kernels' logs */
+    /* number of the last boot whose log has a panic, plus 1; 0: none */
+    uint32_t panic_boot;
+    GString *log_text;
+    bool more;
+    /* sum of the counters of rings that were dropped */
+    HtFtStats past;
+    GError *error;
+};
+
+/* Begin a part of a poll, which may take @ns. */
+void ht_session_allow(HtSession *s, uint64_t ns);
+
+/*
+ * Check whether a piece fits in the maximum size.  If not, set s->error, which
+ * ends the recording.
+ */
+bool ht_session_has_room(HtSession *s, uint64_t bytes);
+
+/* Free an element of HtSession.rings. */
+void ht_session_free_ring(void *ring);
+
+/* Follow the main trace buffer of the kernel that a place's watch found. */
+void ht_session_follow_buffer(HtSession *s, const HtSessionPlace *p);
+
+/* Drop the rings in a memory. */
+void ht_session_remove_rings(HtSession *s, const HtFtMem *mem);
+
+/* Add the counters of a ring that is being recorded. */
+void ht_session_add_stats(HtFtStats *sum, const HtSessionRing *ring);
+
+bool ht_session_any_taken(const HtSession *s);
+
+/* Search for boot-mapped rings if the pause since the last search is over. */
+void ht_session_poll_search(HtSession *s);
+
+/*
+ * Search for boot-mapped rings.  @anywhere: number of places to test besides
+ * the usual ones.  Return: true if the search stopped early
+ */
+bool ht_session_search(HtSession *s, uint64_t anywhere);
+
+/* Start to follow a ring anew from its oldest event, and record it. */
+bool ht_session_follow_again(HtSession *s, HtSessionRing *ring);
+
+/* Poll the rings. */
+void ht_session_poll_rings(HtSession *s);
+
+/* Search for the kernels in all memories, and read their logs and formats. */
+void ht_session_watch(HtSession *s, bool last);
+
+/*
+ * Let the matches use, and write, formats that have changed.  @wait: do so
+ * before the return; else a job does the long part.
+ */
+void ht_session_poll_formats(HtSession *s, bool wait);
+
+/* Record the rest of the logs, when the recording ends. */
+void ht_session_finish_logs(HtSession *s);
+
+/* Read the rest of an ended kernel's log, as far as its memory still has it. */
+void ht_session_end_log(HtSession *s, HtSessionPlace *p);
+
+#endif
