@@ -27,8 +27,9 @@ typedef struct Stream {
     /* bytes of the file were skipped after @piece */
     bool skipped;
     HtFtPiece piece;
-    /* epoch (upper half) and segment of @piece */
+    /* epoch (upper half) and segment of @piece, and its HtFtPiece.host_after */
     uint64_t part;
+    uint64_t host_ns;
     /* HtFtPiece.end_ns of the piece before @piece */
     uint64_t last_ns;
     /* reading pages: @piece was parsed and is not part of a page yet */
@@ -359,7 +360,7 @@ void ht_rec_rewind(HtRecording *r)
         s->pos = s->end = 0;
         s->ended = !s->exists;
         s->last_ns = 0;
-        s->part = 0;
+        s->part = s->host_ns = 0;
         s->skipped = false;
         s->ahead = false;
         s->lost = false;
@@ -461,6 +462,19 @@ static uint64_t part_of(uint32_t epoch, uint32_t segment)
     return (uint64_t)epoch << 32 | segment;
 }
 
+/*
+ * Test whether the recorder wrote a piece before the one that precedes it in
+ * the file: somebody has copied it.  If the guest has two rings, pieces of an
+ * earlier epoch may follow those of a later one.
+ */
+static bool is_copy(const Stream *s, const HtFtPiece *p)
+{
+    if (p->host_after && s->host_ns && p->host_after != s->host_ns) {
+        return p->host_after < s->host_ns;
+    }
+    return part_of(p->epoch, p->segment) < s->part;
+}
+
 /* Parse the next piece; its data stays in the buffer until the next call */
 static bool stream_piece(HtRecording *r, uint32_t cpu)
 {
@@ -507,12 +521,12 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
             continue;
         }
         s->pos += sizeof(h) + p->size;
-        if (part_of(p->epoch, p->segment) >= s->part) {
+        if (!is_copy(s, p)) {
             s->part = part_of(p->epoch, p->segment);
+            s->host_ns = p->host_after;
             s->skipped = false;
             return true;
         }
-        /* A recorder writes the parts in order: this piece was copied here. */
         r->damaged += sizeof(h) + p->size;
         s->skipped = true;
     }

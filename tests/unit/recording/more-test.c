@@ -169,7 +169,17 @@ static void test_damage(void)
     g_autoptr(HtRecording) r = NULL;
     g_autoptr(GByteArray) bytes = NULL;
     g_autofree char *info = NULL, *cpu0 = NULL, *cpu1 = NULL;
-    uint32_t number = 0, epoch;
+    /* the last two rows: a recorder that follows two rings at once */
+    static const struct {
+        uint32_t epoch;
+        uint64_t host_after;
+        bool copy;
+    } rows[] = {
+        { 5, 0, false }, { 4, 0, true }, { 5, 1000, false },
+        { 5, 999, true }, { 6, 999, true }, { 4, 1000, true },
+        { 4, 2000, false }, { 5, 2001, false },
+    };
+    uint32_t number = 0, i;
     uint64_t damaged;
     HtRecEvent ev;
 
@@ -194,15 +204,20 @@ static void test_damage(void)
         g_assert_false(ev.lost_before);
     }
     damaged = ht_rec_damaged(r);
-    for (epoch = 5; epoch >= 4; epoch--) {
-        ht_put_le32(bytes->data + offsetof(HtRecPieceHeader, epoch), epoch);
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        ht_put_le32(bytes->data + offsetof(HtRecPieceHeader, epoch),
+                    rows[i].epoch);
+        ht_put_le64(bytes->data + offsetof(HtRecPieceHeader, host_after),
+                    rows[i].host_after);
         append("cpu0", bytes->data, bytes->len);
+        ht_rec_more(r, UINT64_MAX);
+        g_assert_true(ht_rec_next(r, &ev) != rows[i].copy);
+        while (ht_rec_next(r, &ev)) {
+            g_assert_cmpuint(ev.epoch, ==, rows[i].epoch);
+        }
+        damaged += rows[i].copy ? bytes->len : 0;
+        g_assert_cmpuint(ht_rec_damaged(r), ==, damaged);
     }
-    ht_rec_more(r, UINT64_MAX);
-    while (ht_rec_next(r, &ev)) {
-        g_assert_cmpuint(ev.epoch, ==, 5);
-    }
-    g_assert_cmpuint(ht_rec_damaged(r), ==, damaged + bytes->len);
     /* A boot has the number of its epoch plus 1, so this epoch has none. */
     ht_put_le32(bytes->data + offsetof(HtRecPieceHeader, epoch), UINT32_MAX);
     append("cpu0", bytes->data, bytes->len);
