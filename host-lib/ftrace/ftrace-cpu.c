@@ -114,14 +114,14 @@ static bool unread(const HtFtCpu *c, uint32_t slot, uint64_t *stamp)
  * the previous order kept, if a reader in the guest changed it during each
  * attempt.
  */
-static uint32_t read_order(HtFtCpu *c, const HtFtLook *look)
+static uint32_t read_order(HtFtCpu *c, HtFtLook *look)
 {
     uint32_t subbufs = c->ring->subbufs, i, n;
 
-    for (i = 0; i < TRIES && (i == 0 || !ht_budget_is_over(look->budget));
-         i++) {
+    for (i = 0; i < TRIES && (i == 0 || !ht_ft_look_full(look)); i++) {
         uint32_t head = head_slot(c);
 
+        look->copied += subbufs * (uint64_t)HT_FT_LOOK_SLOT;
         if (head == HT_FT_NO_SLOT ||
             ht_ft_mem_read(c->mem, c->geo.order, c->new_order,
                            subbufs * sizeof(c->new_order[0])) ||
@@ -281,7 +281,7 @@ static Walk lose(HtFtCpu *c)
  * the order is new, the position is lost.  Skip the check while the writer is
  * in the page taken last.
  */
-static void prepare(HtFtCpu *c, const HtFtLook *look)
+static void prepare(HtFtCpu *c, HtFtLook *look)
 {
     uint32_t head = head_slot(c);
     bool changed, chosen;
@@ -346,7 +346,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
 
 bool ht_ft_look_full(HtFtLook *look)
 {
-    look->full = look->copied + look->taken->len * sizeof(HtFtTaken) >=
+    look->full = look->copied + look->taken->len * (uint64_t)HT_FT_LOOK_PIECE >=
                  HT_FT_LOOK_MAX || ht_budget_is_over(look->budget);
     return look->full;
 }

@@ -45,7 +45,8 @@ typedef struct HtFtTaken {
  * @bytes: the records
  * @taken: array of HtFtTaken: processor by processor, and those of a processor
  *         in the order of its ring
- * @copied: bytes of pages copied, including rejected copies
+ * @copied: bytes of pages copied, including rejected copies, and
+ *          HT_FT_LOOK_SLOT for each sub-buffer whenever the order is read
  * @budget: see ht_ft_follow_limit()
  * @full: the poll stopped early: at HT_FT_LOOK_MAX bytes, at the end of
  *        @budget, or at another limit that all processors share
@@ -66,8 +67,8 @@ typedef struct HtFtLook {
  * ht_ft_look_full: test whether a poll must stop
  * @look: the poll; @full is set
  *
- * A poll stops when the pages copied and the pieces taken have HT_FT_LOOK_MAX
- * bytes, or when its budget is used up.
+ * A poll stops when the pages copied and the pieces taken count as
+ * HT_FT_LOOK_MAX bytes, or when its budget is used up.
  */
 bool ht_ft_look_full(HtFtLook *look);
 

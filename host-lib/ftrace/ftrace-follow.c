@@ -91,7 +91,11 @@ static bool grow_mapped(void *opaque, const HtFtMem *mem, HtFtRing *ring)
 static uint64_t polls(void *opaque G_GNUC_UNUSED,
                       const HtFtMem *mem G_GNUC_UNUSED, const HtFtRing *ring)
 {
-    return ring->size / HT_FT_LOOK_MAX + 1;
+    /*
+     * Usually, each sub-buffer is one piece, and has at least 4 KiB: a poll
+     * copies more than half of HT_FT_LOOK_MAX.
+     */
+    return ring->size / (HT_FT_LOOK_MAX / 2) + 1;
 }
 
 static const HtFtWay mapped_way = {

@@ -117,7 +117,7 @@ static const char *line_wrong(const Line *l)
         return "sub-buffers are not of 4, 16 or 64 KiB";
     }
     /* The minimum is 3: the readers' page, and two in the ring */
-    if (l->subbufs < 3 || l->subbufs > HT_FT_PAGES_MAX) {
+    if (l->subbufs < 3 || l->subbufs > HT_FT_SUBBUFS_MAX) {
         return "number of sub-buffers out of range";
     }
     if (l->first % l->subbuf_size || !page_address_ok(l, l->head) ||
@@ -198,7 +198,7 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
         return "processors differ in their sub-buffers";
     }
     if (ring->cpus == HT_FT_CPUS_MAX ||
-        (ring->cpus + 1) * (uint64_t)l.subbufs > HT_FT_PAGES_MAX) {
+        (ring->cpus + 1) * (uint64_t)l.subbufs > HT_FT_SUBBUFS_MAX) {
         ring->cut = ring->cpus;
         return "larger than any ring that is followed";
     }

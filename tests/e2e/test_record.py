@@ -583,7 +583,7 @@ def test_print(env, tmp_path):
     (("--pid", "1", "--size", "8M"), 2, "--size and --pid"),
     (("--domain", "no-such-machine"), 1, "no virtual machine"),
     (("--event", "a b", "--", QEMU), 2, "separated by commas"),
-    (("--for", "soon", "--", QEMU), 2, "10s or 500ms"),
+    (("--for", "soon", "--", QEMU), 2, "10s, 500ms or 5min"),
     (("--until", "a when b", "--", QEMU), 2, "expected 'where CONDITION'"),
     (("--until", "a", "--until", "b", "--", QEMU), 2, "give it once"),
     (("--match", "a", "--", QEMU), 2, "need --flight"),

@@ -102,8 +102,9 @@ def by_cpu(lines):
 def compare(ours, theirs):
     assert set(ours) == set(theirs)
     for cpu in ours:
-        for a, b in zip(ours[cpu], theirs[cpu]):
-            assert a == b, cpu
+        for n, (a, b) in enumerate(zip(ours[cpu], theirs[cpu])):
+            near = slice(max(n - 2, 0), n + 3)
+            assert a == b, (cpu, n, ours[cpu][near], theirs[cpu][near])
         assert len(ours[cpu]) == len(theirs[cpu])
 
 

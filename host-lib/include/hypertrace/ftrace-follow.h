@@ -21,9 +21,13 @@
 
 /*
  * Number of bytes after which a poll copies no further page.  The next poll
- * continues there.
+ * continues there.  A piece counts as HT_FT_LOOK_PIECE bytes besides its own: a
+ * guest whose clock steps back in each record makes a piece of each of them.  A
+ * sub-buffer counts as HT_FT_LOOK_SLOT bytes each time the order is read.
  */
-#define HT_FT_LOOK_MAX (64u << 20)
+#define HT_FT_LOOK_MAX (16u << 20)
+#define HT_FT_LOOK_PIECE 2048u
+#define HT_FT_LOOK_SLOT 16u
 
 /*
  * If the guest's clock steps back by more than this many ns in a boot-mapped
@@ -202,7 +206,8 @@ void ht_ft_follow_limit(HtFtFollow *f, const HtBudget *budget);
  * ht_ft_follow_copied: get the number of bytes that the last poll copied
  * @f: the follower
  *
- * Returns: the number, including copies that were rejected
+ * Returns: the number, including copies that were rejected and HT_FT_LOOK_SLOT
+ * for each sub-buffer whenever the order was read
  */
 uint64_t ht_ft_follow_copied(const HtFtFollow *f);
 

@@ -18,7 +18,12 @@
 
 /* Limits of a ring; processors that would exceed them are left out */
 #define HT_FT_CPUS_MAX 1024u
-/* maximum number of sub-buffers of all processors together */
+/*
+ * maximum number of sub-buffers of all processors together; a poll may read the
+ * order of all of them
+ */
+#define HT_FT_SUBBUFS_MAX (1u << 18)
+/* maximum number of pages in the lists of a main trace buffer */
 #define HT_FT_PAGES_MAX (1u << 22)
 
 /* HtFtMem.piece sets this if the guest-physical address is not known */
@@ -111,7 +116,7 @@ typedef struct HtFtRingCpu {
  * @subbufs: sub-buffers of each processor, including the readers' one
  * @cpus: number of processors that have a part
  * @cut: the ring has more processors than HT_FT_CPUS_MAX, or more sub-buffers
- *       than HT_FT_PAGES_MAX: the rest is not followed
+ *       than HT_FT_SUBBUFS_MAX: the rest is not followed
  * @cpu: array of @cpus elements
  * @text: a kernel address that reveals KASLR's offset: that of
  *        rb_meta_init_text_addr (6.11) or _text (6.15)

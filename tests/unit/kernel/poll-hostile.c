@@ -109,20 +109,28 @@ static void init_ring(Guest *t, uint32_t pages, uint64_t size)
     begin(t, t->g.mem, size, NULL);
 }
 
-/* 80 MiB of events, each of which steps back in time */
-static void steps_back(void)
+/* 80 MiB of events: either each steps back in time, or each has 8 bytes */
+static void full(const char *what, bool steps)
 {
-    uint32_t pages = 80 * MIB / 4096, i;
+    uint32_t pages = 80 * MIB / 4096, i, at;
     Guest t;
 
     init_ring(&t, pages, 256 * MIB);
     ht_session_look(t.session, NULL);
     for (i = 0; i < pages * 125; i++) {
-        ns = i % 2 ? ns - 1000 : ns + 2000;
+        ns = i % 2 && steps ? ns - 1000 : ns + 2000;
         fg_event(&t.g, 0, ns, 0);
     }
+    for (i = 0; i < pages && !steps; i++) {
+        uint64_t page = fg_page(&t.g, 0, i);
+
+        for (at = HT_FT_PAGE_HEADER; at < 4096 - 64; at += 8) {
+            /* a word of data, 1 ns later */
+            fg_put(&t.g, page + at, UINT64_C(5) << 32 | 1 << 5 | 1);
+        }
+    }
     ns += SECOND;
-    poll(&t, "a boot-mapped ring whose clock steps back", NULL);
+    poll(&t, what, NULL);
     end(&t);
     munmap(t.g.mem, t.g.size);
     g_free(t.g.cpu[0].entries);
@@ -228,7 +236,8 @@ static void formats(void)
 
 int main(void)
 {
-    steps_back();
+    full("a boot-mapped ring whose clock steps back", true);
+    full("a boot-mapped ring of events of 8 bytes", false);
     large_order(1 << 18);
     large_order(1 << 20);
     kernels();

@@ -445,6 +445,56 @@ static void test_more(void)
     teardown(&t);
 }
 
+static goffset size_of(const Test *t, const char *name)
+{
+    g_autofree char *path = g_build_filename(t->dir, name, NULL);
+    GStatBuf st;
+
+    return g_stat(path, &st) ? 0 : st.st_size;
+}
+
+/*
+ * If a ring uses up a poll's limit of bytes, the next poll begins with the next
+ * ring.  @full: "0" or "1", the number of the ring that has many events
+ */
+static void test_turns(gconstpointer full)
+{
+    unsigned i, n = HT_FT_LOOK_MAX / 4016;
+    FtGuest *large, *small;
+    goffset before;
+    Test t;
+
+    setup(&t, 256 * MIB);
+    begin(&t);
+    large = &t.g[atoi(full)];
+    small = &t.g[!atoi(full)];
+    for (i = 0; i < 2; i++) {
+        t.g[i] = (FtGuest) { .layout = HT_FT_LAYOUT_6_11, .cpus = 2,
+                             .nr = &t.g[i] == large ? 3 * n : 16,
+                             .subbuf = 4096, .offset = (2 + 120 * i) * MIB };
+        fg_init(&t.g[i]);
+    }
+    for (i = 0; i < 3; i++) {
+        look(&t);
+        fg_event(large, 0, t.ns += 1000, 3);
+        fg_event(small, 1, t.ns += 1000, 3);
+    }
+    look(&t);
+    before = size_of(&t, "cpu1");
+    for (i = 0; i < 5 * n / 2; i++) {
+        fg_event(large, 0, t.ns += 1000, 1000);
+    }
+    look(&t);
+    fg_event(small, 1, t.ns += 1000, 3);
+    look(&t);
+    g_assert_true(ht_session_more(t.session));
+    g_assert_cmpint(size_of(&t, "cpu1"), >, before);
+    g_assert_true(ht_session_finish(t.session, "the end", NULL));
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, 7 + 5 * n / 2);
+    g_assert_cmpuint(ht_session_stats(t.session).gaps, ==, 0);
+    teardown(&t);
+}
+
 /*
  * Promise: of a long line, as only a hostile guest's log has, the first 2 KiB
  * are compared.
@@ -920,6 +970,8 @@ int main(int argc, char **argv)
     g_test_add_func("/session/header-rewritten", test_header_rewritten);
     g_test_add_func("/session/boots", test_boots);
     g_test_add_func("/session/more", test_more);
+    g_test_add_data_func("/session/turns/0", "0", test_turns);
+    g_test_add_data_func("/session/turns/1", "1", test_turns);
     g_test_add_func("/session/pace", test_pace);
     g_test_add_func("/session/max", test_max);
     g_test_add_func("/session/match", test_match);

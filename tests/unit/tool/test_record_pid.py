@@ -131,6 +131,20 @@ def test_closed_terminal(tmp_path, machine):
     assert out[-1]["ns"] - out[0]["ns"] > 1_000_000_000
 
 
+def test_request_without_flight(tmp_path, machine):
+    """SIGUSR1, which asks a flight recorder for a recording, ends no recorder."""
+    with subprocess.Popen([TOOL, "record", "--pid", str(machine()), "--for", "2s",
+                           "-o", tmp_path / "rec"], stderr=subprocess.PIPE) as p:
+        while not (tmp_path / "rec/cpu0").exists():
+            assert p.poll() is None
+            time.sleep(0.01)
+        p.send_signal(signal.SIGUSR1)
+        err = p.communicate(timeout=120)[1]
+    assert p.returncode == 0, err
+    assert b"SIGUSR1 has no effect without --flight" in err
+    assert b"none lost" in err
+
+
 @pytest.mark.parametrize("name", ("two words", "na\u00efve \u4e16", "-o",
                                   "a\nb", "%s%n", b"\xff\xfe"))
 def test_names(tmp_path, machine, name):

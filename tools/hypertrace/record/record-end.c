@@ -96,8 +96,8 @@ static void print_losses(const HtSessionStats *n, bool stopped)
     }
     if (n->cut) {
         fprintf(stderr, "%sevents of some processors are missing: at most %u "
-                "processors are recorded, and rings of 16 GiB", next,
-                HT_FT_CPUS_MAX);
+                "processors are recorded, and rings of %u sub-buffers", next,
+                HT_FT_CPUS_MAX, HT_FT_SUBBUFS_MAX);
         next = "; ";
     }
     if (stopped) {

@@ -46,10 +46,16 @@
 #define IMAGE_LAST_NS   UINT64_C(640000000000)
 
 static volatile sig_atomic_t got_signal;
+static volatile sig_atomic_t got_request;
 
 static void on_signal(int sig)
 {
     got_signal = sig;
+}
+
+static void on_request(int sig)
+{
+    got_request = sig;
 }
 
 /* Close the source in @slot, put @source there, and search it for @what. */
@@ -498,6 +504,10 @@ static void follow(HtRecordRun *run, int *status)
             got_signal = 0;
             kill(run->pid, sig);
         }
+        if (got_request) {
+            got_request = 0;
+            ht_notice("SIGUSR1 has no effect without --flight");
+        }
         if (!run->stopped) {
             poll_session(run);
         }
@@ -608,10 +618,11 @@ static void end_flight(HtRecordRun *run, const char *why)
     }
 }
 
-static void catch_signals(void)
+static void catch_signals(const HtRecordRun *run)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
     struct sigaction sa = { .sa_handler = on_signal };
+    struct sigaction request = { .sa_handler = on_request };
     unsigned i;
 
     /*
@@ -624,6 +635,10 @@ static void catch_signals(void)
 
     for (i = 0; i < G_N_ELEMENTS(signals); i++) {
         sigaction(signals[i], &sa, NULL);
+    }
+    /* ht_flight_new() handles this signal itself. */
+    if (!run->flight) {
+        sigaction(SIGUSR1, &request, NULL);
     }
 }
 
@@ -712,10 +727,10 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
         start_host(&run, info);
     }
     if (run.session && r->plan && r->process) {
-        catch_signals();
+        catch_signals(&run);
         status = record_all(&run);
     } else if (run.session && r->plan) {
-        catch_signals();
+        catch_signals(&run);
         if ((r->memory_fd < 0 || add_memory(&run, &error)) &&
             start(&run, r->plan->argv, &error)) {
             status = record_all(&run);
@@ -723,7 +738,7 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
             ht_session_discard(run.session);
         }
     } else if (run.session) {
-        catch_signals();
+        catch_signals(&run);
         set_source(&run, &run.rest,
                    ht_source_process(r->process, NULL, &error),
                    HT_SESSION_ALL);

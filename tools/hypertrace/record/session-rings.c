@@ -508,6 +508,7 @@ static void poll_ring(HtSession *s, HtSessionRing *ring)
 void ht_session_poll_rings(HtSession *s)
 {
     g_autoptr(GPtrArray) rings = g_ptr_array_new();
+    bool others = s->more;
     unsigned i;
 
     for (i = s->rings->len; i-- > 0;) {
@@ -520,10 +521,18 @@ void ht_session_poll_rings(HtSession *s)
             g_ptr_array_remove_index(s->rings, i);
         }
     }
-    for (i = 0; i < rings->len; i++) {
+    s->more = false;
+    for (i = 0; i < rings->len && !s->more; i++) {
+        unsigned n = (s->first_ring + i) % rings->len;
+
         /* Polling an earlier ring of the list may have dropped this one. */
-        if (g_ptr_array_find(s->rings, rings->pdata[i], NULL)) {
-            poll_ring(s, rings->pdata[i]);
+        if (g_ptr_array_find(s->rings, rings->pdata[n], NULL)) {
+            poll_ring(s, rings->pdata[n]);
+        }
+        if (s->more) {
+            /* This ring has used up the poll's limit: the next one is first. */
+            s->first_ring = (n + 1) % rings->len;
         }
     }
+    s->more |= others;
 }

@@ -96,6 +96,7 @@ struct HtSession {
     HtBudget budget;
     bool ending;                /* budgets have no end */
     unsigned next_place;        /* index of the next poll's first place */
+    unsigned first_ring;        /* index of the next poll's first ring */
     HtSessionPace pace;
     uint64_t max_bytes;
     uint64_t ring_at;
