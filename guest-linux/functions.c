@@ -361,9 +361,9 @@ static int fn_parse_entry(struct fn_set *set, char *pattern, bool on)
 }
 
 /**
- * struct fn_cover - a word that a bound may cover
+ * struct fn_cover - a word of the host
  * @word: "entry:PATTERN" or "calls:PATTERN"
- * @covered: the bound selects all functions that @word selects
+ * @covered: the module's parameter selects all that @word selects
  */
 struct fn_cover {
 	const char *word;

@@ -191,7 +191,7 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	struct page **pages;
 	void *at;
 
-	/* The device may still have buffers of an earlier owner. */
+	/* Busy if the device holds buffers of the former stream. */
 	if (htk_virtio_reap(h, stream))
 		return -EBUSY;
 	htk_virtio_free_held(h, s);

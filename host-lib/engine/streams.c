@@ -546,8 +546,8 @@ static void tell_discarded(HtStreams *a)
             seq_write_end(&a->telling);
             if (a->cfg.unreported) {
                 /*
-                 * Deliver the count before the owner learns that nothing is
-                 * unreported.
+                 * Deliver the discards before the owner forgets them: it may
+                 * be killed.
                  */
                 ht_consumer_tell(&s->consumer, ring_lost(s));
                 a->cfg.unreported(a->cfg.opaque, 0);

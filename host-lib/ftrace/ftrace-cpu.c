@@ -10,9 +10,9 @@
  * since a poll are therefore those after the page taken last, in the order of
  * that poll.
  *
- * The witness is a page at a place after the page taken last.  The writer
- * cannot overwrite a page that was not taken without first overwriting the
- * witness.  If the witness is unchanged, the writer has not come around.
+ * The witness is a page that the writer must overwrite before it overwrites
+ * pages that were not taken: the page before the head, the page taken last, or
+ * the head.  If it is unchanged, the writer has not come around.
  */
 #include "hypertrace/atomic.h"
 #include "ftrace-cpu.h"

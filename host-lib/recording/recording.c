@@ -843,7 +843,7 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
     return true;
 }
 
-/* Test whether @p continues @page at offset @to, without a clock step or gap */
+/* Test whether piece @p continues @page at @to, without a clock step or gap. */
 static bool same_page(const HtFtPiece *p, const HtRecPage *page,
                       uint32_t slot, uint64_t stamp, uint32_t to)
 {

@@ -27,7 +27,7 @@ def derived(row):
         return {"p50_ns": sum(each) / len(each),
                 "p99_ns": max(row[k]["p99_ns"] for k in ("first", "second")
                               if k in row),
-                # sum of the producers' rates, each while all of them emit
+                # sum of the producers' rates, each by its median cost
                 "events_per_s": sum(1e9 / v for v in each)}
     if row.get("function") == "macro":
         return {"value": row["value"]}

@@ -117,8 +117,8 @@ def test_daemon_hangs(tmp_path):
             # ht0 needs no reply of the stopped daemon: LTTng already has its
             # classes
             sent["ht0"] += emit(vm, "ht0")[0]
-            # QEMU waits for the daemon when ht1's classes are registered; the
-            # guest repeats a request that it gave up meanwhile
+            # Only the backend's thread waits for the daemon, to register ht1's
+            # classes; QEMU answers meanwhile.
             vm.console.send("run device=1 event=32 events=1 mode=flat\n")
             assert vm.qmp.command("query-status")["running"]
         finally:

@@ -412,8 +412,8 @@ static void migrate(Chaos *c)
 
     forget_saved(c);
     /*
-     * In three of four cases end the hang, because the exit of the source QEMU
-     * waits for a backend that hangs.
+     * End the hang in three of four cases: at its exit, the source QEMU waits
+     * 5 s for a backend that hangs.
      */
     if (c->f.hanging && below(c, 4)) {
         files_hang(&c->f, false);

@@ -167,7 +167,7 @@ static char *state_load(State *s, gsize size)
     if (!qht_load(t, s->file)) {
         g_assert_true(g_file_get_contents(t->messages, &messages, NULL, NULL));
     } else {
-        /* The device must answer queries, also after a reset. */
+        /* An accepted state: queries work, also after a reset. */
         QHt there = { .qts = t->qts, .path = s->h->path };
 
         qht_stat(&there, "events");

@@ -105,7 +105,7 @@ static void test_values(void)
     dev.enable_copy = enable;
     g_assert_cmpint(read_stats(0, &s), ==, -ENODATA);
     dev.enable_copy = NULL;
-    /* Statistics do not change the enable bytes of the classes. */
+    /* The host's values do not change the page's enable bytes. */
     for (i = 0; i < HT_HOST_OFFSET; i++) {
         g_assert_cmpuint(enable[i], ==, 0);
     }

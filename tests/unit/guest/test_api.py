@@ -136,5 +136,5 @@ assert not h._library.opened
 
 
 def test_python_host_stats():
-    """The Python module converts all values, and each error, and closes the device."""
+    """Values are converted, ENODATA is None, EPROTO raises; the device is closed."""
     python(PYTHON_TEST)

@@ -87,8 +87,8 @@ def same(told, v):
 
 
 def test_sums_and_causes(tmp_path):
-    """Promise: the guest gets the sums of vcpus, the causes of stolen time apart, and
-    nothing about vCPUs of other machines."""
+    """Promise: of its own vCPUs only, the guest gets the sums that `vcpus` prints, and
+    the causes of stolen time."""
     rec = recording(tmp_path / "rec", [piece(EVENTS)])
     with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
         told = wait_for(guest.process, lambda a: not a["error"])

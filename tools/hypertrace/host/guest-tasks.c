@@ -17,7 +17,7 @@ struct HtGuestTasks {
     uint32_t process;
     HtBounds bounds;
     uint64_t end;               /* host time of the last event in ns */
-    unsigned changes;           /* number of elements of all arrays in @cpus */
+    unsigned changes;           /* total length of all arrays in @cpus */
     /*
      * host time in ns from which on changes were dropped, because @changes is
      * at its maximum

@@ -548,7 +548,7 @@ static bool searches_image(const HtRecord *r)
 }
 
 /*
- * Check the match and, if formats are known, the names of events, before the
+ * Check --match or --until and, if formats are known, --event, before the
  * recording starts.
  */
 static bool check_events(const HtRecord *r, GError **error)

@@ -103,7 +103,7 @@ typedef struct HtBoot {
  * @dir: the recording
  * @boot: number of the boot, counted from 1; 0 for the last one that has events
  * @to_ns: skip events later than this guest time
- * @by_host: split times by the host's part of the recording
+ * @by_host: split times by what the host did, see HtSplit
  * @errp: set on failure
  *
  * Returns: the boot, or NULL
