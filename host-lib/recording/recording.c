@@ -465,14 +465,14 @@ static uint64_t part_of(uint32_t epoch, uint32_t segment)
 /*
  * Test whether the recorder wrote a piece before the one that precedes it in
  * the file: somebody has copied it.  If the guest has two rings, pieces of an
- * earlier epoch may follow those of a later one.
+ * earlier epoch may follow those of a later one, but later polls read them.
  */
 static bool is_copy(const Stream *s, const HtFtPiece *p)
 {
-    if (p->host_after && s->host_ns && p->host_after != s->host_ns) {
-        return p->host_after < s->host_ns;
-    }
-    return part_of(p->epoch, p->segment) < s->part;
+    uint64_t part = part_of(p->epoch, p->segment);
+
+    return part < s->part ? p->host_after <= s->host_ns :
+           part == s->part && p->host_after < s->host_ns;
 }
 
 /* Parse the next piece; its data stays in the buffer until the next call */

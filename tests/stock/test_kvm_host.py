@@ -154,6 +154,35 @@ def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
         assert "hlt" in {e["name"] for e in v["exits"]}
 
 
+def test_dates_without_offsets(tmp_path):
+    """A guest's dates on the host's clock are right within their bounds, also without the
+    vCPUs' offsets: only this test compares the dates of a guest under KVM with the host."""
+    script = hosts.KVM_RECORD.replace("SMP", "1").replace("WORDS", "")
+    rec = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, script) / "rec"
+    (rec / "host/offsets").unlink()
+    runs = intervals(rec / "host")[0]
+    begins = [r[0] for r in runs]
+    dates = [(e["ns"], e["bound_ns"]) for e in events(rec, "--clock=host")
+             if e.get("bound_ns")]
+
+    def outside(shift):
+        """Number of events that do not fit, if dates are shifted by so many bounds"""
+        n = 0
+        for ns, bound in dates:
+            ns += shift * bound
+            last = bisect.bisect_right(begins, ns + bound) - 1
+            n += last < 0 or runs[last][1] < ns - bound
+        return n
+
+    bounds = sorted(bound for _, bound in dates)
+    print(f"{len(dates)} events; bounds: median {bounds[len(bounds) // 2] / 1000:.1f} us, at "
+          f"most {bounds[-1] / 1000:.1f} us; {outside(0)} outside, shifted by two bounds "
+          f"{outside(-2)} and {outside(2)}")
+    assert len(dates) >= 2000
+    assert outside(0) == 0
+    assert outside(-2) > 0 and outside(2) > 0
+
+
 def sums(path):
     """[clock, then for each of the two guests the running and the
     waiting time], all in nanoseconds"""

@@ -176,7 +176,7 @@ static void test_damage(void)
         bool copy;
     } rows[] = {
         { 5, 0, false }, { 4, 0, true }, { 5, 1000, false },
-        { 5, 999, true }, { 6, 999, true }, { 4, 1000, true },
+        { 5, 999, true }, { 4, 1000, true }, { 6, 999, false },
         { 4, 2000, false }, { 5, 2001, false },
     };
     uint32_t number = 0, i;
