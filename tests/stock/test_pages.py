@@ -38,7 +38,7 @@ ELSEWHERE = {
     r"xentrace|xl |(sudo )?hypertrace (vcpus|interference)":
         "tests/unit/tool/test_vcpus.py and test_interference.py",
     r"sudo hypertrace record --host": "tests/stock/test_kvm_host.py",
-    r"hypertrace (top|latency|flame|boot|last) --host":
+    r"(sudo )?hypertrace (top|latency|flame|boot|last) --host":
         "tests/unit/tool/test_host_split.py",
     r".*examples/ci-boot|hypertrace boot .*recordings": "tests/stock/test_ci.py",
     r"hypertrace record .*--pid|hypertrace snapshot": "test_live()",
