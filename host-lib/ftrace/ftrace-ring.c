@@ -337,7 +337,6 @@ HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
     if (why) {
         *why = NULL;
     }
-
     if (ht_ft_mem_read(mem, offset, h, sizeof(h)) ||
         ht_le32(h[0]) != HT_FT_MAGIC) {
         return NULL;

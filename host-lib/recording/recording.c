@@ -463,9 +463,10 @@ static uint64_t part_of(uint32_t epoch, uint32_t segment)
 }
 
 /*
- * Test whether the recorder wrote a piece before the one that precedes it in
- * the file: somebody has copied it.  If the guest has two rings, pieces of an
- * earlier epoch may follow those of a later one, but later polls read them.
+ * Test whether a piece is a copy, which was appended to the file: the recorder
+ * wrote the original before the piece that precedes the copy.  If the guest has
+ * two rings, pieces of an earlier epoch may follow those of a later one, but
+ * later polls read them.
  */
 static bool is_copy(const Stream *s, const HtFtPiece *p)
 {

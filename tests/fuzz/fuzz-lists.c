@@ -26,8 +26,8 @@ typedef struct Kernel {
 } Kernel;
 
 /*
- * Overwrite a word: with another one, with an address, or with a number. A
- * copied word makes circles and shared nodes.
+ * Overwrite a word with a copy of another word, with an address, or with a
+ * number. A copied word makes circles and shared nodes.
  */
 static void overwrite(Kernel *k)
 {

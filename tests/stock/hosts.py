@@ -51,7 +51,7 @@ $b sleep 1000
 """
 # Last line of a script: its file log has the line "status 0"
 END = "tar c -C /run/out . >/dev/vdb\n"
-# Script of a KVM host that records a guest and itself. SMP and WORDS are to be replaced.
+# Script of a KVM host that records a guest and itself. Tests replace SMP and WORDS.
 KVM_RECORD = KVM_SCRIPT + """
 hypertrace record --host -o /run/out/rec --buffer main --kernel /run/job/vmlinuz \\
     -- $linux -smp SMP -no-reboot -serial file:/run/out/console \\

@@ -194,8 +194,8 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
  *
  * Returns: false if the file could not be written
  *
- * Context: any thread, also while another one uses @w; not for two contents of
- * one file at a time
+ * Context: any thread, also while other threads use @w; not for two contents
+ * of one file at a time
  */
 bool ht_rec_writer_prepare(const HtRecWriter *w, const char *name,
                            GBytes *text, GError **error);
