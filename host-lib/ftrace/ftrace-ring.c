@@ -413,6 +413,50 @@ static bool within(const HtFtRing *inner, const HtFtRing *outer)
            inner->offset + inner->size <= outer->offset + outer->size;
 }
 
+/* Test whether a header like that of the 6.11 ring @like is at an offset */
+static bool has_header(const HtFtMem *mem, uint64_t offset,
+                       const HtFtRing *like)
+{
+    uint8_t h[HEADER_6_11];
+
+    return !ht_ft_mem_read(mem, offset, h, sizeof(h)) &&
+           ht_get_le32(h) == HT_FT_MAGIC && ht_get_le32(h + 4) == HEADER_6_11 &&
+           ht_get_le32(h + 48) == like->subbuf_size &&
+           ht_get_le32(h + 52) == like->subbufs;
+}
+
+/*
+ * Return the ring that contains @ring: before 6.15, the header of each
+ * processor's part looks like that of a ring.  Parts have the same size and no
+ * space between them, so headers at their distance lead to the ring's own.
+ * Another ring may end just below: of the headers found, take the lowest whose
+ * ring contains @ring.  Takes ownership of @ring.
+ */
+static HtFtRing *whole_ring(const HtFtMem *mem, HtFtRing *ring)
+{
+    uint64_t part = ring->size / ring->cpus, at = ring->offset;
+    unsigned n = 0;
+
+    if (ring->layout != HT_FT_LAYOUT_6_11) {
+        return ring;
+    }
+    while (++n < HT_FT_CPUS_MAX && at >= part &&
+           has_header(mem, at - part, ring)) {
+        at -= part;
+    }
+    while (at < ring->offset) {
+        HtFtRing *whole = ht_ft_ring_at(mem, at, NULL);
+
+        if (whole && within(ring, whole)) {
+            ht_ft_ring_free(ring);
+            return whole;
+        }
+        at += whole ? whole->size : part;
+        ht_ft_ring_free(whole);
+    }
+    return ring;
+}
+
 /*
  * Add a ring, unless it lies within a ring found before, as a later header of
  * 6.11 does.  Remove rings that lie within the new one.
@@ -486,7 +530,7 @@ bool ht_ft_search_go(HtFtSearch *s, uint64_t looks, const HtBudget *budget)
         }
         ring = ht_ft_ring_at(s->mem, at, &why);
         if (ring) {
-            found |= add_ring(s, ring);
+            found |= add_ring(s, whole_ring(s->mem, ring));
         } else if (why) {
             s->why = why;
         }

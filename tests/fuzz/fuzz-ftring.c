@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             fg_put(&g, at & ~7, fuzz_number(&m.in));
         }
     }
-    ht_ft_search_init(&s, &mem, HT_FT_SEARCH_FULL);
+    ht_ft_search_init(&s, &mem, fuzz_u8(&m.in) & 1 ? 8192 : HT_FT_SEARCH_FULL);
     while (!s.done) {
         ht_ft_search_go(&s, 1 + fuzz_u8(&m.in), NULL);
     }

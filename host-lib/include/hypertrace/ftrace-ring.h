@@ -230,7 +230,8 @@ typedef struct HtFtSearch {
  * ht_ft_search_init: start a search
  * @s: the search
  * @mem: the memory; must stay valid until ht_ft_search_clear()
- * @step: HT_FT_SEARCH_FAST or HT_FT_SEARCH_FULL
+ * @step: distance of candidates in bytes: HT_FT_SEARCH_FULL goes up from the
+ *        first; a larger multiple, like HT_FT_SEARCH_FAST, down from the last
  */
 void ht_ft_search_init(HtFtSearch *s, const HtFtMem *mem, uint64_t step);
 

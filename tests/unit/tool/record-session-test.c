@@ -335,6 +335,37 @@ static void test_header_rewritten(void)
     teardown(&t);
 }
 
+static uint64_t slow_clock(void)
+{
+    return clock_ns += 2000000;
+}
+
+/*
+ * A search whose steps test one place each finds the second part of a ring in an
+ * earlier step than the ring: the part is not taken for a ring.
+ */
+static void test_short_steps(void)
+{
+    unsigned boots[2], i;
+    Test t;
+
+    setup(&t, 8 * MIB);
+    t.info.now = slow_clock;
+    begin(&t);
+    make_parts(&t);
+    for (i = 0; i < 100; i++) {
+        fg_event(&t.g[0], 0, t.ns += 1000, 3);
+        fg_event(&t.g[0], 1, t.ns += 1000, 3);
+        look(&t);
+    }
+    g_assert_cmpuint(ht_session_stats(t.session).boots, ==, 1);
+    g_assert_cmpuint(recorded(&t, boots, 2), ==,
+                     ht_session_stats(t.session).events);
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==,
+                     t.g[0].cpu[0].seq + t.g[0].cpu[1].seq);
+    teardown(&t);
+}
+
 /*
  * A ring is recorded even if copies of rings, as in a page cache, fill all the
  * session's slots first.
@@ -969,6 +1000,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/made-meanwhile", test_made_meanwhile);
     g_test_add_func("/session/header-rewritten", test_header_rewritten);
     g_test_add_func("/session/boots", test_boots);
+    g_test_add_func("/session/short-steps", test_short_steps);
     g_test_add_func("/session/more", test_more);
     g_test_add_data_func("/session/turns/0", "0", test_turns);
     g_test_add_data_func("/session/turns/1", "1", test_turns);
