@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recording session of an artificial guest, for the tests of sessions
+ */
+#ifndef SESSION_FIXTURE_H
+#define SESSION_FIXTURE_H
+
+#include "ftrace-guest.h"
+#include "kernel-make.h"
+#include "record/record-session.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define SECOND  UINT64_C(1000000000)
+#define RINGS   40
+#define NR      8
+
+/* A guest whose memory holds each of its rings in a separate part */
+typedef struct Test {
+    FtGuest g[RINGS];
+    HtFtMem mem;
+    HtSession *session;
+    HtSessionInfo info;
+    char *dir;
+    uint64_t ns;                /* value of the guest's clock in ns */
+    /* offset in memory of a ring that appears later; 0: none */
+    uint64_t appears;
+    /* ns that each test of a place for a ring takes; sum over all tests */
+    uint64_t cost, spent;
+} Test;
+
+/* The host's clock in ns; each poll adds 10 ms */
+extern uint64_t st_clock_ns;
+
+/* Set up a guest with @size bytes of RAM.  st_begin() starts its session. */
+void st_setup(Test *t, uint64_t size);
+
+/* Set up a session for 64 MiB of RAM with a kernel at @phys. */
+void st_setup_kernel(Test *t, KmKernel *kernel, uint8_t *ram, uint64_t phys);
+
+void st_begin(Test *t);
+void st_teardown(Test *t);
+
+/* Make ring @i, of one processor with @nr sub-buffers, at an offset in RAM. */
+void st_make_ring(Test *t, unsigned i, uint64_t offset, uint32_t nr);
+
+/* Write @n events to a ring. */
+void st_events(Test *t, unsigned ring, unsigned n);
+
+/* Poll once. */
+void st_look(Test *t);
+
+/*
+ * Poll until the session reads a kernel's log; if !@there, until it reads none.
+ */
+void st_look_for_kernel(Test *t, bool there);
+
+/* Write an event before each poll until the session records the ring. */
+void st_find(Test *t, unsigned ring, unsigned *written);
+
+/* Count a recording's events by boot; return the number of all events. */
+unsigned st_recorded(const Test *t, unsigned *boots, unsigned max);
+
+#endif
