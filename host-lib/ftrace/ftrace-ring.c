@@ -434,14 +434,14 @@ static bool has_header(const HtFtMem *mem, uint64_t offset,
  */
 static HtFtRing *whole_ring(const HtFtMem *mem, HtFtRing *ring)
 {
+    /* No larger ring is followed, and the guest chooses how long this takes. */
+    unsigned n = MIN(HT_FT_CPUS_MAX, HT_FT_SUBBUFS_MAX / ring->subbufs);
     uint64_t part = ring->size / ring->cpus, at = ring->offset;
-    unsigned n = 0;
 
     if (ring->layout != HT_FT_LAYOUT_6_11) {
         return ring;
     }
-    while (++n < HT_FT_CPUS_MAX && at >= part &&
-           has_header(mem, at - part, ring)) {
+    while (--n && at >= part && has_header(mem, at - part, ring)) {
         at -= part;
     }
     while (at < ring->offset) {

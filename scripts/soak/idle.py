@@ -24,9 +24,11 @@ def children(pid):
     return [int(p) for p in text.split()]
 
 
-def cpu_ns(pid):
-    """Processor time in ns of a process that has only one thread"""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+def used(pid):
+    """Processor time in ns and number of wake-ups of a process that has only one thread"""
+    status = Path(f"/proc/{pid}/status").read_text()
+    wakes = status.split("\nvoluntary_ctxt_switches:")[1].split()[0]
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]), int(wakes)
 
 
 @contextlib.contextmanager
@@ -58,21 +60,24 @@ def measure(build, vms, args):
         tmp = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         guest = shutil.copy(build / "tests/unit/tool/watch-guest",
                             tmp / "qemu-system-x86_64")
-        for i in range(vms):
-            stack.enter_context(running(guest, "-name", f"ht-idle-{i}"))
+        guests = [stack.enter_context(running(guest, "-name", f"ht-idle-{i}")).pid
+                  for i in range(vms)]
         tools = args.tool or [build / "tools/hypertrace/hypertrace"]
         watches = [follow(stack, tool, args.name or "ht-idle-*", tmp / f"{i}")
                    for i, tool in enumerate(tools)]
         for watch in watches:
             wait_recorders(watch, max(vms, 1))
         time.sleep(args.settle)
-        pids = [[w, *children(w)] for w in watches]
-        before, begun = [[cpu_ns(p) for p in ps] for ps in pids], time.monotonic()
+        pids = [guests, *([w, *children(w)] for w in watches)]
+        before, begun = [[used(p) for p in ps] for ps in pids], time.monotonic()
         time.sleep(args.seconds)
         took = time.monotonic() - begun
-        after = [[cpu_ns(p) for p in ps] for ps in pids]
-    for tool, old, new in zip(tools, before, after):
-        show(tool, [(n - o) / 1e7 / took for o, n in zip(old, new)])
+        after = [[used(p) for p in ps] for ps in pids]
+    for tool, old, new in zip(tools, before[1:], after[1:]):
+        show(tool, [(n[0] - o[0]) / 1e7 / took for o, n in zip(old, new)])
+        show_wakes("recorder", old[1:], new[1:], took)
+    if guests:
+        show_wakes("machine", before[0], after[0], took)
 
 
 def show(tool, spent):
@@ -82,6 +87,12 @@ def show(tool, spent):
           f" {sum(recorders) / len(recorders):.3f} % (at most"
           f" {max(recorders):.3f} %), in all for each machine"
           f" {sum(spent) / len(recorders):.3f} %", flush=True)
+
+
+def show_wakes(name, before, after, took):
+    ns, wakes = (sum(n[i] - o[i] for o, n in zip(before, after)) for i in range(2))
+    print(f"  each {name}: {wakes / took / len(before):.1f} wake-ups a second,"
+          f" {ns / 1e3 / max(wakes, 1):.0f} us each", flush=True)
 
 
 def main():

@@ -161,6 +161,35 @@ static void large_order(uint32_t pages)
     g_rand_free(rand);
 }
 
+/*
+ * A ring of 64 MiB, and below it 15 places where its other parts could be: each
+ * has the header, and a wrong number at the end of the order
+ */
+static void false_parts(void)
+{
+    const uint32_t pages = 16383, header = 56 + 4 * pages;
+    const uint64_t size = 1152 * MIB, offset = 1024 * MIB;
+    uint64_t part;
+    unsigned i;
+    Guest t = { .g = { .layout = HT_FT_LAYOUT_6_11, .cpus = 1, .nr = pages,
+                       .subbuf = 4096, .offset = offset, .mem = map(size),
+                       .size = size } };
+
+    fg_init(&t.g);
+    part = t.g.cpu[0].pages + pages * UINT64_C(4096) - offset;
+    for (i = 1; i < 16; i++) {
+        uint8_t *to = t.g.mem + offset - i * part;
+
+        memcpy(to, t.g.mem + offset, header);
+        memset(to + header - 4, 0, 4);
+    }
+    begin(&t, t.g.mem, size, NULL);
+    poll(&t, "a boot-mapped ring above 15 false parts", NULL);
+    end(&t);
+    munmap(t.g.mem, size);
+    g_free(t.g.cpu[0].entries);
+}
+
 /* A kernel that passes most checks, at each place where one may be */
 static void kernels(void)
 {
@@ -240,6 +269,7 @@ int main(void)
     full("a boot-mapped ring of events of 8 bytes", false);
     large_order(1 << 18);
     large_order(1 << 20);
+    false_parts();
     kernels();
     formats();
     return 0;
