@@ -778,6 +778,8 @@ enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,
      */
     ht_atomic_set(&s->want_close, false);
     ht_atomic_set(&s->close_lost, 0);
+    /* The guest may have reused the memory of the previous instance. */
+    s->memory = 0;
     ht_put_le32(&m->stream, s->index);
     ht_put_le64(&m->instance, s->next.instance);
     /* Pairs with the load-acquire in work(). */

@@ -76,7 +76,7 @@ typedef enum HtStreamPhase {
  *        the phase is OPENING
  * @close_lost: the guest's final count of discarded events; control
  * @memory: virtio: address of the table that the guest gave in
- *          ht_msg_open.memory; 0: none.  Control
+ *          ht_msg_open.memory for the present instance; 0: none.  Control
  * @phase: see above; store-release, load-acquire
  * @want_close: close the stream; control; cleared when the stream is opened
  *              again

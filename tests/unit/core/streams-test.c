@@ -18,7 +18,7 @@ typedef struct Host {
     HtClassTable *classes;
     CtRing ring[COUNT];
     uint64_t instances;
-    unsigned opens, closes, events, kicks;
+    unsigned opens, closes, events, kicks, reads;
 } Host;
 
 static Host *host_of(HtStream *s)
@@ -52,6 +52,23 @@ static void kick(void *opaque)
     h->kicks++;
 }
 
+/* The guest's RAM, of which no address is valid */
+static bool no_ram(void *opaque, uint64_t addr, void *to, size_t size)
+{
+    Host *h = opaque;
+
+    (void)addr;
+    (void)to;
+    (void)size;
+    h->reads++;
+    return false;
+}
+
+static void memory_bad(HtStream *s)
+{
+    (void)s;
+}
+
 static Host *host_new(int64_t opening_ns)
 {
     Host *h = g_new0(Host, 1);
@@ -72,6 +89,8 @@ static Host *host_new(int64_t opening_ns)
         .consume = consume,
         .clock = set_clock,
         .kick = kick,
+        .read = no_ram,
+        .memory_bad = memory_bad,
         .opaque = h,
     });
     for (i = 0; i < COUNT; i++) {
@@ -219,6 +238,34 @@ static void test_phases(void)
 }
 
 /*
+ * Promise: the host reads the memory that the guest gave for an instance of a
+ * stream only until it is closed.  The guest gives the memory of the next
+ * instance in its second message, when the stream is already open.
+ */
+static void test_memory(void)
+{
+    Host *h = host_new(0);
+    HtStream *s = &h->streams.stream[0];
+    struct ht_msg_open m = { };
+
+    open_stream(h, 0);
+    s->memory = 4096;
+    ht_stream_fetch(s);
+    g_assert_cmpuint(h->reads, ==, 1);
+    s->memory = 4096;
+    g_assert_cmpint(send_close(h, 0, 0), ==, HT_STATUS_BUSY);
+    work(h);
+    ht_stream_fetch(s);
+    g_assert_cmpint(send_open(h, &m), ==, HT_STATUS_BUSY);
+    ht_stream_fetch(s);
+    work(h);
+    g_assert_cmpint(ht_stream_phase(s), ==, HT_PHASE_OPEN);
+    ht_stream_fetch(s);
+    g_assert_cmpuint(h->reads, ==, 1);
+    host_free(h);
+}
+
+/*
  * Promise: after a burst of openings, the next one is BUSY and takes no
  * stream.
  */
@@ -349,6 +396,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/engine/streams/phases", test_phases);
+    g_test_add_func("/engine/streams/memory", test_memory);
     g_test_add_func("/engine/streams/budget", test_budget);
     g_test_add_func("/engine/streams/move", test_move);
     g_test_add_func("/engine/streams/forged", test_forged);
