@@ -211,10 +211,14 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			m->stream = i;
 			m->memory = 0;
 			if (!ret && m->instance) {
-				h->claims[i].owner = owner;
+				down_write(&h->map_sem);
+				h->claims[i] = (struct htk_claim) {
+					.owner = owner,
+					.instance = m->instance,
+					.phase = HTK_OPENING,
+				};
+				up_write(&h->map_sem);
 				owner->open++;
-				h->claims[i].instance = m->instance;
-				h->claims[i].phase = HTK_OPENING;
 				htk_open_reply(h, m);
 				return 0;
 			}
@@ -439,12 +443,12 @@ static int htk_send_close(struct htk *h, u32 stream)
 		.h.type = HT_MSG_STREAM_CLOSE,
 		.h.size = sizeof(m),
 		.stream = stream,
-		.instance = h->claims[stream].instance,
 		.lost = READ_ONCE(ring->guest.lost),
 	};
 	int ret;
 
 	mutex_lock(&h->control);
+	m.instance = h->claims[stream].instance;
 	ret = h->transport->exchange(h, &m.h, sizeof(m));
 	mutex_unlock(&h->control);
 	return !ret && m.h.status == HT_STATUS_BUSY ? -EAGAIN : ret;

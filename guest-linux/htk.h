@@ -150,7 +150,7 @@ struct htk_claim {
  * @life: held for reading during htk_control() and between messages that belong
  *        together, and for writing to take the device away.  @control nests
  *        inside @life
- * @control: allows one control message at a time; protects @claims and @gone
+ * @control: allows one control message at a time
  * @map_sem: held for reading by page faults and for writing to revoke mappings;
  *           while it is held, an open stream stays open and @gone does not
  *           change.  Nests inside @control
@@ -158,7 +158,8 @@ struct htk_claim {
  *        @control and @map_sem held once programs can open the device
  * @generation: identifies the present state of the device; changes when the
  *              device comes back after a suspend, or with another host
- * @claims: the owner of each stream
+ * @claims: the owner of each stream; written with @control and @map_sem held,
+ *          read with one of them held
  * @mappings: an inode of the driver, whose address space all files of the
  *            device share, so that one call revokes a stream's mappings in all
  *            files.  The node's inode is not used, because it would pin its

@@ -86,7 +86,7 @@ static ssize_t streams_used_show(struct device *dev,
 	/* Do not take h->control: its holder may wait for the host. */
 	down_read(&h->map_sem);
 	for (i = 0; i < h->core.caps.streams; i++)
-		used += !!READ_ONCE(h->claims[i].owner);
+		used += !!h->claims[i].owner;
 	up_read(&h->map_sem);
 	return sysfs_emit(buf, "%u\n", used);
 }
