@@ -133,7 +133,7 @@ static void worker_work(HypertraceDevice *dev)
     if (!dev->channel->uses_ring) {
         ht_dispatch_wake(dev->dispatch);
     }
-    w->looked_ns = get_clock();
+    qatomic_set_i64(&w->looked_ns, get_clock());
     if (w->progress) {
         w->quiet = 0;
         w->eager = false;
@@ -209,8 +209,14 @@ static bool worker_poll(void *opaque)
     HtWorker *w = &dev->worker;
     bool pending;
 
-    if (worker_is_unread(w) || w->starved ||
-        get_clock() - w->looked_ns < LOOK_INTERVAL_NS || !worker_enter(w)) {
+    /*
+     * Do not take the lock for a poll that comes too early.  A turn in another
+     * thread may change the members meanwhile: a stale value costs at most one
+     * poll.
+     */
+    if (worker_is_unread(w) || qatomic_read(&w->starved) ||
+        get_clock() - qatomic_read_i64(&w->looked_ns) < LOOK_INTERVAL_NS ||
+        !worker_enter(w)) {
         return false;
     }
     pending = ht_streams_pending(&dev->streams);

@@ -34,7 +34,11 @@ typedef struct HtWorker {
     bool unread;                /* property "unread"; atomic */
     /* the present turn consumes even if @unread is set */
     bool settling;
+
+    /* written with @lock held (virtio: the BQL), read by any thread; atomic */
     bool starved;               /* after the last turn, no sink had room */
+    /* time at which the last turn ended, as get_clock() */
+    int64_t looked_ns;
 
     /* the following members are protected by @lock; virtio: by the BQL */
     /* the IOThread polls the rings: do not arm streams */
@@ -46,8 +50,6 @@ typedef struct HtWorker {
     bool eager;
     /* another turn is scheduled, or ht_worker_go() will schedule one */
     bool again;
-    /* time at which the last turn ended, as get_clock() */
-    int64_t looked_ns;
 } HtWorker;
 
 bool ht_worker_prepare(HypertraceDevice *dev, Error **errp);
