@@ -45,6 +45,21 @@ sleep 100000
 """
 
 
+def files(folder):
+    """What is in a folder; nothing if it is no folder, or if the watch has removed it"""
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def size_on_disk(path):
+    try:
+        return path.lstat().st_blocks * 512
+    except FileNotFoundError:
+        return 0
+
+
 class Failure(Exception):
     """hypertrace watch did not do what it must"""
 
@@ -185,12 +200,12 @@ class Soak:
                 continue
             found = re.search(r"^VmRSS:\s+(\d+)", text, re.M)
             rss[pid] = int(found[1]) if found else 0
-        used = sum(f.lstat().st_blocks * 512
-                   for f in self.dir.glob("*/*/[0-9]*/*") if f.exists())
+        recordings = self.recordings()
+        used = sum(size_on_disk(f) for r in recordings for f in files(r))
         now = {"watch KiB": rss.get(self.watch.pid, 0),
                "watch and recorders KiB": sum(rss.values()),
                "recorders": len(rss) - 1,
-               "recordings": sum(1 for _ in self.dir.glob("*/*/[0-9]*")),
+               "recordings": len(recordings),
                "disk KiB": used >> 10}
         for name, value in now.items():
             self.peak[name] = max(self.peak[name], value)
@@ -241,8 +256,12 @@ class Soak:
         finally:
             big.unlink()
 
+    def recordings(self):
+        return [r for user in files(self.dir) for guest in files(user)
+                for r in files(guest) if r.name[0].isdigit()]
+
     def step_clock(self):
-        for path in self.dir.glob("*/*/[0-9]*"):
+        for path in self.recordings():
             at = time.time() + self.rand.randint(-10**6, 10**6)
             try:
                 os.utime(path, (at, at))
