@@ -11,7 +11,10 @@
 static uint8_t *discard(struct ht_stream *s)
 {
     s->lost++;
-    /* if @slow is NULL, another producer may have the ring */
+    /*
+     * A stream with a @slow of NULL is closed, and another producer may have
+     * its ring: do not write the number of discarded events to it.
+     */
     if (s->slow) {
         ht_publish_lost(s);
     }

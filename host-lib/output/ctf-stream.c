@@ -30,7 +30,10 @@
 #define HEADER          sizeof(HtCtfHeader)
 #define ALIGN           128u
 
-/* Interval of the check whether the file still exists: 10 ms */
+/*
+ * Time in ns between the events of two runs after which the later run checks
+ * whether the file still exists: 10 ms
+ */
 #define CHECK_NS        10000000
 
 static uint64_t content(const HtCtfStream *s)

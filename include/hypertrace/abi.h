@@ -149,7 +149,7 @@ struct ht_caps {
      * requests, and of the replies; virtio has the same limit
      */
     uint32_t mailbox_size;
-    uint32_t max_classes;       /* 0x58: highest class id */
+    uint32_t max_classes;       /* 0x58: maximum class id */
     /* 0x5c: maximum size of a control message in bytes */
     uint32_t max_message;
     /* 0x60: offset of the enable page in stream RAM */
@@ -361,13 +361,16 @@ struct ht_msg_open {
 #define HT_MEMORY_CONTROL       0u
 #define HT_MEMORY_SLOT(n)       (1u + (n))
 
-/* HT_MSG_STREAM_CLOSE and _FLUSH; for a flush, @stream may be HT_STREAM_ANY */
+/*
+ * HT_MSG_STREAM_CLOSE and _FLUSH; for a flush, @stream may be HT_STREAM_ANY,
+ * which means all streams
+ */
 struct ht_msg_stream {
     struct ht_msg h;
     uint32_t stream;
     /* flush: 0 in the first request; reply: number of the flush */
     uint32_t ticket;
-    /* instance from the reply to STREAM_OPEN; 0 with HT_STREAM_ANY */
+    /* instance from the reply to STREAM_OPEN; 0 for all streams */
     uint64_t instance;
     /* close: number of events that the producer discarded */
     uint64_t lost;

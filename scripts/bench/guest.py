@@ -273,7 +273,7 @@ class Study(Payload):
                     "pf_emulate"]
 
     def kvm_exits(self):
-        """KVM's counters of the vCPUs; None without KVM's statistics."""
+        """Sum of each of KVM's counters over all vCPUs; None without KVM or its statistics."""
         if self.accel != "kvm" or not self.counts_exits:
             return None
         try:

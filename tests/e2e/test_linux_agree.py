@@ -151,8 +151,8 @@ def between_marks(theirs, ours, is_mark, same):
 
 
 def of_recorder(event, before):
-    """True if the event of ftrace is a function that our recorder called to
-    wake the driver, directly or through one of the functions in before"""
+    """True if the event of ftrace is a function that irq_work_queue() called, by which our
+    recorder wakes the driver, or that one of the functions in before called"""
     fields = dict(event[1])
     return fields.get("parent_ip") in ("irq_work_queue", *before)
 

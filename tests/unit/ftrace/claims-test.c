@@ -507,7 +507,7 @@ static void test_fair(gconstpointer busy)
 
     pieces_start(&p, 2, 64);
     for (looks = 0; looks < 400; looks++) {
-        /* as many pages as a poll may copy */
+        /* Write 3 events a page: about as many pages as a poll may copy. */
         for (i = 0; i < STEPS * 3; i++) {
             fg_event(&p.t.g, cpu, ns += 1000, 330);
         }

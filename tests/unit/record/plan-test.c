@@ -614,7 +614,7 @@ static void check_memory(const HtRecordPlan *p, const HtQemu *after)
     g_assert_true(!sum || sum == size_of(after));
 }
 
-/* Assert that the options in names[] did not change. */
+/* Assert that the options in names[] and the objects did not change. */
 static void check_machine(const HtQemu *before, const HtQemu *after)
 {
     static const char * const names[] = {

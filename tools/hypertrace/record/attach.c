@@ -20,7 +20,10 @@
 #include "record/programs.h"
 #include "record/record-session.h"
 
-/* Time in us for which --tell-guest waits for the other recorder's recording */
+/*
+ * Maximum time in us for which --tell-guest waits until the other recorder has
+ * written the ID of the machine's process into its recording
+ */
 #define PROCESS_US          INT64_C(10000000)
 #define PROCESS_POLL_US     50000
 
