@@ -98,7 +98,8 @@ static void htk_disown(struct htk *h, u32 stream)
 	h->claims[stream].owner = NULL;
 	htk_revoke(h, stream);
 	up_write(&h->map_sem);
-	h->transport->ring_put(h, stream);
+	if (h->transport->ring_put)
+		h->transport->ring_put(h, stream);
 	/*
 	 * Pairs with the load-acquire in htk_close_owner(), whose caller frees
 	 * the owner after @open has become 0.
@@ -122,7 +123,8 @@ static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
 	case HT_STATUS_OK:
 		if (claim->phase != HTK_OPENING)
 			break;
-		h->transport->ring_opened(h, m->stream);
+		if (h->transport->ring_opened)
+			h->transport->ring_opened(h, m->stream);
 		down_write(&h->map_sem);
 		claim->phase = HTK_OPEN;
 		up_write(&h->map_sem);
@@ -195,7 +197,8 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 
 		ret = -EBUSY;
 		if (!claim->owner)
-			ret = h->transport->ring_get(h, i);
+			ret = h->transport->ring_get ?
+			      h->transport->ring_get(h, i) : 0;
 		else if (READ_ONCE(claim->owner->released))
 			closing = true;
 		if (!ret) {
@@ -222,7 +225,8 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 				htk_open_reply(h, m);
 				return 0;
 			}
-			h->transport->ring_put(h, i);
+			if (h->transport->ring_put)
+				h->transport->ring_put(h, i);
 			m->stream = request.stream;
 			if (ret || m->h.status != HT_STATUS_EXIST)
 				return ret;

@@ -47,7 +47,6 @@ struct pci_dev;
 
 /**
  * struct htk_transport - operations of a kind of device
- * @name: name for messages
  * @probe: set h->core.caps and all that the other functions need
  * @ready: after DRIVER_OK, close the streams that an earlier driver left open
  * @remove: undo @probe; all streams are closed and mappings are revoked.  A
@@ -57,16 +56,16 @@ struct pci_dev;
  * @restore: undo @freeze; the caller then calls @ready
  * @exchange: as ht_port_ops.control(), for @room bytes of messages; called with
  *            h->control held
- * @ring_get: allocate the stream's memory
  * @ring_opened: the host has opened the stream; clear the packets of an earlier
- *               owner
- * @ring_put: free the stream's memory; the stream is closed and not mapped
+ *               owner.  NULL if @ring_get returns zeroed memory
  * @ring_pfn: get page @index of the stream's ring; page 0 is the control page
  * @ring_addr: get the kernel's address of the ring
  * @read_caps: read the present capabilities
  *
  * Only virtio has these:
  *
+ * @ring_get: allocate the stream's memory
+ * @ring_put: free the stream's memory; the stream is closed and not mapped
  * @drain: submit all committed bytes; returns 0; -EAGAIN: every buffer is in
  *         use; or another negative errno
  * @seal: if @on, submit no bytes of the stream until a call without @on, or
@@ -77,7 +76,6 @@ struct pci_dev;
  *              this kernel has ended, the host finds committed bytes by it
  */
 struct htk_transport {
-	const char *name;
 	int (*probe)(struct htk *h);
 	int (*ready)(struct htk *h);
 	void (*remove)(struct htk *h);
@@ -85,12 +83,12 @@ struct htk_transport {
 	int (*restore)(struct htk *h);
 	void (*read_caps)(struct htk *h, struct ht_caps *caps);
 	int (*exchange)(struct htk *h, struct ht_msg *msg, u32 room);
-	int (*ring_get)(struct htk *h, u32 stream);
 	void (*ring_opened)(struct htk *h, u32 stream);
-	void (*ring_put)(struct htk *h, u32 stream);
 	unsigned long (*ring_pfn)(struct htk *h, u32 stream,
 				  unsigned long index);
 	struct ht_ring_control *(*ring_addr)(struct htk *h, u32 stream);
+	int (*ring_get)(struct htk *h, u32 stream);
+	void (*ring_put)(struct htk *h, u32 stream);
 	int (*drain)(struct htk *h, u32 stream);
 	void (*seal)(struct htk *h, u32 stream, bool on);
 	int (*settle)(struct htk *h, u32 stream, struct htk_wait *wait);
@@ -146,6 +144,7 @@ struct htk_claim {
 /**
  * struct htk - one device
  * @core: the guest library's part; kernel streams use it
+ * @wq: htk_wq, for files that htk_new() uses
  * @kref: references of the driver and of each open file
  * @life: held for reading during htk_control() and between messages that belong
  *        together, and for writing to take the device away.  @control nests
@@ -380,9 +379,7 @@ extern const struct htk_transport htk_pci_transport;
 extern const struct htk_transport htk_virtio_transport;
 bool htk_pci_present(struct virtio_device *vdev);
 int htk_pci_map_ram(struct htk *h, struct pci_dev *pdev, int bar);
-int htk_pci_ring_get(struct htk *h, u32 stream);
 void htk_pci_ring_opened(struct htk *h, u32 stream);
-void htk_pci_ring_put(struct htk *h, u32 stream);
 unsigned long htk_pci_ring_pfn(struct htk *h, u32 stream, unsigned long index);
 struct ht_ring_control *htk_pci_ring_addr(struct htk *h, u32 stream);
 phys_addr_t htk_pci_doorbell(struct htk *h, u32 stream);

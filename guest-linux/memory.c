@@ -57,12 +57,9 @@ static void htk_memory_read_caps(struct htk *h, struct ht_caps *caps)
 }
 
 static const struct htk_transport htk_memory_transport = {
-	.name		= "memory",
 	.read_caps	= htk_memory_read_caps,
 	.exchange	= htk_memory_exchange,
-	.ring_get	= htk_pci_ring_get,
 	.ring_opened	= htk_pci_ring_opened,
-	.ring_put	= htk_pci_ring_put,
 	.ring_pfn	= htk_pci_ring_pfn,
 	.ring_addr	= htk_pci_ring_addr,
 };

@@ -227,11 +227,6 @@ static void *htk_pci_stream(struct htk *h, u32 stream)
 	return h->ram + ht_ring_at(&h->core.caps, stream);
 }
 
-int htk_pci_ring_get(struct htk *h, u32 stream)
-{
-	return 0;
-}
-
 /*
  * Clear the packets, and the rest of the last page that a program can map, so
  * that a program cannot read events of an earlier owner.  Do so after the host
@@ -241,10 +236,6 @@ void htk_pci_ring_opened(struct htk *h, u32 stream)
 {
 	memset(htk_pci_stream(h, stream) + HT_PACKETS_OFFSET, 0,
 	       htk_ring_pages(h) * PAGE_SIZE - HT_PACKETS_OFFSET);
-}
-
-void htk_pci_ring_put(struct htk *h, u32 stream)
-{
 }
 
 unsigned long htk_pci_ring_pfn(struct htk *h, u32 stream, unsigned long index)
@@ -275,7 +266,6 @@ void htk_pci_ring(struct htk *h, u32 stream)
 }
 
 const struct htk_transport htk_pci_transport = {
-	.name		= "PCI",
 	.probe		= htk_pci_probe,
 	.ready		= htk_pci_ready,
 	.remove		= htk_pci_remove,
@@ -283,9 +273,7 @@ const struct htk_transport htk_pci_transport = {
 	.restore	= htk_pci_restore,
 	.read_caps	= htk_pci_read_caps,
 	.exchange	= htk_pci_exchange,
-	.ring_get	= htk_pci_ring_get,
 	.ring_opened	= htk_pci_ring_opened,
-	.ring_put	= htk_pci_ring_put,
 	.ring_pfn	= htk_pci_ring_pfn,
 	.ring_addr	= htk_pci_ring_addr,
 };

@@ -219,11 +219,6 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	return 0;
 }
 
-/* Nothing to clear: htk_virtio_ring_get() allocates zeroed pages. */
-static void htk_virtio_ring_opened(struct htk *h, u32 stream)
-{
-}
-
 static void htk_virtio_ring_put(struct htk *h, u32 stream)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
@@ -423,7 +418,6 @@ static void htk_virtio_remove(struct htk *h)
 }
 
 const struct htk_transport htk_virtio_transport = {
-	.name		= "virtio",
 	.probe		= htk_virtio_probe,
 	.ready		= htk_takeover,
 	.remove		= htk_virtio_remove,
@@ -432,7 +426,6 @@ const struct htk_transport htk_virtio_transport = {
 	.read_caps	= htk_virtio_read_caps,
 	.exchange	= htk_virtio_exchange,
 	.ring_get	= htk_virtio_ring_get,
-	.ring_opened	= htk_virtio_ring_opened,
 	.ring_put	= htk_virtio_ring_put,
 	.ring_pfn	= htk_virtio_ring_pfn,
 	.ring_addr	= htk_virtio_ring_addr,
