@@ -348,10 +348,7 @@ static int htk_dispatch(struct htk *h, struct htk_owner *owner,
 			return -EINVAL;
 		return htk_control_stream(h, owner, (struct ht_msg_stream *)msg);
 	case HT_MSG_CLASS_REGISTER:
-		if (owner != &h->kernel)
-			ret = htk_origin_register(h, owner, msg, room);
-		else
-			ret = htk_origin_kernel(h, msg, room);
+		ret = htk_origin_register(h, owner, msg, room);
 		break;
 	default:
 		ret = h->transport->exchange(h, msg, room);

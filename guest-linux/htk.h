@@ -339,7 +339,6 @@ bool htk_origin_may_open(const struct htk *h, const struct htk_owner *owner);
 void htk_origin_name(const struct htk_owner *owner, struct ht_msg_open *m);
 int htk_origin_register(struct htk *h, const struct htk_owner *owner,
 			struct ht_msg *msg, u32 room);
-int htk_origin_kernel(struct htk *h, struct ht_msg *msg, u32 room);
 
 /* device.c */
 extern struct workqueue_struct *htk_wq;

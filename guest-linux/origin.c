@@ -321,13 +321,13 @@ static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
 	     m = htk_class_at(msg, room, pos))
 
 /**
- * htk_origin_register() - register the classes of a program
+ * htk_origin_register() - register classes of a program or of the kernel
  * @h: the device
- * @owner: the program's open file
+ * @owner: the program's open file, or the kernel
  * @msg: consecutive messages; the replies overwrite them
  * @room: size of @msg in bytes
  *
- * The driver answers HT_STATUS_INVAL for a reserved name and HT_STATUS_LIMIT
+ * The driver answers a program HT_STATUS_INVAL for a reserved name and HT_STATUS_LIMIT
  * for a class beyond the quota; the other classes are still registered.  If it
  * refuses no class, it sends all messages in one exchange.
  *
@@ -345,6 +345,11 @@ int htk_origin_register(struct htk *h, const struct htk_owner *owner,
 	u32 pos;
 	int ret;
 
+	if (owner == &h->kernel) {
+		htk_for_each_class(m, msg, room, pos)
+			m->origin = HT_ORIGIN_KERNEL;
+		return h->transport->exchange(h, msg, room);
+	}
 	htk_for_each_class(m, msg, room, pos) {
 		m->origin = from_kuid_munged(&init_user_ns, owner->uid);
 		more += !*htk_class_slot(h, htk_class_hash(m));
@@ -369,26 +374,6 @@ int htk_origin_register(struct htk *h, const struct htk_owner *owner,
 			return ret;
 	}
 	return 0;
-}
-
-/**
- * htk_origin_kernel() - register classes of the kernel
- * @h: the device
- * @msg: consecutive messages of the guest library; the replies overwrite them
- * @room: size of @msg in bytes
- *
- * Context: h->control held
- *
- * Return: 0, or a negative errno of the exchange.
- */
-int htk_origin_kernel(struct htk *h, struct ht_msg *msg, u32 room)
-{
-	struct ht_msg_class *m;
-	u32 pos;
-
-	htk_for_each_class(m, msg, room, pos)
-		m->origin = HT_ORIGIN_KERNEL;
-	return h->transport->exchange(h, msg, room);
 }
 
 /**
