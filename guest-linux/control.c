@@ -8,13 +8,6 @@
 
 #include "htk.h"
 
-/* Context: h->map_sem held for writing */
-static void htk_revoke(struct htk *h, u32 stream)
-{
-	unmap_mapping_range(h->mappings->i_mapping, HT_MMAP_RING(stream),
-			    HT_MMAP_RING(1), 1);
-}
-
 /**
  * htk_revoke_all() - take all stream memory from the programs that map it
  * @h: the device
@@ -96,7 +89,8 @@ static void htk_disown(struct htk *h, u32 stream)
 
 	down_write(&h->map_sem);
 	h->claims[stream].owner = NULL;
-	htk_revoke(h, stream);
+	unmap_mapping_range(h->mappings->i_mapping, HT_MMAP_RING(stream),
+			    HT_MMAP_RING(1), 1);
 	up_write(&h->map_sem);
 	if (h->transport->ring_put)
 		h->transport->ring_put(h, stream);
@@ -456,26 +450,6 @@ static int htk_send_close(struct htk *h, u32 stream)
 }
 
 /*
- * Report @count, a number of discarded events that no stream counts, to the
- * host, and set it to 0.  After an error other than a timeout, @count keeps the
- * number.
- *
- * Context: process; h->control not held
- */
-void htk_report_discarded(struct htk *h, atomic64_t *count)
-{
-	u64 discarded = atomic64_xchg(count, 0);
-	int ret;
-
-	if (!discarded)
-		return;
-	ret = ht_tell_discarded(&h->core, discarded);
-	/* After a timeout, the host executes the message later. */
-	if (ret && ret != -ETIMEDOUT)
-		atomic64_add(discarded, count);
-}
-
-/*
  * Mark the streams of an owner, or all streams if @owner is NULL, as being
  * closed, and set their bits in @streams.
  */
@@ -496,8 +470,10 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
 	mutex_unlock(&h->control);
 }
 
-/*
- * Close the streams of an owner, or all streams if @owner is NULL.
+/**
+ * htk_close_streams() - close the streams of an owner, or all streams
+ * @h: the device
+ * @owner: the owner; NULL: all streams of a device whose @gone is set
  *
  * The streams have no other user: the owner's file was released, or h->life is
  * held for writing.
@@ -508,7 +484,7 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
  *
  * Context: h->life held
  */
-static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
+void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 {
 	DECLARE_BITMAP(open, HT_STREAMS_MAX);
 	struct htk_wait wait;
@@ -575,15 +551,4 @@ void htk_close_owner(struct htk_owner *owner)
 	down_read(&h->life);
 	htk_close_streams(h, owner);
 	up_read(&h->life);
-}
-
-/**
- * htk_close_all() - close all streams of a device that goes away
- * @h: the device; its @gone is set
- *
- * Context: h->life held for writing
- */
-void htk_close_all(struct htk *h)
-{
-	htk_close_streams(h, NULL);
 }

@@ -87,13 +87,11 @@ u32 htk_next_generation(void)
 /**
  * htk_new() - allocate a device
  * @dev: the device of the bus
- * @enable_changed: work function: the enable bytes may have changed
- * @orphaned: work function: files were closed
  *
- * Return: the device with one reference, or an ERR_PTR().
+ * Return: the device with one reference, or an ERR_PTR().  htk_create()
+ * initializes its work items.
  */
-struct htk *htk_new(struct device *dev, work_func_t enable_changed,
-		    work_func_t orphaned)
+struct htk *htk_new(struct device *dev)
 {
 	struct htk *h = kvzalloc(sizeof(*h), GFP_KERNEL);
 	int ret;
@@ -113,13 +111,12 @@ struct htk *htk_new(struct device *dev, work_func_t enable_changed,
 	mutex_init(&h->messages);
 	init_rwsem(&h->map_sem);
 	init_llist_head(&h->orphans);
-	INIT_WORK(&h->orphan_work, orphaned);
 	INIT_LIST_HEAD(&h->source);
 	h->wq = htk_wq;
 	h->kernel.h = h;
 	h->generation = htk_next_generation();
 	h->dev = dev;
-	ret = htk_enable_new(h, enable_changed);
+	ret = htk_enable_new(h);
 	if (!ret)
 		ret = htk_origin_new(h);
 	if (ret)

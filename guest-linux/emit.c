@@ -151,15 +151,20 @@ static void htk_emit_switch(void)
  * Report htk_missed to the host: in the count of discarded events of @first,
  * which may be in use, or by a message if @first is NULL.
  *
- * Context: htk_emit_exchange held
+ * Context: htk_emit_exchange held; h->control not held
  */
 static void htk_emit_report_missed(struct htk *h, struct ht_stream *first)
 {
+	u64 missed = atomic64_xchg(&htk_missed, 0);
+	int ret = 0;
+
 	if (first)
-		atomic64_add(atomic64_xchg(&htk_missed, 0),
-			     (atomic64_t *)&first->lost_nested);
-	else
-		htk_report_discarded(h, &htk_missed);
+		atomic64_add(missed, (atomic64_t *)&first->lost_nested);
+	else if (missed)
+		ret = ht_tell_discarded(&h->core, missed);
+	/* After a timeout, the host executes the message later. */
+	if (ret && ret != -ETIMEDOUT)
+		atomic64_add(missed, &htk_missed);
 }
 
 /* Context: htk_emit_exchange held; @cpu may be emitting */
@@ -455,7 +460,7 @@ static void htk_emit_choose(void)
 		if (kernel_device >= 0 && h->id != kernel_device)
 			continue;
 		htk_emit_device = h;
-		mod_delayed_work(h->wq, &h->enable_work, 0);
+		htk_enable_changed(h);
 		for (i = 0; i < htk_nr_classes; i++) {
 			WRITE_ONCE(htk_classes[i].cls->id, 0);
 			htk_classes[i].refused = false;

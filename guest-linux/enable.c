@@ -107,15 +107,13 @@ void htk_enable_changed(struct htk *h)
 /**
  * htk_enable_new() - set up the enable bytes, before the device can interrupt
  * @h: the device
- * @changed: work function that runs when the bytes may have changed
  *
  * Context: may sleep
  *
  * Return: 0 or -ENOMEM.
  */
-int htk_enable_new(struct htk *h, work_func_t changed)
+int htk_enable_new(struct htk *h)
 {
-	INIT_DELAYED_WORK(&h->enable_work, changed);
 	INIT_LIST_HEAD(&h->enable_away);
 	h->enable_copy = vzalloc(HT_ENABLE_SIZE);
 	h->enable_on = alloc_page(GFP_KERNEL);
@@ -168,7 +166,7 @@ void htk_enable_add(struct htk *h)
 		htk_enable_all(away);
 	mutex_unlock(&htk_enable_mutex);
 	/* Read changes that happened while the driver got no interrupts. */
-	mod_delayed_work(h->wq, &h->enable_work, 0);
+	htk_enable_changed(h);
 }
 
 /**

@@ -320,7 +320,7 @@ static inline bool htk_owns(const struct htk *h, const struct htk_owner *owner,
 bool htk_enable_get(const struct htk *h, u32 id);
 void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room);
 void htk_enable_changed(struct htk *h);
-int htk_enable_new(struct htk *h, work_func_t changed);
+int htk_enable_new(struct htk *h);
 void htk_enable_free(struct htk *h);
 void htk_enable_keep(struct htk *h, bool all);
 void htk_enable_add(struct htk *h);
@@ -345,8 +345,7 @@ extern struct workqueue_struct *htk_wq;
 u32 htk_next_generation(void);
 int htk_device_init(void);
 void htk_device_exit(void);
-struct htk *htk_new(struct device *dev, work_func_t enable_changed,
-		    work_func_t orphaned);
+struct htk *htk_new(struct device *dev);
 void htk_put(struct htk *h);
 struct htk *htk_get_by_misc(struct miscdevice *misc);
 
@@ -354,9 +353,8 @@ struct htk *htk_get_by_misc(struct miscdevice *misc);
 int htk_takeover(struct htk *h);
 int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room);
+void htk_close_streams(struct htk *h, const struct htk_owner *owner);
 void htk_close_owner(struct htk_owner *owner);
-void htk_report_discarded(struct htk *h, atomic64_t *count);
-void htk_close_all(struct htk *h);
 void htk_revoke_all(struct htk *h);
 
 /* chardev.c */
@@ -370,8 +368,7 @@ void htk_take_away(struct htk *h, bool back, bool renewed);
 void htk_give_back(struct htk *h);
 
 /* memory.c */
-int htk_memory_register(void);
-void htk_memory_unregister(void);
+extern struct pci_driver htk_memory_driver;
 
 /* pci.c, virtio.c */
 extern const struct htk_transport htk_pci_transport;

@@ -21,9 +21,12 @@ struct htk *htk_create(struct device *dev)
 
 	/* A larger page would show a program more than its own stream. */
 	BUILD_BUG_ON(PAGE_SIZE > HT_MAP_ALIGN);
-	h = htk_new(dev, htk_emit_enabled, htk_orphan_work);
-	if (!IS_ERR(h))
-		h->core.ops = &htk_port_ops;
+	h = htk_new(dev);
+	if (IS_ERR(h))
+		return h;
+	INIT_DELAYED_WORK(&h->enable_work, htk_emit_enabled);
+	INIT_WORK(&h->orphan_work, htk_orphan_work);
+	h->core.ops = &htk_port_ops;
 	return h;
 }
 
@@ -80,7 +83,7 @@ void htk_take_away(struct htk *h, bool back, bool renewed)
 	mutex_unlock(&h->control);
 
 	down_write(&h->life);
-	htk_close_all(h);
+	htk_close_streams(h, NULL);
 }
 
 /**

@@ -7,6 +7,7 @@
  * device.
  */
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/virtio_config.h>
 
 #include <uapi/linux/virtio_ring.h>
@@ -186,7 +187,7 @@ static int __init htk_init(void)
 	ret = register_virtio_driver(&htk_driver);
 	if (ret)
 		goto emit;
-	ret = htk_memory_register();
+	ret = pci_register_driver(&htk_memory_driver);
 	if (ret)
 		goto virtio;
 	return 0;
@@ -204,7 +205,7 @@ module_init(htk_init);
 
 static void __exit htk_exit(void)
 {
-	htk_memory_unregister();
+	pci_unregister_driver(&htk_memory_driver);
 	unregister_virtio_driver(&htk_driver);
 	htk_emit_exit();
 	htk_device_exit();

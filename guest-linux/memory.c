@@ -313,7 +313,7 @@ static const struct pci_device_id htk_memory_ids[] = {
 	{ 0 },
 };
 
-static struct pci_driver htk_memory_driver = {
+struct pci_driver htk_memory_driver = {
 	.name		= KBUILD_MODNAME,
 	.id_table	= htk_memory_ids,
 	.probe		= htk_memory_probe,
@@ -321,13 +321,3 @@ static struct pci_driver htk_memory_driver = {
 	.shutdown	= htk_memory_shutdown,
 	.driver.pm	= &htk_memory_pm,
 };
-
-int htk_memory_register(void)
-{
-	return pci_register_driver(&htk_memory_driver);
-}
-
-void htk_memory_unregister(void)
-{
-	pci_unregister_driver(&htk_memory_driver);
-}
