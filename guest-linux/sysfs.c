@@ -55,26 +55,17 @@ static ssize_t mapping_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(mapping);
 
-static ssize_t packet_size_show(struct device *dev,
-				struct device_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%u\n", htk_of(dev)->core.caps.packet_size);
-}
-static DEVICE_ATTR_RO(packet_size);
+#define HTK_CAPS_ATTR(name)						\
+static ssize_t name##_show(struct device *dev,				\
+			   struct device_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%u\n", htk_of(dev)->core.caps.name);	\
+}									\
+static DEVICE_ATTR_RO(name)
 
-static ssize_t packets_show(struct device *dev, struct device_attribute *attr,
-			    char *buf)
-{
-	return sysfs_emit(buf, "%u\n", htk_of(dev)->core.caps.packets);
-}
-static DEVICE_ATTR_RO(packets);
-
-static ssize_t streams_show(struct device *dev, struct device_attribute *attr,
-			    char *buf)
-{
-	return sysfs_emit(buf, "%u\n", htk_of(dev)->core.caps.streams);
-}
-static DEVICE_ATTR_RO(streams);
+HTK_CAPS_ATTR(packet_size);
+HTK_CAPS_ATTR(packets);
+HTK_CAPS_ATTR(streams);
 
 static ssize_t streams_used_show(struct device *dev,
 				 struct device_attribute *attr, char *buf)
