@@ -91,8 +91,6 @@ static const char *mapping_name(uint32_t mapping)
     switch (mapping) {
     case HT_MAPPING_WRITE_BACK:
         return "write-back";
-    case HT_MAPPING_WRITE_COMBINING:
-        return "write-combining";
     case HT_MAPPING_GUEST_RAM:
         return "guest RAM";
     default:

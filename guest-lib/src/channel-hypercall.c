@@ -28,13 +28,6 @@ static void hypercall_notify(struct ht_stream *s)
     }
 }
 
-static int hypercall_space(struct ht_stream *s, uint64_t packet)
-{
-    /* Pairs with the store-release of tail in the host's consumer. */
-    s->tail = ht_load_acquire(&s->ring->host.tail);
-    return packet - s->tail <= s->packets_mask;
-}
-
 /*
  * A batch may be larger than a ring, so ring the doorbell early if the packet
  * after the next one is not free.  Load the tail for this test, because the
@@ -42,9 +35,9 @@ static int hypercall_space(struct ht_stream *s, uint64_t packet)
  */
 static void hypercall_closed(struct ht_stream *s)
 {
-    if (s->events != s->batch_events && !hypercall_space(s, s->packet + 1)) {
+    if (s->events != s->batch_events && !ht_ring_space(s, s->packet + 1)) {
         ring(s);
-        hypercall_space(s, s->packet);
+        ht_ring_space(s, s->packet);
     }
 }
 
@@ -57,10 +50,9 @@ static int hypercall_flush(struct ht_stream *s)
 }
 
 const struct ht_channel_ops ht_channel_hypercall = {
-    .name = "hypercall",
     .opened = hypercall_opened,
     .notify = hypercall_notify,
     .closed = hypercall_closed,
-    .space = hypercall_space,
+    .space = ht_ring_space,
     .flush = hypercall_flush,
 };

@@ -9,7 +9,7 @@
  * tests/model/wake.pml proves that no event is forgotten.
  *
  * memory: there is no doorbell.  The wake word is HT_WAKE_NEVER while the
- * stream is open.
+ * stream is open, and 0 when it is closed, so that commits call notify().
  */
 #include "core.h"
 
@@ -40,23 +40,10 @@ static void shm_closed(struct ht_stream *s)
     shm_notify(s);
 }
 
-static int shm_space(struct ht_stream *s, uint64_t packet)
-{
-    /* Pairs with the store-release of tail in the host's consumer. */
-    s->tail = ht_load_acquire(&s->ring->host.tail);
-    return packet - s->tail <= s->packets_mask;
-}
-
 static int shm_flush(struct ht_stream *s)
 {
     (void)s;                    /* the host reads committed events itself */
     return 0;
-}
-
-static void memory_opened(struct ht_stream *s)
-{
-    /* If the stream is closed, the word becomes 0, so commits call notify(). */
-    s->wake = &s->ring->host.wake;
 }
 
 static void memory_nothing(struct ht_stream *s)
@@ -65,19 +52,17 @@ static void memory_nothing(struct ht_stream *s)
 }
 
 const struct ht_channel_ops ht_channel_shm = {
-    .name = "shm",
     .opened = shm_opened,
     .notify = shm_notify,
     .closed = shm_closed,
-    .space = shm_space,
+    .space = ht_ring_space,
     .flush = shm_flush,
 };
 
 const struct ht_channel_ops ht_channel_memory = {
-    .name = "memory",
-    .opened = memory_opened,
+    .opened = shm_opened,
     .notify = memory_nothing,
     .closed = memory_nothing,
-    .space = shm_space,
+    .space = ht_ring_space,
     .flush = shm_flush,
 };

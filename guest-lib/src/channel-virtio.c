@@ -77,12 +77,7 @@ static int virtio_space(struct ht_stream *s, uint64_t packet)
     if (s->submitted < ht_head(s)) {
         (void)submit(s, false);
     }
-    /*
-     * Pairs with the Linux driver's store-release of the tail.  In other ports,
-     * this thread has stored the tail in reap().
-     */
-    s->tail = ht_load_acquire(&s->ring->host.tail);
-    return packet - s->tail <= s->packets_mask;
+    return ht_ring_space(s, packet);
 }
 
 static int virtio_flush(struct ht_stream *s)
@@ -91,7 +86,6 @@ static int virtio_flush(struct ht_stream *s)
 }
 
 const struct ht_channel_ops ht_channel_virtio = {
-    .name = "virtio",
     .opened = virtio_opened,
     .notify = virtio_notify,
     .closed = virtio_closed,

@@ -112,7 +112,8 @@ void ht_control_end(struct ht_device *dev)
     }
 }
 
-int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
+/* Send a message once; returns enum ht_status, or a negative errno */
+static int exchange(struct ht_device *dev, struct ht_msg *msg)
 {
     const uint16_t type = msg->type;
     const uint32_t cookie = ht_atomic_next(&dev->cookie);
@@ -211,7 +212,7 @@ int ht_control(struct ht_device *dev, struct ht_msg *msg)
     unsigned tries = 0;
     int r;
 
-    while ((r = ht_exchange(dev, msg)) == HT_STATUS_BUSY) {
+    while ((r = exchange(dev, msg)) == HT_STATUS_BUSY) {
         r = dev->ops->relax(dev, tries++);
         if (r) {
             return r;

@@ -56,7 +56,7 @@ struct ht_port_ops {
  * @caps: read from the device by the port before ht_device_init()
  * @ops: the port's functions
  * @mapping: how stream memory is mapped, for display: "write-back",
- *           "write-combining", "uncached", "guest RAM"
+ *           "uncached", "guest RAM"
  * @cookie: last cookie used
  * @streams: list of open streams; empty if @ops->lock is NULL
  * @enable: the enable page, or a copy of it; NULL if the port has neither
@@ -81,7 +81,6 @@ struct ht_device {
 
 /**
  * struct ht_channel_ops - functions of a channel in the guest
- * @name: "hypercall", "shm", "virtio", "memory"
  * @opened: called when the stream's ring is mapped; sets @wake of the stream
  * @notify: called after a commit if head has reached the wake word
  * @closed: called after a packet was closed and head was moved past it
@@ -91,7 +90,6 @@ struct ht_device {
  *         without waiting; returns 0, or an error of ops->submit()
  */
 struct ht_channel_ops {
-    const char *name;
     void (*opened)(struct ht_stream *s);
     void (*notify)(struct ht_stream *s);
     void (*closed)(struct ht_stream *s);
@@ -322,15 +320,6 @@ void ht_control_end(struct ht_device *dev);
  * -EEXIST, -EIO; or what ops->control or ops->relax failed with.
  */
 int ht_control(struct ht_device *dev, struct ht_msg *msg);
-
-/**
- * ht_exchange() - send a message once
- * @dev: the device
- * @msg: the message; its header's type and size are set
- *
- * Return: enum ht_status, or a negative errno.
- */
-int ht_exchange(struct ht_device *dev, struct ht_msg *msg);
 
 /**
  * ht_class_valid() - test whether a class has the form of &struct ht_class

@@ -20,7 +20,6 @@
 /* How a stream's memory is mapped into the caller */
 enum ht_ioc_mapping {
 	HT_MAPPING_WRITE_BACK		= 0,	/* cached device memory */
-	HT_MAPPING_WRITE_COMBINING	= 1,
 	HT_MAPPING_UNCACHED		= 2,
 	HT_MAPPING_GUEST_RAM		= 3,	/* virtio: pages of the guest */
 };
