@@ -196,11 +196,6 @@ struct process *ht_this_process(void)
     return p;
 }
 
-const void *ht_trace_process(void)
-{
-    return ht_this_process();
-}
-
 void ht_watch_forks(void)
 {
     pthread_atfork(fork_prepare, fork_parent, fork_child);

@@ -13,8 +13,8 @@
 #include <cpuid.h>
 #endif
 
+#include "linux-process.h"
 #include "linux-sys.h"
-#include "linux-trace.h"
 #include "linux-user.h"
 
 #define NODES_MAX       32
@@ -82,7 +82,7 @@ static __thread struct opening {
 
 static bool try_lock(void)
 {
-    const void *const process = ht_trace_process();
+    const void *const process = ht_this_process();
     const void *holder = __atomic_load_n(&locked, __ATOMIC_RELAXED);
 
     return holder != process &&
@@ -645,7 +645,7 @@ static enum ht_trace_state current_state(void)
     enum ht_trace_state state;
     bool wanted = true;
 
-    if (!ht_trace_process()) {
+    if (!ht_this_process()) {
         return HT_TRACE_DENIED;
     }
     if (choice == CHOICE_NONE) {

@@ -29,18 +29,10 @@ extern const struct ht_runtime ht_trace_runtime;
 bool ht_trace_init(void);
 
 /**
- * ht_trace_process() - get an address that identifies the process
- *
- * Return: an address that differs from that of a parent or child; NULL:
- * ht_trace_init() was not called, or a system call failed.
- */
-const void *ht_trace_process(void);
-
-/**
  * ht_trace_begin_opening() - start a section that signals must not interrupt
  * @mask: for ht_trace_end_opening()
  *
- * Context: ht_trace_process() does not return NULL
+ * Context: ht_this_process() does not return NULL
  *
  * Return: true if the thread may open descriptors now; false if the thread is
  * already in this section, a thread is in fork(), or signals cannot be blocked.

@@ -43,6 +43,13 @@ static int device_map(struct ht_device *dev, uint32_t stream,
     return r;
 }
 
+static void device_doorbell(struct ht_device *dev, uint32_t stream)
+{
+    /* Order stores to the ring before the doorbell, at which the host reads. */
+    ht_store_fence();
+    *to_linux(dev)->doorbells[stream] = stream;
+}
+
 /*
  * The driver reads guest.head itself, so @from and @to are not used.  If all
  * buffers are in use, a later call or the driver's timer submits the packet.
@@ -78,7 +85,7 @@ static const struct ht_port_ops device_ops = {
     .control = device_control,
     .map = device_map,
     .unmap = device_unmap,
-    .doorbell = ht_linux_doorbell,
+    .doorbell = device_doorbell,
     .submit = device_submit,
     .reap = device_reap,
     .relax = ht_linux_relax,

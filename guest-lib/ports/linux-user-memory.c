@@ -77,8 +77,8 @@ static bool pci_is_ivshmem(const char *address)
            (id[2] | id[3] << 8) == HT_IVSHMEM_DEVICE_ID;
 }
 
-int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
-                      void *opaque)
+int ht_linux_scan_pci(int (*try)(const char *address, struct ht_device **dev),
+                      struct ht_device **dev)
 {
     struct dirent **names;
     int n = scandir(PCI_DEVICES, &names, NULL, alphasort);
@@ -87,7 +87,7 @@ int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
 
     for (i = 0; i < n; i++) {
         if (!found && pci_is_ivshmem(names[i]->d_name)) {
-            int r = try(opaque, names[i]->d_name);
+            int r = try(names[i]->d_name, dev);
 
             found = r == 0;
             if (first == -ENODEV) {
@@ -127,14 +127,19 @@ static int pci_enable(const char *address)
 static int pci_map(struct ht_linux *l)
 {
     struct stat st;
+    void *p;
 
     if (fstat(l->fd, &st) || st.st_size < HT_PAGE) {
         return -ENODEV;
     }
     l->ram_size = (size_t)st.st_size;
-    l->ram = ht_linux_map(l->fd, l->ram_size, 0);
-    return l->ram ? 0 : errno == EINVAL ? -EBUSY :
-                        errno == EPERM ? -EACCES : -errno;
+    p = mmap(NULL, l->ram_size, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
+    l->ram = p == MAP_FAILED ? NULL : p;
+    /* Two producers corrupt a stream, so a child of fork() gets no mapping. */
+    if (l->ram && !madvise(p, l->ram_size, MADV_DONTFORK)) {
+        return 0;
+    }
+    return errno == EINVAL ? -EBUSY : errno == EPERM ? -EACCES : -errno;
 }
 
 static uint64_t memory_now(struct ht_device *dev)

@@ -7,36 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "linux-sys.h"
 #include "linux-user.h"
-
-void *ht_linux_map(int fd, size_t size, uint64_t offset)
-{
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                   (off_t)offset);
-
-    if (p == MAP_FAILED) {
-        return NULL;
-    }
-    /* Two producers corrupt a stream, so a child of fork() gets no mapping. */
-    if (madvise(p, size, MADV_DONTFORK)) {
-        int error = errno;
-
-        munmap(p, size);
-        errno = error;
-        return NULL;
-    }
-    return p;
-}
-
-void ht_linux_doorbell(struct ht_device *dev, uint32_t stream)
-{
-    /* Order stores to the ring before the doorbell, at which the host reads. */
-    ht_store_fence();
-    *to_linux(dev)->doorbells[stream] = stream;
-}
 
 /*
  * Yield at first, because most replies take microseconds.  After 16 yields,
@@ -144,11 +117,6 @@ static int next_node(int above)
     return best;
 }
 
-static int try_pci(void *opaque, const char *address)
-{
-    return open_path(address, opaque);
-}
-
 /*
  * Try the module's nodes, then ivshmem devices.  If none can be opened, return
  * the first error other than ENODEV of the ivshmem devices, or else of the
@@ -169,7 +137,7 @@ static int open_first(struct ht_device **dev)
             first = r;
         }
     }
-    r = ht_linux_scan_pci(try_pci, dev);
+    r = ht_linux_scan_pci(open_path, dev);
     return r == -ENODEV ? first : r;
 }
 

@@ -57,11 +57,9 @@ int ht_linux_open_device(struct ht_linux *l, const char *path);
 int ht_linux_open_memory(struct ht_linux *l, const char *address);
 
 /* Call @try for each ivshmem PCI device until @try returns 0. */
-int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
-                      void *opaque);
+int ht_linux_scan_pci(int (*try)(const char *address, struct ht_device **dev),
+                      struct ht_device **dev);
 
-void *ht_linux_map(int fd, size_t size, uint64_t offset);
-void ht_linux_doorbell(struct ht_device *dev, uint32_t stream);
 int ht_linux_relax(struct ht_device *dev, unsigned tries);
 void ht_linux_lock(struct ht_device *dev);
 void ht_linux_unlock(struct ht_device *dev);
