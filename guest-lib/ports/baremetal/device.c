@@ -9,12 +9,6 @@
 /* maximum time in ms for which replies may be BUSY */
 #define RELAX_MS        5000
 
-static struct ht_bm_device *to_bm(struct ht_device *dev)
-{
-    /* @dev is the first member of struct ht_bm_device */
-    return (struct ht_bm_device *)dev;
-}
-
 int ht_bm_relax(struct ht_device *dev, unsigned tries)
 {
     struct ht_bm_device *d = to_bm(dev);
@@ -154,6 +148,6 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
 void ht_bm_close(struct ht_bm_device *d)
 {
     if (d->common) {
-        ht_bm_virtio_close(d);
+        ht_bm_virtio_reset(d);
     }
 }

@@ -10,7 +10,6 @@
 typedef volatile uint8_t ht_bm_reg8_t;
 typedef volatile uint16_t ht_bm_reg16_t;
 typedef volatile uint32_t ht_bm_reg32_t;
-typedef volatile uint64_t ht_bm_reg64_t;
 
 static inline uint8_t ht_bm_read8(const uint8_t *p)
 {
@@ -42,9 +41,10 @@ static inline void ht_bm_write32(uint8_t *p, uint32_t v)
     *(ht_bm_reg32_t *)p = v;
 }
 
-static inline void ht_bm_write64(uint8_t *p, uint64_t v)
+static inline struct ht_bm_device *to_bm(struct ht_device *dev)
 {
-    *(ht_bm_reg64_t *)p = v;
+    /* @dev is the first member of struct ht_bm_device */
+    return (struct ht_bm_device *)dev;
 }
 
 /* Let the processor's other hardware thread run while this one polls */
@@ -95,7 +95,7 @@ static inline void ht_bm_pci_write(struct ht_bm_device *d, unsigned offset,
 
 int ht_bm_regs_open(struct ht_bm_device *d);
 int ht_bm_virtio_open(struct ht_bm_device *d);
-void ht_bm_virtio_close(struct ht_bm_device *d);
+int ht_bm_virtio_reset(struct ht_bm_device *d);
 
 /* Read struct ht_caps from device memory by 4-byte accesses */
 void ht_bm_read_caps(struct ht_caps *caps, const uint8_t *p);

@@ -50,11 +50,6 @@
 #define RESET_MS                1000
 #define CONTROL_MS              5000
 
-static struct ht_bm_device *to_bm(struct ht_device *dev)
-{
-    return (struct ht_bm_device *)dev;
-}
-
 static void notify(struct ht_bm_vq *vq)
 {
     ht_bm_write16(vq->notify, vq->index);
@@ -234,7 +229,7 @@ static int find_areas(struct ht_bm_device *d)
     return d->common ? 0 : -ENODEV;
 }
 
-static int reset(struct ht_bm_device *d)
+int ht_bm_virtio_reset(struct ht_bm_device *d)
 {
     struct ht_bm_wait wait;
 
@@ -353,7 +348,7 @@ int ht_bm_virtio_open(struct ht_bm_device *d)
     if (ret) {
         return ret;
     }
-    ret = reset(d);
+    ret = ht_bm_virtio_reset(d);
     if (ret) {
         return ret;
     }
@@ -414,9 +409,4 @@ int ht_bm_update(struct ht_bm_device *d)
         }
     }
     return ret;
-}
-
-void ht_bm_virtio_close(struct ht_bm_device *d)
-{
-    reset(d);
 }

@@ -171,7 +171,7 @@ static void check_messages(struct ht_bm_device *d)
         uint32_t size = random_message((uint8_t *)msg);
 
         for (unsigned k = 0; k < sizeof(msg) / 8; k++) {
-            ht_bm_write64(mailbox + 8 * k, msg[k]);
+            *(volatile uint64_t *)(mailbox + 8 * k) = msg[k];
         }
         ht_bm_write32(go, size);
     }
