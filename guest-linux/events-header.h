@@ -71,31 +71,21 @@
 	DECLARE_EVENT_CLASS(name, PARAMS(proto), PARAMS(args),		\
 			    PARAMS(tstruct), PARAMS(assign), PARAMS(print)) \
 	DEFINE_EVENT(name, name, PARAMS(proto), PARAMS(args))
-#define TRACE_EVENT_CONDITION(name, proto, args, cond, tstruct, assign, print) \
+#define TRACE_EVENT_CONDITION(name, proto, args, cond, tstruct, assign, print, \
+			      ...)					\
 	TRACE_EVENT(name, PARAMS(proto), PARAMS(args), PARAMS(tstruct),	\
 		    PARAMS(assign), PARAMS(print))
-#define TRACE_EVENT_FN(name, proto, args, tstruct, assign, print, reg, unreg) \
+#define TRACE_EVENT_FN(name, proto, args, tstruct, assign, print, ...)	\
 	TRACE_EVENT(name, PARAMS(proto), PARAMS(args), PARAMS(tstruct),	\
 		    PARAMS(assign), PARAMS(print))
-#define TRACE_EVENT_FN_COND(name, proto, args, cond, tstruct, assign, print, \
-			    reg, unreg)					\
-	TRACE_EVENT(name, PARAMS(proto), PARAMS(args), PARAMS(tstruct),	\
-		    PARAMS(assign), PARAMS(print))
-#define TRACE_EVENT_SYSCALL(name, proto, args, tstruct, assign, print, reg, \
-			    unreg)					\
-	TRACE_EVENT(name, PARAMS(proto), PARAMS(args), PARAMS(tstruct),	\
-		    PARAMS(assign), PARAMS(print))
-#define DECLARE_EVENT_SYSCALL_CLASS(name, proto, args, tstruct, assign, print) \
-	DECLARE_EVENT_CLASS(name, PARAMS(proto), PARAMS(args),		\
-			    PARAMS(tstruct), PARAMS(assign), PARAMS(print))
-#define DEFINE_EVENT_CONDITION(template, name, proto, args, cond)	\
+#define TRACE_EVENT_FN_COND TRACE_EVENT_CONDITION
+#define TRACE_EVENT_SYSCALL TRACE_EVENT_FN
+#define DECLARE_EVENT_SYSCALL_CLASS DECLARE_EVENT_CLASS
+#define DEFINE_EVENT_FN(template, name, proto, args, ...)		\
 	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
-#define DEFINE_EVENT_FN(template, name, proto, args, reg, unreg)	\
-	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
-#define DEFINE_EVENT_PRINT(template, name, proto, args, print)		\
-	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
-#define DEFINE_EVENT_SYSCALL(template, name, proto, args, reg, unreg)	\
-	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
+#define DEFINE_EVENT_CONDITION DEFINE_EVENT_FN
+#define DEFINE_EVENT_PRINT DEFINE_EVENT_FN
+#define DEFINE_EVENT_SYSCALL DEFINE_EVENT_FN
 
 #undef DEFINE_EVENT
 #define DEFINE_EVENT(template, name, proto, args)
