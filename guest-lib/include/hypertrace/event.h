@@ -209,8 +209,9 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 /*
  * Kinds of fields.  The first word, such as INT, selects the macros that expand
  * the field.  INT is followed by the C type, the number of bits, and the kind
- * and flags in the message that registers the class.  LABELS is followed by
- * flags to add to those of the integer.
+ * and flags in the message that registers the class.  FLOAT is followed by the
+ * C type, the number of bytes and the kind.  LABELS is followed by flags to add
+ * to those of the integer.
  */
 #define HT_EV_u8        INT, uint8_t,   8, HT_FIELD_U8,  0
 #define HT_EV_u16       INT, uint16_t, 16, HT_FIELD_U16, 0
@@ -225,8 +226,8 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_x32       INT, uint32_t, 32, HT_FIELD_U32, HT_FIELD_HEX
 #define HT_EV_x64       INT, uint64_t, 64, HT_FIELD_U64, HT_FIELD_HEX
 #ifndef __KERNEL__
-#define HT_EV_f32       F32
-#define HT_EV_f64       F64
+#define HT_EV_f32       FLOAT, float, 4, HT_FIELD_F32
+#define HT_EV_f64       FLOAT, double, 8, HT_FIELD_F64
 #endif
 #define HT_EV_bool      BOOL
 /* For (bool, f), if "bool" is a macro for _Bool */
@@ -311,23 +312,14 @@ static const struct ht_label ht_labels_bool[] = {
 #define HT_EV_AS(what, ...)             HT_EV_AS_(what, __VA_ARGS__)
 #define HT_EV_AS_(what, form, ...)      HT_EV_##what##_##form(__VA_ARGS__)
 
-#define HT_EV_DESC_F32(n)       { #n, HT_FIELD_F32, 0, 0, 0, 0 },
-#define HT_EV_PARAM_F32(n)      , float ht_a_##n
-#define HT_EV_ARG_F32(n)        , ht_a_##n
-#define HT_EV_LEN_F32(n)
-#define HT_EV_SIZE_F32(n)       + 4
-#define HT_EV_PUT_F32(n)                                                    \
-    ht_copy(ht_p_, &ht_a_##n, 4);                                           \
-    ht_p_ += 4;
-
-#define HT_EV_DESC_F64(n)       { #n, HT_FIELD_F64, 0, 0, 0, 0 },
-#define HT_EV_PARAM_F64(n)      , double ht_a_##n
-#define HT_EV_ARG_F64(n)        , ht_a_##n
-#define HT_EV_LEN_F64(n)
-#define HT_EV_SIZE_F64(n)       + 8
-#define HT_EV_PUT_F64(n)                                                    \
-    ht_copy(ht_p_, &ht_a_##n, 8);                                           \
-    ht_p_ += 8;
+#define HT_EV_DESC_FLOAT(type, bytes, kind, n) { #n, kind, 0, 0, 0, 0 },
+#define HT_EV_PARAM_FLOAT(type, bytes, kind, n) , type ht_a_##n
+#define HT_EV_ARG_FLOAT(type, bytes, kind, n) , ht_a_##n
+#define HT_EV_LEN_FLOAT(type, bytes, kind, n)
+#define HT_EV_SIZE_FLOAT(type, bytes, kind, n) + bytes
+#define HT_EV_PUT_FLOAT(type, bytes, kind, n)                               \
+    ht_copy(ht_p_, &ht_a_##n, bytes);                                       \
+    ht_p_ += bytes;
 
 /* Compute a text's length once, since another thread may change the text. */
 #define HT_EV_DESC_TEXT(n)      { #n, HT_FIELD_TEXT, 0, 0, 0, 0 },
