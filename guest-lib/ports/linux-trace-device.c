@@ -246,17 +246,27 @@ static int register_all(uint32_t new)
 
 /* The device --------------------------------------------------------------- */
 
+static void put_number(char *p, unsigned n)
+{
+    char digits[12];
+    unsigned i = 0;
+
+    do {
+        digits[i++] = '0' + n % 10;
+        n /= 10;
+    } while (n);
+    while (i) {
+        *p++ = digits[--i];
+    }
+    *p = '\0';
+}
+
 static void node_path(unsigned n)
 {
     static const char prefix[] = "/dev/hypertrace";
-    char *p = path + sizeof(prefix) - 1;
 
     ht_copy(path, prefix, sizeof(prefix) - 1);
-    if (n >= 10) {
-        *p++ = '0' + n / 10;
-    }
-    *p++ = '0' + n % 10;
-    *p = '\0';
+    put_number(path + sizeof(prefix) - 1, n);
 }
 
 /* Test whether a device can appear later */
@@ -574,8 +584,7 @@ bool ht_trace_add_class(struct ht_class *cls)
 
 void ht_trace_name(char *name, const char *comm, int tid)
 {
-    char digits[12];
-    unsigned n = 0, len;
+    unsigned len;
 
     for (len = 0; comm[len]; len++) {
         name[len] = comm[len];
@@ -583,16 +592,9 @@ void ht_trace_name(char *name, const char *comm, int tid)
     name[len++] = '/';
     if (tid <= 0) {
         ht_copy(name + len, "shared", 7);
-        return;
+    } else {
+        put_number(name + len, tid);
     }
-    while (tid) {
-        digits[n++] = '0' + tid % 10;
-        tid /= 10;
-    }
-    while (n) {
-        name[len++] = digits[--n];
-    }
-    name[len] = '\0';
 }
 
 /* Status ------------------------------------------------------------------- */
