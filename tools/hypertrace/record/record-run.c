@@ -198,7 +198,7 @@ static void scan_process(HtRecordRun *run, bool rest, bool whole)
         return;
     }
     set_process(run, find_guest(run));
-    if (!run->process) {
+    if (!run->process || (!rest && !whole)) {
         return;
     }
     if (rest) {
@@ -212,6 +212,16 @@ static void scan_process(HtRecordRun *run, bool rest, bool whole)
              HT_SESSION_KERNEL);
     }
     run->scanned_pid = run->process->pid;
+}
+
+/*
+ * Test whether a source of the process has the kernel whose log is read. Such a
+ * source must stay: in a new source, the same kernel would count as another
+ * boot. If the kernel's memory is gone, the next poll notices.
+ */
+static bool is_followed(const HtRecordRun *run, const HtSource *source)
+{
+    return source && ht_session_has_kernel(run->session, &source->mem);
 }
 
 /*
@@ -232,9 +242,10 @@ static void find_sources(HtRecordRun *run)
     if (!n.found && p->memory == HT_RECORD_SHARED) {
         open_files(run);
     }
-    scan_process(run, !n.found && (p->memory == HT_RECORD_PROCESS ||
-                                   (p->memory != HT_RECORD_MEMFD && late)),
-                 !n.kernel_boot && run->r->image &&
+    scan_process(run, !n.found && !is_followed(run, run->rest) &&
+                 (p->memory == HT_RECORD_PROCESS ||
+                  (p->memory != HT_RECORD_MEMFD && late)),
+                 !is_followed(run, run->whole) && run->r->image &&
                  p->memory == HT_RECORD_NODE);
 }
 

@@ -160,6 +160,20 @@ void ht_session_remove(HtSession *s, const HtFtMem *mem)
     }
 }
 
+bool ht_session_has_kernel(const HtSession *s, const HtFtMem *mem)
+{
+    unsigned i;
+
+    for (i = 0; i < s->places->len; i++) {
+        const HtSessionPlace *p = s->places->pdata[i];
+
+        if (p->mem == mem && p->log) {
+            return true;
+        }
+    }
+    return false;
+}
+
 HtSessionStats ht_session_stats(const HtSession *s)
 {
     HtFtStats sum = s->past;

@@ -136,6 +136,15 @@ void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what);
 void ht_session_remove(HtSession *s, const HtFtMem *mem);
 
 /**
+ * ht_session_has_kernel() - whether the log of a kernel in a memory is read
+ * @s: the session
+ * @mem: memory that was added
+ *
+ * Each poll checks that the kernel is still there.
+ */
+bool ht_session_has_kernel(const HtSession *s, const HtFtMem *mem);
+
+/**
  * ht_session_process() - note the process of the virtual machine
  * @s: the session
  * @pid: the process
