@@ -13,12 +13,14 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "formats-make.h"
 #include "ftrace-guest.h"
 #include "kernel-make.h"
 #include "hypertrace/recording.h"
 #include "memory/process.h"
 #include "record/flight.h"
 #include "record/flight-control.h"
+#include "record/session.h"
 
 #define DEADLINE_US (60 * G_USEC_PER_SEC)
 
@@ -342,6 +344,53 @@ static void test_no_ring(void)
     g_assert_cmpuint(count(&t), ==, 3);
     teardown(&t);
     km_kernel_free(&kernel);
+}
+
+/* Let the session read the format of an event, as from a kernel's memory. */
+static void find_format(Test *t, unsigned id, const char *name)
+{
+    HtSessionPlace *p = t->session->places->pdata[0];
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HtBtf) btf = fm_btf();
+    HtKernelFormats *f;
+    FormatsGuest g;
+    int ret;
+
+    fm_init(&g, 1 << 20);
+    fm_field(&g, FM_COMMON, "unsigned short", "common_type", 0, 2);
+    fm_event(&g, id, "test", name, "\"\"");
+    f = ht_kernel_formats_new(&g.space, btf, &g.at, 4096, &error);
+    g_assert_no_error(error);
+    do {
+        ret = ht_kernel_formats_step(f, 1024);
+    } while (!ret);
+    g_assert_cmpint(ret, ==, 1);
+    g_assert_null(p->list);
+    p->list = ht_kernel_formats_list(f);
+    ht_kernel_formats_free(f);
+    fm_clear(&g);
+}
+
+/*
+ * A recording has all formats that were read before its cause, also if they are
+ * not written yet because a job writes earlier ones.
+ */
+static void test_formats(void)
+{
+    g_autofree char *path = NULL, *text = NULL;
+    Test t;
+
+    setup(&t, 10, 0);
+    find_ring(&t);
+    find_format(&t, 17, "first");
+    ht_session_poll_formats(t.session, false);
+    find_format(&t, 18, "second");
+    raise(SIGUSR1);
+    wait_for(&t, "1-signal");
+    path = g_build_filename(t.dir, "1-signal", "formats", NULL);
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, "name: second\n"));
+    teardown(&t);
 }
 
 static const char match_formats[] =
@@ -735,6 +784,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flight/causes", test_causes);
     g_test_add_func("/flight/last-events", test_last_events);
     g_test_add_func("/flight/no-ring", test_no_ring);
+    g_test_add_func("/flight/formats", test_formats);
     g_test_add_func("/flight/match", test_match);
     g_test_add_func("/flight/match-replaced", test_match_replaced);
     g_test_add_func("/flight/long-message", test_long_message);

@@ -374,7 +374,7 @@ static void start_writer(HtFlight *f, HtSession *session,
 {
     pid_t pid;
 
-    ht_session_end_formats(session);
+    ht_session_write_formats(session);
     fflush(NULL);
     pid = fork();
     if (pid == 0) {

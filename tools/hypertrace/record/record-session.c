@@ -290,6 +290,11 @@ void ht_session_stop(HtSession *s, const char *why)
     ht_record_info_write(&s->info, s->writer, NULL);
 }
 
+void ht_session_write_formats(HtSession *s)
+{
+    ht_session_poll_formats(s, true);
+}
+
 bool ht_session_save(HtSession *s, HtRecWriter *to, const char *cause,
                      const char *end, GError **error)
 {

@@ -206,12 +206,12 @@ HtSessionStats ht_session_stats(const HtSession *s);
 bool ht_session_finish(HtSession *s, const char *end, GError **error);
 
 /**
- * ht_session_end_formats() - wait until no thread writes formats of events
+ * ht_session_write_formats() - write all formats of events that were read
  * @s: the session
  *
- * Call this before fork(): the child may use no lock that a thread holds.
+ * Waits for the thread that writes and parses them, so none does so afterwards.
  */
-void ht_session_end_formats(HtSession *s);
+void ht_session_write_formats(HtSession *s);
 
 /**
  * ht_session_save() - write a recording in memory to files

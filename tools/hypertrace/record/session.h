@@ -166,6 +166,9 @@ void ht_session_watch(HtSession *s, bool last);
  */
 void ht_session_poll_formats(HtSession *s, bool wait);
 
+/* Wait until no job uses the formats; those that are not begun are dropped. */
+void ht_session_end_formats(HtSession *s);
+
 /* Record the rest of the logs, when the recording ends. */
 void ht_session_finish_logs(HtSession *s);
 
