@@ -29,6 +29,7 @@ typedef struct Test {
     HtFtMem mem;
     HtSession *session;
     HtFlight *flight;
+    HtJob *job;
     char *dir;
     /* socket that is QEMU's end of the monitor's connection */
     int qemu;
@@ -103,7 +104,7 @@ static void poll_once(Test *t)
 
     ht_session_look(t->session, &error);
     g_assert_no_error(error);
-    ht_flight_poll(t->flight, t->session);
+    ht_flight_poll(t->flight, t->session, t->job);
 }
 
 static void events(Test *t, unsigned n)
@@ -296,7 +297,7 @@ static void test_last_events(void)
     g_assert_no_error(error);
     events(&t, 10);
     say(&t, "{\"event\": \"RESET\"}");
-    ht_flight_poll(t.flight, t.session);
+    ht_flight_poll(t.flight, t.session, NULL);
     wait_for(&t, "1-reset");
     g_assert_cmpuint(recorded(&t, "1-reset"), ==,
                      ht_session_stats(t.session).events);
@@ -716,6 +717,80 @@ static void test_disk_hangs(void)
     teardown(&t);
 }
 
+/* State of a job that does one piece of work after another */
+typedef struct Work {
+    int polls;                  /* number of polls so far */
+    int pieces;                 /* number of pieces that the job may finish */
+    int within;                 /* the job is within a piece of work */
+} Work;
+
+static Work work;
+static unsigned forks, forks_within;
+
+/* Each piece takes until the poll after the next one. */
+static void do_work(HtJob *job, void *opaque)
+{
+    Work *w = opaque;
+
+    do {
+        int polls = g_atomic_int_get(&w->polls);
+
+        g_atomic_int_set(&w->within, true);
+        while (!g_atomic_int_get(&w->pieces) ||
+               g_atomic_int_get(&w->polls) < polls + 2) {
+            g_usleep(100);
+        }
+        g_atomic_int_set(&w->within, false);
+    } while (!ht_job_is_stopped(job));
+}
+
+static void before_fork(void)
+{
+    forks++;
+    forks_within += g_atomic_int_get(&work.within);
+}
+
+/*
+ * Promise: the process that writes starts while a job is between two pieces of
+ * work, where it holds no lock; but also if the job does not get there.
+ */
+static void test_job(void)
+{
+    unsigned i;
+    Test t;
+
+    g_assert_cmpint(pthread_atfork(before_fork, NULL, NULL), ==, 0);
+    setup(&t, 10, 0);
+    find_ring(&t);
+    forks = forks_within = 0;
+    work = (Work) { .pieces = true };
+    t.job = ht_job_start("test", do_work, &work);
+    for (i = 0; i < 5; i++) {
+        raise(SIGUSR1);
+        while (forks == i) {
+            poll_once(&t);
+            g_atomic_int_inc(&work.polls);
+            g_usleep(1000);
+        }
+        while (writer_of(&t)) {
+            poll_once(&t);
+        }
+    }
+    g_assert_cmpuint(forks_within, ==, 0);
+    g_atomic_int_set(&work.pieces, false);
+    while (!g_atomic_int_get(&work.within)) {
+        g_usleep(100);
+    }
+    raise(SIGUSR1);
+    wait_for(&t, "6-signal");
+    g_assert_cmpuint(forks_within, ==, 1);
+    g_atomic_int_set(&work.pieces, true);
+    g_atomic_int_add(&work.polls, 2);
+    ht_job_stop(t.job);
+    ht_job_end(t.job);
+    teardown(&t);
+}
+
 static char *reply(int fd)
 {
     char buf[1000] = { 0 };
@@ -795,6 +870,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flight/folder", test_folder);
     g_test_add_func("/flight/silence", test_silence);
     g_test_add_func("/flight/disk-hangs", test_disk_hangs);
+    g_test_add_func("/flight/job", test_job);
     g_test_add_func("/flight/requests", test_requests);
     g_test_add_func("/flight/fails", test_fails);
     return g_test_run();

@@ -6,9 +6,13 @@ struct HtJob {
     GThread *thread;            /* NULL: the function has returned */
     void (*run)(HtJob *job, void *opaque);
     void *opaque;
-    /* The threads share only these; g_atomic_int_*() orders other accesses. */
+    /* g_atomic_int_*() orders accesses to what the threads share. */
     int done;
     int stopped;
+    GMutex lock;                /* protects the members that follow */
+    GCond changed;
+    bool paused;
+    bool waits;                 /* the function waits until !@paused */
 };
 
 static void *run(void *opaque)
@@ -25,6 +29,8 @@ HtJob *ht_job_start(const char *name, void (*function)(HtJob *, void *),
 {
     HtJob *job = g_new0(HtJob, 1);
 
+    g_mutex_init(&job->lock);
+    g_cond_init(&job->changed);
     job->run = function;
     job->opaque = opaque;
     job->thread = g_thread_try_new(name, run, job, NULL);
@@ -45,15 +51,41 @@ void ht_job_stop(HtJob *job)
     g_atomic_int_set(&job->stopped, true);
 }
 
+bool ht_job_pause(HtJob *job)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&job->lock);
+
+    job->paused = true;
+    return job->waits;
+}
+
+void ht_job_resume(HtJob *job)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&job->lock);
+
+    job->paused = false;
+    g_cond_signal(&job->changed);
+}
+
 bool ht_job_is_stopped(HtJob *job)
 {
+    g_mutex_lock(&job->lock);
+    while (job->paused) {
+        job->waits = true;
+        g_cond_wait(&job->changed, &job->lock);
+    }
+    job->waits = false;
+    g_mutex_unlock(&job->lock);
     return g_atomic_int_get(&job->stopped);
 }
 
 void ht_job_end(HtJob *job)
 {
     if (job) {
+        ht_job_resume(job);
         g_clear_pointer(&job->thread, g_thread_join);
+        g_mutex_clear(&job->lock);
+        g_cond_clear(&job->changed);
         g_free(job);
     }
 }

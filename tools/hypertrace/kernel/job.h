@@ -31,8 +31,25 @@ bool ht_job_is_done(HtJob *job);
 /** ht_job_stop() - tell the function that its result is not needed */
 void ht_job_stop(HtJob *job);
 
-/** ht_job_is_stopped() - test whether ht_job_stop() was called */
+/**
+ * ht_job_is_stopped() - test whether ht_job_stop() was called
+ * @job: the job, whose function calls this and holds no lock
+ *
+ * Waits as long as the job is paused.
+ */
 bool ht_job_is_stopped(HtJob *job);
+
+/**
+ * ht_job_pause() - let the function wait when it calls ht_job_is_stopped()
+ * @job: the job
+ *
+ * A child of fork() has no threads, but copies of the locks that they hold. If
+ * the function waits, its thread holds none, also none of a library.
+ *
+ * Return: true if the function waits now, until ht_job_resume() or ht_job_end()
+ */
+bool ht_job_pause(HtJob *job);
+void ht_job_resume(HtJob *job);
 
 /**
  * ht_job_end() - wait until the function has returned, and free the job

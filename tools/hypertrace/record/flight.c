@@ -42,6 +42,11 @@
  */
 #define BURST       16
 #define PERIOD_NS   INT64_C(5000000000)
+/*
+ * Maximum time in ns that a recording waits for a job to pause. Only a hostile
+ * guest has kernels' images that the job parses for longer.
+ */
+#define PAUSE_NS    INT64_C(2000000000)
 
 /* Causes of a recording, the least important first */
 typedef enum Cause {
@@ -88,6 +93,7 @@ struct HtFlight {
     Cause pending;
     uint64_t since;             /* time in ns at which @pending rose last */
     bool asked;                 /* a user has requested a recording */
+    int64_t pausing;            /* time in ns of the first try to pause; or 0 */
     /* time until which the recordings so far use up the guest's share */
     int64_t used_until;
     uint64_t polled_events;     /* number of events at the last poll */
@@ -522,15 +528,41 @@ static bool is_ready(const HtFlight *f, const HtSessionStats *n, bool polled)
            (uint64_t)now - f->since >= STILL_NS;
 }
 
-void ht_flight_poll(HtFlight *f, HtSession *session)
+/*
+ * Pause a job. Returns false while its thread may hold a lock, for which the
+ * child would wait forever. After PAUSE_NS, returns true nevertheless.
+ */
+static bool pause_job(HtFlight *f, HtJob *job)
+{
+    int64_t now = ht_now_ns();
+
+    if (!job || ht_job_pause(job)) {
+        return true;
+    }
+    f->pausing = f->pausing ? f->pausing : now;
+    return now - f->pausing >= PAUSE_NS;
+}
+
+static void resume_job(HtFlight *f, HtJob *job)
+{
+    f->pausing = 0;
+    if (job) {
+        ht_job_resume(job);
+    }
+}
+
+void ht_flight_poll(HtFlight *f, HtSession *session, HtJob *job)
 {
     HtSessionStats n = ht_session_stats(session);
     Cause before = f->pending;
 
     reap(f);
     look_for_causes(f, &n);
-    if (f->pending && !f->writer && is_ready(f, &n, f->pending == before)) {
+    if (!f->pending || f->writer || !is_ready(f, &n, f->pending == before)) {
+        resume_job(f, job);
+    } else if (pause_job(f, job)) {
         write_pending(f, session, &n);
+        resume_job(f, job);
     }
     f->polled_events = n.events;
 }

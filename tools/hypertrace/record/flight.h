@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include "kernel/job.h"
 #include "record/record-session.h"
 
 /**
@@ -54,11 +55,13 @@ void ht_flight_monitor(HtFlight *f, int fd);
  * ht_flight_poll() - check for causes, and write a recording if one is due
  * @f: the recorder
  * @session: the session, right after a poll
+ * @job: a job of the caller that runs meanwhile, or NULL; it is paused for the
+ *       fork()
  *
  * Does not wait, because a child process writes. Only one such process runs at
  * a time.
  */
-void ht_flight_poll(HtFlight *f, HtSession *session);
+void ht_flight_poll(HtFlight *f, HtSession *session, HtJob *job);
 
 /**
  * ht_flight_wait() - wait until the next poll
@@ -83,7 +86,8 @@ bool ht_flight_is_writer(const HtFlight *f, pid_t pid);
 /**
  * ht_flight_end() - end the flight recorder
  * @f: the recorder
- * @session: the session, after it has read the last events
+ * @session: the session, after it has read the last events and all jobs have
+ *           ended
  * @why: description of the machine's end; NULL if the machine goes on
  *
  * Waits until all recordings are written, or until a signal is caught.

@@ -523,7 +523,7 @@ static void follow(HtRecordRun *run, int *status)
             poll_session(run);
         }
         if (run->flight) {
-            ht_flight_poll(run->flight, run->session);
+            ht_flight_poll(run->flight, run->session, run->image_job);
         }
         pid = run->process ? run->process->pid : run->pid;
         ht_session_process(run->session, pid);
