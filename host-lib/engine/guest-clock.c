@@ -23,11 +23,6 @@
  */
 #define RATE_NS             UINT64_C(50000000)
 
-static uint64_t map_now(void)
-{
-    return ht_now_ns();
-}
-
 /*
  * Start a map without readings.  Context: the clock's lock is held, or no other
  * thread has the clock yet
@@ -36,7 +31,7 @@ static void begin(HtGuestClock *c, uint64_t hz, uint32_t ppm)
 {
     ht_time_map_init(&c->map, hz);
     ht_time_map_set_ppm(&c->map, ppm);
-    c->map.now = c->flags & HT_GUEST_CLOCK_FUTURE ? NULL : map_now;
+    c->map.now = c->flags & HT_GUEST_CLOCK_FUTURE ? NULL : ht_now_ns;
     c->version++;
 }
 

@@ -150,7 +150,7 @@ static const HtFtFollowOps ops = { .piece = piece };
 static uint64_t steps;
 
 /* A clock that counts steps of a poll's work */
-static uint64_t count_steps(void)
+static int64_t count_steps(void)
 {
     return ++steps;
 }

@@ -167,7 +167,7 @@ static void piece(void *opaque G_GNUC_UNUSED, const HtFtPiece *p)
 static uint64_t steps;
 
 /* A clock that counts steps of a poll's work */
-static uint64_t count_steps(void)
+static int64_t count_steps(void)
 {
     return ++steps;
 }

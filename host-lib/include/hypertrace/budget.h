@@ -13,11 +13,11 @@
 
 /**
  * HtBudget: time at which a reader must stop
- * @clock: returns the time
+ * @clock: returns the time, not negative, as ht_now_ns()
  * @end: time of @clock, in its unit, from which on the budget is used up
  */
 typedef struct HtBudget {
-    uint64_t (*clock)(void);
+    int64_t (*clock)(void);
     uint64_t end;
 } HtBudget;
 
@@ -27,7 +27,7 @@ typedef struct HtBudget {
  */
 static inline bool ht_budget_is_over(const HtBudget *b)
 {
-    return b && b->clock() >= b->end;
+    return b && (uint64_t)b->clock() >= b->end;
 }
 
 #endif /* HYPERTRACE_BUDGET_H */

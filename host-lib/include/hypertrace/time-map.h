@@ -92,7 +92,7 @@ typedef struct HtTimeMap {
     HtTimeSegment seg[HT_TIME_SEGMENTS];
     HtTimeInterval at[HT_TIME_SEGMENTS];
     bool restart;
-    uint64_t (*now)(void);
+    int64_t (*now)(void);
     uint64_t latest;
 } HtTimeMap;
 

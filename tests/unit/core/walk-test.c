@@ -403,7 +403,7 @@ static void test_cut_each(void)
 
 static unsigned looks;
 
-static uint64_t host_now(void)
+static int64_t host_now(void)
 {
     return START + 5000000 + looks++;
 }

@@ -399,7 +399,7 @@ static void test_bounded(void)
 static uint64_t steps;
 
 /* A clock that advances by 1 at each reading: it counts steps of work */
-static uint64_t count_steps(void)
+static int64_t count_steps(void)
 {
     return ++steps;
 }

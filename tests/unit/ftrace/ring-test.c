@@ -119,7 +119,7 @@ static int count_bytes(void *opaque, uint64_t offset, void *buf, size_t len)
     return 0;
 }
 
-static uint64_t byte_clock(void)
+static int64_t byte_clock(void)
 {
     return bytes_read;
 }

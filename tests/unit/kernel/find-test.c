@@ -26,7 +26,7 @@ typedef struct Ram {
     HtGuestMem guest;
 } Ram;
 
-static uint64_t no_clock(void)
+static int64_t no_clock(void)
 {
     return 1;
 }

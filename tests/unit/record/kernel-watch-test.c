@@ -17,7 +17,7 @@
 
 static uint64_t clock_ns;
 
-static uint64_t now(void)
+static int64_t now(void)
 {
     return clock_ns;
 }

@@ -10,7 +10,7 @@
 
 uint64_t st_clock_ns;
 
-static uint64_t host_clock(void)
+static int64_t host_clock(void)
 {
     return st_clock_ns;
 }

@@ -178,7 +178,7 @@ static void test_header_rewritten(void)
     st_teardown(&t);
 }
 
-static uint64_t slow_clock(void)
+static int64_t slow_clock(void)
 {
     return st_clock_ns += 2000000;
 }

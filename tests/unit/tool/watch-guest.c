@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "ftrace-guest.h"
+#include "hypertrace/thread.h"
 #include "kernel-make.h"
 
 #define MEMORY      (16u << 20)
@@ -49,14 +50,6 @@ static void place_kernel(uint8_t *memory)
                PHYS_BASE);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
-
 /*
  * Wait for a signal, at most 20 ms unless @forever. Returns the signal, or a
  * negative value if none came.
@@ -79,7 +72,7 @@ int main(int argc, char **argv)
     FtGuest g = { .layout = HT_FT_LAYOUT_6_11, .subbuf = 4096, .nr = 100,
                   .cpus = 1, .offset = RING_AT, .size = MEMORY };
     bool late = has_option(argc, argv, "-late");
-    uint64_t boot = now_ns();
+    uint64_t boot = ht_now_ns();
     sigset_t signals;
 
     sigemptyset(&signals);
@@ -107,10 +100,10 @@ int main(int argc, char **argv)
         return wait_signal(&signals, true) < 0;
     }
     for (;;) {
-        fg_event(&g, 0, now_ns() - boot, 0);
-        fg_event(&g, 0, now_ns() - boot, 0);
+        fg_event(&g, 0, ht_now_ns() - boot, 0);
+        fg_event(&g, 0, ht_now_ns() - boot, 0);
         if (wait_signal(&signals, false) == SIGUSR1) {
-            boot = now_ns();
+            boot = ht_now_ns();
             fg_boot(&g, 0, false, g.va + (1u << 21));
         }
     }

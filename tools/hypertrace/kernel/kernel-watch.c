@@ -77,7 +77,7 @@ struct HtKernelWatch {
     bool wants_formats;
     uint64_t searched_ns;       /* duration of this search so far */
     uint64_t missing_since;     /* time in ns since which no kernel is known */
-    uint64_t (*now)(void);
+    int64_t (*now)(void);
     HtGuestKernel *kernel;
     HtGuestKernel *next;        /* kernel that replaces @kernel, or NULL */
     HtGuestKernel *ended;       /* the last kernel that ended, or NULL */
@@ -107,7 +107,7 @@ struct HtKernelWatch {
 };
 
 HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
-                                   bool formats, uint64_t (*now)(void))
+                                   bool formats, int64_t (*now)(void))
 {
     HtKernelWatch *w = g_new0(HtKernelWatch, 1);
     g_autofree HtGuestMem *guest = g_new(HtGuestMem, 1);

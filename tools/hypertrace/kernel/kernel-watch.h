@@ -36,7 +36,7 @@ typedef struct HtKernelWatch HtKernelWatch;
  * Return: the watch, for ht_kernel_watch_free()
  */
 HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
-                                   bool formats, uint64_t (*now)(void));
+                                   bool formats, int64_t (*now)(void));
 
 /**
  * ht_kernel_watch_look() - poll for changes

@@ -12,18 +12,13 @@
 /* Time in ns between two reports of progress */
 #define STEP_NS 250000000
 
-static uint64_t now_ns(void)
-{
-    return ht_now_ns();
-}
-
 static int scan_all(HtKernelScan *scan, bool progress, HtJob *job)
 {
-    HtBudget budget = { .clock = now_ns };
+    HtBudget budget = { .clock = ht_now_ns };
     int ret = 0;
 
     while (!job || !ht_job_is_stopped(job)) {
-        budget.end = now_ns() + STEP_NS;
+        budget.end = ht_now_ns() + STEP_NS;
         ret = ht_kernel_scan_step(scan, &budget);
         if (ret) {
             break;

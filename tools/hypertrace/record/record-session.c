@@ -3,15 +3,11 @@
  * hypertrace record: copy events from a guest's memory into a recording
  */
 #include "hypertrace/base.h"
+#include "hypertrace/thread.h"
 #include "record/session.h"
 
 /* Number of pages searched at the end if there is no ring: 16 GiB */
 #define ANYWHERE_LAST   (UINT64_C(4) << 20)
-
-static uint64_t monotonic_ns(void)
-{
-    return g_get_monotonic_time() * UINT64_C(1000);
-}
 
 bool ht_session_has_room(HtSession *s, uint64_t bytes)
 {
@@ -108,7 +104,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
                          s->kernel->formats_size);
     }
     s->log_text = g_string_new(NULL);
-    s->now = info->now ? info->now : monotonic_ns;
+    s->now = info->now ? info->now : ht_now_ns;
     s->budget = (HtBudget) { s->now, UINT64_MAX };
     s->pace.started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);

@@ -40,7 +40,7 @@
  *           session
  * @running: the guest ran before the session: events in its ring that may be
  *           older than the session are recorded, but do not match
- * @now: a clock in nanoseconds; NULL for the host's CLOCK_MONOTONIC
+ * @now: a clock in nanoseconds; NULL for ht_now_ns()
  */
 typedef struct HtSessionInfo {
     const char *dir;
@@ -57,7 +57,7 @@ typedef struct HtSessionInfo {
     HtFtRuns *runs;
     HtMatch *matches[HT_SESSION_MATCHES];
     bool running;
-    uint64_t (*now)(void);
+    int64_t (*now)(void);
 } HtSessionInfo;
 
 /**

@@ -281,11 +281,6 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
            ht_record_functions_check(&r->functions, r->image, error);
 }
 
-static uint64_t now_ns(void)
-{
-    return ht_now_ns();
-}
-
 /* Read the formats of a running guest's events from its memory. */
 static HtFtFormats *guest_formats(const HtRecord *r, GError **error)
 {
@@ -298,7 +293,7 @@ static HtFtFormats *guest_formats(const HtRecord *r, GError **error)
     if (!source) {
         return NULL;
     }
-    watch = ht_kernel_watch_new(&source->mem, r->image, true, now_ns);
+    watch = ht_kernel_watch_new(&source->mem, r->image, true, ht_now_ns);
     if (!(ht_kernel_watch_look(watch, true) & HT_WATCH_FOUND)) {
         why = ht_kernel_watch_why(watch);
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "the guest's "

@@ -91,7 +91,7 @@ struct HtSession {
     unsigned nr_found;          /* with @runs: number of rings found so far */
     GPtrArray *places;          /* elements: HtSessionPlace */
     GPtrArray *rings;           /* elements: HtSessionRing */
-    uint64_t (*now)(void);
+    int64_t (*now)(void);
     /* what the present part of a poll may take */
     HtBudget budget;
     bool ending;                /* budgets have no end */
