@@ -3,8 +3,6 @@
 #include "guest-kernel.h"
 #include "hypertrace/kernel-space.h"
 
-#define STRING_STEP 64u
-
 void ht_guest_kernel_free(HtGuestKernel *k)
 {
     if (k) {
@@ -128,33 +126,6 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
         *value = ht_get_le(bytes, size, false);
     }
     return ret;
-}
-
-ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
-                               size_t size)
-{
-    size_t used = 0;
-
-    buf[0] = 0;
-    while (used < size - 1) {
-        /* Stop at multiples of the step: the next page may not be mapped. */
-        size_t n = MIN(STRING_STEP - addr % STRING_STEP, size - 1 - used);
-        int ret = ht_guest_kernel_read(k, addr, buf + used, n);
-        const char *end;
-
-        if (ret) {
-            buf[used] = 0;
-            return ret;
-        }
-        end = memchr(buf + used, 0, n);
-        if (end) {
-            return end - buf;
-        }
-        used += n;
-        addr += n;
-    }
-    buf[used] = 0;
-    return used;
 }
 
 int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)

@@ -358,9 +358,11 @@ static void test_hole(void)
  */
 static void test_pages(void)
 {
+    g_autoptr(GString) string = g_string_new(NULL);
     uint64_t free_pages = 32 * MIB, addr;
     g_autoptr(HtGuestKernel) k = NULL;
-    char text[32], both[200];
+    char text[8], both[200];
+    HtKernelSpace space;
     KmKernel kernel;
     uint8_t *top;
     unsigned i;
@@ -388,11 +390,12 @@ static void test_pages(void)
     for (i = 0; i < 199; i++) {
         g_assert_cmpint(both[i], ==, 'a' + i % 26);
     }
-    g_assert_cmpint(ht_guest_kernel_string(k, addr, text, sizeof(text)), ==,
-                    sizeof(text) - 1);
-    g_assert_cmpint(ht_guest_kernel_string(k, addr, both, 200), ==, 199);
-    g_assert_cmpint(ht_guest_kernel_string(k, addr + 190, text,
-                                           sizeof(text)), ==, 9);
+    space = ht_kernel_space_of(k);
+    g_assert_cmpint(ht_kernel_space_string(&space, addr, 150, string), ==, 0);
+    g_assert_cmpuint(string->len, ==, 150);
+    g_string_truncate(string, 0);
+    g_assert_cmpint(ht_kernel_space_string(&space, addr, 400, string), ==, 0);
+    g_assert_cmpstr(string->str, ==, both);
     g_assert_cmpint(ht_guest_kernel_read(k, VMALLOC + 2 * PAGE, text, 1), ==,
                     -EFAULT);
     g_assert_cmpint(ht_guest_kernel_read(k, VMALLOC + 3 * PAGE, text, 1), ==,

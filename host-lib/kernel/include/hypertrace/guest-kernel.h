@@ -283,18 +283,6 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
                           uint64_t *value);
 
 /**
- * ht_guest_kernel_string: read a text
- * @k: the kernel
- * @addr: its address
- * @buf: the destination; always terminated, also on failure
- * @size: size of @buf in bytes, at least 1; a longer text is truncated
- *
- * Returns: the length in bytes, or as ht_guest_kernel_read()
- */
-ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
-                               size_t size);
-
-/**
  * ht_guest_kernel_cpus: get the number of CPU numbers in use (nr_cpu_ids)
  * @k: the kernel
  *
