@@ -749,10 +749,3 @@ GString *ht_kernel_formats_list_text(HtKernelFormatsList *list)
     }
     return out;
 }
-
-GString *ht_kernel_formats_text(const HtKernelFormats *f)
-{
-    g_autoptr(HtKernelFormatsList) list = ht_kernel_formats_list(f);
-
-    return ht_kernel_formats_list_text(list);
-}

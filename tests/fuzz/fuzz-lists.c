@@ -76,6 +76,7 @@ static void read_formats(FuzzInput in)
 {
     static HtBtf *btf;
     const unsigned reads = 64;
+    HtKernelFormatsList *list;
     HtKernelFormats *f;
     GString *text;
     FormatsGuest g;
@@ -101,7 +102,9 @@ static void read_formats(FuzzInput in)
         ht_kernel_formats_changed(f, true);
     }
     g_assert_cmpuint(ht_kernel_formats_bytes(f), <=, 16 << 20);
-    text = ht_kernel_formats_text(f);
+    list = ht_kernel_formats_list(f);
+    text = ht_kernel_formats_list_text(list);
+    ht_kernel_formats_list_free(list);
     for (i = 0; i < text->len; i++) {
         g_assert_true(g_ascii_isprint(text->str[i]) ||
                       strchr("\t\n", text->str[i]));

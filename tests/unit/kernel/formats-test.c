@@ -45,11 +45,13 @@ static void teardown(Test *t)
 
 static char *text_of(Test *t)
 {
+    g_autoptr(HtKernelFormatsList) list = NULL;
     g_autoptr(GString) text = NULL;
     const char *first;
 
     g_assert_cmpint(ht_kernel_formats_step(t->formats, UINT_MAX), ==, 1);
-    text = ht_kernel_formats_text(t->formats);
+    list = ht_kernel_formats_list(t->formats);
+    text = ht_kernel_formats_list_text(list);
     first = strstr(text->str, "system: ");
     return g_strdup(first ? first : "");
 }

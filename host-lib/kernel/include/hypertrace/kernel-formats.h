@@ -4,8 +4,9 @@
  *
  * The kernel keeps the ids, fields and print formats of its events in the list
  * ftrace_events.  Modules, kprobes and synthetic events add events at run time.
- * ht_kernel_formats_text() makes a text in the form that ht_ft_formats_parse()
- * takes; for each event it equals tracefs's events/.../format.
+ * ht_kernel_formats_list_text() makes a text in the form that
+ * ht_ft_formats_parse() takes; for each event it equals tracefs's
+ * events/.../format.
  *
  * All functions bound their work; a list of a hostile guest may be circular.
  */
@@ -90,8 +91,8 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads);
 bool ht_kernel_formats_changed(HtKernelFormats *f, bool texts);
 
 /**
- * ht_kernel_formats_serial: get a number that changes whenever the result of
- * ht_kernel_formats_text() changes
+ * ht_kernel_formats_serial: get a number that changes whenever the list of all
+ * events changes
  * @f: the reader
  */
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f);
@@ -141,13 +142,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormatsList, ht_kernel_formats_list_free)
  * Returns: the text, to be freed by the caller
  */
 GString *ht_kernel_formats_list_text(HtKernelFormatsList *list);
-
-/**
- * ht_kernel_formats_text: make the text of a list of all events
- * @f: the reader
- *
- * Returns: as ht_kernel_formats_list_text()
- */
-GString *ht_kernel_formats_text(const HtKernelFormats *f);
 
 #endif /* HYPERTRACE_KERNEL_FORMATS_H */
