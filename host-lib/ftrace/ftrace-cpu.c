@@ -347,7 +347,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
 bool ht_ft_look_full(HtFtLook *look)
 {
     look->full = look->copied + look->taken->len * (uint64_t)HT_FT_LOOK_PIECE >=
-                 HT_FT_LOOK_MAX || ht_budget_is_over(look->budget);
+                 HT_FT_LOOK_MAX;
     return look->full;
 }
 

@@ -47,9 +47,8 @@ typedef struct HtFtTaken {
  *         in the order of its ring
  * @copied: bytes of pages copied, including rejected copies, and
  *          HT_FT_LOOK_SLOT for each sub-buffer whenever the order is read
- * @budget: see ht_ft_follow_limit()
- * @full: the poll stopped early: at HT_FT_LOOK_MAX bytes, at the end of
- *        @budget, or at another limit that all processors share
+ * @full: the poll stopped early: at HT_FT_LOOK_MAX bytes, or at another limit
+ *        that all processors share
  * @more: the poll left a processor's part unfinished, and went on to the others
  * @page: buffer for a page that was fetched and not taken yet
  */
@@ -57,7 +56,6 @@ typedef struct HtFtLook {
     GByteArray *bytes;
     GArray *taken;
     uint64_t copied;
-    const HtBudget *budget;
     bool full;
     bool more;
     uint8_t *page;
@@ -68,7 +66,7 @@ typedef struct HtFtLook {
  * @look: the poll; @full is set
  *
  * A poll stops when the pages copied and the pieces taken count as
- * HT_FT_LOOK_MAX bytes, or when its budget is used up.
+ * HT_FT_LOOK_MAX bytes.
  */
 bool ht_ft_look_full(HtFtLook *look);
 

@@ -544,9 +544,6 @@ static int collect_all(HtFtFollow *f, bool *behind, bool *moved)
         ret = ret ? ret : error;
         *moved |= c->moved;
         f->alive |= c->changed;
-        if (i + 1 < f->cpus) {
-            f->look.full |= ht_budget_is_over(f->look.budget);
-        }
     }
     return ret;
 }
@@ -581,11 +578,6 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
     }
     bytes = pass_on(f);
     return bytes ? bytes : ret;
-}
-
-void ht_ft_follow_limit(HtFtFollow *f, const HtBudget *budget)
-{
-    f->look.budget = budget;
 }
 
 bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset)

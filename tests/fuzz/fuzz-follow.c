@@ -147,20 +147,11 @@ static void piece(void *opaque, const HtFtPiece *p)
 
 static const HtFtFollowOps ops = { .piece = piece };
 
-static uint64_t steps;
-
-/* A clock that counts steps of a poll's work */
-static int64_t count_steps(void)
-{
-    return ++steps;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Hostile h = { .in = fuzz_input(data, size), .honest = true, .ns = 1000 };
     uint8_t kind = fuzz_u8(&h.in);
     HtFtMem mem = { .read = hostile_read, .opaque = &h };
-    HtBudget budget = { .clock = count_steps };
     HtFtRing *ring;
     unsigned n;
 
@@ -176,10 +167,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ring) {
         h.f = ht_ft_follow_new(&mem, ring, &ops, &h);
         ht_ft_follow_set_relaxed(h.f, kind & 64);
-        ht_ft_follow_limit(h.f, kind & 128 ? &budget : NULL);
         for (n = 0; n < 200 && fuzz_more(&h.in); n++) {
             h.reads = h.bytes = 0;
-            budget.end = steps + n % 8;
             ht_ft_follow_look(h.f);
             /* A poll reads and delivers a limited number of bytes. */
             g_assert_cmpuint(h.reads, <, 100 * h.g.nr * 8);

@@ -15,7 +15,6 @@
 #ifndef HYPERTRACE_FTRACE_FOLLOW_H
 #define HYPERTRACE_FTRACE_FOLLOW_H
 
-#include "hypertrace/budget.h"
 #include "hypertrace/ftrace-page.h"
 #include "hypertrace/ftrace-ring.h"
 
@@ -25,7 +24,9 @@
  * guest whose clock steps back in each record makes a piece of each of them.  A
  * sub-buffer counts as HT_FT_LOOK_SLOT bytes each time the order is read.
  */
+#ifndef HT_FT_LOOK_MAX          /* fuzz targets reach a smaller limit */
 #define HT_FT_LOOK_MAX (16u << 20)
+#endif
 #define HT_FT_LOOK_PIECE 2048u
 #define HT_FT_LOOK_SLOT 16u
 
@@ -184,23 +185,11 @@ bool ht_ft_follow_more(const HtFtFollow *f);
 
 /**
  * ht_ft_follow_polls: get the number of polls in which a whole ring is read
- * @f: the follower, without a limit
+ * @f: the follower
  *
  * Returns: a number that suffices if the guest writes nothing meanwhile
  */
 uint64_t ht_ft_follow_polls(const HtFtFollow *f);
-
-/**
- * ht_ft_follow_limit: bound the time in which polls copy records
- * @f: the follower
- * @budget: each poll stops copying when this is used up; must stay valid, and
- *          the caller sets its end before each poll; NULL: no limit
- *
- * The poll passes on all records that it copied by then.  HT_FT_LOOK_MAX bounds
- * the bytes, but the time for a byte depends on what the guest wrote.  The next
- * poll begins with the first processor that this one left out.
- */
-void ht_ft_follow_limit(HtFtFollow *f, const HtBudget *budget);
 
 /**
  * ht_ft_follow_copied: get the number of bytes that the last poll copied
