@@ -216,6 +216,33 @@ void make_hang(const char *dir)
     make_end(m);
 }
 
+/*
+ * Calls that fill the tree of flame: each of 63 tasks has 4096 calls whose
+ * caller has not ended. Then a task calls @single functions, and 2100 functions
+ * that call another one. The callers of the first task and of that task end.
+ */
+void make_full(const char *dir, unsigned single)
+{
+    Make *m = make_new(dir);
+    uint64_t t = 10 * MS, first = t, outer;
+    unsigned i;
+
+    for (i = 0; i < 63 * 4096; i++, t += US) {
+        leaves(m, 0, t + US, 100 + i / 4096, TEXT + LEAF, 1, t);
+    }
+    outer = t;
+    for (i = 0; i < single; i++, t += US) {
+        leaves(m, 0, t + US, 200, TEXT + LEAF, 1, t);
+    }
+    for (i = 0; i < 2100; i++, t += 3 * US) {
+        leaves(m, 0, t + 2 * US, 200, TEXT + LEAF, 2, t + 1 * US);
+        leaves(m, 0, t + 3 * US, 200, TEXT + WALK, 1, t);
+    }
+    leaves(m, 0, t, 100, TEXT + READ, 0, first);
+    leaves(m, 0, t + 5 * US, 200, TEXT + READ, 0, outer);
+    make_end(m);
+}
+
 static void initcall(Make *m, uint64_t ns, int32_t pid, uint16_t type,
                      uint64_t func)
 {

@@ -459,6 +459,8 @@ int main(int argc, char **argv)
         make_naps(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "functions")) {
         make_functions(argv[2]);
+    } else if (argc == 4 && !strcmp(argv[1], "full")) {
+        make_full(argv[2], atoi(argv[3]));
     } else if (argc == 3 && !strcmp(argv[1], "inside")) {
         make_inside(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "talk")) {

@@ -280,6 +280,16 @@ class TestCalls:
         out = text("flame", "--folded", self.functions, "--boot=2")
         assert out == ["<...>;vfs_read 2000", "<...>;vfs_read;leaf 3000"]
 
+    @pytest.mark.parametrize("single", [0, 1])
+    def test_flame_full_tree(self, single, tmp_path):
+        """If calls get no node of a full tree, their time counts once, for their callers."""
+        full = story("full", tmp_path / "full", single)
+        # the time of the two outermost calls and of 62 tasks with 4096 calls of 1 us
+        first = 63 * 4096 + single + 2100 * 3
+        last = single + 2100 * 3 + 5
+        assert sum(self.folded("functions", full).values()) == 1000 * (
+            first + last + 62 * 4096)
+
     def test_flame_cpu(self):
         out = self.folded("cpu", self.story, "--boot=1")
         assert out == {

@@ -159,6 +159,9 @@ static void set_comm(Task *t, const HtModelEvent *ev)
 
 /*
  * Handle the end of a call: it has called the kept calls that began after it.
+ * If the tree is full, the call gets no node. Its own time then counts for its
+ * caller, and the kept calls stay kept for the caller. The outermost call's
+ * caller is the task.
  */
 static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
 {
@@ -168,8 +171,15 @@ static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
         .ns = ht_elapsed(s->frame.ns, s->end_ns),
         .depth = s->frame.depth,
     };
+    HtFlameNode *own = call.node;
     uint64_t above = 0;
 
+    if (!own && call.depth) {
+        return;
+    }
+    if (!own) {
+        own = ht_flame_child(c->f, ht_flame_root(c->f), t->comm);
+    }
     while (t->calls->len) {
         Call *last = &g_array_index(t->calls, Call, t->calls->len - 1);
 
@@ -177,22 +187,20 @@ static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
             break;
         }
         above += last->ns;
-        if (last->node && call.node) {
-            HtFlameNode *n = call.node;
+        if (last->node) {
+            HtFlameNode *n = own;
 
             if (last->depth > call.depth + 1) {
                 n = ht_flame_child(c->f, n, "(caller not recorded)");
             }
             ht_flame_adopt(c->f, n, last->node);
-        } else if (last->node) {
-            ht_flame_adopt(c->f, ht_flame_root(c->f), last->node);
         }
         g_array_set_size(t->calls, t->calls->len - 1);
     }
+    own->self += ht_elapsed(above, call.ns);
     if (!call.node) {
         return;
     }
-    call.node->self = ht_elapsed(above, call.ns);
     /* A hostile guest may report a call shorter than the calls nested in it. */
     call.ns = MAX(call.ns, above);
     if (call.depth == 0) {
