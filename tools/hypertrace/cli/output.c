@@ -122,6 +122,15 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+bool ht_output_is_stdout(const char *path)
+{
+    struct stat st, out;
+
+    return path && (!strcmp(path, "-") ||
+                    (stat(path, &st) == 0 && fstat(STDOUT_FILENO, &out) == 0 &&
+                     same_file(&st, &out)));
+}
+
 /*
  * Open @path if it must not be replaced by a new file: standard output, a pipe
  * or a character device. Returns -1 for any other @path, and on failure with
@@ -130,12 +139,11 @@ static bool same_file(const struct stat *a, const struct stat *b)
  */
 static int open_target(const char *path, GError **errp)
 {
-    struct stat st, out;
+    struct stat st;
     bool exists = stat(path, &st) == 0;
     int fd = -1;
 
-    if (!strcmp(path, "-") || (exists && fstat(STDOUT_FILENO, &out) == 0 &&
-                               same_file(&st, &out))) {
+    if (ht_output_is_stdout(path)) {
         fd = dup(STDOUT_FILENO);
     } else if (exists && is_stream(&st)) {
         fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -161,6 +169,50 @@ bool ht_output_is_stream(const char *path)
     struct stat st;
 
     return !strcmp(path, "-") || (stat(path, &st) == 0 && is_stream(&st));
+}
+
+static bool is_null(const char *path)
+{
+    struct stat st, null;
+
+    return stat(path, &st) == 0 && stat("/dev/null", &null) == 0 &&
+           same_file(&st, &null);
+}
+
+/* Check whether two paths that are not standard output are the same file. */
+static bool same_path(const char *a, const char *b)
+{
+    g_autofree char *x = g_canonicalize_filename(a, NULL);
+    g_autofree char *y = g_canonicalize_filename(b, NULL);
+    struct stat s, t;
+
+    return !strcmp(x, y) || (stat(a, &s) == 0 && stat(b, &t) == 0 &&
+                             same_file(&s, &t));
+}
+
+char *ht_output_clash(const HtOutputName *outputs, unsigned count)
+{
+    unsigned i, k;
+
+    for (i = 0; i < count; i++) {
+        const HtOutputName *a = &outputs[i];
+        bool out = ht_output_is_stdout(a->path);
+
+        for (k = 0; a->path && !is_null(a->path) && k < i; k++) {
+            const HtOutputName *b = &outputs[k];
+
+            if (!b->path || out != ht_output_is_stdout(b->path) ||
+                (!out && !same_path(a->path, b->path))) {
+                continue;
+            }
+            return out ?
+                g_strdup_printf("%s and %s cannot both write to standard"
+                                " output", b->option, a->option) :
+                g_strdup_printf("%s and %s cannot both write to '%s'",
+                                b->option, a->option, a->path);
+        }
+    }
+    return NULL;
 }
 
 /*

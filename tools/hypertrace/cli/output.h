@@ -75,6 +75,33 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp);
 bool ht_output_is_stream(const char *path);
 
 /**
+ * HtOutputName: an output that a command line asks for
+ * @option: the option, for messages
+ * @path: path of ht_output_file(); NULL: the command line has no such option
+ */
+typedef struct HtOutputName {
+    const char *option;
+    const char *path;
+} HtOutputName;
+
+/**
+ * ht_output_is_stdout: whether a path is standard output
+ * @path: a path of ht_output_file(), or NULL
+ */
+bool ht_output_is_stdout(const char *path);
+
+/**
+ * ht_output_clash: check that no two outputs are written to the same place
+ * @outputs: the outputs of a command
+ * @count: number of @outputs
+ *
+ * Any number of outputs may be written to /dev/null.
+ *
+ * Returns: a new message about two outputs; NULL: their places differ
+ */
+char *ht_output_clash(const HtOutputName *outputs, unsigned count);
+
+/**
  * ht_output_flush: write the buffer
  *
  * Returns: false if writing failed, now or before. The caller should stop then;

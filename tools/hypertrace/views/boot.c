@@ -421,24 +421,40 @@ static int report_checks(const GArray *checks)
     return ht_boot_failures(checks) ? HT_EXIT_LIMIT : HT_EXIT_OK;
 }
 
+/*
+ * Check whether the page is printed. If the SVG or JUnit file goes to standard
+ * output, it is printed only if the command line asks for it.
+ */
+static bool has_page(const HtView *v, const Options *opt)
+{
+    return v->output || v->json || !(ht_output_is_stdout(opt->svg) ||
+                                     ht_output_is_stdout(opt->junit));
+}
+
+static char *clash(const HtView *v, const Options *opt)
+{
+    const HtOutputName outputs[] = {
+        { v->output ? "--output" : "--json",
+          v->output ? v->output : has_page(v, opt) ? "-" : NULL },
+        { "--svg", opt->svg },
+        { "--junit", opt->junit },
+    };
+
+    return ht_output_clash(outputs, G_N_ELEMENTS(outputs));
+}
+
 static int show(const HtView *v, const Options *opt, const GPtrArray *boots)
 {
     g_autoptr(GArray) checks = ht_boot_check(boots, opt->limits,
                                              opt->regression);
     GError *error = NULL;
-    /* If the SVG or JUnit file goes to standard output, print no page. */
-    const bool page = g_strcmp0(opt->svg, "-") && g_strcmp0(opt->junit, "-");
     HtOutput o;
     int status;
     bool ok;
 
-    if (opt->svg && opt->junit && !page && !strcmp(opt->svg, opt->junit)) {
-        return ht_usage_error("--svg and --junit cannot both write to"
-                              " standard output");
-    }
     ok = (!opt->svg || draw(boots->pdata[0], opt->svg, &error)) &&
          (!opt->junit || write_junit(checks, opt->junit, &error));
-    if (ok && !page) {
+    if (ok && !has_page(v, opt)) {
         return report_checks(checks);
     }
     /* Only one output file may be open at a time: open the page's last. */
@@ -485,7 +501,11 @@ int ht_boot(int argc, char **argv)
                       " one to the earlier ones.",
                       HT_VIEW_BOOT | HT_VIEW_OUTPUT | HT_VIEW_MANY, own,
                       &status)) {
-        if (!check_options(&opt, argc - 1, &error)) {
+        g_autofree char *same = clash(&v, &opt);
+
+        if (same) {
+            status = ht_usage_error("%s", same);
+        } else if (!check_options(&opt, argc - 1, &error)) {
             status = ht_usage_error("%s", error->message);
         } else {
             boots = collect(&v, &opt, argv + 1, argc - 1, &error);

@@ -23,7 +23,10 @@ typedef struct Flame {
     char *svg;
     char *speedscope;
     gboolean folded;
-    /* print the tree as text: no other form of output was chosen */
+    /*
+     * print the tree as text: no other form of output was chosen, or the other
+     * form goes to another file than --output
+     */
     bool tree;
     /* the trees; one that was not collected is NULL */
     HtFlame *calls, *cpu, *off;
@@ -178,7 +181,7 @@ static bool write_file(const char *path, HtFlame *f, const char *title,
     return ht_output_finish(&o, errp);
 }
 
-static bool show(Flame *f, GError **errp)
+static bool draw(Flame *f, GError **errp)
 {
     const char *release = ht_model_info(f->m, "guest", "release");
 
@@ -195,6 +198,11 @@ static bool show(Flame *f, GError **errp)
                                      ht_flame_speedscope, errp)) {
         return false;
     }
+    return true;
+}
+
+static void print(Flame *f)
+{
     if (f->tree) {
         g_string_append_printf(f->o.text, "%s\n", f->title);
         put_tree(&f->o, ht_flame_root(f->chosen),
@@ -204,7 +212,23 @@ static bool show(Flame *f, GError **errp)
 
         put_folded(&f->o, ht_flame_root(f->chosen), stack);
     }
-    return true;
+}
+
+static bool clashes(const Flame *f, int *status)
+{
+    const char *page = f->v.output ? f->v.output : "-";
+    const HtOutputName outputs[] = {
+        { f->folded ? "--folded" : "--output",
+          f->folded || f->tree ? page : NULL },
+        { "--svg", f->svg },
+        { "--speedscope", f->speedscope },
+    };
+    g_autofree char *same = ht_output_clash(outputs, G_N_ELEMENTS(outputs));
+
+    if (same) {
+        *status = ht_usage_error("%s", same);
+    }
+    return same;
 }
 
 static bool check(Flame *f, int *status)
@@ -231,8 +255,8 @@ static bool check(Flame *f, int *status)
     } else if (f->v.output && g_str_has_suffix(f->v.output, ".folded")) {
         f->folded = true;
     }
-    f->tree = !f->svg && !f->speedscope && !f->folded;
-    return true;
+    f->tree = !f->folded && (f->v.output || (!f->svg && !f->speedscope));
+    return !clashes(f, status);
 }
 
 static void free_flame(Flame *f)
@@ -277,10 +301,14 @@ int ht_flame(int argc, char **argv)
         free_flame(&f);
         return status;
     }
-    ht_view_output(&f.v, &f.o);
     f.m = ht_view_open(&f.v, &error);
     f.host = f.m && f.by_host ? ht_host_split_new(f.v.dir, f.m, &error) : NULL;
-    ok = f.m && !error && collect(&f, &error) && show(&f, &error);
+    ok = f.m && !error && collect(&f, &error) && draw(&f, &error);
+    /* Only one output file may be open at a time: open the page's last. */
+    ht_view_output(&f.v, &f.o);
+    if (ok) {
+        print(&f);
+    }
     status = ht_view_finish(&f.o, ok, error);
     free_flame(&f);
     return status;
