@@ -50,7 +50,7 @@ struct HtRecWriter {
     int spare_fd;
     /* newest part of the kernel's log, if @queue is set */
     GString *log;
-    bool made_dir;
+    unsigned made_dirs;         /* as set by ht_rec_make_dir() */
     uint64_t bytes;
 };
 
@@ -145,18 +145,48 @@ static int reserve(const HtRecWriter *w)
     return fd;
 }
 
+bool ht_rec_make_dir(const char *dir, unsigned *made)
+{
+    g_autofree char *path = g_strdup(dir);
+
+    *made = 0;
+    while (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        char *parent = g_path_get_dirname(path);
+
+        g_free(path);
+        path = parent;
+        (*made)++;
+    }
+    return !g_mkdir_with_parents(dir, 0700);
+}
+
+void ht_rec_remove_dir(const char *dir, unsigned made)
+{
+    g_autofree char *path = g_strdup(dir);
+
+    while (made--) {
+        char *parent = g_path_get_dirname(path);
+
+        rmdir(path);
+        g_free(path);
+        path = parent;
+    }
+}
+
 HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
 {
-    bool made = !g_file_test(dir, G_FILE_TEST_EXISTS);
     HtRecWriter *w;
+    unsigned made;
     int fd = -1;
 
-    if (g_mkdir_with_parents(dir, 0700) == 0) {
+    if (ht_rec_make_dir(dir, &made)) {
         fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     w = ht_rec_writer_new_fd(fd, dir, error);
     if (w) {
-        w->made_dir = made;
+        w->made_dirs = made;
+    } else {
+        ht_rec_remove_dir(dir, made);
     }
     return w;
 }
@@ -568,9 +598,7 @@ void ht_rec_writer_discard(HtRecWriter *w)
         g_byte_array_set_size(c->kept, 0);
     }
     w->log_failed = true;
-    if (w->made_dir) {
-        rmdir(w->dir);
-    }
+    ht_rec_remove_dir(w->dir, w->made_dirs);
 }
 
 void ht_rec_writer_free(HtRecWriter *w)

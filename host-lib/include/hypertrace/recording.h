@@ -118,6 +118,26 @@ uint64_t ht_rec_queue_events(const HtRecQueue *q);
  */
 uint64_t ht_rec_queue_bytes(const HtRecQueue *q);
 
+/**
+ * ht_rec_make_dir: create a directory for a recording, with its parents
+ * @dir: the directory; may exist
+ * @made: set to the number of directories that did not exist before: @dir and
+ *        its nearest parents
+ *
+ * Only the owner has access to new directories.
+ *
+ * Returns: false on failure, with errno; @made is set then as well
+ */
+bool ht_rec_make_dir(const char *dir, unsigned *made);
+
+/**
+ * ht_rec_remove_dir: remove what ht_rec_make_dir() created, as far as it is
+ * empty
+ * @dir: the directory
+ * @made: as set by ht_rec_make_dir()
+ */
+void ht_rec_remove_dir(const char *dir, unsigned made);
+
 typedef struct HtRecWriter HtRecWriter;
 
 /**

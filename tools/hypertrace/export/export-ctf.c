@@ -49,6 +49,7 @@ typedef struct Trace {
     uint32_t nr_classes;
     Stream streams[HT_FT_CPUS_MAX];
     char *path;
+    HtExportPart *part;
     int error;
 } Trace;
 
@@ -259,7 +260,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
     t = g_new0(Trace, 1);
     t->x = x;
     t->path = g_strdup(path);
-    part->made = true;
+    t->part = part;
     ret = ht_ctf_writer_new(parent, hidden, &info, HT_FT_CPUS_MAX, &t->writer);
     if (ret) {
         g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(-ret),
@@ -300,6 +301,7 @@ static bool end_trace(Trace *t, bool ok, GError **errp)
                     "cannot write '%s': %s", t->path, g_strerror(t->error));
     }
     ok = ok && !t->error;
+    t->part->made = ok;
     if (!ok) {
         ht_export_remove(made);
     }

@@ -350,7 +350,6 @@ static bool write_part(HtExport *x, HtExportPart *part, const GString *names,
         return false;
     }
     part->exported = part->events;
-    part->made = true;
     at = put_head(x, part, names, o.text);
     ht_output_flush(&o);
     for (cpu = 0; cpu < cpus; cpu++) {
@@ -362,7 +361,8 @@ static bool write_part(HtExport *x, HtExportPart *part, const GString *names,
         ht_put_le64(table + 16 * cpu + 8, o.written - begin);
     }
     ht_output_patch(&o, at, table, 16 * cpus);
-    return ht_output_finish(&o, errp);
+    part->made = ht_output_finish(&o, errp);
+    return part->made;
 }
 
 bool ht_export_dat(HtExport *x, GError **errp)

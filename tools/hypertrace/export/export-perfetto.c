@@ -36,6 +36,7 @@ typedef struct Bundle {
 
 typedef struct File {
     HtExport *x;
+    HtExportPart *part;
     PfWriter w;
     /*
      * sequence of all packets of the file; with the guest's clock its machine
@@ -398,7 +399,7 @@ static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
 
         pf_clocks(&f->s, ev->rec.ns, false, known ? &wall : NULL);
     }
-    part->made = true;
+    f->part = part;
     put_system(f, ev->rec.ns, ev->boot);
     if (x->host_part) {
         put_host_threads(f, ev->rec.ns);
@@ -421,6 +422,7 @@ static bool end_file(File *f, uint64_t ns, GError **errp)
     if (f->s.o == &f->own) {
         ok = ht_output_finish(&f->own, errp);
     }
+    f->part->made = ok;
     free_file(f);
     return ok;
 }

@@ -264,32 +264,41 @@ static void report_error(HtExport *x)
     x->v->undated = 0;
 }
 
-static void report(HtExport *x)
+/*
+ * If there are several files, print their names, also if the export failed
+ * later.
+ */
+static void report_files(const HtExport *x)
 {
     unsigned i;
 
-    if (x->v->host && !x->stopped) {
-        report_error(x);
-    }
-
-    for (i = 0; i < x->parts->len; i++) {
+    for (i = 0; x->parts->len > 1 && !x->out.path && i < x->parts->len; i++) {
         const HtExportPart *p = &g_array_index(x->parts, HtExportPart, i);
-        g_autofree char *base = g_path_get_basename(p->path);
+        g_autofree char *base = p->made ? g_path_get_basename(p->path) : NULL;
         g_autoptr(GString) s = g_string_new(NULL);
 
+        if (!p->made) {
+            continue;
+        }
         /*
          * If there are several traces, print only the file's name: the
          * temporary directory that has the file is renamed later.
          */
         ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
-        if (p->made && x->parts->len > 1 && !x->out.path) {
-            g_printerr("hypertrace export: boot %u%s: %" PRIu64 " event%s in"
-                       " '%s'\n", p->boot, i + 1 < x->parts->len &&
-                       p[1].boot == p->boot ?
-                       ", before the guest's clock went back" : "",
-                       p->exported, ht_number_s(p->exported), s->str);
-        }
+        g_printerr("hypertrace export: boot %u%s: %" PRIu64 " event%s in"
+                   " '%s'\n", p->boot, i + 1 < x->parts->len &&
+                   p[1].boot == p->boot ?
+                   ", before the guest's clock went back" : "",
+                   p->exported, ht_number_s(p->exported), s->str);
     }
+}
+
+static void report(HtExport *x)
+{
+    if (x->v->host && !x->stopped) {
+        report_error(x);
+    }
+    report_files(x);
     if (x->unknown_tasks) {
         g_printerr("hypertrace export: the processes of %u threads are not"
                    " known; the event task:task_newtask was lost or not"
@@ -351,6 +360,8 @@ static bool run_one(HtExport *x, int which, GError **errp)
     ok = x->m && !*errp && find_parts(x, errp) && formats[which].run(x, errp);
     if (ok) {
         report(x);
+    } else if (!x->several) {
+        report_files(x);
     }
     if (x->m != x->first) {
         ht_model_free(x->m);

@@ -24,7 +24,7 @@
  * @wall_ns: the host's CLOCK_REALTIME minus the guest's clock; INT64_MAX if not
  *           known
  * @path: path of the file
- * @made: the file was written
+ * @made: the file was written completely
  */
 typedef struct HtExportPart {
     unsigned boot;

@@ -237,17 +237,19 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
         p = ht_programs_new(fd, a->create, &options, error);
         close(fd);
     }
-    if (!p) {
-        return NULL;
-    }
-    if (a->create && !a->quiet) {
-        fprintf(stderr, "hypertrace attach: start the virtual machine with\n"
-                "  -object memory-backend-file,id=ht-programs,share=on,"
-                "size=%" PRIu64 "M,mem-path=%s\n"
-                "  -device ivshmem-plain,memdev=ht-programs\n",
-                a->size >> 20, a->file);
+    if (fd >= 0 && !p && a->create) {
+        unlink(a->file);
     }
     return p;
+}
+
+static void tell_arguments(const Attach *a)
+{
+    fprintf(stderr, "hypertrace attach: start the virtual machine with\n"
+            "  -object memory-backend-file,id=ht-programs,share=on,"
+            "size=%" PRIu64 "M,mem-path=%s\n"
+            "  -device ivshmem-plain,memdev=ht-programs\n",
+            a->size >> 20, a->file);
 }
 
 /*
@@ -316,7 +318,13 @@ static int record(const Attach *a, GError **error)
     if (!session) {
         ht_programs_end(p, &stats);
         ht_programs_stats_clear(&stats);
+        if (a->create) {
+            unlink(a->file);
+        }
         return HT_EXIT_ERROR;
+    }
+    if (a->create && !a->quiet) {
+        tell_arguments(a);
     }
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);

@@ -115,6 +115,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     }
     if (!ht_record_info_kernel(s->writer, s->kernel, error) ||
         !ht_record_info_write(&s->info, s->writer, error)) {
+        ht_session_discard(s);
         return NULL;
     }
     return g_steal_pointer(&s);

@@ -144,21 +144,30 @@ static char *write_trace(Dead *dead, const char *dir, GError **error)
     };
     Writer writer = { 0 };
     char *path = NULL;
+    unsigned made;
 
     ht_ctf_uuid(info.uuid);
     ht_ctf_uuid(info.clock_uuid);
-    if (g_mkdir_with_parents(dir, 0700)) {
+    if (!ht_rec_make_dir(dir, &made)) {
         fail(error, errno, "create the directory", dir);
+        ht_rec_remove_dir(dir, made);
         return NULL;
     }
     writer.status = ht_ctf_writer_new(dir, dead->name, &info,
                                       dead->d->caps.streams, &writer.w);
-    if (writer.status || write_streams(dead, &writer)) {
-        fail(error, -writer.status, "write the trace in", dir);
-    } else {
+    if (!writer.status) {
         path = g_strdup(ht_ctf_writer_path(writer.w));
+        write_streams(dead, &writer);
+        ht_ctf_writer_free(writer.w);
     }
-    ht_ctf_writer_free(writer.w);
+    if (writer.status) {
+        fail(error, -writer.status, "write the trace in", dir);
+        if (path) {
+            ht_export_remove(path);
+        }
+        ht_rec_remove_dir(dir, made);
+        g_clear_pointer(&path, g_free);
+    }
     return path;
 }
 

@@ -111,8 +111,11 @@ static HtSession *read_memory(const Recover *r, HtSource *source,
         return NULL;
     }
     ht_session_add(s, &source->mem, HT_SESSION_ALL);
-    return ht_session_finish(s, "recovered from the guest's memory", error) ?
-           g_steal_pointer(&s) : NULL;
+    if (!ht_session_finish(s, "recovered from the guest's memory", error)) {
+        ht_session_discard(s);
+        return NULL;
+    }
+    return g_steal_pointer(&s);
 }
 
 static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
