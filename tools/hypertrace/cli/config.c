@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/config.h"
+#include "cli/file.h"
 #include "cli/near.h"
 #include "cli/number.h"
 
@@ -22,13 +23,21 @@ bool ht_config_load(GKeyFile *file, const char *path, const char *name,
     const char *used = path ? path :
                        g_file_test(own, G_FILE_TEST_EXISTS) ? own : system;
     g_autoptr(GError) local = NULL;
+    g_autofree char *text = NULL;
+    gsize size;
 
-    if (g_key_file_load_from_file(file, used, G_KEY_FILE_NONE, &local) ||
-        (!path && g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_NOENT))) {
-        return true;
+    if (!ht_file_read(used, &text, &size, &local)) {
+        if (!path && g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+            return true;
+        }
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
     }
-    g_propagate_prefixed_error(error, g_steal_pointer(&local), "%s: ", used);
-    return false;
+    if (!g_key_file_load_from_data(file, text, size, G_KEY_FILE_NONE, error)) {
+        g_prefix_error(error, "%s: ", used);
+        return false;
+    }
+    return true;
 }
 
 void ht_config_environment(GKeyFile *file, const char *group,

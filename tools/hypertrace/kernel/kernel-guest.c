@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "cli/file.h"
 #include "hypertrace/ftrace-format.h"
 #include "hypertrace/symbols.h"
 #include "kernel/kernel.h"
@@ -67,7 +68,7 @@ static const char init_script[] =
 
 static bool is_static(const char *path, HtMachine machine)
 {
-    g_autoptr(GMappedFile) file = g_mapped_file_new(path, false, NULL);
+    g_autoptr(GMappedFile) file = ht_file_map(path, NULL);
     const uint8_t *p = file ? (void *)g_mapped_file_get_contents(file) : NULL;
     size_t size = file ? g_mapped_file_get_length(file) : 0, i;
     Elf64_Ehdr eh;
@@ -154,7 +155,7 @@ static int make_initrd(const char *busybox, GError **error)
     g_autofree char *program = NULL;
     gsize size;
 
-    if (!g_file_get_contents(busybox, &program, &size, error)) {
+    if (!ht_file_read(busybox, &program, &size, error)) {
         return -1;
     }
     ht_cpio_file(archive, "bin", S_IFDIR | 0755, "", 0);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/file.h"
 #include "qemu/qemu-opts.h"
 
 static void free_opt(void *opaque)
@@ -247,7 +248,7 @@ bool ht_opts_config(const char *path, HtOptsGroup *call, void *opaque)
     g_auto(GStrv) lines = NULL;
     unsigned i;
 
-    if (!g_file_get_contents(path, &text, NULL, NULL)) {
+    if (!ht_file_read(path, &text, NULL, NULL)) {
         return false;
     }
     lines = g_strsplit(text, "\n", -1);

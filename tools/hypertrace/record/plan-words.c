@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hypertrace/base.h"
+#include "cli/file.h"
 #include "kernel/kernel-words.h"
 #include "record/plan-words.h"
 
@@ -57,16 +58,10 @@ bool ht_plan_is_known(const HtQemu *q)
 static bool is_script(const char *program)
 {
     g_autofree char *path = g_find_program_in_path(program);
-    FILE *f = path ? fopen(path, "re") : NULL;
-    char magic[2] = "";
-    bool script;
+    g_autoptr(GMappedFile) file = path ? ht_file_map(path, NULL) : NULL;
 
-    if (!f) {
-        return false;
-    }
-    script = fread(magic, 1, 2, f) == 2 && magic[0] == '#' && magic[1] == '!';
-    fclose(f);
-    return script;
+    return file && g_mapped_file_get_length(file) >= 2 &&
+           !memcmp(g_mapped_file_get_contents(file), "#!", 2);
 }
 
 static bool is_among(const char *path, const char * const *names)
@@ -129,7 +124,7 @@ static char *oem_string(const HtOpt *opt)
     char *text = NULL;
 
     if (!strcmp(opt->name, "path")) {
-        g_file_get_contents(opt->value, &text, NULL, NULL);
+        ht_file_read(opt->value, &text, NULL, NULL);
         return text;
     }
     return g_strdup(opt->value);
@@ -149,13 +144,10 @@ static bool is_oem_strings(const HtOpts *opts)
 static bool is_oem_file(const HtOpts *opts)
 {
     const char *path = ht_opts_get(opts, "file");
-    FILE *f = path ? fopen(path, "re") : NULL;
-    int type = f ? fgetc(f) : -1;
+    g_autoptr(GMappedFile) file = path ? ht_file_map(path, NULL) : NULL;
 
-    if (f) {
-        fclose(f);
-    }
-    return type == OEM_STRINGS;
+    return file && g_mapped_file_get_length(file) &&
+           g_mapped_file_get_contents(file)[0] == OEM_STRINGS;
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/file.h"
 #include "cli/number.h"
 #include "host/host-record.h"
 #include "host/host-sums.h"
@@ -112,7 +113,7 @@ static uint64_t to_ticks(const HtHostView *h, uint64_t ns)
  */
 static bool read_xen(HtHostView *h, GError **errp)
 {
-    g_autoptr(GMappedFile) file = g_mapped_file_new(h->v.dir, false, errp);
+    g_autoptr(GMappedFile) file = ht_file_map(h->v.dir, errp);
     const char *data = file ? g_mapped_file_get_contents(file) : NULL;
     gsize size = file ? g_mapped_file_get_length(file) : 0;
     const uint8_t *bytes = (const uint8_t *)(data ? data : "");
