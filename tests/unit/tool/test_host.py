@@ -69,6 +69,12 @@ STORIES = {
         {"guest_ns": 0, "exits_ns": 0, "qemu_ns": 500, "halted_ns": 0, "waiting_ns": 500,
          "unknown_ns": 0},
         {}, {}),
+    "a thread of KVM without events of KVM has unknown modes": (
+        [(1000, switch(IDLE, RUNS, VCPU)), (1400, switch(VCPU, WAITS, IDLE)),
+         (1900, switch(IDLE, RUNS, VCPU)), (2000, switch(VCPU, RUNS, IDLE))],
+        {"guest_ns": 0, "exits_ns": 0, "qemu_ns": 0, "halted_ns": 0, "waiting_ns": 500,
+         "unknown_ns": 500},
+        {}, {}),
     "states that contradict each other are unknown": (
         [(1000, switch(IDLE, RUNS, VCPU)), (1010, event(ENTRY, 11, 0)),
          (1500, switch(IDLE, RUNS, VCPU)), (1600, switch(VCPU, RUNS, IDLE))],

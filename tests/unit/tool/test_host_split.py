@@ -211,6 +211,17 @@ def test_time_in_an_unknown_mode(rec):
     assert host["unknown_ns"] == pytest.approx((ROUNDS - half) * 7 * MS, abs=2 * PERIOD * MS)
 
 
+@pytest.mark.parametrize("name, part", (("CPU 0/TCG", "guest"), ("CPU 0/KVM", "unknown")))
+def test_no_modes(tmp_path, name, part):
+    """Without any event of KVM, an emulated vCPU executes its guest. That of KVM may not."""
+    thread = name, 11
+    host = [(START + n * PERIOD * MS + ms * MS, switch(old, RUNS, new)) for n in range(ROUNDS)
+            for ms, old, new in ((0, RIVAL, thread), (6, thread, RIVAL))]
+    rec = record(tmp_path, host, f"10 10 qemu\n11 10 {name}\n31 31 cc1\n", 1)
+    parts = json.loads(run("top", "--json", "--host", rec).stdout)["host"]
+    assert {p for p, ns in parts.items() if ns} == {f"{part}_ns", "stolen_ns"}
+
+
 def test_refused(rec):
     """Each reason for which times cannot be split has a message."""
     for command in (["top"], ["latency", "sched_switch", "sched_switch"], ["flame"]):

@@ -86,7 +86,14 @@ static HtVcpuSums *switched(Sums *s, const HtModelEvent *ev,
         return v;
     }
     comm = ht_event_text(ev, comm_field, &len);
-    return ht_host_vcpu_name(comm, len, &vcpu) ? add_vcpu(s, tid, vcpu) : NULL;
+    if (!ht_host_vcpu_name(comm, len, &vcpu)) {
+        return NULL;
+    }
+    v = add_vcpu(s, tid, vcpu);
+    if (v) {
+        v->emulated = ht_host_emulated_name(comm, len);
+    }
+    return v;
 }
 
 static HtHostTask host_task(Sums *s, const HtModelEvent *ev,
@@ -259,7 +266,8 @@ static void add_event(Sums *s, const HtModelEvent *ev)
 
 bool ht_host_sums_emulated(const HtVcpuSums *v)
 {
-    return !v->modes[HT_MODE_GUEST] && !g_hash_table_size(v->exits);
+    return v->emulated && !v->modes[HT_MODE_GUEST] &&
+           !g_hash_table_size(v->exits);
 }
 
 static void close_vcpus(Sums *s)

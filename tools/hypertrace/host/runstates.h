@@ -137,6 +137,7 @@ typedef struct HtCpuSums {
  *           it is not known
  * @vcpu: number of the vCPU in the machine; -1: the thread runs all vCPUs
  * @tid: ID of the vCPU's thread; 0 with Xen
+ * @emulated: the thread has a name that QEMU gives vCPUs that TCG emulates
  * @begin: time of the first event of the vCPU's thread; 0 with Xen
  * @ticks: time in each state. An interval whose end is not in the trace ends at
  *         the end of the sums. With Xen, such an interval counts only if the
@@ -162,6 +163,7 @@ typedef struct HtVcpuSums {
     uint32_t machine;
     int32_t vcpu;
     uint32_t tid;
+    bool emulated;
     uint64_t begin;
     uint64_t ticks[HT_RUN_STATES];
     uint64_t intervals[HT_RUN_STATES];

@@ -85,3 +85,8 @@ bool ht_host_vcpu_name(const char *comm, size_t len, int32_t *vcpu)
     *vcpu = n;
     return n <= UINT16_MAX && (!strcmp(end, "/KVM") || !strcmp(end, "/TCG"));
 }
+
+bool ht_host_emulated_name(const char *comm, size_t len)
+{
+    return len > 4 && !memcmp(comm + len - 4, "/TCG", 4);
+}

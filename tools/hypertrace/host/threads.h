@@ -63,4 +63,11 @@ const HtHostThread *ht_host_thread_add(GHashTable *threads, uint32_t tid);
  */
 bool ht_host_vcpu_name(const char *comm, size_t len, int32_t *vcpu);
 
+/**
+ * ht_host_emulated_name: whether a vCPU's name is that of one that TCG emulates
+ * @comm: a name that ht_host_vcpu_name() recognizes
+ * @len: its length
+ */
+bool ht_host_emulated_name(const char *comm, size_t len);
+
 #endif /* HYPERTRACE_TOOL_THREADS_H */

@@ -34,7 +34,7 @@ typedef struct Vcpu {
     GArray *marks;              /* of HtSplit */
     /* host time in ns up to which the last change's part is known */
     uint64_t end_ns;
-    bool emulated;              /* the mode of the vCPU is never known */
+    bool emulated;              /* TCG emulates the vCPU: it has no modes */
 } Vcpu;
 
 struct HtHostSplit {
@@ -140,7 +140,7 @@ static void add_span(void *opaque, const HtVcpuSums *v, HtRunstate state,
     own->end_ns = to;
 }
 
-/* Note which vCPUs have modes, after all events. */
+/* Note which vCPUs are emulated, after all events. */
 static void find_emulated(HtHostSplit *s, const HtRunstates *x)
 {
     unsigned i;
