@@ -78,7 +78,7 @@ def test_two_machines_on_one_processor(tmp_path):
         (21, 20, 0, 200 * MS)]
     # A ran for 300 ms, B for 200 ms, so B waits more, and A has to be limited.
     assert trace["advice"] == [{"kind": "quota", "process": 20, "waited_for": 10,
-                                "ns": 297 * MS, "percent": 50}]
+                                "ns": 297 * MS, "idle_known": True, "percent": 50}]
     text = run("interference", rec).stdout.decode()
     assert "Machine 20 waited 297 ms (59.8%) for machine 10" in text
     assert "CPUQuota=50%" in text
@@ -124,6 +124,56 @@ def test_advice_follows_from_the_data(tmp_path, name):
     else:
         (one,) = found
         assert {k: one[k] for k in expected} == expected
+
+
+def lossy(begin, end):
+    """A processor that is busy, with a gap in the middle half of the time"""
+    events = busy(begin, end)
+    quarter = len(events) // 4
+    return [piece(events[:quarter]), piece(events[-quarter:], lost=True)]
+
+
+# Pieces of CPU 1, the number of the host's CPUs, and what is said of the other CPUs
+NO_PIN = {
+    "all times are known": (lambda *t: [piece(busy(*t))], 2, "No other CPU was idle for as long"),
+    "a CPU without events": (lambda *t: [piece(busy(*t))], 3, "not all"),
+    "a CPU without events of an older recording": (None, 0, "not all"),
+    "a gap": (lossy, 2, "not all"),
+}
+
+
+@pytest.mark.parametrize("name", NO_PIN)
+@pytest.mark.parametrize("kind", ("quota", "weight", "processors"))
+def test_idle_processors_must_be_known(tmp_path, name, kind):
+    """No processor is called busy in times that the recording does not cover."""
+    other, cpus, said = NO_PIN[name]
+    pattern = {"quota": [(A, 1 * MS), (B, 4 * MS)], "weight": [(A, 4 * MS), (COMPILER, 2 * MS)],
+               "processors": [(A, 2 * MS), (B, 2 * MS)]}[kind]
+    events = turns(pattern, 100)
+    times = 1000 * MS, events[-1][0]
+    pieces = [other(*times)] if other else [[], [piece(busy(*times))]]
+    rec = make(tmp_path / "rec", [[piece(events)], *pieces], THREADS)
+    if cpus:
+        make_part(rec / "host", [], f"[host]\ncpus={cpus}\n")
+    found = interference(rec)["advice"]
+    assert [(a["kind"], a["idle_known"]) for a in found] == [(kind, said != "not all")]
+    assert said in run("interference", rec).stdout.decode()
+
+
+def test_wait_on_idle_processor(tmp_path):
+    """A processor that was idle for longer, but on which the machine waited, is not called busy."""
+    zero, one = [], []
+    for t in range(1000 * MS, 2000 * MS, 20 * MS):
+        zero += [(t, switch(OTHER, RUNS, A)), (t + 4 * MS, switch(A, RUNS, B)),
+                 (t + 8 * MS, switch(B, WAITS, A)), (t + 10 * MS, switch(A, WAITS, OTHER))]
+        one += [(t + 12 * MS, switch(OTHER_IDLE, RUNS, B)),
+                (t + 13 * MS, event(WAKING, 99, "CPU 0/KVM", 11, 120, 1)),
+                (t + 14 * MS, switch(B, WAITS, A)), (t + 15 * MS, switch(A, WAITS, OTHER_IDLE))]
+    rec = make(tmp_path / "rec", [[piece(zero)], [piece(one)]], THREADS)
+    (found,) = interference(rec)["advice"]
+    assert found["kind"] == "processors" and found["idle_known"]
+    text = run("interference", rec).stdout.decode()
+    assert "It waited on each CPU that was idle for as long. The host may have" in text
 
 
 def test_interrupted_turn_is_one_wait(tmp_path):

@@ -424,6 +424,8 @@ static bool open_rings(HtHostRecord *h, GError **error)
         return false;
     }
     g_key_file_set_integer(h->keys, "host", "ring-kb", h->ring_kb);
+    g_key_file_set_integer(h->keys, "host", "cpus",
+                           sysconf(_SC_NPROCESSORS_ONLN));
     return true;
 }
 

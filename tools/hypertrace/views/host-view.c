@@ -189,6 +189,11 @@ static bool read_host(HtHostView *h, GError **errp)
     h->x->from = h->v.from_ns;
     h->x->to = h->v.to_ns;
     ht_host_sums(h->x, m, h->threads);
+    h->cpus = strtoul(ht_model_info(m, "host", "cpus"), NULL, 10);
+    if (!h->cpus) {
+        /* Recordings of older versions do not have the number. */
+        h->cpus = ht_rec_info(ht_model_recording(m))->cpus;
+    }
     h->x->damaged = ht_rec_damaged(ht_model_recording(m));
     ht_view_trouble(m);
     return true;
@@ -213,7 +218,14 @@ bool ht_host_view_read(HtHostView *h, HtTakenFunc *taken, void *opaque,
     h->x = ht_runstates_new();
     h->x->taken = taken;
     h->x->opaque = opaque;
-    return h->xentrace ? read_xen(h, errp) : read_host(h, errp);
+    if (!h->xentrace) {
+        return read_host(h, errp);
+    }
+    if (!read_xen(h, errp)) {
+        return false;
+    }
+    h->cpus = h->x->cpus;
+    return true;
 }
 
 uint64_t ht_host_view_total(const HtVcpuSums *v)

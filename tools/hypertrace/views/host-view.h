@@ -19,6 +19,7 @@
  * @hz: ticks of the sums per second
  * @threads: from ht_host_threads(); NULL with xentrace
  * @x: the sums
+ * @cpus: number of the host's processors, also of those without events
  */
 typedef struct HtHostView {
     HtView v;
@@ -26,6 +27,7 @@ typedef struct HtHostView {
     double hz;
     GHashTable *threads;
     HtRunstates *x;
+    unsigned cpus;
 
     /*< private >*/
     char *frequency;

@@ -72,10 +72,20 @@ typedef enum Kind {
 
 static const char *const kinds[] = { "pin", "quota", "weight", "processors" };
 
+/* Why there is no advice to pin a machine */
+typedef enum NoPin {
+    NOT_IDLE,                   /* no other processor was idle for as long */
+    /* another processor may have been: not all of its time is known */
+    NOT_KNOWN,
+    /* another one was, but the machine waited for the rival there, too */
+    WAITED,
+} NoPin;
+
 typedef struct Advice {
     Kind kind;
     const Machine *m;
     const HtTaker *rival;
+    NoPin no_pin;               /* if @kind is not PIN */
     uint32_t cpu;               /* PIN: number of the idle processor */
     uint64_t idle;              /* PIN: ticks for which @cpu was idle */
     /* QUOTA: limit for @rival, in percent of one processor */
@@ -353,6 +363,51 @@ static const HtCpuSums *most_idle(const View *w, const HtTaker *t,
     return best;
 }
 
+/* Get the processor on which a machine waited for @t for the longest time. */
+static uint32_t main_cpu(const HtTaker *t)
+{
+    const HtCpuTicks *best = NULL;
+    unsigned i;
+
+    for (i = 0; i < t->cpus->len; i++) {
+        const HtCpuTicks *c = &g_array_index(t->cpus, HtCpuTicks, i);
+
+        if (!best || c->ticks > best->ticks) {
+            best = c;
+        }
+    }
+    return best ? best->cpu : UINT32_MAX;
+}
+
+/*
+ * Find out why no processor is advised. The time of a processor without events
+ * is not known, nor is the time of gaps.
+ */
+static NoPin why_no_pin(const View *w, const HtTaker *t)
+{
+    const GArray *sums = w->h.x->cpu_sums;
+    uint64_t window = w->h.x->end - w->h.x->begin;
+    uint32_t wait_cpu = main_cpu(t);
+    NoPin why = NOT_IDLE;
+    unsigned i, seen = 0;
+
+    for (i = 0; i < sums->len; i++) {
+        const HtCpuSums *c = &g_array_index(sums, HtCpuSums, i);
+
+        seen += c->seen;
+        if (!c->seen || i == wait_cpu) {
+            continue;
+        }
+        if (c->idle >= t->ticks) {
+            return WAITED;
+        }
+        if (window - MIN(window, c->busy) >= t->ticks) {
+            why = NOT_KNOWN;
+        }
+    }
+    return w->h.cpus > seen ? NOT_KNOWN : why;
+}
+
 /*
  * Two machines wait for each other: check whether @m waits less than @rival, so
  * that only @rival gets advice. @t: the times for which @m waited for @rival
@@ -383,7 +438,9 @@ static bool advise(const View *w, const Machine *m, const HtTaker *t,
         waits_less(m, rival, t)) {
         return false;
     }
-    *a = (Advice) { .kind = PROCESSORS, .m = m, .rival = t };
+    *a = (Advice) {
+        .kind = PROCESSORS, .m = m, .rival = t, .no_pin = why_no_pin(w, t),
+    };
     idle = most_idle(w, t, &a->cpu);
     if (idle && idle->idle >= t->ticks) {
         a->kind = PIN;
@@ -434,14 +491,33 @@ static void put_pin(const View *w, const Advice *a, GString *out)
     }
 }
 
+static void put_no_pin(const Advice *a, GString *out)
+{
+    g_string_append(out, ".\n  ");
+    switch (a->no_pin) {
+    case NOT_IDLE:
+        g_string_append(out, "No other CPU was idle for as long.");
+        break;
+    case NOT_KNOWN:
+        g_string_append(out, "No other CPU is known to have been idle for as"
+                        " long, but not all\n  times of the CPUs are"
+                        " recorded.");
+        break;
+    case WAITED:
+        g_string_append(out, "It waited on each CPU that was idle for as"
+                        " long.");
+        break;
+    }
+}
+
 static void put_quota(const View *w, const Advice *a, GString *out)
 {
     const Machine *rival = find_machine(w, a->rival->machine);
 
     g_string_append(out, ", which ran for");
     put_ns(w, out, rival->running);
-    g_string_append_printf(out, ".\n  No other CPU was idle for as long. Limit"
-                           " it to %u %% of a CPU: ", a->percent);
+    put_no_pin(a, out);
+    g_string_append_printf(out, " Limit it to %u %% of a CPU: ", a->percent);
     if (w->h.xentrace) {
         g_string_append_printf(out, "xl sched-credit2 -d %u -c %u",
                                rival->number, a->percent);
@@ -469,14 +545,16 @@ static void put_advice(const View *w, const Advice *a, HtOutput *o)
         put_quota(w, a, out);
         break;
     case WEIGHT:
-        g_string_append_printf(out, ".\n  No other CPU was idle for as long."
-                               " Lower its weight: renice -n 10 -p %u",
+        put_no_pin(a, out);
+        g_string_append_printf(out, " Lower its weight: renice -n 10 -p %u",
                                a->rival->machine);
         break;
     case PROCESSORS:
-        g_string_append(out, ", which did not run much longer.\n  No other CPU"
-                        " was idle for as long. The host has too few CPUs for"
-                        " both");
+        g_string_append(out, ", which did not run much longer");
+        put_no_pin(a, out);
+        g_string_append(out, a->no_pin == NOT_IDLE ?
+                        " The host has too few CPUs for both" :
+                        " The host may have too few CPUs for both");
         break;
     }
     g_string_append(out, ".\n");
@@ -735,7 +813,10 @@ static void json_advice(const View *w, const Advice *a, void *opaque)
     if (a->kind == PIN) {
         ht_json_uint(j, "cpu", a->cpu);
         ht_json_uint(j, "idle_ns", ht_host_view_ns(&w->h, a->idle));
-    } else if (a->kind == QUOTA) {
+    } else {
+        ht_json_bool(j, "idle_known", a->no_pin != NOT_KNOWN);
+    }
+    if (a->kind == QUOTA) {
         ht_json_uint(j, "percent", a->percent);
     }
     ht_json_close(j, '}');
