@@ -423,10 +423,15 @@ static void print_next_steps(const Domain *d, const HtRecord *r)
     }
     if (d->programs) {
         g_autofree char *name = memory_name(d);
+        g_autofree char *path = g_build_filename("/dev/shm", name, NULL);
 
-        printf("Before each start: hypertrace attach /dev/shm/%s\n"
-               "As long as this file does not exist: hypertrace attach "
-               "--create /dev/shm/%s\n", name, name);
+        /* With a URI, the domain may be on another host. */
+        if (d->uri || !g_file_test(path, G_FILE_TEST_EXISTS)) {
+            printf("If %s does not exist, before the start: hypertrace attach "
+                   "--create=%" PRIu64 "M %s\n", path, d->programs / MIB,
+                   path);
+        }
+        printf("Before each other start: hypertrace attach %s\n", path);
     }
     printf("To record the guest: hypertrace watch --name '%s'\n", d->name);
 }

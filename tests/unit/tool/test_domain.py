@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace domain, with a virsh that has one domain."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hypertrace import run
+
+VIRSH = """#!/bin/sh
+case "$*" in
+*dumpxml*) echo "<domain><name>{name}</name><os><kernel>{kernel}</kernel></os><devices/></domain>";;
+*domxml-to-native*) echo "PATH=/bin /usr/bin/qemu-system-x86_64 -m 64 -kernel {kernel}";;
+esac
+"""
+
+
+@pytest.fixture(name="domain")
+def made_domain(tmp_path):
+    """The name of a domain, and the environment in which virsh has it"""
+    name, kernel, virsh = f"test-{os.getpid()}", tmp_path / "kernel", tmp_path / "virsh"
+    kernel.write_bytes(bytes(0x202) + b"HdrS" + bytes(512))
+    virsh.write_text(VIRSH.format(name=name, kernel=kernel))
+    virsh.chmod(0o755)
+    memory = Path(f"/dev/shm/hypertrace-{name}")
+    yield name, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, memory
+    memory.unlink(missing_ok=True)
+
+
+def test_memory_is_created_once(domain):
+    """The text names attach --create, with the size of the device, only until it was done."""
+    name, env, memory = domain
+    create = f"hypertrace attach --create=16M {memory}"
+    text = run("domain", "--programs=16M", name, env=env).stdout.decode()
+    assert create in text and f"hypertrace attach {memory}" in text
+    assert "<size unit=\"M\">16</size>" in text
+    memory.write_bytes(b"")
+    text = run("domain", "--programs=16M", name, env=env).stdout.decode()
+    assert "--create" not in text and f"hypertrace attach {memory}" in text
+    # the domain may be on another host, which has no such file
+    text = run("domain", "--programs=16M", "-c", "qemu+ssh://host/system", name,
+               env=env).stdout.decode()
+    assert create in text
