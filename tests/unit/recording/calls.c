@@ -243,6 +243,18 @@ void make_full(const char *dir, unsigned single)
     make_end(m);
 }
 
+void make_deep(const char *dir)
+{
+    Make *m = make_new(dir);
+    int depth;
+
+    for (depth = 299; depth >= 0; depth--) {
+        leaves(m, 0, (20 + 300 - depth) * MS, 7, TEXT + WALK, depth,
+               10 * MS + depth);
+    }
+    make_end(m);
+}
+
 static void initcall(Make *m, uint64_t ns, int32_t pid, uint16_t type,
                      uint64_t func)
 {

@@ -99,6 +99,7 @@ void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);
 void make_functions(const char *dir);
+void make_deep(const char *dir);
 void make_full(const char *dir, unsigned single);
 void make_inside(const char *dir);
 /*

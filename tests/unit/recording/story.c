@@ -9,6 +9,8 @@
  *   recording-story functions DIR  function events (calls.c)
  *   recording-story hang DIR       a hang within an interrupt (calls.c)
  *   recording-story naps DIR       a task that sleeps (calls.c)
+ *   recording-story full DIR N     calls that fill flame's tree (calls.c)
+ *   recording-story deep DIR       300 nested calls (calls.c)
  *   recording-story inside DIR     functions called within initcalls (calls.c)
  *   recording-story talk DIR       two guests that exchange messages (talk.c)
  *   recording-story losses DIR     a device's trace that only lost events
@@ -242,13 +244,22 @@ static void steps_process(const char *dir)
 static void levels(const char *dir)
 {
     Make *m = make_new(dir);
-    unsigned i;
+    unsigned i, k;
 
     print(m, 1 * MS, 0, "Linux version 6.12.1-test\n");
     for (i = 0; i < 40; i++) {
         g_autofree char *name = g_strdup_printf("level%u", i);
 
         level(m, (10 + i) * MS, name);
+        /* level0 has more calls than boot draws */
+        for (k = 1; !i && k <= 209; k++) {
+            func(m, 10 * MS + k * 4000, 1, MAKE_START, TEXT + 0x1000, 0);
+            func(m, 10 * MS + k * 4000 + 1000, 1, MAKE_FINISH, TEXT + 0x1000,
+                 0);
+        }
+        if (!i) {
+            continue;
+        }
         func(m, (10 + i) * MS + 1000, 1, MAKE_START, TEXT + 0x1000, 0);
         func(m, (10 + i) * MS + 2000, 1, MAKE_FINISH, TEXT + 0x1000, 0);
     }
@@ -459,6 +470,8 @@ int main(int argc, char **argv)
         make_naps(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "functions")) {
         make_functions(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "deep")) {
+        make_deep(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "full")) {
         make_full(argv[2], atoi(argv[3]));
     } else if (argc == 3 && !strcmp(argv[1], "inside")) {

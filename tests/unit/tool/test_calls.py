@@ -290,6 +290,17 @@ class TestCalls:
         assert sum(self.folded("functions", full).values()) == 1000 * (
             first + last + 62 * 4096)
 
+    def test_flame_says_what_it_leaves_out(self, tmp_path):
+        """The tree and the picture of flame say that they do not have all names."""
+        deep = story("deep", tmp_path / "deep")
+        said = "names within more than 24 others were left out; --folded prints all"
+        assert text("flame", deep)[-1] == said
+        assert said not in text("flame", self.functions)
+        for recording, cut in (deep, True), (self.functions, False):
+            root = ElementTree.fromstring(run("flame", recording, "--svg=-").stdout)
+            words = [e.text for e in root.iter(SVG + "text")]
+            assert ("higher levels are not drawn; --folded prints all" in words) == cut
+
     def test_flame_cpu(self):
         out = self.folded("cpu", self.story, "--boot=1")
         assert out == {

@@ -548,6 +548,8 @@ class TestViews:
         words = [e.text or "" for e in root.iter(SVG + "text")]
         drawn = [w for w in words if w.startswith("level")]
         assert f"and {40 - len(drawn)} of other levels" in words
+        assert [w for w in drawn if w.startswith("level0: 209,")
+                and w.endswith("; 9 shorter ones are not drawn")]
 
     @pytest.mark.parametrize("damage", ("append", "overwrite", "hole"))
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)

@@ -21,6 +21,8 @@
 #define BAR             14
 #define ROWS_MAX        80
 #define LEVELS_MAX      32
+/* Maximum number of bars of a level */
+#define CALLS_MAX       200
 /* width of a character in pixels; approximate, for the font below */
 #define CHAR_WIDTH      6.8
 #define PLOT            (WIDTH - LEFT - RIGHT)
@@ -252,7 +254,7 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
             }
         }
         g_ptr_array_sort(calls, by_duration);
-        for (i = 0; i < calls->len && i < 200; i++) {
+        for (i = 0; i < MIN(calls->len, CALLS_MAX); i++) {
             const HtBootItem *c = calls->pdata[i];
             g_autofree char *t = tip(c->name, c->begin, c->took);
 
@@ -263,6 +265,10 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
                                *longest->level ? longest->level : "(no level)",
                                calls->len, longest->name);
         duration(label, ht_duration_ns(longest->took));
+        if (calls->len > CALLS_MAX) {
+            g_string_append_printf(label, "; %u shorter ones are not drawn",
+                                   calls->len - CALLS_MAX);
+        }
         width = g_utf8_strlen(label->str, -1) * CHAR_WIDTH;
         if (at(p, end) + 6 + width < WIDTH) {
             text(p, "", at(p, end) + 6, p->y + 11, false, label->str);
@@ -356,6 +362,18 @@ static void draw_processes(Picture *p, const HtBoot *b)
     }
 }
 
+static void draw_left_out(Picture *p, const HtBoot *b)
+{
+    if (b->left_out) {
+        g_autofree char *more = g_strdup_printf(
+            "%" PRIu64 " more initcalls and processes were left out: too many",
+            b->left_out);
+
+        text(p, "dim", LEFT, p->y + 11, false, more);
+        p->y += ROW;
+    }
+}
+
 /*
  * Draw the bars into a buffer first: they give the height of the grid, which
  * must come before them in the document.
@@ -374,6 +392,7 @@ void ht_boot_svg(const HtBoot *b, GString *out)
     draw_phases(&p, b);
     draw_initcalls(&p, b);
     draw_processes(&p, b);
+    draw_left_out(&p, b);
     p.bottom = p.y;
 
     g_string_append_printf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"

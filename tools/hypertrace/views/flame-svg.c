@@ -158,17 +158,29 @@ static char *fit(const char *name, double width)
     return g_strconcat(cut, "..", NULL);
 }
 
-static unsigned levels(const HtFlameNode *n, uint64_t least, unsigned depth)
+/*
+ * Count the levels of names that are drawn. @cut is set if there are more than
+ * LEVELS_MAX.
+ */
+static unsigned levels(const HtFlameNode *n, uint64_t least, unsigned depth,
+                       bool *cut)
 {
     GHashTableIter iter;
     unsigned most = depth + 1;
     gpointer above;
 
-    if (n->children && depth + 1 < LEVELS_MAX) {
+    if (depth >= LEVELS_MAX) {
+        *cut = true;
+        return depth;
+    }
+    if (n->children) {
         g_hash_table_iter_init(&iter, n->children);
         while (g_hash_table_iter_next(&iter, NULL, &above)) {
             if (((HtFlameNode *)above)->total >= least) {
-                most = MAX(most, levels(above, least, depth + 1));
+                /* not within MAX(), which would evaluate the call twice */
+                unsigned own = levels(above, least, depth + 1, cut);
+
+                most = MAX(most, own);
             }
         }
     }
@@ -228,10 +240,11 @@ void ht_flame_svg(HtFlame *f, const char *title, GString *out)
 {
     HtFlameNode *root = ht_flame_root(f);
     Picture p = { .out = out, .total = MAX(root->total, 1) };
+    bool cut = false;
     double height;
 
     p.least = MAX(p.total / PARTS, 1);
-    p.levels = levels(root, p.least, 0);
+    p.levels = levels(root, p.least, 0, &cut);
     height = TOP + p.levels * ROW + BOTTOM;
     g_string_append_printf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                            "<svg xmlns=\"http://www.w3.org/2000/svg\""
@@ -243,6 +256,10 @@ void ht_flame_svg(HtFlame *f, const char *title, GString *out)
     put_text(&p, "class=\"button away\" id=\"reset\"", MARGIN, 42, "show all");
     put_text(&p, "class=\"button\" id=\"search\"", WIDTH - 70, 24, "search");
     put_text(&p, "id=\"info\"", MARGIN, height - 12, "");
+    if (cut) {
+        put_text(&p, "class=\"n\"", WIDTH / 2, 24,
+                 "higher levels are not drawn; --folded prints all");
+    }
     draw(&p, root, 0, 0);
     g_string_append(out, script);
     g_string_append(out, "</svg>\n");

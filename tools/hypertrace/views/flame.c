@@ -144,12 +144,13 @@ static gint by_total(gconstpointer a, gconstpointer b)
 
 /*
  * Print a line for each node above @n that has at least TREE_PART percent of
- * the time @all, the largest first.
+ * the time @all, the largest first. Returns false if TREE_DEPTH left out a node
  */
-static void put_tree(HtOutput *o, const HtFlameNode *n, uint64_t all,
+static bool put_tree(HtOutput *o, const HtFlameNode *n, uint64_t all,
                      unsigned depth)
 {
     g_autoptr(GPtrArray) above = ht_flame_sorted(n);
+    bool whole = true;
     unsigned i;
 
     g_ptr_array_sort(above, by_total);
@@ -157,15 +158,19 @@ static void put_tree(HtOutput *o, const HtFlameNode *n, uint64_t all,
         const HtFlameNode *child = above->pdata[i];
         double part = 100.0 * child->total / all;
 
-        if (part < TREE_PART || depth >= TREE_DEPTH) {
+        if (part < TREE_PART) {
             break;
+        }
+        if (depth >= TREE_DEPTH) {
+            return false;
         }
         g_string_append_printf(o->text, "%5.1f %%  %10.3f ms  %*s", part,
                                child->total / 1e6, 2 * (int)depth, "");
         ht_escape_str(o->text, HT_ESCAPE_TERMINAL, child->name);
         g_string_append_c(o->text, '\n');
-        put_tree(o, child, all, depth + 1);
+        whole &= put_tree(o, child, all, depth + 1);
     }
+    return whole;
 }
 
 static bool write_file(const char *path, HtFlame *f, const char *title,
@@ -205,8 +210,12 @@ static void print(Flame *f)
 {
     if (f->tree) {
         g_string_append_printf(f->o.text, "%s\n", f->title);
-        put_tree(&f->o, ht_flame_root(f->chosen),
-                 MAX(ht_flame_root(f->chosen)->total, 1), 0);
+        if (!put_tree(&f->o, ht_flame_root(f->chosen),
+                      MAX(ht_flame_root(f->chosen)->total, 1), 0)) {
+            g_string_append_printf(f->o.text, "names within more than %d others"
+                                   " were left out; --folded prints all\n",
+                                   TREE_DEPTH);
+        }
     } else if (f->folded) {
         g_autoptr(GString) stack = g_string_new(NULL);
 
