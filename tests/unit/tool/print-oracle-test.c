@@ -71,7 +71,8 @@ static const char * const own[] = {
     "\"%s %s\", __print_hex(__get_dynamic_array(blob),"
         " __get_dynamic_array_len(blob)), __print_hex_str(REC->bytes, 6)",
     "\"%llu %d\", REC->args[1], REC->args[0] & 1",
-    "\"[%8s|%-8s|%8s]\", 5, 12, REC->u8 ? \"a\" : 7",
+    "\"[%8s|%-8s|%8s|%8s]\", 5, 12, REC->u8 ? \"a\" : 7, 2 - 3",
+    "\"[%20s|%-20s|%*s|%.2s]\", REC->u64, REC->s64, 30, REC->addr, REC->u64",
     "\"%s|%s\", __get_bitmask(mask), __get_cpumask(mask)",
     "\"%pI4 %pi4 %pI4h %pI4l\", REC->ip4, REC->ip4, REC->ip4, REC->ip4",
     "\"%pI6 %pi6 %pI6c\", REC->ip6, REC->ip6, REC->ip6",

@@ -345,7 +345,7 @@ static bool put_text(const HtPrintNode *n, const Run *r, GString *out)
         if (n->text) {
             g_string_append(out, n->text);
         } else {
-            g_string_append_printf(out, "%" PRIu64, n->value);
+            g_string_append_printf(out, "%" PRId64, (int64_t)n->value);
         }
         break;
     case HT_OP_FIELD:
