@@ -140,7 +140,7 @@ class TestCalls:
         assert out[:4] == [
             "from sched_waking to sched_switch, by pid=next_pid: 6 pairs",
             "not counted: 4 starts without an end, 10 ends without a start",
-            "not counted: 1 pairs with a gap in the recording between them",
+            "not counted: 1 pair with a gap in the recording between the events",
             ""], out
         assert out[5].split()[:4] == ["1.00", "ms", "10.3", "ms"]
         assert [line.split()[:5] for line in out if "\u2588" in line] == [

@@ -35,7 +35,7 @@ class TestExport:
         need("protoc")
         out, p = self.export("boot.pftrace", "--boot", "1")
         said = p.stderr.decode()
-        assert "1 threads are not known" in said, said
+        assert "the process of 1 thread is not known" in said, said
         packets = perfetto_text.packets(out)
         assert not [f for p in packets for f in perfetto_text.unknown(p)]
         # the first packet has the clocks, the second the system

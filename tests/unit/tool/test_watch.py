@@ -288,7 +288,7 @@ def test_max_vms(tmp_path):
     with Guest(tmp_path, "web1"), Watch(tmp_path, "--config", path) as w:
         w.snapshot(f"{me}/web1")
         with Guest(tmp_path, "web2"), Guest(tmp_path, "web3"):
-            w.wait_said("1 recorded machines, the limit of max-vms")
+            w.wait_said("1 recorded machine, the limit of max-vms")
             w.snapshot(f"{me}/web1")
             assert len(children(w.process.pid)) == 1
     assert w.messages().count("the limit of max-vms") == 1, w.messages()

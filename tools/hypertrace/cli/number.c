@@ -37,9 +37,14 @@ void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad)
     ht_text_append(out, p, end - p);
 }
 
+const char *ht_number_form(uint64_t n, const char *one, const char *more)
+{
+    return n == 1 ? one : more;
+}
+
 const char *ht_number_s(uint64_t n)
 {
-    return n == 1 ? "" : "s";
+    return ht_number_form(n, "", "s");
 }
 
 void ht_number_seconds(GString *out, uint64_t ns, unsigned width)

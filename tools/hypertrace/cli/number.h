@@ -27,6 +27,16 @@ void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad);
 const char *ht_number_s(uint64_t n);
 
 /**
+ * ht_number_form: choose the form of words after a number
+ * @n: number
+ * @one: form for 1: "record was"
+ * @more: form for all other numbers: "records were"
+ *
+ * Returns: @one or @more
+ */
+const char *ht_number_form(uint64_t n, const char *one, const char *more);
+
+/**
  * ht_number_seconds: append a time as seconds with nine decimals
  * @out: appended to
  * @ns: nanoseconds

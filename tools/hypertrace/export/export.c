@@ -300,10 +300,12 @@ static void report(HtExport *x)
     }
     report_files(x);
     if (x->unknown_tasks) {
-        g_printerr("hypertrace export: the processes of %u threads are not"
+        g_printerr("hypertrace export: the %s of %u thread%s not"
                    " known; the event task:task_newtask was lost or not"
                    " recorded\n",
-                   x->unknown_tasks);
+                   ht_number_form(x->unknown_tasks, "process", "processes"),
+                   x->unknown_tasks,
+                   ht_number_form(x->unknown_tasks, " is", "s are"));
     }
 }
 

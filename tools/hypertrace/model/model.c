@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/number.h"
 #include "cli/progress.h"
 #include "hypertrace/base.h"
 #include "hypertrace/symbols.h"
@@ -297,10 +298,12 @@ void ht_model_trouble(HtModel *m, GString *out)
                                " and fields\n", m->bad_formats->message);
     }
     if (ht_rec_info(m->rec)->cpus_left_out) {
-        g_string_append_printf(out, "the recording has %" PRIu32 " processors"
-                               " with numbers from %u on, which are not"
-                               " read\n", ht_rec_info(m->rec)->cpus_left_out,
-                               HT_FT_CPUS_MAX);
+        uint32_t n = ht_rec_info(m->rec)->cpus_left_out;
+
+        g_string_append_printf(out, "the recording has %" PRIu32 " processor%s"
+                               " with numbers from %u on, which %s not"
+                               " read\n", n, ht_number_s(n), HT_FT_CPUS_MAX,
+                               ht_number_form(n, "is", "are"));
     }
     if (ht_rec_error(m->rec)) {
         g_string_append_printf(out, "the recording could not be read to its"
@@ -319,9 +322,10 @@ void ht_model_trouble(HtModel *m, GString *out)
      * The last piece may then be incomplete, which is no damage.
      */
     if (damaged || (rest && *end)) {
-        g_string_append_printf(out, "%" PRIu64 " bytes of the recording are"
+        g_string_append_printf(out, "%" PRIu64 " byte%s of the recording %s"
                                " damaged; their events are missing\n",
-                               damaged + rest);
+                               damaged + rest, ht_number_s(damaged + rest),
+                               ht_number_form(damaged + rest, "is", "are"));
     }
     if (is_empty(m)) {
         g_string_append(out, *ht_model_info(m, "guest", "layout") ?

@@ -135,8 +135,8 @@ void ht_run_print_summary(const HtRecordRun *run, int status)
         print_losses(&n, run->stopped);
     } else if (!n.found && n.logged) {
         ht_error("no ring of events was found in the guest's memory: only the "
-                 "kernel's log was recorded, %" PRIu64 " lines in %s",
-                 n.logged, run->r->dir);
+                 "kernel's log was recorded, %" PRIu64 " line%s in %s",
+                 n.logged, ht_number_s(n.logged), run->r->dir);
     } else if (!n.found && !ended_well(run, status)) {
         /* QEMU itself has printed why it ended. */
         ht_error("QEMU ended before the guest's kernel traced anything; "

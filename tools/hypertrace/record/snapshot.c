@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/number.h"
 #include "cli/wrong-option.h"
 #include "qemu/qmp.h"
 #include "record/flight-control.h"
@@ -99,7 +100,8 @@ static int show(const char *line, bool json, bool quiet, GError **error)
         return HT_EXIT_OK;
     }
     ht_escape_str(safe, HT_ESCAPE_TERMINAL, dir);
-    printf("%s  %" PRId64 " events\n", safe->str, ht_qmp_int(o, "events"));
+    printf("%s  %" PRId64 " event%s\n", safe->str, ht_qmp_int(o, "events"),
+           ht_number_s(ht_qmp_int(o, "events")));
     if (!quiet) {
         char *page[] = { (char *)"last", (char *)dir, NULL };
 

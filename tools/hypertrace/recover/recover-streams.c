@@ -247,9 +247,11 @@ static bool put_page(Dead *dead, const char *trace, unsigned lines,
                            dead->events, ht_number_s(dead->events),
                            dead->name, trace);
     if (dead->d->invalid) {
-        g_string_append_printf(o.text, "%u more streams cannot be read: their"
+        g_string_append_printf(o.text, "%u more stream%s cannot be read: %s"
                                " description is not valid\n",
-                               dead->d->invalid);
+                               dead->d->invalid, ht_number_s(dead->d->invalid),
+                               ht_number_form(dead->d->invalid, "its",
+                                              "their"));
     }
     for (i = 0; i < dead->d->caps.streams && ht_output_room(&o); i++) {
         if (dead->opened[i]) {

@@ -179,9 +179,9 @@ static void put_rows(HtOutput *o, const GPtrArray *boots, What what,
         put_row(o, rows->pdata[i], boots->len);
     }
     if (i < rows->len) {
-        g_string_append_printf(o->text, "  and %u that differ less;"
-                               " --slowest=N lists N\n",
-                               rows->len - i);
+        g_string_append_printf(o->text, "  and %u that differ%s less;"
+                               " --slowest=N lists N\n", rows->len - i,
+                               ht_number_form(rows->len - i, "s", ""));
     }
 }
 
@@ -226,9 +226,9 @@ void ht_boot_compare(HtOutput *o, const GPtrArray *boots, unsigned rows)
         HtBootSpread s;
 
         ht_boot_spread(ns, boots->len - 1, &s);
-        g_string_append_printf(o->text, "%u earlier boots: median %.3f s, %.3f"
-                               " to %.3f s\n", s.count, s.median / 1e9,
-                               s.min / 1e9, s.max / 1e9);
+        g_string_append_printf(o->text, "%u earlier boot%s: median %.3f s, %.3f"
+                               " to %.3f s\n", s.count, ht_number_s(s.count),
+                               s.median / 1e9, s.min / 1e9, s.max / 1e9);
         put_boot(o, "last boot", boots->pdata[boots->len - 1]);
         if (s.count >= HT_BOOT_EARLIER_MIN) {
             g_string_append(o->text, "*: outside of the range of the earlier"

@@ -139,9 +139,10 @@ static void check_change(GArray *checks, const GPtrArray *boots,
 
     ht_boot_spread(ns, boots->len - 1, &s);
     if (ht_boot_differs(&s, check.ns) > 0) {
-        check.failure = g_strdup_printf("%s took %.3f s; %u earlier boots took"
+        check.failure = g_strdup_printf("%s took %.3f s; %u earlier boot%s took"
                                         " %.3f to %.3f s", what,
-                                        check.ns / 1e9, s.count, s.min / 1e9,
+                                        check.ns / 1e9, s.count,
+                                        ht_number_s(s.count), s.min / 1e9,
                                         s.max / 1e9);
     }
     g_array_append_val(checks, check);

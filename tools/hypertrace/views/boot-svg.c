@@ -266,8 +266,10 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
                                calls->len, longest->name);
         duration(label, ht_duration_ns(longest->took));
         if (calls->len > CALLS_MAX) {
-            g_string_append_printf(label, "; %u shorter ones are not drawn",
-                                   calls->len - CALLS_MAX);
+            unsigned n = calls->len - CALLS_MAX;
+
+            g_string_append_printf(label, "; %u shorter %s not drawn", n,
+                                   ht_number_form(n, "one is", "ones are"));
         }
         width = g_utf8_strlen(label->str, -1) * CHAR_WIDTH;
         if (at(p, end) + 6 + width < WIDTH) {
@@ -354,8 +356,9 @@ static void draw_processes(Picture *p, const HtBoot *b)
         draw_process(p, chosen->pdata[i]);
     }
     if (b->processes->len > chosen->len) {
-        g_autofree char *more = g_strdup_printf("and %u shorter ones",
-            b->processes->len - chosen->len);
+        unsigned n = b->processes->len - chosen->len;
+        g_autofree char *more = g_strdup_printf("and %u shorter one%s", n,
+                                                ht_number_s(n));
 
         text(p, "dim", LEFT, p->y + 11, false, more);
         p->y += ROW;
@@ -366,8 +369,8 @@ static void draw_left_out(Picture *p, const HtBoot *b)
 {
     if (b->left_out) {
         g_autofree char *more = g_strdup_printf(
-            "%" PRIu64 " more initcalls and processes were left out: too many",
-            b->left_out);
+            "left out, because there are too many initcalls or processes: %"
+            PRIu64, b->left_out);
 
         text(p, "dim", LEFT, p->y + 11, false, more);
         p->y += ROW;

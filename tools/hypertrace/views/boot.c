@@ -127,8 +127,9 @@ static void put_items(HtOutput *o, const HtBoot *b, const GArray *items,
         put_functions(o, c->functions);
     }
     if (i < all->len) {
-        g_string_append_printf(o->text, "  and %u faster ones; --slowest=N"
-                               " lists N\n", all->len - i);
+        g_string_append_printf(o->text, "  and %u faster one%s; --slowest=N"
+                               " lists N\n", all->len - i,
+                               ht_number_s(all->len - i));
     }
 }
 
@@ -143,8 +144,8 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
                            ht_elapsed(b->begin, b->end) / 1e9, b->events,
                            ht_number_s(b->events));
     if (b->gaps) {
-        g_string_append_printf(o->text, ", some lost in %" PRIu64 " gaps",
-                               b->gaps);
+        g_string_append_printf(o->text, ", some lost in %" PRIu64 " gap%s",
+                               b->gaps, ht_number_s(b->gaps));
     }
     g_string_append_c(o->text, '\n');
     if (b->steps) {
@@ -196,8 +197,8 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
         put_items(o, b, b->processes, rows, HT_COLOUR_CYAN);
     }
     if (b->left_out) {
-        g_string_append_printf(o->text, "%" PRIu64 " more initcalls and"
-                               " processes were left out: too many\n",
+        g_string_append_printf(o->text, "left out, because there are too many"
+                               " initcalls or processes: %" PRIu64 "\n",
                                b->left_out);
     }
 }

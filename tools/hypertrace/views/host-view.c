@@ -249,26 +249,31 @@ void ht_host_view_summary(const HtHostView *h, HtOutput *o)
 {
     const HtRunstates *x = h->x;
 
-    g_string_append_printf(o->text, "%" PRIu64 " records of %u CPUs, %u vCPUs,"
-                           " %.6f s", x->records, x->cpus, x->vcpus->len,
+    g_string_append_printf(o->text, "%" PRIu64 " record%s of %u CPU%s, %u"
+                           " vCPU%s, %.6f s", x->records,
+                           ht_number_s(x->records), x->cpus,
+                           ht_number_s(x->cpus), x->vcpus->len,
+                           ht_number_s(x->vcpus->len),
                            ht_host_view_ns(h, x->end - x->begin) / 1e9);
     ht_output_colour(o, HT_COLOUR_RED);
     if (x->gaps) {
         g_string_append_printf(o->text, "; %" PRIu64 " lost in %" PRIu64
-                               " gaps", x->lost, x->gaps);
+                               " gap%s", x->lost, x->gaps,
+                               ht_number_s(x->gaps));
     }
     if (x->damaged) {
-        g_string_append_printf(o->text, "; %" PRIu64 " bytes of damaged"
-                               " records", x->damaged);
+        g_string_append_printf(o->text, "; %" PRIu64 " byte%s of damaged"
+                               " records", x->damaged, ht_number_s(x->damaged));
     }
     if (x->backward) {
         g_string_append_printf(o->text, "; the clock went back %" PRIu64
-                               " times", x->backward);
+                               " time%s", x->backward,
+                               ht_number_s(x->backward));
     }
     if (x->others) {
-        g_string_append_printf(o->text, "; %" PRIu64 " records left out: too"
+        g_string_append_printf(o->text, "; %" PRIu64 " record%s left out: too"
                                " many vCPUs, reasons, hypercalls or tasks",
-                               x->others);
+                               x->others, ht_number_s(x->others));
     }
     ht_output_colour(o, HT_COLOUR_NONE);
     g_string_append(o->text, "\n\n");

@@ -299,21 +299,24 @@ static void put_counts(const Latency *l, HtOutput *o)
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, l->to);
     g_string_append(o->text, ", by ");
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, ht_pairs_key(l->pairs));
-    g_string_append_printf(o->text, ": %" PRIu64 " pairs\n", l->count);
+    g_string_append_printf(o->text, ": %" PRIu64 " pair%s\n", l->count,
+                           ht_number_s(l->count));
     if (c->from_alone || c->to_alone) {
-        g_string_append_printf(o->text, "not counted: %" PRIu64 " starts"
-                               " without an end, %" PRIu64 " ends without a"
-                               " start\n", c->from_alone, c->to_alone);
+        g_string_append_printf(o->text, "not counted: %" PRIu64 " start%s"
+                               " without an end, %" PRIu64 " end%s without a"
+                               " start\n", c->from_alone,
+                               ht_number_s(c->from_alone), c->to_alone,
+                               ht_number_s(c->to_alone));
     }
     if (c->across_gaps || c->left_out) {
         ht_output_colour(o, HT_COLOUR_RED);
-        g_string_append_printf(o->text, "not counted: %" PRIu64 " pairs with a"
-                               " gap in the recording between them",
-                               c->across_gaps);
+        g_string_append_printf(o->text, "not counted: %" PRIu64 " pair%s with a"
+                               " gap in the recording between the events",
+                               c->across_gaps, ht_number_s(c->across_gaps));
         if (c->left_out) {
-            g_string_append_printf(o->text, ", %" PRIu64 " starts because too"
+            g_string_append_printf(o->text, ", %" PRIu64 " start%s because too"
                                    " many were waiting for their end",
-                                   c->left_out);
+                                   c->left_out, ht_number_s(c->left_out));
         }
         ht_output_colour(o, HT_COLOUR_NONE);
         g_string_append_c(o->text, '\n');

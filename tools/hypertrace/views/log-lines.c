@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/number.h"
 #include "views/log.h"
 
 /*
@@ -329,9 +330,11 @@ static void read_ends(HtLogLines *l)
         keep_last(b);
     }
     if (ht_log_reader_damaged(l->reader)) {
-        g_printerr("%s: the recording's log has %" PRIu64 " damaged lines,"
-                   " which are left out\n", g_get_prgname(),
-                   ht_log_reader_damaged(l->reader));
+        uint64_t n = ht_log_reader_damaged(l->reader);
+
+        g_printerr("%s: the recording's log has %" PRIu64 " damaged line%s,"
+                   " which %s left out\n", g_get_prgname(), n, ht_number_s(n),
+                   ht_number_form(n, "is", "are"));
     }
 }
 

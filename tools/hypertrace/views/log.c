@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/json.h"
+#include "cli/number.h"
 #include "views/log.h"
 #include "views/view.h"
 
@@ -137,9 +138,13 @@ static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
             lost = false;
         }
         if (!line->is_event && r->seq > p->next_seq) {
-            g_string_append_printf(o->text, "-- %" PRIu64 " records were"
-                                   " overwritten before they were read --\n",
-                                   r->seq - p->next_seq);
+            uint64_t n = r->seq - p->next_seq;
+
+            g_string_append_printf(o->text, "-- %" PRIu64 " %s overwritten"
+                                   " before %s read --\n", n,
+                                   ht_number_form(n, "record was",
+                                                  "records were"),
+                                   ht_number_form(n, "it was", "they were"));
         }
         if (lost) {
             g_string_append(o->text, "-- events were lost here; lines may be"

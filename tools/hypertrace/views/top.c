@@ -263,7 +263,8 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
     if (t->gaps) {
         ht_output_colour(o, HT_COLOUR_RED);
         g_string_append_printf(o->text, "; about %" PRIu64 " lost in %" PRIu64
-                               " gaps", t->lost, t->gaps);
+                               " gap%s", t->lost, t->gaps,
+                               ht_number_s(t->gaps));
         ht_output_colour(o, HT_COLOUR_NONE);
     }
     g_string_append(o->text, "\n");

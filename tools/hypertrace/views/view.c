@@ -609,7 +609,8 @@ void ht_view_gap(const HtModelEvent *ev, GString *out)
         g_string_append_printf(out, "about %" PRIu64 " ",
                                ev->rec.lost_estimate);
     }
-    g_string_append(out, "events between ");
+    g_string_append_printf(out, "event%s between ",
+                           ht_number_s(ev->rec.lost_estimate));
     ht_number_seconds(out, ev->rec.lost_from_ns, 0);
     g_string_append(out, " and ");
     ht_number_seconds(out, ev->rec.ns, 0);

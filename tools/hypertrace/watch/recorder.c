@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "cli/escape.h"
+#include "cli/number.h"
 #include "record/record.h"
 #include "watch/recorder.h"
 
@@ -236,8 +237,9 @@ static bool has_credit(HtWatchRecorder *r)
     }
     r->credit -= LINE_US;
     if (r->suppressed) {
-        ht_notice("%s: %" PRIu64 " messages were left out", r->where,
-                  r->suppressed);
+        ht_notice("%s: %" PRIu64 " %s left out", r->where, r->suppressed,
+                  ht_number_form(r->suppressed, "message was",
+                                 "messages were"));
         r->suppressed = 0;
     }
     return true;

@@ -16,6 +16,7 @@
 
 #include "cli/command.h"
 #include "cli/folder.h"
+#include "cli/number.h"
 #include "watch/disk.h"
 #include "watch/recorder.h"
 #include "watch/watch.h"
@@ -152,9 +153,10 @@ static void add_vm(Watch *w, HtWatchVm *vm)
         return;
     }
     if (count_of_user(w, vm->owner.uid) >= w->settings->max_vms) {
-        reason = g_strdup_printf("user %u has %u recorded machines, the limit "
+        reason = g_strdup_printf("user %u has %u recorded machine%s, the limit "
                                  "of max-vms", (unsigned)vm->owner.uid,
-                                 w->settings->max_vms);
+                                 w->settings->max_vms,
+                                 ht_number_s(w->settings->max_vms));
         postpone(w, vm, reason);
         return;
     }
