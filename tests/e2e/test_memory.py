@@ -128,6 +128,7 @@ class Host:
         self.process = subprocess.Popen(
             [HYPERTRACE, "attach", *options, "-o", self.dir, tmp / "memory"],
             env=env, stderr=subprocess.PIPE, text=True)
+        self.errors = ""
 
     def count(self):
         return len(events(self.dir / "programs")[0])
@@ -144,7 +145,7 @@ class Host:
             self.process.kill()
         else:
             self.process.terminate()
-        self.process.communicate(timeout=DEADLINE)
+        self.errors = self.process.communicate(timeout=DEADLINE)[1]
 
 
 def test_hosts(tmp_path, env):  # noqa: F811

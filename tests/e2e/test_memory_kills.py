@@ -187,7 +187,7 @@ def test_recorders(tmp_path, env, burst):  # noqa: F811
     seen, lost = count(run)
     print(f"{kills} kills of recorders: {emitted} events emitted, {len(seen)} found, "
           f"{lost} counted as discarded; seed {SEED}")
-    assert len(seen) + lost == emitted, SEED
+    assert len(seen) + lost == emitted, (SEED, [host.errors for host in run.hosts])
 
 
 def test_qemus(tmp_path, env):  # noqa: F811
