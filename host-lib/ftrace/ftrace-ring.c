@@ -316,15 +316,23 @@ static bool header_is(const HtFtRing *ring, uint32_t sizes)
            sizes == (ring->line_size | HEADER_6_15 << 16);
 }
 
-bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring)
+/* Test whether a header like the first one of @ring is at an offset */
+static bool has_header(const HtFtMem *mem, uint64_t offset,
+                       const HtFtRing *ring)
 {
+    uint64_t meta = offset + ring->cpu[0].meta - ring->offset;
     uint32_t h[2], sub[2];
 
-    return !ht_ft_mem_read(mem, ring->offset, h, sizeof(h)) &&
-           !ht_ft_mem_read(mem, ring->cpu[0].meta + 24, sub, sizeof(sub)) &&
+    return !ht_ft_mem_read(mem, offset, h, sizeof(h)) &&
+           !ht_ft_mem_read(mem, meta + 24, sub, sizeof(sub)) &&
            ht_le32(h[0]) == HT_FT_MAGIC && header_is(ring, ht_le32(h[1])) &&
            ht_le32(sub[0]) == ring->subbuf_size &&
            ht_le32(sub[1]) == ring->subbufs;
+}
+
+bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring)
+{
+    return has_header(mem, ring->offset, ring);
 }
 
 HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
@@ -411,18 +419,6 @@ static bool within(const HtFtRing *inner, const HtFtRing *outer)
 {
     return inner->offset >= outer->offset &&
            inner->offset + inner->size <= outer->offset + outer->size;
-}
-
-/* Test whether a header like that of the 6.11 ring @like is at an offset */
-static bool has_header(const HtFtMem *mem, uint64_t offset,
-                       const HtFtRing *like)
-{
-    uint8_t h[HEADER_6_11];
-
-    return !ht_ft_mem_read(mem, offset, h, sizeof(h)) &&
-           ht_get_le32(h) == HT_FT_MAGIC && ht_get_le32(h + 4) == HEADER_6_11 &&
-           ht_get_le32(h + 48) == like->subbuf_size &&
-           ht_get_le32(h + 52) == like->subbufs;
 }
 
 /*
