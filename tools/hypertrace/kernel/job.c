@@ -6,11 +6,10 @@ struct HtJob {
     GThread *thread;            /* NULL: the function has returned */
     void (*run)(HtJob *job, void *opaque);
     void *opaque;
-    /* g_atomic_int_*() orders accesses to what the threads share. */
-    int done;
-    int stopped;
+    int done;                   /* g_atomic_int_*() orders its accesses */
     GMutex lock;                /* protects the members that follow */
     GCond changed;
+    bool stopped;
     bool paused;
     bool waits;                 /* the function waits until !@paused */
 };
@@ -48,7 +47,9 @@ bool ht_job_is_done(HtJob *job)
 
 void ht_job_stop(HtJob *job)
 {
-    g_atomic_int_set(&job->stopped, true);
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&job->lock);
+
+    job->stopped = true;
 }
 
 bool ht_job_pause(HtJob *job)
@@ -69,14 +70,14 @@ void ht_job_resume(HtJob *job)
 
 bool ht_job_is_stopped(HtJob *job)
 {
-    g_mutex_lock(&job->lock);
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&job->lock);
+
     while (job->paused) {
         job->waits = true;
         g_cond_wait(&job->changed, &job->lock);
     }
     job->waits = false;
-    g_mutex_unlock(&job->lock);
-    return g_atomic_int_get(&job->stopped);
+    return job->stopped;
 }
 
 void ht_job_end(HtJob *job)
