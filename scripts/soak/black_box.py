@@ -46,7 +46,7 @@ sleep 100000
 
 
 def files(folder):
-    """What is in a folder; nothing if it is no folder, or if the watch has removed it"""
+    """List a folder; the list is empty if the watch has removed the folder, or for a file"""
     try:
         return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):

@@ -131,10 +131,11 @@ uint64_t ht_rec_queue_bytes(const HtRecQueue *q);
 bool ht_rec_make_dir(const char *dir, unsigned *made);
 
 /**
- * ht_rec_remove_dir: remove what ht_rec_make_dir() created, as far as it is
- * empty
+ * ht_rec_remove_dir: remove the directories that ht_rec_make_dir() created
  * @dir: the directory
  * @made: as set by ht_rec_make_dir()
+ *
+ * A directory that is not empty stays.
  */
 void ht_rec_remove_dir(const char *dir, unsigned made);
 

@@ -219,7 +219,8 @@ void make_hang(const char *dir)
 /*
  * Calls that fill the tree of flame: each of 63 tasks has 4096 calls whose
  * caller has not ended. Then a task calls @single functions, and 2100 functions
- * that call another one. The callers of the first task and of that task end.
+ * of which each makes one call. The callers of the first task and of that task
+ * end.
  */
 void make_full(const char *dir, unsigned single)
 {

@@ -40,7 +40,7 @@ def test_two_outputs_in_one_place(rec, tmp_path, args):
 
 
 def test_outputs_in_two_places(rec, tmp_path):
-    """No output is left out because another one goes to standard output."""
+    """If one output goes to standard output, the others are still written."""
     page, json_page = tmp_path / "page", tmp_path / "json"
     for command, args in (("boot", ["--boot=1"]), ("flame", [])):
         expected = run(command, *args, rec).stdout
