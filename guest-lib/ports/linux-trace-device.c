@@ -70,6 +70,8 @@ static struct ht_node_map *maps[HT_STREAMS_MAX];
 
 /* Result of the last search for a device: 0, or a negative errno */
 static int found = -ENODEV;
+/* A search has found a device */
+static bool had_device;
 
 /*
  * Device and mappings that trace_control() and trace_map() use while this
@@ -348,9 +350,9 @@ bool ht_trace_attached(void)
     return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
 }
 
-bool ht_trace_has_device(void)
+bool ht_trace_had_device(void)
 {
-    return __atomic_load_n(&found, __ATOMIC_RELAXED) != -ENODEV;
+    return __atomic_load_n(&had_device, __ATOMIC_RELAXED);
 }
 
 /*
@@ -367,6 +369,9 @@ static int find_device(struct ht_ioc_info *info)
     *opening.fd = choice == CHOICE_NONE ? -ENODEV : open_any(info);
     r = *opening.fd < 0 ? *opening.fd : use_device(info);
     __atomic_store_n(&found, r, __ATOMIC_RELAXED);
+    if (*opening.fd >= 0 || r != -ENODEV) {
+        __atomic_store_n(&had_device, true, __ATOMIC_RELAXED);
+    }
     return r;
 }
 

@@ -557,7 +557,7 @@ static struct ht_stream *begin(struct ht_stream **slot,
         return NULL;
     }
     if (ht_unlikely(!ht_trace_attached())) {
-        if (!attach(p) && ht_trace_has_device()) {
+        if (!attach(p) && ht_trace_had_device()) {
             /* count the event as discarded: the host may want it */
             missed(p);
             return NULL;

@@ -107,10 +107,10 @@ int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
 bool ht_trace_attached(void);
 
 /**
- * ht_trace_has_device() - test whether the last search found a device, even one
+ * ht_trace_had_device() - test whether a search has found a device, even one
  *                         that did not answer or could not be opened
  */
-bool ht_trace_has_device(void);
+bool ht_trace_had_device(void);
 
 /**
  * ht_trace_attach() - find a device and register all classes

@@ -233,14 +233,19 @@ static void child_cancel(const char *value)
 }
 
 /*
- * The host does not respond when the program starts; after the command "go" it
- * does.
+ * The host does not respond when the program starts.  With @value "unplug" the
+ * device is removed then.  The commands "plug" and "go" end both.
  */
 static void child_stall(const char *value)
 {
-    (void)value;
     emit(5000);
+    if (value) {
+        node_command(value);
+        g_assert_cmpint(ht_trace_status(NULL), ==, HT_TRACE_NO_DEVICE);
+        emit(5000);
+    }
     say_emitted();
+    node_command("plug");
     node_command("go");
     emit_until_open();
     node_command("mark");
@@ -722,13 +727,13 @@ static void test_cancel(void)
     node_host_free(&h);
 }
 
-static void check_stall(int error)
+static void check_stall(int error, const char *value)
 {
     NodeHost h = {
         .plugged = true, .channel = HT_CHANNEL_SHM, .error = error,
     };
 
-    g_assert_cmpint(node_host_run(&h, "stall", NULL), ==, 0);
+    g_assert_cmpint(node_host_run(&h, "stall", value), ==, 0);
     /*
      * the 100 events after the mark arrive; those before are lost and counted
      */
@@ -739,8 +744,10 @@ static void check_stall(int error)
 
 static void test_stall(void)
 {
-    check_stall(ETIMEDOUT);
-    check_stall(EBUSY);
+    check_stall(ETIMEDOUT, NULL);
+    check_stall(EBUSY, NULL);
+    check_stall(ENODEV, NULL);
+    check_stall(ENODEV, "unplug");
 }
 
 static void test_late(void)
