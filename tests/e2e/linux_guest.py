@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-# Shell functions. refused: fail if the command succeeds, because "set -e" ignores the result of
-# "! cmd". hold: start ht-devtest, and wait until it holds its stream. killed: send SIGKILL to the
-# program started last.
+# Shell functions. refused COMMAND: fail if the command succeeds, because "set -e" ignores the
+# result of "! cmd". hold ARGUMENTS: start ht-devtest in the background, and wait until it prints
+# that it holds its stream. killed: send SIGKILL to the last background program, and wait for its
+# end.
 PRELUDE = """
 set -e
 refused() {
@@ -60,8 +61,8 @@ done
 """
 
 
-# Words before a command in the guest if its program is one that bench.linux.with_libraries() has
-# packed
+# Dynamic linker to put before a command in the guest, if its program is one that
+# bench.linux.with_libraries() has packed with its libraries
 LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 needs_glibc = pytest.mark.skipif(
     not Path("/lib64/ld-linux-x86-64.so.2").exists(),
@@ -81,8 +82,8 @@ load() {{
 
 
 def shared_library():
-    """{path below /ht in the guest: file} of the built libhypertrace, for programs that
-    with_libraries() packs"""
+    """{path below /ht in the guest: file on the host} of libhypertrace as built, for
+    programs that bench.linux.with_libraries() packs"""
     return {"sys/lib/libhypertrace.so.0":
             Path(os.environ["HT_BUILD"]) / "guest-lib/libhypertrace.so.0"}
 
@@ -111,8 +112,8 @@ class Control:
 
 
 def kernel_module(name, folder, tmp_path):
-    """Unpack a module that belongs to the guest's own kernel; return its
-    path"""
+    """Unpack the module `name` of the guest's own kernel from `folder` of its
+    modules into tmp_path; return its path"""
     packed, = Path(os.environ["HT_KERNEL"]).parent.glob(
         f"lib/modules/*/kernel/{folder}/{name}.xz")
     path = tmp_path / name
@@ -121,23 +122,24 @@ def kernel_module(name, folder, tmp_path):
 
 
 def sources_module():
-    """{name: path} of the module that emits the kernel's events, for
-    VM's files"""
+    """{name: path} of hypertrace-sources.ko, the module that emits the kernel's
+    events, for the parameter `files` of VM"""
     name = "hypertrace-sources.ko"
     return {name: Path(os.environ["HT_MODULE"]).parent / name}
 
 
 def call_sites(text):
-    """[(low 32 bits of an address, function)] from kallsyms lines: the addresses at which the
-    function may call ftrace, its start and the address after an ENDBR64"""
+    """[(low 32 bits of an address, function)] from kallsyms lines: for each function its start
+    and the address 4 bytes after it, since a function calls ftrace at its start or after an
+    ENDBR64"""
     return [((int(a, 16) & 0xffffffff) + n, name) for a, name in
             re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)", text, re.M)
             for n in (0, 4)]
 
 
 def much(channel, **more):
-    """Properties of a device that gets many events: with channel=hypercall, one hypercall for 64
-    events"""
+    """Properties of a device that gets many events: with channel=hypercall, the guest rings the
+    doorbell once for 64 events"""
     batch = {"batch": 64} if channel == "hypercall" else {}
     return {"channel": channel, **batch, **more}
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where is every event of a Linux guest?
 
-Sent = recorded + discarded by the device + discarded by LTTng, and each event is
-in its place and unaltered.  A long run sends as many events as docs/performance.md
-says.
+Sent = recorded + discarded by the device + discarded by LTTng, and each recorded
+event is in its place and unaltered. ./run check --long sends as many events as
+docs/performance.md says.
 """
 
 import json
@@ -42,8 +42,8 @@ def ht_verify(*args):
 
 
 def job(arguments, threads=THREADS):
-    """Script of a guest: run ht-bench, then wait for a line: the host
-    has read the statistics."""
+    """Script of a guest: run ht-bench, then wait for a line, which the test sends
+    when it has read the device's statistics."""
     return (f"ht-bench -j -b -t {threads} -n {EVENTS // threads}"
             f" {arguments} >&3 || echo FAILED >&3\nread -r line <&3\n")
 
@@ -77,9 +77,11 @@ def all_of(result):
     return result["sent"] + result["discarded"]
 
 
-# The guest emits as fast as it can: rings and buffers may overflow.
+# The guest emits as fast as it can, so the rings and LTTng's buffers may overflow: each
+# event is recorded, or counted as discarded by the device or by LTTng.
 def test_flat_out(tmp_path, session, channel):
-    # the session has one LTTng channel, whose discarded events are all of ht0
+    # The session has one LTTng channel, "ht0", so all events that LTTng discarded
+    # belong to ht0.
     s = session(events=["ht0:*"], subbuf_size="256k", num_subbuf=4)
     result, after = bench(tmp_path, {"channel": channel, "backend": "lttng"},
                           "-p mix")
@@ -95,8 +97,8 @@ def test_flat_out(tmp_path, session, channel):
     assert c.problems == [], complaints
     assert (status, complaints) == (0, "")
     assert len(c.streams) == THREADS
-    # each class was recorded in some stream: LTTng may have discarded all events
-    # of a short stream
+    # Each class was recorded in at least one stream; perhaps not in each, because LTTng
+    # may have discarded all events of a short stream.
     classes = [k for stream in c.streams for k in stream["classes"]]
     assert {k["class"] for k in classes} == {
         "bench.e256", "bench.e32", "bench.e64", "bench.e8"}
@@ -193,7 +195,8 @@ def without_daemon(monkeypatch, home):
     monkeypatch.setenv("LTTNG_HOME", str(home))
 
 
-# Without a recorder the guest works as usual, and the device counts.
+# Without a session daemon no event is recorded, but the guest loses none, and the
+# device counts each event.
 def test_no_daemon(tmp_path, monkeypatch, channel):
     without_daemon(monkeypatch, tmp_path / "home")
     with VM(job=job("-p mix -l"), workdir=tmp_path,
@@ -203,7 +206,8 @@ def test_no_daemon(tmp_path, monkeypatch, channel):
     assert (after["events"], after["lost"], after["dropped"]) == (EVENTS, 0, 0)
 
 
-# Recording can begin after the VM starts, and end before the VM does.
+# An LTTng session that is started while the VM runs, and finished before the VM ends,
+# has the events from its start on.
 def test_session_later(tmp_path, session):
     s = session(events=(), start=False)
     twice = (job("-p mix -l") + "echo AGAIN >&3\n" + job("-p mix -l"))

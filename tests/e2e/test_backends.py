@@ -104,7 +104,7 @@ def test_used_by_devices(tmp_path):
         for used in ("c", "l"):
             with pytest.raises(Failure, match="in use"):
                 vm.qmp.command("object-del", id=used)
-        # a device's trace is readable before its first event
+        # Before the device's first event, its trace can be read, and is empty.
         assert sorted(p.name for p in (tmp_path / "trace").iterdir()) == [
             "ht0", "ht1"]
         assert ctf_events.read(tmp_path / "trace" / "ht0") == {}
@@ -141,9 +141,8 @@ def test_lttng_without_daemon(tmp_path, monkeypatch):
 
 
 def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
-    """If the session daemon does not answer, LTTng waits ten seconds for it
-    when QEMU starts, or the time of LTTNG_UST_REGISTER_TIMEOUT.  Then QEMU
-    runs."""
+    """If the session daemon hangs, QEMU starts only after LTTng has waited for it:
+    for ten seconds, or for the time in LTTNG_UST_REGISTER_TIMEOUT."""
     needs_lttng(tmp_path)
     s = session(events=["ht0:*"])
     monkeypatch.delenv("LTTNG_UST_REGISTER_TIMEOUT", raising=False)

@@ -33,7 +33,7 @@ KINDS = [
                          "fixed": [-1, 0, 2**31 - 1]}),
     ("selftest.arrays", {"raw": [], "list": [], "fixed": [-1, 0, 2**31 - 1]}),
     ("selftest.empty", {}),
-    # 270 classes, more than an event's 8-bit id can name, 40 times
+    # 40 events of each of 270 classes, more than an event's 8-bit id can name
     *[(f"selftest.id{n % 270:03}", {}) for n in range(40 * 270)],
     ("selftest.empty", {}),
 ]
@@ -107,7 +107,7 @@ def test_doorbell_exits(tmp_path):
                  args=["-trace", "memory_region_ops_write"])
         log = (vm.dir / "qemu.log").read_text()
         # The BAR with the registers is aligned to its size, so the address of the doorbell at
-        # offset 64 KiB ends with 10000.
+        # offset 64 KiB ends with the hexadecimal digits 10000.
         writes = re.findall(r"memory_region_ops_write .* addr 0x(?:\w+10000) .*"
                             r"'hypertrace-regs'|'virtio-pci-notify", log)
         bells[c] = len(writes)
@@ -212,8 +212,8 @@ def bench_word(tag, seq, k):
 
 
 def check_bench(row, streams, events):
-    """Check each byte of the 32-byte events, and that the number of missing
-    events is the number of discarded ones."""
+    """Check each field of the 32-byte events, and that the trace counts as many
+    discarded events as numbers are missing."""
     stream, = row["streams"]
     got = streams[stream["instance"]]
     seqs = [fields["seq"] for _, fields in got.events]
@@ -236,8 +236,8 @@ def test_bench_lossless(tmp_path, accel, channel):
     row, = vm.named(tool="ht-bench")
     assert row["sent"] == events and row["lossless"]
     got = check_bench(row, only_trace(vm), events)
-    # The recording's dates come from the host's clock, counter and duration
-    # from the guest's.
+    # Differences of the recording's dates, which come from the host's clock, agree with
+    # the guest's counter and with the duration that the guest measured.
     (counter0, ns0), *_, (counter1, ns1) = got.begins
     ns = (counter1 - counter0) * 1e9 / row["clock_hz"]
     assert abs(ns1 - ns0 - ns) < 100_000 + ns * 0.01
@@ -278,7 +278,8 @@ def test_virtqueue_wraps(tmp_path):
 
 
 def test_bench_batches(tmp_path):
-    """One doorbell for each whole batch of commits, one for the remaining commits"""
+    """The guest rings one doorbell for each whole batch of commits, and one for the
+    remaining commits."""
     for batch in [1, 7, 100]:
         vm = run(tmp_path, "tcg", f"bench events=710 batch={batch}",
                  [null("hypercall")])
@@ -287,9 +288,9 @@ def test_bench_batches(tmp_path):
 
 
 def test_figures(tmp_path):
-    """What the project claims of its channels' costs holds under KVM.
+    """The costs of the channels under KVM have the ratios that the project claims.
 
-    The rings have room for all events, so the figures are the producer's costs.  The
+    The rings have room for all events, so the figures are the producer's costs. The
     factors are generous, because machines differ.
     """
     if kvm_problem():

@@ -47,7 +47,8 @@ def cases(result, **want):
 
 
 def test_json(study):
-    """Each case has rows, and the figures of its kind."""
+    """Each case has rows, a cost (instructions in the table "ways", else ns), and
+    ordered quartiles. Each payload size and each peer has a case."""
     _, result, _ = study
     assert result["tool"] == "hypertrace-bench" and result["schema"] == 1
     assert all(result["environment"][k] for k in
@@ -77,7 +78,8 @@ def test_json(study):
 
 
 def test_sources_in_linux(study):
-    """In a Linux guest each channel and each peer is measured, or the result has a reason."""
+    """In a Linux guest each channel and each peer is measured; if not, the list of skipped
+    parts has a reason."""
     _, result, _ = study
     left_out = " ".join(s["what"] for s in result["skipped"])
     found = {c["series"] for c in cases(result, table="linux")}
@@ -109,7 +111,8 @@ def test_instructions(study):
               "the stock kernel's ring",
               *(f"hypertrace-sources.ko, {c}" for c in channels)}
     assert wanted <= set(found)
-    # insns_least: the smallest count of all groups of events, in which no consumer was late
+    # insns_least: the smallest count of all groups of events; in that group, no consumer
+    # was late
     least = {c["series"]: c["summary"]["insns_least"]["median"]
              for c in cases(result, table="ways")}
     assert least["shm"] == least["virtio"] < found["trace_marker"]
@@ -128,7 +131,8 @@ def test_instructions(study):
 
 
 def test_marks():
-    """A group that began on one vCPU and ended on another is ignored."""
+    """A group whose marks are on two vCPUs is not counted: groups() fails, because a
+    group is missing."""
     events = ways.GROUP
     assert ways.groups([(1, 1, 100), (1, 2, 100 + 3 * events)],
                        events) == [3]
@@ -158,8 +162,8 @@ def virtio_guest(tmp_path):
 
 
 def test_main_loop_stopped_too_late(guest, monkeypatch):
-    """If the guest's row does not arrive while the main loop is stopped, the
-    case is repeated."""
+    """If the guest's row does not arrive while the main loop is stopped, the study
+    repeats the run."""
     find, missed = guest.out.find, []
 
     def miss(pattern, timeout):
@@ -175,8 +179,8 @@ def test_main_loop_stopped_too_late(guest, monkeypatch):
 
 
 def give_up(guest):
-    """Send a QMP command while QEMU is stopped, and stop waiting for the
-    reply"""
+    """Send a QMP command while QEMU is stopped, and give up waiting for the reply,
+    which arrives later"""
     with pytest.MonkeyPatch.context() as patch, \
             StoppedThread(guest.process.pid):
         patch.setattr("vm.machine.QMP_TIMEOUT", 0.5)
@@ -196,7 +200,8 @@ def test_qmp_goes_on_after_no_reply(guest):
 
 
 def test_exits_are_those_that_kvm_counts(study):
-    """KVM counts as many exits as the producer's events and doorbells cause."""
+    """The number of exits that KVM counts is about that of the producer's events
+    (peer "mmio") or of its doorbells (channels)."""
     _, result, _ = study
     found = {c["series"]: c["rows"][0] for c in cases(result, table="exits")}
     if not any("kvm_exits" in row for row in found.values()):
@@ -371,7 +376,8 @@ def run_of(tmp_path, name, emit, processor="one", factor=1):
     ([14, 22, 14], False),              # only one run has a wide spread
 ])
 def test_runs_agree(tmp_path, emit, agree):
-    """Two runs agree if the median of each lies within the other's spread."""
+    """bench --compare succeeds if the median of each ratio of one run lies within
+    the spread of the other run, both ways."""
     one = run_of(tmp_path, "a", [11, 22, 11])
     done = bench("--compare", one, run_of(tmp_path, "b", emit), check=False)
     assert done.returncode == (0 if agree else 1), done.stderr

@@ -15,8 +15,8 @@ EVENTS = 20
 
 
 def emit(vm):
-    """Let the guest emit.  Returns the host's times before and after that, and
-    the error bound of the dates in ns."""
+    """Let the guest emit. Returns the host's times before and after the emits, and
+    the error bound of the device's dates, all in ns."""
     begin = time.monotonic_ns()
     row = vm.tell("run", 60, device=vm.index["ht0"], events=EVENTS, mode="flat")
     end = time.monotonic_ns()

@@ -47,8 +47,8 @@ class Guest:
         return stats(self.vm)["events"]
 
     def grown(self):
-        """Number of events that the device counts while the guest
-        switches between tasks"""
+        """Let the guest sleep for 50 ms, which switches tasks; returns the number of
+        events that the device has counted meanwhile"""
         self.turn += 1
         before = self.events()
         self.vm.say(str(self.turn))
@@ -148,9 +148,10 @@ def measure(vm, session):
 
 
 def check_settings(control, guest):
-    """The guest ignores settings that it does not know.  The setting "functions"
-    selects some of the functions that the module's parameter allows.  If it names
-    another function, it is refused as a whole, and the guest's kernel logs it."""
+    """The guest ignores settings with an unknown name. The setting "functions"
+    selects some of the functions that the module's parameter allows. If the setting
+    names another function, the module refuses the whole setting, and the guest's
+    kernel logs that."""
     control("set", "functions=entry:vfs_read,least_ns=0")
     control("set", "nobody.knows=this,or:that")
     guest.wait_functions(lambda names: names == ["vfs_read"])
@@ -168,7 +169,7 @@ def check_settings(control, guest):
         control("set", f"functions={refused}")
         guest.wait_log(f"functions={refused} is refused")
         assert guest.wait_functions(bool) == names, refused
-    # After an empty setting, only the module's parameter selects functions.
+    # After an empty setting, the functions are those of the module's parameter.
     control("set", "functions=")
     guest.wait_functions(lambda all_names: {"vfs_read", *names} <=
                          set(all_names))

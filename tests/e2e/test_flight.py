@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace record --flight: a stock guest that is reset, panics or is killed.
 
-Only these tests prove that a stock QEMU and a stock kernel give each cause its
-recording, with the last events before it.
+Only these tests prove that with a stock QEMU and a stock kernel each reset, panic
+and end makes a recording of its own, which has the last events before it.
 """
 
 import configparser

@@ -107,8 +107,9 @@ def test_daemon_killed(tmp_path):
 
 @own_run
 def test_daemon_hangs(tmp_path):
-    """The session daemon is stopped during a recording, and during the
-    registration of a device's classes; both go on afterwards."""
+    """The session daemon is stopped, first during a recording, then during the
+    registration of a device's classes. After SIGCONT, recording and registration go
+    on."""
     with session(tmp_path / "trace") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
         sent = {"ht0": emit(vm, "ht0")[0], "ht1": 0, "ht2": 0}
@@ -117,8 +118,8 @@ def test_daemon_hangs(tmp_path):
             # ht0 needs no reply of the stopped daemon: LTTng already has its
             # classes
             sent["ht0"] += emit(vm, "ht0")[0]
-            # Only the backend's thread waits for the daemon, to register ht1's
-            # classes; QEMU answers meanwhile.
+            # To register ht1's classes, only the backend's thread waits for the stopped
+            # daemon: QEMU answers meanwhile.
             vm.console.send("run device=1 event=32 events=1 mode=flat\n")
             assert vm.qmp.command("query-status")["running"]
         finally:
@@ -142,8 +143,8 @@ def test_daemon_too_slow(tmp_path):
             study(tmp_path, "lttng", env={
                 **s.env(), "LTTNG_UST_REGISTER_TIMEOUT": "500"}) as vm:
         emit(vm, "ht0")
-        # wait until the daemon, which may be later than QEMU, has added QEMU
-        # to the session
+        # Wait until the daemon has added QEMU to the session, which may happen after
+        # the guest has emitted.
         s.wait_listed("ht0:bench_32")
         s.wait_for(lambda: any((tmp_path / "trace").rglob("main_*")),
                    "QEMU has no channel")
@@ -219,8 +220,8 @@ def test_blocking_consumer_hangs(tmp_path, channel):
 
 @own_run
 def test_quit_while_blocked(tmp_path):
-    """QEMU exits even though LTTng's exit handler would wait for a thread in
-    LTTng, and it removes all files that it normally removes."""
+    """LTTng's exit handler would wait for a thread that is blocked in LTTng. QEMU
+    exits nevertheless, and it removes all files that it normally removes."""
     pid = tmp_path / "pid"
     with session(tmp_path / "trace", blocking=True, subbuf_size="4k",
                  num_subbuf=2) as s:
@@ -284,8 +285,8 @@ def test_thread_does_not_run(tmp_path, channel):
                     reason=str(kvm_problem()))
 @pytest.mark.parametrize("channel", RINGS)
 def test_reset_before_dating(tmp_path, channel):
-    """A reset restarts KVM's counter: events committed before it, and consumed
-    only when the guest is back, keep their old dates."""
+    """A reset restarts KVM's counter. Events that were committed before the reset,
+    but are consumed only after the guest's next boot, are dated before the reset."""
     log = tmp_path / "log"
     # channel=hypercall: a doorbell comes only after 4096 events, so none of this test's events
     # causes a poll
@@ -316,8 +317,8 @@ def test_reset_before_dating(tmp_path, channel):
     dates = [round(float(line.split()[0]) * 1e9)
              for line in log.read_text().splitlines() if " bench_32 " in line]
     assert len(dates) == 200 and dates == sorted(dates)
-    # 100 us of tolerance: the log rounds dates, and a date may be wrong by its
-    # error bound
+    # Tolerance of 100 us: the log rounds dates, and a date may be wrong by its error
+    # bound
     assert begin - 1e5 < dates[0] and dates[99] < end + 1e5
     assert again - 1e5 < dates[100]
 
@@ -356,8 +357,9 @@ def small_disk(path, size):
 
 
 def accounted(trace, rows):
-    """For each instance with a file, recorded and discarded events in the
-    trace equal the guest's figures; returns the number of recorded events."""
+    """For each stream instance that has a file, the trace's recorded and discarded
+    events together are as many as the guest emitted; returns the number of recorded
+    events."""
     streams = ctf_events.read(trace)
     assert {1, len(rows)} <= set(streams) <= set(range(1, len(rows) + 1))
     for instance, s in streams.items():
@@ -385,8 +387,8 @@ def test_ctf_disk_full(tmp_path):
                    backend_options={"dir": disk / "trace"}) as vm:
             rows = [emit(vm, "ht0")]
             assert dropped(vm) == 0
-            # the close of the ballast fails, because it tries again to write the bytes that did not
-            # fit
+            # The close of the file `ballast` fails, because it tries again to write the bytes that
+            # did not fit on the disk.
             with contextlib.suppress(OSError), open(ballast, "wb") as f:
                 while f.write(bytes(65536)):
                     f.flush()
@@ -415,8 +417,8 @@ def test_log_disk_full(tmp_path):
     with study(tmp_path, "log", ["shm"],
                backend_options={"file": log}) as vm:
         sent = lost = 0
-        # on a busy host the ring may overflow before the disk is full, so emit
-        # until the disk is full
+        # Emit until the backend drops events because the disk is full; on a busy host,
+        # one run may fill the ring before it fills the disk.
         while not lost:
             sent += emit(vm, "ht0")[0]
             lost = dropped(vm)
@@ -426,7 +428,8 @@ def test_log_disk_full(tmp_path):
         names = [f.split("=")[0] for f in lines[0].split()]
         whole = [line for line in lines
                  if [f.split("=")[0] for f in line.split()][4:] == names[4:]]
-        # the file may end within a line: in its last number
+        # The disk may have become full within the last number of a line: this line
+        # looks whole here, but its event was dropped.
         assert len(whole) - (sent - lost) in (0, 1)
         with open(log, "w", encoding="ascii"):
             pass                        # free the space
@@ -444,8 +447,8 @@ def test_ctf_directory_deleted(tmp_path):
             emit(vm, d)
             assert dropped(vm, d) == 0
             shutil.rmtree(vm.trace(d))
-            # each new instance of the stream needs a new file, and the folder
-            # for it is gone
+            # Each emit() opens a new instance of the stream, which needs a new file in
+            # the deleted directory.
             for _ in range(2):
                 before = dropped(vm, d)
                 sent, _ = emit(vm, d)
@@ -489,8 +492,8 @@ read -r line <&3
 
 
 def paces(vm, want, timeout=90):
-    """Wait until the producer has reported counts for which want(emitted, discarded)
-    is true"""
+    """Wait until the guest's ht-devtest has printed counts for which want(emitted,
+    discarded) is true"""
     deadline = time.monotonic() + timeout
     while True:
         m = vm.out.expect(r"^pace /dev/hypertrace0 (\d+) (\d+)$",
@@ -510,11 +513,12 @@ def deleted(vm, backend):
 @own_run
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_unplug_while_blocked(tmp_path, channel):
-    """A device whose thread waits in LTTng is unplugged while a program emits; the
-    wait is bounded, and committed events are delivered.
+    """A device whose thread waits in LTTng is unplugged while a program emits. The
+    unplugging ends within a limited time, and committed events are delivered.
 
-    On a busy machine LTTng discarded events it had accepted, even in blocking
-    mode with eight sub-buffers: the test does not count those."""
+    On a busy machine LTTng discarded events that it had accepted, even in blocking
+    mode with eight sub-buffers: the test does not count those.
+    """
     with session(tmp_path / "trace", blocking=True, subbuf_size="16k",
                  num_subbuf=8) as s, pytest.MonkeyPatch.context() as patch:
         for name, value in s.env().items():

@@ -47,9 +47,10 @@ def reports(text):
 
 
 def check_honest(vm, device=0, ended=True, reported=False):
-    """Events of the honest streams arrived, in order and without a gap.
+    """The events of the honest streams arrived, in order and without a gap.
 
-    reported: the guest may have reported that it discarded others
+    reported: the guest may have reported discards of other events, so the streams'
+    counts of discards need not be 0
     """
     rows = reports(vm.out.text)[device]
     metadata, = vm.trace(f"ht{device}").rglob("metadata")
@@ -71,8 +72,8 @@ def check_honest(vm, device=0, ended=True, reported=False):
 
 @pytest.mark.parametrize("channel", RING)
 def test_registers(tmp_path, accel, channel):
-    # Under KVM each access is an exit, which takes up to 1 ms if KVM is nested:
-    # test only some of the offsets.  They have each alignment.
+    # Under KVM each access is an exit, which takes up to 1 ms if KVM is nested, so test
+    # only every 229th offset. The step is odd, so these offsets have each alignment.
     step = {"tcg": 1, "kvm": 229}[accel]
     vm = run(tmp_path, accel, f"what=registers step={step}",
              {"channel": channel})
@@ -158,11 +159,12 @@ def test_resets(tmp_path, accel, channel, lives):
                  accel=accel, workdir=tmp_path) as vm:
         vm.qmp.command("set-action", reboot="reset")
         for life in range(lives):
-            # a stream reports repeatedly: wait for the first report since this
-            # boot
+            # Each stream reports repeatedly: wait until the stream of this boot has
+            # reported once.
             while len(reports(vm.out.text).get(0, {})) == life:
                 vm.out.expect(r'"flushed": [1-9]\d*', 60)
-            # reset at another point of the stream each time
+            # In each life, wait for another number of reports, so that the reset comes
+            # at another point of the stream.
             for _ in range(3 + 5 * life):
                 vm.out.expect(r'"flushed": [1-9]\d*', 60)
             if life < lives - 1:

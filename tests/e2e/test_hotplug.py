@@ -91,8 +91,8 @@ def kernel_streams(trace):
 
 
 def add_cpu(vm):
-    """Plug a processor, which the guest's kernel ignores (see CPUS), and let the
-    guest enable its second one."""
+    """Plug a third processor, which the guest's kernel ignores (see CPUS), and tell
+    the guest to enable its second one."""
     slot, = [s for s in vm.qmp.command("query-hotpluggable-cpus")
              if "qom-path" not in s]
     vm.qmp.command("device_add", driver=slot["type"], id="cpu2",
@@ -134,7 +134,7 @@ def test_vcpu(tmp_path, channel="shm"):
         switches = [f for name, f in streams[instance].events
                     if name == "sched_switch"]
         assert len(switches) > 100
-        # each switch begins with the task with which the one before ended
+        # each task switch begins with the task with which the previous switch ended
         gaps = sum(one["next_pid"] != two["prev_pid"]
                    for one, two in zip(switches, switches[1:]))
         # Linux has no event for the last switch of CPU 1 before it is offline
@@ -143,8 +143,8 @@ def test_vcpu(tmp_path, channel="shm"):
 
 @pytest.mark.long
 def test_vcpu_without_streams(tmp_path):
-    """If the limit of the kernel's streams leaves none for the new processor, the module logs that,
-    and the trace counts the events of the processor as discarded."""
+    """If kernel_streams is less than the number of processors, the module logs that, and the
+    trace counts the events of the processor without a stream as discarded."""
     with VM(devices=[{"channel": "shm", "streams": 6, "packets": 64}],
             job=CPU_JOB, files=sources_module(), **CPUS,
             module_args="kernel_streams=1", workdir=tmp_path / "vm") as vm:
@@ -282,8 +282,9 @@ def cycles(vm, channel, count):
 
 
 def test_cycles_leak_nothing(channel, tmp_path):
-    """Add and remove at least two hundred valid devices, and add at least fifty invalid ones. QEMU
-    must not grow. The VM is stopped, so a reset completes the unplugging in place of the guest."""
+    """Add and remove at least two hundred valid devices, and add at least fifty invalid ones.
+    QEMU must not grow. The VM is stopped, so its guest cannot confirm an unplug; a reset
+    completes it instead."""
     with Payload("probe", accel="tcg", workdir=tmp_path,
                  args=["-S", "-action", "reboot=reset", "-object",
                        "hypertrace-backend-null,id=be"]) as vm:
@@ -295,7 +296,7 @@ def test_cycles_leak_nothing(channel, tmp_path):
             cycles(vm, channel, 120)
             after = held(vm)
             assert_no_more(after, before)
-            # 2 KiB for each of the 120 devices: a larger leak is found
+            # tolerate 2 KiB for each of the 120 devices; a larger leak is found
             if after[0] - before[0] <= 240:
                 return
     assert False, (before, after)

@@ -141,7 +141,8 @@ rmmod hypertrace
 
 
 def test_killed_process(channel, tmp_path):
-    """A killed process's committed events arrive, and its stream is free."""
+    """The committed events of a process that is killed arrive, and another process
+    can open its stream."""
     batch = {"batch": 65536} if channel == "hypercall" else {}
     with VM(devices=[{"channel": channel, "streams": 1, "flush_ms": 1000,
                       **batch}],
@@ -168,8 +169,8 @@ def devtest_events(streams):
 
 
 def test_killed_while_handing_over(tmp_path):
-    """If a process is killed after it submitted a part of a packet, all
-    its events arrive, and the device goes on."""
+    """If a process is killed after it submitted a part of a packet, all its
+    committed events arrive, and a second process can emit."""
     job = """
 ht-devtest /dev/hypertrace0 abandon 5000
 ht-bench -j -n 100 -l >&3 || exit 1
@@ -188,8 +189,8 @@ KILLS = 12
 
 
 def test_killed_mid_event(channel, tmp_path):
-    """If producers are killed, all events except the one being written are
-    recorded or counted as discarded."""
+    """If producers are killed, each event that they committed is recorded, and each
+    event that they discarded is counted."""
     with VM(devices=[{"channel": channel, "streams": 1, "packets": 4,
                       "packet_size": 4096}],
             job=f"ht-devtest /dev/hypertrace0 kills {KILLS} >&3",
@@ -280,8 +281,8 @@ ht-devtest /dev/hypertrace0 ids >&3
 
 
 def test_reload_keeps_ids(channel, tmp_path):
-    """A class that is registered again keeps its id; the driver cannot
-    be unloaded while it is used."""
+    """A class that is registered again keeps its id, also after the driver was
+    loaded again; while a process holds a stream, the driver cannot be unloaded."""
     with VM(devices=[{"channel": channel, "backend": "null"}],
             job=RELOAD_JOB, workdir=tmp_path / "vm") as vm:
         vm.wait()
@@ -353,7 +354,8 @@ def test_survival(channel, tmp_path):
 
 
 def test_hostile_process(channel, tmp_path):
-    """Garbage in the control page stops a stream, nothing else."""
+    """Invalid content of a control page stops that stream; other streams, the device
+    and the guest's kernel go on."""
     job = """
 set -e
 ht-devtest /dev/hypertrace0 hostile
@@ -373,8 +375,9 @@ ht-bench -j -n 5000 -p mix -l >&3
 
 @pytest.mark.parametrize("memory", [512, 3584])
 def test_mapping_is_reported(memory, tmp_path):
-    """sysfs shows how stream RAM is mapped.  Firmware makes PCI memory below 4 GiB
-    uncachable.  It places stream RAM above 4 GiB only if the guest has RAM there."""
+    """sysfs shows how the guest's kernel maps stream RAM. Firmware makes PCI memory
+    below 4 GiB uncachable. Firmware places stream RAM above 4 GiB only if the guest
+    has RAM there."""
     job = PRELUDE + """
 ht-bench -j -n 10 -l >&3
 grep hypertrace0 /proc/iomem >&3

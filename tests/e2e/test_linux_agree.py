@@ -28,7 +28,8 @@ CASES = [(what, channel) for what in ("events", "functions")
     if os.environ.get("HT_AGREE") == "all" \
     else [("events", "virtio")]
 
-# For each kind of the test: options of trace-cmd, parameters of the module, and the load
+# For events and for functions: options of trace-cmd, parameters of the module, and the
+# load
 EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls",
           "PARAMETERS": "events=sched,irq,raw_syscalls",
           "HACKBENCH": "-l 5", "TAR": "bin"}
@@ -72,8 +73,9 @@ EXIT_DEAD, EXIT_ZOMBIE = 0x10, 0x20
 
 
 def depth(flags):
-    """The nesting level of an event's context, from the kernel's trace flags.  In the
-    first functions of an interrupt, only the flag "interrupts off" is set."""
+    """The nesting level of an event's context, from the trace flags of ftrace. In
+    the first functions of an interrupt, only the flag "interrupts off" is set, so
+    that flag counts as half a level."""
     flags = int(flags, 16)
     level = 3 if flags & NMI else 2 if flags & HARDIRQ else \
         1 if flags & SOFTIRQ else 0
@@ -130,10 +132,12 @@ def reaped(first, second):
 
 
 def between_marks(theirs, ours, is_mark, same):
-    """Both lists, from one of the first marks to one of the last.
+    """The part of each list from one of the first marks to one of the last marks, for a
+    comparison of both.
 
-    Events of an interrupt between the two calls for a mark are before the mark in one
-    list and after it in the other.  So choose marks with the same neighbours in both.
+    If an interrupt comes between the calls of the two recorders for a mark, its
+    events are before the mark in one list and after it in the other. So choose marks
+    whose neighbours are the same in both lists.
     """
     marks = list(zip(*([n for n, (event, _) in enumerate(events)
                         if is_mark(event)] for events in (theirs, ours)),
@@ -151,18 +155,19 @@ def between_marks(theirs, ours, is_mark, same):
 
 
 def of_recorder(event, before):
-    """True if the event of ftrace is a function that irq_work_queue() called, by which our
-    recorder wakes the driver, or that one of the functions in before called"""
+    """True if the event, one of ftrace's, is a call that our recorder caused: a function that
+    irq_work_queue() called, by which our recorder wakes the driver, or that one of the
+    functions in `before` called"""
     fields = dict(event[1])
     return fields.get("parent_ip") in ("irq_work_queue", *before)
 
 
 def displaced(first, second, same):
     """Compare the events of the recorder that is called first with those of the
-    second.  Returns the number of events with an interrupt between the two calls,
-    and the number of functions that our recorder called.  Fails at the first
-    difference that has another cause.  Only ftrace gives the depth of its events;
-    our events have depth 0."""
+    second. Returns the number of events for which an interrupt came between the two
+    calls, and the number of functions that our recorder called. Fails at the first
+    difference that has another cause. Only ftrace's events have a depth; ours have
+    depth 0."""
     late = []           # (index in first, length of depths) of interrupted events
     depths = []         # depths of the events that both have
     own = []            # functions that our recorder called since the last of these
@@ -174,8 +179,8 @@ def displaced(first, second, same):
 
     while f < len(first) or s < len(second):
         if late and is_next(late[-1][0]):
-            # second[s] equals the last interrupted event; it is that event if all
-            # events since then were in a deeper context
+            # second[s] equals the last event in `late`. It is that event if all events
+            # since then were in a deeper context.
             n, since = late[-1]
             level = max(first[n][1], second[s][1])
             if min(depths[since:], default=level) > level:
@@ -258,8 +263,8 @@ def test_agree(tmp_path, what, channel):
             own.pop(s.cpu),
             [(comparable(*e), 0) for e in s.events
              if not e[0].startswith("lttng_statedump")], is_mark, same)
-        # a tracepoint calls the recorder first that was attached first, but a
-        # function calls the one first that was attached last
+        # A tracepoint first calls the recorder that was attached first. A function
+        # first calls the recorder that was attached last.
         count, owns = displaced(theirs, ours, same) if what == "events" else \
             displaced(ours, theirs, lambda a, b: same(b, a))
         print(f"{channel}, CPU {s.cpu}: {len(ours)} {what} of both, an "

@@ -159,7 +159,8 @@ def run(tmp_path_factory):
 def addresses(text):
     """{call site: name} of the functions that the job traces; a call site is the
     address at which the function calls ftrace"""
-    # leave out parts that the compiler split off, such as vfs_open.cold
+    # Leave out names such as vfs_open.cold, which are parts that the compiler split
+    # off.
     found = {at: name for at, name in call_sites(text) if name.isidentifier()}
     assert len(found) == 2 * 8
     return found
@@ -171,10 +172,11 @@ def test_entries_as_ftrace(run):
     text, _, streams = run
     names = addresses(text)
     pieces = []         # for each stream: the CPUs whose ftrace has its events
-    # leave out empty streams: the module opened one for a refused setting
+    # Leave out empty streams: the module opened streams for a setting that it then
+    # refused.
     for s in [s for s in streams.values() if s.events]:
         ours = []
-        # take only the events from before the job selects other functions
+        # Take only events from before the job selects other functions than vfs_*.
         for _, f in s.events:
             if "vfs_" not in names.get(f["ip"], ""):
                 break
@@ -191,13 +193,13 @@ def test_entries_as_ftrace(run):
 
 
 def test_calls(run):
-    """The setting calls: records the exits of functions.  With most_depth=1 it
-    records only the outer of two nested functions, with least_depth=2 only the
-    inner.  With least_ns of 50 ms it records only the one longer call."""
+    """The setting calls: records the exits of functions. Of two nested functions,
+    most_depth=1 records only the outer one, and least_depth=2 only the inner one.
+    With least_ns of 50 ms, only the longer of two sleeps is recorded."""
     text, _, streams = run
     needs_fprobes(text)
     names = addresses(text)
-    # a function that no pattern matches gives a KeyError here
+    # A function that no pattern of the job matches gives a KeyError here.
     exits = [names[f["ip"]] for s in streams.values() for name, f in s.events
              if name == "function_exit"]
     assert len(exits) >= 8 and set(exits) == {"ksys_read", "__x64_sys_read"}
@@ -206,8 +208,8 @@ def test_calls(run):
     for s in streams.values():
         left = [names[f["ip"]] for name, f in s.events
                 if name == "function_exit"]
-        # a call that began before the setting changed ends after it: ignore
-        # groups of one event
+        # A call that began before a change of the setting may end after it: ignore a
+        # single event between two groups.
         phases.append([name for name, several in itertools.groupby(left)
                        if len(list(several)) > 1])
         assert len(phases[-1]) <= 3, phases
@@ -230,7 +232,7 @@ def test_trace_compass(run):
 
 
 def test_many_functions(run):
-    """Each event of the many functions is recorded or counted as lost."""
+    """With many functions, each event is recorded or counted as lost."""
     _, counted, streams = run
     came = sum(len(s.events) for s in streams.values())
     lost = sum(s.discarded for s in streams.values())
@@ -279,9 +281,9 @@ rmmod hypertrace-sources
 
 
 SOAK_SECONDS = 60 * float(os.environ.get("HT_SOAK_MINUTES", 0))
-# A soak traces all functions.  That takes more than a minute a round, so ./run check
-# traces fewer.  With lockdep and KASAN, probes at the ends of all functions would
-# leave no time for other work.
+# A soak traces all functions. A round with all functions takes more than a minute, so
+# ./run check traces fewer. With lockdep and KASAN, probes at the ends of all functions
+# would leave no time for other work.
 ENTRIES = "entry:*" if SOAK_SECONDS else ",".join(
     f"entry:{name}_*" for name in ("rcu", "ktime", "sched", "vfs", "do"))
 CALLS = "*" if SOAK_SECONDS and \
@@ -308,6 +310,6 @@ def test_soak(tmp_path, channel):
     print(re.findall("^rounds .*", vm.out.text, re.M)[-1], counted)
     assert counted["events"] > (100000 if SOAK_SECONDS else 1000)
     assert not counted["errors"]
-    # the guest discards events that do not fit into the ring, so the host
-    # drops none
+    # The guest itself discards events for which the ring has no room; the host drops
+    # none.
     assert not counted["dropped"]

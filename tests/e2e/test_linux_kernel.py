@@ -51,8 +51,8 @@ read answer <&3
 def check_nesting(stream):
     """Check that a CPU's interrupts, softirqs and exceptions are nested properly."""
     stack = []
-    # the module attaches and detaches probes one by one, perhaps while a
-    # context is active: check only events from while all are attached
+    # The module attaches and detaches its probes one by one, perhaps within an
+    # interrupt: check only events from while all probes were attached.
     names = [name for name, _ in stream.events]
     exits = [[n for n, name in enumerate(names) if name == exit]
              for exit in ("softirq_exit", "irq_handler_exit") if exit in names]
@@ -68,7 +68,7 @@ def check_nesting(stream):
             assert stack.pop() == what, around
 
 
-# {event: pattern of its text in ftrace}, for the fields that this text has
+# {event: pattern of its line in ftrace}; the groups are the fields that this line shows
 SHOWN = {
     "sched_process_exec":
         r"filename=(?P<filename>\S+) pid=(?P<pid>\d+) old_pid=(?P<old_pid>\d+)",
@@ -89,7 +89,7 @@ SHOWN = {
 
 
 def between(events):
-    """The events between the starts of the programs true and false"""
+    """The events from the exec of /bin/true to the exec of /bin/false, both included"""
     at = [n for n, (name, f) in enumerate(events)
           if name == "sched_process_exec"
           and f["filename"] in ("/bin/true", "/bin/false")]
@@ -125,7 +125,7 @@ def check_tasks(streams):
     assert tasks[1]["type"] == 0 and tasks[1]["status"] == 5
     assert tasks[2]["name"] == "kthreadd" and tasks[2]["type"] == 1
     assert "insmod" in {t["name"] for t in tasks.values()}
-    # the task that emits these events runs: insmod or a kernel worker
+    # The task that emits these events, insmod or a kernel worker, is itself running.
     assert any(t["status"] == 2 for t in tasks.values())
 
 
@@ -145,8 +145,7 @@ def test_kernel_events(channel, tmp_path):
         counted = stats(vm)
         assert_sound(vm)
         streams = ctf_events.read(vm.trace("ht0"))
-    # an NMI that interrupts an emit of its CPU cannot emit: its event counts
-    # as lost
+    # An NMI that interrupts an emit of its CPU cannot emit; its event counts as lost.
     assert counted["lost"] <= 4
     assert counted["dropped"] == counted["errors"] == 0
     assert counted["events"] == sum(len(s.events) for s in streams.values())
@@ -213,7 +212,7 @@ def test_kernel_streams_suffice(tmp_path):
 
 
 def test_kernel_events_without_stream(channel, tmp_path):
-    """Events of CPUs without a stream are counted in the trace."""
+    """The trace counts events of CPUs without a stream as discarded."""
     counted, streams, _ = run_flood(tmp_path, devices=[{"channel": channel}],
                                     module_args="kernel_streams=1")
     assert counted["dropped"] == counted["errors"] == 0
@@ -236,8 +235,8 @@ read answer <&3
 
 
 def test_programs_hold_all_streams(channel, tmp_path):
-    """While programs hold all streams, the kernel reports its discards by
-    messages; it gets a stream when a program releases one."""
+    """While programs hold all streams, the driver reports the kernel's discards by
+    messages; when a program releases its stream, the kernel gets it."""
     with VM(job=ALL_HELD_JOB, files=sources_module(),
             devices=[{"channel": channel, "streams": 1}],
             workdir=tmp_path / "vm") as vm:
@@ -302,8 +301,8 @@ def test_suspend(channel, tmp_path):
 
 
 def test_node_in_a_container(tmp_path):
-    """A program may create a device node of its own; unmounting the file
-    system with this node does not disturb the device."""
+    """A program may create a device node of its own, as a container does; unmounting
+    the file system with this node does not disturb the device."""
     job = """
 set -e
 mkdir /tmp/dev
@@ -372,9 +371,9 @@ wait
 
 
 def test_kernel_device(tmp_path):
-    """The device that the module's parameter names takes the kernel's events;
-    the events can be attached and detached under load.  The module has no event
-    whose fields it cannot know, such as NUMA groups."""
+    """The device that the parameter kernel_device names takes the kernel's events.
+    Events can be attached and detached under load. The module leaves out tracepoints
+    with fields that it cannot describe, such as sched_move_numa."""
     with VM(devices=[{"channel": "shm"}, {"channel": "hypercall"}],
             job=DEVICE_JOB, files=sources_module(),
             module_args="kernel_device=1", workdir=tmp_path / "vm") as vm:

@@ -76,11 +76,12 @@ def test_load(tmp_path, channel, cpus):
           f"kernel's, {events['lost']} discarded; then "
           f"{last['events'] - events['events']} entries of functions, "
           f"{last['lost'] - events['lost']} discarded")
-    # errors would count a packet whose number of earlier events is wrong
+    # The device would count an error for a packet whose number of earlier events is
+    # wrong.
     assert not last["errors"] and not last["dropped"]
     assert came == last["events"]
     assert events["events"] > 10000
     functions = last["events"] - events["events"]
     assert functions > 100000
-    # a function that the driver calls to submit a packet may lose its event
+    # The event of a function that the driver calls to submit a packet may be lost.
     assert (last["lost"] - events["lost"]) * 10000 < functions

@@ -58,7 +58,8 @@ insmod /ht/hypertrace-sources.ko events=sched
 ht-tracetest threads 4 3000 >/dev/console
 rmmod hypertrace-sources
 """
-# The guest's program ht-info reads the times that the host tells this guest.
+# The guest's program ht-info prints the times of the guest's vCPUs, which a recorder
+# with --tell-guest writes into the guest's memory.
 TOLD_JOB = """
 until ht-info | grep -q stolen; do usleep 100000; done
 ht-info >/dev/console
@@ -72,9 +73,10 @@ sleep 1000
 @pytest.mark.usefixtures("host")
 def test_record(tmp_path, env):  # noqa: F811
     """Each event of four threads is in the recording once and in order, or was
-    counted as discarded.  If none was discarded, each task switch of a processor
-    begins with the task with which the switch before ended.  The modules can be
-    unloaded.  If the host can tell it, a program reads what it did with the vCPUs."""
+    counted as discarded. If none was discarded, each task switch of a processor
+    begins with the task with which the previous switch ended. The modules can be
+    unloaded. If the host can trace its vCPUs, the guest's program ht-info reads
+    their times."""
     need("babeltrace2")
     tells = can_trace()
     job = THREADS_JOB + (TOLD_JOB if tells else "") + READY_JOB
@@ -149,9 +151,9 @@ class Host:
 
 
 def test_hosts(tmp_path, env):  # noqa: F811
-    """A recorder that starts after the guest's boot gets events.  A successor
-    of a killed recorder gets each later event once and in order, or the event
-    is counted.  The driver does not write to another ivshmem device."""
+    """A recorder that starts after the guest's boot gets events. After a kill of the
+    recorder, its successor gets each later event once and in order, or the event is
+    counted as discarded. The driver does not write to another ivshmem device."""
     need("babeltrace2")
     (tmp_path / "other").write_bytes(bytes(1 << 20))
     first = Host(tmp_path, env, "first", "--create=64M")

@@ -46,8 +46,8 @@ sleep 1000
 
 
 class Run:
-    """A guest that emits without a pause, and the recorders attached to
-    it one after the other"""
+    """A guest whose programs emit bursts until the test ends them, and the recorders
+    attached to it one after the other"""
 
     def __init__(self, tmp, environment, burst):
         self.tmp = tmp
@@ -94,8 +94,8 @@ Packet = namedtuple("Packet", "discarded events")
 
 
 def packets(file):
-    """A Packet for each packet of a stream's file: the stream's counts at the end
-    of the packet"""
+    """Yield the Packet of each packet in a stream's file: its header's counts of
+    discarded events and of events up to the end of the packet"""
     data = file.read_bytes()
     at = 0
     while at < len(data):
@@ -105,8 +105,7 @@ def packets(file):
 
 
 def instances(recording):
-    """{file name's part for one instance of a stream: [Packet]} of a
-    recording"""
+    """{beginning of the file names of one stream instance: [Packet]} of a recording"""
     found = {}
     for file in sorted((recording / "programs").glob("stream-*")):
         found.setdefault(file.name.rsplit("-", 1)[0], []).extend(packets(file))
@@ -162,7 +161,7 @@ def kill_recorders(tmp, environment, kills, burst):
         run.wait_programs()
         for _ in range(kills):
             time.sleep(rng.random())
-            # in one of ten cases end the recorder in order, else kill it
+            # In one of ten cases let the recorder end by itself, else kill it.
             run.hosts[-1].end(kill=rng.random() < 0.9)
             time.sleep(rng.random() * rng.choice([0, 0.1, 1]))
             run.attach()
@@ -192,9 +191,8 @@ def test_recorders(tmp_path, env, burst):  # noqa: F811
 
 def test_qemus(tmp_path, env):  # noqa: F811
     """When QEMU is killed, its recorder records each event that the guest has
-    committed. A recorder that attaches afterwards finds no further event. The
-    number of missing events is not larger than the number that was counted as
-    discarded."""
+    committed. A recorder that attaches afterwards finds no further event. No more
+    events are missing than were counted as discarded."""
     rng = random.Random(SEED)
     for kill in range(KILLS or 2):
         tmp = tmp_path / str(kill)

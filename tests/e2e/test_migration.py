@@ -24,8 +24,8 @@ TIMEOUT = 120 + EVENTS // 200
 THREADS = 2
 CHANNELS = ["hypercall", "shm", "virtio"]
 RESULT = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
-# ht-bench runs until the host ends it; the guest then waits until the host has
-# read the statistics
+# ht-bench runs until the test sends a line. After ht-bench has ended, the guest waits
+# for another line, which the test sends when it has read the statistics.
 JOB = """
 ht-bench -j -b -t {threads} -n 1000000000 {arguments} >&3 &
 read -r line <&3
@@ -120,8 +120,8 @@ class Journey:
         return here
 
     def joined(self):
-        """{instance: figures} of the streams, added over the traces of
-        all hosts"""
+        """{instance: figures} of the streams: counts of recorded and discarded
+        events, summed over the traces of all hosts"""
         sums = {}
         for vm in self.vms:
             for s in streams(vm):
@@ -139,8 +139,8 @@ class Journey:
 
 
 def streams(vm):
-    """The streams in one host's trace; fail if this trace has an error
-    in itself"""
+    """The streams in one host's trace, as ht-verify reports them; fail if events are
+    altered, doubled or in disorder"""
     # ignore complaints about missing events: they are in other hosts' traces
     result, complaints, _ = ht_verify(vm.trace("ht0"))
     assert result["inputs"][0]["traces"] == 1, complaints
@@ -202,8 +202,8 @@ def test_linux_flat_out(tmp_path, channel):
     if channel != "hypercall":
         assert bench["discarded"] > 0       # if 0, the rings were large enough
     for s in sums.values():
-        # last_seq is that of the last recorded event; later ones may have been
-        # discarded, and are counted
+        # last_seq is the number of the last recorded event; events after it may have
+        # been discarded, and these are counted too.
         assert s["recorded"] + s["discarded"] >= s["last_seq"] + 1
 
 

@@ -35,7 +35,7 @@ pytestmark = [
 
 
 def of_qemu(trace):
-    """[(date, name, fields)] of the events of QEMU itself in LTTng's
+    """[(date, name, fields)] of the events that QEMU itself emitted, from LTTng's
     trace, in order"""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
@@ -49,8 +49,8 @@ def of_qemu(trace):
 
 
 def doorbells(events):
-    """Times of the doorbells of stream 0, which is at 64 KiB in the aligned
-    BAR"""
+    """Dates of the writes to the doorbell of stream 0, which is at offset 64 KiB of
+    the aligned BAR"""
     return [ns for ns, name, fields in events
             if name == "memory_region_ops_write"
             and fields["name"] == "hypertrace-regs"
@@ -75,8 +75,8 @@ def check(guest, rung, bound):
 
 @pytest.fixture
 def run(tmp_path, session):
-    """A folder with LTTng's trace of QEMU, and the device's trace, both
-    of one run"""
+    """A pair: the folder that has LTTng's trace of QEMU, and the device's trace;
+    both are of one run"""
     s = session(events=["qemu:memory_region_ops_write", "qemu:hypertrace_*"])
     with Payload(
             f"bench channel=hypercall events={EVENTS} batch=1 payload=8",

@@ -51,7 +51,7 @@ def read_all(trace):
                           env={**os.environ, "LC_ALL": "C"}) as reader:
         out, err = reader.communicate(timeout=120)
     assert reader.returncode == 0, err.decode(errors="replace")
-    # the trace reader may print warnings about discarded events
+    # babeltrace2 may print warnings, but only about discarded events.
     assert all(b"discarded" in line or b"events" in line.lower()
                for line in err.splitlines() if line.strip()), err
     return out.count(b"\n")

@@ -26,7 +26,7 @@ BUILD = Path(os.environ.get("HT_BUILD", ""))
 HYPERTRACE = BUILD / "tools/hypertrace/hypertrace"
 QEMU = "qemu-system-x86_64"
 DEADLINE = 300              # seconds; on an idle machine a guest takes 5
-# 513 MiB is not a multiple of 2 MiB, in steps of which rings are searched
+# 513 MiB: no multiple of 2 MiB, since the search for a ring proceeds in steps of 2 MiB
 MEMORY = ["-m", "513", "-smp", "2"]
 # Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel
 # patches while another processor runs it.
@@ -49,7 +49,8 @@ def lacking():
 def env(tmp_path_factory):
     if lacking():
         pytest.skip(lacking())
-    # The cache of event formats is kept in the build tree, as a user keeps it.
+    # Keep the cache of event formats, which `hypertrace record` reuses, in the build
+    # tree for all tests.
     return {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
 
 
@@ -122,8 +123,8 @@ def report(tmp, env, *options):
     return [json.loads(line) for line in out.splitlines()]
 
 
-# Before the guest is killed it stops recording and prints its ring's counts, so
-# that they are final.
+# Before the guest is killed it stops recording, and prints the final counts of its
+# ring.
 KILLED_JOB = """
 cd /sys/kernel/tracing/instances/boot_map
 for i in 1 2 3 4 5 6 7 8 9; do
@@ -211,8 +212,8 @@ def counted(tmp):
     it"""
     counts = re.findall(r"COUNT(\d) (\d+) (\d+)", console(tmp))
     assert len(counts) == 2
-    # the ring has not wrapped, so its number of entries is the number of all
-    # events
+    # The ring has not wrapped (overrun is 0), so its number of entries is that of all
+    # events.
     assert all(overrun == "0" for _, _, overrun in counts)
     return [int(entries) for _, entries, _ in counts]
 
@@ -385,9 +386,8 @@ def test_functions(tmp_path, env):
 
 
 def test_functions_refused(env, tmp_path):
-    """A filter is refused if one of its names is no traceable function.  A kernel
-    whose filter has no traceable function would trace all functions.
-    """
+    """A filter is refused if one of its names is no traceable function. If a filter
+    had no traceable function at all, the kernel would trace all functions."""
     def record(*options, command=(QEMU, "-kernel", os.environ["HT_KERNEL"])):
         return run(env, "--print", *options, "--", *command)
 
@@ -499,8 +499,8 @@ def test_pid_unknown_kernel(tmp_path, env):
     kernel = tmp_path / "vmlinuz"
     shutil.copy(os.environ["HT_KERNEL"], kernel)
     command[command.index("-kernel") + 1] = str(kernel)
-    # trace_clock: if the TSC is unstable, the kernel would change the trace clock
-    # during the boot, which empties the buffer
+    # trace_clock=local: with an unstable TSC, the kernel would change the trace clock
+    # during the boot, which empties the buffer.
     command[-1] += (" trace_event=sched,initcall,printk trace_buf_size=4096K"
                     " trace_clock=local")
     command += ["-serial", f"file:{tmp_path}/dmesg",
@@ -522,7 +522,8 @@ def test_pid_unknown_kernel(tmp_path, env):
             "mark 1"]
     assert [e for e in events if e["event"] == "initcall_start" and
             e["text"].startswith("func=acpi_init+0x0")]
-    # recover finds the same events in a dump, and those that followed
+    # From a dump of the guest's memory, `recover` finds the recorded events, and then
+    # those that the guest emitted later.
     shutil.rmtree(tmp_path / "rec")
     subprocess.run([HYPERTRACE, "recover", "-q", "-o", tmp_path / "rec",
                     tmp_path / "core"], env=env, check=True, timeout=DEADLINE)
@@ -560,8 +561,8 @@ def test_print(env, tmp_path):
     assert "quiet reserve_mem=16M:2M:ht trace_instance=boot_map@ht,sched,task"\
         in command
     assert rest[0] == "# memory: a shared NUMA node on top of the memory"
-    # The kernel records no system calls in a ring in reserved memory, so record
-    # chooses the main buffer for them.
+    # The kernel records no system calls in a ring in reserved memory, so for system
+    # calls `record` chooses the main buffer.
     p = run(env, "--print", "--event", "sched", "-e", "raw_syscalls", "--", QEMU, "-m",
             "1G", "-kernel", kernel)
     assert "trace_event=sched,raw_syscalls,task" in p.stdout and not p.stderr
@@ -658,8 +659,9 @@ RUN = 'sched_process_exec where filename == "/ht/busybox"'
      "--until: there was no such line: QEMU ended with status 0"),
 ))
 def test_until(env, tmp_path, until, job, poll_us, status, end):
-    """An event or a line of the log ends the recording and QEMU, and the last line names it.
-    If the guest ends without it, the status is 3.  The event need not be in --event."""
+    """--until an event or a line of the log ends the recording and QEMU, and the recorder's
+    last line names it. If the guest ends before that, the status is 3. The event need not be in
+    --event."""
     image = initrd(tmp_path / "initrd", f"/ht/busybox true\n{job}\n",
                    shutil.which("busybox"))
     p = run(env, "--event", "initcall", "--poll-us", str(poll_us), "--until", until,

@@ -78,7 +78,8 @@ def test_buffers(tmp, env, record, options, event):  # noqa: F811
     text = subprocess.run(["babeltrace2", tmp / "trace"], check=True,
                           capture_output=True, text=True).stdout
     found = collections.Counter(re.findall(r" vm:(\S+): ", text))
-    # a gap, if the kernel empties its ring when it starts the tracer
+    # LTTng's event "discarded" reports a gap, which the kernel causes if it empties its
+    # ring when it starts the tracer.
     found.pop("discarded", None)
     assert found.total() == count > 100, (found, err)
     assert not found["ftrace.raw"], found

@@ -88,8 +88,8 @@ class Relay:
             r"^(net://\S+) .* (\d+) client\(s\) connected", p.stdout, re.M)}
 
     def declared(self):
-        """[True if the metadata describe the streams] for each trace;
-        babeltrace crashes on one without."""
+        """For each trace, True if the metadata describe its streams; babeltrace
+        crashes on a trace without."""
         return [b"stream {" in path.read_bytes()
                 for path in self.output.rglob("metadata")]
 
@@ -131,7 +131,7 @@ class LiveReader:
 
 
 def command(tmp, n, memory):
-    """The command line of a guest that runs only after the QMP command cont"""
+    """The command line of a guest that is stopped until the QMP command cont"""
     _, *args = recording.guest(
         tmp, recording.initrd(tmp / "initrd", recording.KILLED_JOB), memory)
     return [recording.QEMU, *args, "-name", f"guest=vm{n}", "-S",
@@ -195,16 +195,18 @@ def wait_until(condition, guests, found=lambda: ""):
         time.sleep(0.05)
 
 
-# of one guest some memory is shared; that of the other is read through its
-# process
+# QEMU's options for the memory of both guests: some memory of the first guest is shared
+# with the recorder; the second guest's memory is private to QEMU, and is read through
+# its process
 MEMORY = [recording.MEMORY,
           ["-m", "512", "-smp", "2", "-object",
            "memory-backend-ram,id=m,size=512M", "-numa", "node,memdev=m"]]
 
 
 def declared(daemon, relay, traces):
-    """True if all traces have their streams' metadata. LTTng may write these only with
-    the first event, or when the session stops: so stop and start the sessions."""
+    """True if the metadata of all traces describe their streams. LTTng may write
+    these parts only with the first event, or when the session stops: so stop and
+    start the sessions."""
     found = relay.declared()
     if len(found) == traces and not all(found):
         for url in relay.sessions():
@@ -231,7 +233,7 @@ def record_two(daemon, relay, guests):
         readers = [stack.enter_context(LiveReader(
             url, running[0].tmp.parent / f"live{n}"))
             for n, url in enumerate(relay.sessions())]
-        # babeltrace reads events from here on
+        # One viewer is connected to each session: babeltrace reads events from here on.
         wait_until(lambda: set(relay.sessions().values()) == {1}, running)
 
         for g in running:

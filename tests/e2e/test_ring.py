@@ -144,7 +144,7 @@ def shared(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setenv("HT_QEMU_L", "")       # this QEMU has its own firmware
     ring = Ring(tmp_path_factory.mktemp("ring"))
-    # start this follower before the kernel makes its ring
+    # Start the follower `boot` before the kernel makes its ring.
     ring.boot = ring.follow(500)
     ring.up()
     yield ring
@@ -172,8 +172,9 @@ def check(seen, counted):
     if seen["lost"] == 0:
         assert seen["events"] == counted, (seen, counted)
     else:
-        # the estimate may be too high: the follower reports a gap also where a
-        # reader in the guest took a page, or where a lap was almost complete
+        # The estimate may be too high: the follower also reports a gap where a reader
+        # in the guest took a page, or where the guest had almost overwritten the whole
+        # ring.
         assert seen["events"] <= counted, (seen, counted)
         assert counted / 2 < seen["events"] + seen["lost"] < counted * 2, (
             seen, counted)
@@ -270,8 +271,8 @@ def test_process(shared):
 
 @one_guest
 def test_core_and_kill(shared):
-    """A core dump of the guest, and the memory file after kill -9 of QEMU, give
-    as many events as the memory of the stopped guest, and the same first ones."""
+    """A core dump of the guest, and the memory file after kill -9 of QEMU, give as
+    many events as the memory of the stopped guest, and the same first events."""
     shared.run("trace 0; clear; trace 1; work 10; marks 9000000 9000100; "
                "trace 0")
     total = shared.total()
@@ -307,8 +308,8 @@ def fresh(tmp_path, monkeypatch):
 
 
 def test_resets_and_crash(fresh):
-    """All boots are found, each event is in the right one, and a crash keeps
-    the events before it."""
+    """All boots are found, and each marker is in the epoch of its boot; after a
+    crash, the ring still has the events before it."""
     fresh.vm.qmp.command("set-action", reboot="reset")
     follower = fresh.follow(500)
     texts = []
@@ -326,10 +327,10 @@ def test_resets_and_crash(fresh):
     assert seen["epochs"] == boots and seen["disorder"] == 0, (
         str(seen) + fresh.vm.console.text)
     assert seen["mixed"] == 0 and seen["markers"] == 100 * (RESETS + 1), seen
-    # that a boot clears or replaces the ring of the previous boot is no gap
+    # No gap is reported when a boot clears or replaces the ring of the previous boot.
     assert seen["gaps"] == 0, seen
-    # KASLR moves the text in each boot.  The follower reports the right address, or
-    # 0 if a boot kept the previous boot's ring.
+    # KASLR moves the kernel's text in each boot. For each epoch, the follower reports
+    # the address of the text, or 0 if it does not know it.
     if boots == RESETS + 1:
         assert texts[0] == seen["texts"][0], (texts, seen)
         assert set(seen["texts"]) <= {0, *texts}, (texts, seen)

@@ -62,7 +62,7 @@ def account(stats, instance, virtio=False, told=True):
 def test_books_balance():
     assert account(host(), (100, 5)) == 0
     assert account(host(), (100, 5), told=False) == 0
-    # a virtio guest was reset after it had reported 3 of its 5 discards
+    # The guest was reset after it had reported 3 of the 5 discards of a virtio stream.
     assert account(host(lost=3), (100, 5), virtio=True, told=False) == 0
 
 

@@ -29,15 +29,16 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 pytestmark = pytest.mark.xdist_group("timeline")
 
 MODULE = "hypertrace-sources.ko"
-# Events that the kernel emits with interrupts off, except "task": no other event
-# comes between the record in the ring and the event of the device
+# Words for the kernel: a ring, and the events that it records. The kernel emits these
+# events, except those of "task", with interrupts off: no other event comes between the
+# record in the ring and the event of the device.
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"
          "timer:hrtimer_expire_entry,task")
 TIMEOUT = 300
 SHIFT = 50_000      # ns
-# A clock reading that is 100 ms late adds this to the error bound of the device's
-# dates
+# Increase of the error bound of the device's dates for a clock reading that is 100 ms
+# late
 LATE = 10_000       # ns
 
 
@@ -50,14 +51,15 @@ def lacking():
 
 
 def key(name, fields):
-    """A key that identifies a timer's start or expiry; False for other
-    events"""
+    """A key that identifies the start or the expiry of a timer: (event, timer,
+    time); False for other events"""
     when = {"hrtimer_start": "expires", "hrtimer_expire_entry": "now"}
     return name in when and (name, fields["hrtimer"], fields[when[name]])
 
 
 def once(events):
-    """{key: value} of those keys that occur only once in events"""
+    """{key: value} from a list of (key, value), without keys that occur more than
+    once"""
     seen = {}
     for k, value in events:
         if k:
@@ -153,8 +155,8 @@ def exported(path, bound):
 
 
 def story(ring, device):
-    """A list of (date, bound) for each processor: for each event, in order, the ring's
-    date and then the device's"""
+    """For each processor a list of (date, bound): for each event that is in both
+    traces once, in order, the ring's date and then the device's"""
     stories = []
     for cpu, events in ring.items():
         alone, other = once(events), once(device[cpu])
@@ -165,8 +167,8 @@ def story(ring, device):
 
 
 def too_early(stories, shift=0):
-    """The number of consecutive dates in a story that are in the wrong order by
-    more than their bounds, with shift added to the ring's dates"""
+    """Add shift, in ns, to the ring's dates. Return how often a date in a story is
+    earlier than the date before it by more than the bounds of both."""
     found = 0
     for dates in stories:
         shifted = [(ns + (0 if n % 2 else shift), bound)
@@ -179,8 +181,9 @@ def too_early(stories, shift=0):
 def check(stories):
     assert len(stories) == 2 and min(map(len, stories)) > 200
     assert too_early(stories) == 0
-    # Only dates with small bounds can show a shift of SHIFT.  On a busy host few events
-    # have them; there only tests/unit/tool/test_merge.py proves that a shift is seen.
+    # A shift of the ring's dates by SHIFT can be seen only if the bounds are small. On
+    # a busy host few events have small bounds; there only tests/unit/tool/test_merge.py
+    # proves that a shift is seen.
     bounds = [bound for dates in stories for _, bound in dates]
     if statistics.median(bounds[::2]) + max(bounds[1::2]) < SHIFT / 2:
         assert too_early(stories, SHIFT) > 0
@@ -195,8 +198,9 @@ def test_recorded(run):
 
 
 def test_perfetto(run):
-    """In one Perfetto file each event has its date.  The error bound of a machine
-    is at least that of each of its events."""
+    """In one Perfetto file each event has the date that it has in the recording or
+    in the device's trace. The error bound of a machine is at least that of each of
+    its events."""
     tmp, bound = run
     if not shutil.which("protoc"):
         pytest.skip("protoc is not installed")

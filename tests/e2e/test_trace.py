@@ -59,8 +59,8 @@ def run(tmp_path, channel, commands, **device):
 
 
 def all_but_one(found, count):
-    """True if at most one event is missing or counted twice: an event during whose
-    emit the device was unplugged or suspended"""
+    """True if found differs from count by at most one: the device may be unplugged
+    or suspended during an emit, so that its event is missing or counted twice"""
     return count - 1 <= found <= count + 1
 
 
@@ -76,9 +76,10 @@ def accounted(streams):
 
 
 def test_ordinary_life(channel, tmp_path):
-    """Programs that fork, exec, close all descriptors or emit in signal
-    handlers.  With HYPERTRACE_STAMPS=8 the library reads the clock for every
-    8th event only, so at least 8 consecutive events have equal dates."""
+    """Programs that fork, exec, close all descriptors from 3 on, or emit in signal
+    handlers, account for each event. With HYPERTRACE_STAMPS=8, set for "exec" only,
+    the library reads the clock for every 8th event, so at least 8 consecutive events
+    have equal dates."""
     counts, found = run(tmp_path, channel, [
         "ht-tracetest fork 500", "HYPERTRACE_STAMPS=8 ht-tracetest exec 500",
         "ht-tracetest closed 500", "ht-tracetest signal 20000"])
@@ -117,8 +118,8 @@ def test_64_threads(channel, tmp_path):
 
 
 def test_threads_share(channel, tmp_path):
-    """If there are more threads than streams, threads share streams, and events
-    hypertrace.thread name the thread of the events after them."""
+    """If there are more threads than streams, threads share streams. There an event
+    hypertrace.thread names the thread of the events after it."""
     (count,), (streams,) = run(tmp_path, channel,
                                ["ht-tracetest threads 32 300"], streams=4)
     assert accounted(streams) == count
@@ -190,8 +191,8 @@ def test_device_vanishes(channel, tmp_path):
                          (vm.trace("ht0"), tmp_path / "again"))
     (count,) = emitted(vm)
     assert len(events(before)) >= 10000 and len(events(after)) >= 10000
-    # events emitted without a device are counted as discarded in the first
-    # stream after the device returned
+    # Events emitted without a device are counted as discarded in the first stream that
+    # the program opens after the device has returned.
     assert all_but_one(accounted(before) + accounted(after), count)
 
 

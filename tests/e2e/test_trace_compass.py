@@ -108,24 +108,24 @@ def check_trace(trace):
 
 
 class Analysis:
-    """Follows threads and processors event by event, and checks that
-    each event fits the state"""
+    """Follows the task of each processor and the system call of each thread, event
+    by event, and checks that each event fits this state"""
 
     def __init__(self):
         self.tasks = set()      # threads that an event has announced
         self.running = {}       # processor: thread
         self.call = {}          # thread: the system call it is in
         self.ended = 0          # number of system calls that ended
-        # True if all threads are known and all probes of the module are
-        # attached
+        # True if all threads and the task of each processor are known, and all probes
+        # of the module are attached
         self.on = False
 
     def lttng_statedump_process_state(self, _, f):
         self.tasks.add(f["tid"])
 
     def lttng_statedump_end(self, _, __):
-        # ignore the first state dump: at that time the guest does not have the
-        # host's setting yet
+        # Ignore a state dump before the first task switch: at that time the guest does
+        # not have the host's setting yet.
         self.on = bool(self.running)
 
     def sched_switch(self, cpu, f):
@@ -145,8 +145,8 @@ class Analysis:
         # event
         assert self.call.get(thread) in (None, "rt_sigreturn"), (thread, name)
         self.call[thread] = name
-        # an unload of the module begins with this call and detaches its probes
-        # one by one
+        # The unload of the module begins with the call
+        # delete_module("hypertrace_sources"), and then detaches the probes one by one.
         self.on = f.get("name_user") != "hypertrace_sources"
 
     def syscall_exit(self, thread, name, _):
@@ -163,7 +163,8 @@ class Analysis:
 
 
 def between(events, is_start):
-    """Events between the two for which is_start is true"""
+    """The events between the two events for which is_start is true, without these
+    two"""
     at = [n for n, e in enumerate(events) if is_start(*e)]
     assert len(at) == 2
     return events[at[0] + 1:at[1]]

@@ -82,7 +82,8 @@ def guest(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(guest):
-    """(all events, the events of the clock's largest segment)"""
+    """A pair: all events of the recording, and the events of the segment of its
+    clock that has the most"""
     out = [json.loads(line) for line in
            run("report", "--json", guest[0]).splitlines()]
     sizes = collections.Counter(e["segment"] for e in out)
@@ -401,8 +402,8 @@ def test_speedscope(guest, tmp_path):
 
 
 def test_put_together(guest, report):
-    """The sums of top, flame, latency and last agree with the list of
-    report."""
+    """top and flame agree on the time of all tasks, latency has each initcall of
+    report in a pair or alone, and last has the end of the log and of each CPU."""
     rec = guest[0]
     events = report[0]
     top = json.loads(run("top", "--json", rec))
@@ -412,7 +413,7 @@ def test_put_together(guest, report):
     assert any(";initcall acpi_init" in stack for stack, _ in folded)
     calls = json.loads(run("latency", "--json", "initcall_start",
                            "initcall_finish", rec))
-    # an end whose start is before a step of the clock counts in to_alone
+    # If the clock steps between a start and its end, the end counts in to_alone.
     finished = sum(e["event"] == "initcall_finish" for e in events)
     assert calls["pairs"] + calls["to_alone"] == finished
     assert calls["pairs"] > finished // 2 and not calls["across_gaps"]

@@ -20,7 +20,7 @@ from test_record import (DEADLINE, EMULATION, HYPERTRACE, MEMORY, QEMU, initrd,
 
 pytestmark = pytest.mark.xdist_group("record")
 
-# The user gives the kernel these words, because `hypertrace watch` does not
+# Words for the kernel: the user must give them, because `hypertrace watch` does not
 # start the machine.
 WORDS = " trace_event=sched:sched_switch,sched:sched_process_exec"
 JOB = """

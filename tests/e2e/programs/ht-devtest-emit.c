@@ -70,8 +70,9 @@ static int no_room(struct ht_device *dev, struct ht_stream *s, uint64_t from,
 }
 
 /*
- * With channel=virtio, submit the first events of a packet.  Fill its rest and
- * at least one further packet without submitting them, then die by SIGKILL.
+ * With channel=virtio, submit the first 11 events. Emit the rest of @events,
+ * which must reach a further packet, without submitting them; then die by
+ * SIGKILL.
  */
 static void abandon(uint64_t events)
 {
@@ -95,7 +96,10 @@ static void abandon(uint64_t events)
     raise(SIGKILL);
 }
 
-/* Counts of a child that will be killed, in memory shared with its parent */
+/*
+ * Counts of a producer, a child that will be killed, in memory shared with its
+ * parent
+ */
 struct progress {
     uint64_t emitted;
     uint64_t discarded;
@@ -119,7 +123,10 @@ static void __attribute__((noreturn)) emit_until_killed(struct progress *p)
     }
 }
 
-/* Kill producers at various moments, and print their progress. */
+/*
+ * In each round, fork a producer, kill it at another moment after it has
+ * emitted 1500 events, and print its counts.
+ */
 static void kills(unsigned rounds)
 {
     struct progress *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -145,8 +152,8 @@ static void kills(unsigned rounds)
 }
 
 /*
- * Emit at a steady rate and print the progress every 0.1 s, which proves to the
- * test that no emit blocks.
+ * Emit @rate events a second until the test creates /tmp/end. Print the counts
+ * every 100 ticks of 1 ms, which proves to the test that no emit blocks.
  */
 static void pace(unsigned rate)
 {
@@ -174,7 +181,10 @@ static void pace(unsigned rate)
            (unsigned long long)(n - emitted));
 }
 
-/* Emit, then make the kernel panic or reboot at once. */
+/*
+ * Emit 1000 events, then at once reboot if @how is "reboot", else make the
+ * kernel panic.
+ */
 static void last(const char *how)
 {
     int sysrq = open("/proc/sysrq-trigger", O_WRONLY);
@@ -192,7 +202,10 @@ static void last(const char *how)
     die("the kernel goes on");
 }
 
-/* Emit until the device is unplugged, and 100000 events after that. */
+/*
+ * Emit until a flush fails because the device was unplugged, then emit 100000
+ * more events.
+ */
 static void endless(void)
 {
     struct ht_device *dev = open_library(&stream);
@@ -217,8 +230,8 @@ static void endless(void)
 }
 
 /*
- * Emit before and after the machine is suspended, which closes the stream; then
- * open another stream.
+ * Emit before and after a suspend of the machine, which closes the stream. Then
+ * open the stream again, and emit into its new instance.
  */
 static void suspended(void)
 {

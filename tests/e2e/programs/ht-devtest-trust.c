@@ -32,8 +32,8 @@ static int open_as(int flags)
 }
 
 /*
- * Send a message; returns the errno of the ioctl, or minus the status of the
- * device's reply
+ * Send a message, and repeat it while the reply is BUSY. Returns the errno of
+ * the ioctl, or minus the status of the device's reply
  */
 static int message(int fd, void *msg, uint32_t size)
 {
@@ -146,10 +146,11 @@ static void check_names(int fd)
      ~(HT_MESSAGE_ALIGN - 1))
 
 /*
- * Register classes @first to @first + @count - 1 in one exchange.  The device
- * may reply BUSY to a later message and all after it; send these again.
+ * Register classes @first to @first + @count - 1 by one ioctl. If the device
+ * replies BUSY to a message and so to all after it, send these messages again.
  *
- * Returns: the number of classes that were registered
+ * Returns: the number of classes that were registered; the others exceed the
+ * user's quota
  */
 static unsigned register_some(int fd, unsigned first, unsigned count)
 {
@@ -194,8 +195,8 @@ static unsigned register_some(int fd, unsigned first, unsigned count)
 }
 
 /*
- * Register as many classes as one user may; check_names() has registered the
- * first.
+ * Register classes up to the quota of one user, an eighth of caps.max_classes;
+ * check_names() has already registered one class.
  */
 static void check_classes(int fd)
 {
@@ -225,8 +226,9 @@ static void check_streams(int fd)
 }
 
 /*
- * Try forbidden actions as a user, then use up the user's classes and streams;
- * they stay in use until SIGKILL, for the test of other users
+ * Become another user than root, try forbidden actions, then use up this user's
+ * classes and streams. They stay in use until SIGKILL; meanwhile the test lets
+ * other users work.
  */
 void trust_test(void)
 {

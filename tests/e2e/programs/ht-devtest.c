@@ -257,8 +257,8 @@ static void ownership(void)
     size_t i;
 
     /*
-     * The node must not accept fcntl's seals, which a user could set on a
-     * memfd.
+     * The node must not support seals, which a user could set on a memfd by
+     * fcntl().
      */
     expect("seals", fcntl(owner, F_GET_SEALS) < 0 ? errno : 0, EINVAL);
     check_mappings(owner, other, o.stream, &caps);
@@ -272,7 +272,10 @@ static void ownership(void)
     expect("closing", -stream_message(owner, HT_MSG_STREAM_CLOSE, o.stream,
                                       o.instance), 0);
 
-    /* The old mapping stays, but must share no memory with the new stream. */
+    /*
+     * After the close of the owner's stream, the owner's mapping @ring stays,
+     * but must share no memory with the stream that another file opens.
+     */
     again = open_stream(other, o.stream);
     reused = map(other, HT_MMAP_RING(again.stream), size, RW, MAP_SHARED);
     if (reused == MAP_FAILED) {
@@ -297,8 +300,8 @@ static void ownership(void)
 }
 
 /*
- * The guest's kernel survives random content of the control page and of
- * packets.
+ * Write random words to the control page and to packets, and submit them: the
+ * guest's kernel must survive.
  */
 static void hostile(unsigned rounds)
 {

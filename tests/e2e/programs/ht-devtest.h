@@ -7,17 +7,17 @@
 
 extern const char *path;
 
-/* print a message about the failed test, and exit */
+/* Print a message that says which expectation failed, and exit with status 1 */
 void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...);
 /* Die unless @got is @wanted; both are errno values */
 void expect(const char *what, int got, int wanted);
 
 /**
- * emit_test: tests that use the library instead of the node
+ * emit_test: run a test that uses the library instead of the node
  * @name: name of the test
- * @arg: its argument, or NULL
+ * @arg: the test's argument, or NULL
  *
- * Returns: 0 if the test does not exist
+ * Returns: 0 if no such test exists
  */
 int emit_test(const char *name, const char *arg);
 

@@ -66,7 +66,10 @@ static unsigned evaluated(void)
     return ++times;
 }
 
-/* If an event is off, not even its arguments are evaluated. */
+/*
+ * Check that an event that is off evaluates none of its arguments: evaluated()
+ * counts its own calls.
+ */
 static void none(void)
 {
     ht_trace(tick, evaluated());
@@ -85,7 +88,10 @@ static int wait_status(void)
     return status;
 }
 
-/* fork(), and clone() as a system call, which bypasses the C library */
+/*
+ * Make 20 children, in turn by fork() and by clone() as a system call, which
+ * bypasses the C library; parent and children emit.
+ */
 static void forks(unsigned n)
 {
     const unsigned children = 20;
@@ -132,8 +138,8 @@ static void *run_thread(void *opaque)
 }
 
 /*
- * Run two groups of threads, the second after the first.  The second group uses
- * the streams that the ended threads have freed.
+ * Run a group of threads, and after their end a second group, which uses the
+ * streams that the first group's threads have freed.
  */
 static void threads(unsigned count, unsigned n)
 {
@@ -163,8 +169,8 @@ static void *one_thread(void *opaque)
 }
 
 /*
- * Emit before and after all descriptors from 3 on are closed, as a daemon
- * closes them
+ * Close all descriptors from 3 on, as a daemon does. Emit before that, and
+ * after it from this thread and from a new one.
  */
 static void closed(unsigned n)
 {
@@ -193,8 +199,8 @@ static void on_tick(int number)
 }
 
 /*
- * A child of vfork() shares the parent's memory, but must not use the parent's
- * stream.
+ * Emit in a child of vfork(), which shares the parent's memory: the child must
+ * not use the parent's stream.
  */
 static void __attribute__((noinline)) vforks(void)
 {
@@ -208,8 +214,8 @@ static void __attribute__((noinline)) vforks(void)
 }
 
 /*
- * A signal handler makes the parent's first emit.  Later the handler interrupts
- * emits of the thread, and emits as well.
+ * Let a signal handler make the first emit of this process. Then let a timer
+ * call the handler, which emits, during emits of the thread.
  */
 static void signals(unsigned n)
 {
@@ -322,8 +328,9 @@ static void recorded(unsigned count)
 }
 
 /*
- * The host switches an event on and off; print each change. Arguments are
- * evaluated only while the event is on, so @asked counts the events.
+ * Print each change by which the host switches the event "tick" on or off. The
+ * argument of the event is evaluated only while it is on, so @asked counts the
+ * emitted events.
  */
 static void switched(void)
 {
@@ -373,8 +380,8 @@ static void plugins(const char *file, unsigned rounds)
 #endif
 
 /*
- * Close all descriptors, then call getppid(); a preloaded shared object emits
- * at each call
+ * Close all descriptors from 3 on, then call getppid() @n times: a preloaded
+ * shared object emits at each call
  */
 static void calls(unsigned n)
 {

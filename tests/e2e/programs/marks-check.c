@@ -5,10 +5,11 @@
  *
  *   marks-check DIRECTORY
  *
- * Events before a processor's first marker are not counted.  "torn" counts
- * events of the markers' kind whose text is no marker of their processor,
- * "doubled" those whose number is not larger than the previous one, and
- * "silent" the missing numbers before which no gap is reported.
+ * Of each processor, events before its first event "print" are not counted.
+ * "torn" counts events "print" whose text is no marker of their processor,
+ * "doubled" markers whose number is not larger than that of the previous
+ * marker, "missing" the numbers that no marker has, and "silent" those of them
+ * before which no gap was reported.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Follow the ring in a guest's memory until standard input ends or a line
- * arrives there; print the counts as one line of JSON.  A line "look" requests
- * a poll at once, which is confirmed by "looked".
+ * arrives there; print the counts as one line of JSON. The line "look" does not
+ * end the program: it requests a poll at once, which the program confirms by
+ * "looked".
  *
  *   ring-follow FILE|pid:N POLL-MICROSECONDS [DIRECTORY [core]]
  *
- * Prints "found" when it has found a ring.  Each "HT n" that the guest wrote
- * to its trace_marker is checked: "disorder" counts numbers that are not larger
- * than the previous number on the same processor.  "mixed" counts markers in a
- * wrong epoch: n / 1000000 must be the same for all markers of an epoch, and
- * larger than in the epoch before.  With "core" the program searches for the
+ * Prints "found" when it has found a ring. Each text "HT n" that the guest
+ * wrote to its trace_marker is checked: "disorder" counts numbers that are not
+ * larger than the previous number on the same processor. "mixed" counts markers
+ * in a wrong epoch: n / 1000000 must be the same for all markers of an epoch,
+ * and larger than in the epoch before. With "core" the program searches for the
  * ring once and reads it once.
  */
 #include "hypertrace/base.h"
@@ -109,8 +110,11 @@ static void piece(void *opaque, const HtFtPiece *p)
 static const HtFtFollowOps ops = { .piece = piece, .now = now };
 
 /*
- * Wait for a line or the timeout.  Returns true if the program must end.  Sets
- * @asked if a poll was requested.
+ * Wait up to @timeout_us for standard input. A line that begins with 'l', such
+ * as "look", sets @asked; any other line, or the end of the input, ends the
+ * program.
+ *
+ * Returns: true if the program must end
  */
 static bool told_to_stop(int timeout_us, bool *asked)
 {
@@ -135,8 +139,8 @@ static void answer(bool *asked)
 }
 
 /*
- * Append the address of the kernel's text in each new epoch to @w->texts; 0 if
- * it is unknown, as for an epoch that has ended
+ * Append the address of the kernel's text in each new epoch to @w->texts. The
+ * address of an epoch before the last one is unknown, so append 0 for it.
  */
 static void note_text(Follow *w)
 {
