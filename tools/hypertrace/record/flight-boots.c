@@ -17,8 +17,9 @@ HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b,
 
     b->ended = b->boots;
     /*
-     * If a boot panicked and was reset before a poll found it, the next boot
-     * gets its number.
+     * b->panicked may be the number of a boot that no poll has found. The reset
+     * has ended that boot, and the next boot gets its number: lower
+     * b->panicked, so that the next boot counts as one that runs.
      */
     b->panicked = MIN(b->panicked, MAX(b->boots, n->panic_boot));
     return died ? HT_FLIGHT_RESET : HT_FLIGHT_NO_DEATH;
@@ -32,7 +33,10 @@ HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b)
     return boot > b->logged ? HT_FLIGHT_PANIC : HT_FLIGHT_NO_DEATH;
 }
 
-/* Note a new boot. Returns true if the boot before it ran. */
+/*
+ * Note that @boots boots were found. Returns true if there is a new boot and
+ * the one before it was running: neither its end nor a panic in it was known.
+ */
 static bool next_boot(HtFlightBoots *b, uint32_t boots)
 {
     bool died = runs(b);
@@ -46,9 +50,10 @@ static bool next_boot(HtFlightBoots *b, uint32_t boots)
 }
 
 /*
- * Note the kernel of the running boot. Returns true if the kernel is missing
- * for HT_FLIGHT_GONE_NS: the boot then counts as ended, because the next
- * kernel, if it is unknown, may never be found.
+ * Note @kernel, the HtSessionStats.kernel_boot of a poll. Returns true if the
+ * running boot's kernel has been missing for HT_FLIGHT_GONE_NS. The boot then
+ * counts as ended: the guest may have booted a kernel that the session cannot
+ * find.
  */
 static bool lose_kernel(HtFlightBoots *b, uint32_t kernel, uint64_t now)
 {
@@ -72,8 +77,8 @@ HtFlightDeath ht_flight_boots_note(HtFlightBoots *b, const HtSessionStats *n,
     bool panicked = n->panic_boot > b->panicked, died;
 
     /*
-     * Set @panicked before next_boot(): a boot that follows a panic is no cause
-     * of a recording.
+     * Raise b->panicked before next_boot(), which calls runs(): a boot that
+     * begins after a panic is then no cause of a recording.
      */
     b->logged = MAX(b->logged, n->panic_boot);
     b->panicked = MAX(b->panicked, b->logged);

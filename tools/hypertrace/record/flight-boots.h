@@ -33,14 +33,18 @@
 #include "record/record-session.h"
 
 /**
- * HT_FLIGHT_GONE_NS - minimum time in ns for which the kernel must be missing
- *                     before it counts as replaced after a reset
+ * HT_FLIGHT_GONE_NS - minimum time in ns for which the kernel of the running
+ *                     boot must be missing before the boot counts as ended by a
+ *                     reset
  *
  * If the machine ends sooner, the cause is its end.
  */
 #define HT_FLIGHT_GONE_NS UINT64_C(2000000000)
 
-/* Result of the functions below: the cause of a recording, if any */
+/*
+ * How a boot has ended: the cause of a recording that the functions below
+ * return, if there is one
+ */
 typedef enum HtFlightDeath {
     HT_FLIGHT_NO_DEATH,
     HT_FLIGHT_RESET,

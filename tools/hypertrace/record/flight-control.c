@@ -9,7 +9,10 @@
 
 #include "record/flight-control.h"
 
-/* Maximum number of accepted requests; others wait in the socket's backlog */
+/*
+ * Maximum number of accepted requests; the kernel keeps further ones in the
+ * socket's backlog
+ */
 #define CLIENTS_MAX 8
 
 struct HtFlightControl {
@@ -17,12 +20,12 @@ struct HtFlightControl {
     int dir;
     int fd;
     /*
-     * An idle recorder waits ten times a second: epoll does not examine each
-     * descriptor for that.
+     * Use epoll, not poll(): an idle recorder waits ten times a second, and
+     * poll() would examine each descriptor every time.
      */
     int epoll;
-    int pidfd;                  /* process in @epoll, or -1 */
-    bool full;                  /* @epoll leaves @fd out */
+    int pidfd;                  /* pidfd in @epoll, or -1 */
+    bool full;                  /* @epoll ignores @fd: @count is CLIENTS_MAX */
     int clients[CLIENTS_MAX];
     unsigned count;
     /* the last ht_flight_control_wait() found no request */
@@ -39,7 +42,10 @@ static struct sockaddr_un address(int dir)
     return a;
 }
 
-/* Let @epoll report that a descriptor can be read, or no longer. */
+/*
+ * Add, change or remove @fd in @epoll, as @op tells. If @read is set, @epoll
+ * reports that @fd can be read.
+ */
 static bool follow(int epoll, int op, int fd, bool read)
 {
     struct epoll_event e = { .events = read ? EPOLLIN : 0, .data.fd = fd };
@@ -55,8 +61,8 @@ HtFlightControl *ht_flight_control_new(int dir, GError **error)
     HtFlightControl *c;
 
     /*
-     * If there is a socket, its recorder has ended: this recorder has locked
-     * the folder.
+     * A socket that exists already is of a recorder that has ended, because
+     * this recorder has locked the folder.
      */
     unlinkat(dir, HT_FLIGHT_SOCKET, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) ||
@@ -92,7 +98,7 @@ void ht_flight_control_free(HtFlightControl *c)
     }
 }
 
-/* Accept requests only of the recorder's user and of root. */
+/* Test whether the client's user is the recorder's user or root. */
 static bool may_ask(int fd)
 {
     struct ucred peer;
@@ -105,8 +111,8 @@ static bool may_ask(int fd)
 bool ht_flight_control_poll(HtFlightControl *c)
 {
     /*
-     * Skip accept() if the last wait found no request: it would allocate a
-     * socket before it finds that none is pending.
+     * Skip accept4() if the last ht_flight_control_wait() found no request: the
+     * kernel allocates a socket before it finds that no request is pending.
      */
     while (!c->idle && c->count < CLIENTS_MAX) {
         int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -43,8 +43,9 @@
 #define BURST       16
 #define PERIOD_NS   INT64_C(5000000000)
 /*
- * Maximum time in ns that a recording waits for a job to pause. Only a hostile
- * guest has kernels' images that the job parses for longer.
+ * Maximum time in ns that a recording waits for ht_job_pause(). A job takes
+ * longer to notice the pause only if it parses an image that a hostile guest
+ * has made.
  */
 #define PAUSE_NS    INT64_C(2000000000)
 
@@ -93,30 +94,43 @@ struct HtFlight {
     Cause pending;
     uint64_t since;             /* time in ns at which @pending rose last */
     bool asked;                 /* a user has requested a recording */
-    int64_t pausing;            /* time in ns of the first try to pause; or 0 */
-    /* time until which the recordings so far use up the guest's share */
+    /*
+     * time in ns of the first try to pause a job for the next recording; 0:
+     * there was none
+     */
+    int64_t pausing;
+    /*
+     * time in ns up to which the guest's share is used: each recording that no
+     * user has requested adds PERIOD_NS, see BURST
+     */
     int64_t used_until;
-    uint64_t polled_events;     /* number of events at the last poll */
-    /* The last recording, and the process that writes it */
-    pid_t writer;               /* PID; 0: no such process runs */
+    uint64_t polled_events;     /* HtSessionStats.events at the last poll */
+    /* The process that writes a recording, and the cause of that recording */
+    /* PID of the process that writes; 0: none runs */
+    pid_t writer;
     bool failed;
     Cause written;
-    /* number of events and number of boots when @writer started */
+    /* HtSessionStats.events and .boots when @writer started */
     uint64_t written_events;
     uint32_t written_boots;
     /* Silence: a time without events */
     uint64_t silence_ns;
-    uint64_t heard;             /* time in ns from which on a silence counts */
+    /* time in ns at which the present time without events began */
+    uint64_t heard;
     bool silent;                /* the present silence has been a cause */
     bool paused;
     bool suspended;
     /* Matching events */
-    HtMatch *match;             /* NULL: no events are a cause */
+    /* what is a cause; NULL: no event and no line of the log */
+    HtMatch *match;
     /* earliest time in ns at which matches are a cause again */
     int64_t next_match;
-    /* an event has matched, and no recording has been made for it yet */
+    /* an event or line has matched since the last recording */
     bool matched;
-    /* number of events before the poll that read the first of these matches */
+    /*
+     * with @matched: HtSessionStats.events at the poll before the one that
+     * found the first match
+     */
     uint64_t before_match;
     uint64_t missed;            /* number of matches that are in no recording */
     HtFlightBoots boots;
@@ -249,8 +263,8 @@ static void miss_match(HtFlight *f)
 }
 
 /*
- * Events that matched since the last recording of them are one cause, as long
- * as the first of them is in memory.
+ * All matches since the last recording are one cause. If newer events have
+ * replaced the first match in memory, the matches are no cause any longer.
  */
 static void note_match(HtFlight *f, const HtSessionStats *n)
 {
@@ -472,8 +486,8 @@ static void drop(HtFlight *f, const char *why)
     }
     reply_error(f, why);
     /*
-     * If the panic's boot was not found yet, a panic in its log must be a cause
-     * again.
+     * The monitor may have reported a panic of a boot that no poll has found
+     * yet. Lower boots.panicked, so that a panic in this boot's log is a cause.
      */
     f->boots.panicked = MIN(f->boots.panicked, f->boots.boots);
     f->pending = CAUSE_NONE;
@@ -529,8 +543,9 @@ static bool is_ready(const HtFlight *f, const HtSessionStats *n, bool polled)
 }
 
 /*
- * Pause a job. Returns false while its thread may hold a lock, for which the
- * child would wait forever. After PAUSE_NS, returns true nevertheless.
+ * Pause a job before fork(). Returns false while the job's thread may hold a
+ * lock: the child would wait for it forever. After PAUSE_NS, returns true
+ * nevertheless.
  */
 static bool pause_job(HtFlight *f, HtJob *job)
 {
@@ -575,14 +590,17 @@ void ht_flight_wait(HtFlight *f, const HtSession *session, int pidfd,
     bool logs = session && ht_session_log_hint(session, &hint);
 
     while (now < end) {
-        /* The looks at the log are at multiples of LOG_NS before the end. */
+        /*
+         * If a log is read, wait only up to the next time that is a multiple of
+         * LOG_NS before @end, to check the log then.
+         */
         uint64_t ns = logs ? (end - now - 1) % LOG_NS + 1 : end - now;
 
         if (!ht_flight_control_wait(f->control, pidfd, ns)) {
             return;
         }
         now = ht_now_ns();
-        /* After the end, the caller polls. */
+        /* At @end the caller polls, which also reads the log. */
         if (logs && now < end && ht_kernel_log_grew(&hint)) {
             return;
         }

@@ -58,8 +58,9 @@ void ht_flight_monitor(HtFlight *f, int fd);
  * @job: a job of the caller that runs meanwhile, or NULL; it is paused for the
  *       fork()
  *
- * Does not wait, because a child process writes. Only one such process runs at
- * a time.
+ * A child process writes the recording, so that this function does not wait for
+ * the disk. Only one such process runs at a time. Before the fork(), this
+ * function may wait until the session's thread has parsed formats of events.
  */
 void ht_flight_poll(HtFlight *f, HtSession *session, HtJob *job);
 

@@ -26,7 +26,10 @@ const char *ht_plan_machine(const HtQemu *q)
     return type ? type : q->machine_of == HT_MACHINE_X86_64 ? "pc" : "";
 }
 
-/* Machine types before 2.6 lack features that the changes need. */
+/*
+ * Test for a machine type older than version 2.6, which lacks features that the
+ * changes need.
+ */
 static bool is_old(const char *type)
 {
     const char *version = strrchr(type, '-');
@@ -151,10 +154,10 @@ static bool is_oem_file(const HtOpts *opts)
 }
 
 /*
- * Find the SMBIOS string that the stub reads: the first one with the prefix
- * HT_RECORD_EXTRA. @at is set to the index in argv of the argument that has the
- * string, @opts to that argument's values, and @opt to the value with the
- * string.
+ * Find the SMBIOS string that the stub of a unified kernel image reads: the
+ * first one with the prefix HT_RECORD_EXTRA. @at is set to the index in argv of
+ * the argument that has the string, @opts to that argument's values, and @opt
+ * to the value with the string.
  */
 static char *find_extra(const HtQemu *q, unsigned *at, HtOpts **opts,
                         HtOpt **opt)
@@ -255,8 +258,9 @@ static void add_append(HtRecordPlan *p, HtQemu *q, const char *append)
         set_word(q, q->append_at, merged);
     } else {
         /*
-         * Add another -append at the end: the last one is in effect, also if
-         * the words came from -machine or from a file.
+         * Add another -append at the end of the command line: the last one is
+         * in effect, also if the user's words came from -machine or from a
+         * file.
          */
         ht_qemu_add(q, "-append", merged);
     }

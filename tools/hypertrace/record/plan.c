@@ -13,13 +13,13 @@
 #define MIB             (UINT64_C(1) << 20)
 #define DEFAULT_RAM     (128 * MIB)
 /*
- * Bytes of RAM to leave to the kernel, which may be unpacked at the end of
- * the RAM, too
+ * Bytes of the NUMA node to leave to the kernel, which may be unpacked there,
+ * too
  */
 #define KERNEL_ROOM     (64 * MIB)
 /*
- * Alignment of the ring in the guest's RAM; the search for a ring looks at
- * multiples of it first
+ * Alignment in bytes of the ring in the guest's RAM; the search for a ring
+ * tests the multiples of it first
  */
 #define RING_ALIGN      (2 * MIB)
 #define CPU_BYTES       (2 * MIB)
@@ -322,8 +322,8 @@ static const char *no_programs(const HtQemu *q, const char *path)
 }
 
 /*
- * Add a device for the guest's programs. It is the last one, so that all other
- * devices keep their addresses.
+ * Add a device for the guest's programs to the command line. It is the last
+ * device there, so that all others keep their addresses.
  */
 static bool plan_programs(HtRecordPlan *p, HtQemu *q, uint64_t bytes,
                           GError **error)

@@ -20,7 +20,10 @@
  * Maximum time in ms that ht_programs_start() waits until LTTng-UST is loaded
  */
 #define LTTNG_LOAD_MS   1000
-/* Number of bytes of the disk that an empty file, and a packet's head, take */
+/*
+ * Estimates of the bytes of the disk that a new file of the trace takes, and
+ * that a packet takes in addition to its events
+ */
 #define FILE_BYTES      4096
 #define PACKET_BYTES    64
 
@@ -29,7 +32,10 @@ struct HtPrograms {
     HtMemory *m;
     HtThread thread;
     bool started;
-    /* the streams that were open at the start are in the trace */
+    /*
+     * ht_memory_start() has returned, so the events of the streams that were
+     * open at the start are in the trace
+     */
     bool serves;
     /* path of the trace that a killed recorder has left; NULL: none */
     char *previous;
@@ -37,8 +43,9 @@ struct HtPrograms {
     HtHostTell *tell;
 
     /*
-     * The following members are used by ht_programs_start(), then by the
-     * thread, and after the thread has ended by ht_programs_end().
+     * The members from @writer to @known need no lock: they are used by
+     * ht_programs_start(), then by the thread, and after the thread has ended
+     * by ht_programs_end().
      */
     HtCtfWriter *writer;
     /* number of classes that were given to @writer */
@@ -315,7 +322,7 @@ static bool pause_for(HtPrograms *p, int64_t ns)
     }
     ht_mutex_lock(&p->lock);
     while (ns && !p->quit && ht_cond_wait_until(&p->wake, &p->lock, end)) {
-        /* A spurious wake-up: wait for the rest of the time. */
+        /* The thread was woken before @end: wait for the rest of the time. */
     }
     quit = p->quit;
     ht_mutex_unlock(&p->lock);

@@ -15,8 +15,8 @@ bool ht_run_is_over(const HtRecordRun *run)
 }
 
 /*
- * Print why the main buffer was not found: it needs the kernel itself, but no
- * words on the kernel's command line.
+ * Print likely reasons why the main buffer was not found. Its search needs the
+ * kernel in the guest's memory, but no words on the kernel's command line.
  */
 static void print_kernel_reasons(const HtRecordRun *run)
 {

@@ -20,27 +20,43 @@
 #include "record/record-run.h"
 
 #define STATUS_NS       UINT64_C(500000000)
-/* If no ring is found for this time in ns, search HtRecordRun.rest, too. */
+/*
+ * If no ring is found in this time in ns after the start, HtRecordRun.rest is
+ * searched, too.
+ */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
-/* If no ring is found for this time in ns, print the likely reasons. */
+/*
+ * If no ring is found in this time in ns after the start, the likely reasons
+ * are printed.
+ */
 #define REASONS_NS      UINT64_C(30000000000)
 /*
- * Minimum pause between two polls, in us, while neither a kernel nor a ring is
- * found.  Each wake-up also adds events to the host's part of the recording.
+ * While neither a kernel nor a ring is found: minimum time in us to wait after
+ * a poll that has left no work. Each wake-up also adds events to the host's
+ * part of the recording.
  */
 #define SEARCH_US       5000
-/* If a poll reads at least this many events, the next pause is shorter. */
+/*
+ * After a poll with at least this many events, the wait is 1/BUSY_PART of
+ * --poll-us.
+ */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
-/* A guest counts as idle if a poll reads fewer events than this. */
+/*
+ * If fewer events than this were read since the last wait, the guest counts as
+ * idle.
+ */
 #define IDLE_EVENTS     50
-/* The first search for the kernel may take this many times --wait. */
+/*
+ * The first search for the kernel may take this many times as long as --wait.
+ */
 #define LONG            20
 /*
- * With --flight and --wait, times in ns after the start at which a missing
- * image is searched: the first and the last one; each is at least twice as late
- * as the previous one.
+ * With --flight and --wait, a kernel's image that was not found at the start is
+ * searched again later: the times in ns after the start of the first and the
+ * last search. The time of each search is at least twice that of the previous
+ * one.
  */
 #define IMAGE_NS        UINT64_C(5000000000)
 #define IMAGE_LAST_NS   UINT64_C(640000000000)
@@ -131,9 +147,10 @@ static void open_files(HtRecordRun *run)
 }
 
 /*
- * Find the process with the guest's memory: QEMU, or a descendant if a script
- * or sudo was started. A QEMU that went to the background is our child, because
- * this process is a subreaper.
+ * Find the process with the guest's memory: of all descendants of this process,
+ * the one with the largest mappings that may be RAM. It may be the child of a
+ * script or of sudo. A QEMU that went to the background is a child of this
+ * process, which is a subreaper.
  */
 static HtProcess *find_guest(const HtRecordRun *run)
 {
@@ -171,8 +188,8 @@ static void set_process(HtRecordRun *run, HtProcess *process)
 }
 
 /*
- * Put a source into @slot. A new source restarts all searches, so an equal
- * source is not replaced.
+ * Put a source into @slot, unless the source there is of the same process and
+ * has the same ranges: a new source would restart all searches.
  */
 static void scan(HtRecordRun *run, HtSource **slot, HtSource *source,
                  unsigned what)
@@ -185,7 +202,11 @@ static void scan(HtRecordRun *run, HtSource **slot, HtSource *source,
     }
 }
 
-/* Repeat the scan: QEMU may start late, and maps its RAM after its start. */
+/*
+ * From time to time, find the process with the guest's memory and, for
+ * run->rest and run->whole, its mappings again: QEMU may start late, and maps
+ * its RAM after its start.
+ */
 static void scan_process(HtRecordRun *run, bool rest, bool whole)
 {
     uint64_t t = ht_now_ns();
@@ -216,8 +237,8 @@ static void scan_process(HtRecordRun *run, bool rest, bool whole)
 
 /*
  * Test whether a source of the process has the kernel whose log is read. Such a
- * source must stay: in a new source, the same kernel would count as another
- * boot. If the kernel's memory is gone, the next poll notices.
+ * source must not be replaced: in a new source, the same kernel would count as
+ * another boot. If the kernel's memory is gone, the next poll notices.
  */
 static bool is_followed(const HtRecordRun *run, const HtSource *source)
 {
@@ -225,8 +246,8 @@ static bool is_followed(const HtRecordRun *run, const HtSource *source)
 }
 
 /*
- * Open files of RAM that did not exist at the start. If no ring or kernel was
- * found, search memory of the process, too.
+ * Open the RAM files that did not exist at the start. If no ring or no kernel
+ * was found, search the memory of the process, too.
  */
 static void find_sources(HtRecordRun *run)
 {
@@ -282,7 +303,10 @@ static void show_status(const HtRecordRun *run, uint64_t ns)
     last = now;
 }
 
-/* With -daemonize: leave the terminal, and send QEMU's status to the caller. */
+/*
+ * With -daemonize: detach from the terminal, and send QEMU's status to the
+ * process that waits in go_to_background().
+ */
 static void report_status(const HtRecordRun *run, int status)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -293,7 +317,7 @@ static void report_status(const HtRecordRun *run, int status)
         dup2(null, fd);
     }
     if (write(run->r->ready_fd, &byte, 1) != 1) {
-        /* The caller has ended and does not read the status. */
+        /* The process that waits for the status has ended. */
         return;
     }
 }
@@ -369,7 +393,10 @@ static void explain(HtRecordRun *run, uint64_t t)
     }
 }
 
-/* End a QEMU that this process started. Returns false if it goes on. */
+/*
+ * Send SIGTERM to a QEMU that this process started. Returns false if QEMU goes
+ * on: this process did not start it, or may not signal it.
+ */
 static bool end_child(const HtRecordRun *run)
 {
     if (!run->child) {
@@ -384,9 +411,10 @@ static bool end_child(const HtRecordRun *run)
 }
 
 /*
- * Check whether --for or --until ends the recording now. If so, end a QEMU that
- * this process started. Returns true if the loop must end, because QEMU goes
- * on.
+ * Check whether the recording ends now: for --for or --until, or because
+ * nothing can match --until after the recording has stopped. If so, end a QEMU
+ * that this process started. Returns true if the loop must end, because QEMU
+ * goes on.
  */
 static bool ends_now(HtRecordRun *run, uint64_t t)
 {
@@ -408,8 +436,8 @@ static void find_image(HtJob *job, void *opaque)
 }
 
 /*
- * Search the guest's memory for the kernel's image, if the guest had not booted
- * when the flight recorder began. The search takes up to seconds, so a job does
+ * If a flight recorder began before the guest had booted, search the guest's
+ * memory for the kernel's image. The search takes up to seconds, so a job does
  * it while this thread polls. If the image is found, the recording begins
  * again, with symbols and formats: the guest's ring still has its events.
  */
@@ -443,9 +471,10 @@ static void end_image_job(HtRecordRun *run)
 }
 
 /*
- * Check whether the time of --wait is over, at the start or since the kernel
- * was last seen: the guest may have booted another one. Returns true also if
- * the recording begins again because the image was found.
+ * Check whether nothing was found in the time of --wait after the start, or
+ * whether the kernel has been missing for that time: the guest may have booted
+ * another one. Returns true also if the image was found, with which the
+ * recording begins again.
  */
 static bool gives_up(HtRecordRun *run, uint64_t t)
 {
@@ -464,8 +493,8 @@ static bool gives_up(HtRecordRun *run, uint64_t t)
         run->gave_up = run->kernel_seen && t - run->kernel_seen >= wait;
     } else {
         /*
-         * In a large memory, a single search can take longer than --wait: let
-         * it go on for a multiple of that time.
+         * In a large memory, a single search for the kernel can take longer
+         * than --wait: let it take up to LONG times that time.
          */
         run->gave_up = age >= wait && (!run->r->image || age / LONG >= wait ||
                                        ht_session_why(run->session));
@@ -647,7 +676,9 @@ static void catch_signals(const HtRecordRun *run)
     for (i = 0; i < G_N_ELEMENTS(signals); i++) {
         sigaction(signals[i], &sa, NULL);
     }
-    /* ht_flight_new() handles this signal itself. */
+    /*
+     * With a flight recorder, ht_flight_new() has set the handler of SIGUSR1.
+     */
     if (!run->flight) {
         sigaction(SIGUSR1, &request, NULL);
     }
@@ -776,8 +807,8 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
     }
     if (run.hangs) {
         /*
-         * Use _exit(), which skips LTTng-UST's destructor: it would wait for
-         * the hanging thread.
+         * Use _exit(): exit() would run LTTng-UST's destructor, which waits for
+         * the thread that hangs.
          */
         fflush(NULL);
         _exit(status);

@@ -20,38 +20,37 @@ typedef struct HtRecordRun {
     HtSession *session;
     HtFlight *flight;
     HtHostRecord *host;
-    HtProgramsStats programs;   /* result of ht_programs_end() */
+    HtProgramsStats programs;   /* result of ht_programs_end(); zero before */
     bool hangs;                 /* LTTng hangs */
     GPtrArray *sources;
-    /* part of the process's memory that is not in @sources */
+    /* the memory of @process without the files in @sources; or NULL */
     HtSource *rest;
-    /* the guest's RAM in both NUMA nodes, to search for the kernel */
+    /* the guest's RAM in both NUMA nodes, to search for the kernel; or NULL */
     HtSource *whole;
-    /*
-     * PID of the process whose memory @rest and @whole read, if they are not
-     * NULL
-     */
+    /* PID of the process that @rest and @whole read */
     pid_t scanned_pid;
     HtProcess *process;
     pid_t pid;
     bool child;
     bool tty;
-    /* the recording has ended, although QEMU may run on */
+    /* the recording has ended or failed, although QEMU may run on */
     bool stopped;
     /* the recording has run for the time of --for */
     bool timed_out;
     /* the recording has ended because of an event or line of --until */
     bool matched;
-    /* nothing can match any longer: see ht_run_describe_end() */
+    /* the recording has ended before an event or line of --until */
     bool too_late;
-    /* for the time of --wait there was no ring, or no kernel in the memory */
+    /*
+     * for the time of --wait, there was no ring, or no kernel was in the memory
+     */
     bool gave_up;
     /* time in ns of the last poll at which the kernel was known */
     uint64_t kernel_seen;
     uint64_t events;
     /*
-     * time in ns after @started at which to search for the kernel's image
-     * again
+     * time in ns after @started from which on the next search for the kernel's
+     * image may begin
      */
     uint64_t next_image;
     HtJob *image_job;           /* the search for the image, or NULL */
@@ -74,7 +73,7 @@ char *ht_run_describe_end(const HtRecordRun *run, int status, bool signal);
 /* Print what was recorded. */
 void ht_run_print_summary(const HtRecordRun *run, int status);
 
-/* Print why the recording ended, if the user chose that. */
+/* Print why the recording ended: --for, --until, or no match of --until. */
 void ht_run_print_end(const HtRecordRun *run, const char *end);
 
 /* Choose the exit status, as in the table in hypertrace-record(1). */

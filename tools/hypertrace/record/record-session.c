@@ -6,7 +6,10 @@
 #include "hypertrace/thread.h"
 #include "record/session.h"
 
-/* Number of pages searched at the end if there is no ring: 16 GiB */
+/*
+ * If no ring was found, number of pages of each memory that are searched at the
+ * end: 16 GiB with pages of 4 KiB
+ */
 #define ANYWHERE_LAST   (UINT64_C(4) << 20)
 
 bool ht_session_has_room(HtSession *s, uint64_t bytes)
@@ -225,7 +228,10 @@ static bool poll_last(HtSession *s, GError **error)
             return false;
         }
     } while (s->more && rounds--);
-    /* One more poll is needed, see ht_ft_follow_look(). */
+    /*
+     * On a host with weak memory ordering, the events that the last poll saw
+     * are recorded only by another poll, see ht_ft_follow_look().
+     */
     return ht_session_look(s, error);
 }
 

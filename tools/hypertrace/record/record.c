@@ -148,10 +148,11 @@ HtKernelImage *ht_record_scan_image(const HtRecord *r, HtJob *job,
 
 /*
  * Find the image of a running guest, whose file is not known. With --wait, the
- * guest may still boot: search for a part of that time, with pauses that are
- * nine times as long as the search. A flight recorder repeats the search later,
- * while it records; its result is @r->found. Without one, --until needs the
- * image, so search for all of the time.
+ * guest may still boot: search several times in 1/SCAN_PART of that time, with
+ * pauses that are nine times as long as the search, but at least SCAN_US_MIN. A
+ * flight recorder repeats the search later, while it records; its result is
+ * @r->found. Without a flight recorder, --until needs the image, so search for
+ * all of the time of --wait.
  */
 static void scan_image(HtRecord *r, GError **error)
 {
@@ -190,7 +191,8 @@ static bool matches_events(const HtRecord *r)
 
 /*
  * Check whether the formats of events are needed before the recording starts:
- * LTTng and matches need them, and the names of --event are checked.
+ * LTTng needs them, and so do --until and --match for an event; without --pid,
+ * the names of --event are checked.
  */
 static bool needs_formats(const HtRecord *r)
 {
@@ -251,8 +253,8 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
     }
     /*
-     * The image has no formats. If they are needed now and @path is known,
-     * get_kernel() boots the kernel once to get them.
+     * The image has symbols, but no formats. If boots_image() is true,
+     * get_kernel() boots the kernel once to get both.
      */
     if (r->image && !boots_image(r, path)) {
         r->kernel = ht_kernel_of_image(r->image);
@@ -342,7 +344,10 @@ static void get_kernel(HtRecord *r, const char *image, const char *qemu)
     }
 }
 
-/* Name the guest in LTTng after itself, or after the recording. */
+/*
+ * Name the guest in LTTng after itself or, if it has no name, after the
+ * recording's folder.
+ */
 static char *lttng_name(const HtRecord *r, const char *guest)
 {
     g_autofree char *dir = g_path_get_basename(r->dir);
@@ -501,13 +506,19 @@ static int run(HtRecord *r, char **argv, const char *guest,
         rmdir(r->dir);
     }
     if (dir) {
-        /* ht_record_run() may be repeated: it then needs another folder */
+        /*
+         * ht_record_process() may call this function again, which then needs
+         * another folder.
+         */
         r->dir = NULL;
     }
     return status;
 }
 
-/* Find the image by the process's command line; NULL on failure. */
+/*
+ * Find the kernel's image by the process's command line. Returns NULL on
+ * failure, or if the process is another user's.
+ */
 static char *process_kernel(HtRecord *r, char **argv)
 {
     g_autofree char *kernel = NULL, *path = NULL;
@@ -614,7 +625,10 @@ int ht_record_process(HtRecord *r)
                 return r->wait_ns && !image && !r->image && !r->lacking ?
                        HT_EXIT_NOTHING : status;
             }
-            /* "hypertrace watch" records any machine, also without a match. */
+            /*
+             * With @memory_only, as for "hypertrace watch", record the machine
+             * although nothing can match.
+             */
             g_clear_error(&error);
         }
         status = run(r, argv, NULL,

@@ -6,14 +6,23 @@
 #include "kernel/job.h"
 #include "record/session.h"
 
-/* Time in ns to read the kernel's log: in each poll, and at the end */
+/*
+ * Maximum time in ns to read the log of one kernel: in a poll, and in each of
+ * at most LOG_LAST_POLLS polls when the recording ends
+ */
 #define LOG_NS          UINT64_C(1000000)
 #define LOG_LAST_NS     UINT64_C(1000000000)
 #define LOG_LAST_POLLS  10
-/* Time in ns after which a poll leaves further memories to the next one */
+/*
+ * Time in ns after which ht_session_watch() leaves the other memories to the
+ * next poll
+ */
 #define WATCH_NS        UINT64_C(3000000)
 
-/* Let the matches see a record of a kernel's log. */
+/*
+ * Compare a record of the kernel's log with the matches, unless the record may
+ * be older than the session (HtSessionPlace.log_old).
+ */
 static void match_line(void *opaque, const HtLogRecord *r)
 {
     const HtSessionPlace *p = opaque;
@@ -24,10 +33,14 @@ static void match_line(void *opaque, const HtLogRecord *r)
     }
 }
 
-/* Formats that a job writes, and parses for the matches */
+/*
+ * Formats of events that a job writes to the recording, and parses for the
+ * matches
+ */
 struct HtSessionFormats {
     HtJob *job;
-    bool written;               /* the job frees what is left */
+    /* use_formats() was called: @job now frees what f has */
+    bool written;
     const HtRecWriter *writer;
     const HtSessionPlace *place;
     const HtMatch *matches[HT_SESSION_MATCHES];
@@ -64,7 +77,7 @@ static void clear_formats(HtJob *job, void *opaque)
     }
 }
 
-/* Start to write the formats of a memory's kernel. */
+/* Start a job that writes the formats of a memory's kernel. */
 static void begin_formats(HtSession *s, HtSessionPlace *p)
 {
     HtSessionFormats *f = g_new0(HtSessionFormats, 1);
@@ -101,7 +114,10 @@ static void use_formats(HtSession *s)
     f->job = ht_job_start("ht-formats", clear_formats, f);
 }
 
-/* Continue with the formats whose job has ended, if there are any. */
+/*
+ * If the job of s->formats has ended, go on: use the formats that it has
+ * parsed, or drop them if they were used. @wait: wait for the job.
+ */
 static void end_job(HtSession *s, bool wait)
 {
     HtSessionFormats *f = s->formats;
@@ -131,7 +147,10 @@ static HtSessionPlace *place_with_formats(const HtSession *s)
     return NULL;
 }
 
-/* Test whether a match needs a place's formats, which are not parsed yet. */
+/*
+ * Test whether there is a match and the formats of @p's kernel are not parsed
+ * for it yet.
+ */
 static bool awaits_formats(const HtSession *s, const HtSessionPlace *p)
 {
     bool any = false;
@@ -171,9 +190,11 @@ void ht_session_end_formats(HtSession *s)
 }
 
 /*
- * Choose the number of the boot for a new log. With the main buffer, it is the
- * boot of the buffer in the same memory. A boot-mapped ring may be older or
- * newer than the log: choose the boot of the newest ring.
+ * Choose the number, from 0, of the boot of a new log. With the main buffer, it
+ * is the present boot of the ring in the same memory; without such a ring, it
+ * is a new boot. Otherwise, it is the boot of the newest ring, which may be
+ * older or newer than the log. The number is in any case higher than those of
+ * all earlier logs.
  */
 static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
 {
@@ -223,7 +244,10 @@ static bool poll_log(HtSession *s, HtSessionPlace *p, bool last, uint64_t ns)
     return more;
 }
 
-/* Record the rest of a log.  The guest may still print: bound the polls. */
+/*
+ * Record the rest of a log. Poll at most LOG_LAST_POLLS times, because the
+ * guest may still print.
+ */
 static void poll_log_last(HtSession *s, HtSessionPlace *p, uint64_t ns)
 {
     unsigned n = 0;

@@ -7,26 +7,26 @@
 #include "record/session.h"
 
 /*
- * Maximum number of candidates that a search tests in a memory. The fast search
- * has one candidate for each 2 MiB.
+ * Maximum number of candidates that one call of ht_session_search() tests in a
+ * memory. The fast search has one candidate for each 2 MiB.
  */
 #define SEARCH_CANDIDATES 4096
 /*
- * If no ring was found after this time in ns, search every page: a part in each
- * search
+ * If no ring is recorded after this time in ns, each search also tests
+ * ANYWHERE_LOOKS other pages, until it has tested every page.
  */
 #define ANYWHERE_NS     UINT64_C(3000000000)
 #define ANYWHERE_LOOKS  256
-/* Time in ns for the search in a poll */
+/* Maximum time in ns of the search for rings in one poll */
 #define SEARCH_NS       UINT64_C(1000000)
 /*
- * Maximum number of rings at the same time, because a hostile guest may forge
- * any number
+ * Maximum number of rings that are followed at the same time: a hostile guest
+ * may forge any number.
  */
 #define RINGS_MAX       16
 /*
- * A ring that has not changed for this time in ns may be replaced by a ring
- * that was found later
+ * If a ring has not changed for this time in ns since it was found, it may be
+ * dropped to make room for another one.
  */
 #define CHANCE_NS       UINT64_C(500000000)
 
@@ -37,17 +37,19 @@
  */
 #define AGAIN_NS        UINT64_C(1000000000)
 /*
- * After a ring was found, the pause is also a multiple of the search's
- * duration. It is shorter (PAUSE_LATER) from QUIET_LEAST_NS to QUIET_NS after
- * the last new event: the guest may have been reset. Then 1 % of a processor is
- * used, else 0.05 %, whatever the size of the memory.
+ * After a ring was found, the pause is at least this many times as long as the
+ * search, which uses 0.05 % of a processor. The factor is only PAUSE_LATER,
+ * which uses 1 %, from QUIET_LEAST_NS to QUIET_NS after the last new event: the
+ * guest may have been reset. The size of the memory does not change these
+ * percentages.
  */
 #define PAUSE_FOUND     1999
 #define QUIET_LEAST_NS  UINT64_C(1500000000)
 #define QUIET_NS        UINT64_C(60000000000)
 /*
- * After a search without a result, the pause is a multiple of its duration, up
- * to AGAIN_NS: short searches use 10 % of a processor for EAGER_NS, 1 % later.
+ * While no ring is recorded, the pause is PAUSE_EAGER times as long as the
+ * search (10 % of a processor) for EAGER_NS after the start, and PAUSE_LATER
+ * times as long (1 %) later; but at most AGAIN_NS.
  */
 #define EAGER_NS        UINT64_C(10000000000)
 #define PAUSE_EAGER     9
@@ -58,7 +60,10 @@ static uint64_t now(void *opaque)
     return ((HtSessionRing *)opaque)->session->now();
 }
 
-/* Pass a recorded piece to all matches. @epoch: the follower's epoch */
+/*
+ * Compare a recorded piece with all matches. @epoch: the piece's epoch, as the
+ * ring's follower counts it
+ */
 static void match_piece(const HtSessionRing *ring, const HtFtPiece *p,
                         uint32_t epoch)
 {
@@ -148,7 +153,7 @@ static void update_info(HtSession *s, const HtSessionRing *ring)
     s->info.changed = true;
     /*
      * The last of HT_SESSION_BOOTS boots stands for several kernels with
-     * different addresses, so it gets no address.
+     * different addresses, so do not store an address for it.
      */
     if (n < HT_SESSION_BOOTS) {
         ht_rec_info_text(s->info.keys, n - 1, ht_ft_follow_text(ring->follow));
@@ -156,8 +161,10 @@ static void update_info(HtSession *s, const HtSessionRing *ring)
 }
 
 /*
- * Drop the rings of earlier boots: the guest times in them are later than those
- * of @ring. If there was such a ring, all events of @ring are new.
+ * Drop each recorded ring whose last event has a guest time more than
+ * HT_FT_EPOCH_NS later than the last one of @ring: it is of an earlier boot. If
+ * a ring is dropped, all events of @ring are newer than the session's start,
+ * and any of them can match.
  */
 static void end_older(HtSession *s, HtSessionRing *ring)
 {
@@ -181,7 +188,10 @@ static void take(HtSession *s, HtSessionRing *ring)
         ht_record_info_ring(&s->info, s->kernel,
                             ht_ft_follow_ring(ring->follow));
     }
-    /* An earlier boot may have had a log but no ring. */
+    /*
+     * The ring is of the boot after those of all earlier rings or, if a later
+     * boot has a log, of the last boot with a log.
+     */
     ring->epoch_base = MAX(s->epochs, MAX(s->log_boots, 1) - 1);
     ring->taken = true;
     if (ring->feed.runs) {
@@ -294,7 +304,11 @@ static void drop_earlier(HtSession *s, const HtFtMem *mem,
     }
 }
 
-/* If RINGS_MAX is reached, drop a ring that has not changed for CHANCE_NS. */
+/*
+ * If RINGS_MAX rings are followed, drop rings that have not changed for
+ * CHANCE_NS since they were found, until there is room for one. Returns false
+ * if there is no room.
+ */
 static bool make_room(HtSession *s)
 {
     uint64_t t = s->now();
@@ -411,7 +425,10 @@ static bool is_quiet(const HtSessionPace *p, uint64_t now)
     return now - p->active >= QUIET_LEAST_NS && now - p->active <= QUIET_NS;
 }
 
-/* Test whether the next search must begin. */
+/*
+ * Test whether the next search must begin: its time has come, or is_quiet() has
+ * just become true.
+ */
 static bool is_search_due(HtSessionPace *p, uint64_t now)
 {
     bool quiet = is_quiet(p, now);
@@ -453,7 +470,10 @@ void ht_session_poll_search(HtSession *s)
     }
 }
 
-/* Start to follow a ring anew from its oldest event, and record it. */
+/*
+ * Follow the ring at the same offset again, from its oldest event on, and
+ * record it. Returns false if its header is not valid now.
+ */
 bool ht_session_follow_again(HtSession *s, HtSessionRing *ring)
 {
     HtFtRing *again = ht_ft_ring_at(ring->mem, ring->offset, NULL);
@@ -525,12 +545,18 @@ void ht_session_poll_rings(HtSession *s)
     for (i = 0; i < rings->len && !s->more; i++) {
         unsigned n = (s->first_ring + i) % rings->len;
 
-        /* Polling an earlier ring of the list may have dropped this one. */
+        /*
+         * poll_ring() may have dropped this ring for an earlier one of the
+         * list.
+         */
         if (g_ptr_array_find(s->rings, rings->pdata[n], NULL)) {
             poll_ring(s, rings->pdata[n]);
         }
         if (s->more) {
-            /* This ring has used up the poll's limit: the next one is first. */
+            /*
+             * This ring has more to read than a poll allows: begin the next
+             * poll with the ring after it.
+             */
             s->first_ring = (n + 1) % rings->len;
         }
     }

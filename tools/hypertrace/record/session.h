@@ -33,15 +33,15 @@ typedef struct HtSessionRing {
     HtFtFollow *follow;
     /* converter to runs; if @feed.runs is NULL, the ring is only recorded */
     HtFtFeed feed;
-    /* number of boots before the ring's first boot */
+    /* number of the boot to which the ring's first epoch belongs, from 0 */
     uint32_t epoch_base;
     bool taken;                 /* the ring is being recorded */
-    uint64_t since;             /* time in ns when the ring was found */
+    uint64_t since;             /* time in ns at which the ring was found */
     uint64_t newest_ns;         /* guest time of the last event, in ns */
     uint64_t seen_ns;           /* highest guest time before @taken, in ns */
     /*
-     * in pieces of an unknown age, only events from this guest time on can
-     * match: earlier ones may precede the session
+     * if it is not known whether a piece is older than the session, only its
+     * events from this guest time on can match
      */
     uint64_t match_ns;
 } HtSessionRing;
@@ -67,14 +67,18 @@ typedef struct HtSessionPlace {
     /* search for boot-mapped rings in this memory */
     bool rings;
     HtKernelWatch *watch;       /* search for the kernel; NULL: do not search */
-    HtKernelFormatsList *list;  /* formats to write, or NULL */
-    /* follow the main buffer as soon as its formats are written */
+    /* formats of @watch that no job writes yet; or NULL */
+    HtKernelFormatsList *list;
+    /* the main buffer must be followed once @list is written and parsed */
     bool new_buffer;
     HtRecordLog *log;           /* log of the kernel that was found, or NULL */
-    /* number of the boot of @log; it may still grow until @log has a record */
+    /*
+     * number, from 0, of the boot of @log; it can still change before @log has
+     * a record
+     */
     uint32_t log_boot;
     HtSession *session;
-    /* the records of @log that come now may precede the session */
+    /* the next records of @log may be older than the session */
     bool log_old;
     HtFtSearch search;
     HtFtSearch anywhere;
@@ -85,30 +89,36 @@ struct HtSession {
     HtRecWriter *writer;
     HtRecordInfo info;
     const HtKernel *kernel;
-    HtFtRuns *runs;             /* further receiver of the events, or NULL */
+    /* further receiver of the recorded events, or NULL */
+    HtFtRuns *runs;
     HtMatch *matches[HT_SESSION_MATCHES];
     bool running;               /* HtSessionInfo.running */
-    unsigned nr_found;          /* with @runs: number of rings found so far */
+    /* number of rings found so far; counted only with @runs */
+    unsigned nr_found;
     GPtrArray *places;          /* elements: HtSessionPlace */
     GPtrArray *rings;           /* elements: HtSessionRing */
     int64_t (*now)(void);
-    /* what the present part of a poll may take */
+    /* time that the present part of a poll may take */
     HtBudget budget;
-    bool ending;                /* budgets have no end */
-    unsigned next_place;        /* index of the next poll's first place */
-    unsigned first_ring;        /* index of the next poll's first ring */
+    bool ending;                /* the session ends: @budget has no limit */
+    /* index in @places at which the next poll begins */
+    unsigned next_place;
+    /* index at which the next poll of the rings begins */
+    unsigned first_ring;
     HtSessionPace pace;
     uint64_t max_bytes;
     uint64_t ring_at;
     /* highest number of a boot that has a ring, plus 1 */
     uint32_t epochs;
     bool cut;                   /* HtSessionStats.cut */
-    pid_t process;              /* the machine's process, as @info has it */
+    /* PID of the machine's process, as in @info; 0: not known yet */
+    pid_t process;
     HtKernelImage *image;
     bool main_buffer;
     bool has_formats;           /* the recording has the formats of events */
     HtSessionFormats *formats;  /* formats that are being written, or NULL */
-    uint32_t log_boots;         /* highest boot whose log is recorded, plus 1 */
+    /* highest number, from 0, of a boot whose log is recorded, plus 1 */
+    uint32_t log_boots;
     uint64_t logged;            /* number of records of earlier kernels' logs */
     /* number of the last boot whose log has a panic, plus 1; 0: none */
     uint32_t panic_boot;
@@ -119,12 +129,15 @@ struct HtSession {
     GError *error;
 };
 
-/* Begin a part of a poll, which may take @ns. */
+/*
+ * Begin a part of a poll, which may take @ns; without a limit while the session
+ * ends.
+ */
 void ht_session_allow(HtSession *s, uint64_t ns);
 
 /*
- * Check whether a piece fits in the maximum size.  If not, set s->error, which
- * ends the recording.
+ * Check whether @bytes more fit in HtSessionInfo.max_bytes. If not, set
+ * s->error, which ends the recording.
  */
 bool ht_session_has_room(HtSession *s, uint64_t bytes);
 
@@ -134,10 +147,10 @@ void ht_session_free_ring(void *ring);
 /* Follow the main trace buffer of the kernel that a place's watch found. */
 void ht_session_follow_buffer(HtSession *s, const HtSessionPlace *p);
 
-/* Drop the rings in a memory. */
+/* Drop the rings that are in a memory. */
 void ht_session_remove_rings(HtSession *s, const HtFtMem *mem);
 
-/* Add the counters of a ring that is being recorded. */
+/* If a ring is being recorded, add its counters to a sum. */
 void ht_session_add_stats(HtFtStats *sum, const HtSessionRing *ring);
 
 bool ht_session_any_taken(const HtSession *s);
@@ -146,27 +159,34 @@ bool ht_session_any_taken(const HtSession *s);
 void ht_session_poll_search(HtSession *s);
 
 /*
- * Search for boot-mapped rings.  @anywhere: number of places to test besides
- * the usual ones.  Return: true if the search stopped early
+ * Search all memories for boot-mapped rings. @anywhere: maximum number of pages
+ * of each memory to test in addition to the usual places, if no ring is
+ * recorded. Return: true if the time for the search was over before its end
  */
 bool ht_session_search(HtSession *s, uint64_t anywhere);
 
-/* Start to follow a ring anew from its oldest event, and record it. */
+/*
+ * Follow the ring at the same offset again, from its oldest event on, and
+ * record it. Return: false if its header is not valid now
+ */
 bool ht_session_follow_again(HtSession *s, HtSessionRing *ring);
 
-/* Poll the rings. */
+/* Poll the rings that are followed, and record new events. */
 void ht_session_poll_rings(HtSession *s);
 
 /* Search for the kernels in all memories, and read their logs and formats. */
 void ht_session_watch(HtSession *s, bool last);
 
 /*
- * Let the matches use, and write, formats that have changed.  @wait: do so
- * before the return; else a job does the long part.
+ * Write the formats that have changed, and pass them to the matches. @wait: do
+ * it before the return; otherwise, a job does the long part.
  */
 void ht_session_poll_formats(HtSession *s, bool wait);
 
-/* Wait until no job uses the formats; those that are not begun are dropped. */
+/*
+ * Wait for the job that writes or frees formats. Formats that no job has begun
+ * to write are not written.
+ */
 void ht_session_end_formats(HtSession *s);
 
 /* Record the rest of the logs, when the recording ends. */
