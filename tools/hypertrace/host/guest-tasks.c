@@ -34,7 +34,10 @@ static void free_cpu(gpointer cpu)
     }
 }
 
-/* Record that from @ns on a processor runs a task. */
+/*
+ * Record that a processor runs a task from @ns on; @task is NULL if the task is
+ * not known.
+ */
 static void add_change(HtGuestTasks *g, uint32_t cpu, uint64_t ns,
                        const char *task)
 {
@@ -62,7 +65,10 @@ static void add_change(HtGuestTasks *g, uint32_t cpu, uint64_t ns,
     g->changes++;
 }
 
-/* Get the name of the task that a processor runs at the current event. */
+/*
+ * Get the task that a processor runs after the current event, as "NAME-PID" or
+ * "idle"; NULL if it is not known.
+ */
 static const char *name_task(HtGuestTasks *g, HtModel *m, const HtRunCpu *cpu)
 {
     const HtTask *t = ht_model_task(m, cpu->pid);

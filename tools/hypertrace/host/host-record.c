@@ -18,12 +18,13 @@
 #include "host/host-record.h"
 
 /*
- * Period in ns in which names of threads, clock readings and TSC offsets are
- * read
+ * Period in ns at which the names of this machine's threads, the clocks, and
+ * the TSC offsets of all machines are read
  */
 #define NOTE_NS         UINT64_C(1000000000)
 /*
- * Period in ns in which the files "threads", "clocks" and "offsets" are written
+ * Period in ns at which the names of all threads of the host are read, and the
+ * files "info", "threads", "clocks" and "offsets" are written
  */
 #define WRITE_NS        UINT64_C(10000000000)
 /*
@@ -34,9 +35,9 @@
 #define RING_CPU_KB     4096u
 #define RING_MIN_KB     256u
 /*
- * Period in ns in which the rings are read: POLL_NS for each KiB of a
- * processor's ring, so that the kernel must write 84 MB/s to fill it in this
- * time, but at least POLL_MIN_NS.  A longer period costs less, because the
+ * Period in ns at which the rings are read: POLL_NS for each KiB of a
+ * processor's ring, so that the kernel must write 84 MB/s to fill the ring in
+ * one period, but at least POLL_MIN_NS. A longer period costs less, because the
  * kernel copies a page that is not full event by event.
  */
 #define POLL_NS         (UINT64_C(50000000) / RING_CPU_KB)
@@ -291,7 +292,7 @@ static void note_offset(HtHostRecord *h, unsigned pid, unsigned vcpu,
                                offset, ht_now_ns());
         g_hash_table_insert(h->offsets, g_steal_pointer(&key),
                             g_strdup(offset));
-        /* A vCPU that is new has a thread that was not noted yet. */
+        /* The vCPU may be new: note the names of its process's threads. */
         note_threads_of(h, pid);
     }
 }
@@ -496,7 +497,7 @@ static void free_record(HtHostRecord *h)
     if (h->debugfs >= 0) {
         close(h->debugfs);
     }
-    /* The kernel does not remove an instance with open rings. */
+    /* The kernel removes the instance only after its rings are closed. */
     ht_tracefs_free(h->trace);
     ht_rec_writer_free(h->writer);
     g_key_file_unref(h->keys);

@@ -31,7 +31,7 @@
  * @events: events recorded
  * @bytes: size of the part in bytes
  * @lost: events that the kernel overwrote before they were read
- * @gaps: number of times that this happened
+ * @gaps: number of times that the kernel overwrote events before they were read
  */
 typedef struct HtHostStats {
     uint64_t events;

@@ -9,13 +9,13 @@
 #include "hypertrace/atomic.h"
 
 #define CPUS_MAX        4096
-/* Number of events after which HtHostSums.stop is read again */
+/* Number of events between two reads of HtHostSums.stop */
 #define STOP_EVENTS     10000
 #define THREADS_SIZE    (16u << 20)
 
 /*
- * Bits of sched_switch's prev_state that mean sleep; if none is set, the task
- * can run
+ * Bits of sched_switch's prev_state that mean that the task cannot run: it
+ * sleeps or has ended. If none of these bits is set, the task can run.
  */
 #define STATE_WAITS     0xff
 #define STATE_DEAD      0x30
@@ -126,7 +126,10 @@ static void end_turn(Sums *s, const HtModelEvent *ev, const HtVcpuSums *vcpu)
     ht_runstates_ran(s->x, ev->rec.cpu, &prev, &next, vcpu, ev->rec.ns);
 }
 
-/* A thread has ended: its TID may become that of a thread of another process */
+/*
+ * A thread has ended. If the host still runs, forget the thread: its TID may
+ * become that of a thread of another process.
+ */
 static void forget(Sums *s, uint32_t tid)
 {
     if (s->live) {
@@ -169,8 +172,8 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
     HtVcpuSums *v = ht_runstates_find(s->x, ht_event_uint(ev, HT_F_TASK_PID));
 
     /*
-     * A task that is woken before it has left its processor keeps running: its
-     * state does not change.
+     * If a task is woken before it has left its processor, it keeps running:
+     * change only the state of a blocked vCPU.
      */
     if (v && v->seen && v->state == HT_RUN_BLOCKED) {
         v->cpu = ht_event_uint(ev, HT_F_WAKE_CPU);
@@ -181,7 +184,8 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
 
 /*
  * Get the vCPU whose thread caused an event of KVM. Create it if it is new and
- * the event has the vCPU's number.
+ * the event has the vCPU's number. The event proves that the vCPU runs: if its
+ * state is another one, change it.
  */
 static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
 {

@@ -16,9 +16,9 @@
 
 #define PERIOD_NS   INT64_C(100000000)
 /*
- * Age in ns from which on an event is added to the sums. The recorder writes
- * the host's events every 20 to 50 ms. If it writes an event too late, the
- * event's time is raised.
+ * Age in ns at which an event is added to the sums. The recorder writes the
+ * host's events every 20 to 50 ms. If it writes an event after later ones were
+ * added, the event's time is raised to theirs.
  */
 #define AGE_NS      INT64_C(100000000)
 /* Time in ns for which a process may have no vCPU before this is reported */
@@ -40,7 +40,7 @@ struct HtHostTell {
     GHashTable *threads;
     HtRunstates *x;
     HtHostSums *sums;
-    /* time of the first update that had a process, in ns */
+    /* time in ns of the first update for which the process was known */
     int64_t since;
     /* note_vcpus() has seen a vCPU or has printed its message */
     bool noted;
@@ -126,7 +126,10 @@ void ht_host_tell_stats(const HtRunstates *x, const HtVcpuSums *v,
     put_exits(v, s);
 }
 
-/* Returns: false if the host's part cannot be read yet */
+/*
+ * Open the host's part, unless it is open already. Returns false if it cannot
+ * be read yet.
+ */
 static bool open_part(HtHostTell *t)
 {
     if (!t->model) {
@@ -142,9 +145,9 @@ static bool open_part(HtHostTell *t)
 }
 
 /*
- * Fill @slots with the vCPUs of process @pid, by number. Of several vCPUs with
- * one number use the newest, because a vCPU that was unplugged and plugged
- * again has a new thread.
+ * Fill @slots with the vCPUs of process @pid, by number; a thread that runs all
+ * vCPUs gets slot 0. Of several vCPUs with the same number, use the newest one:
+ * a vCPU that was unplugged and plugged in again has a new thread.
  */
 static void put_slots(const HtRunstates *x, uint32_t pid,
                       const HtVcpuSums **slots)
@@ -217,7 +220,9 @@ static void *tell(void *opaque)
         note_vcpus(t, ht_atomic_read(&t->pid));
         ht_mutex_lock(&t->lock);
         while (!t->quit && ht_cond_wait_until(&t->wake, &t->lock, end)) {
-            /* A spurious wake-up: wait for the rest of the time. */
+            /*
+             * The thread was woken before @end: wait for the rest of the time.
+             */
         }
     }
     ht_mutex_unlock(&t->lock);

@@ -17,8 +17,9 @@
  * @x: the sums, with the state of each vCPU up to @x->end
  * @stats: filled in
  *
- * The four parts of the stolen time do not have a wait that goes on while
- * another task has the processor without interruption.
+ * The four parts of the stolen time (own_ns, machines_ns, tasks_ns, idle_ns)
+ * count a wait only up to the last change of the task on the processor for
+ * which the vCPU waits.
  */
 void ht_host_tell_stats(const HtRunstates *x, const HtVcpuSums *v,
                         struct ht_host_stats *stats);

@@ -216,7 +216,7 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
         /* A change of the mode proves that the vCPU runs. */
         ht_runstates_change(x, v, HT_RUN_RUNNING, HT_RUN_RUNNING, t);
     } else if (v->mode == HT_MODE_UNKNOWN) {
-        /* The time in which the mode was not known was spent in mode @from. */
+        /* The vCPU has been in mode @from since the mode is not known. */
         v->modes[from] += v->modes[HT_MODE_UNKNOWN];
         v->modes[HT_MODE_UNKNOWN] = 0;
         add_mode(x, v, from, t);
@@ -227,7 +227,10 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
     v->mode_since = t;
 }
 
-/* Set the sums of a vCPU to 0, and keep its state. */
+/*
+ * Set the sums of a vCPU to 0, and forget the exit that the host handles. Keep
+ * the vCPU's state.
+ */
 static void reset(HtRunstates *x, HtVcpuSums *v, uint64_t t)
 {
     if (v->seen) {
@@ -286,8 +289,9 @@ bool ht_runstates_time(HtRunstates *x, uint64_t *t)
 }
 
 /*
- * Add to the sums of a processor the time, up to @t, in which one task had it.
- * Leave the time out if the task is not known or events were lost in it.
+ * A processor's task changes at @t: add the time since the last change to the
+ * processor's sums. Leave the time out if the task was not known or events were
+ * lost meanwhile.
  */
 static void add_turn(HtRunstates *x, HtCpuSums *c, bool known, bool idle,
                      uint64_t t)

@@ -107,7 +107,7 @@ typedef struct HtTaker {
     GArray *cpus;
 
     /*< private >*/
-    uint64_t wait;              /* start of the wait that @part is of */
+    uint64_t wait;              /* start of the wait for which @part counts */
     /* ticks of the wait @wait in which the taker ran */
     uint64_t part;
 } HtTaker;
@@ -124,7 +124,10 @@ typedef struct HtCpuSums {
     uint64_t busy;
 
     /*< private >*/
-    /* time at which @task began to run, or later start of the sums */
+    /*
+     * time at which @task began to run, or the start of the sums if that is
+     * later
+     */
     uint64_t since;
     unsigned losses;            /* HtRunstates.losses->len at @since */
     bool open;
@@ -336,9 +339,9 @@ void ht_runstates_change(HtRunstates *x, HtVcpuSums *v, HtRunstate from,
                          HtRunstate to, uint64_t t);
 
 /**
- * ht_runstates_close: add the time up to the end of the trace
+ * ht_runstates_close: add the time of a vCPU's present state
  * @v: a vCPU whose state is known
- * @t: end of the trace
+ * @t: time up to which to add: the end of the trace, or of the events so far
  */
 void ht_runstates_close(HtRunstates *x, HtVcpuSums *v, uint64_t t);
 

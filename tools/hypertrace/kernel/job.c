@@ -3,15 +3,18 @@
 #include "kernel/job.h"
 
 struct HtJob {
-    GThread *thread;            /* NULL: the function has returned */
+    /* NULL: no thread could be made, so ht_job_start() has run the function */
+    GThread *thread;
     void (*run)(HtJob *job, void *opaque);
     void *opaque;
-    int done;                   /* g_atomic_int_*() orders its accesses */
+    /* the function has returned; accessed by g_atomic_int_*() only */
+    int done;
     GMutex lock;                /* protects the members that follow */
     GCond changed;
     bool stopped;
     bool paused;
-    bool waits;                 /* the function waits until !@paused */
+    /* the function waits in ht_job_is_stopped() until @paused is false */
+    bool waits;
 };
 
 static void *run(void *opaque)
@@ -34,7 +37,10 @@ HtJob *ht_job_start(const char *name, void (*function)(HtJob *, void *),
     job->opaque = opaque;
     job->thread = g_thread_try_new(name, run, job, NULL);
     if (!job->thread) {
-        /* The user may have no more threads. */
+        /*
+         * The user may have the maximum number of threads: run the function
+         * here.
+         */
         run(job);
     }
     return job;

@@ -188,9 +188,10 @@ static void child_setup(gpointer opaque)
 }
 
 /*
- * Start QEMU. Debian 12's QEMU sometimes emulates cmpxchg16b wrongly: the
- * guest's processor lacks it. That QEMU also makes errors if one processor
- * executes code that another one patches: the guest has only one.
+ * Start QEMU. Debian 12's QEMU sometimes emulates cmpxchg16b wrongly, so the
+ * guest's processor does not have this instruction. That QEMU also makes errors
+ * if one processor executes code that another one patches, so the guest has
+ * only one processor.
  */
 static bool spawn(const char *qemu, const HtImage *image, Files *files,
                   GPid *pid, int *out, GError **error)

@@ -6,8 +6,8 @@
 #include "kernel/kernel-watch.h"
 
 /*
- * Time in ns that a step of the search may take, in a poll before the last one
- * and in the last one
+ * Maximum time in ns of a step of the search: STEP_NS in a poll, STEP_LAST_NS
+ * in the last poll
  */
 #define STEP_NS         UINT64_C(1000000)
 #define STEP_LAST_NS    UINT64_C(5000000000)
@@ -22,24 +22,30 @@
 #define PAUSE_LATER     99
 #define PAUSE_MAX       UINT64_C(2000000000)
 /*
- * Number of reads of event formats in a poll, in the first passes and later.
- * At worst, each read walks the page tables, and so needs 5 accesses to the
- * memory. The poll then still takes less than 10 ms.
+ * Number of reads of event formats in a poll: READS_FIRST in the first passes
+ * over the formats, READS_LATER in later ones. At worst, each read walks the
+ * page tables, and so needs 5 accesses to the memory. The poll then still takes
+ * less than 10 ms.
  */
 #define READS_FIRST     1024u
 #define READS_LATER     256u
-/* Number of reads in the last poll, which thus takes some seconds at most */
+/*
+ * Number of reads of event formats in the last poll, which thus takes some
+ * seconds at most
+ */
 #define READS_LAST      (1u << 20)
 /*
- * Pause in ns after a pass that found changes, for each byte of all formats.
- * After such a pass, the session writes all formats: at most 32 MiB/s.
+ * After a pass over the formats that found changes: minimum pause in ns before
+ * changes cause the next pass, for each byte of all formats. After such a pass,
+ * the session writes all formats: at most 32 MiB/s.
  */
 #define CHANGE_NS       30u
 /* Period in ns at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
  * First pause in ns after a search that found several kernels without a proof
- * that one of them runs.  The pause doubles after each such search.
+ * that one of them runs. The pause doubles after each such search, up to
+ * CLOCK_NS.
  */
 #define PROOF_NS        UINT64_C(10000000)
 /*
@@ -50,32 +56,36 @@
 #define PAUSE_STILL     9
 #define STILL_NS        UINT64_C(600000000000)
 /*
- * Maximum number of seconds by which the next boot's wall clock may be ahead of
- * the time that has passed since the last reading of the known kernel's clock
+ * The wall clock of the kernel of the next boot is compared with that of the
+ * known kernel: the difference may be up to this many seconds larger than the
+ * time since the known kernel's clock was read.
  */
 #define AHEAD_MAX       60
 /*
- * Pause in ns after the first pass over all formats, and longest pause.  The
- * pause doubles after each pass.  A pass finds texts that the kernel changes in
- * place: early in the boot it replaces the names of enumerators by their
- * values.
+ * PASS_NS is the pause in ns after the first pass over all formats. The pause
+ * doubles after each pass, up to PASS_MAX_NS. A pass finds texts that the
+ * kernel changes in place: early in the boot it replaces the names of
+ * enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
 #define PASS_MAX_NS     UINT64_C(3600000000000)
 /*
- * Pause in ns between two tests of a format's text: at first, and when the
- * pause between passes is longer than PASS_SOON_NS
+ * Pause in ns between two tests of a format's text: SAMPLE_NS at first,
+ * SAMPLE_LATER_NS once the pause between passes is longer than PASS_SOON_NS
  */
 #define SAMPLE_NS       UINT64_C(10000000)
 #define SAMPLE_LATER_NS (10 * SAMPLE_NS)
-/* Longest pause after a pass with READS_FIRST reads in a poll */
+/*
+ * Longest pause in ns between passes with which a poll makes READS_FIRST reads;
+ * with a longer pause, a poll makes READS_LATER reads
+ */
 #define PASS_SOON_NS    (4 * PASS_NS)
 
 struct HtKernelWatch {
     HtKernelSearch *search;
     bool searching;             /* @search is under way */
     bool wants_formats;
-    uint64_t searched_ns;       /* duration of this search so far */
+    uint64_t searched_ns;       /* duration of this search so far, in ns */
     uint64_t missing_since;     /* time in ns since which no kernel is known */
     int64_t (*now)(void);
     HtGuestKernel *kernel;
@@ -93,15 +103,16 @@ struct HtKernelWatch {
     uint64_t still_ns;          /* time since which @clock stands still, or 0 */
     /* time of the next search while @clock stands still */
     uint64_t next_still;
-    uint64_t proof_ns;          /* next pause, see PROOF_NS */
+    /* pause in ns after the next search without a proof, see PROOF_NS */
+    uint64_t proof_ns;
     /* a pass over the formats has begun and not ended */
     bool passing;
     uint64_t next_pass;
     uint64_t pass_ns;
-    /* earliest time of a pass because the kernel's list has changed */
+    /* earliest time at which changes of the formats cause a pass */
     uint64_t next_change;
     uint64_t next_sample;       /* time of the next test of a format's text */
-    /* ht_kernel_formats_serial() when the formats were last reported */
+    /* ht_kernel_formats_serial() when HT_WATCH_FORMATS was last returned */
     unsigned serial;
     GError *error;
 };
@@ -255,10 +266,11 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 }
 
 /*
- * Read the kernel's clock, once in CLOCK_NS.  If its ticks went back, the same
- * kernel has booted again at the same address: return true.  If the clock
- * stands still, or was overwritten, another kernel may have booted: search.
- * @last: no later call will see it stand still, so search in any case.
+ * Read the kernel's clock, once in CLOCK_NS. If its ticks went back, the same
+ * kernel has booted again at the same address: return true. If the clock stands
+ * still, or was overwritten, another kernel may have booted: begin a search.
+ * @last: no later call will see the clock stand still, so begin a search in any
+ * case.
  */
 static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
 {
@@ -290,7 +302,7 @@ static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
     return false;
 }
 
-/* Choose when to search again while the kernel stands still. */
+/* Choose the time of the next search while the kernel's clock stands still. */
 static void pause_search(HtKernelWatch *w)
 {
     uint64_t t = w->now(), pause = CLOCK_NS;
@@ -347,7 +359,7 @@ static bool has_changed(HtKernelWatch *w, uint64_t t)
     return ht_kernel_formats_changed(w->formats, texts);
 }
 
-/* Read more formats of events.  Returns true if all are known. */
+/* Read more formats of events. Returns true once all formats were read. */
 static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
                          unsigned *flags)
 {
@@ -367,7 +379,10 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
         *flags |= w->ready ? 0 : HT_WATCH_MORE;
         return w->ready;
     }
-    /* Early in the boot, the kernel's list of events is not complete. */
+    /*
+     * If the step has failed before the first complete pass, go on with the
+     * pass: early in the boot, the kernel's list of events is not complete.
+     */
     w->passing = ret < 0 && !w->ready;
     if (!w->passing) {
         w->next_pass = t + w->pass_ns;
@@ -402,8 +417,8 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
             ht_kernel_search_forget(w->search);
         }
         /*
-         * If the kernel was soon gone, do not search at once: a hostile guest
-         * may make a kernel that ends at each poll.
+         * Search again at once, but only if the kernel ran for CLOCK_NS or
+         * longer: a hostile guest may make a kernel that ends at each poll.
          */
         if (t - w->adopted_ns >= CLOCK_NS) {
             w->next_search = 0;

@@ -20,7 +20,10 @@ typedef struct Word {
     bool init;
 } Word;
 
-/* If a text begins with a quotation mark, remove it, and one at the end. */
+/*
+ * If a text begins with a quotation mark, remove this mark, and the one at the
+ * end if there is one.
+ */
 static void strip_quotes(char *text)
 {
     size_t len = strlen(text);

@@ -18,8 +18,8 @@
 #include "kernel/kernel.h"
 
 /*
- * Maximum time for a kernel to boot and print its data, in seconds. On an idle
- * machine it takes about 10 s.
+ * Maximum time in seconds to boot a kernel until it has printed its data, all
+ * attempts together. On an idle machine, an attempt takes about 10 s.
  */
 #define DEADLINE_S 180
 
@@ -129,7 +129,8 @@ static void write_cache(const HtKernel *k)
 
 /*
  * Take the next line of a guest's text. Replace bytes that are not printable,
- * because the line is shown on terminals. NULL: no line, or it is too long
+ * because the line is shown on terminals. Returns NULL if no line is left, or
+ * if it is longer than 1024 bytes.
  */
 static char *take_line(char **text, char *end)
 {

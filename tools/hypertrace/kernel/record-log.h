@@ -32,7 +32,7 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k,
  * ht_record_log_look() - read new records
  * @boot: number of the boot, from 0, for the recording
  * @last: the guest has ended: do not wait for records that are not complete
- * @budget: it returns when this is used up
+ * @budget: the function returns when this time is over
  * @out: lines for ht_rec_writer_log() are appended, at most about 1 MiB
  *
  * Return: true if there may be more to read at once

@@ -12,7 +12,10 @@
 #define BACKLOG         ((size_t)128 << 20)
 /* Time in ns without progress after which LTTng counts as hanging */
 #define HANG_NS         (INT64_C(5) * 1000000000)
-/* Maximum time in ns for LTTng to send the events that it has taken */
+/*
+ * Maximum time in ns for LTTng to send the events that it has taken, and to end
+ * the session
+ */
 #define SEND_NS         (INT64_C(60) * 1000000000)
 
 struct HtLttngSink {
@@ -136,8 +139,8 @@ static void deliver(void *opaque, const HtRun *run)
 }
 
 /*
- * HtSinkOps.end: end the session, and subtract the events for which LTTng had
- * no room
+ * HtSinkOps.end: end the session, and count the events for which LTTng had no
+ * room as lost, not as taken.
  */
 static void end_session(void *opaque)
 {
@@ -197,7 +200,11 @@ HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg)
 
 void ht_lttng_sink_start(HtLttngSink *s)
 {
-    /* In this process, only the threads of such sinks block in LTTng. */
+    /*
+     * Let a thread wait in LTTng-UST while LTTng's buffers are full. In this
+     * process, only the threads of an HtLttngSink emit events, so that no other
+     * thread waits.
+     */
     g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
     /*
      * If the registration of an event takes longer than this many ms, the event
@@ -214,7 +221,10 @@ void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms)
 
     ht_mutex_lock(&s->lock);
     while (!s->ready && ht_cond_wait_until(&s->loaded, &s->lock, end)) {
-        /* A spurious wake-up: wait for the rest of the time. */
+        /*
+         * The thread was woken before @ready was set: wait for the rest of the
+         * time.
+         */
     }
     ht_mutex_unlock(&s->lock);
 }

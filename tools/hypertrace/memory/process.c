@@ -187,7 +187,10 @@ bool ht_process_owner(const HtProcess *p, HtProcessOwner *o)
     struct stat st;
 
     *o = (HtProcessOwner) { 0 };
-    /* Read "status": the owner of the folder in /proc may be root. */
+    /*
+     * Read the user from "status": the owner of the folder /proc/PID may be
+     * root although the process belongs to another user.
+     */
     if (!parent || sscanf(parent, "\nPPid: %d", &o->parent) != 1 ||
         !user || sscanf(user, "\nUid: %u %u %u %u", &u[0], &u[1], &u[2],
                         &u[3]) != 4 ||

@@ -26,7 +26,7 @@ static int core_read(void *opaque, uint64_t offset, void *buf, size_t len)
 
     if (!r || offset < r->at || len > r->size ||
         offset - r->at > r->size - len) {
-        return -ENXIO;          /* no single range has all of the bytes */
+        return -ENXIO;          /* no single segment has all of the bytes */
     }
     return read_file(s, r->file + offset - r->at, buf, len);
 }

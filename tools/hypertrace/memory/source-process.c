@@ -27,7 +27,7 @@
  * single entry at first, because most pages of a guest are present.
  */
 #define ENTRIES 512
-/* bits of a pagemap entry: the page is present, or in swap */
+/* bits of a pagemap entry: the page is present, or it is swapped out */
 #define PRESENT (UINT64_C(3) << 62)
 /*
  * Time for which a hole stays cached, in us. On a busy host this program may
@@ -51,8 +51,9 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
         }
         part = MIN(len, r->at + r->size - offset);
         /*
-         * A read may continue in the next range only if all ranges are one
-         * piece of RAM (ht_source_process_nodes()).
+         * If ranges are separate pieces of RAM, a read must not continue in the
+         * next range. They are one piece only in a source of
+         * ht_source_process_nodes(), which has no s->mem.piece.
          */
         if (part < len && s->mem.piece) {
             return -ENXIO;
@@ -64,7 +65,10 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
             s->ended |= !n;
             return n < 0 ? -errno : -ESRCH;
         }
-        /* a read that reaches a page that cannot be read is short */
+        /*
+         * if a page cannot be read, pread() returns the bytes before it, and
+         * fails in the next turn of the loop
+         */
         to += n;
         offset += n;
         len -= n;
@@ -89,7 +93,9 @@ static uint64_t first_present(HtSource *s, const HtSourceRange *r,
     while (offset < end) {
         uint64_t n = MIN((end - offset + page - 1) / page, most), i;
 
-        /* Skip the rest of the cached hole. */
+        /*
+         * If @offset is in the hole that is cached, skip the rest of the hole.
+         */
         if (offset >= s->hole_from && offset < s->hole_to &&
             s->hole_to <= end &&
             g_get_monotonic_time() - s->hole_time < HOLE_TIME) {
@@ -295,8 +301,8 @@ static HtSource *open_process(const HtProcess *process, char **maps,
     }
     s->pagemap = ht_process_open(process, "pagemap");
     /*
-     * The process may have run another program before the descriptors were
-     * opened. They would then belong to that program's memory.
+     * The process may have run another program before these files of /proc were
+     * opened: the descriptors would then belong to that program's memory.
      */
     if (process->owner && !ht_process_is_owner(process, process->owner)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,

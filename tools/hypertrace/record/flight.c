@@ -95,8 +95,8 @@ struct HtFlight {
     uint64_t since;             /* time in ns at which @pending rose last */
     bool asked;                 /* a user has requested a recording */
     /*
-     * time in ns of the first try to pause a job for the next recording; 0:
-     * there was none
+     * time in ns of the first try to pause a job for the next recording; 0
+     * before that try
      */
     int64_t pausing;
     /*
@@ -121,7 +121,7 @@ struct HtFlight {
     bool paused;
     bool suspended;
     /* Matching events */
-    /* what is a cause; NULL: no event and no line of the log */
+    /* events or lines of the log that are a cause; or NULL */
     HtMatch *match;
     /* earliest time in ns at which matches are a cause again */
     int64_t next_match;
