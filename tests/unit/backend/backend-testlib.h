@@ -12,10 +12,10 @@
  * tl_class: register a class as a guest does
  * @t: table that gets the class
  * @name: name of the class
- * @spec: fields "kind:name ...", kind being u8 to u64, x8 to x64 (shown in
+ * @spec: fields "kind:name ...", where kind is u8 to u64, x8 to x64 (shown in
  *         base 16), s8 to s64, f32, f64, text, seq-KIND, arr-KIND-COUNT,
- *         chars-COUNT, an array with text, label-KIND, an integer whose values
- *         0 and 7 have names
+ *         chars-COUNT (a text in an array of COUNT bytes), or label-KIND (an
+ *         integer whose values 0 and 7 have names)
  *
  * Returns: the class, ready for use
  */
@@ -51,7 +51,7 @@ void tl_run_event(TlRun *r, const HtClass *c, uint64_t ns, GRand *rand,
 
 const HtRun *tl_run_end(TlRun *r);
 
-/* A run that opens or closes a stream */
+/* Return the run with @flag, HT_RUN_OPEN or HT_RUN_CLOSE, of a stream */
 HtRun tl_mark(const HtStreamInfo *stream, unsigned flag, uint64_t ns,
               uint64_t discarded);
 

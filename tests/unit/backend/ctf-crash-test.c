@@ -32,7 +32,7 @@ static const HtStreamInfo stream[] = {
  * no barriers: a stale value cannot make the test fail.
  */
 typedef struct Progress {
-    /* total number of events that the writer's process may write */
+    /* once @written reaches this number of events, no further run is written */
     uint64_t allowed;
     uint64_t written;
 } Progress;
@@ -109,8 +109,8 @@ static uint64_t written(Progress *p)
 }
 
 /*
- * Wait until the writer @pid has written more than @events; assert that it
- * runs.
+ * Wait until the writer, process @pid, has written more than @events events;
+ * assert that the process has not ended.
  */
 static void wait_written(Progress *p, uint64_t events, pid_t pid)
 {
@@ -160,8 +160,9 @@ static void test_kill(void)
 }
 
 /*
- * A reader that starts during a write gets all events written before.  No
- * classes are added meanwhile, because a reader reads the metadata only once.
+ * Read a trace while its writer writes runs: babeltrace2 gets all events that
+ * were written before it started. All classes are added before the first run,
+ * because babeltrace2 reads the metadata only once.
  */
 static void test_live(void)
 {
@@ -258,7 +259,7 @@ static int full_disk(void)
             /* an opening cannot be written to the full disk */
             m = tl_mark(&stream[1], HT_RUN_OPEN, ns, 0);
             g_assert_cmpint(ht_ctf_writer_run(w, &m), ==, -ENOSPC);
-            /* a class cannot be written to the full disk */
+            /* add classes until one does not fit on the full disk */
             late = tl_class(t, "late", "u8:x");
             while ((ret = ht_ctf_writer_class(w, late)) == 0) {
                 g_autofree char *name = g_strdup_printf("late%u", i++);
@@ -268,7 +269,10 @@ static int full_disk(void)
             g_assert_cmpint(ret, ==, -ENOSPC);
             check_lossy_trace(dir, good, 0);
 
-            /* once there is space, the class and an event of it are written */
+            /*
+             * once the disk has space, this class and an event of it are
+             * written
+             */
             g_assert_cmpint(unlink(ballast), ==, 0);
             g_assert_cmpint(ht_ctf_writer_class(w, late), ==, 0);
             i = 970;

@@ -135,8 +135,8 @@ static void test_kinds(void)
 }
 
 /*
- * An id from 254 on needs the wide event header. A large gap between dates
- * needs the extended event header.
+ * A class id from 254 on needs the wide event header. A large gap between the
+ * dates of two events needs the extended event header.
  */
 static void test_many_classes(void)
 {
@@ -221,8 +221,8 @@ static void test_time_0(void)
 }
 
 /*
- * Runs that go back in time, and runs of a stream that is not open, are
- * refused.
+ * The writer refuses a run that is older than the stream's previous run, and a
+ * run of a stream that is not open.
  */
 static void test_refused(void)
 {
@@ -251,7 +251,10 @@ static void test_refused(void)
     fixture_clear(&f);
 }
 
-/* All discarded events are reported, at any position of the stream. */
+/*
+ * The trace reports all discarded events: those before the first event, between
+ * events, and at the close of the stream.
+ */
 static void test_discarded(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
@@ -339,8 +342,8 @@ static void test_recorded(void)
 }
 
 /*
- * If the stream's file is deleted, the writer begins a new file within 10 ms.
- * If the directory is deleted, all runs fail.
+ * If the stream's file is deleted, a run 10 ms later is written to a new file.
+ * If the directory is deleted, runs fail with -ENOENT.
  */
 static void test_deleted(void)
 {
@@ -514,8 +517,8 @@ static void test_growing_metadata(void)
 }
 
 /*
- * Write runs of all sizes across several files; each file is cut to its used
- * size.
+ * Write runs of all sizes, which fill several files. The first file of a stream
+ * is cut to the size that its runs use.
  */
 static void test_sizes(void)
 {
@@ -557,7 +560,10 @@ static void test_sizes(void)
     g_assert_cmpint(tl_count(f.dir, &err), ==, events);
     g_assert_cmpstr(err, ==, "");
 
-    /* The free space of the first file was too small for the next run. */
+    /*
+     * The writer began a new file because the next run did not fit into this
+     * one.
+     */
     path = g_strdup_printf("%s/stream-000-000001-0000",
                            ht_ctf_writer_path(f.w));
     g_assert_cmpint(stat(path, &st), ==, 0);
@@ -585,7 +591,10 @@ static void test_standing_time(void)
     c = add_class(&f, "still", "u64:n");
     mark(&f, &stream, HT_RUN_OPEN, 5000, 0);
     tl_run_init(&r, &stream);
-    /* 300 runs of one date fill several files; in 100 more, dates increase */
+    /*
+     * the first 300 runs have one date and fill several files; then each of 100
+     * runs has a later date
+     */
     for (i = 0; i < 400; i++) {
         tl_run_begin(&r, i == 0 ? HT_RUN_CUT : 0, 0);
         for (unsigned j = 0; j < 2000; j++, want++) {

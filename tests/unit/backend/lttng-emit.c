@@ -8,8 +8,9 @@
  *   enabled PROVIDER NAME          print whether a session enables the event
  *   forget PROVIDER                behave like a device that is created again
  *   emit PROVIDER NAME COUNT PAD   emit, and print the expected trace
- *   burst PROVIDER NAME COUNT PAD THREADS    emit as fast as possible
- *   forever PROVIDER NAME PAD THREADS        the same without end
+ *   burst PROVIDER NAME COUNT PAD THREADS    each thread emits COUNT events,
+ *                                            as fast as possible
+ *   forever PROVIDER NAME PAD THREADS        the same, but COUNT is unlimited
  *   exit MS                        exit, also while "forever" emits: status 0,
  *                                  or 3 if a thread is in LTTng after MS ms
  *
@@ -125,7 +126,9 @@ typedef struct Burst {
     unsigned thread;
 } Burst;
 
-/* Emit @count runs of one event. Context: a thread of "burst" or "forever" */
+/*
+ * Emit @count runs of one event each. Context: a thread of "burst" or "forever"
+ */
 static void *burst_thread(void *opaque)
 {
     Burst *b = opaque;

@@ -39,7 +39,8 @@ def session_directory():
 
 
 def wait_state(pid, state, looks=1):
-    """Wait until all threads of a process have @state at @looks checks in a row."""
+    """Wait until all threads of a process have @state in @looks consecutive
+    checks."""
     deadline = time.monotonic() + 60
     seen = 0
     while seen < looks:
@@ -71,7 +72,8 @@ class Emitter:
         self._child.stdout.close()
 
     def end(self, milliseconds):
-        """Let the program end while it emits; returns its exit status."""
+        """Send "exit" to the program while its threads emit; return its exit
+        status."""
         self._child.stdin.write(f"exit {milliseconds}\n")
         self._child.stdin.flush()
         return self._child.wait(60)
@@ -270,7 +272,7 @@ def test_blocking(directory):
 
 
 def test_too_large(directory):
-    """Events that fit no buffer are reported as discarded."""
+    """Events that are larger than a sub-buffer are reported as discarded."""
     with PrivateSession(f"{directory}/t", ["ht0:*"], subbuf_size="4k",
                         num_subbuf=2) as session:
         with Emitter(session) as emitter:
@@ -285,7 +287,8 @@ def test_too_large(directory):
 
 
 def test_names(directory):
-    """A name of more than 255 bytes is refused, and the error gives the limit."""
+    """A name "PROVIDER:NAME" of more than 255 bytes is refused; the error gives
+    the limit."""
     with PrivateSession(f"{directory}/t", ["d*"]) as session:
         with Emitter(session) as emitter:
             emitter.tell("class " + "d" * 63 + " " + "n" * 127 + " u8:x")
@@ -300,7 +303,7 @@ def test_names(directory):
 
 
 def test_trigger(directory):
-    """a trigger on a guest event takes a snapshot (notifier events)"""
+    """A trigger of LTTng on a guest event takes a snapshot of the session."""
     with PrivateSession(f"{directory}/t", ["ht0:*"],
                         snapshot=True) as session:
         with Emitter(session) as emitter:
@@ -357,7 +360,8 @@ def test_quit_stuck(directory):
 
 
 def test_timeout(directory):
-    """a session daemon that does not answer a registration is noticed"""
+    """If the session daemon does not answer a registration in time, the reply to
+    "class" says that it is not reachable."""
     with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
         with Emitter(session, LTTNG_UST_REGISTER_TIMEOUT="300") as emitter:
             assert emitter.tell("class ht0 a u64:n")["reachable"] == "yes"

@@ -253,8 +253,8 @@ static void test_labels(void)
     }
 
     /*
-     * A class with other labels is a new version. The message that encodes a
-     * class has the labels that the guest sent.
+     * If a message has other labels than the class of this name, it makes a new
+     * version. ht_class_encode() gives the labels that the guest sent.
      */
     t = ht_class_table_new();
     labelled(&m, HT_FIELD_S16, labels, 3, 3, "on");
@@ -444,7 +444,7 @@ static void test_payload(void)
                         avail < size ? -1 : (ssize_t)size);
         g_free(p);
     }
-    /* lengths of 65535, which exceed the payload */
+    /* both variable fields have a length of 65535, beyond the payload's end */
     p = g_malloc(64);
     memset(p, 0xff, 64);
     g_assert_cmpint(ht_class_payload(c, p, 64), ==, -1);
@@ -481,18 +481,24 @@ static void test_versions(void)
     g_assert_cmpstr(b->name, ==, "a.v2");
     c = add_kind(t, "a", HT_FIELD_U32, &added);
     g_assert_cmpstr(c->name, ==, "a.v3");
-    /* equal fields give the same class, also under the name of a version */
+    /*
+     * a message with equal fields gives the existing class, also if the message
+     * has the name of a version
+     */
     g_assert_true(add_kind(t, "a", HT_FIELD_U16, &added) == b);
     g_assert_true(add_kind(t, "a", HT_FIELD_U32, &added) == c);
     g_assert_true(add_kind(t, "a", HT_FIELD_U8, &added) == a);
     g_assert_true(add_kind(t, "a.v2", HT_FIELD_U16, &added) == b);
     g_assert_false(added);
-    /* if a guest has registered "z.v2" itself, later versions of "z" skip it */
+    /*
+     * if a guest has registered a class "z.v2", no version of "z" with other
+     * fields gets this name
+     */
     v2 = add_kind(t, "z.v2", HT_FIELD_U64, &added);
     add_kind(t, "z", HT_FIELD_U8, &added);
     g_assert_true(add_kind(t, "z", HT_FIELD_U64, &added) == v2);
     g_assert_cmpstr(add_kind(t, "z", HT_FIELD_S8, &added)->name, ==, "z.v3");
-    /* a class that differs only in its loglevel is the same class */
+    /* a message that differs only in its loglevel gives the existing class */
     ct_class(&m, "a");
     ct_field(&m, "x", HT_FIELD_U8, 0, 0);
     ct_message(&m)->loglevel = 3;
@@ -508,8 +514,9 @@ static void test_versions(void)
 }
 
 /*
- * Promise: a class of a program is never the kernel's, in whatever order both
- * are registered, also in a saved table.  Programs of all users share classes.
+ * Promise: a program and the kernel never share a class, in whatever order they
+ * register the same name and fields, also in a saved table. Programs of all
+ * users share a class.
  */
 static void test_origin(void)
 {
@@ -524,7 +531,7 @@ static void test_origin(void)
         { "a", 0, 2, "a.v2" },
         { "a", HT_ORIGIN_KERNEL - 1, 2, "a.v2" },
         { "a", HT_ORIGIN_KERNEL, 1, "a" },
-        /* name that the host gives to the class */
+        /* a guest may also register a name that the host has made */
         { "a.v2", 1000, 2, "a.v2" },
         { "a.v2", HT_ORIGIN_KERNEL, 3, "a.v2.v2" },
         { "b", 0, 4, "b" },
@@ -595,9 +602,9 @@ static void test_limit(void)
 }
 
 /*
- * Promise: the size of a table includes labels.  The message that encodes a
- * class, with the version in its name, is never longer than HT_MESSAGE_MAX, the
- * size of the buffers for it.
+ * Promise: ht_class_table_size() includes labels. A class is refused if the
+ * message that encodes it, with its version in the name, would be longer than
+ * HT_MESSAGE_MAX, the size of the buffers for it.
  */
 static void test_longest(void)
 {
@@ -628,7 +635,10 @@ static void test_longest(void)
             ct_message(&m)->h.size = m.size;
             g_assert_cmpuint(m.size, ==, HT_MESSAGE_MAX - missing);
             status = add(t, &m);
-            /* The second class of this name is called c.v2. */
+            /*
+             * the second class gets the name c.v2, which is 3 bytes longer than
+             * c
+             */
             g_assert_cmpint(status, ==, i && missing < 3 ? HT_STATUS_LIMIT :
                                                            HT_STATUS_OK);
         }
@@ -700,7 +710,10 @@ static void test_limit_bytes(void)
     }
 }
 
-/* A lookup visits all versions of a name, so their number is limited. */
+/*
+ * A table accepts at most HT_CLASS_VERSIONS_MAX versions of a name, because a
+ * lookup visits all of them.
+ */
 static void test_versions_limit(void)
 {
     HtClassTable *t = ht_class_table_new();

@@ -115,7 +115,7 @@ static void test_overwritten(void)
     teardown(&f);
 }
 
-/* Of a full ring that discards new events, the oldest events are read. */
+/* A full ring in mode discard keeps its oldest events: all of them are read. */
 static void test_discarding(void)
 {
     uint64_t n, sent = 0;
@@ -136,7 +136,7 @@ static void test_discarding(void)
 
 /*
  * If the directory lacks a class, because the host was killed before it added
- * the class, the events of that class are not read.
+ * the class, reading stops at the first event of that class.
  */
 static void test_cut(void)
 {
@@ -168,7 +168,10 @@ static void test_stale(void)
     teardown(&f);
 }
 
-/* A stream that the host has closed is not read: the host has its events. */
+/*
+ * A stream that the host has closed is not read: its events were already
+ * delivered.
+ */
 static void test_closed(void)
 {
     g_autoptr(HtDead) d = NULL;
@@ -198,7 +201,8 @@ static void refused(Fixture *f, size_t size, const char *why)
 static void test_refused(void)
 {
     /*
-     * Members of struct ht_caps that must fit each other and the memory's size
+     * Members of struct ht_caps: the memory is refused if one of them
+     * contradicts the others or the memory's size
      */
     static const size_t fixed[] = {
         offsetof(struct ht_caps, ring_offset),

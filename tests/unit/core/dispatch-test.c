@@ -433,8 +433,8 @@ static void test_hang(void)
 }
 
 /*
- * Promise: after ht_dispatch_room() returned false, the caller is told once
- * when a sink has room again.
+ * Promise: after ht_dispatch_room() returned false, the dispatcher calls the
+ * "room" callback once, when a sink has room again.
  */
 static void test_room(void)
 {
@@ -486,7 +486,7 @@ static void test_left(void)
     total = f.stream[0].number;
     wait_inside(&f.sink[0]);
     ht_dispatch_release(f.d, &f.stream[0].fill);
-    /* sink 0 hangs; at a deadline of now, sink 1 may also be unfinished */
+    /* sink 0 hangs; the deadline is now, so sink 1 may also be unfinished */
     g_assert_cmpstr(ht_dispatch_end(f.d, ht_now_ns()), ==, "sink0");
     ht_dispatch_free(f.d);
     g_assert_cmpuint(f.sink[0].gone, ==, 0);
@@ -563,10 +563,10 @@ static void test_refused(void)
 }
 
 /*
- * Promise: refused classes are offered to a sink again at most once in
- * HT_DISPATCH_RETRY_NS.  Such an attempt ends after HT_DISPATCH_RETRY_FAILURES
- * refusals.  When the sink accepts all classes except one again, one attempt
- * registers them all.
+ * Promise: the dispatcher offers refused classes to a sink again at most once
+ * in HT_DISPATCH_RETRY_NS. Such a retry ends after HT_DISPATCH_RETRY_FAILURES
+ * refusals. Once the sink accepts all classes but one, a single retry registers
+ * all the others.
  */
 static void test_retry(void)
 {
@@ -581,11 +581,11 @@ static void test_retry(void)
     add_many(&f, 3000);
     ht_dispatch_wake(f.d);
     settle(&f);
-    /* the first attempt to register the refused class again */
+    /* an event of a refused class starts the first retry */
     post(&f, 0, 1, 100, false);
     settle(&f);
     asked = f.sink[0].asked;
-    /* no attempt to register: it is too soon after the first one */
+    /* no retry: HT_DISPATCH_RETRY_NS has not passed since the first one */
     post(&f, 0, 1, 100, false);
     settle(&f);
     g_assert_cmpuint(f.sink[0].asked, ==, asked);
@@ -609,8 +609,8 @@ static void test_retry(void)
 
 /*
  * Promise: if a sink cannot block and its queue is empty, the thread that posts
- * a run delivers the run. While the sink refuses a class, only the sink's own
- * thread delivers.
+ * a run also delivers it to the sink. While the sink refuses a class, only the
+ * sink's own thread delivers.
  */
 static void test_direct(void)
 {

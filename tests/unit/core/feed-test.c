@@ -157,8 +157,9 @@ static void test_skip_rest(void)
 }
 
 /*
- * The host has read bytes before the guest submits them. A buffer with such
- * bytes, with or without new ones, delivers no event twice.
+ * The host reads bytes of the ring before the guest submits them. If a
+ * submitted buffer contains such bytes, alone or followed by new ones, no event
+ * is delivered twice.
  */
 static void test_fetched(void)
 {
@@ -221,9 +222,9 @@ typedef struct Bad {
     const char *what;
     uint64_t from;
     uint64_t to;
-    /* difference between the submitted and the correct size, in bytes */
+    /* bytes that the buffer has more than the header says */
     int64_t size;
-    /* difference between the submitted and the correct stream index */
+    /* difference of the header's stream index from the correct one */
     uint32_t stream;
 } Bad;
 

@@ -76,8 +76,8 @@ static void assert_stopped(Fixture *f, uint64_t events)
 }
 
 /*
- * Promise: after 5 events were read of an open packet of 10, an impossible
- * head stops the stream.
+ * Promise: an impossible head stops the stream. The open packet has 10 events,
+ * of which the host has read 5.
  */
 static void check_head(bool overwrite, uint64_t head)
 {
@@ -118,8 +118,9 @@ static void test_head(void)
 }
 
 /*
- * In mode overwrite, head may be far ahead of the host.  This stream stops
- * nevertheless: no packet in the ring has the number that head implies.
+ * In mode overwrite, head may be far ahead of the host's position. Here the
+ * stream stops nevertheless, because no packet in the ring has the number that
+ * head implies.
  */
 static void test_head_far(void)
 {

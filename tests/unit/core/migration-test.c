@@ -44,8 +44,8 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
             next = ct_sink_number(&s, i) + 1;
         }
         /*
-         * a saved state has the number of events that all hosts have reported
-         * as missing
+         * HtConsumerState.told is the number of missing events that all hosts
+         * together have reported
          */
         told += s.discarded;
         ht_consumer_save(&c, &st);
@@ -85,7 +85,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
     return missing;
 }
 
-/* 20 runs, because a run may by chance lose no event */
+/* 20 runs of hand_over(), because a single one may by chance lose no event */
 static void test_discard(void)
 {
     uint64_t lost = 0;
@@ -109,8 +109,9 @@ static void test_overwrite(void)
 }
 
 /*
- * A loaded stream keeps its instance number of the trace, which differs from
- * the producer's, and a saved state has both numbers.
+ * A stream's instance number in the trace may differ from the producer's. A
+ * saved state has both numbers, and the loaded stream keeps the number in the
+ * trace.
  */
 static void test_renamed(void)
 {
@@ -422,9 +423,9 @@ static void test_forged_classes(void)
 }
 
 /*
- * A move takes a second, in which the guest's counter stands still. The new
- * host's clock differs by @shift. Events from before the move are dated by the
- * new host's clock, and the second lies between them and later events.
+ * A migration takes a second, in which the guest's counter stands still. The
+ * new host's clock differs from the old one's by @shift. Events from before the
+ * migration get dates of the new host's clock, a second before later events.
  */
 static void test_time(void)
 {
@@ -443,7 +444,7 @@ static void test_time(void)
     g_assert_cmpuint(ht_time_map_to_ns(&b, 10 * SECOND + 1000), ==,
                      15 * SECOND);
 
-    /* on the new host, the counter runs at half the rate */
+    /* the counter runs at half of the rate that it had on the old host */
     ht_time_map_sample(&b, 10 * SECOND + 1000, go, 7);
     g_assert_cmpuint(ht_time_map_bound(&b, 0), ==, 7);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 5 * SECOND + 1000), ==,

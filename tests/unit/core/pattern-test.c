@@ -80,8 +80,8 @@ static void test_refused(void)
 }
 
 /*
- * Promise: for a name that a guest chose, matching takes time in proportion to
- * the product of both lengths, not exponential time.
+ * Promise: a guest's name is matched in time proportional to the product of the
+ * lengths of pattern and name, not in exponential time.
  */
 static void test_hostile(void)
 {

@@ -166,8 +166,8 @@ void qc_finish(QcCheck *c)
     unsigned i, j;
 
     /*
-     * open and close each stream while there is room: this reports pending
-     * counts
+     * open and close each stream while the queues have room: this reports the
+     * pending counts of discarded events
      */
     for (i = 0; i < QC_STREAMS; i++) {
         if (c->stream[i].open) {

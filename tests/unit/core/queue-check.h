@@ -17,9 +17,9 @@ typedef struct QcSeen {
     uint64_t instance;
     /* lowest number that the stream's next event can have */
     uint64_t next;
-    /* number of events of the open instance that its runs report as missing */
+    /* number of the open instance's events that its runs report as discarded */
     uint64_t missing;
-    /* number of events of closed instances that their runs report as missing */
+    /* number of closed instances' events that their runs report as discarded */
     uint64_t told;
     uint64_t got;
 } QcSeen;
@@ -54,14 +54,17 @@ void qc_init(QcCheck *c, size_t budget);
 /* Open a closed stream, or close an open one */
 void qc_toggle(QcCheck *c, unsigned stream);
 /*
- * Post a run of an open stream; @upstream events were discarded before the
- * run.
+ * Post a run of an open stream; @upstream events of the stream were discarded
+ * before they reached the queues, since the previous run.
  */
 void qc_post(QcCheck *c, unsigned stream, unsigned events, bool cut,
              unsigned upstream);
-/* Post a run without events that reports @upstream discarded events */
+/*
+ * Post a run without events that reports @upstream events discarded before they
+ * reached the queues
+ */
 void qc_tell(QcCheck *c, unsigned stream, unsigned upstream);
-/* Take at most @items from a queue and check them; return their number. */
+/* Take at most @items runs from a queue and check them; return their number. */
 unsigned qc_take(QcCheck *c, unsigned queue, unsigned items);
 /*
  * Close all streams, empty the queues, check that each event was delivered or

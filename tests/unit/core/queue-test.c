@@ -24,7 +24,9 @@ static void test_merge(void)
     qc_finish(&c);
 }
 
-/* Runs of alternating streams are merged, too. */
+/*
+ * Runs of a stream are merged even if runs of other streams lie between them.
+ */
 static void test_merge_streams(void)
 {
     QcCheck c;
@@ -41,7 +43,10 @@ static void test_merge_streams(void)
     qc_finish(&c);
 }
 
-/* A slow reader loses runs over its budget; the other reader loses nothing. */
+/*
+ * If the reader of a queue is slow, the runs over the queue's budget are lost
+ * for this reader; the other queue's reader loses nothing.
+ */
 static void test_budget(void)
 {
     const unsigned runs = 1000, fit = 8;
@@ -66,7 +71,9 @@ static void test_budget(void)
     qc_finish(&c);
 }
 
-/* The budget counts a whole buffer, even if only one small run is in it. */
+/*
+ * A queue's budget counts a whole buffer even if only one small run is in it.
+ */
 static void test_pinned(void)
 {
     const unsigned fit = 4;
@@ -86,8 +93,8 @@ static void test_pinned(void)
 }
 
 /*
- * If a stream over budget opens and closes many times, only its last state is
- * kept.
+ * If streams open and close many times while the queue is over its budget, the
+ * queue keeps only the last state of each stream.
  */
 static void test_states(void)
 {
@@ -101,7 +108,7 @@ static void test_states(void)
             qc_post(&c, i % QC_STREAMS, 1, false, i % 7);
         }
     }
-    /* each stream's last state is delivered */
+    /* the reader gets each stream's last state: open or closed */
     qc_take(&c, 0, UINT_MAX);
     for (i = 0; i < QC_STREAMS; i++) {
         g_assert_true(c.stream[i].seen[0].open == c.stream[i].open);

@@ -273,13 +273,13 @@ static void test_arm(void)
 
     setup(&f, 4, false);
     host = &f.ring.control->host;
-    /* with @eager, the next commit must ring the doorbell */
+    /* with @eager, ht_consumer_arm() makes the next commit ring the doorbell */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, true));
     emit(&f, 1);
     g_assert_cmpuint(ht_le64(f.ring.control->guest.head), >=,
                      ht_le64(host->wake));
     g_assert_true(ht_consumer_arm(&f.consumer, f.ring.control, true));
-    /* without @eager, the first commit in the next packet must ring it */
+    /* without @eager, the first commit in the next packet rings the doorbell */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, false));
     g_assert_cmpuint(ht_le64(host->wake), ==, SIZE);
     emit(&f, A_PACKET);
@@ -292,7 +292,10 @@ static void test_arm(void)
     teardown(&f);
 }
 
-/* A new stream inherits nothing from the consumer's previous one. */
+/*
+ * After a close and a new opening, the consumer has no state of the stream's
+ * previous instance.
+ */
 static void test_reopen(void)
 {
     HtStreamInfo info;
@@ -343,7 +346,7 @@ static void test_close_lost(void)
     f.consumer.open = true;
     ht_consumer_close(&f.consumer, 9, 0);
     g_assert_cmpuint(f.sink.discarded, ==, 9);
-    /* the producer's count of lost events is impossible */
+    /* the producer's final count of lost events is impossible: it is ignored */
     f.consumer.open = true;
     ht_consumer_close(&f.consumer, UINT64_MAX, 0);
     g_assert_cmpuint(f.sink.discarded, ==, 9);
@@ -428,8 +431,8 @@ static void test_overtaken(void)
 
     for (page = 0; page < 2; page++) {
         /*
-         * events that continue the open packet, reuse the memory of the packet
-         * being copied, or wrap the ring
+         * numbers of events that continue the open packet, reuse the memory of
+         * the packet that is being copied, or wrap the ring
          */
         check_overtaken(page, 5);
         check_overtaken(page, packet + 1);
@@ -471,7 +474,9 @@ static void race(Race *r, uint32_t packets, bool overwrite)
     do {
         done = ht_atomic_load_acquire(&r->done);
         while (consume(&r->f, SIZE_MAX)) {
-            /* this consumer polls and needs no doorbell */
+            /*
+             * repeat until the ring is empty; this consumer needs no doorbell
+             */
         }
         g_thread_yield();
     } while (!done);

@@ -155,8 +155,8 @@ static enum ht_status send_close(Host *h, uint32_t index, uint64_t lost)
 }
 
 /*
- * Promise: in each phase of a stream, the reply to each request is the right
- * one, before and after the work is done.
+ * Promise: in each phase of a stream, each request gets the expected status,
+ * before and after the device's thread has done its work.
  */
 static void test_phases(void)
 {
@@ -239,8 +239,9 @@ static void test_phases(void)
 
 /*
  * Promise: the host reads the memory that the guest gave for an instance of a
- * stream only until it is closed.  The guest gives the memory of the next
- * instance in its second message, when the stream is already open.
+ * stream only until this instance is closed. In the next instance it reads no
+ * memory before the guest has given some, which the guest can do once the
+ * stream is open.
  */
 static void test_memory(void)
 {
@@ -311,8 +312,8 @@ static void test_move(void)
     memcpy(b->ring[0].data, a->ring[0].data, SIZE * PACKETS);
 
     /*
-     * The target has already used that instance number: it is the target's
-     * newest one.
+     * The stream's instance number is also the newest one that the target host
+     * has used.
      */
     b->instances = instance;
     g_assert_true(ht_streams_load(&b->streams, state, a->instances, 0, &why));

@@ -174,7 +174,8 @@ static void test_break(void)
 }
 
 /*
- * If the nominal frequency may be wrong by 2 %, a period may be 2.04 % longer.
+ * If the counter may be slower than its nominal frequency by 2 %, a period may
+ * be longer by 2.04 % than the nominal one.
  */
 static void test_frequency(void)
 {
@@ -209,8 +210,8 @@ static void test_loadable(void)
     HtTimeMap m;
 
     /*
-     * a reading with a bound of 20 s, then an exact one, whose date is 10 s
-     * earlier than the nominal rate gives
+     * a reading with a bound of 20 s, then one with a bound of 10 ns, whose
+     * date is 10 s earlier than the nominal rate gives
      */
     ht_time_map_init(&m, 3 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
@@ -386,8 +387,8 @@ static void test_random(void)
 }
 
 /*
- * An event that is dated some time after it was emitted.  The bound of its date
- * must hold at whatever time the event is dated.
+ * An event that is dated some time after it was emitted. The bound that the map
+ * gave when the event was emitted must hold then, too.
  */
 typedef struct Late {
     double ns;
@@ -428,7 +429,7 @@ static void check_date(const HtTimeMap *m, const Truth *t, const char *when)
     }
 }
 
-/* Check the dates of the events that were kept for later, and drop them. */
+/* Date the events of @late now, compare with the truth, and drop them. */
 static void check_late(const HtTimeMap *m, Truth *t)
 {
     while (t->nr_late) {
@@ -538,7 +539,7 @@ static void test_truth(void)
 
 /*
  * The counter jumps between two samples. An event before the jump is dated by
- * the sample before it, an event after the jump by the sample after it.
+ * the sample before the jump, an event after the jump by the sample after it.
  */
 static void test_late_jump(void)
 {

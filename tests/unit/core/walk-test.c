@@ -345,8 +345,8 @@ static void test_cut(void)
 }
 
 /*
- * If an event goes back in time and also begins a new run, it is counted as
- * backward once.
+ * If an event is both earlier than the previous event and the first of a new
+ * run, the walk counts it once in HtWalk.backward.
  */
 static void test_cut_backward(void)
 {
@@ -357,7 +357,10 @@ static void test_cut_backward(void)
     uint8_t *walked;
 
     ct_put_compact(a, CT_EMPTY, 1000, NULL, 0);
-    /* after the last event was dated, the map gets a sample an hour later */
+    /*
+     * the map gets a sample that dates counter 100 an hour later than the
+     * previous event
+     */
     ht_time_map_sample(&time, 100, START + UINT64_C(3600000000000), 1);
     g_assert_cmpint(walk_copy(&w, &time, a, a->len, &run, &walked), ==,
                     HT_WALK_CUT);
@@ -371,8 +374,8 @@ static void test_cut_backward(void)
 }
 
 /*
- * A slow counter, of which each step is too long for one run: each event gets
- * its own run, and the walk still advances.
+ * A slow counter: any two consecutive events are more than HT_CLOCK_MASK ns
+ * apart. Each event gets a run of its own, and the walk still advances.
  */
 static void test_cut_each(void)
 {
@@ -481,7 +484,7 @@ static void random_walk(GByteArray *a)
     g_assert_cmpmem(guarded, sizeof(guard), guard, sizeof(guard));
     g_assert_cmpmem(guarded + size - sizeof(guard), sizeof(guard), guard,
                     sizeof(guard));
-    /* bytes after the accepted events are unchanged */
+    /* ht_walk() does not change the bytes after the accepted events */
     if (a->len > r1.size) {
         g_assert_cmpint(memcmp(walked + r1.size, a->data + r1.size,
                                a->len - r1.size), ==, 0);

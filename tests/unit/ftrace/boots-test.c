@@ -86,7 +86,10 @@ static void look_at_step(void *opaque)
     ht_ft_follow_look(t->f);
 }
 
-/* Poll twice, after which the follower has read all events. */
+/*
+ * Poll twice: if the host may reorder loads, the follower delivers events one
+ * poll later.
+ */
 static void look(Test *t)
 {
     ht_ft_follow_look(t->f);
@@ -212,9 +215,9 @@ static void test_boots(gconstpointer opaque)
 }
 
 /*
- * A guest hangs early in its boot.  The follower cannot tell at once whether
- * the new kernel wrote the commit count of the only page with events.  Later it
- * must deliver the events of that page.
+ * A guest hangs early in its boot, so that only one page has events. The
+ * follower cannot tell at first whether the new kernel wrote that page's commit
+ * count. Later it must deliver the events of the page.
  */
 static void test_hangs(void)
 {

@@ -124,9 +124,9 @@ static int64_t look(Test *t)
 }
 
 /*
- * If a poll reaches its limit, it leaves events in the ring. The next poll
- * reads them, but they may be older than the poll before it: they have no
- * lower bound.
+ * If a poll reaches its limit, it leaves events in the ring. When the next poll
+ * reads these events, it gives them no lower bound (host_before is 0), because
+ * they may be older than the poll before.
  */
 static void test_before_full(void)
 {
@@ -147,7 +147,7 @@ static void test_before_full(void)
     } while (ht_ft_follow_more(t.f));
     g_assert_cmpuint(looks, >, 1);
     g_assert_cmpuint(t.events, ==, t.g.cpu[0].seq);
-    /* the follower has read everything: the next events have lower bounds */
+    /* the follower has read everything, so the next events have lower bounds */
     t.clock += SECOND;
     t.committed = t.clock;
     ns = write_ten(&t, ns);
@@ -156,7 +156,10 @@ static void test_before_full(void)
     test_end(&t);
 }
 
-/* If the host may reorder loads, each event is delivered one poll later. */
+/*
+ * If the host may reorder loads, the follower delivers each event one poll
+ * later than otherwise.
+ */
 static void test_before_relaxed(void)
 {
     uint64_t ns = SECOND;
@@ -238,9 +241,10 @@ static void test_late_commit(void)
 }
 
 /*
- * The guest's clock goes back, and the ring's header is unchanged. Without
- * KASLR, or after a snapshot was loaded, the text address in the header is
- * valid. With KASLR, the header has the previous kernel's text address.
+ * After a reset, the guest's clock goes back and the text address in the ring's
+ * header is still the previous kernel's. Without KASLR, or after a snapshot was
+ * loaded, the ring's mapping has not moved and ht_ft_follow_text() returns this
+ * address. With KASLR the mapping has moved and ht_ft_follow_text() returns 0.
  */
 static void test_text(gconstpointer kaslr)
 {
@@ -269,7 +273,8 @@ static void test_text(gconstpointer kaslr)
 }
 
 /*
- * If the ring wraps before the first poll, the poll reports "late", not a gap.
+ * If the ring wraps before the first poll, this poll counts as "late" in the
+ * statistics and its first piece has HT_FT_PIECE_LATE; no gap is counted.
  */
 static void test_late(void)
 {
@@ -298,7 +303,10 @@ static void test_late(void)
     test_end(&t);
 }
 
-/* A loss at the end of the ring is a gap, even if no event follows it. */
+/*
+ * If a record at the end of the ring is lost, a gap is counted, even if no
+ * event follows.
+ */
 static void test_lost_at_end(void)
 {
     uint64_t ns = SECOND, page;
@@ -396,15 +404,15 @@ static void test_bounded(void)
     test_end(&t);
 }
 
-/* The number of the next event of each processor */
+/* By processor: number that its next event must have */
 typedef struct Pieces {
     Test t;
     uint64_t next[2];
 } Pieces;
 
 /*
- * Assert that a processor's events come once, in their order, and that a gap is
- * reported
+ * Assert that the events of a processor come once and in order, and that events
+ * are missing only before a piece with HT_FT_PIECE_LOST.
  */
 static void count_piece(void *opaque, const HtFtPiece *p)
 {
@@ -455,7 +463,9 @@ static void test_fair(gconstpointer busy)
 
     pieces_start(&p, 2, HT_FT_LOOK_MAX / 3000);
     for (looks = 0; looks < 12; looks++) {
-        /* Write 3 events a page: more pages than a poll may copy. */
+        /*
+         * Write 3 events to each page, and to more pages than a poll may copy.
+         */
         for (i = 0; i < HT_FT_LOOK_MAX / 6000 * 3; i++) {
             fg_event(&p.t.g, cpu, ns += 1000, 330);
         }

@@ -71,7 +71,10 @@ static void test_kinds(void)
     g_assert_true(ht_ft_class_payload(out, e, &r, SIZE_MAX));
     g_assert_cmpmem(out->data, out->len, payload, sizeof(payload));
     g_assert_cmpint(ht_class_payload(c, out->data, out->len), ==, out->len);
-    /* if the payload exceeds its limit, the output is unchanged */
+    /*
+     * if the payload would exceed the limit of its size, ht_ft_class_payload()
+     * leaves the output unchanged
+     */
     g_assert_false(ht_ft_class_payload(out, e, &r, sizeof(payload) - 1));
     g_assert_cmpuint(out->len, ==, sizeof(payload));
     ht_class_table_free(t);

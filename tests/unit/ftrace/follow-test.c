@@ -241,7 +241,10 @@ static void test_pauses(void)
     test_end(&t);
 }
 
-/* Two polls lose nothing, even if the ring first wraps between them. */
+/*
+ * The first two polls lose nothing, even if the ring wraps for the first time
+ * between them.
+ */
 static void test_first_lap(void)
 {
     guint first, second, i;
@@ -543,8 +546,8 @@ static void test_segments(void)
 }
 
 /*
- * A ring that never changes may be a copy: its events are read, but
- * ht_ft_follow_alive() is false.
+ * A ring that does not change between polls may be a copy: its events are read,
+ * but ht_ft_follow_alive() is false until the ring changes.
  */
 static void test_alive(void)
 {

@@ -87,7 +87,7 @@ static void test_integers(void)
                                      sizeof(data)), ==,
                     0x8807060504030201ull);
     g_assert_true(field(f, "p", "void *", HT_FT_INT)->is_pointer);
-    /* a record that is too short for the field gives the value 0 */
+    /* if the record ends within the field, ht_ft_field_uint() returns 0 */
     g_assert_cmpuint(ht_ft_field_uint(field(f, "p", "void *", HT_FT_INT),
                                       data, sizeof(data) - 1), ==, 0);
 }

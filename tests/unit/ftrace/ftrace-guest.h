@@ -72,14 +72,17 @@ typedef struct FtGuest {
     uint32_t cpus;
     uint64_t va;                /* guest address at which the ring is mapped */
     FgCpu cpu[8];
-    /* called between stores, and before each read of fg_mem_read(); or NULL */
+    /*
+     * called between stores, and before each read by the HtFtMem that
+     * fg_mem_read() returns; or NULL
+     */
     void (*step)(void *opaque);
     void *opaque;
 } FtGuest;
 
 /*
- * Set up the ring. The caller sets layout, subbuf, nr and cpus, and may set
- * others.
+ * Set up the ring. The caller must set layout, subbuf, nr and cpus, and may set
+ * the other members.
  */
 void fg_init(FtGuest *g);
 void fg_clear(FtGuest *g);
@@ -97,14 +100,14 @@ void fg_event(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
 /* Write an event, then discard it as the kernel does */
 void fg_discard(FtGuest *g, uint32_t cpu, uint64_t ns);
 /*
- * Return whether these are bytes that fg_event() wrote; set *@seq to the
+ * Return whether @data is an event that fg_event() wrote; set *@seq to the
  * event's sequence number.
  */
 bool fg_check(const uint8_t *data, uint32_t size, uint64_t *seq);
 
 /*
- * A reader in the guest takes the next page of events; false after the last
- * page.
+ * Let a reader in the guest take the next page of events. Return false if no
+ * page has events.
  */
 bool fg_read(FtGuest *g, uint32_t cpu);
 /* Empty a processor's part of the ring as "echo > trace" does */

@@ -6,8 +6,9 @@
 #include "ftrace-guest.h"
 
 /*
- * Assert that a search of 6.11 rings from the top finds the whole ring at each
- * of its parts.
+ * Search memory from its end in steps of one place, for rings as Linux 6.11
+ * makes them. Assert that the search finds the whole ring whenever it reaches
+ * one of the ring's parts.
  */
 static void search_parts(const HtFtMem *mem, const HtFtRing *one,
                          const HtFtRing *two)
@@ -75,8 +76,9 @@ static void test_adjacent(const void *opaque)
 }
 
 /*
- * A ring of more processors than the limit is followed up to the limit, and its
- * member @cut is set.  Promise: no processor is left out silently.
+ * If a ring has more processors than the limit, the first ones up to the limit
+ * are followed, and HtFtRing.cut is set. Promise: no processor is left out
+ * silently.
  */
 static void test_processors(const void *opaque)
 {
@@ -125,9 +127,10 @@ static int64_t byte_clock(void)
 }
 
 /*
- * A guest has the header of a large ring at many addresses.  The order of its
- * sub-buffers is wrong only at the end.  Promise: a step of the search reads a
- * bounded number of bytes, and the search finds the real ring behind them.
+ * A guest has copies of a large ring's header at many addresses, with an error
+ * only at the end of the order of sub-buffers. Promise: a step of the search
+ * reads a bounded number of bytes, and the search finds the real ring after the
+ * copies.
  */
 static void test_search_bound(void)
 {

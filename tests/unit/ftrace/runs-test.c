@@ -46,13 +46,17 @@ static void release(void *opaque, HtBuffer **fill)
 }
 
 /*
- * More processors in two rings than there can be streams, and a guest that
- * looks like a new boot again and again: no event and no loss is forgotten.
+ * Two rings together have more processors than there can be streams, and the
+ * guest looks like a new boot again and again: no event and no loss is
+ * forgotten.
  */
 static void test_accounted(void)
 {
     static const HtFtRunsOps ops = { learn, post, release };
-    /* a record of 8 bytes: time since the previous record, and event type 7 */
+    /*
+     * a record with 8 bytes of data, 1 ns after the previous record, of event
+     * type 7
+     */
     uint32_t record[3] = { GUINT32_TO_LE(2 | 1 << 5), GUINT32_TO_LE(7), 0 };
     g_autofree Total *t = g_new0(Total, 1);
     g_autofree HtFtRuns *r = g_new0(HtFtRuns, 1);

@@ -52,7 +52,10 @@ static void test_find(void)
     g_assert_false(ht_symbols_address(s, "per_cpu", &addr));
 }
 
-/* If two lines have one name, the first line gives its address. */
+/*
+ * If two lines have the same name, ht_symbols_address() returns the first one's
+ * address.
+ */
 static void test_same_name(void)
 {
     g_autoptr(HtSymbols) s = parse("ffffffff82000000 t init\n"
@@ -91,8 +94,8 @@ static void test_nothing(void)
 }
 
 /*
- * The shift of a relocated kernel is found from addresses at which its
- * functions begin.
+ * ht_symbols_shift() finds the shift of a relocated kernel from the addresses
+ * at which some of its functions begin.
  */
 static void test_shift(void)
 {

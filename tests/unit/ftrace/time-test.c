@@ -388,8 +388,8 @@ static void test_later(void)
 }
 
 /*
- * Date events after 600,000 polls, one every 432 ms. HtFtDates keeps fewer
- * polls, so it merges neighbouring ones.
+ * Add 600,000 polls, 432 ms apart, to HtFtDates, then date events. HtFtDates
+ * keeps fewer polls, so it merges neighbouring ones.
  */
 static void test_many(void)
 {

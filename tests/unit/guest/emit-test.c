@@ -15,8 +15,8 @@ typedef struct Case {
 } Case;
 
 /*
- * Emit all events.  If the ring is full, let the host consume and try again.
- * Returns: the number of further attempts
+ * Emit all events. If the ring is full, let the host consume, and emit the
+ * event again. Returns: the number of refused emits
  */
 static uint64_t emit_all(GtSink *sink, struct ht_stream *s, bool step)
 {

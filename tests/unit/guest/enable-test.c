@@ -123,7 +123,10 @@ static void test_batch(void)
     ht_loopback_free(lb);
 }
 
-/* Only the value 1 enables; a class without an id is disabled. */
+/*
+ * Only the value 1 enables a class. A class without an id, or with an id out of
+ * range, is disabled.
+ */
 static void test_values(void)
 {
     struct ht_loopback *lb = make(HT_CHANNEL_SHM);

@@ -50,8 +50,8 @@ static int read_stats(unsigned vcpu, struct ht_host_stats *s)
 }
 
 /*
- * Promise: without data, in each form that the page can have, the guest gets
- * ENODATA.
+ * Promise: the guest gets ENODATA if the host has written no data, whatever
+ * else the page contains.
  */
 static void test_no_data(void)
 {
@@ -87,7 +87,10 @@ static void test_values(void)
     ht_host_page_begin(&host, enable, UINT64_MAX - 4);
     for (i = 0; i < 6; i++) {
         want = values(HT_HOST_VCPUS - 1);
-        /* The host overwrites what the guest writes, and does not read it. */
+        /*
+         * The host overwrites what the guest has written into the slot, and
+         * does not read it.
+         */
         memset(&page->vcpus[HT_HOST_VCPUS - 1], 0x11 * i, sizeof(want));
         ht_host_page_write(&host, HT_HOST_VCPUS - 1, &want);
         g_assert_cmpint(read_stats(HT_HOST_VCPUS - 1, &s), ==, 0);
@@ -116,7 +119,8 @@ static void test_values(void)
 }
 
 /*
- * Assert that the guest refuses slot 0 if @change makes the values @s invalid.
+ * Write valid values @s into slot 0: the guest accepts them. Then run @change,
+ * which makes @s invalid, and write @s again: the guest refuses them with EIO.
  */
 #define REFUSED(change) do { \
     struct ht_host_stats s = values(0), out; \
@@ -157,7 +161,10 @@ static void test_hostile(void)
     page->vcpus[0].seq = ht_le64(7);
     g_assert_cmpint(read_stats(0, &s), ==, -EAGAIN);
 
-    /* With any words, the result of a success is in its ranges. */
+    /*
+     * Whatever words the guest writes into the slot: if ht_host_stats()
+     * succeeds, each value is in its range.
+     */
     words = (uint64_t *)&page->vcpus[0];
     for (i = 0; i < 20000; i++) {
         s = values(0);
@@ -201,7 +208,9 @@ static void *write_all(void *opaque)
             s.exits[i] = (struct ht_host_exit) { n, "x", n, n };
         }
         ht_host_page_write(opaque, 0, &s);
-        /* Some reads fall between two updates, others do not. */
+        /*
+         * vary the pause, so that reads fall into an update and between updates
+         */
         for (spin = n % 64 * 64; spin; spin--) {
             ht_compiler_barrier();
         }

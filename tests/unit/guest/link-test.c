@@ -342,7 +342,10 @@ static void test_mute(void)
     g_assert_cmpuint(waited, <=, 5000);
     g_assert_cmpint(exchange(&m, &waited), ==, -EBUSY);
     g_assert_cmpuint(waited, ==, 0);
-    /* A late reply is not taken for the reply to the next request. */
+    /*
+     * The late reply to the first request is not taken for the reply to the
+     * next one.
+     */
     host.mute = false;
     beat_for(10);
     g_assert_cmpuint(host.executed, ==, 1);

@@ -94,7 +94,7 @@ static const Case cases[] = {
       false, true },
     { "overwrite/shm-thread-tiny", { SHM, THREAD, OVERWRITE, TINY,
       .eager = true }, 0, false, true },
-    /* a doorbell makes the host consume before a packet would be overwritten */
+    /* each doorbell makes the host consume, before the ring wraps */
     { "overwrite/hypercall", { HYPERCALL, OVERWRITE, RING, .batch = 65536 },
       0, false, false },
     /*
@@ -137,8 +137,8 @@ static void test_newest(void)
 }
 
 /*
- * A stream's next packet reports the events that the stream counted as lost
- * before (@told), and the host counts them once.
+ * A stream's next packet reports the events that the stream has counted as lost
+ * (they are then in @told), and the host counts them once.
  */
 static void test_carried(gconstpointer opaque)
 {
@@ -161,7 +161,8 @@ static void test_carried(gconstpointer opaque)
 
 /*
  * A device is unplugged while its ring is full: the driver then maps pages that
- * show a closed stream.  The next emit must see that and not wait for space.
+ * show a closed stream. ht_stream_room() must return true, so that no producer
+ * waits for space, and the next emit must fail.
  */
 static void test_full_closed(gconstpointer opaque)
 {
@@ -198,8 +199,8 @@ static void test_full_closed(gconstpointer opaque)
 }
 
 /*
- * If a producer waits for ht_stream_room() before each event, no event is
- * lost.  The producer does not wait for a stream that is not open.
+ * If a producer waits for ht_stream_room() before each event, no event is lost.
+ * For a stream that is not open, ht_stream_room() returns true.
  */
 static void test_room(gconstpointer opaque)
 {

@@ -350,8 +350,8 @@ static void test_enable(void)
     wait_enable(&g, 2, 0);
 
     /*
-     * The next host keeps the previous host's bytes, also when the guest
-     * registers its classes, until the test sets decided[].
+     * The next host keeps the enable bytes of the previous one until it
+     * decides, even if the guest registers its classes again.
      */
     host_stop(&h);
     ht_memory_free(h.m);

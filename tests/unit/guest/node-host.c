@@ -38,7 +38,8 @@ static int install_filter(void)
     struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
 
     /*
-     * for openat(), skip the check of the ioctl() request: jump to USER_NOTIF
+     * openat() jumps to SECCOMP_RET_USER_NOTIF, without the check of the
+     * ioctl() request; calls other than these two jump to SECCOMP_RET_ALLOW
      */
     filter[1].jt = 5;
     filter[2].jf = 3;
@@ -168,7 +169,7 @@ static int on_open(NodeHost *h, int listener, const struct seccomp_notif *req,
     if (h->denied) {
         return -h->denied;
     }
-    /* Returns 1 if the ioctl() has also completed the process's call */
+    /* Returns 1: the ioctl() has also completed the process's openat() */
     return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 1;
 }
 
@@ -227,9 +228,10 @@ static bool has_open(pid_t pid, int fd)
 }
 
 /*
- * Close streams whose last mapping is gone, as the driver does.  A thread that
- * has opened a stream may not have mapped it yet; until then it keeps its
- * descriptor.  @tid opens a stream now, so it has mapped the previous one.
+ * Close the streams whose last mapping is gone, as the driver does. A thread
+ * that has opened a stream may not have mapped it yet; until then it keeps its
+ * descriptor of the device. Thread @tid opens another stream now, so it has
+ * mapped the one before.
  */
 static void close_unmapped(NodeHost *h, pid_t tid)
 {

@@ -233,8 +233,9 @@ static void child_cancel(const char *value)
 }
 
 /*
- * The host does not respond when the program starts.  With @value "unplug" the
- * device is removed then.  The commands "plug" and "go" end both.
+ * The host does not respond when the program starts. If @value is "unplug", the
+ * device is also removed. The command "plug" brings the device back, and "go"
+ * makes the host respond.
  */
 static void child_stall(const char *value)
 {
@@ -426,8 +427,9 @@ static void deny(unsigned nr, unsigned error)
 }
 
 /*
- * With @value, start again with this system call denied; then check that the
- * library's start has left the signals of the program as they were.
+ * If @value is a system call's number, run this child again with the call
+ * denied. Check that the library's start has left the program's blocked signals
+ * as they were.
  */
 static void child_start(const char *value)
 {
@@ -448,8 +450,8 @@ static void child_start(const char *value)
 }
 
 /*
- * Emit while one system call is denied; @value: "NUMBER ERROR", the call's
- * number and the errno that it returns.
+ * Emit while one system call fails. @value: "NUMBER ERROR", the system call's
+ * number and the errno that it returns
  */
 static void child_denied(const char *value)
 {
@@ -658,9 +660,9 @@ static void test_plain(void)
 
 #ifdef __x86_64__
 /*
- * Events are left by siglongjmp(), each one instruction later than the previous
- * one.  Of the completed events between them, more than half arrive; all others
- * are counted.
+ * Events are left by siglongjmp(), each event one instruction later than the
+ * one left before. Of the completed events, more than half arrive; all others
+ * are counted as lost.
  */
 static void check_abandoned(const char *how, uint32_t streams)
 {

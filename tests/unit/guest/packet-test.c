@@ -241,8 +241,8 @@ static void test_end_of_packet(void)
 
                 g_assert_true(ht_emit_raw(&s, zeros, 200));
                 /*
-                 * the current packet has 200 bytes, so this event begins a new
-                 * one
+                 * 200 bytes of the current packet are used, so an event of
+                 * @first bytes begins a new packet
                  */
                 g_assert_true(ht_emit_raw(&s, zeros, first));
                 g_assert_cmpuint(s.ring->guest.head % PACKET, ==,
@@ -415,8 +415,8 @@ static void test_batch(void)
 }
 
 /*
- * The ring wraps within a batch. No event is lost, because the host has
- * consumed at earlier doorbells.
+ * The ring wraps between two doorbells. No event is lost, because the host has
+ * consumed at each earlier doorbell.
  */
 static void test_batch_wrap(void)
 {
@@ -469,8 +469,8 @@ static void test_opening(void)
 }
 
 /*
- * The host closes a stream: the producer writes nothing more into its memory.
- * It keeps the count of the events that it discards from then on.
+ * The host closes a stream: the producer writes nothing more into the ring. It
+ * counts the events that it discards from then on in ht_stream.lost.
  */
 static void test_taken_away(void)
 {
@@ -506,8 +506,8 @@ static void test_taken_away(void)
 }
 
 /*
- * A flush or a refused emit publishes the count of lost events, without
- * another event.
+ * A flush, or a refused emit, publishes the count of lost events, even if no
+ * later event is emitted.
  */
 static void test_lost_told(void)
 {

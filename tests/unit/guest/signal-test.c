@@ -4,7 +4,7 @@
  *
  * An event that a signal handler emits on the stream it interrupted must arrive
  * or be counted, and must not damage the interrupted event. Timers hit at
- * random; the processor's trap flag stops after every instruction.
+ * random; with the processor's trap flag, each instruction raises SIGTRAP.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -228,7 +228,7 @@ static void test_storm_virtio(void)
 
 static void trap_on(void)
 {
-    /* keep the red zone below the stack pointer */
+    /* do not overwrite the red zone below the stack pointer */
     __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
                      "pushfq\n\t"
                      "orl %0, (%%rsp)\n\t"
@@ -297,7 +297,10 @@ static void step_through(struct ht_loopback_config cfg, bool push)
     g_test_message("%u instructions; %" PRIu64 " outer refused, %" PRIu64
                    " of %" PRIu64 " inner refused", trap_count, outer_refused,
                    inner_refused, inner_sent);
-    /* some events of handlers were refused within an event, others arrived */
+    /*
+     * some events of handlers were refused because they interrupted an emit,
+     * others arrived
+     */
     g_assert_cmpuint(stream.lost_nested, >, 200);
     g_assert_cmpuint(got.inner, >, 200);
     finish(&got);

@@ -185,7 +185,10 @@ static void test_bytes(void)
     e = s.packets + HEADER;
     stamp = fake_clock;
 
-    /* the first event reads the clock; two more and a wide one have its date */
+    /*
+     * the first event reads the clock; two more, and one with a wide header,
+     * have its date
+     */
     for (i = 0; i < 3; i++, fake_clock += 100, e += 10) {
         g_assert_true(ht_emit_numbered(&s, i, zeros, 0));
         g_assert_cmphex(ht_get_le32(e), ==,
@@ -199,7 +202,8 @@ static void test_bytes(void)
     g_assert_cmpuint(clock_reads, ==, 1);
 
     /*
-     * the next reading needs the extended header; the next event has its date
+     * the next event that reads the clock needs the extended header; the event
+     * after it has the same date
      */
     fake_clock += HT_CLOCK_MASK + 5;
     stamp = fake_clock;
@@ -266,8 +270,8 @@ static void test_refused(void)
 }
 
 /*
- * While the ring is full, events are discarded without reading the clock. The
- * first event after that reads it.
+ * While the ring is full, events are discarded without a reading of the clock.
+ * The first event that is accepted afterwards reads the clock.
  */
 static void test_full(void)
 {

@@ -137,7 +137,7 @@ static void emit(Emitter *e, unsigned n)
         bool kept = ht_emit_tick(&e->s, e->next);
 
         /*
-         * a commit that finds the stream closed clears @slow: the event is lost
+         * if the stream is closed, the commit clears @slow: the event is lost
          */
         kept &= !open || e->s.slow;
         e->kept[e->next++] = kept;
@@ -226,7 +226,10 @@ static void kill_hosts(unsigned first, unsigned second)
                running(pid)) {
             g_usleep(100);
         }
-        /* The guest still emits to its stream of the previous host. */
+        /*
+         * The guest still emits to the stream that it opened with the previous
+         * host.
+         */
         emit(&e, 300);
         if (!serve_guest(&e)) {
             g_assert_cmpint(i, <, HOSTS - 1);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest library's public functions: exactly those that a header declares are
-exported, and each that users call has a manual page.  The library makes exactly
-the system calls that the manual lists for seccomp filters."""
+"""The guest library's public functions: the library exports exactly the functions
+that its headers declare, and each function that users call has a manual page. The
+library makes exactly the system calls that the manual lists for seccomp filters."""
 
 import os
 import re
@@ -136,5 +136,6 @@ assert not h._library.opened
 
 
 def test_python_host_stats():
-    """Values are converted, ENODATA is None, EPROTO raises; the device is closed."""
+    """host_stats() converts all values; it returns None for ENODATA, raises
+    OSError for EPROTO, and closes the device each time."""
     python(PYTHON_TEST)

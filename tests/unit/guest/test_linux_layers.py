@@ -29,7 +29,7 @@ def code(name):
 
 
 def uses(prefix, texts):
-    """{file: files whose functions or variables it uses}"""
+    """{file: the other files whose functions or variables it uses}"""
     home = {}
     for name, text in texts.items():
         for symbol in re.findall(DEFINED.format(prefix), text, re.M):

@@ -70,7 +70,7 @@ static void run(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* each used stream has all events of the last thread that used it */
+    /* each used stream has got all events of the last thread that used it */
     for (i = 0; i < PRODUCERS; i++) {
         const GtReceived *got = &sink.stream[i];
 

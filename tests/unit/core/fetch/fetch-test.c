@@ -54,7 +54,10 @@ static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
 
 typedef struct Outcome {
     GByteArray *bytes;
-    /* number of bytes that the host has read of its own line of the ring */
+    /*
+     * number of bytes that the host has read of struct ht_host_line, which it
+     * writes itself
+     */
     size_t host_line;
 } Outcome;
 
@@ -183,8 +186,8 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         fetch_end();
         fetch_forget();
         /*
-         * count the bytes that the host reads of its own line: it must read
-         * none
+         * count the bytes that the host reads of struct ht_host_line, which it
+         * writes itself: it must read none
          */
         fetch_watch(&control->host, sizeof(control->host), false);
         fetch_begin(false);
