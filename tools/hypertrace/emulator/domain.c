@@ -425,7 +425,10 @@ static void print_next_steps(const Domain *d, const HtRecord *r)
         g_autofree char *name = memory_name(d);
         g_autofree char *path = g_build_filename("/dev/shm", name, NULL);
 
-        /* With a URI, the domain may be on another host. */
+        /*
+         * With a URI, the domain may be on another host, where this process
+         * cannot test whether the file exists.
+         */
         if (d->uri || !g_file_test(path, G_FILE_TEST_EXISTS)) {
             printf("If %s does not exist, before the start: hypertrace attach "
                    "--create=%" PRIu64 "M %s\n", path, d->programs / MIB,

@@ -165,7 +165,10 @@ static char *with_pattern(const char *list, const char *pattern, bool on)
     return g_string_free(g_steal_pointer(&out), false);
 }
 
-/* Replace the setting of the same name, or append the setting. */
+/*
+ * In a list of settings, replace the setting that has the name of @word, or
+ * append @word.
+ */
 static char *with_setting(const char *list, const char *word)
 {
     g_autoptr(GString) out = g_string_new(NULL);

@@ -25,7 +25,10 @@ static const char * const flags[] = {
     "version", "win2k-hack", "xen-attach", "xen-domid-restrict", NULL
 };
 
-/* Options with an argument, which may also look like an option */
+/*
+ * Options with an argument. The word after such an option is its argument also
+ * if it looks like an option.
+ */
 static const char * const valued[] = {
     "D", "L", "M", "accel", "acpitable", "action", "add-fd", "alt-grab",
     "append", "audio", "audiodev", "bios", "blockdev", "boot", "bt", "cdrom",

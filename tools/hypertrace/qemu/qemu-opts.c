@@ -131,7 +131,10 @@ static void add_node(HtOpts *opts, const char *name, JsonNode *node)
     }
 }
 
-/* Convert QEMU's JSON, which may have strings in single quotes. */
+/*
+ * Convert QEMU's JSON, which may have strings in single quotes, to JSON with
+ * double quotes.
+ */
 static char *double_quotes(const char *text)
 {
     GString *out = g_string_new(NULL);

@@ -199,7 +199,8 @@ static int by_time(const void *a, const void *b)
 
 /*
  * Add the recordings of a virtual machine. The host's clock may have been set
- * back, so raise a recording's time to that of the one with the number before.
+ * back, so raise a recording's time to that of the recording with the next
+ * lower number.
  */
 static bool add_vm(int fd, const char *name, void *opaque)
 {
@@ -332,8 +333,9 @@ static void remove_recording(int dir, const Recording *r, const char *why)
 }
 
 /*
- * Get the oldest recording of a user that may be removed.  If @many is not set,
- * the newest recording of each machine stays.
+ * Get the oldest recording of a user that may be removed; NULL if there is no
+ * such recording. @many: all recordings together are too large, so that the
+ * newest recording of a machine may be removed, too.
  */
 static const Recording *next_of(User *u, bool many)
 {

@@ -29,7 +29,10 @@
  */
 #define WAIT_FIRST_NS   UINT64_C(30000000000)
 #define WAIT_LATER_NS   UINT64_C(5000000000)
-/* Minimum delay between attempts in us.  It doubles with each failure. */
+/*
+ * Minimum delay in us between two attempts. It doubles with each failure, up to
+ * DELAY_MAX.
+ */
 #define DELAY_MIN       (2 * G_USEC_PER_SEC)
 #define DELAY_MAX       (30 * 60 * G_USEC_PER_SEC)
 /*
@@ -38,9 +41,9 @@
  */
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
 /*
- * Messages of a recorder: maximum length in bytes, and number of messages that
- * are remembered. On average, at most one is printed every LINE_US, and up to
- * 30 at once.
+ * Limits for the messages of a recorder: length in bytes, and number of
+ * different messages that are printed besides those about recordings. On
+ * average, one message is printed every LINE_US, and up to 30 at once.
  */
 #define NO_RECORDING    "no recording"
 #define REMOVED         "removed the recording "

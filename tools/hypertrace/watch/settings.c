@@ -66,8 +66,8 @@ static bool get_match(GKeyFile *file, const char *group, HtWatchRule *r,
 }
 
 /*
- * Get those settings of a group that a rule also inherits: "size", "silence"
- * and "match".
+ * Get the settings "size", "silence" and "match" of a group. A rule inherits
+ * them from the group "watch" if its own group lacks them.
  */
 static bool get_recorder(GKeyFile *file, const char *group, HtWatchRule *r,
                          GError **error)
@@ -260,7 +260,9 @@ uint64_t ht_watch_settings_recording(const HtWatchSettings *s)
 
 /*
  * Refuse limits that are too small. Old recordings are removed until another
- * one fits into max-disk. So it must hold two, or each is removed at once.
+ * one fits into max-disk, so max-disk must hold two recordings; otherwise each
+ * recording would be removed at once. max-memory must hold the events of one
+ * machine.
  */
 static bool check_limits(const HtWatchSettings *s, GError **error)
 {

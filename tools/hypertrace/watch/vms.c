@@ -34,7 +34,7 @@
 typedef struct Seen {
     uint64_t inode;
     int64_t examined;
-    /* number of scans in which the process was seen, at most FIRST_SCANS */
+    /* number of scans that have examined the process, at most FIRST_SCANS */
     unsigned scans;
     /* number of the last scan in which the process was seen */
     unsigned round;
@@ -128,7 +128,10 @@ static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
     return g_steal_pointer(&vm);
 }
 
-/* Get the time in us at which a process is examined next. */
+/*
+ * Get the time in us from which on a process is examined again; INT64_MAX if it
+ * is a machine that ht_watch_vms_scan() has returned.
+ */
 static int64_t due_time(const Seen *seen)
 {
     return seen->taken ? INT64_MAX :
@@ -190,8 +193,9 @@ static pid_t newest_pid(const HtWatchVms *v)
 }
 
 /*
- * Check whether the list of all processes is needed. The list takes most of the
- * time of an idle host's watch.
+ * Check whether the list of all processes must be read: a process was created
+ * since the last scan, or a known process must be examined again. To read the
+ * list takes most of the time of an idle host's watch.
  */
 static bool is_list_due(HtWatchVms *v, int64_t now)
 {

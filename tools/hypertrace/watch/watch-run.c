@@ -293,8 +293,8 @@ static void read_signals(Watch *w)
 static void trim(Watch *w, int64_t now)
 {
     /*
-     * Check the free space every ROOM_US, too: other programs can fill the file
-     * system.
+     * If the disk space was not measured for ROOM_US, check whether the file
+     * system is full: other programs can fill it.
      */
     if (now >= w->next_trim ||
         (now >= w->trimmed + ROOM_US &&
@@ -362,7 +362,7 @@ static bool any_child(const Watch *w)
 }
 
 /*
- * End all recorders. Together they may take END_US to complete their
+ * End all recorders. Kill those that need more than END_US to complete their
  * recordings.
  */
 static void end(Watch *w)
