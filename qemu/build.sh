@@ -61,7 +61,7 @@ exec ${CC:-gcc} \"\$@\""
 
 configure() {
     download=--disable-download
-    # A git tree's subprojects may have to be fetched by QEMU itself.
+    # Let QEMU's configure fetch subprojects that a user's git tree lacks.
     [ -z "$HT_USER_QEMU" ] || download=--enable-download
     set -- --python="$HT_PYTHON" --cc="$HT_TREE/bin/cc" \
         --host-cc="$HT_TREE/bin/cc" \

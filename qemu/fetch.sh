@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fetch Debian's QEMU source, the firmware that is not in it, and a meson new
-# enough for it, into the cache. Each part once.
+# enough for it, into the cache. A part that the cache has is not fetched again.
 
 . "$(dirname -- "$0")/../scripts/lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"

@@ -91,15 +91,16 @@ apply_patches() {
             die "$(basename "$patch") does not apply to QEMU $version"
         }
     done
-    # Apply fixes of QEMU bugs that would make tests fail
+    # Apply the fixes of QEMU's own bugs. One that does not apply is skipped: this
+    # QEMU does not have the bug.
     for patch in "$HT_TOP"/qemu/fixes/*.patch; do
         if apply_patch "$patch" --dry-run; then
             own_files "$patch" && apply_patch "$patch" ||
                 die "$(basename "$patch") does not apply to QEMU $version"
         fi
     done
-    # Give each patched file that has not changed the time of the old file, so
-    # that ninja does not build again.
+    # If a patched file has the same content as before, give it its old time, so
+    # that ninja does not compile it again.
     [ -d "$HT_QEMU_SRC" ] || return 0
     sed -n 's,^+++ b/,,p' "$HT_TOP"/qemu/patches/*.patch \
         "$HT_TOP"/qemu/fixes/*.patch |
@@ -137,7 +138,7 @@ link_files() {
             die "cannot link $path into $HT_QEMU_SRC"
     done <"$HT_TREE/grafted.new"
     # tests/qtest/hypertrace/meson.build looks for the programs by name, so
-    # meson must run again when there are others.
+    # meson must run again when a program is added or removed.
     if ! cmp -s "$HT_TREE/grafted" "$HT_TREE/grafted.new"; then
         touch "$HT_QEMU_SRC/tests/qtest/meson.build"
     fi
@@ -148,8 +149,8 @@ if [ -n "$HT_USER_QEMU" ]; then
     base=$HT_USER_QEMU
     check_tree "$base"
     user_files "$base" >"$HT_TREE/files"
-    # The key is a hash of names, sizes and times instead of the files'
-    # contents.
+    # The key tells whether the copy is up to date. For a user's tree, it has the
+    # files' names, sizes and times instead of their contents.
     key=$(cd "$base" && tr '\n' '\0' <"$HT_TREE/files" |
           xargs -0 stat -c '%n %s %Y' | sha256sum)
 else

@@ -31,8 +31,8 @@ void account_problem(Account *a, const char *fmt, ...)
 }
 
 /*
- * Append a message about an event, unless the account has REPORTED_MAX
- * already.
+ * Count a message about an event, and append it to the problems unless there
+ * were REPORTED_MAX such messages before.
  */
 static void G_GNUC_PRINTF(3, 4) report_event(Account *a, const Stream *s,
                                              const char *fmt, ...)
@@ -245,8 +245,9 @@ static void on_loss(void *opaque, const TraceLoss *loss)
         s = stream_get(a, loss->kind, loss->device, loss->stream,
                        loss->instance);
         /*
-         * LTTng may have discarded reports of the device since the previous
-         * one. The difference of the totals includes their events.
+         * LTTng may have discarded some of the device's reports of losses since
+         * the previous report in the trace. The difference of the totals
+         * includes the events of these reports.
          */
         s->discarded += s->has_total && loss->total > s->previous_total ?
                         loss->total - s->previous_total : loss->events;

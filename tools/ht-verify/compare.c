@@ -109,7 +109,10 @@ static bool same_event(const Recorded *x, const Recorded *y)
     return x->guest_ns == y->guest_ns && x->hash == y->hash;
 }
 
-/* Find @e in @list, from index @i up to the end of the events of its time. */
+/*
+ * Check whether @e is in @list at index @i or later, among the events with the
+ * same guest_ns.
+ */
 static bool follows(const GArray *list, guint i, const Recorded *e)
 {
     for (; i < list->len; i++) {

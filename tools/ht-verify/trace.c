@@ -19,8 +19,8 @@ typedef struct Reading {
     GHashTable *streams;        /* Stream by bt_stream */
     GStringChunk *strings;
     /*
-     * Results of the previous lookups in the tables: the next event often
-     * needs the same.
+     * Results of the previous lookups in the tables: the next event often has
+     * the same class and the same stream.
      */
     const bt_event_class *last_class;
     TraceClass *class;

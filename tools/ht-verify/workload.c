@@ -118,8 +118,9 @@ bool workload_is_extra(const TraceClass *cls, const char *name)
 }
 
 /*
- * Find the index of each field of @f in a class. Returns false unless the class
- * has just these fields in this order; workload_is_extra() ones are skipped.
+ * Find the index in a class of each field of @f, a table whose last entry has
+ * no name. Returns false unless the class has exactly these fields in this
+ * order. Fields that the tracer added (workload_is_extra()) are skipped.
  */
 static bool find_members(const TraceClass *cls, const Field *f,
                          uint64_t *members)
@@ -182,8 +183,8 @@ static unsigned kind_size(unsigned kind)
 }
 
 /*
- * Get the bits of a field with one value; a small kind has zeroes above its
- * width.
+ * Get the bits of a field that holds a single value. If the kind has fewer than
+ * 64 bits, the upper bits are 0.
  */
 static uint64_t scalar(const bt_field *f, unsigned kind)
 {

@@ -91,7 +91,10 @@ static int finish(int status)
     return status;
 }
 
-/* GLib calls exit(0) after it has printed the help of a command. */
+/*
+ * Function for atexit(): GLib calls exit(0) after it has printed the help of a
+ * command, so flush standard output here.
+ */
 static void finish_help(void)
 {
     if (!finished && finish(HT_EXIT_OK)) {

@@ -298,7 +298,7 @@ static int write_all(int fd, const char *p, gsize left)
 bool ht_output_flush(HtOutput *o)
 {
     if (o->terminal && o->text->len) {
-        /* Remove the progress line from the middle of the output. */
+        /* The text goes to the terminal: remove the progress line first. */
         ht_progress_end();
     }
     if (!o->error) {

@@ -65,7 +65,8 @@ static bool has_value(const char *help, const char *name, const char *metavar)
 
 /*
  * Get the long name and the value of the option at argv[*i], and set *i to the
- * value's word. Returns false if it is no option with a value, or has none.
+ * index of the word that has the value. Returns false if the word is no option
+ * with a value, or if the value is missing.
  */
 static bool next_value(const char *help, int argc, char **argv, int *i,
                        char **name, const char **value)

@@ -26,7 +26,8 @@
 typedef struct Pending {
     HtRecPage page;
     uint8_t *data;
-    bool there;                 /* @page is valid */
+    /* @page waits for a later part, and its bytes are in @data */
+    bool there;
     /* events of this CPU are missing before the next page that is written */
     bool missed;
 } Pending;

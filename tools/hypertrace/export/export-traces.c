@@ -161,7 +161,10 @@ static bool begin(Trace *t, const bt_stream *stream, uint64_t ns)
     return true;
 }
 
-/* Refuse a stream whose clock is not the host's, and name the trace. */
+/*
+ * Refuse a stream whose clock is not the host's clock. For the first stream,
+ * also set @t->lttng, @t->clock and the trace's name.
+ */
 static bool check_clock(Trace *t, const bt_stream *bs)
 {
     const bt_trace *trace = bt_stream_borrow_trace_const(bs);

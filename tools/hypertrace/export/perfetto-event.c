@@ -124,7 +124,10 @@ static void put_array(const HtModelEvent *ev, const HtFtField *f,
     }
 }
 
-/* Append the arguments of a system call: the fields of syscalls:sys_enter_*. */
+/*
+ * Append the arguments of a system call: all integer fields of an event
+ * syscalls:sys_enter_* except its first field, which is the call's number.
+ */
 static void put_arguments(const HtModelEvent *ev, unsigned number,
                           GString *out)
 {

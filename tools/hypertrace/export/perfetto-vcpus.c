@@ -123,8 +123,9 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *task,
 }
 
 /*
- * A vCPU kept its state: write a slice. taken() may have written slices for a
- * part of a wait; put_slice() leaves out the time up to the last slice's end.
+ * A vCPU kept its state for a time: write a slice, unless the vCPU was offline.
+ * taken() may have written slices for a part of a wait; put_slice() leaves out
+ * the time up to the last slice's end.
  */
 static void span(void *opaque, const HtVcpuSums *v, HtRunstate state,
                  HtRunMode mode, uint64_t from, uint64_t to)

@@ -64,8 +64,9 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
 };
 
 /*
- * Events of the system "syscalls" have other names than those of raw_syscalls
- * for a call's number and result, and none that all calls use for arguments.
+ * The events of the system "syscalls" have the number and the result of a call
+ * in fields with other names than those of raw_syscalls. They have no field for
+ * the arguments that all calls share.
  */
 const char *ht_kind_field(HtKind kind, const char *system, unsigned field)
 {

@@ -17,9 +17,9 @@
 /* Start of a text that is a pattern for lines of the kernel's log */
 #define LOG     "log:"
 /*
- * The guest writes the lines, and some patterns take seconds for some lines:
- * give up a line after this number of steps, and compare its start only.  The
- * kernel's own lines have less than 2 KiB.
+ * The guest writes the lines, and some patterns take seconds for some lines. So
+ * only the first COMPARED_BYTES of a line are compared, and LINE_STEPS ends the
+ * comparison after 100,000 steps. The kernel's own lines have less than 2 KiB.
  */
 #define LINE_STEPS      "(*LIMIT_MATCH=100000)"
 #define COMPARED_BYTES  2048
@@ -50,7 +50,7 @@ struct HtMatch {
     /* number of events that could not be checked, because @f was NULL */
     uint64_t skipped;
     uint64_t count;
-    /* description of the first event or line that @count has */
+    /* description of the first event or line that was counted in @count */
     char *text;
 };
 

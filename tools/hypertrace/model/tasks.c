@@ -130,7 +130,7 @@ static inline Known *known(HtTasks *t, int32_t pid)
     return !pid ? NULL : k && k->task.pid == pid ? k : add(t, pid);
 }
 
-/* Make an entry that of a new task, which has the same PID as the old one. */
+/* Reset an entry, because its PID now belongs to a new task. */
 static void reset_task(HtTasks *t, Known *k, uint64_t start_ns)
 {
     *k = (Known) { .task = {
@@ -187,8 +187,8 @@ static void name_field(HtTasks *t, const HtModelEvent *ev, int32_t pid,
 }
 
 /*
- * Get the PID of the task that task_rename renames. Since kernel 6.15, the
- * event has no PID: it is that of the running task.
+ * Get the PID of the task that a task_rename event renames. Since kernel 6.15,
+ * the event has no such field: it is always the running task.
  */
 static int32_t renamed(const HtModelEvent *ev)
 {

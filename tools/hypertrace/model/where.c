@@ -265,7 +265,7 @@ static bool is_common(const char *field)
     return field && g_strv_contains(names, field);
 }
 
-/* Check whether a number can meet a condition. */
+/* Check whether a comparison can be true for a field that is a number. */
 static bool may_be_number(const Node *n)
 {
     return n->op == OP_TRUE || n->is_number ||

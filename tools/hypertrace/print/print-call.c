@@ -271,7 +271,11 @@ static HtPrintNode *call_unknown(HtPrintParse *p, const char *name)
             return pp_fail(p, n, "an argument of %s() is missing", name);
         }
         if (a->unknown) {
-            ht_print_node_free(a);      /* such as the buffer for output */
+            /*
+             * The argument is a name that the format does not define, such as
+             * the buffer for output: leave it out.
+             */
+            ht_print_node_free(a);
             continue;
         }
         if (last->a) {

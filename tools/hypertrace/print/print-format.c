@@ -64,7 +64,10 @@ static HtPrintNode *take(HtPrintParse *p)
         p->calls = 0;
         n = ht_print_expression(p);
         if (n && p->calls != known_calls(n)) {
-            /* An expression cannot be computed without the function. */
+            /*
+             * The value of the expression depends on the result of an unknown
+             * function.
+             */
             ht_print_node_free(n);
             p->error = g_strdup("an expression depends on a function of the "
                                 "kernel that is not known");

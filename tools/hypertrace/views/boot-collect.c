@@ -42,7 +42,8 @@ typedef struct Collect {
     GHashTable *calls;
     /* char *: name of the module that the task loads */
     GHashTable *modules;
-    GHashTable *images;         /* 1 + index in b->processes */
+    /* index in b->processes of the task's process, plus 1 */
+    GHashTable *images;
     HtRunning *running;
     HtGraph *graph;
     /* number of Call whose member @functions is not NULL */
@@ -103,8 +104,9 @@ static char *text_of(const HtModelEvent *ev, unsigned field)
 }
 
 /*
- * Get the level's name as a string that @c->levels keeps. The guest chooses
- * the names, so their number has a maximum.
+ * Get the name of the level of an initcall_level event, as a string that
+ * @c->levels keeps. The guest chooses the names: after LEVELS_MAX of them, the
+ * result is "other".
  */
 static const char *intern_level(Collect *c, const HtModelEvent *ev)
 {
@@ -183,7 +185,10 @@ static void add_call(Collect *c, Call *call, uint64_t end, bool ended)
     g_array_append_val(b->initcalls, item);
 }
 
-/* Add an initcall whose end was lost to the boot's list. */
+/*
+ * An initcall's end was lost: add the initcall to the boot's list, with an
+ * unknown duration.
+ */
 static void add_lost(Collect *c, Call *call)
 {
     HtBoot *b = c->b;
@@ -203,7 +208,7 @@ static void initcall_start(Collect *c, const HtModelEvent *ev)
     if (call) {
         /*
          * A task cannot run an initcall within an initcall, so the end of the
-         * first was lost.
+         * one that began before was lost.
          */
         add_lost(c, call);
     } else if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
@@ -233,8 +238,8 @@ static void initcall_finish(Collect *c, const HtModelEvent *ev)
         add_call(c, call, ev->rec.ns, true);
     } else if (call) {
         /*
-         * The event ends another call. The end of @call was lost, and so was
-         * the begin of the other call.
+         * The event ends another initcall than @call, so the end of @call was
+         * lost, and the begin of the other one, too.
          */
         add_lost(c, call);
     }
@@ -318,7 +323,7 @@ static void executes(Collect *c, const HtModelEvent *ev)
         c->services = true;
         /*
          * systemd starts services through systemd-executor, which it executes
-         * by a file descriptor. That path does not help the user.
+         * as /proc/self/fd/N. This path would not help the user.
          */
         begin_phase(c->b, "services", g_str_has_prefix(file, "/proc/self/") ?
                     NULL : g_steal_pointer(&file), ev->rec.ns);
@@ -526,7 +531,10 @@ static HtBoot *new_boot(HtModel *m)
     return b;
 }
 
-/* Count the boots, by the ends of the files or, if damaged, by all events. */
+/*
+ * Count the boots, by the ends of the recording's files; if these are damaged,
+ * by all events.
+ */
 static unsigned count_boots(HtModel *m)
 {
     unsigned boots = 0;

@@ -11,12 +11,15 @@
 #include "cli/number.h"
 #include "views/boot.h"
 
-/* The times of a phase, an initcall or another item that has this name */
+/* A line of the comparison: all phases, initcalls or processes of this name */
 typedef struct Row {
     char *name;
     /* by boot: sum of the times of the items with this name, in ns */
     uint64_t *ns;
-    /* result of difference(); rows are sorted by it */
+    /*
+     * difference between the last boot and the median of the others, in ns; see
+     * difference(). Rows are sorted by it.
+     */
     uint64_t change;
 } Row;
 

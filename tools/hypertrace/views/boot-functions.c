@@ -13,8 +13,9 @@ typedef struct Function {
 } Function;
 
 struct HtBootFunctions {
-    GHashTable *functions;      /* Function, by address in the kernel */
-    GArray *within;             /* by depth in the stack: result of within() */
+    GHashTable *functions;      /* Function, by address */
+    /* by depth in the stack: the sums that within() describes */
+    GArray *within;
 };
 
 HtBootFunctions *ht_boot_functions_new(void)
@@ -55,8 +56,8 @@ static void add(uint64_t *sum, uint64_t ns)
 }
 
 /*
- * Get the sum, in ns, of the calls at @depth that have ended and whose caller
- * has not ended yet.
+ * Get the place of the sum, in ns, of the calls at @depth that have ended and
+ * whose caller has not ended yet.
  */
 static uint64_t *within(HtBootFunctions *f, int32_t depth)
 {

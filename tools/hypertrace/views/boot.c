@@ -67,7 +67,10 @@ static GPtrArray *slowest(const GArray *items)
     return all;
 }
 
-/* If a path is too long, show only the file's name. */
+/*
+ * Append a name in NAME_WIDTH columns. If a path is longer, show only the
+ * file's name.
+ */
 void ht_boot_put_name(HtOutput *o, const char *name)
 {
     const char *base = strlen(name) > NAME_WIDTH ?
@@ -424,7 +427,7 @@ static int report_checks(const GArray *checks)
 
 /*
  * Check whether the page is printed. If the SVG or JUnit file goes to standard
- * output, it is printed only if the command line asks for it.
+ * output, the page is printed only with --output or --json.
  */
 static bool has_page(const HtView *v, const Options *opt)
 {
@@ -458,7 +461,10 @@ static int show(const HtView *v, const Options *opt, const GPtrArray *boots)
     if (ok && !has_page(v, opt)) {
         return report_checks(checks);
     }
-    /* Only one output file may be open at a time: open the page's last. */
+    /*
+     * The SVG and JUnit files are complete. Only one output file may be open at
+     * a time, so the page's file is opened last.
+     */
     ht_view_output(v, &o);
     if (ok && v->json) {
         put_json(&o, boots);

@@ -348,9 +348,10 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
 }
 
 /*
- * Check whether to show a call. With --function, show a call of such a function
- * and the calls nested in it, less than --depth levels below. @frame->base is
- * set to the depth of the innermost such call, which may be @frame itself.
+ * Check whether to show a call. With --function, show each call of such a
+ * function and the calls nested in it, less than --depth levels below it. Set
+ * @frame->base to the depth of the innermost call of such a function, which may
+ * be @frame itself; -1: there is no such call.
  */
 static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
                    HtFrame *frame)

@@ -30,7 +30,10 @@ static HtFtFormats *read_formats(const char *path, const char *busybox,
                         " its kernel was not known", path);
             return NULL;
         }
-        /* A pipe would wait for a writer. */
+        /*
+         * Accept only a regular file: the open of a FIFO would wait for a
+         * writer.
+         */
         if (!stat(file, &st) && !S_ISREG(st.st_mode)) {
             g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
                         "cannot read %s: it is no regular file", file);

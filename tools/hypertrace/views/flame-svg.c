@@ -177,7 +177,10 @@ static unsigned levels(const HtFlameNode *n, uint64_t least, unsigned depth,
         g_hash_table_iter_init(&iter, n->children);
         while (g_hash_table_iter_next(&iter, NULL, &above)) {
             if (((HtFlameNode *)above)->total >= least) {
-                /* not within MAX(), which would evaluate the call twice */
+                /*
+                 * Do not call levels() within MAX(), which would evaluate the
+                 * call twice.
+                 */
                 unsigned own = levels(above, least, depth + 1, cut);
 
                 most = MAX(most, own);

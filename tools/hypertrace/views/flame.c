@@ -313,7 +313,10 @@ int ht_flame(int argc, char **argv)
     f.m = ht_view_open(&f.v, &error);
     f.host = f.m && f.by_host ? ht_host_split_new(f.v.dir, f.m, &error) : NULL;
     ok = f.m && !error && collect(&f, &error) && draw(&f, &error);
-    /* Only one output file may be open at a time: open the page's last. */
+    /*
+     * The SVG and speedscope files are complete. Only one output file may be
+     * open at a time, so the page's file is opened last.
+     */
     ht_view_output(&f.v, &f.o);
     if (ok) {
         print(&f);

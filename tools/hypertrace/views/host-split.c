@@ -140,7 +140,7 @@ static void add_span(void *opaque, const HtVcpuSums *v, HtRunstate state,
     own->end_ns = to;
 }
 
-/* Note which vCPUs are emulated, after all events. */
+/* Find out which vCPUs TCG emulates. This is known only after all events. */
 static void find_emulated(HtHostSplit *s, const HtRunstates *x)
 {
     unsigned i;

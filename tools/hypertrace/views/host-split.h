@@ -14,7 +14,7 @@
  * did
  */
 typedef enum HtSplitPart {
-    /* the vCPU executed the guest's code, or ran in a mode that is not known */
+    /* the vCPU executed the guest's code, or is emulated (TCG) and ran */
     HT_SPLIT_GUEST,
     HT_SPLIT_EXITS,             /* KVM or QEMU handled an exit of the vCPU */
     HT_SPLIT_STOLEN,            /* the vCPU waited for a CPU of the host */

@@ -191,7 +191,10 @@ static bool read_host(HtHostView *h, GError **errp)
     ht_host_sums(h->x, m, h->threads);
     h->cpus = strtoul(ht_model_info(m, "host", "cpus"), NULL, 10);
     if (!h->cpus) {
-        /* Recordings of older versions do not have the number. */
+        /*
+         * Recordings of older versions do not have the number of the host's
+         * processors: use that of the processors with a ring.
+         */
         h->cpus = ht_rec_info(ht_model_recording(m))->cpus;
     }
     h->x->damaged = ht_rec_damaged(ht_model_recording(m));
@@ -239,7 +242,10 @@ uint64_t ht_host_view_total(const HtVcpuSums *v)
     return sum;
 }
 
-/* With Xen, @tid is 0 and the mode is never known: do not count that time. */
+/*
+ * With Xen, @tid is 0, and the mode is never known: do not count the time of an
+ * unknown mode.
+ */
 uint64_t ht_host_view_unknown(const HtVcpuSums *v)
 {
     return v->unknown + (v->tid ? v->modes[HT_MODE_UNKNOWN] : 0);

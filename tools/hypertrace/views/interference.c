@@ -72,12 +72,19 @@ typedef enum Kind {
 
 static const char *const kinds[] = { "pin", "quota", "weight", "processors" };
 
-/* Why there is no advice to pin a machine */
+/* Why there is no advice to pin a machine to another processor */
 typedef enum NoPin {
-    NOT_IDLE,                   /* no other processor was idle for as long */
-    /* another processor may have been: not all of its time is known */
+    /* no other processor was idle for as long as the machine waited */
+    NOT_IDLE,
+    /*
+     * another processor may have been idle for as long: not all of its time is
+     * known
+     */
     NOT_KNOWN,
-    /* another one was, but the machine waited for the rival there, too */
+    /*
+     * another processor was idle for as long, but the machine waited for the
+     * rival there, too
+     */
     WAITED,
 } NoPin;
 
@@ -85,7 +92,7 @@ typedef struct Advice {
     Kind kind;
     const Machine *m;
     const HtTaker *rival;
-    NoPin no_pin;               /* if @kind is not PIN */
+    NoPin no_pin;               /* if @kind is not PIN: why not */
     uint32_t cpu;               /* PIN: number of the idle processor */
     uint64_t idle;              /* PIN: ticks for which @cpu was idle */
     /* QUOTA: limit for @rival, in percent of one processor */
@@ -317,7 +324,10 @@ static uint64_t demand(const Machine *m)
     return m->running + m->runnable;
 }
 
-/* Get the name of a taker's process: the name of the process's first thread. */
+/*
+ * Get the name of a taker's process, which is the name of the process's first
+ * thread; if it is not known, the name of the task that ran last.
+ */
 static const char *process_name(const View *w, const HtTaker *t)
 {
     const HtHostThread *first = w->h.threads ?
@@ -341,8 +351,9 @@ static uint64_t ticks_on(const HtTaker *t, uint32_t cpu)
 }
 
 /*
- * Find the processor with the most idle time, of those on which a machine did
- * not wait for @t; NULL if no idle time of such a processor is known
+ * Find the processor with the most idle time, of those on which a machine spent
+ * less than a tenth of its waiting time for @t; NULL if no such processor had
+ * events
  */
 static const HtCpuSums *most_idle(const View *w, const HtTaker *t,
                                   uint32_t *cpu)
@@ -363,7 +374,10 @@ static const HtCpuSums *most_idle(const View *w, const HtTaker *t,
     return best;
 }
 
-/* Get the processor on which a machine waited for @t for the longest time. */
+/*
+ * Get the processor on which a machine waited for @t for the longest time;
+ * UINT32_MAX if no processor is known.
+ */
 static uint32_t main_cpu(const HtTaker *t)
 {
     const HtCpuTicks *best = NULL;
@@ -410,7 +424,8 @@ static NoPin why_no_pin(const View *w, const HtTaker *t)
 
 /*
  * Two machines wait for each other: check whether @m waits less than @rival, so
- * that only @rival gets advice. @t: the times for which @m waited for @rival
+ * that only @rival gets advice. If both wait equally long, the machine with the
+ * lower number gets it. @t: the times for which @m waited for @rival
  */
 static bool waits_less(const Machine *m, const Machine *rival, const HtTaker *t)
 {

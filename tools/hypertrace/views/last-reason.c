@@ -58,8 +58,8 @@ void ht_last_reason(HtLast *l, const HtLogRecord *r)
     HtLastLine **reasons = l->reasons;
 
     /*
-     * Lines that a kernel prints after its panic do not have the reason of the
-     * panic.
+     * Ignore records that are not the kernel's own, and all records after the
+     * panic: these do not have its reason.
      */
     if (r->facility || reasons[HT_LAST_PANIC]) {
         return;

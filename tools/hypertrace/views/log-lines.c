@@ -170,7 +170,10 @@ static bool is_last(const Boot *b, const char *s, gsize len)
            !memcmp(s, b->last->str, len);
 }
 
-/* Store in @b->texts the time of the record that was read last. */
+/*
+ * Store in @b->texts the time of the record that was read last; NOT_UNIQUE if
+ * an earlier record has the same text.
+ */
 static void keep_last(Boot *b)
 {
     GBytes *text = g_bytes_new(b->last->str,
@@ -193,8 +196,9 @@ static void keep_last(Boot *b)
 
 /*
  * If exactly one record has the event's text, estimate the boot's shift. A
- * kernel that dies often prints lines that it has printed before: two events
- * in a row must agree, and their records must have the same order as they.
+ * kernel that dies often prints lines that it has printed before. So two events
+ * in a row must give about the same shift, and their records must be in the
+ * same order as the events.
  */
 static void compare_clocks(Boot *b, uint64_t event_ns, const char *s, gsize len)
 {

@@ -278,7 +278,10 @@ int ht_log(int argc, char **argv)
     /* Here --grep is for the log's lines, not for the texts of events. */
     grep = g_steal_pointer(&v.grep);
     selects = grep || v.boot || ht_view_times(&v);
-    /* If no line is printed, this function itself prints a message. */
+    /*
+     * The view must not print that the options select no event: if no line is
+     * printed, this function prints a message.
+     */
     v.told = true;
     /* A pager would wait for the end of the recording. */
     v.no_pager |= follows;
