@@ -135,7 +135,10 @@ static bool bench_device(unsigned index, const struct ht_bench_params *setting,
     pushed_at = 0;
     params.interval = rate ? (report.clock_hz << 16) / rate : 0;
     if (!params.group) {
-        /* hypercall: a doorbell is an exit, so time groups with one doorbell */
+        /*
+         * With channel=hypercall each doorbell is an exit, so time groups of
+         * caps.batch events, each with one doorbell.
+         */
         params.group = d->dev.caps.channel == HT_CHANNEL_HYPERCALL ?
                        d->dev.caps.batch : 32;
     }
@@ -191,8 +194,8 @@ static bool bench(unsigned devices)
         found++;
         if (batch) {
             /*
-             * A device only proposes caps.batch: the guest may use another
-             * value.
+             * The device only proposes caps.batch: the guest may use another
+             * value, such as that of the option "batch".
              */
             caps->batch = batch;
         }

@@ -2,9 +2,9 @@
 /*
  * Payload: cost of leaving the guest, without any tracing
  *
- * Explains the figures of "bench": a doorbell of the hypercall channel cannot
- * be cheaper than an exit to QEMU, and any other not cheaper than an exit to
- * the kernel.
+ * Explains the figures of "bench": with channel=hypercall a doorbell cannot be
+ * cheaper than an exit to QEMU. With the other channels KVM handles the
+ * doorbell, which cannot be cheaper than an exit to the kernel.
  */
 #include "hypertrace/hypertrace.h"
 #include "clock.h"
@@ -86,7 +86,7 @@ static void device_exits(unsigned index, uint64_t count)
     json_u64("device", index);
     json_str("channel", device_channel(d));
     if (d->regs) {
-        /* at offset 0, where the device ignores writes */
+        /* the register at offset 0, where the device ignores writes */
         mmio_target = d->regs;
     } else {
         /*

@@ -15,7 +15,10 @@ struct producer {
     uint64_t begin;
     uint64_t end;
     struct samples samples;
-    /* barrier: number of producers that have not arrived yet */
+    /*
+     * barrier that all producers share: number of producers that have not
+     * arrived yet
+     */
     uint32_t *gate;
 };
 

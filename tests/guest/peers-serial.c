@@ -144,8 +144,9 @@ static void wait_until(unsigned out)
 }
 
 /*
- * Send @n messages. Before each, wait until the device holds at most @queued
- * others; if @queued is 0, also wait until it has used this one.
+ * Send @n messages. Before each message, wait until the device holds at most
+ * @queued earlier ones. If @queued is 0, also wait until the device has used
+ * the message.
  */
 static void serial_send(uint64_t n, unsigned queued)
 {

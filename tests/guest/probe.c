@@ -12,8 +12,8 @@
 #include "payload.h"
 
 /*
- * Ticks for one iteration at real speed; if ring 0 is emulated, it takes
- * thousands.
+ * Maximum number of ticks for one iteration at real speed; if ring 0 is
+ * emulated, an iteration takes thousands of ticks.
  */
 #define TICKS_MAX       100
 #define TRIES           16
@@ -24,8 +24,8 @@ enum payload_exit payload_probe(void)
 
     cmdline_done();
     /*
-     * take the fastest of several tries: interrupts of the host slow the
-     * others down
+     * Take the fastest of TRIES tries, because interrupts of the host slow some
+     * tries.
      */
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t ticks = boot_loop();

@@ -39,7 +39,7 @@ static void heap_sort(uint32_t *v, uint32_t n)
 
 void samples_json(struct samples *s, uint64_t hz)
 {
-    /* @at: percentile in thousandths */
+    /* @at: rank of the percentile in thousandths, such as 990 for p99 */
     static const struct {
         const char *name;
         uint32_t at;

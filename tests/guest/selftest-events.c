@@ -33,7 +33,7 @@ static char many_names[MANY_CLASSES][16];
 struct sender {
     struct ht_stream *s;
     uint64_t sent;
-    /* number of events so far that the host must count as lost */
+    /* number of events emitted so far that the host must count as lost */
     uint64_t lost;
 };
 
@@ -67,7 +67,7 @@ static void emit_kinds(struct sender *t)
     count(t, "no fields", ht_emit_empty(t->s));
 }
 
-/* Register more classes than an 8-bit id can name, in one call */
+/* Register MANY_CLASSES classes, more than an 8-bit id can name, in one call */
 static void register_many(struct ht_device *dev)
 {
     static struct ht_class *all[MANY_CLASSES];
@@ -193,8 +193,8 @@ void selftest_events(struct ht_bm_device *d, unsigned index)
     emit_many(&t);
     emit_lost(&t);
     /*
-     * wait so long that the clock's 24 bits in a short header do not suffice:
-     * the next header is an extended one
+     * Wait until the 24 bits of the clock in a short header no longer suffice:
+     * the next event gets an extended header.
      */
     wait_ticks(2ull * (HT_CLOCK_MASK + 1));
     for (uint64_t n = 0; n < SEQUENCE; n++) {
@@ -228,7 +228,7 @@ void selftest_takeover(struct ht_bm_device **d, unsigned index)
     for (uint64_t n = 0; n < 3; n++) {
         count(&t, "left behind", ht_emit_seq(s, n));
     }
-    /* With virtio, a takeover loses events that were not flushed. */
+    /* With virtio, a takeover loses events that were not flushed, so flush. */
     if (old->dev.caps.channel == HT_CHANNEL_VIRTIO) {
         selftest_check("flush", ht_stream_flush(s), 0);
     }
@@ -268,8 +268,9 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
     }
     ht_put64(p, 1);
     /*
-     * Set the first 4 bytes of the header to 0.  The header may be short, or
-     * extended after a pause of some ms: the host reads the invalid class id 0.
+     * Set the first 4 bytes of the event's header to 0, so that the host reads
+     * the invalid class id 0. The header may have 4 bytes, or more after a
+     * pause of some ms.
      */
     ht_put32(bad.s->cur, 0);
     ht_commit(bad.s);

@@ -30,9 +30,9 @@
 #include "serial.h"
 
 #define DEVICES_MAX     8
-/* maximum number of streams that are used of a device */
+/* maximum number of streams that the payload opens on a device */
 #define STREAMS_MAX     8
-/* maximum number of struct closed in the book, which are those of one round */
+/* maximum number of entries `closed` in the book: those of one round */
 #define CLOSED_MAX      512
 #define PATIENCE_S      30
 #define PAUSE_MAX_US    4000
@@ -42,7 +42,10 @@
 #define RESET_PORT      0xcf9
 #define RESET_HARD      0x06
 
-/* a stream that was closed, with the host's counters after the close */
+/*
+ * a stream instance that was closed, and the host's counters of it after the
+ * close
+ */
 struct closed {
     uint64_t device;
     uint64_t stream;
@@ -60,8 +63,8 @@ struct slot {
 };
 
 /*
- * Results for the host.  The content is inconsistent while @changing or the
- * busy flag of a stream is set.  @rounds: number of rounds begun since boot.
+ * Results for the host. The content is inconsistent while @changing is set, or
+ * the busy flag of an open stream. @rounds: number of rounds begun since boot.
  */
 static struct book {
     uint64_t changing;
@@ -108,7 +111,10 @@ static uint64_t below(uint64_t n)
     return random_u64() % n;
 }
 
-/* Get a number from 1 to @most; each number of bits is equally likely */
+/*
+ * Get a random number from 1 to @most. Numbers of each length in bits are
+ * equally likely.
+ */
 static uint64_t magnitude(uint64_t most)
 {
     unsigned bits = 64 - __builtin_clzll(most);
@@ -146,7 +152,10 @@ static bool pause_hook(uint64_t ticks, uint64_t tries)
         waiting_since = now;
     }
     if (ticks && !(tries & 63)) {
-        /* Push while waiting, because the payload has no timer. */
+        /*
+         * After every 64th try, push the producer's events, because the payload
+         * has no timer that would push them.
+         */
         ht_stream_push(producer);
     }
     spin(hz / 1000000);
@@ -209,7 +218,7 @@ static unsigned streams_of(unsigned d)
     return n < STREAMS_MAX ? n : STREAMS_MAX;
 }
 
-/* Open the device again while streams are open, as another driver would */
+/* Open device @d again, as another driver would, while its streams are open */
 static void take_over(unsigned d)
 {
     struct slot *slots = book.slots[d];
@@ -217,8 +226,8 @@ static void take_over(unsigned d)
 
     if (device[d]->dev.caps.channel == HT_CHANNEL_VIRTIO) {
         /*
-         * device_open() resets the device, so flush the streams: unsubmitted
-         * events would be lost.
+         * With virtio, device_open() resets the device, and events that were
+         * not submitted would be lost: flush the streams.
          */
         for (unsigned i = 0; i < n; i++) {
             if (slots[i].open) {

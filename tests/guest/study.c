@@ -75,8 +75,8 @@ static void hold(const char *at)
 }
 
 /*
- * Return true if the next group of events fits, even if the open packet has
- * no room
+ * Return true if the packet after the open one is free, so that the next group
+ * of events fits even if the open packet has no room
  */
 static bool room(struct ht_stream *s)
 {
@@ -103,8 +103,8 @@ static bool wait_for_room(struct ht_stream *s, uint64_t hz, uint64_t *waits)
 }
 
 /*
- * Wait until @due.  Push events that have waited in the open packet for half of
- * flush_ms; the other half is for the host.
+ * Wait until @due. Every half of flush_ms, push the events in the open packet,
+ * so that the host has the other half of flush_ms to deliver them.
  */
 static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
 {
@@ -121,8 +121,8 @@ static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
 }
 
 /*
- * Write to all of a stream's ring, which is empty, so that this processor
- * caches it.
+ * Write to all packets of a stream's ring, so that this processor caches them.
+ * The ring must be empty.
  */
 static void touch(struct ht_stream *s)
 {
@@ -137,8 +137,8 @@ static struct ht_stream *open_stream(unsigned index)
     bool first = !s;
 
     /*
-     * struct ht_class holds the id of one device only: now get the ids of
-     * this device.
+     * struct ht_class holds an id that is valid on one device only: register
+     * the classes again, to get the ids of this device.
      */
     check(bench_register(dev), "cannot register a class");
     check(bench_register_sizes(dev), "cannot register a class");
@@ -151,7 +151,10 @@ static struct ht_stream *open_stream(unsigned index)
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
-        /* Access each page before the measurement: this causes an exit. */
+        /*
+         * Access each page now: the first access to a page causes an exit,
+         * which must not be part of the measurement.
+         */
         touch(s);
     }
     return s;
@@ -239,8 +242,8 @@ static void run(void)
     }
     check(ht_stream_close(s), "cannot close the stream");
     /*
-     * with the option "hold", hold() has waited for a line of the host
-     * meanwhile
+     * drain_ns includes the waits for the host's lines, if the option "hold" is
+     * given: hold() is above.
      */
     drained = ht_clock();
     device[index]->dev.caps.batch = old_batch;
@@ -267,8 +270,8 @@ static void run(void)
 }
 
 /*
- * Print "opened", the result row and "closed"; after each of the first two,
- * wait for a line.
+ * Print "opened", and wait for a line of the host. Then emit, print the result
+ * row, and wait for another line. Then close, and print "closed".
  */
 static void pair(void)
 {
@@ -291,8 +294,8 @@ static void pair(void)
     check(bench_register(dev), "cannot register a class");
     for (unsigned i = 0; i < n; i++) {
         /*
-         * on separate pages, because processors also prefetch neighbouring
-         * cache lines
+         * Put each stream on pages of its own, because processors also prefetch
+         * neighbouring cache lines.
          */
         streams[i] = streams[i] ?: mm_alloc(sizeof(*streams[i]), 4096);
         if (!streams[i]) {

@@ -6,14 +6,14 @@
 #include "hostile.h"
 
 /*
- * Maximum number of events of a stream: fewer than any ring holds, so that none
- * is lost
+ * Upper limit of the events of a stream between two flushes: fewer than any
+ * ring holds, so that none is lost
  */
 #define EVENTS_MAX  200
 
 /*
- * Again and again, open the device as a second driver would while the first
- * has an open stream.
+ * In each round, open the device as a second driver would, while the stream
+ * that the previous round opened is still open.
  */
 void hostile_takeovers(unsigned index)
 {
@@ -45,8 +45,9 @@ void hostile_takeovers(unsigned index)
 }
 
 /*
- * Emit events until the machine is reset, and print how many the host must have
- * at least.
+ * Emit events until the machine is reset. Print how many of them the host must
+ * have at least: with a ring all committed events, with virtio those that were
+ * flushed.
  */
 void hostile_emits(unsigned index)
 {

@@ -51,7 +51,7 @@ static uint32_t kind_bytes(uint8_t kind)
     case HT_FIELD_F64:
         return 8;
     default:
-        /* integer kinds have 1, 2, 4 or 8 bytes */
+        /* kinds 1 to 8 are integers of 1, 2, 4 and 8 bytes */
         return 1 << (kind - 1) % 4;
     }
 }
@@ -85,8 +85,8 @@ static uint8_t *put_name(uint8_t *p, uint8_t *len)
 }
 
 /*
- * Register a class.  It may have a name that is used or not allowed, and in one
- * of four cases a changed bit.
+ * Register a class with random fields and names. A name may already be in use
+ * or not allowed. In one of four cases, change a bit of the message.
  */
 static void register_class(struct chaos *c)
 {
@@ -125,8 +125,9 @@ static void register_class(struct chaos *c)
 }
 
 /*
- * Change one word: in the guest's line, in the @size bytes from position @at,
- * or anywhere in the ring
+ * Change one word: if the device has a ring, in a quarter of the cases a word
+ * of the guest's line, else in half of the cases a word of the @size bytes from
+ * position @at, else a word anywhere in the packets
  */
 static void corrupt(struct chaos *c, uint64_t at, uint64_t size)
 {
@@ -185,8 +186,8 @@ static void emit(struct chaos *c)
         memcpy(p, bytes, size);
         if (hostile_below(8) == 0) {
             /*
-             * Corrupt the event before the commit, while the host has not
-             * read it.
+             * In one of eight cases, change a word before the commit: the host
+             * has not read this event yet.
              */
             corrupt(c, head(c), HT_EVENT_HEADER + size);
         }
@@ -203,7 +204,10 @@ static void emit_honest(struct honest *h)
     bool ok;
 
     memset(word, 'a' + n % 26, sizeof(word));
-    /* no empty text: babeltrace2 2.0 would show the previous text */
+    /*
+     * The text is never empty: babeltrace2 2.0 would show the text of an
+     * earlier event.
+     */
     word[1 + n % 31] = '\0';
     for (unsigned i = 0; i < 5; i++) {
         list[i] = n * 7 + i;

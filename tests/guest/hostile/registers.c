@@ -10,10 +10,13 @@
 
 /* number of access widths: 1, 2, 4 and 8 bytes */
 #define WIDTHS          4
-/* the known types of messages, 0, and one number that is no type */
+/*
+ * number of types to try: those of all known messages, 0, and one number that
+ * is no type
+ */
 #define TYPES           (HT_MSG_SETTINGS + 2)
 
-/* registers at any address, also a misaligned one */
+/* types to access a register at any address, also at a misaligned one */
 typedef volatile struct ht_packed16 any_reg16_t;
 typedef volatile struct ht_packed32 any_reg32_t;
 typedef volatile struct ht_packed64 any_reg64_t;
@@ -125,7 +128,10 @@ static uint32_t random_message(uint8_t *msg)
         [HT_MSG_STATS] = sizeof(struct ht_msg_stats),
         [HT_MSG_TAKEOVER] = sizeof(struct ht_msg),
         [HT_MSG_DISCARDED] = sizeof(struct ht_msg_discarded),
-        /* the replies of these types are longer than the messages */
+        /*
+         * With these types, the reply is longer than the message: leave room
+         * for 32 more bytes.
+         */
         [HT_MSG_ENABLED] = sizeof(struct ht_msg_enabled) + 32,
         [HT_MSG_SETTINGS] = sizeof(struct ht_msg_settings) + 32,
     };
@@ -134,8 +140,8 @@ static uint32_t random_message(uint8_t *msg)
     hostile_fill(msg, 128);
     if (hostile_below(2)) {
         /*
-         * small numbers: the message may then have valid indexes, counts and
-         * lengths
+         * In half of the cases use small numbers: the message may then have
+         * valid indexes, counts and lengths.
          */
         for (unsigned i = sizeof(*h); i < 128; i++) {
             msg[i] = i % 4 ? 0 : hostile_below(4);
@@ -161,8 +167,8 @@ static void check_messages(struct ht_bm_device *d)
 
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         /*
-         * the message's size is in its header, and the write of the size to
-         * the register sends it
+         * Write the size to the message's header, then to the register `go`,
+         * which sends the message.
          */
         ht_bm_write32(mailbox + 4, sizes[i]);
         ht_bm_write32(go, sizes[i]);
@@ -198,7 +204,10 @@ void hostile_registers(unsigned index)
     hostile_check("errors are counted", after.errors > before.errors, true);
     honest_emit(h, 10);
     honest_close(h, index);
-    /* a random message may be a valid takeover, so no stream is open here */
+    /*
+     * No stream is open here, because a random message may be a valid takeover,
+     * which would close it.
+     */
     check_messages(d);
 
     d = hostile_open(index);

@@ -8,7 +8,7 @@
 #include "payload.h"
 #include "virtqueue.h"
 
-/* number of forged packets; only the last one is open */
+/* number of forged packets; the last one is open, the others are closed */
 #define PACKETS         2
 #define EVENTS          20u
 #define EVENT_SIZE      (HT_EVENT_HEADER + 8u)
@@ -93,7 +93,8 @@ static uint8_t *event_at(struct forger *f, unsigned i, unsigned n)
 }
 
 /*
- * Fill @f with the valid packets, buffers and guest's line of a correct guest
+ * Fill @f with what a correct guest writes: packets, the guest's line, and the
+ * headers and sizes of the buffers
  */
 static void forge(struct forger *f)
 {
@@ -374,7 +375,10 @@ static void scribble_ring(struct forger *f)
         ht_store_relaxed((uint64_t *)&ring->host + at, random_position(f));
         break;
     case 4:
-        /* repair a packet: copy valid content to it */
+        /*
+         * Repair a packet of the ring: overwrite it with one of the valid
+         * packets.
+         */
         at = hostile_below(packets);
         memcpy(f->s.packets + at * f->packet_size,
                packet_at(f, hostile_below(PACKETS)), f->packet_size);
@@ -403,12 +407,12 @@ static void scribble_buffers(struct forger *f)
     attack_packet(f, hostile_below(ATTACKS), i);
     attack_buffer(f, hostile_below(ATTACKS), i);
     /*
-     * leave out empty buffers, which break the virtqueue: virtqueues.c tests
-     * them
+     * Replace size 0 by 1: virtio does not allow empty buffers, and
+     * virtqueues.c tests them.
      */
     f->size[i] = f->size[i] ? f->size[i] : 1;
     submit(f, i);
-    /* Change the packet while the host may be copying it. */
+    /* Overwrite an event of the packet while the host may be copying it. */
     hostile_fill(event_at(f, i, hostile_below(EVENTS)), EVENT_SIZE);
 }
 

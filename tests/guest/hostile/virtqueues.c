@@ -2,8 +2,9 @@
 /*
  * Payload: virtqueues that break virtio's rules, and buffers in device memory
  *
- * The device uses its interrupt pin: in other devices, such buffers triggered
- * the bug that a thread raised the pin without holding the big lock.
+ * The attacked device uses its interrupt pin: with a buffer in device memory,
+ * other devices of QEMU had the bug that a thread raised the pin without
+ * holding the big lock.
  */
 #include "hostile.h"
 #include "io.h"
@@ -56,8 +57,8 @@ static const struct {
     [NO_MEMORY] = { "buffer where nothing is", EITHER },
     [NO_TABLE] = { "indirect table where nothing is", EITHER },
     /*
-     * The device writes its reply to its registers, which may disable the
-     * queue or the device.
+     * The device writes its reply to its own registers, which may disable the
+     * queue or the device, so any outcome is right.
      */
     [OWN_REGISTERS] = { "buffer in the device's own registers", ANY },
     [OTHER_REGISTERS] = { "buffer in another device's registers", EITHER },
@@ -66,7 +67,10 @@ static const struct {
 struct attacker {
     unsigned index;
     struct ht_bm_device *d;
-    /* another device that has BAR 0 with registers, or NULL */
+    /*
+     * a second hypertrace device, whose registers are in its BAR 0; NULL: there
+     * is none
+     */
     struct ht_bm_device *other;
     struct ht_bm_desc *table;
     uint8_t *buffer;
@@ -83,8 +87,8 @@ static void desc_set(struct ht_bm_desc *d, uint64_t addr, uint32_t len,
 }
 
 /*
- * Get the address of a random register of @a->d, or of @a->other if @attack
- * is on another device
+ * Get the address of a random register: of @a->other if @attack is
+ * OTHER_REGISTERS and that device exists, else of @a->d
  */
 static uint64_t random_register(struct attacker *a, enum attack attack)
 {
@@ -170,9 +174,9 @@ static void write_descs(struct attacker *a, struct ht_bm_vq *vq,
     case OWN_REGISTERS:
     case OTHER_REGISTERS:
         /*
-         * The first descriptor is the buffer or registers, the second one
-         * registers.  On the control queue, the device writes its reply to the
-         * second one; on a data queue, it reads both.
+         * The first descriptor points to the buffer or to registers, the second
+         * one to registers. On the control queue, the device writes its reply
+         * to the second descriptor; on a data queue, it reads both.
          */
         desc_set(&desc[0], hostile_below(2) ? buffer :
                  random_register(a, attack), 64, DESC_F_NEXT, 1);
@@ -272,8 +276,9 @@ static void attack_queue(struct attacker *a, enum attack attack,
     honest_flush(h);
     vq = queue == HT_VQ_CONTROL ? a->d->control : a->d->data[s.index];
     /*
-     * Write a message of an unknown type, whose values disable or reset the
-     * device if the reply is written to its registers.
+     * Write a message of an unknown type. If the device writes the reply, which
+     * begins with the same type, to its own registers, the value may disable or
+     * reset it.
      */
     memset(a->buffer, 0, HT_MESSAGE_MAX);
     msg->type = 0x100 * hostile_below(2) + hostile_below(2) * sizeof(*msg);
@@ -318,7 +323,10 @@ void hostile_virtqueues(unsigned index)
         honest_open(other, a.other);
     }
     for (unsigned attack = 0; attack < ATTACKS; attack++) {
-        /* Attacks on registers choose one at random, so repeat them. */
+        /*
+         * An attack that uses registers chooses them at random, so repeat these
+         * attacks.
+         */
         unsigned times = attack >= OWN_REGISTERS ? rounds : 1;
 
         for (unsigned k = 0; k < times; k++) {

@@ -90,8 +90,8 @@ start64:
         ltr     %ax
 
         /*
-         * The first call makes TCG translate the code, so the result of the
-         * second call counts.
+         * The first call makes TCG translate the loop, so keep the result of
+         * the second call only.
          */
         call    boot_loop
         call    boot_loop
@@ -164,8 +164,8 @@ stubs:
         .endr
 
 /*
- * A fault ends the payload.  It is reported at CPL 3, where code runs fast:
- * return there instead of to the faulting instruction.
+ * A fault ends the payload. Report it at CPL 3, where code runs fast: return to
+ * payload_fault() instead of to the faulting instruction.
  */
 fault:
         popq    %rdi                    /* vector */

@@ -11,7 +11,7 @@
 static char text_copy[1024];
 static struct {
     char *name;
-    /* text after '='; NULL if the word has no '=' */
+    /* text after the word's '='; NULL if the word has no '=' */
     char *value;
     bool used;
 } words[WORDS_MAX];
@@ -47,7 +47,10 @@ int cmdline_init(const char *text, const char *const *functions)
             continue;
         }
         if (function < 0) {
-            /* The kernel's path comes first and may contain several words. */
+            /*
+             * Skip words up to the function's name: the kernel's path comes
+             * first, and may contain several words.
+             */
             for (int i = 0; !value && functions[i]; i++) {
                 if (!strcmp(word, functions[i])) {
                     function = i;

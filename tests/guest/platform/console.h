@@ -35,7 +35,7 @@ void put_flush(void);
  */
 /* @name: NULL for the outermost object */
 void json_begin(const char *name);
-/* end the innermost object, and with the outermost one the line */
+/* End the innermost object; with the outermost one, also end the line */
 void json_end(void);
 void json_u64(const char *name, uint64_t v);
 void json_s64(const char *name, int64_t v);

@@ -10,7 +10,10 @@
 #define PDE_USER_2M     0x87u
 #define PTE_ADDRESS     0x000ffffffffff000u
 #define SIZE_2M         (1ull << 21)
-/* Higher virtual addresses must be sign-extended */
+/*
+ * First virtual address that is not mapped: higher ones would have to be
+ * sign-extended
+ */
 #define MAP_END         (1ull << 47)
 
 static uint64_t heap_next;
@@ -34,8 +37,8 @@ void *mm_alloc(size_t size, size_t align)
 }
 
 /*
- * The page table to which entry @index of @table points; made if it does not
- * exist
+ * Get the page table to which entry @index of @table points. If the entry is
+ * empty, make that page table; returns NULL without memory for it
  */
 static uint64_t *next_table(uint64_t *table, unsigned index)
 {
@@ -56,8 +59,8 @@ void *mm_map(uint64_t phys, uint64_t size)
         return NULL;
     }
     /*
-     * Entries only become present, and absent ones are not cached.  So no TLB
-     * flush is needed, which CPL 3 could not do.
+     * Entries change only from absent to present, and processors do not cache
+     * absent entries. So no TLB flush is needed; code at CPL 3 could not do it.
      */
     for (uint64_t a = phys & -SIZE_2M; a < phys + size; a += SIZE_2M) {
         uint64_t *pdpt = next_table(boot_pml4, a >> 39 & 511);

@@ -20,7 +20,7 @@
 #define ICR_ASSERT      0x00004000u
 #define ICR_INIT        0x00000500u
 #define ICR_STARTUP     0x00000600u
-/* divisor of a second: 10 ms, the pause required after INIT */
+/* the pause that is required after INIT is a second / INIT_DIVISOR, 10 ms */
 #define INIT_DIVISOR    100
 
 /*
