@@ -13,8 +13,9 @@
 #include "emit-bench.h"
 
 /*
- * Bytes of memory that the loops overwrite in turn: as many as a ring of the
- * default size has, so that there are as many cache misses as in an emit
+ * Bytes of memory that the loops overwrite, from its start again when its end
+ * is reached: as many as a ring of the default size has, so that there are as
+ * many cache misses as in an emit
  */
 #define WINDOW          (1u << 20)
 #define LOOK_US         20
@@ -33,9 +34,7 @@ static struct {
     bool quit;
 } shared;
 
-/*
- * Stand-ins for the members of struct ht_stream that an emit loads and stores
- */
+/* Copies of those members of struct ht_stream that an emit loads and stores */
 static struct {
     uint64_t pos;
     uint64_t busy;
@@ -123,8 +122,8 @@ void bench_limit_live_prefetch(uint64_t n)
 }
 
 /*
- * Stores without clock reads: their time is mostly the transfer of cache
- * lines between the producer and the consumer.
+ * Emit without reading the clock: the time is mostly that of the transfer of
+ * cache lines between producer and consumer.
  */
 void bench_lines_live(uint64_t n)
 {

@@ -2,9 +2,9 @@
 /*
  * emit-bench: a USDT probe with the same payload
  *
- * usdt.sh makes the kernel record one of the two probes.  The kernel
- * increments the semaphore of a recorded probe; this program ignores it, as a
- * program with cheap arguments would.
+ * usdt.sh makes the kernel record one of the two probes. While a probe is
+ * recorded, the kernel keeps its semaphore above 0. A program could test the
+ * semaphore to skip costly arguments; this program passes the arguments always.
  */
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>

@@ -38,7 +38,9 @@ typedef struct Bench {
     struct ht_stream stamps;
     uint8_t *window;
     uint64_t head;
-    /* time within a row that is not part of its result, in ns */
+    /*
+     * processor time within a row that is not part of the row's result, in ns
+     */
     uint64_t waited;
     /* enable bytes of the first loopback device */
     const uint8_t *enable;
@@ -48,15 +50,20 @@ typedef struct Row {
     const char *name;
     const char *what;
     void (*run)(Bench *b, uint64_t n);
-    /* @run emits Bench.events / fewer events; 0 counts as 1 */
+    /* @run emits Bench.events / @fewer events; 0 is taken as 1 */
     unsigned fewer;
-    /* called instead of @run by a row without a stream */
+    /*
+     * For a row without a stream: called instead of @run; NULL for other rows
+     */
     void (*loop)(uint64_t n);
     bool skip;
     double ns[ROUNDS_MAX];
 } Row;
 
-/* Bytes that run_limit() writes over in turn: a ring of the default size */
+/*
+ * Bytes of memory that run_limit() overwrites, from its start again when its
+ * end is reached: as many as a ring of the default size has
+ */
 #define WINDOW (1u << 20)
 
 static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
@@ -191,7 +198,10 @@ static void run_asleep(Bench *b, uint64_t n)
     emit_live(b, &b->read[ASLEEP], n);
 }
 
-/* Like emit_live(), for a loop of emit-bench-limits.c instead of an emit */
+/*
+ * Like emit_live(), but with @emit, a loop of emit-bench-limits.c, instead of
+ * an emit
+ */
 static void limit_live(Bench *b, void (*emit)(uint64_t n), uint64_t n)
 {
     const uint64_t piece = 4000;
@@ -244,8 +254,8 @@ static gpointer spin(gpointer lb)
 }
 
 /*
- * Run the spinning consumer in the row emit-32-spun only, since it takes
- * processor 1 from the consumers of other rows.
+ * Start the spinning consumer for the row emit-32-spun only, because it takes
+ * processor 1 away from the consumers of the other rows.
  */
 static void run_spun(Bench *b, uint64_t n)
 {
@@ -408,7 +418,10 @@ static void run_rounds(Bench *b, unsigned rounds)
             if (r->skip) {
                 continue;
             }
-            /* warm caches and branch predictors */
+            /*
+             * Emit a sixteenth of the events before the measurement, to warm
+             * caches and branch predictors.
+             */
             run_row(r, b, n / 16);
             b->waited = 0;
             begin = bench_cpu_ns();
@@ -553,7 +566,7 @@ int main(int argc, char **argv)
 
     b.window = g_malloc0(WINDOW + 64);
     prctl(PR_SET_TIMERSLACK, 1000UL);
-    /* the consumers' threads inherit this CPU */
+    /* The consumers' threads, which are created below, inherit processor 1. */
     bench_pin(1);
     for (i = 0; i < READERS; i++) {
         lb[4 + i] = open_stream(&b.read[i], readers[i], bench_register,

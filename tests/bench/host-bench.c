@@ -119,7 +119,10 @@ static void copy_and_walk(void)
     ht_loopback_free(lb);
 }
 
-/* Copy, walk and iterate over the events, like a backend for single events */
+/*
+ * Cost of a backend that takes single events: copy, walk, and iterate over the
+ * events
+ */
 
 typedef struct Found {
     struct ht_loopback *lb;
@@ -189,7 +192,8 @@ static void ctf_backend(void)
 
     if (!g_mkdtemp(dir)) {
         /*
-         * The result goes to /dev/shm; if that does not exist, omit this row.
+         * The trace is written to a folder in /dev/shm; if /dev/shm does not
+         * exist, omit this row.
          */
         ht_loopback_free(lb);
         g_free(dir);
@@ -227,8 +231,8 @@ static void write_lttng(void *opaque, const HtRun *run)
 }
 
 /*
- * Minimum time of a recorded LTTng event in ns.  If the measured time is less,
- * no session records the event: omit the rows.
+ * Minimum time in ns of an event that an LTTng session records. If the measured
+ * time is less, no session records the event: omit the rows of LTTng.
  */
 #define RECORDED_NS     20
 
@@ -286,7 +290,10 @@ static void stamp(void *opaque, const HtRun *run)
     Latency *l = opaque;
     uint64_t now = ht_clock();
 
-    /* A run usually has one event, whose timestamp is run->counter. */
+    /*
+     * Count one latency for a run, that of its first event, whose timestamp is
+     * run->counter: a run usually has one event.
+     */
     if (run->events && l->nr < LATENCY_EVENTS) {
         l->ticks[l->nr++] = now - run->counter;
     }
@@ -318,7 +325,9 @@ static void latency(const char *name, bool polling)
 
     l.nr = 0;
     quit = 0;
-    /* the consumer's thread inherits this CPU */
+    /*
+     * The consumer's thread, which is created below, inherits this processor.
+     */
     bench_pin(1);
     lb = start(&cfg);
     open_stream(lb, &s);
@@ -331,7 +340,10 @@ static void latency(const char *name, bool polling)
 
         bench_emit_32(&s, 1);
         while (now_ns() < due) {
-            /* spin: a producer would do other work here */
+            /*
+             * Spin until the next event is due; a real producer would do other
+             * work here.
+             */
         }
     }
     ht_atomic_set(&quit, 1);

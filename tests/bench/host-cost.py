@@ -32,8 +32,8 @@ def seconds(usage):
 
 
 def work(loops, result):
-    """Run the load in this process; write the time per operation, and the processor
-    time, to the file result."""
+    """Run the load and wait for it; write its time per operation in us, and the
+    processor time in s, to the file result."""
     out = subprocess.run(["perf", "bench", "sched", "pipe", "-l", str(loops)], check=True,
                          capture_output=True, text=True).stdout
     cpu = sum(seconds(resource.getrusage(w))
@@ -43,13 +43,14 @@ def work(loops, result):
 
 
 def wait(command, log, ok=""):
-    """Run a command; returns the processor time in s of all its processes."""
+    """Run a command with its output in the file log; returns the processor time in s
+    of the command and of the children that it has waited for."""
     with open(log, "wb") as f:
         p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f)
         _, status, usage = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
-    # Ignore a failure if the log has the text @ok: hypertrace fails, because the load is not a
-    # guest.
+    # Ignore a failure if the log has the text @ok: hypertrace reports a failure because the
+    # load is not a guest.
     if p.returncode and not (ok and ok in Path(log).read_text()):
         sys.exit(f"{command[0]} failed: {Path(log).read_text()[-1000:]}")
     return seconds(usage)
@@ -65,8 +66,8 @@ def events():
 
 
 def trace_cmd(folder):
-    """The command line of trace-cmd, in a mount namespace: bind mounts hide files that
-    trace-cmd wants to reset and the kernel protects."""
+    """The command line that runs trace-cmd in a mount namespace. There, bind mounts
+    hide those files that trace-cmd wants to reset but the kernel protects."""
     names = ["/proc/sys/kernel/ftrace_enabled"]
     names += [f"/sys/kernel/tracing/{n}" for n in
               ("set_ftrace_filter", "set_ftrace_notrace", "set_ftrace_pid",

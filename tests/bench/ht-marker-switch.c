@@ -25,8 +25,8 @@ static void *other(void *opaque)
 }
 
 /*
- * Start a second thread on the same processor with the same real-time priority,
- * so that sched_yield() of one thread switches to the other.
+ * Start a second thread with the same real-time priority on the processor of
+ * this thread, so that sched_yield() of one thread switches to the other.
  */
 bool marker_open(const char *target)
 {

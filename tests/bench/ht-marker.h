@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Name of marker_open()'s argument in the usage text; NULL if there is no
- * argument
+ * Name of the argument @target of marker_open() in the usage text; NULL if the
+ * method has no argument
  */
 extern const char *const marker_target;
 

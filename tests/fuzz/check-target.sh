@@ -18,7 +18,8 @@ image|queue|ftring|ring) runs=400 ;;
 *) runs=1000 ;;
 esac
 [ "${HT_LONG-}" != 1 ] || runs=$((runs * 5))
-# libFuzzer counts the corpus, and one empty input before it.
+# libFuzzer counts the inputs of the corpus, and before them one empty input, as
+# runs.
 for input in "$tmp/corpus/"*; do
     [ ! -f "$input" ] || runs=$((runs + 1))
 done

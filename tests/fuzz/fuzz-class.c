@@ -77,8 +77,8 @@ static void check_class(const HtClass *c)
 }
 
 /*
- * Check ht_class_payload(): for any bytes, the length equals the sum of the
- * fields' lengths
+ * Check ht_class_payload() for any bytes: the length that it returns equals
+ * that of fuzz_payload(), the sum of the fields' lengths
  */
 static void check_payload(const HtClass *c, FuzzInput *in)
 {
@@ -91,8 +91,8 @@ static void check_payload(const HtClass *c, FuzzInput *in)
 }
 
 /*
- * A class whose HT_MSG_CLASS_LIST message is registered again is the same
- * class.
+ * If the table's own message for a class, as for HT_MSG_CLASS_LIST, is
+ * registered, the result is the same class, and none is added.
  */
 static void check_list(HtClassTable *t, HtClass *c)
 {
@@ -160,8 +160,9 @@ static void fill(HtClassTable *t, uint32_t count)
 }
 
 /*
- * Actions of the input: a byte modulo 8.  A message is an action 0 to 4, its
- * length and its bytes, so that the mutator can find the messages.
+ * An action of the input is a byte modulo 8. The actions 0 to 4 register a
+ * message: the byte is followed by the message's length and bytes, so that the
+ * mutator can find the messages.
  */
 enum {
     ADD = 0,
@@ -212,9 +213,9 @@ static unsigned any_of(GRand *rand, const uint8_t *of, unsigned n)
 }
 
 /*
- * Choose a name: a valid or almost valid one of the list, or a numbered one.
- * Some names of the list differ only by a prefix, which a backend may add or
- * remove.
+ * Choose a name: in half of the cases one of the list, which has valid, invalid
+ * and almost valid names, else a numbered one. Some names of the list differ
+ * only by a prefix, which a backend may add or remove.
  */
 static void any_name(GRand *rand, char *name, size_t size)
 {
@@ -276,8 +277,8 @@ static void any_class(GRand *rand, CtMessage *m)
 }
 
 /*
- * Random changes rarely give a valid class: insert a whole class, or add a
- * field to an existing one.
+ * In half of the cases, insert a whole class, or add a field to an existing
+ * class, because libFuzzer's own changes rarely give a valid class.
  */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
                                unsigned seed)
@@ -290,7 +291,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     if (g_rand_int_range(rand, 0, 2)) {
         return LLVMFuzzerMutate(data, size, max);
     }
-    /* insert after a random number of existing messages */
+    /*
+     * skip a random number of the messages at the beginning, and insert there
+     */
     while (at + 3 <= size && data[at] % 8 < LIST &&
            at + 3 + ht_get_le16(data + at + 1) <= size &&
            g_rand_int_range(rand, 0, 4)) {

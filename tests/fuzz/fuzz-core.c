@@ -51,7 +51,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             g_assert_cmpmem(buf, 4, data + r->file + (next - r->at), 4);
         }
         s->mem.read(s, next, buf, sizeof(buf));
-        /* Continue 4 bytes, or the length of the file, after the match. */
+        /*
+         * Continue the search after the match: by @size or, every second time,
+         * by 4 bytes.
+         */
         at = next + (i & 1 ? 4 : size);
     }
     s->mem.read(s, UINT64_MAX - 7, buf, 8);

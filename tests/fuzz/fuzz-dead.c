@@ -110,7 +110,10 @@ static void change(FuzzInput *in, CtMemory *m)
     case 1:
     case 2:
         at += ht_layout_directory(c);
-        /* change the head of the directory or its first streams */
+        /*
+         * restrict the change to the head of the directory and its first
+         * streams
+         */
         size = 2048;
         break;
     case 3:

@@ -16,13 +16,14 @@ typedef struct Feed {
     /* stream position after the last submitted byte */
     uint64_t position;
     uint64_t tried;
-    /* every byte submitted so far is the honest guest's */
+    /* no byte was submitted that the honest guest did not write */
     bool honest;
 } Feed;
 
 /*
- * Pass a submission with @size bytes to the consumer: a buffer or, if @fetch,
- * bytes that the host itself has read from the guest's ring
+ * Pass a submission of @size bytes to the consumer. With @fetch the bytes count
+ * as read by the host from the guest's ring, else as a buffer that the guest
+ * has submitted
  */
 static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
                    size_t size, bool fetch)
@@ -51,8 +52,9 @@ static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
 }
 
 /*
- * Submit the newly committed bytes, one buffer per packet, or let the host read
- * them from the ring.
+ * Let the consumer have all committed bytes: without @fetch those after
+ * @f->position, as one buffer per packet; with @fetch those after the
+ * consumer's cursor, as the host reads them from the ring.
  */
 static void submit_honest(Feed *f, bool fetch)
 {
@@ -64,7 +66,10 @@ static void submit_honest(Feed *f, bool fetch)
         position = f->consumer.cursor;
         if (position % size &&
             head - position / size * size > 2 * (uint64_t)size) {
-            /* the packet was overwritten: go on with the next one */
+            /*
+             * The guest has overwritten the packet at the cursor: continue with
+             * the next packet.
+             */
             position = (position / size + 1) * size;
         }
     }
@@ -88,12 +93,18 @@ static void submit_honest(Feed *f, bool fetch)
     }
     if (!fetch) {
         f->position = position;
-        /* The consumer has the packets: the guest may overwrite them. */
+        /*
+         * The consumer has copied the packets: advance tail, so that the guest
+         * may overwrite them.
+         */
         f->ring.control->host.tail = ht_le64(position / size);
     }
 }
 
-/* Submit arbitrary positions, lengths and bytes, near the expected ones */
+/*
+ * Submit arbitrary bytes, with positions and lengths near those that the
+ * consumer expects
+ */
 static void submit_any(Feed *f, FuzzInput *in)
 {
     uint8_t how = fuzz_u8(in);

@@ -7,8 +7,8 @@
 #include "fuzz.h"
 
 /*
- * Walk a page's records; after @stop bytes, continue with a new iterator.
- * Returns the number of events
+ * Walk a page's records. After @stop bytes, continue with a new iterator.
+ * Returns the number of events; the last step is stored in @end
  */
 static uint32_t walk(const uint8_t *data, uint32_t size, uint64_t ns,
                      uint32_t stop, HtFtStep *end)

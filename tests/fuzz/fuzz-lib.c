@@ -204,7 +204,10 @@ void fuzz_sample(FuzzInput *in, HtTimeMap *m)
         ns = last->ns + ht_time_scale(counter, m->nominal) + (int8_t)ns;
         counter += last->counter;
     }
-    /* The host's own clock never exceeds HT_TIME_MAX_NS. */
+    /*
+     * A reading's host time is at most HT_TIME_MAX_NS, which the host's own
+     * clock never exceeds.
+     */
     ht_time_map_sample(m, counter, MIN(ns, HT_TIME_MAX_NS), bound);
 }
 

@@ -10,8 +10,8 @@
 #include "log-guest.h"
 
 /*
- * Maximum number of reads of the memory for each read that a step counts: a
- * word may be read again, and a text is read page by page
+ * Maximum number of reads of the memory for each read that a step counts in its
+ * result: the step may read a word twice, and reads a text page by page
  */
 #define AGAIN 4u
 
@@ -27,7 +27,8 @@ typedef struct Kernel {
 
 /*
  * Overwrite a word with a copy of another word, with an address, or with a
- * number. A copied word makes circles and shared nodes.
+ * number. A copied word can close a list to a circle, or make two lists share a
+ * node.
  */
 static void overwrite(Kernel *k)
 {

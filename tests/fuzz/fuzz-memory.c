@@ -24,7 +24,10 @@ typedef struct Fuzz {
     HtMemory *m;
     HtMemoryConfig cfg;
     int fd;
-    /* HtRecorded that each host gets for streams of the previous host */
+    /*
+     * the record that recorded() gives each host for the odd streams of the
+     * previous host
+     */
     HtRecorded recorded;
     uint8_t *base;
     const struct ht_caps *caps;
@@ -223,8 +226,8 @@ static void act(Fuzz *f, FuzzInput *in)
 }
 
 /*
- * Called before each load of the host (shim/hypertrace/atomic.h): the guest
- * acts in half of the calls.
+ * Called before each load of the host (shim/hypertrace/atomic.h): about every
+ * second time, the guest acts, as long as @race has input.
  */
 static void run_guest(void)
 {
@@ -252,7 +255,10 @@ static void poll_once(Fuzz *f, FuzzInput *in)
     g_assert_cmpint(ns, <=, HT_MEMORY_IDLE_NS);
 }
 
-/* HtMemoryConfig.recorded: the recording of every second stream is known */
+/*
+ * HtMemoryConfig.recorded: give f->recorded for streams with an odd index; the
+ * record of the other streams is unknown
+ */
 static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
 {
     Fuzz *f = opaque;
@@ -294,8 +300,8 @@ static bool begin_host(Fuzz *f, bool attach)
 }
 
 /*
- * Kill the host: end it, but undo its last writes to the memory.  Then start
- * the next host.
+ * Kill the host: end it, then restore the memory as it was before, which undoes
+ * the writes of that end. Then start the next host.
  */
 static bool next_host(Fuzz *f, FuzzInput *in)
 {

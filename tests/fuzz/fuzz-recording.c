@@ -27,7 +27,10 @@ static void make_dir(void)
     put_file("info", (const uint8_t *)"[recording]\nversion=1\n", 22);
 }
 
-/* Make pieces that are valid except for the input's changes */
+/*
+ * Make pieces from the input: their headers are valid except where the input
+ * changes them
+ */
 static void make_file(FuzzInput *in, GByteArray *out)
 {
     while (fuzz_more(in)) {
@@ -94,7 +97,7 @@ static uint32_t read_pages(HtRecording *r)
     return events;
 }
 
-/* Date all pieces as if they belonged to one segment */
+/* Date the pieces of all processors as if they belonged to one segment */
 static void read_dates(HtRecording *r, uint64_t ns)
 {
     g_autoptr(HtFtDates) d = ht_ft_dates_new();

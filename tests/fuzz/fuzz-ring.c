@@ -17,8 +17,8 @@ typedef struct Ring {
     HtConsumer consumer;
     bool honest;
     /*
-     * the part of the input that chooses the guest's actions during a call of
-     * the host
+     * the part of the input that chooses the guest's actions between two loads
+     * of the host
      */
     FuzzInput race;
     /* number of events that the honest guest has tried to write */
@@ -44,7 +44,10 @@ static void emit_any(Ring *f, FuzzInput *in)
     ct_ring_put(&f->ring, event->data, event->len);
 }
 
-/* Append bytes that need not be an event, and commit them. */
+/*
+ * Append up to 16 bytes, which need not be an event, and commit them: the guest
+ * is no longer honest.
+ */
 static void append(Ring *f, FuzzInput *in)
 {
     uint8_t bytes[16];
@@ -162,8 +165,8 @@ static void guest(Ring *f, uint8_t action, FuzzInput *in)
 }
 
 /*
- * Called before each load of the host: the guest acts before a quarter of the
- * loads.
+ * Called before each load of the host: the guest acts before about every fourth
+ * load.
  */
 static void race(void)
 {
@@ -191,7 +194,10 @@ static void migrate(Ring *f)
     ht_consumer_save(c, &st);
     c->open = false;
     g_assert_null(ht_consumer_load(c, c->info.index, &st));
-    /* the new host's trace counts discarded events from 0 */
+    /*
+     * The sink is now the new host's, whose trace counts discarded events from
+     * 0.
+     */
     f->sink.discarded = 0;
     ht_consumer_resume(c);
     c->time = time;
@@ -240,7 +246,10 @@ static void host(Ring *f, uint8_t action, FuzzInput *in)
     fuzz_check_consumer(c, &f->sink);
 }
 
-/* Every committed event was delivered or counted. */
+/*
+ * Each event that the honest guest tried to write was delivered, or counted as
+ * lost or dropped.
+ */
 static void check_honest(Ring *f)
 {
     HtConsumer *c = &f->consumer;

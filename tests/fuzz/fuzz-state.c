@@ -103,7 +103,10 @@ static void load_time(FuzzInput *in)
         return;
     }
     g_assert_cmpuint(m.count, <=, MIN(count, HT_TIME_SEGMENTS));
-    /* Without a reading on this host, the bound is unknown. */
+    /*
+     * A loaded map has no reading of this host's clock, so its bound is
+     * unknown.
+     */
     g_assert_cmpuint(ht_time_map_bound(&m, now), ==, UINT64_MAX);
     for (i = 0; i < m.count; i++) {
         g_assert_cmpuint(m.seg[i].ns, >=, last);

@@ -25,7 +25,10 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
         /* times do not decrease within the segment */
         ns = ht_time_segment_to_ns(s, MIN(a, b));
         g_assert_cmpuint(ht_time_segment_to_ns(s, MAX(a, b)), >=, ns);
-        /* the map converts a time in this segment as the segment does */
+        /*
+         * For a counter within this segment, the map gives the same time as the
+         * segment.
+         */
         if (i + 1 == m->count || s->counter < s[1].counter) {
             g_assert_cmpuint(ht_time_map_to_ns(m, s->counter), ==, s->ns);
         }
@@ -39,7 +42,9 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
         g_assert_cmpuint(ht_time_map_bound(m, a), ==, UINT64_MAX);
     }
     g_assert_cmpuint(m->slowest, <, m->fastest);
-    /* no reading moves the frequency far from the nominal one */
+    /*
+     * The readings change the frequency by at most a 32nd of the nominal one.
+     */
     g_assert_cmpuint(ht_time_map_hz(m), >=, hz - hz / 32);
     g_assert_cmpuint(ht_time_map_hz(m), <=, hz + hz / 32);
     g_assert_cmpuint(ht_time_map_bound(m, MIN(a, b)), <=,
@@ -126,7 +131,9 @@ static void honest(FuzzInput *in, uint64_t hz)
         check_loads(&m, hz);
         last = t.ns;
         if (before) {
-            /* between the last two readings, and some time after them */
+            /*
+             * check a time between the last two readings, and a time after them
+             */
             at = before + fuzz_bits(in, 4) % (last - before + 1);
             if (counter_at(&t, at) >= m.seg[0].counter) {
                 check_truth(&t, &m, at, bound_between(&m, counter_at(&t, at)));

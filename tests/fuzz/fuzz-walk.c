@@ -122,7 +122,10 @@ static void check_run(const HtWalk *before, bool cut, const HtTimeMap *time,
     g_assert_true(after->cut == (stop == HT_WALK_CUT || cut));
 }
 
-/* Walk all bytes.  After each cut continue, as a consumer does. */
+/*
+ * Walk all bytes. Where the walk stops at a cut, call it again for the rest, as
+ * a consumer does.
+ */
 static void walk(HtWalk *w, const HtTimeMap *time, const uint8_t *bytes,
                  size_t len)
 {

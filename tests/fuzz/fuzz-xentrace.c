@@ -58,7 +58,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_assert_cmpuint(v->preempted + v->woken, <=,
                          v->ticks[HT_RUN_RUNNABLE]);
         g_assert_cmpuint(taken(v->takers), ==, taken(v->rivals));
-        /* @takers includes a wait that has not ended; @ticks does not. */
+        /*
+         * @takers includes a wait that lasts at the end of the trace; @ticks
+         * does not include its time.
+         */
         g_assert_cmpuint(taken(v->takers), <=,
                          v->ticks[HT_RUN_RUNNABLE] + v->unknown +
                          x->end - MIN(v->since, x->end));

@@ -11,8 +11,9 @@ import pytest
 
 
 def dom(page, tmp_path, args=(), says=""):
-    """The elements of a page (a file or an address) as text.  A message on the
-    browser's console is an error unless it matches the pattern says."""
+    """The elements of a page after its scripts have run, as text. page is a file or
+    an address. A message on the browser's console is an error unless it matches the
+    pattern `says`."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
         pytest.skip("chromium is not installed")

@@ -38,8 +38,9 @@ def calls_of_trace(text):
 
 
 def assert_same(trace, callgraph, name):
-    """The output of `hypertrace callgraph --json` has the calls of the file trace, with
-    their durations, also that of the function @name."""
+    """Assert that the output of `hypertrace callgraph --json` has the same calls as
+    the guest's file `trace`, with the same durations, and that a call of the
+    function @name is among them."""
     theirs = calls_of_trace(trace)
     ours = [json.loads(line) for line in callgraph.splitlines()]
     assert len(theirs) > 100 and name in {c[1] for c in theirs}

@@ -101,7 +101,8 @@ def can_trace():
 
 @pytest.fixture(name="host")
 def free_host():
-    """Wait until no recorder of another test run has the host's trace."""
+    """Wait until no process holds LOCK: a recorder of another test run may be
+    recording the host."""
     deadline = time.monotonic() + DEADLINE
     while True:
         with open(LOCK, "a", encoding="ascii") as f, contextlib.suppress(BlockingIOError):

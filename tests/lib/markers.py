@@ -6,10 +6,10 @@ import re
 
 
 def shell(folder, cpus, marks, word="mark"):
-    """Shell commands: on each processor, a process writes numbered markers to the
-    trace buffer in a folder of tracefs.  "wait" waits for their end.  @cpus and @word
-    may be a number and a word, or shell expressions.
-    """
+    """Shell commands: on each of @cpus processors, start a process that writes
+    @marks numbered markers to the trace buffer in a folder of tracefs. The shell
+    command "wait" waits for their end. @cpus and @word may be a number and a word,
+    or shell expressions."""
     return f"""c=0
 while [ $c -lt {cpus} ]; do
     taskset -c $c sh -c 'i=0; exec >{folder}/trace_marker
@@ -20,8 +20,9 @@ done
 
 
 def assert_followed(events, cpus, marks, err, word="mark"):
-    """Each marker is one of the events once, on its processor, or lies within a gap
-    that is reported; the last markers are there.  Returns the number of markers.
+    """Assert that each marker is one of the events once, on its processor, or lies
+    within a gap that is reported, and that the last marker of each processor is one of
+    the events. Returns the number of markers found.
 
     @events are those of `hypertrace report --json`, @err the recorder's messages.
     """
@@ -44,8 +45,9 @@ def assert_followed(events, cpus, marks, err, word="mark"):
 
 
 def assert_log_is_dmesg(dmesg, log):
-    """A recording's log begins with the lines of the guest's dmesg, and has the line
-    "log end" that the guest logged after its dmesg.  Both are texts."""
+    """Assert that a recording's log begins with the lines of the guest's dmesg, and
+    has the line "log end" that the guest logged after its dmesg. dmesg and log are
+    texts."""
     dmesg, log = dmesg.splitlines(), log.splitlines()
     assert len(dmesg) > 100
     # arm64 prints the processor's number before the version

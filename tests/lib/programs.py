@@ -21,7 +21,8 @@ import pytest
 QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
 CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
                   re.I)
-# Factor by which a program's time limit exceeds meson's: the machine may be busy
+# A program's time limit is PATIENCE times that of meson, because the machine may be
+# busy
 PATIENCE = 4
 
 
@@ -32,8 +33,8 @@ def pytest_collect_file(file_path, parent):
 
 
 def wanted(test, projects):
-    """True for a test to run: of the fuzz build only fuzz targets, of QEMU's only the device's
-    tests and QEMUS_OWN"""
+    """True if the test is to run. Of the fuzz build only fuzz targets run, of QEMU's build only
+    the device's tests and QEMUS_OWN"""
     if "qemu" in projects:
         kind, _, name = test["name"].rpartition("/")
         return kind == "qtest-x86_64" and (
@@ -70,7 +71,8 @@ class Program(pytest.Item):
         Cases are read from the output alone: GLib's messages on the error
         stream come in pieces, and a case's line may fall between two of them.
         """
-        # As meson does, fill memory that a program allocates with other bytes than 0.
+        # As meson does, let glibc fill memory that a program allocates with a byte
+        # other than 0.
         env = {"MALLOC_PERTURB_": str(random.randint(1, 255)), **os.environ,
                **self.test["env"]}
         try:
@@ -149,7 +151,8 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter, exitstatus):
-    """Write the totals of a completed run for the calling script."""
+    """Write the totals of a completed run to the file HT_TOTALS, for the script that
+    called pytest."""
     path = os.environ.get("HT_TOTALS")
     if path and exitstatus in (pytest.ExitCode.OK,
                                pytest.ExitCode.TESTS_FAILED):

@@ -18,8 +18,9 @@ import pytest
 from scale import LONG
 
 # Parts of the names of tests that take more than some 15 s of processor time, the
-# longest first, and at the end of those that wait for some 10 s.  The tests of a
-# group run in one process, one after the other, so the name of one of them suffices.
+# longest first. At the end are parts of the names of tests that wait for some 10 s. The
+# tests of a group run in one process, one after the other, so the name of one of them
+# suffices.
 LONGEST = (
     "test_record.py", "test_bench.py", "test_linux_functions.py", "test_ring.py",
     "hypertrace-migration-refuse-test", "hypertrace-migration-test",
@@ -43,8 +44,8 @@ def rank(item):
 
 
 def channel_of(item):
-    """(test and its other parameters, channel) of a test that may run on
-    any one channel, else None"""
+    """For a test that may run on any one channel: (the test and its other
+    parameters, the channel); else None"""
     params = getattr(getattr(item, "callspec", None), "params", {})
     if "/e2e/" not in str(item.path) or "channel" not in params or \
             item.get_closest_marker("each_channel"):
@@ -54,7 +55,7 @@ def channel_of(item):
 
 
 def one_channel(items):
-    """{test and its other parameters: the one channel on which it runs}"""
+    """{(test, its other parameters): the one channel on which it runs}"""
     channels = {}
     for item in items:
         if found := channel_of(item):

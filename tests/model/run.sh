@@ -15,8 +15,8 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 
-# One variant per line; EVENTS and other sizes are chosen so that a few seconds
-# and 1 GiB suffice.
+# One variant of the model per line. EVENTS and other sizes are chosen so that a
+# search takes a few seconds and some 1 GiB.
 variants() {
     case $1 in
     ring)    echo "-DEVENTS=4"
@@ -64,8 +64,9 @@ fails() {
 n=0
 bad=0
 # Whole searches are compiled with -O1. Mutants are compiled with -O0, because
-# finding their fault takes less time than optimizing. The slots are the verifier's
-# hash table (a power of two): clearing its default takes longer than most searches.
+# finding their fault takes less time than optimizing. The verifier's hash table has
+# 2^slots entries: clearing a table of the default size takes longer than most
+# searches.
 level=-O1
 slots=22
 report() {
@@ -89,8 +90,9 @@ while read -r options; do
     unset result
 done <"$scratch/variants"
 
-# Print the variants for a mutant: first those with the option with which its name
-# begins, as the fault of M_TIMER_STOPS_EARLY is in code for TIMER.
+# ordered MUTANT: print the variants for a mutant. First come those with the
+# option with which the mutant's name begins: the fault of M_TIMER_STOPS_EARLY is
+# in code for -DTIMER.
 ordered() {
     option=${1#M_}
     option=-D${option%%_*}
