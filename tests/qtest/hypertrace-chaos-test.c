@@ -101,7 +101,7 @@ static char *backend_ids(const Device *d)
     return g_string_free(ids, false);
 }
 
-/* Start a QEMU with new files and the devices that are plugged in now */
+/* Start a QEMU with new files and with those devices that are plugged in now */
 static QTestState *start(Chaos *c, const char *extra)
 {
     g_autoptr(GString) args = g_string_new(NULL);
@@ -135,7 +135,10 @@ static void forget_saved(Chaos *c)
     c->saved = false;
 }
 
-/* Check that each emitted event was consumed, and delivered or discarded */
+/*
+ * If @d is plugged in, check that each emitted event was consumed, and that
+ * each backend delivered or discarded it; the witness and "null" discard none
+ */
 static void check(Chaos *c, Device *d)
 {
     unsigned i;
@@ -162,7 +165,10 @@ static void check(Chaos *c, Device *d)
     }
 }
 
-/* Before the device's sink for @fifo closes, add its counters to c->f */
+/*
+ * If @d has the backend @fifo, add the counters of that sink to c->f, before
+ * the sink closes
+ */
 static void settle_accounts(Chaos *c, Device *d)
 {
     unsigned i;
@@ -260,8 +266,8 @@ static void unplug(Chaos *c, unsigned i)
 }
 
 /*
- * Emit up to 300 events of one class.  With virtio, each commit takes an entry
- * of the virtqueue, so commit 16 small events at a time: then the entries
+ * Emit up to 300 events of one class. With virtio, each commit takes an entry
+ * of the virtqueue, so commit after 16 small events only: then the entries
  * suffice for a full ring.
  */
 static void emit(Chaos *c, Device *d)
@@ -275,9 +281,8 @@ static void emit(Chaos *c, Device *d)
         qht_stream_open(s, d->h, s - d->s);
     }
     /*
-     * Wait until the queue of the witness is empty, so that its sink discards
-     * no event. The witness is a log backend that each device has and that
-     * works.
+     * Wait until the queue of the backend "witness" is empty, so that its sink
+     * discards no event. Each device has this log backend, which never hangs.
      */
     for (i = 0; d->backend[i] != WITNESS; i++) {
         continue;
@@ -385,7 +390,10 @@ static void load(Chaos *c)
         *d = c->was[i];
         d->given = given;
         if (d->h) {
-            /* loadvm has restored old virtqueues: set them up again */
+            /*
+             * loadvm has restored the virtqueues of the snapshot: set them up
+             * again.
+             */
             qht_restart(d->h);
         }
     }
@@ -412,8 +420,8 @@ static void migrate(Chaos *c)
 
     forget_saved(c);
     /*
-     * End the hang in three of four cases: at its exit, the source QEMU waits
-     * 5 s for a backend that hangs.
+     * If a backend hangs, end that in three of four cases: in the fourth, the
+     * source QEMU waits 5 s for the backend when it exits.
      */
     if (c->f.hanging && below(c, 4)) {
         files_hang(&c->f, false);
@@ -486,7 +494,10 @@ static void leave(Chaos *c)
     for (i = 0; i < BACKENDS; i++) {
         QHT_WAIT(qht_object_del(c->base.qts, chaos_backends[i]));
     }
-    /* The backends were deleted, so @fifo must have all its events. */
+    /*
+     * No sink uses @fifo any more, since its backend could be deleted: so @fifo
+     * must have all its events.
+     */
     c->f.lossy = false;
 }
 

@@ -40,15 +40,15 @@ typedef struct Files {
 } Files;
 
 void files_new(Files *f, bool hanging);
-/* Append to QEMU's arguments @args an option -object for each backend */
+/* Append an option -object for each backend to @args, the arguments of QEMU */
 void files_args(const Files *f, GString *args);
-/* Stop the thread that reads @fifo if @hanging is set; else start it */
+/* If @hanging, stop the thread that reads @f->fifo; else start it */
 void files_hang(Files *f, bool hanging);
 /* Remove the directories of the devices' CTF traces while QEMU runs */
 void files_vanish(Files *f);
 /*
- * After QEMU's end: check @fifo, count the events of @witness in @seen, and
- * free @f
+ * Call after QEMU's end: check that @f->fifo has its events, count each event
+ * of @f->witness in @seen, and free @f
  */
 void files_end(Files *f, GByteArray *seen);
 

@@ -21,7 +21,8 @@
 #define EVENTS_EACH 8
 
 /*
- * Host time of an event, and the error bound of the device's dates at that time
+ * Earliest and latest host time of an event, and the error bound of the
+ * device's dates then
  */
 typedef struct Truth {
     int64_t from;               /* earliest host time of the event in ns */
@@ -32,7 +33,7 @@ typedef struct Truth {
 
 typedef struct Guest {
     QHt *h;
-    /* number to add to the host's TSC to get the guest's counter */
+    /* number that is added to the host's TSC to get the guest's counter */
     uint64_t jump;
     uint64_t before;            /* guest's counter before the last exchange */
     uint64_t after;             /* guest's counter after the last exchange */
@@ -84,8 +85,8 @@ static void emit(Guest *g, QHtStream *s, uint32_t id, GArray *truth)
 }
 
 /*
- * Check the date of each event in the log; returns the widest finite error
- * bound
+ * Check that each date in the log lies within the device's error bound of the
+ * event's host time; returns the widest finite error bound
  */
 static uint64_t check(QHt *h, const GArray *truth)
 {
@@ -189,8 +190,8 @@ static void test_brackets(const void *data)
 }
 
 /*
- * After a stop of the VM, exchanges from before the stop give no bound, because
- * the counter may not have run during the stop.
+ * After a stop of the VM, the bound is unknown until an exchange from after the
+ * stop is reported, because the counter may not have run during the stop.
  */
 static void test_stop(void)
 {

@@ -27,7 +27,10 @@ static void *message(uint16_t type, size_t size)
     return m;
 }
 
-/* Size of a message of this type, without room for a reply; 0: it varies */
+/*
+ * Size of a message of this type, without room for a reply; 0 if the size
+ * varies
+ */
 static size_t size_of(uint16_t type)
 {
     switch (type) {
@@ -98,7 +101,10 @@ static void test_malformed(const void *channel)
     qht_quit(h);
 }
 
-/* The size in a message's header differs from the size given to the device. */
+/*
+ * If the size in a message's header differs from the size given to the device,
+ * the message is refused and counted as an error.
+ */
 static void test_wrong_size(const void *channel)
 {
     static const uint32_t sizes[] = {
@@ -153,7 +159,10 @@ static void test_unknown_type(const void *channel)
     qht_quit(h);
 }
 
-/* The first reply to a class has its id, whether its status is BUSY or OK. */
+/*
+ * The reply to a CLASS_REGISTER has the class's id from the first reply on,
+ * also if its status is BUSY.
+ */
 static void test_register(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=1");
@@ -177,7 +186,10 @@ static void test_register(const void *channel)
 
     g_assert_cmpuint(qht_register_number(h, "two"), ==, 2);
     g_assert_cmpuint(qht_register_number(h, "one"), ==, 1);
-    /* register a class with the same name and other fields */
+    /*
+     * Register a class with the same name and another field's name: it gets an
+     * id of its own.
+     */
     size = qht_class_message(m, "one");
     m->data[size - 1 - sizeof(*m)] = 'm';
     g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
@@ -316,7 +328,7 @@ static void test_open(const void *channel)
     for (i = 0; i < 3; i++) {
         qht_stream_close(&s[i]);
     }
-    /* a name of the maximum length is in the log without a cut */
+    /* The log has a stream's name of the maximum length without a cut. */
     g_assert_cmpuint(open_status(h, 2, 0, "!abcdefghijklmnopqrstuvwxyz0123~"),
                      ==, HT_STATUS_OK);
     g_assert_cmpuint(qht_log_count(h, "\"!abcdefghijklmnopqrstuvwxyz0123~\""),
@@ -437,7 +449,10 @@ static void test_stats(const void *channel)
                                  qht_stream_stat(h, 1, names[j]));
         }
     }
-    /* the device's counters are sums over all instances */
+    /*
+     * After another opening, the device's counters are sums over both instances
+     * of the stream.
+     */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 0);
     qht_commit(&s);
@@ -452,8 +467,8 @@ static void test_stats(const void *channel)
 }
 
 /*
- * Random messages, most of them with a valid type and size: each one gets a
- * reply, and an open stream still delivers its events.
+ * Most of the random messages have a valid type and size. Each message gets a
+ * reply, and stream 2, which is open, still delivers its events.
  */
 static void test_random(const void *channel)
 {
@@ -468,7 +483,7 @@ static void test_random(const void *channel)
         g_autofree uint8_t *m = message(type, size);
 
         if (type == HT_MSG_TAKEOVER) {
-            /* a takeover would close the stream */
+            /* skip TAKEOVER, which would close the stream */
             continue;
         }
         if (g_test_rand_int_range(0, 8) == 0) {
@@ -480,14 +495,17 @@ static void test_random(const void *channel)
                                                 size + 1);
 
             /*
-             * change a byte to a small number, a number near a limit, or any
-             * number
+             * Change a byte of the message, in half of the cases to -2, -1, 0,
+             * 1, 2 or 3, else to any value.
              */
             m[at] = g_test_rand_bit() ? g_test_rand_int_range(-2, 4) :
                                         g_test_rand_int_range(0, 256);
         }
         if (type == HT_MSG_STREAM_CLOSE && m[sizeof(struct ht_msg)] == 2) {
-            /* stream 2 is open: do not close it if the instance is right */
+            /*
+             * A STREAM_CLOSE with the right instance would close stream 2,
+             * which must stay open: close stream 1 instead.
+             */
             m[sizeof(struct ht_msg)] = 1;
         }
         qht_exchange(h, m, size);

@@ -7,7 +7,10 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* Limit of the sum of discards; a message with this number is refused */
+/*
+ * Maximum of the sum of discards; a DISCARDED message with this count is
+ * refused
+ */
 #define MOST (UINT64_C(1) << 56)
 
 typedef struct Case {
@@ -27,7 +30,10 @@ static QHt *boot(const Case *c, const char *backend, const char *props)
     return qht_boot(c->machine, backend, all, NULL);
 }
 
-/* Check that the log has a class's numbers [from, to), in order, once each */
+/*
+ * Check that the log has the events of a class with the numbers from @from to
+ * @to - 1, each once and in order
+ */
 static void assert_logged(QHt *h, const char *class_name, uint64_t from,
                           uint64_t to)
 {
@@ -186,9 +192,14 @@ static void test_time(const void *data)
     after = g_get_monotonic_time() / 1e6;
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, >=, before);
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, <=, after);
-    /* The bound is larger than a few us only if this program was preempted. */
+    /*
+     * The bound is a few us, unless this program was preempted: tolerate 10 ms.
+     */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), <, 10000000);
-    /* the bound includes a drift of 50 ppm to each side in the next 25 ms */
+    /*
+     * The bound includes a drift of 50 ppm to each side in the next 25 ms, so
+     * it is at least 2.5 us.
+     */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), >=, 2500);
 
     after = g_get_monotonic_time() / 1e6;
@@ -271,8 +282,8 @@ static void test_shm_quiet(const void *data)
 }
 
 /*
- * An idle consumer arms the wake word for the next commit and sleeps.  Only
- * that stream's doorbell wakes it.
+ * If a stream has no new events, its consumer arms the wake word for the next
+ * commit and sleeps. A doorbell of another stream does not wake it.
  */
 static void test_shm_doorbell(const void *data)
 {
@@ -298,7 +309,9 @@ static void test_shm_doorbell(const void *data)
         QHT_WAIT(qht_ring_readq(h, 1, QHT_HOST(wake)) == head + 1);
     }
     wakeups = qht_stream_stat(h, 1, "wakeups");
-    /* doorbells of every size, for a stream that is not open */
+    /*
+     * Ring the doorbell of stream 0, which is not open, by writes of each size.
+     */
     for (n = 0; n < 10; n++) {
         qpci_io_writeb(h->pci->pdev, h->regs, h->caps.doorbell_offset, 0);
         qpci_io_writew(h->pci->pdev, h->regs, h->caps.doorbell_offset, 0);
@@ -362,8 +375,8 @@ static void test_lost(const void *data)
 }
 
 /*
- * A stop of the VM writes the count of discarded events into the trace,
- * because QEMU may end without a close of the stream.
+ * A stop of the VM writes the count of discarded events into the trace, because
+ * QEMU may end after the stop without closing the stream.
  */
 static void test_lost_stop(const void *data)
 {
@@ -382,7 +395,10 @@ static void test_lost_stop(const void *data)
     qht_commit(&s);
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     g_assert_cmpuint(qht_log_count(h, "goes on, 5 events discarded"), ==, 1);
-    /* A second stop adds no line to those of the opening and the first stop. */
+    /*
+     * The log has two lines with a count of discards, of the opening and of the
+     * first stop: a second stop adds none.
+     */
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     g_assert_cmpuint(qht_log_count(h, "events discarded"), ==, 2);
@@ -398,8 +414,8 @@ static void discarded(QHt *h, uint64_t count, unsigned status)
 }
 
 /*
- * Discards without a stream are counted in a stream that is open, or in the
- * next one that is opened.
+ * A DISCARDED message reports events that were discarded without a stream. Its
+ * count is added to a stream that is open, else to the next one that is opened.
  */
 static void test_discarded(const void *data)
 {

@@ -49,7 +49,10 @@ static void assert_events(QHt *h, const char *events)
     qobject_unref(rsp);
 }
 
-/* Register a class; its byte in the reply and its enable byte must be @on */
+/*
+ * Register a class, and check that the byte `on` in the reply and the class's
+ * enable byte are @on; returns the class's id
+ */
 static uint32_t add(QHt *h, const char *name, uint8_t on)
 {
     g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
@@ -75,7 +78,10 @@ static void test_register(const void *channel)
     add(h, "b", 0);
     add(h, "abc", 1);
     add(h, "ab", 0);
-    /* A registration does not change enable_seq: the reply has the byte. */
+    /*
+     * A registration does not change enable_seq, because the reply has the
+     * class's enable byte.
+     */
     g_assert_cmpuint(qht_enable_seq(h), ==, generation);
     if (!h->control) {
         g_assert_cmpuint(h->caps.enable_offset % HT_ENABLE_SIZE, ==, 0);
@@ -87,7 +93,10 @@ static void test_register(const void *channel)
     qht_quit(h);
 }
 
-/* The property can be set while the guest runs; a wrong list has no effect. */
+/*
+ * The property "events" can be set while the guest runs; a list with a syntax
+ * error is refused and has no effect.
+ */
 static void test_property(const void *channel)
 {
     QHt *h = boot(channel, "");
@@ -164,7 +173,7 @@ static void test_message(const void *channel)
     qht_quit(h);
 }
 
-/* Check that the guest reads @text as the settings */
+/* Check that a SETTINGS message gets @text as the reply */
 static void assert_settings(QHt *h, const char *text)
 {
     g_autofree struct ht_msg_settings *m = g_malloc0(HT_MESSAGE_MAX);
@@ -205,8 +214,9 @@ static void test_settings(const void *channel)
     assert_settings(h, longest);
 
     /*
-     * refused: a message without room for the settings, one whose count is not
-     * the size of its room, and one that is too short
+     * The device refuses a SETTINGS message with room for less than
+     * HT_SETTINGS_MAX bytes, one whose count is not the size of its room, and
+     * one that is too short.
      */
     stl_le_p(&m->count, HT_SETTINGS_MAX - 1);
     g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,
@@ -224,7 +234,9 @@ static void test_settings(const void *channel)
     g_assert_cmpuint(qht_enable_seq(h), !=, generation);
     assert_settings(h, "");
 
-    /* a reset changes enable_seq, so that a driver reads its settings */
+    /*
+     * A reset changes enable_seq, so that the driver reads the settings again.
+     */
     generation = qht_enable_seq(h);
     qtest_system_reset(h->qts);
     qht_restart(h);
@@ -262,7 +274,10 @@ static void test_reset(const void *channel)
     qht_quit(h);
 }
 
-/* A change while the VM is stopped takes effect when the VM continues. */
+/*
+ * A change of the property "events" while the VM is stopped takes effect when
+ * the VM continues.
+ */
 static void test_stop(const void *channel)
 {
     QHt *h = boot(channel, "");

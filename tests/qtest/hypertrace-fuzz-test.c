@@ -105,7 +105,10 @@ static void *rewrite(void *opaque)
 
             n = n * 1664525 + 1013904223;
             at = f->race_at + (n >> 7) % f->race_size / 4 * 4;
-            /* The device never reads the directory: change rings instead. */
+            /*
+             * The device never reads the stream RAM's directory: change a word
+             * of the rings instead.
+             */
             if (at >= f->directory && at < QHT_RING_OFFSET) {
                 at = QHT_RING_OFFSET + at % (f->mem_size - QHT_RING_OFFSET);
             }
@@ -167,7 +170,7 @@ static void access_any(Fuzz *f, uint64_t addr)
 }
 
 /*
- * Bytes of room for the reply in messages that ask for enable bytes or settings
+ * Size in bytes of the room for the reply in the messages ENABLED and SETTINGS
  */
 #define ROOM 64
 
@@ -234,13 +237,16 @@ static void mailbox(Fuzz *f)
     qtest_memwrite(f->h->qts, box, buf, size);
     qtest_writel(f->h->qts, f->h->regs.addr + HT_REG_MAILBOX_GO,
                  below(f, 10) ? size : any64(f));
-    /* Read the reply in half of the cases, and ignore it. */
+    /* In half of the cases, read the reply, whose content does not matter. */
     if (below(f, 2)) {
         qtest_memread(f->h->qts, box, buf, 64);
     }
 }
 
-/* An offset in BAR0, often of a register, or shortly after the BAR's end */
+/*
+ * Get an offset in BAR0, mostly in the first 256 bytes of an area, where the
+ * registers are; it may be shortly after the BAR's end
+ */
 static uint64_t bar0(Fuzz *f)
 {
     return below(f, STREAMS + 2) * HT_MAP_ALIGN +
@@ -287,8 +293,8 @@ static void ring(Fuzz *f)
         break;
     case 3:
         /*
-         * a packet in its place of the ring, with valid events, this stream's
-         * index and the instance that the device reports
+         * Write a packet to its place in the ring, with valid events, this
+         * stream's index, and the instance that the device reports.
          */
         p.instance = cpu_to_le64(qtest_readq(f->h->qts,
                                              base + QHT_HOST(instance)));
@@ -305,7 +311,7 @@ static void ring(Fuzz *f)
                        &p, sizeof(p));
         break;
     case 5:
-        /* an offset before the rings */
+        /* access an offset of BAR4 before the rings */
         access_any(f, f->h->ring.addr + below(f, f->h->caps.ring_offset));
         break;
     default:
@@ -345,7 +351,7 @@ static void kick(Fuzz *f, QVirtQueue *vq)
     f->h->pci->vdev.bus->virtqueue_kick(&f->h->pci->vdev, vq);
 }
 
-/* Write a few random descriptors, and mostly kick */
+/* Write up to four random descriptors to a queue, mostly followed by a kick */
 static void descriptors(Fuzz *f)
 {
     static const uint32_t lengths[] = { 0, 1, 16, 40, 64, 4096, UINT32_MAX };
@@ -433,7 +439,9 @@ static void buffer(Fuzz *f)
     kick(f, vq);
 }
 
-/* Write virtio's registers: queue addresses anywhere, any device status */
+/*
+ * Write one of virtio's registers, with any queue address or any device status
+ */
 static void virtio_registers(Fuzz *f)
 {
     uint64_t common = f->h->pci->bar.addr + f->h->pci->common_cfg_offset;
@@ -466,7 +474,7 @@ static void config_space(Fuzz *f)
         break;
     case 1:
     case 2:
-        /* do not write the BARs: the test must know their addresses */
+        /* Do not write the BARs, because the test must know their addresses. */
         if (at > PCI_BASE_ADDRESS_5 + 3) {
             qpci_config_writel(d, at & ~3, any64(f));
         }
@@ -529,7 +537,7 @@ static void act(Fuzz *f)
     }
 }
 
-/* Check that a correct driver can take over the device and use it */
+/* Reset the device, then check that a correct driver can use it */
 static void check_alive(Fuzz *f)
 {
     struct ht_msg m = { 0 };
@@ -567,7 +575,10 @@ static void boot(Fuzz *f, const char *channel)
                   0);
     g_assert_true(f->mem != MAP_FAILED);
     close(fd);
-    /* -d guest_errors, so that messages about the guest are also formatted */
+    /*
+     * With -d guest_errors, QEMU also executes the code that formats messages
+     * about the guest.
+     */
     extra = g_strdup_printf("-object memory-backend-file,id=mem,share=on,"
                             "mem-path=%s,size=%zu -m %zu -d guest_errors"
                             " -D /dev/null", f->file, f->mem_size,

@@ -22,7 +22,10 @@
 
 typedef struct Hang {
     QHt *h;
-    /* the device that the test started with, if @h is its replacement */
+    /*
+     * If @h replaces the device with which the test started: that device; else
+     * NULL
+     */
     QHt *first;
     QHtStream s;
     uint32_t id;
@@ -85,13 +88,16 @@ static void emit(Hang *g, unsigned n)
 }
 
 /*
- * Emit enough events to fill the FIFO, so that the backend hangs.  The ring has
- * room for these events, so the guest does not wait for the host.
+ * Emit enough events to fill the FIFO, so that the backend hangs. The ring has
+ * room for all of them, so none is lost.
  */
 static void hang(Hang *g)
 {
     emit(g, (PACKETS - 1) * EVENTS_A_PACKET);
-    /* With about 60 bytes of text each, the events do not fit into a FIFO. */
+    /*
+     * An event's text has about 60 bytes, so the text of all events is longer
+     * than two FIFOs can hold.
+     */
     g_assert_cmpuint(g->s.events * 60, >, 2 * 65536);
 }
 
@@ -189,8 +195,9 @@ static void test_replug(const void *channel)
 }
 
 /*
- * Flush, close, stop and migration do not wait for a backend that hangs.
- * Events posted before are recorded when the backend continues.
+ * Flush, close, stop and migration do not wait for a backend that hangs. Events
+ * that were posted to the backend before are recorded when the backend
+ * continues.
  */
 static void test_no_wait(const void *channel)
 {
@@ -214,7 +221,9 @@ static void test_no_wait(const void *channel)
     qht_stream_close(&g.s);
     qht_settle(g.h);
     assert_everything(&g, log_text(&g));
-    /* by a socket: QEMU leaks memory in a second migration to a file */
+    /*
+     * Migrate by a socket: in a second migration to a file QEMU leaks memory.
+     */
     t = qht_target("pc", "null", g.props, NULL);
     qht_migrate(g.h, t);
     qht_target_free(t);
@@ -264,7 +273,10 @@ static void test_drain(const void *channel)
     teardown(&g);
 }
 
-/* At most 64 requests can be pending; the monitor still works. */
+/*
+ * At most 64 requests of hypertrace-drain can be pending: the next one fails,
+ * and the monitor still works.
+ */
 static void test_drain_many(const void *channel)
 {
     unsigned n = 0;
@@ -309,8 +321,8 @@ static uint64_t resident(Hang *g)
 
 /*
  * While a backend hangs, its sink discards events over its budget, and QEMU's
- * memory does not grow.  The count of discarded events is in the backend's
- * trace when it continues.  Another backend of the device gets all events.
+ * memory does not grow. When the backend continues, its trace has the count of
+ * discarded events. Another backend of the device gets all events.
  */
 static void test_budget(const void *channel)
 {
@@ -335,7 +347,10 @@ static void test_budget(const void *channel)
         qht_stream_flush(&g.s);
     }
     if (!g.h->control) {
-        /* With virtio, QEMU's memory grows, because the guest uses more RAM. */
+        /*
+         * Do not check this with virtio: the guest uses more and more of its
+         * RAM for buffers, so QEMU's memory grows.
+         */
         g_assert_cmpuint(resident(&g), <, before + 8 * 1024 * 1024);
     }
     g_assert_cmpuint(qht_stat(g.h, "events"), ==, g.s.events);
@@ -401,8 +416,9 @@ static void test_quit(const void *channel)
 
 /*
  * Return the channels of a test in which QEMU waits its 5 s for a backend that
- * hangs: in a short run one, because the wait does not depend on the channel.
- * Each channel has a test that unplugs a device while its backend hangs.
+ * hangs: all channels in a long run, only @channel in a short run, because the
+ * wait does not depend on the channel. For each channel, at least one test
+ * unplugs a device while its backend hangs.
  */
 static unsigned waits(unsigned channel)
 {

@@ -3,9 +3,9 @@
  * hypertrace: virtqueues that a driver refills before they are empty
  *
  * All descriptors of a queue point to the same memory, so one write of the
- * available index refills the queue, faster than the device can empty it.  Most
- * buffers are as large as all that the device takes in one turn, which is one
- * iteration of the main loop.
+ * available index refills the queue, faster than the device can empty it. Most
+ * buffers are so large that the device takes only one of them in a turn, which
+ * is one iteration of the main loop.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -79,7 +79,10 @@ static void test_flush(const void *opaque)
     QHt *h = qht_boot("pc", "null", "channel=virtio,streams=3", NULL);
     uint32_t id = qht_register_number(h, "number");
     uint64_t mem = guest_alloc(h->alloc, BUFFER);
-    /* This buffer must have room for the largest reply. */
+    /*
+     * The device overwrites @m with the reply, so @m must have room for the
+     * largest one.
+     */
     struct ht_msg_stream *m = g_malloc0(HT_MESSAGE_MAX);
     unsigned buffers = 0, i;
     QHtStream s, others[2];

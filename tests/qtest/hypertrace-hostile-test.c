@@ -2,9 +2,9 @@
 /*
  * hypertrace: guests that write invalid data into memory that the device reads
  *
- * Unless the device ignores the data, the stream is stopped and the error
- * counted.  Another stream still works, and the stopped stream can be closed
- * and opened again.
+ * The device ignores some invalid data. In all other cases it stops the stream
+ * and counts an error. Another stream still works, and the stopped stream can
+ * be closed and opened again.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -45,7 +45,10 @@ static void open_bad(Hostile *t, unsigned events)
     QHT_WAIT(qht_stream_stat(t->h, 0, "events") == events);
 }
 
-/* Make the device poll the stream now, whatever its wake word is */
+/*
+ * Ring the doorbell, so that the device polls the stream now, whatever the
+ * stream's wake word is
+ */
 static void look(QHtStream *s)
 {
     qht_doorbell(s);
@@ -107,7 +110,10 @@ static void test_guest_line(const void *channel)
         qht_ring_writeq(t.h, 0, QHT_GUEST(head), heads[i]);
         assert_stopped(&t, 10);
     }
-    /* words that are reserved or unused in this mode are ignored */
+    /*
+     * The device ignores words of the guest's line that are reserved or that
+     * this mode does not use.
+     */
     open_bad(&t, 10);
     for (i = QHT_GUEST(opening); i < sizeof(struct ht_guest_line); i += 8) {
         if (i != QHT_GUEST(lost)) {
@@ -298,7 +304,10 @@ static void test_random(const void *channel)
     for (i = 0; i < 100; i++) {
         qht_stream_open(&t.bad, t.h, 0);
         qht_stream_open(&t.good, t.h, 1);
-        /* open the only packet before random writes can change `tail` */
+        /*
+         * Open the packet of this round now: later, random writes may have
+         * changed `tail`.
+         */
         qht_write_number(&t.bad, t.id, 0);
         for (j = 0; j < 30; j++) {
             uint64_t v = (uint64_t)g_test_rand_int() << 32 | g_test_rand_int();

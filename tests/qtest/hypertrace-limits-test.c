@@ -16,8 +16,9 @@
 #define LOG_LINES       10
 
 /*
- * Limits of the openings of streams, as in hypertrace/streams.h, for up to 64
- * streams
+ * Limits of how often streams can be opened, as in hypertrace/streams.h:
+ * OPENINGS_BURST openings at once if the device has up to 64 streams, then one
+ * per interval
  */
 #define OPENINGS_BURST      256
 #define OPENING_INTERVAL_US 10000
@@ -52,8 +53,9 @@ static void check_works(QHt *h, uint32_t index)
 }
 
 /*
- * Write a class of @count u64 fields; the fields' names have @name_len bytes,
- * the class's has @class_len.  Returns the size of the message.
+ * Write a CLASS_REGISTER message of a class with @count fields of type u64. The
+ * names of the fields have @name_len bytes, the name of the class has
+ * @class_len bytes. Returns the size of the message.
  */
 static size_t class_message(struct ht_msg_class *m, unsigned count,
                             size_t name_len, size_t class_len)
@@ -118,7 +120,10 @@ static void test_class(const void *channel)
     qht_quit(h);
 }
 
-/* Append a message that registers { u64 n; } as @name; returns the new end */
+/*
+ * Append to @msgs, after @pos bytes, a message that registers { u64 n; } as
+ * @name; returns the new number of bytes
+ */
 static size_t put_class(uint8_t *msgs, size_t pos, const char *name)
 {
     size_t size;
@@ -238,7 +243,10 @@ static void test_open_rate(const void *channel)
             memcpy(&m, buf, sizeof(m));
         }
         elapsed_us = g_get_monotonic_time() - begin;
-        /* On a busy machine this loop may be too slow to reach the limit. */
+        /*
+         * The limit is reached, or this loop is too slow to reach it, as on a
+         * busy machine.
+         */
         if (!m.instance || opened > 8 * OPENINGS_BURST) {
             break;
         }
@@ -300,15 +308,18 @@ static void test_batch(const void *channel)
         m = next_class(m);
     }
     g_assert_cmpuint(n, >, 1000);
-    /* The device limits an exchange to 50 us, too short for 1,000 classes. */
+    /*
+     * The exchange takes 50 us at most, too short for 1,000 classes, so
+     * qht_exchange_all() needed several exchanges.
+     */
     g_assert_cmpuint(exchanges, >, 1);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
     qht_quit(h);
 }
 
 /*
- * A buffer of several messages may have CLASS_REGISTER only; a wrong length or
- * type is an error.
+ * If a buffer has several messages, each must be a CLASS_REGISTER; a wrong
+ * length or another type is an error.
  */
 static void test_batch_hostile(const void *channel)
 {
@@ -347,7 +358,10 @@ static void test_batch_hostile(const void *channel)
         qht_exchange_all(h, msgs, at + sizeof(*second));
         g_assert_cmpuint(ldl_le_p(&second->status), ==, HT_STATUS_INVAL);
     }
-    /* a last message shorter than a header; messages near the buffer's end */
+    /*
+     * First, a last message that is shorter than a header; then, messages whose
+     * size ends near the buffer's end.
+     */
     for (size = 1; size < sizeof(*second); size++) {
         at = ROUND_UP(put_class(msgs, 0, "good"), HT_MESSAGE_ALIGN);
         qht_exchange_all(h, msgs, at + size);
@@ -392,8 +406,8 @@ static void test_streams(const void *channel)
 }
 
 /*
- * By default, three quarters of the streams suffice for one for each vCPU: a
- * guest's kernel uses that many.
+ * By default a device has so many streams that three quarters of them, which a
+ * guest's kernel may use, suffice for one stream for each vCPU.
  */
 static void test_streams_auto(const void *channel)
 {
@@ -420,7 +434,10 @@ static void test_streams_auto(const void *channel)
     }
 }
 
-/* The size of BAR4 or of the memdev limits the default number of streams. */
+/*
+ * If BAR4 or the memdev has no room for the default number of streams, the
+ * device has as many streams as fit.
+ */
 static void test_streams_fit(const void *channel)
 {
     static const struct {
@@ -461,7 +478,10 @@ static void test_message(const void *channel)
 
     stw_le_p(&m->type, HT_MSG_STATS);
     stl_le_p(&m->size, HT_MESSAGE_MAX);
-    /* a message of the maximum size, which is wrong for its type */
+    /*
+     * Send a message of the maximum size, which is wrong for its type, then one
+     * that is a byte longer.
+     */
     g_assert_cmpuint(qht_exchange(h, m, HT_MESSAGE_MAX), ==, HT_STATUS_INVAL);
     g_assert_cmpuint(ldl_le_p(&m->size), ==, HT_MESSAGE_MAX);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
@@ -486,7 +506,10 @@ static unsigned count_lines(const char *file, const char *what)
     return n;
 }
 
-/* Thousands of errors of a guest cause at most LOG_LINES lines a second. */
+/*
+ * If a guest causes thousands of errors, QEMU logs at most LOG_LINES lines a
+ * second.
+ */
 static void test_log(const void *channel)
 {
     const unsigned messages = 2000, streams = 40;
@@ -532,7 +555,10 @@ static void test_log(const void *channel)
     qht_unlink(file);
 }
 
-/* Boot with a ctf backend that refuses classes: its directory is removed */
+/*
+ * Boot with a ctf backend whose directory is removed, so that it refuses
+ * classes
+ */
 static QHt *boot_refusing(const void *channel, const char *extra)
 {
     g_autofree char *dir = g_dir_make_tmp("hypertrace-gone-XXXXXX", NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace, channel=virtio: the driver announces a stream's memory, where the
- * device reads committed events that the driver has not submitted
+ * hypertrace, channel=virtio: the driver announces a stream's memory. There the
+ * device can read committed events that the driver has not submitted.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -44,7 +44,10 @@ static void fill(QHtStream *s, QHt *h, uint32_t id)
     qht_write_numbers(s, id, 10, 15);
 }
 
-/* A reset consumes the last events of announced memory. */
+/*
+ * A reset consumes committed events from announced memory, also those that the
+ * guest has not submitted.
+ */
 static void test_reset(void)
 {
     QHt *h = boot("log");
@@ -103,7 +106,7 @@ static void test_stop(void)
     qht_commit(&s);
     qht_stream_flush(&s);
     g_assert_cmpuint(events(h), ==, 400);
-    /* stop also at a packet's end, and after the ring has wrapped */
+    /* Stop also when a packet ends, and after the ring has wrapped. */
     for (i = 1; i <= 12; i++) {
         qht_write_numbers(&s, id, 400 * i, 400 * (i + 1));
         if (i % 3) {
@@ -126,8 +129,8 @@ static void test_stop(void)
 }
 
 /*
- * A stop of the VM consumes closed packets of which the guest submitted a part
- * or nothing.
+ * A stop of the VM consumes closed packets, also those that the guest has
+ * submitted partly or not at all.
  */
 static void test_packets(void)
 {
@@ -173,7 +176,10 @@ static void test_driver_reset(void)
     stop(h);
     g_assert_cmpuint(events(h), ==, 15);
     cont(h);
-    /* if the table's first entry is 0, the device does not read the memory */
+    /*
+     * If the first entry of the announced table is 0, the device does not read
+     * the stream's memory.
+     */
     qht_restart(h);
     qht_stream_close(&s);
     fill(&s, h, id);
@@ -328,7 +334,9 @@ static void test_hostile(void)
             g_assert_cmpuint(qht_stat(h, "errors"), >, errors);
         }
         g_assert_cmpuint(events(h), <=, 15);
-        /* an error is counted once, not at each stop */
+        /*
+         * The device counts the error at the first stop only, not at each stop.
+         */
         errors = qht_stat(h, "errors");
         cont(h);
         stop(h);

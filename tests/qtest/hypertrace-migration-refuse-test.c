@@ -10,7 +10,10 @@
 
 #define MEMDEV "-object memory-backend-ram,size=2M,id="
 
-/* QEMU's message names the property or RAM block that differs on the target. */
+/*
+ * If a property or a RAM block differs on the target, QEMU refuses the
+ * migration with a message that names it.
+ */
 static void test_properties(void)
 {
     static const struct {
@@ -91,7 +94,7 @@ typedef struct State {
 #define CLASSES_SIZE(s) ((s)->classes - 4)
 #define NR_STREAMS(s)   ((s)->streams - 4)
 #define STREAM_SIZE     (1 + 1 + 4 + 33 + 18 * 8 + 7 * 8 + 8 + 1)
-/* Offset in the saved state of the n-th 64-bit field of stream i */
+/* Offset in State.data of the @n-th 64-bit field of stream @i */
 #define STREAM(s, i, n) ((s)->streams + (i) * STREAM_SIZE + 39 + 8 * (n))
 enum { INSTANCE, TRACE_INSTANCE, CURSOR, FED, EVENTS, EXPECTED, SKIPPED, LOST,
        OTHERS, DROPPED, TOLD, BYTES, PACKETS, WAKEUPS, ERRORS, CLOCK, NS,
@@ -117,8 +120,9 @@ static void state_save(State *s, const void *channel)
         qht_stream_forget(&stream[i]);
     }
     /*
-     * Find epoch and max_gap in the state.  The word after enable_seq is 0,
-     * because no flush of all streams is pending.
+     * Build the bytes by which to find the fields in the state: epoch, then
+     * max_gap. The word after enable_seq is 0, because no flush of all streams
+     * is pending.
      */
     stq_be_p(pattern, s->h->caps.epoch);
     stl_be_p(pattern + 8, s->h->caps.max_gap);
@@ -155,8 +159,8 @@ static void state_free(State *s)
 }
 
 /*
- * Load the first @size bytes of s->data; returns QEMU's messages, or NULL if
- * QEMU accepts the state
+ * Let a new QEMU load the first @size bytes of s->data; returns QEMU's
+ * messages, or NULL if QEMU accepts the state
  */
 static char *state_load(State *s, gsize size)
 {
@@ -167,14 +171,18 @@ static char *state_load(State *s, gsize size)
     if (!qht_load(t, s->file)) {
         g_assert_true(g_file_get_contents(t->messages, &messages, NULL, NULL));
     } else {
-        /* An accepted state: queries work, also after a reset. */
+        /*
+         * QEMU has accepted the state: queries must work, also after a reset.
+         */
         QHt there = { .qts = t->qts, .path = s->h->path };
 
         qht_stat(&there, "events");
         qtest_system_reset(t->qts);
         qht_stat(&there, "events");
     }
-    /* in each case QEMU must exit with status 0 */
+    /*
+     * Whether the state was accepted or refused, QEMU must exit with status 0.
+     */
     qht_target_free(t);
     return messages;
 }

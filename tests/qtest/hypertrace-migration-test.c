@@ -19,7 +19,10 @@ static char *props(const void *channel, const char *more)
                            more);
 }
 
-/* Migrate to another QEMU, by a socket or a file; returns the source's log */
+/*
+ * Migrate @h by a file if @by_file, else by a socket, to a new QEMU with
+ * @backend; returns the log of the source
+ */
 static char *move(QHt *h, const char *backend, const char *all,
                   const char *extra, bool by_file)
 {
@@ -41,8 +44,9 @@ static char *move(QHt *h, const char *backend, const char *all,
 }
 
 /*
- * Events in open packets, events without a doorbell, a closed stream and lost
- * events: each is in exactly one of the two logs.
+ * Events in open packets, events for which no doorbell was rung, events of a
+ * closed stream and lost events: each is in exactly one of the logs of source
+ * and target.
  */
 static void moves(const char *channel, bool by_file)
 {
@@ -151,7 +155,10 @@ static void test_chain(const void *channel)
     qht_quit(h);
 }
 
-/* Discards without a stream, not in the trace yet, migrate to the target. */
+/*
+ * Discards that were reported without a stream, and that are not in the
+ * source's trace yet, migrate to the target.
+ */
 static void test_discarded(const void *channel)
 {
     struct ht_msg_discarded m = { .count = cpu_to_le64(7) };
@@ -168,7 +175,7 @@ static void test_discarded(const void *channel)
     g_assert_cmpuint(qht_call(h, HT_MSG_DISCARDED, &m, sizeof(m)), ==,
                      HT_STATUS_OK);
     qht_stream_flush(&s);
-    /* the source has reported all discards; the target's trace has none */
+    /* The source's trace has all discards, so the target's trace has none. */
     qht_unlink(move(h, "log", all, NULL, true));
     qht_stream_close(&s);
     g_assert_cmpuint(qht_log_count(h, "closed, 0 events discarded"), ==, 1);
@@ -176,7 +183,10 @@ static void test_discarded(const void *channel)
     qht_quit(h);
 }
 
-/* Emit events 10 to 399; then the log of @h must have @from to 399 */
+/*
+ * Continue the VM, emit events with the numbers 10 to 399, and check that the
+ * log of @h has the numbers @from to 399
+ */
 static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
 {
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
@@ -190,7 +200,9 @@ static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
     qht_quit(h);
 }
 
-/* Boot, write 10 events to stream 1, and stop the VM */
+/*
+ * Boot, write 10 events to stream 1 (with virtio, submit them), and stop the VM
+ */
 static QHt *boot_paused(const char *all, QHtStream *s, uint32_t *id)
 {
     QHt *h = qht_boot("pc", "log", all, NULL);
@@ -219,7 +231,7 @@ static char *move_paused(QHt *h, const char *all)
     return log;
 }
 
-/* A VM is loaded and migrated again before it runs. */
+/* A VM that is loaded is migrated again before it runs, and loses no event. */
 static void test_paused(const void *channel)
 {
     g_autofree char *all = props(channel, "");
@@ -257,9 +269,10 @@ static void test_continued(const void *channel)
 }
 
 /*
- * A reset of a loaded VM that has not run loses no event.  A ring survives the
- * reset, and is consumed when the VM runs, here or on the next target.
- * Virtqueues do not survive the reset, which consumes their buffers at once.
+ * A reset of a VM that was loaded and has not run yet loses no event. A ring
+ * survives the reset, and is consumed when the VM runs, on this target or on
+ * the next. Virtqueues do not survive the reset, so the reset consumes their
+ * buffers at once.
  */
 static void reset_loaded(const void *channel, unsigned until)
 {
@@ -289,7 +302,9 @@ static void reset_loaded(const void *channel, unsigned until)
     }
     g_assert_cmpuint(qht_stat(h, "events"), ==, until);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* by a socket: QEMU leaks memory in a second migration to a file */
+    /*
+     * Migrate by a socket: in a second migration to a file QEMU leaks memory.
+     */
     t = qht_target("pc", "log", all, NULL);
     qht_migrate(h, t);
     qht_unlink(qht_move(h, t, true));
@@ -305,8 +320,8 @@ static void test_reset_loaded(const void *channel)
 }
 
 /*
- * If a loaded device is unplugged before the VM runs, QEMU warns that events of
- * its streams are not recorded.
+ * If a device is unplugged after its state was loaded and before the VM runs,
+ * QEMU warns that events of its streams are not recorded.
  */
 static void test_unplug_loaded(const void *channel)
 {
@@ -488,9 +503,10 @@ static bool completed(QTestState *qts)
 }
 
 /*
- * Write to the ring without marking its pages dirty, after migration has sent
- * them.  With TCG, stores just before the VM stops can do so; the test writes
- * to the file of the ring's memory instead.
+ * Write to the ring after migration has sent its pages, without marking them
+ * dirty. With TCG, this can happen to the guest's last stores before the VM
+ * stops. The test writes to the file of the ring's memory instead, which QEMU
+ * does not notice.
  *
  * Returns: false if the VM stopped before the write
  */
@@ -522,7 +538,10 @@ static bool move_unnoticed(const char *channel)
                              " 'downtime-limit': 1}}");
     qtest_qmp_assert_success(h->qts, "{'execute': 'migrate', 'arguments':"
                              " {'uri': %s}}", uri);
-    /* make memory dirty until migration is in its third pass */
+    /*
+     * Write to guest RAM, so that migration needs further passes, until it is
+     * in its third pass.
+     */
     QHT_WAIT(({
         qtest_memset(h->qts, 16 * MiB, g_random_int(), MiB);
         syncs(h->qts) >= 3;

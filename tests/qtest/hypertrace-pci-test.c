@@ -63,8 +63,9 @@ static void check_layout(const char *machine, const char *channel, bool ring)
         g_assert_false(prefetch);
         g_assert_cmphex(bar_size(d, 2, &is64, &prefetch), >, 0);
         /*
-         * BAR4 has page 0, enable page, mailbox and directory, then 3 rings
-         * of 4 KiB + 4 x 8 KiB; each is aligned to 64 KiB
+         * BAR4 has page 0, the enable page, the mailbox and the directory, then
+         * 3 rings of 4 KiB + 4 x 8 KiB; each of these parts begins at a
+         * multiple of 64 KiB
          */
         g_assert_cmphex(h->caps.ring_stride, ==, 0x10000);
         g_assert_cmphex(h->caps.enable_offset, ==, 0x10000);
@@ -142,9 +143,10 @@ static void test_read_sizes(const void *machine)
 }
 
 /*
- * Return the next offset of BAR0 to access.  Use only the first page and the
- * last 16 bytes of each area of HT_MAP_ALIGN bytes.  After the registers, use
- * every seventh offset, which gives each alignment; with -m slow, use each.
+ * Return the offset of BAR0 to access after @off. Use only the first page and
+ * the last 16 bytes of each area of HT_MAP_ALIGN bytes. Use each offset of the
+ * first 256 bytes, where the registers are, and then every seventh, which gives
+ * each alignment; with -m slow, use each.
  */
 static uint64_t next_offset(uint64_t off)
 {
@@ -179,7 +181,9 @@ static void test_write_everywhere(const void *channel)
         qpci_io_readl(d, h->regs, off);
         qpci_io_readq(d, h->regs, off);
     }
-    /* refused values are counted as errors, and the device still works */
+    /*
+     * The device has counted values that it refused as errors, and still works.
+     */
     g_assert_cmpuint(qht_stat(h, "errors"), >, 0);
     qpci_memread(d, h->regs, 0, &id, sizeof(id));
     g_assert_cmphex(le32_to_cpu(id), ==, HT_MAGIC);
@@ -288,7 +292,10 @@ static void test_refused(void)
 static void unplug(QHt *h, const char *id, uint8_t slot)
 {
     qtest_qmp_device_del_send(h->qts, id);
-    /* the guest's part of ACPI PCI hot-unplug: eject */
+    /*
+     * Confirm the unplug as the guest does with ACPI PCI hot-unplug: eject the
+     * slot.
+     */
     qtest_outl(h->qts, 0xae08, 1u << slot);
     qht_wait_deleted(h);
 }
@@ -326,9 +333,9 @@ static void register_unfinished(QHt *h)
 }
 
 /*
- * Plug in, use and unplug a device repeatedly, with refused devices in between.
- * With -m slow these are 201 cycles for the three channels.  With sanitizers,
- * QEMU reports leaks when it exits.
+ * Plug in, use and unplug a device repeatedly, and in between try to plug in
+ * devices that are refused. With -m slow, the tests of the three channels have
+ * 201 cycles together. With sanitizers, QEMU reports leaks when it exits.
  */
 static void test_plug(const void *channel)
 {
@@ -369,7 +376,10 @@ static void test_no_module(void)
     unsigned i;
     QHt *h;
 
-    /* the test itself needs the accelerator qtest, which may be a module */
+    /*
+     * QEMU_MODULE_DIR is a new folder, which needs a link to the accelerator
+     * qtest if that is a module: the test itself uses it.
+     */
     if (access(from, R_OK) == 0) {
         g_assert_cmpint(symlink(from, to), ==, 0);
     }
@@ -428,8 +438,8 @@ static void test_chroot(void)
 }
 
 /*
- * A device with the name of an unplugged one continues the trace of that one:
- * class ids are the same, and instances are not reused.
+ * A device with the name of an unplugged device continues its trace: classes
+ * keep their ids, and instance numbers are not reused.
  */
 static void test_replug(void)
 {

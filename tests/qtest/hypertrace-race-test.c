@@ -142,7 +142,10 @@ static void produce_one(Producer *p)
     publish(p);
 }
 
-/* Overwrite a random word of the control page or packets while they are read */
+/*
+ * Overwrite a random word of the control page or of the packets, while the
+ * device may be reading it
+ */
 static void spite(Producer *p)
 {
     uint32_t at;
@@ -221,7 +224,10 @@ static void run(Race *r)
     for (n = 0; n < rounds; n++) {
         for (i = 0; i < STREAMS; i++) {
             before[i] = qatomic_read(&r->p[i].s.events);
-            /* the producer may not have committed the last event yet */
+            /*
+             * The producer has counted its last event, but may not have
+             * committed it yet.
+             */
             before[i] -= before[i] > 0;
         }
         if (r->h->caps.channel == HT_CHANNEL_HYPERCALL) {
@@ -299,7 +305,10 @@ static void test_taken(const void *channel)
     teardown(&r);
 }
 
-/* Two producers that write invalid data do not disturb two correct ones. */
+/*
+ * Two producers that also write random words do not disturb the two other
+ * producers.
+ */
 static void test_spite(const void *channel)
 {
     unsigned round, i, stopped = 0;

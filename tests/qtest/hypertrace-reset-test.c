@@ -57,7 +57,10 @@ static void assert_closed(QHt *h, QHtStream *s, uint64_t events)
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
 }
 
-/* Events committed before a reset are delivered, then the streams closed. */
+/*
+ * A reset delivers the events that were committed before it, then closes the
+ * streams.
+ */
 static void test_system_reset(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");
@@ -76,7 +79,9 @@ static void test_system_reset(const void *channel)
         qht_restart(h);
         g_assert_cmpuint(h->caps.epoch, >, epoch);
         epoch = h->caps.epoch;
-        /* the instance from before the reset no longer exists */
+        /*
+         * After the reset, a flush of the instance from before the reset fails.
+         */
         g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, s[1].index,
                                        instance), ==, HT_STATUS_NOENT);
         g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
@@ -84,7 +89,7 @@ static void test_system_reset(const void *channel)
     qht_quit(h);
 }
 
-/* A reset reports events that were lost after the last commit. */
+/* A reset also reports events that were lost after the last commit. */
 static void test_lost_at_reset(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2");
@@ -128,7 +133,10 @@ static void test_takeover(const void *channel)
     for (i = 1; i <= 20; i++) {
         fill(h, s, id, 50);
         takeover(h, i & 1 && !h->control);
-        /* the reply is BUSY until the old stream is closed */
+        /*
+         * Until the old stream is closed, the reply to the opening is BUSY;
+         * qht_stream_open() repeats it.
+         */
         qht_stream_open(&t, h, s[0].index);
         g_assert_cmpuint(t.instance, >, s[1].instance);
         qht_stream_close(&t);
@@ -137,7 +145,10 @@ static void test_takeover(const void *channel)
     qht_restart(h);
     g_assert_cmpuint(h->caps.epoch, ==, epoch + 20);
     if (!h->control) {
-        /* a value other than HT_MAGIC counts as an error, without effect */
+        /*
+         * Writing another value than HT_MAGIC to HT_REG_TAKEOVER is counted as
+         * an error, and takes nothing over.
+         */
         qpci_io_writel(h->pci->pdev, h->regs, HT_REG_TAKEOVER, 1);
         g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
     }
@@ -207,7 +218,7 @@ static void test_status_zero(const void *channel)
     qht_quit(h);
 }
 
-/* Events committed before a stop of the VM are delivered. */
+/* A stop of the VM delivers the events that were committed before it. */
 static void test_vm_stop(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2,flush-ms=5");

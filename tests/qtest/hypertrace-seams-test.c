@@ -42,8 +42,8 @@ static uint16_t used(Flood *f)
 }
 
 /*
- * Do as flood_put(), but the ring of available buffers must not wrap, and its
- * index is not written
+ * Do as flood_put(), but do not write the index; the @n entries must not pass
+ * the end of the ring of available buffers
  */
 static void flood_put_some(Flood *f, uint32_t id, unsigned n)
 {
@@ -58,7 +58,10 @@ static void flood_put_some(Flood *f, uint32_t id, unsigned n)
         struct ht_submit *sub = (struct ht_submit *)b;
         uint32_t from = f->s.offset;
 
-        /* Do not fill a packet exactly: qht_write_number() would submit it. */
+        /*
+         * Leave room in each packet: if qht_write_number() filled a packet, it
+         * would submit it.
+         */
         if (PACKET - from < 2 * 12) {
             qht_close_packet(&f->s);
             from = 0;
@@ -150,9 +153,7 @@ static void ask_unplug(Flood *f)
 typedef struct Ask {
     const char *name;
     void (*ask)(Flood *f);
-    /*
-     * request a flush, a takeover or a reset of all streams, not of one stream
-     */
+    /* the request is for all streams: a flush, a takeover or a reset */
     bool whole;
 } Ask;
 
@@ -203,9 +204,10 @@ static void test_full_queue(const void *opaque)
 }
 
 /*
- * After a kick of a full queue, the main loop does other work, such as a read
- * of the used index, before the queue is empty.  On a busy machine this program
- * may be too slow to read the index in between, so it repeats the attempt.
+ * Between a kick of a full queue and the use of its last buffer, the main loop
+ * does other work: this program reads the used index while buffers are left. On
+ * a busy machine this program may be too slow for that, so it repeats the
+ * attempt.
  */
 static void bounded_turns(bool open)
 {
@@ -224,7 +226,10 @@ static void bounded_turns(bool open)
             if (tries == 0) {
                 flood_init(&f[i], h, i);
             }
-            /* Buffers of a closed stream are not read: keep their content. */
+            /*
+             * The device does not read buffers of a closed stream, so their
+             * content from the first try stays.
+             */
             if (open || tries == 0) {
                 QHtStream *s = &f[i].s;
 
@@ -282,8 +287,8 @@ static void test_turns_closed(void)
 }
 
 /*
- * The queue of stream 0 is refilled whenever it is empty.  A buffer of stream 1
- * is used before the third refill.
+ * The queue of stream 0 is refilled whenever it is empty. The device uses a
+ * buffer of stream 1 before the third refill.
  */
 static void test_fair(void)
 {
@@ -322,9 +327,10 @@ static void test_fair(void)
 }
 
 /*
- * While the backend hangs, events of stream 0 use up the sink's budget.  Then
- * stream 1 submits a buffer.  When the backend continues in small steps, that
- * buffer is used although stream 0's queue is never empty.
+ * While the backend hangs, events of stream 0 use up the sink's budget. Then
+ * stream 1 submits a buffer. When the backend continues in small steps, the
+ * device uses the buffer of stream 1, although the queue of stream 0 is never
+ * empty.
  */
 static void test_fair_backend(void)
 {
@@ -342,8 +348,8 @@ static void test_fair_backend(void)
         flood_open(&f[i], h, i);
     }
     /*
-     * Wait until the device has used no buffer for 200 ms: then the sink's
-     * budget is used up.  If the wait is too short, the test is weaker but
+     * Refill the queue until the device has used no buffer for 200 ms: then the
+     * sink's budget is used up. If 200 ms are too short, the test is weaker but
      * passes.
      */
     while (still < 200) {
@@ -403,13 +409,17 @@ static unsigned taken_by_main(const char *path, unsigned long pid)
 }
 
 /*
- * A doorbell consumes a limited amount; the IOThread consumes the rest in
- * pieces.  In a qtest, the main thread executes doorbells.
+ * A doorbell consumes a limited number of events or bytes, in the thread that
+ * writes to it: in a qtest, the main thread. The IOThread consumes the rest in
+ * pieces.
  */
 static void test_doorbell(const void *data)
 {
     const bool empty = data != NULL;
-    /* limits of a doorbell: 1,000 events, or 8 KiB of 12 bytes each */
+    /*
+     * A doorbell consumes at most 1,000 events, or the event with which it
+     * reaches 8 KiB; events with a payload have 12 bytes each.
+     */
     const unsigned most = empty ? 1000 : 8192 / 12 + 1;
     g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
     char *path = qht_temporary();
@@ -449,7 +459,10 @@ static void test_doorbell(const void *data)
     qht_unlink(path);
 }
 
-/* A migration consumes all buffers of queues that were just kicked. */
+/*
+ * A migration right after a kick consumes all buffers of the queues that were
+ * kicked.
+ */
 static void test_busy_move(void)
 {
     QHt *h = qht_boot("pc", "log", VIRTIO, NULL);
@@ -524,8 +537,8 @@ static void last_unplug(QHt *h)
 }
 
 /*
- * The guest's last count of lost events is in the trace, although no event
- * follows it.
+ * If the guest counts a lost event after its last event, the trace has that
+ * count when the stream ends.
  */
 static void test_last_count(const void *channel)
 {

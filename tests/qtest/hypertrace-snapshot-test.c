@@ -67,8 +67,9 @@ static uint64_t trace_instance(QHt *h, uint32_t stream)
 }
 
 /*
- * After loadvm the guest repeats events, which get a new instance in the trace.
- * The guest can still use its streams and classes, open and close.
+ * After loadvm the guest repeats events. The trace has the repeated events in a
+ * new instance. The guest can still use its streams and classes, and can open
+ * and close streams.
  */
 static void test_rewind(const void *channel)
 {
@@ -87,7 +88,10 @@ static void test_rewind(const void *channel)
     qht_snapshot(h->qts, false, "a");
     saved[0] = remember(&s[0]);
     saved[1] = remember(&s[1]);
-    /* loadvm undoes these events, which the trace must have once. */
+    /*
+     * loadvm undoes these events for the guest; the trace must have each of
+     * them once.
+     */
     write_all(&s[0], id, 5, 9);
     qht_stream_close(&s[1]);
     qht_stream_open(&s[2], h, 2);
@@ -101,7 +105,10 @@ static void test_rewind(const void *channel)
         qht_snapshot(h->qts, true, "a");
         s[0] = remember(&saved[0]);
         s[1] = remember(&saved[1]);
-        /* loadvm has restored old virtqueues: set them up again */
+        /*
+         * loadvm has restored the virtqueues of the snapshot: set them up
+         * again.
+         */
         qht_restart(h);
         g_assert_cmpuint(h->caps.epoch, ==, epoch);
         QHT_WAIT(qht_stream_flag(h, 0, "open"));
@@ -141,8 +148,8 @@ static void test_rewind(const void *channel)
 }
 
 /*
- * Snapshots are saved and loaded while committed events wait: the trace has
- * each event once.
+ * Save and load snapshots while committed events are not consumed yet: the
+ * trace has each event once.
  */
 static void test_waiting(const void *channel)
 {
@@ -256,7 +263,9 @@ static void test_replugged(const void *channel)
 
     for (i = 0; i < 5; i++) {
         qtest_qmp_device_del_send(h->qts, "ht");
-        /* a reset completes the unplug, as an eject by the guest would */
+        /*
+         * A reset completes the unplug, which the guest would do by an eject.
+         */
         qtest_system_reset(h->qts);
         qht_wait_deleted(h);
         qtest_qmp_assert_success(h->qts, "{'execute': 'device_add',"

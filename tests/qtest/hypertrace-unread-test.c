@@ -34,7 +34,10 @@ static void produce(QHtStream *s, uint32_t id, unsigned n)
     }
 }
 
-/* Check that about a ring of events was delivered, and the rest overwritten */
+/*
+ * Check that the last events, about as many as fit into a ring, were delivered,
+ * and that the earlier ones are counted as dropped
+ */
 static void check_taken(QHt *h, QHtStream *s)
 {
     uint64_t taken = qht_stat(h, "events");
@@ -57,7 +60,10 @@ static void test_unread(void)
 
     qht_stream_open(&s, h, HT_STREAM_ANY);
     produce(&s, id, 3000);
-    /* A close of @other runs the device's worker, which must not read @s. */
+    /*
+     * The close of @other runs the device's worker, which must not read the
+     * ring of @s.
+     */
     qht_stream_open(&other, h, HT_STREAM_ANY);
     qht_stream_close(&other);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
@@ -151,7 +157,10 @@ static void kill_qemu(QTestState *qts)
     QHT_WAIT(!qtest_probe_child(qts));
 }
 
-/* HtDeliver: check that numbers rise by one, and check the dates */
+/*
+ * HtDeliver: check that the event numbers increase by one, and that the dates
+ * are within begin_ns and end_ns
+ */
 static void check_run(void *opaque, const HtRun *run)
 {
     Left *l = opaque;

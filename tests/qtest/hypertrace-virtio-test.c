@@ -59,7 +59,10 @@ typedef struct Bad {
     uint32_t size;
 } Bad;
 
-/* A buffer that does not continue its stream stops that stream only. */
+/*
+ * A buffer with wrong positions, size or stream index stops the stream of its
+ * queue, and no other one.
+ */
 static void test_bad_submit(void)
 {
     static const Bad bad[] = {
@@ -144,7 +147,10 @@ static void test_shapes(void)
     qht_stream_close(&s);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
 
-    /* a valid buffer in three parts, cut within its header and the packet's */
+    /*
+     * A valid buffer may have three descriptors: here they divide the submit
+     * header and the packet's header.
+     */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 1);
     struct ht_submit sub = { .to = cpu_to_le64(76) };
@@ -162,7 +168,7 @@ static void test_shapes(void)
     qht_quit(h);
 }
 
-/* Descriptors that virtio itself refuses; the device may ask for a reset. */
+/* virtio itself refuses these descriptors; the device may then need a reset. */
 static void test_bad_descriptors(void)
 {
     static const struct {
@@ -226,8 +232,8 @@ static void test_bad_rings(void)
 }
 
 /*
- * Buffers in the device's own registers, followed by a reset.  To map such a
- * buffer, the device takes locks that the reset may need.
+ * Submit buffers that are in the device's own registers, then reset the device.
+ * To map such a buffer, the device takes locks that the reset may need.
  */
 static void test_mmio_buffers(void)
 {
@@ -254,7 +260,10 @@ static void test_mmio_buffers(void)
     qht_quit(h);
 }
 
-/* Buffers of a closed stream are errors and do not reach the next instance. */
+/*
+ * Buffers of a closed stream are counted as errors, and their events do not get
+ * into the next instance of the stream.
+ */
 static void test_closed_stream(void)
 {
     QHt *h = boot("");
@@ -274,7 +283,10 @@ static void test_closed_stream(void)
     qht_stream_flush(&s);
     g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
 
-    /* a producer submits a buffer after another driver took over */
+    /*
+     * In each round, another driver takes over, and the producer of the old one
+     * still submits a buffer.
+     */
     for (i = 0; i < 50; i++) {
         struct ht_msg m = { 0 };
         QHtStream t;
@@ -296,7 +308,10 @@ static void test_closed_stream(void)
     qht_quit(h);
 }
 
-/* All queues are full before a kick or a flush; all buffers are consumed. */
+/*
+ * All queues are full before the kicks or, every second round, before the
+ * flushes: all buffers are consumed.
+ */
 static void test_many(void)
 {
     QHt *h = boot("");
@@ -308,7 +323,7 @@ static void test_many(void)
         qht_stream_open(&s[i], h, i);
     }
     for (round = 1; round <= 5; round++) {
-        /* all queues full before any is kicked */
+        /* fill all queues before any of them is kicked */
         for (i = 0; i < STREAMS; i++) {
             QVirtQueue *vq = h->data[i];
             uint16_t idx = qtest_readw(h->qts, vq->avail + 2);
@@ -341,7 +356,7 @@ static void test_many(void)
                 h->pci->vdev.bus->virtqueue_kick(&h->pci->vdev, h->data[i]);
             }
         } else {
-            /* no queue is kicked: a flush fetches the buffers */
+            /* Do not kick in this round: a flush must fetch the buffers. */
             for (i = 0; i < STREAMS; i++) {
                 qht_stream_flush(&s[i]);
             }
@@ -373,7 +388,10 @@ static void test_control_shapes(void)
     uint32_t len, first, status;
 
     qtest_memwrite(h->qts, mem, &m, sizeof(m));
-    /* Without room for a reply, a valid message is executed: no error. */
+    /*
+     * A valid message without room for a reply is executed, and is no error;
+     * shorter parts of it are errors.
+     */
     for (len = 1; len <= sizeof(m); len++) {
         put(h, h->control, mem, len, false);
         qht_queue_wait(h, h->control);
@@ -388,7 +406,10 @@ static void test_control_shapes(void)
     errors++;
     g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
 
-    /* a message in two descriptors, and room in two for a part of the reply */
+    /*
+     * The message is in two descriptors; two more have room for the first 16
+     * bytes of the reply.
+     */
     first = qvirtqueue_add(h->qts, h->control, mem, 20, false, true);
     qvirtqueue_add(h->qts, h->control, mem + 20, sizeof(m) - 20, false, true);
     qvirtqueue_add(h->qts, h->control, mem + 4096, 3, true, true);
@@ -425,7 +446,10 @@ static void test_control_stopped(void)
         size_t pos = 0;
         uint32_t desc;
 
-        /* One buffer's messages take longer than one iteration may last. */
+        /*
+         * The messages of one buffer take longer than an iteration of the main
+         * loop may last.
+         */
         for (k = 0; pos + 128 < area; k++) {
             g_autofree char *name = g_strdup_printf("c%u.%u", i, k);
 

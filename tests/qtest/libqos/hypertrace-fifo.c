@@ -49,7 +49,10 @@ static void *read_all(void *opaque)
     QHtFifo *f = opaque;
     bool last;
 
-    /* After the request to stop the reader, empty the FIFO once more. */
+    /*
+     * When the reader was told to stop, it empties the FIFO once more before it
+     * ends.
+     */
     for (last = false; ; ) {
         if (qht_fifo_read(f)) {
             continue;

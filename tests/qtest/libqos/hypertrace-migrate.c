@@ -62,7 +62,10 @@ QHtTarget *qht_target(const char *machine, const char *backend,
     g_autofree char *all = NULL;
 
     t->messages = qht_temporary();
-    /* libqtest starts QEMU by a shell, so a redirection works */
+    /*
+     * libqtest starts QEMU by a shell, so QEMU's arguments may contain a
+     * redirection.
+     */
     all = g_strdup_printf("%s -incoming defer 2>%s", extra ?: "",
                           t->messages);
     t->qts = qht_start(machine, backend, props, all, &t->log);
@@ -81,7 +84,10 @@ void qht_target_free(QHtTarget *t)
     g_free(t);
 }
 
-/* Wait for the end of a migration; returns true if it completed */
+/*
+ * Wait for the end of a migration; returns true if it completed, false if it
+ * failed
+ */
 static bool wait_migrated(QTestState *qts)
 {
     bool completed = false, failed = false;

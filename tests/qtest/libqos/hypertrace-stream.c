@@ -126,7 +126,10 @@ void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index)
     qtest_memset(h->qts, control, 0, HT_PAGE);
     qtest_writeq(h->qts, table + 8 * HT_MEMORY_CONTROL, control);
     for (i = 0; i < h->caps.packets; i++) {
-        /* descending addresses, so that the host cannot merge the slots */
+        /*
+         * Give the packets descending addresses, so that the host cannot treat
+         * them as one piece of memory.
+         */
         qtest_writeq(h->qts,
                      table + 8 * HT_MEMORY_SLOT(h->caps.packets - 1 - i),
                      guest_alloc(h->alloc, size));
@@ -135,7 +138,8 @@ void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index)
 }
 
 /*
- * virtio: return the address in an entry of the table that the stream announced
+ * virtio: return the address in entry @entry of the table that the stream has
+ * announced
  */
 static uint64_t announced(QHtStream *s, unsigned entry)
 {
@@ -213,8 +217,8 @@ static uint64_t position(const QHtStream *s)
 }
 
 /*
- * Write the events from ring position @from on, then the head that makes them
- * visible
+ * Write the events of the open packet from offset @from on, then head, which
+ * makes them visible to the host
  */
 static void publish(QHtStream *s, uint32_t from)
 {
@@ -248,7 +252,10 @@ void qht_close_packet(QHtStream *s)
         return;
     }
     if (s->submitted > s->packet * s->h->caps.packet_size) {
-        /* the device already has the packet's header */
+        /*
+         * The device already has the packet's header, which must not change:
+         * write the packet's end to the guest's line of announced memory.
+         */
         if (s->memory) {
             qtest_writeq(s->h->qts, announced(s, HT_MEMORY_CONTROL) +
                          QHT_GUEST(end), position(s));

@@ -57,7 +57,7 @@ static void map(QHt *h)
 }
 
 /*
- * Set up a virtqueue, and write all its descriptors at once.  libqos writes
+ * Set up a virtqueue, and write all its descriptors at once. libqos would write
  * them one by one, which takes a minute of processor time for hundreds of
  * queues.
  */
@@ -235,7 +235,10 @@ void qht_quit(QHt *h)
     g_free(h);
 }
 
-/* The device may write @room bytes; the caller reads the reply. */
+/*
+ * Send a message on the control queue, with room for @room bytes of reply,
+ * which the caller reads.
+ */
 static void exchange_virtio(QHt *h, const void *msg, size_t size, size_t room)
 {
     uint32_t desc;
@@ -291,7 +294,10 @@ static void exchange_some(QHt *h, void *msgs, size_t size)
     read_reply(h, msgs, size);
 }
 
-/* Offset of the first message from @at whose reply is BUSY; @size if none is */
+/*
+ * Get the offset, from @at on, of the first message whose reply is BUSY; @size
+ * if there is none
+ */
 static size_t first_busy(const uint8_t *sent, const uint8_t *replies, size_t at,
                          size_t size)
 {
@@ -530,7 +536,10 @@ void qht_wait_deleted(QHt *h)
     do {
         QDict *event = qtest_qmp_eventwait_ref(h->qts, "DEVICE_DELETED");
 
-        /* only the event of the PCI proxy has a member "device" */
+        /*
+         * Two DEVICE_DELETED events arrive; only that of the PCI proxy has a
+         * member "device".
+         */
         proxy = qdict_haskey(qdict_get_qdict(event, "data"), "device");
         qobject_unref(event);
     } while (!proxy);
