@@ -494,10 +494,7 @@ static void leave(Chaos *c)
     for (i = 0; i < BACKENDS; i++) {
         QHT_WAIT(qht_object_del(c->base.qts, chaos_backends[i]));
     }
-    /*
-     * No sink uses @fifo any more, since its backend could be deleted: so @fifo
-     * must have all its events.
-     */
+    /* The backends were deleted, so @fifo must have all its events. */
     c->f.lossy = false;
 }
 

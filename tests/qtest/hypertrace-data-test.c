@@ -197,8 +197,8 @@ static void test_time(const void *data)
      */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), <, 10000000);
     /*
-     * The bound includes a drift of 50 ppm to each side in the next 25 ms, so
-     * it is at least 2.5 us.
+     * The bound includes a drift of 50 ppm to each side in the next 25 ms: at
+     * least 2.5 us.
      */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), >=, 2500);
 

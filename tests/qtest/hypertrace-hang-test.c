@@ -88,8 +88,8 @@ static void emit(Hang *g, unsigned n)
 }
 
 /*
- * Emit enough events to fill the FIFO, so that the backend hangs. The ring has
- * room for all of them, so none is lost.
+ * Emit enough events to fill the FIFO, so that the backend hangs. The ring
+ * has room for these events, so it loses no event.
  */
 static void hang(Hang *g)
 {

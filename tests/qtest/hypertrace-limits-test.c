@@ -406,8 +406,8 @@ static void test_streams(const void *channel)
 }
 
 /*
- * By default a device has so many streams that three quarters of them, which a
- * guest's kernel may use, suffice for one stream for each vCPU.
+ * By default a device has enough streams: three quarters, the share of a
+ * guest's kernel, suffice for one stream for each vCPU.
  */
 static void test_streams_auto(const void *channel)
 {

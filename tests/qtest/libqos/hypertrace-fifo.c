@@ -49,10 +49,7 @@ static void *read_all(void *opaque)
     QHtFifo *f = opaque;
     bool last;
 
-    /*
-     * When the reader was told to stop, it empties the FIFO once more before it
-     * ends.
-     */
+    /* When f->reading is false, empty the FIFO once more before the end. */
     for (last = false; ; ) {
         if (qht_fifo_read(f)) {
             continue;

@@ -295,8 +295,8 @@ static void exchange_some(QHt *h, void *msgs, size_t size)
 }
 
 /*
- * Get the offset, from @at on, of the first message whose reply is BUSY; @size
- * if there is none
+ * Get the offset, from @at on, of the first message whose reply is BUSY, or
+ * @size if no reply is BUSY
  */
 static size_t first_busy(const uint8_t *sent, const uint8_t *replies, size_t at,
                          size_t size)
