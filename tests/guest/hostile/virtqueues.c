@@ -68,8 +68,8 @@ struct attacker {
     unsigned index;
     struct ht_bm_device *d;
     /*
-     * a second hypertrace device, whose registers are in its BAR 0; NULL: there
-     * is none
+     * a second hypertrace device, whose registers are in its BAR 0; NULL if the
+     * machine has no second device
      */
     struct ht_bm_device *other;
     struct ht_bm_desc *table;
