@@ -110,8 +110,8 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
 }
 
 /*
- * Write the events of a boot. After a quarter of them, the second processor
- * comes up and writes as well.
+ * Write the events of a boot. The second processor comes up after a quarter of
+ * the first processor's events, and writes as many events.
  */
 static void run_boot(Test *t, uint32_t boot)
 {

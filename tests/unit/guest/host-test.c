@@ -162,8 +162,8 @@ static void test_hostile(void)
     g_assert_cmpint(read_stats(0, &s), ==, -EAGAIN);
 
     /*
-     * Whatever words the guest writes into the slot: if ht_host_stats()
-     * succeeds, each value is in its range.
+     * If ht_host_stats() succeeds, each value is in its range, for any words
+     * that the guest has written into the slot.
      */
     words = (uint64_t *)&page->vcpus[0];
     for (i = 0; i < 20000; i++) {

@@ -70,7 +70,10 @@ static void run(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* each used stream has got all events of the last thread that used it */
+    /*
+     * each stream that was used has received all events of the last thread that
+     * used it
+     */
     for (i = 0; i < PRODUCERS; i++) {
         const GtReceived *got = &sink.stream[i];
 

@@ -137,8 +137,8 @@ static void test_enums(void)
 }
 
 /*
- * Promise: a search through types that contain themselves ends. A structure
- * with many such members does not multiply the work.
+ * Promise: a search through types that contain themselves ends, and its work
+ * does not multiply if a structure has many members of such types.
  */
 static void test_circles(void)
 {

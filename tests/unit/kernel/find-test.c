@@ -219,8 +219,8 @@ static void test_several(void)
 }
 
 /*
- * Promise: a kernel whose clock was overwritten by a later one is not used,
- * also if there is no other.
+ * Promise: a kernel whose clock a later kernel has overwritten is not used,
+ * even if it is the only one in RAM.
  */
 static void test_overwritten(void)
 {
@@ -236,9 +236,9 @@ static void test_overwritten(void)
 }
 
 /*
- * Promise: in a kernel without types (BTF) the clock cannot be read. One such
- * kernel is used; several are refused with a message that names
- * CONFIG_DEBUG_INFO_BTF.
+ * Promise: the clock of a kernel without types (BTF) cannot be read. If such a
+ * kernel is the only one in RAM, it is used; if there are several, they are
+ * refused with a message that names CONFIG_DEBUG_INFO_BTF.
  */
 static void test_no_types(void)
 {
@@ -323,7 +323,7 @@ static void test_untouched(void)
 
 /*
  * The RAM of a PC has a hole below 4 GiB. Promise: physical addresses and
- * offsets in memory are converted to each other on both sides of it.
+ * offsets in memory are converted to each other, below and above the hole.
  */
 static void test_hole(void)
 {
@@ -515,7 +515,10 @@ static void test_banner(void)
     km_kernel_free(&kernel);
 }
 
-/* Promise: no torn value of a pointer is returned. */
+/*
+ * Promise: ht_kernel_space_u64() returns no torn value: it reads until two
+ * reads agree, or fails.
+ */
 static void test_torn(void)
 {
     g_autoptr(HtGuestKernel) k = NULL;
@@ -541,7 +544,10 @@ static void test_torn(void)
     km_kernel_free(&kernel);
 }
 
-/* Promise: a copy of any alignment and length has the right bytes. */
+/*
+ * Promise: ht_ft_mem_copy() copies the right bytes for any alignment and
+ * length.
+ */
 static void test_copy(void)
 {
     static const uint64_t sizes[] = { 64, 61 };

@@ -82,8 +82,8 @@ static void test_text(void)
 }
 
 /*
- * A removed event is kept. If another event gets its id, a record may be of
- * either.
+ * A removed event is kept. If another event then gets the same id, a record
+ * with this id may be of either event: the event is called unsure_ID.
  */
 static void test_reused(void)
 {
@@ -109,8 +109,8 @@ static void test_reused(void)
 }
 
 /*
- * A probe is made again with the id and the name of an earlier one.  If its
- * fields differ, a record may be of either.
+ * A probe is removed, and one with the same id and name is made. If the fields
+ * differ, a record may be of either probe: the event is called unsure_ID.
  */
 static void test_made_again(void)
 {
@@ -152,8 +152,8 @@ static void test_made_again(void)
 }
 
 /*
- * The kernel adds an event to its list before the event's fields. Fields that
- * appear later do not make an event unsure.
+ * The kernel adds an event to its list before it adds the event's fields.
+ * Fields that appear later do not change the event's name to unsure_ID.
  */
 static void test_early(void)
 {
@@ -174,9 +174,10 @@ static void test_early(void)
 }
 
 /*
- * During its boot the kernel replaces names of enumerators in place.  Each call
- * of ht_kernel_formats_changed() tests one text that has names.  A removed
- * event's text, whose memory is used again, is no change.
+ * During its boot the kernel replaces names of enumerators in the texts by
+ * numbers. Each call of ht_kernel_formats_changed() tests one text that has
+ * names. If the memory of a removed event's text is used again, this is no
+ * change.
  */
 static void test_named(void)
 {
@@ -216,7 +217,10 @@ static void test_named(void)
     teardown(&t);
 }
 
-/* Lists that do not end: the pass ends, and the other events are read. */
+/*
+ * A list that does not end: the pass ends. If it is a list of fields, the other
+ * events are read.
+ */
 static void test_circles(void)
 {
     g_autofree char *text = NULL;
@@ -278,7 +282,10 @@ static void test_reads(void)
     while (!ret) {
         t.reads = 0;
         ret = ht_kernel_formats_step(t.formats, reads);
-        /* A text is read by pages, too, and a word until two reads agree. */
+        /*
+         * twice the limit: a text is read by pages, too, and a word is read
+         * until two reads agree
+         */
         g_assert_cmpuint(t.reads, <=, 2 * (reads + ONE_EVENT));
     }
     g_assert_cmpint(ret, ==, 1);
@@ -286,7 +293,10 @@ static void test_reads(void)
     teardown(&t);
 }
 
-/* An idle recorder repeats passes: a pass reads each page of the guest once. */
+/*
+ * An idle recorder repeats passes over the formats. In a pass, each page of the
+ * guest is read once.
+ */
 static void test_pages(void)
 {
     const unsigned n = 40, pages = 16;
@@ -304,7 +314,10 @@ static void test_pages(void)
     for (i = 0; i < 2; i++) {
         t.reads = 0;
         g_assert_cmpint(ht_kernel_formats_step(t.formats, UINT_MAX), ==, 1);
-        /* A pointer that may be torn is read apart, until two reads agree. */
+        /*
+         * in addition, a pointer that may be torn is read on its own until two
+         * reads agree
+         */
         g_assert_cmpuint(t.reads, <=, pages + 2 * (1 + n));
     }
     g_assert_cmpuint(ht_kernel_formats_count(t.formats), ==, n);

@@ -100,7 +100,10 @@ static void test_table(void)
     assert_match(f, "", 0, 0);
 }
 
-/* Promise: if no entry has an address, each function counts as traceable. */
+/*
+ * Promise: if no entry of the table has an address, each function counts as
+ * traceable.
+ */
 static void test_no_table(void)
 {
     static const uint32_t none[4] = { 0 };

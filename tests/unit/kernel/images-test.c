@@ -100,7 +100,8 @@ static const struct {
 
 /*
  * Promise: a kernel in each compression of Linux's build is unpacked to its
- * bytes, in a bzImage and bare, and a bzImage that is cut off is refused.
+ * bytes, both within a bzImage and as a compressed file alone. A bzImage that
+ * is cut off is refused.
  */
 static void test_formats(void)
 {

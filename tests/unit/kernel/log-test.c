@@ -104,7 +104,8 @@ static void test_follow(gconstpointer data)
 }
 
 /*
- * A record that was never finished delays later records until the last read.
+ * If a record is never finished, the records after it are not read until the
+ * last drain().
  */
 static void test_cut(void)
 {
@@ -156,7 +157,7 @@ static void test_file(void)
     g_assert_cmpuint(b.facility, ==, 3);
     g_assert_cmphex(b.caller, ==, HT_LOG_CALLER_CPU | 1);
     g_assert_false(ht_log_reader_next(r, &b));
-    /* the line that was cut off grows: it is read when it is complete */
+    /* the line that was cut off grows: it is not read before it is complete */
     f = fopen(path, "a");
     fputs("nd", f);
     fflush(f);

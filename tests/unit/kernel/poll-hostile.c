@@ -57,7 +57,10 @@ static void begin(Guest *t, uint8_t *ram, uint64_t size, HtKernelImage *image)
     ht_session_add(t->session, &t->mem, HT_SESSION_ALL);
 }
 
-/* Poll until nothing is left; @change: called before each of POLLS polls */
+/*
+ * Poll at least POLLS times, and until nothing is left. @change, if not NULL,
+ * is called after each of the first POLLS polls.
+ */
 static void poll(Guest *t, const char *what, void (*change)(Guest *t))
 {
     double longest = 0, sum = 0;

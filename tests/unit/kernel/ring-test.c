@@ -34,11 +34,14 @@ typedef struct Test {
     unsigned odds;
     bool looking;
     /*
-     * the writer writes events before a read of a poll with a chance of 1 in
-     * this number; 0: never
+     * during a poll, the writer writes events before a read of the memory with
+     * a chance of 1 in this number; 0: never
      */
     unsigned between;
-    /* before these events the ring is emptied with a chance of 1 in this */
+    /*
+     * if the writer writes before a read: the ring is emptied first with a
+     * chance of 1 in this number; 0: never
+     */
     unsigned resets;
     uint64_t ns;                /* the host's clock */
 } Test;
@@ -101,7 +104,7 @@ static bool one_in(Test *t, unsigned n)
     return n && !g_rand_int_range(t->g.rand, 0, n);
 }
 
-/* A read of the guest's memory while the guest runs */
+/* Read the guest's memory. The guest may write events first. */
 static int read_mem(void *opaque, uint64_t offset, void *buf, size_t len)
 {
     Test *t = opaque;
@@ -270,9 +273,9 @@ static void test_late(void)
 }
 
 /*
- * The writer goes on while a poll reads, and the ring may be emptied.  Between
- * polls it may write more than the ring holds: no event is missing without a
- * gap, and none is delivered twice.
+ * The writer goes on while a poll reads, and the ring may be emptied. Between
+ * polls the writer may write more than the ring holds. No event is missing
+ * without a gap, and none is delivered twice.
  */
 static void test_busy(gconstpointer resets)
 {
@@ -318,14 +321,18 @@ static void test_busy(gconstpointer resets)
 }
 
 /*
- * "echo >trace" removes events that no poll has taken: they lie in a gap.
+ * If "echo >trace" removes events that no poll has taken, these events lie in a
+ * gap.
  */
 static void test_emptied(void)
 {
     uint32_t seed;
 
     for (seed = 1; seed <= 60; seed++) {
-        /* the page has room for more events after @first, or for none */
+        /*
+         * depending on @seed, the last page has room for more events after the
+         * first @first ones, or is full
+         */
         unsigned first = 1 + seed * 7, gone = seed % 3, i;
         Test t;
 
@@ -389,7 +396,7 @@ static void test_reset(void)
 
 /*
  * A poll copies at most HT_KERNEL_RING_READS pages; the next polls read the
- * rest, and ht_ft_follow_polls() tells how many suffice.
+ * rest. ht_ft_follow_polls() returns a number of polls that suffices.
  */
 static void test_bounded(void)
 {

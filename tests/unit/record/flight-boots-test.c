@@ -11,7 +11,7 @@
 #define SECOND UINT64_C(1000000000)
 
 /*
- * What a recorder has seen of a guest, the time, and the deaths counted so far
+ * The guest as a recorder has seen it, the time, and the deaths counted so far
  */
 typedef struct Guest {
     HtFlightBoots b;

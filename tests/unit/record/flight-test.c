@@ -213,7 +213,8 @@ static pid_t writer_of(const Test *t)
 }
 
 /*
- * Messages of QEMU, and the cause of a recording that each is; NULL: no cause
+ * Messages of QEMU, and the cause of a recording that each message is; NULL:
+ * the message causes no recording
  */
 static const struct {
     const char *text;
@@ -281,8 +282,9 @@ static void test_causes(void)
 }
 
 /*
- * The events that the guest writes between a poll and its reset are in the
- * recording, and QEMU's further reports of the same reset are no cause.
+ * The recording of a reset has the events that the guest writes between the
+ * last poll and the reset. If QEMU reports the same reset again, this causes no
+ * further recording.
  */
 static void test_last_events(void)
 {
@@ -373,8 +375,8 @@ static void find_format(Test *t, unsigned id, const char *name)
 }
 
 /*
- * A recording has all formats that were read before its cause, also if they are
- * not written yet because a job writes earlier ones.
+ * A recording has all formats that were read before its cause, even those that
+ * are not written yet because a job still writes earlier ones.
  */
 static void test_formats(void)
 {
@@ -444,7 +446,7 @@ static void test_match(void)
     ht_match_free(m);
 }
 
-/* A match that newer events have replaced in memory is no cause. */
+/* A matching event is no cause if newer events have replaced it in memory. */
 static void test_match_replaced(void)
 {
     HtMatch *m;
@@ -525,8 +527,9 @@ static void test_same_end(void)
 }
 
 /*
- * A guest that panics without end gets 16 recordings at once. The panics after
- * them share a recording, which is made when a user asks for one.
+ * A guest panics again and again: each of its first 16 panics is recorded at
+ * once. The panics after them share a recording, which is made when a user asks
+ * for one.
  */
 static void test_share(void)
 {
@@ -559,8 +562,8 @@ static void test_share(void)
 }
 
 /*
- * If there are too many recordings, the oldest are removed, but not one that
- * the user renamed.
+ * If there are more recordings than the limit, the oldest are removed, but not
+ * a recording that the user has renamed.
  */
 static void test_keep(void)
 {
@@ -720,14 +723,14 @@ static void test_disk_hangs(void)
 /* State of a job that does one piece of work after another */
 typedef struct Work {
     int polls;                  /* number of polls so far */
-    int pieces;                 /* number of pieces that the job may finish */
+    int pieces;                 /* the job may finish its piece of work */
     int within;                 /* the job is within a piece of work */
 } Work;
 
 static Work work;
 static unsigned forks, forks_within;
 
-/* Each piece takes until the poll after the next one. */
+/* Each piece of work takes until the second poll after its start. */
 static void do_work(HtJob *job, void *opaque)
 {
     Work *w = opaque;
@@ -751,8 +754,9 @@ static void before_fork(void)
 }
 
 /*
- * Promise: the process that writes starts while a job is between two pieces of
- * work, where it holds no lock; but also if the job does not get there.
+ * Promise: the process that writes a recording is forked while a job is between
+ * two pieces of work, where it holds no lock. If the job does not finish its
+ * piece, the process is forked nevertheless.
  */
 static void test_job(void)
 {
@@ -830,7 +834,9 @@ static void test_requests(void)
     g_assert_nonnull(error);
 }
 
-/* If a recording cannot be written, the client gets an error. */
+/*
+ * If a recording cannot be written, the client that requested it gets an error.
+ */
 static void test_fails(void)
 {
     g_autofree char *text = NULL;

@@ -30,8 +30,8 @@ static void remove_file(const char *name)
 }
 
 /*
- * Start a helper guest with the kernel "kernel"; @script runs in QEMU's place.
- * Return its answer.
+ * Start a helper guest; @script runs in QEMU's place. Return the answer that it
+ * prints.
  */
 static char *ask(const char *script, unsigned seconds, GError **error)
 {

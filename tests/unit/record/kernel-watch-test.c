@@ -207,7 +207,10 @@ static void test_older(void)
     teardown(&t);
 }
 
-/* A kernel that no poll could prove to run is accepted when the guest ends. */
+/*
+ * If the guest ends, its kernel is accepted even if no poll could prove that it
+ * runs.
+ */
 static void test_last_boot(void)
 {
     Test t;
@@ -223,7 +226,10 @@ static void test_last_boot(void)
     teardown(&t);
 }
 
-/* After the guest's end, nothing moves: the latest kernel is read. */
+/*
+ * After the guest's end, no kernel's clock moves: the kernel with the latest
+ * clock is read.
+ */
 static void test_last(void)
 {
     Test t;

@@ -6,8 +6,8 @@
 
 /*
  * Promise: a kernel without the features that the chosen buffer needs is
- * refused before it boots, with its release and the feature. The kernels here
- * have no ring in reserved memory.
+ * refused before it boots, with a message that names its release and the
+ * feature. The kernels of this test have no ring in reserved memory.
  */
 static void test_lacks(void)
 {

@@ -12,9 +12,9 @@
     "\tfield:u64 text;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 
 /*
- * Matches of a session with 20 events, numbered from 0; the first poll finds 9
- * in the ring. @count: number of events that match in a guest that was started,
- * and in one that ran before; -1: refused
+ * A session has 20 events, numbered from 0; the first poll finds 9 of them in
+ * the ring. @count: number of matching events if the recorder started the
+ * guest; @running: if the guest ran before; -1: the text is refused
  */
 static const struct {
     const char *text;
@@ -175,7 +175,7 @@ static void test_match_boot(void)
     ht_match_free(m);
 }
 
-/* Events that come before the formats of events are counted as skipped. */
+/* Events that are read before the formats of events are counted as skipped. */
 static void test_match_skipped(void)
 {
     HtMatch *m = new_match("probe", NULL);
@@ -197,9 +197,9 @@ static void test_match_skipped(void)
 }
 
 /*
- * Matches in a kernel's log. @count: number of lines that match in a guest that
- * was started; @running: in one that ran before the first poll, whose earlier
- * lines do not count
+ * Lines of a kernel's log that match. @count: their number if the recorder
+ * started the guest; @running: if the guest ran before, so that the lines
+ * before the first poll do not count
  */
 static const struct {
     const char *text;

@@ -460,7 +460,7 @@ static void check_row(unsigned i, const Files *f)
     g_assert_cmpstr(got, ==, expected);
     g_assert_cmpint(p->memory, ==, rows[i].memory);
     g_assert_cmpint(p->given, ==, rows[i].given);
-    /* Only files of the machine's RAM may be taken for RAM. */
+    /* the files to read as RAM are only those of the machine's RAM */
     g_assert_cmpint(p->files->len, ==, p->memory == HT_RECORD_SHARED);
     g_assert_true(!p->files->len || g_str_has_suffix(p->files->pdata[0],
                                                      "ram"));
@@ -530,7 +530,7 @@ static char *generate(GRand *rand)
 }
 
 /*
- * Split a kernel command line as the kernel does.  All text after "--" is one
+ * Split a kernel command line as the kernel does. All text from "--" on is one
  * word.
  */
 static GPtrArray *split(const char *text)
@@ -591,7 +591,7 @@ static uint64_t size_of(const HtQemu *q)
     return bytes;
 }
 
-/* Assert that the sizes of the machine's memory backends sum to that of -m. */
+/* Assert that memory backends, if any, together have the size of -m. */
 static void check_memory(const HtRecordPlan *p, const HtQemu *after)
 {
     const char *backend = ht_opts_get(after->machine, "memory-backend");

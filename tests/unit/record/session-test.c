@@ -329,8 +329,8 @@ static goffset size_of(const Test *t, const char *name)
 }
 
 /*
- * If a ring uses up a poll's limit of bytes, the next poll begins with the next
- * ring.  @full: "0" or "1", the number of the ring that has many events
+ * If a ring uses up a poll's limit of bytes, the next poll begins with the
+ * other ring. @full: "0" or "1", the number of the ring that has many events
  */
 static void test_turns(gconstpointer full)
 {
@@ -438,7 +438,6 @@ static void test_max(void)
     st_teardown(&t);
 }
 
-/* The format of the events of fg_event(), and that of another event */
 /* A ring that is not at a multiple of 2 MiB is found by a slower search. */
 static void test_anywhere(void)
 {
@@ -454,8 +453,8 @@ static void test_anywhere(void)
 }
 
 /*
- * A ring that is not at a multiple of 2 MiB is found by the last poll if no
- * earlier poll has found it.
+ * If no earlier poll has found a ring that is not at a multiple of 2 MiB,
+ * ht_session_finish() finds it.
  */
 static void test_anywhere_last(void)
 {
@@ -473,7 +472,7 @@ static void test_anywhere_last(void)
 }
 
 /*
- * A ring at any address is found at once if the user gave its physical
+ * If the user gave a ring's physical address, the ring is found at once at any
  * address. The ring's offset in the memory is @less GiB below that address.
  */
 static void test_where_said(gconstpointer less)

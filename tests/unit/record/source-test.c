@@ -68,8 +68,8 @@ static const HtSourceRange *range_at(const HtSource *s, const void *p)
 }
 
 /*
- * If a range is mapped from a file, its offset in the file determines its
- * alignment in the source (@at), not its address in the process.
+ * The offset of a mapping in its file, not its address in the process,
+ * determines the alignment of its range in the source (HtSourceRange.at).
  */
 static void test_file_place(void)
 {
@@ -136,7 +136,7 @@ static void test_anonymous_place(void)
 
 /*
  * Two sources of one process are the same only if they have the same ranges of
- * memory. A recorder continues its searches if the sources are the same.
+ * memory. If they are, a recorder continues its searches.
  */
 static void test_same(void)
 {
@@ -180,7 +180,8 @@ static bool is_begin(const HtSource *s, const HtSourceRange *r, uint64_t at)
 
 /*
  * If madvise() splits a mapping, the source joins the parts to one range. In
- * anonymous memory, a guest's RAM may begin at the second part.
+ * anonymous memory, the second part also begins a piece, because a guest's RAM
+ * may begin there.
  */
 static void test_joined(void)
 {
@@ -203,7 +204,7 @@ static void test_joined(void)
         g_assert_cmpuint(r->size, ==, SIZE);
         g_assert_cmpint(is_begin(s, r, r->at + 4 * MIB), ==, !shared);
         /*
-         * adjacent memory that maps other pages of the file is a range of its
+         * memory next to it that maps other pages of the file is a range of its
          * own
          */
         if (shared) {
@@ -222,9 +223,10 @@ static void test_joined(void)
 }
 
 /*
- * Two nodes of a guest's RAM are one piece, which is read across their border,
- * even if other memory lies directly before the first node. While the file of
- * the second node is only partly mapped, there is no RAM.
+ * Two nodes of a guest's RAM, one in anonymous memory and one in a file, form
+ * one memory, which can be read across their border, even if other memory lies
+ * directly before the first node. While the file is only partly mapped,
+ * ht_source_process_nodes() fails.
  */
 static void test_nodes(void)
 {
@@ -262,8 +264,8 @@ static void test_nodes(void)
 }
 
 /*
- * If one source reads a guest's RAM file, the source of the process can leave
- * out the mappings of that file.
+ * If one source reads a guest's RAM file, ht_source_process() leaves out the
+ * mappings of that file.
  */
 static void test_others(void)
 {

@@ -121,7 +121,7 @@ static uint64_t numbers(const char *vm, uint64_t *bytes)
     return bits;
 }
 
-/* Test whether @left is @all without some of the lowest bits of @all. */
+/* Test whether @left has all bits of @all except some of the lowest. */
 static bool are_newest(uint64_t all, uint64_t left)
 {
     return !(left & ~all) &&
@@ -186,7 +186,10 @@ static void test_trim(void)
     g_rand_free(rand);
 }
 
-/* Recordings that fit are not removed. Removal ends once the rest fits. */
+/*
+ * Recordings that fit into the limit are not removed, and no more are removed
+ * than needed.
+ */
 static void test_no_more(void)
 {
     g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
@@ -213,8 +216,8 @@ static void test_no_more(void)
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 1 | 1 << 2);
     g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
     /*
-     * no file system has so much free space: of each machine, all recordings
-     * but the newest are removed
+     * no file system has so much free space: all recordings of each machine
+     * except the newest are removed
      */
     ht_watch_disk_trim(dir, UINT64_MAX, UINT64_MAX / 2);
     g_assert_cmphex(numbers(a, &bytes), ==, 1 << 2);
@@ -224,7 +227,8 @@ static void test_no_more(void)
 }
 
 /*
- * A recording that was made before the host's clock was set back is the oldest.
+ * A recording with a date in the future, because the host's clock was set back
+ * after it was made, counts as the oldest.
  */
 static void test_clock(void)
 {
@@ -380,8 +384,8 @@ static void test_owner(void)
 }
 
 /*
- * A message reports a recording only if its begin has the expected form: a
- * guest chooses other parts of messages.
+ * A message reports a recording only if it begins with a cause and the
+ * recording's path: a guest can choose other parts of messages.
  */
 static void test_messages(void)
 {
@@ -411,9 +415,9 @@ static void test_messages(void)
 }
 
 /*
- * The arguments of a process are read up to a limit.  After a process has
- * started another program, ht_process_is_owner() is false for its earlier
- * owner.
+ * The arguments of a process are read up to a limit. After the process has
+ * executed another program, ht_process_is_owner() returns false for the owner
+ * that was read before.
  */
 static void test_process(void)
 {

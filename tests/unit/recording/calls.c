@@ -97,7 +97,7 @@ void make_naps(const char *dir)
     make_switch(m, 0, 11 * MS, 7, "napper", 2, 8, "disk");
     wakes(m, 0, 13 * MS, 8, 7);
     make_switch(m, 0, 14 * MS, 8, "disk", 2, 7, "napper");
-    /* the interval across a gap is unknown */
+    /* the time across a gap counts as unknown */
     make_switch(m, 0, 15 * MS, 7, "napper", 1, 0, "swapper/0");
     wakes(m, 1, 15 * MS, 0, 9);
     make_gap(m, 1, 1);
@@ -217,10 +217,10 @@ void make_hang(const char *dir)
 }
 
 /*
- * Calls that fill the tree of flame: each of 63 tasks has 4096 calls whose
- * caller has not ended. Then a task calls @single functions, and 2100 functions
- * of which each makes one call. The callers of the first task and of that task
- * end.
+ * Calls that fill the tree of flame. First, each of 63 tasks makes 4096 calls
+ * in a caller that has not ended. Then another task makes @single calls, and
+ * 2100 calls in each of which is one call. At the end, the callers of the first
+ * task and of the last one end.
  */
 void make_full(const char *dir, unsigned single)
 {
@@ -266,9 +266,9 @@ static void initcall(Make *m, uint64_t ns, int32_t pid, uint16_t type,
 }
 
 /*
- * Three initcalls: during the first, its task calls functions on two
- * processors, and another task makes a call. The functions of the second have
- * no ends. The third calls none.
+ * Three initcalls. During the first, its task calls functions on two
+ * processors, and another task makes a call. The functions that the second
+ * calls have no recorded ends. The third calls no function.
  */
 void make_inside(const char *dir)
 {

@@ -45,7 +45,7 @@ static GByteArray *piece(uint32_t count, uint64_t ns, uint32_t *number)
 
     g_byte_array_append(a, (uint8_t *)&h, sizeof(h));
     for (i = 0; i < count; i++) {
-        /* time since the last event; the record has 12 bytes */
+        /* time since the last event in ns; the record has 12 bytes of data */
         put_u32(a, !!i << 5 | 3);
         put_u32(a, 5);
         put_u32(a, 0);
@@ -74,7 +74,10 @@ static void write_some(File *f, unsigned cpu, bool all)
     }
 }
 
-/* Read events before time @before in their order; 0: read all, in any order */
+/*
+ * Read events. If @before is not 0: only those before time @before, in the
+ * order of time
+ */
 static void read_all(HtRecording *r, uint64_t before, uint64_t *last,
                      uint32_t *next, File *files)
 {
@@ -159,10 +162,11 @@ static void test_grow(gconstpointer ordered)
 }
 
 /*
- * Damaged bytes before a piece of which only a part is written yet: the first
- * event of the whole piece tells that events are lost. A piece of an earlier
- * epoch than that of the piece before it is damage. A file of a processor that
- * cannot be opened is an error.
+ * If damaged bytes lie before a piece that is only partly written, the piece's
+ * first event tells that events are lost once the piece is whole. A piece is
+ * damage if it is older than the piece before it: it has an earlier epoch and
+ * no later host_after, or the same epoch and an earlier host_after. A
+ * processor's file that cannot be opened is an error.
  */
 static void test_damage(void)
 {

@@ -97,8 +97,8 @@ static void limit_files(rlim_t n)
 }
 
 /*
- * Make a piece with one record of 16 bytes: type 5, with @cpu after the common
- * fields.
+ * Make a piece with one record: 12 bytes of data, of event type 5, with @cpu
+ * after the common fields.
  */
 static void make_piece(HtFtPiece *p, uint32_t *data, uint32_t cpu)
 {
@@ -110,8 +110,8 @@ static void make_piece(HtFtPiece *p, uint32_t *data, uint32_t cpu)
 }
 
 /*
- * A recording of more processors than the files that a process may open is
- * read.
+ * A recording can be read if it has more processors than the process may open
+ * files.
  */
 static void test_processors(void)
 {
@@ -155,7 +155,7 @@ static void test_processors(void)
     teardown();
 }
 
-/* Files of processors that are not read are counted. */
+/* Files of processors above the limit, which are not read, are counted. */
 static void test_left_out(void)
 {
     static const char * const more[] = { "cpu1024", "cpu2000",

@@ -66,7 +66,10 @@ static bool check_piece(void *opaque, const HtFtPiece *p)
 static void check_queue(const HtRecQueue *q, uint64_t size, uint64_t last,
                         uint32_t largest)
 {
-    /* there are so many pieces that some of each processor were removed */
+    /*
+     * so many pieces were pushed that older pieces of each processor were
+     * removed
+     */
     Check c = { .cut = true };
     uint64_t pieces;
 
@@ -224,7 +227,10 @@ static void test_save(void)
     g_assert_cmpint(g_rmdir(dir), ==, 0);
 }
 
-/* The end of a long log is kept, beginning with a whole line. */
+/*
+ * If a log is too long for the queue, its newest lines are kept, each of them
+ * whole.
+ */
 static void test_log(void)
 {
     g_autoptr(HtRecWriter) w = ht_rec_writer_new_memory(HT_REC_QUEUE_MIN,

@@ -148,7 +148,7 @@ static void story(const char *dir)
     make_console(m, 0, 300 * MS, 1, "two\nlines\twith" HOSTILE "\0tail\n",
                  19 + strlen(HOSTILE));
     make_gap(m, 1, 123);
-    /* a task runs whose sched_switch is lost in the gap */
+    /* a task runs that was switched in during the gap */
     memcpy(b, "swapper/1", 9);
     make_event(m, 1, 400 * MS, 99, MAKE_WAKING, b, sizeof(b));
     make_switch(m, 1, 401 * MS, 99, "late", 0, 0, "swapper/1");
@@ -240,7 +240,10 @@ static void steps_process(const char *dir)
     make_end(m);
 }
 
-/* More levels of initcalls than a picture has rows for, with one call each */
+/*
+ * More levels of initcalls than a picture has rows for. Each has one call,
+ * except level0.
+ */
 static void levels(const char *dir)
 {
     Make *m = make_new(dir);
@@ -292,7 +295,10 @@ static void stamped(const char *dir)
     make_end(m);
 }
 
-/* The end of a machine whose older events are no longer in memory */
+/*
+ * The last console lines of a machine that had an oops; the events of its older
+ * lines are no longer in memory
+ */
 static void oops(const char *dir)
 {
     Make *m = make_new(dir);

@@ -121,8 +121,8 @@ static void write_and_discard(HtRecWriter *w)
 }
 
 /*
- * Of the files whose names do not begin with .hypertrace-, a recorder removes
- * and replaces only its own. Only this test proves this.
+ * A recorder removes and replaces only files that it has written itself, except
+ * files whose names begin with .hypertrace-. Only this test proves this.
  */
 static void test_foreign_files(void)
 {

@@ -110,7 +110,10 @@ static const struct {
     { "\"%lx\", pte_val(native_make_pte(REC->args[1]))", "14" },
     { "\"%llu.%09u\", __print_ns_to_secs(REC->addr),"
       " __print_ns_without_secs(REC->addr)", "18446744071.578853392" },
-    /* other functions, whose arguments are printed */
+    /*
+     * other functions are printed as calls, with those arguments that can be
+     * printed
+     */
     { "\"%s|%d|%-9s\", no_such(p, REC->n, REC->u), other(REC->comm), f()",
       "no_such(-5, 0x80000005)|other(comm)|f()      " },
     { "\"%s %s\", a(p, __get_dynamic_array(blob), b(\"x\", REC->n ? 1 : 2)),"
@@ -237,7 +240,7 @@ static void test_expansion(void)
     g_assert_nonnull(why);
 }
 
-/* 300,000 open parentheses do not use up the stack. */
+/* 300,000 open parentheses are refused and do not use up the stack. */
 static void test_parentheses(void)
 {
     g_autofree char *open = g_strnfill(300000, '(');

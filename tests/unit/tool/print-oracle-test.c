@@ -141,8 +141,9 @@ static GArray *numbers_of(const HtFtEvent *e)
 }
 
 /*
- * Return whether the format prints arrays whose length is a field: random
- * values of its fields must be small, to stay within the array.
+ * Return whether the format prints arrays whose length is given by a field.
+ * Then random values of the fields must be small, so that the array stays
+ * within the record.
  */
 static bool is_counted(const HtFtEvent *e)
 {
@@ -283,7 +284,10 @@ typedef struct Oracle {
      * numbers
      */
     unsigned different;
-    /* number of formats whose text differs only if edge values are allowed */
+    /*
+     * number of formats whose text differs only if random_number() may choose
+     * edge values
+     */
     unsigned edges;
     unsigned failed;
 } Oracle;

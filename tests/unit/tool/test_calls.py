@@ -123,7 +123,8 @@ class TestCalls:
         out = self.latency("irq_handler_entry", "irq_handler_exit", "--key",
                            "irq")
         assert out["from_alone"] == 2 and out["to_alone"] == 2
-        # from a task's switch off its CPU to its next switch onto one
+        # each pair: from the switch of the task "twice" off its CPU to its next
+        # switch onto a CPU
         out = self.latency("sched_switch", "sched_switch", "--task", "twice")
         assert [(w["ns"], w["pid"]) for w in out["worst"]] == [(MS, 20)]
 
@@ -181,8 +182,9 @@ class TestCalls:
         ["latency", "funcgraph_entry", "funcgraph_exit"],
     ))
     def test_retaddr(self, view):
-        """With options/funcgraph-retaddr, the event of a call is called
-        fgraph_retaddr_entry (Linux 6.13); the views show the same text."""
+        """With options/funcgraph-retaddr, the event of a call is
+        fgraph_retaddr_entry instead of funcgraph_entry (Linux 6.13); the views
+        show the same text."""
         path = self.tmp / "retaddr"
         if not path.exists():
             shutil.copytree(self.functions, path)
@@ -282,7 +284,8 @@ class TestCalls:
 
     @pytest.mark.parametrize("single", [0, 1])
     def test_flame_full_tree(self, single, tmp_path):
-        """If calls get no node of a full tree, their time counts once, for their callers."""
+        """If flame's tree is full, further calls get no node: their time counts
+        once, for their callers."""
         full = story("full", tmp_path / "full", single)
         # the time of the two outermost calls and of 62 tasks with 4096 calls of 1 us
         first = 63 * 4096 + single + 2100 * 3
@@ -291,7 +294,7 @@ class TestCalls:
             first + last + 62 * 4096)
 
     def test_flame_says_what_it_leaves_out(self, tmp_path):
-        """The tree and the picture of flame say that they do not have all names."""
+        """If flame leaves out names, the tree and the picture tell the user."""
         deep = story("deep", tmp_path / "deep")
         said = "names within more than 24 others were left out; --folded prints all"
         assert text("flame", deep)[-1] == said
@@ -598,8 +601,8 @@ class TestCalls:
 
     @staticmethod
     def last_streams(page, out):
-        """`last` of the recovered trace shows what `recover` printed (page), except the
-        names of streams."""
+        """`last` shows the recovered trace @out as `recover` has printed it
+        (@page), except the names of streams."""
         p = run("last", out, "--boot=1", status=2)
         assert "need a recording" in p.stderr.decode(), p.stderr
         if b"without libbabeltrace2" in subprocess.run(
@@ -669,7 +672,8 @@ class TestCalls:
     ["latency", "sched_waking", "sched_switch"], ["export", "-o", "out.dat"]))
 @pytest.mark.parametrize("name", ("info", "formats", "cpu0"))
 def test_pipe_in_a_recording(tmp_path, command, name):
-    """No command waits for a writer of a pipe that is in place of a recording's file."""
+    """If a pipe is in place of a recording's file, no command waits for the
+    pipe's writer."""
     path = story("functions", tmp_path / "rec")
     (path / name).unlink()
     os.mkfifo(path / name)

@@ -55,8 +55,8 @@ ht1: device, channel=virtio mode=discard events=*
 
 
 class Qemu(threading.Thread):
-    """A QMP server for one client after another. self.set has the values that clients
-    set."""
+    """A QMP server that serves one client after another. self.set lists the
+    properties that clients have set."""
 
     def __init__(self, path, things):
         super().__init__(daemon=True)
@@ -96,7 +96,7 @@ class Qemu(threading.Thread):
                       file=f, flush=True)
                 for line in f:
                     m = json.loads(line)
-                    # the client must ignore an event in between
+                    # the client must ignore an event before the reply
                     print(json.dumps({"event": "RESUME", "timestamp": {}}),
                           file=f)
                     reply = self.answer(m["execute"],

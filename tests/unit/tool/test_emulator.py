@@ -129,7 +129,7 @@ def test_signal(world, sig):
 
 
 def test_descriptors(world):
-    """QEMU has the same descriptors as without the link."""
+    """QEMU has the descriptors that it has if it is started without the link."""
     read, write = os.pipe()
     p = start(world, "-nodefaults", "wait", pass_fds=[write])
     fds = json.loads(p.stdout.readline())["fds"]
@@ -139,7 +139,8 @@ def test_descriptors(world):
     os.close(write)
     p.kill()
     p.wait(60)
-    # The recorder has no copy of the pipe's end, so the pipe ends when QEMU does.
+    # The recorder has no copy of the pipe's writing end, so a reader sees the
+    # pipe's end when QEMU ends.
     assert os.read(read, 1) == b""
     os.close(read)
     p.communicate()
@@ -147,7 +148,8 @@ def test_descriptors(world):
 
 
 def test_kernel_words_only(world):
-    """A machine without -kernel is not changed; settings come from the file."""
+    """The command line of a machine without -kernel is not changed. The settings
+    are those of emulator.conf."""
     config = world[2] / ".config/hypertrace"
     config.mkdir(parents=True)
     (config / "emulator.conf").write_text(
@@ -164,7 +166,8 @@ def test_kernel_words_only(world):
     ("KEEP", "0"), ("KEEP_SIZE", "much"), ("MAX_SIZE", "-1"),
     ("RING_SIZE", "3k"), ("RECORD", "maybe"), ("RECORDINGS", "here")])
 def test_wrong_setting(world, name, value):
-    """A guest starts although a setting is wrong."""
+    """If a setting in the environment is wrong, the guest starts without a
+    recorder."""
     world[1]["HYPERTRACE_" + name] = value
     out, err = start(world, "-nodefaults", "exit=5").communicate(timeout=60)
     assert (json.loads(out)["args"], err) == (["-nodefaults", "exit=5"], "")
@@ -176,8 +179,8 @@ def test_wrong_setting(world, name, value):
         "record", "recordings", "keep", "keep-size", "max-size", "events",
         "ring-size"))])
 def test_wrong_file(world, line):
-    """A mistake in the file does not become the default silently: a guest starts,
-    and nothing is recorded."""
+    """If emulator.conf has a mistake, the guest starts and nothing is recorded:
+    the wrong setting does not silently get its default."""
     config = world[2] / ".config/hypertrace"
     config.mkdir(parents=True)
     (config / "emulator.conf").write_text(f"[emulator]\n{line}\n")

@@ -68,7 +68,7 @@ class TestExport:
             "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))
             for e in self.first if e["event"] == "sched_switch"]
         assert sorted(switches) == sorted(f) and len(f) == 6
-        # a gap begins a bundle that reports the loss
+        # the first bundle after a gap reports the lost events
         lost = [p["ftrace_events"][0] for p in packets
                 if "lost_events" in p.get("ftrace_events", [{}])[0]]
         assert [(b["cpu"], b["event"][0]["timestamp"]) for b in lost] == [
@@ -147,8 +147,8 @@ class TestExport:
 
     @pytest.mark.parametrize("suffix", ("pftrace", "ctf", "lttng"))
     def test_selected(self, suffix):
-        """The command prints the number of events that it exported, not of those that the
-        recording has."""
+        """The command prints the number of events that it has exported, not the
+        number that the recording has."""
         _, p = self.export(f"selected.{suffix}", "--event=sched", "--cpu=0")
         said = re.findall(r"^hypertrace export: boot (\d).*: (\d+) events in",
                           p.stderr.decode(), re.M)
@@ -200,11 +200,13 @@ class TestExport:
             assert f"cpu_id = {e['cpu']}" in line
             assert f"common_pid = {e['pid']}" in line
             seen[e["event"]] = line
-        # a function's address has the function's name in a second field
+        # a field with a function's address is followed by a field with the
+        # function's name
         for e in "initcall_start", "initcall_finish":
             assert 'function = "slow_init"' in seen[e], seen[e]
         assert 'prev_comm = "late"' in seen["sched_switch"]
-        # a field whose name equals the name of another field's length
+        # a field whose name is also that of the length of the text "event": it
+        # gets another name
         odd = seen["odd_names"]
         assert "field__event_length = 1" in odd and " int = 2" in odd, odd
         assert "[0] = 170, [1] = 187, [2] = 204" in odd

@@ -77,8 +77,8 @@ class TestExportHost:
         return out, run("export", "-o", out, *args).stderr.decode()
 
     def test_perfetto(self):
-        """The file has the host's events, threads and vCPUs beside the guest's, each with its
-        exact time."""
+        """The file has the host's events, threads and vCPUs in addition to the
+        guest's, each event with its exact time."""
         need("protoc")
         out, said = self.export("both.pftrace", self.rec)
         assert "'host': 16 events of the host\n" in said
@@ -108,8 +108,8 @@ class TestExportHost:
         assert [(b - BASE, e - BASE, name) for b, e, name in found["vCPU 0 (thread 11)"]] == SLICES
 
     def test_a_part_of_the_time(self):
-        """--from and --to select events of the guest. Of the host, events between the guest's
-        first and last selected event are exported."""
+        """--from and --to select events of the guest. The host's events between
+        the guest's first and last selected event are also exported."""
         need("protoc")
         events = lines("report", "--clock=host", self.rec)
         guest = lines("report", "--clock=guest", self.rec)

@@ -85,7 +85,8 @@ STORIES = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_story(tmp_path, name):
-    """Only this test knows the exact sums of each kind of interval."""
+    """The sums of each kind of interval are exact. Only this test compares them
+    with sums that were computed by hand."""
     events, sums, exits, takers = STORIES[name]
     trace = vcpus(make(tmp_path / "rec", [[piece(events)]], "11 10 CPU 0/KVM\n"))
     (one,) = trace["vcpus"]
@@ -270,7 +271,8 @@ class TestLive:
     pytestmark = live
 
     def test_thread_that_competes(self, tmp_path):
-        """Only this test compares recorded times with those that a thread measured."""
+        """The recorded times are those that the thread measured itself. Only this
+        test proves this."""
         p = record(tmp_path / "rec", sys.executable, "-c", PROGRAM)
         out, err = p.communicate(timeout=DEADLINE)
         number = re.search(r"(\d+) events of the host", err)[1]
@@ -279,9 +281,10 @@ class TestLive:
         # Machines of other users of this host are in the recording, too.
         (one,) = [v for v in vcpus(tmp_path / "rec")["vcpus"] if v["process"] == pid]
         assert (one["vcpu"], one["thread"]) == (0, pid)
-        # The thread's own clock stands still while this machine's own host runs others.
+        # The thread's own clock stands still while the machine that runs this
+        # test is not running on its own host (stolen time).
         assert cpu * 0.95 - 20_000_000 < one["qemu_ns"] < cpu * 1.05 + stolen + 20_000_000
-        # After its sleep, the thread may wait for the processor.
+        # After its sleep, the thread may have to wait for a processor.
         assert 290_000_000 < one["waiting_ns"] < asleep + 20_000_000
         assert sum(one[k]["ns"] for k in ("running", "runnable", "blocked")) + \
             one["unknown_ns"] == pytest.approx(wall, rel=0.05, abs=30_000_000)
@@ -290,8 +293,8 @@ class TestLive:
         assert takers[rival]["name"] == "rival"
 
     def test_wrapper_that_starts_qemu(self, tmp_path):
-        """If a program starts QEMU and waits for it, the part names QEMU's process, not the
-        program's."""
+        """If a program starts QEMU and waits for it, the host's part names the
+        process of QEMU, not that of the program."""
         wrapper = tmp_path / "wrapper"
         wrapper.write_text(f"#!/bin/sh\n{sys.executable} -c '{GUEST}' &\nwait\n")
         wrapper.chmod(0o755)

@@ -16,7 +16,8 @@ VCPU, RIVAL = ("CPU 0/KVM", 11), ("cc1", 31)
 THREADS = "10 10 qemu\n11 10 CPU 0/KVM\n31 31 cc1\n"
 TASKS = [("init", 1), ("postgres", 7)]
 PARTS = ("guest", "exits", "stolen", "blocked", "unknown")
-# What the host does in each period: begin, in milliseconds, and part
+# A period of the host has PERIOD milliseconds: begin of each part, in
+# milliseconds from the period's begin, and the part
 PERIOD, STATES = 11, [(0, "guest"), (4, "exits"), (5, "guest"), (6, "stolen"), (9, "guest"),
                       (10, "blocked")]
 ROUNDS, TURN, FIRST = 80, 8, 2
@@ -35,7 +36,8 @@ def host_events():
 
 
 def expected():
-    """{task: {part: nanoseconds}}, counted in steps of 1 ms"""
+    """{task: {part: nanoseconds}} that the views must show, counted in steps of 1
+    ms"""
     found = {task: dict.fromkeys(PARTS, 0) for task, _ in TASKS}
     for ms in range(FIRST, FIRST + (turns() - 1) * TURN):
         part = [p for begin, p in STATES if begin <= ms % PERIOD][-1]
@@ -123,8 +125,8 @@ def test_latency(rec):
 
 
 def test_flame(rec):
-    """The host's parts are frames within those of the guest's tasks; the part "guest" is the task's
-    own time."""
+    """The host's parts are frames within those of the guest's tasks, except the
+    part "guest", which is the task's own time."""
     lines = run("flame", "--host", "--folded", rec).stdout.decode().splitlines()
     found = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
     for task, sums in expected().items():
@@ -213,7 +215,8 @@ def test_time_in_an_unknown_mode(rec):
 
 @pytest.mark.parametrize("name, part", (("CPU 0/TCG", "guest"), ("CPU 0/KVM", "unknown")))
 def test_no_modes(tmp_path, name, part):
-    """Without any event of KVM, an emulated vCPU executes its guest. That of KVM may not."""
+    """If the host's part has no event of KVM, a vCPU of TCG counts as executing
+    its guest; the part of a vCPU of KVM is unknown."""
     thread = name, 11
     host = [(START + n * PERIOD * MS + ms * MS, switch(old, RUNS, new)) for n in range(ROUNDS)
             for ms, old, new in ((0, RIVAL, thread), (6, thread, RIVAL))]

@@ -113,7 +113,7 @@ ADVICE = {
 
 @pytest.mark.parametrize("name", ADVICE)
 def test_advice_follows_from_the_data(tmp_path, name):
-    """Each advice is given if the data call for it, and else none."""
+    """In each case the expected advice is given, and no other."""
     pattern, other, expected = ADVICE[name]
     found = advice(tmp_path, pattern, other)
     if name == "a wait below 5 %":
@@ -145,7 +145,8 @@ NO_PIN = {
 @pytest.mark.parametrize("name", NO_PIN)
 @pytest.mark.parametrize("kind", ("quota", "weight", "processors"))
 def test_idle_processors_must_be_known(tmp_path, name, kind):
-    """No processor is called busy in times that the recording does not cover."""
+    """If the recording does not cover all times of all CPUs, the advice does not
+    say that the other CPUs were busy."""
     other, cpus, said = NO_PIN[name]
     pattern = {"quota": [(A, 1 * MS), (B, 4 * MS)], "weight": [(A, 4 * MS), (COMPILER, 2 * MS)],
                "processors": [(A, 2 * MS), (B, 2 * MS)]}[kind]
@@ -161,7 +162,8 @@ def test_idle_processors_must_be_known(tmp_path, name, kind):
 
 
 def test_wait_on_idle_processor(tmp_path):
-    """A processor that was idle for longer, but on which the machine waited, is not called busy."""
+    """If the machine also waited on the CPU that was idle for longer, the advice
+    does not say that this CPU was busy."""
     zero, one = [], []
     for t in range(1000 * MS, 2000 * MS, 20 * MS):
         zero += [(t, switch(OTHER, RUNS, A)), (t + 4 * MS, switch(A, RUNS, B)),
@@ -289,7 +291,7 @@ def test_threads_of_unknown_processes(tmp_path):
 
 
 def test_events_of_kvm_alone(tmp_path):
-    """vCPUs whose names are unknown are found by their events."""
+    """vCPUs whose threads have unknown names are found by KVM's events."""
     a, b = ("x", 11), ("y", 21)
     events = [(MS, switch(IDLE, RUNS, a)), (MS + 10, event(ENTRY, 11, 0)),
               (2 * MS, switch(a, RUNS, b)), (2 * MS + 10, event(ENTRY, 21, 0)),

@@ -70,8 +70,8 @@ class Recorder:
         return sum(f.stat().st_size for f in self.dir.iterdir())
 
     def end(self):
-        """End the guest; assert that each event is recorded.  Returns the recorder's
-        messages."""
+        """Tell the guest to end; assert that each event is in the recording.
+        Return the recorder's messages."""
         _, err = self.process.communicate(timeout=DEADLINE)
         assert self.process.returncode == 0, err
         assert f"{self.events} events, " in err, err
@@ -115,13 +115,15 @@ def test_all(tmp):
 
 
 def test_perfetto(tmp):
-    """A recording and the same events in LTTng: one file, one clock"""
+    """Perfetto gets a recording, and the trace of LTTng with the same events, in
+    one file on one clock."""
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
                         blocking=True) as s, Recorder(tmp, s) as recorder:
         recorder.write_until_listed(s, "vm-7:ftrace.raw")
         before = recorder.recorded()
         recorder.write(1000)
-        # Two polls that find events relate the guest's clock to the host's.
+        # the dates need two polls that find events: they relate the guest's clock
+        # to the host's
         s.wait_for(lambda: recorder.recorded() > before + 4096,
                    "the events are not in the recording")
         recorder.write(1000)
@@ -156,8 +158,8 @@ def test_host_events(tmp):
     with PrivateSession(str(tmp / "trace"), events=["lttng_ust_tracef:*"],
                         blocking=True) as s, \
             Recorder(tmp, s, "--lttng", "--poll-us=200") as recorder:
-        # first write until the ring is followed: events that the first poll
-        # reads have no dates
+        # events that the first poll reads have no dates: write until the ring is
+        # followed
         recorder.write_until_listed(s, "vm-7:ftrace.raw", traced="+")
         for _ in range(500):
             recorder.write(10, traced="+")
@@ -189,14 +191,14 @@ def test_host_events(tmp):
                                                 host["effect"]))
 
     assert disorder(0) == 0
-    # shift by twice the bound: a date may be wrong by the bound already, and
-    # the check allows the bound, too
+    # shift by more than twice the bound: a date may be wrong by the bound, and
+    # disorder() accepts another bound
     for shift in (2 * bound + SHIFT, -2 * bound - SHIFT):
         assert disorder(shift) > recorder.events / 2, (bound, shift)
 
 
 def test_nobody(tmp):
-    """No session enables an event: the recorder reports that."""
+    """If no session enables an event, the recorder reports that."""
     with PrivateSession(str(tmp / "trace"), events=["other:*"]) as s, \
             Recorder(tmp, s, "--lttng=mine") as r:
         r.write_until_listed(s, "mine:ftrace.raw")
@@ -220,8 +222,8 @@ def test_no_daemon(tmp):
 
 
 def test_hangs(tmp):
-    """LTTng is stopped: the recording has all events, and those that LTTng
-    did not take are counted."""
+    """If LTTng's processes are stopped, the recording has all events, and the
+    events that LTTng did not take are counted."""
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"], blocking=True,
                         subbuf_size="16K", num_subbuf=2) as s, \
             Recorder(tmp, s) as r:

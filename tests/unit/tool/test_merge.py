@@ -44,8 +44,8 @@ class TestMerge:
             assert statistics.median(e["bound_ns"] for e in events) < 15_000
 
     def talk(self, shift=0):
-        """All events in the order in which they happened: (date, bound);
-        dates of the second guest are increased by @shift"""
+        """(date, bound) of all events, in the order in which the events happened.
+        Dates of the second guest, pong, are increased by @shift."""
         order = []
         for guest, events in self.guests.items():
             for e in events:
@@ -57,8 +57,8 @@ class TestMerge:
 
     @staticmethod
     def too_early(order):
-        """Number of events that precede their cause by more than the bounds
-        allow"""
+        """Number of events that are dated earlier than the event before them,
+        their cause, by more than both bounds allow"""
         return sum(b + b_bound < a - a_bound for (a, a_bound), (b, b_bound)
                    in zip(order, order[1:]))
 
@@ -71,7 +71,8 @@ class TestMerge:
             assert self.too_early(self.talk(shift)) > 5000
 
     def with_programs(self):
-        """A copy of pong, with the device's trace as its programs' events"""
+        """A copy of the recording "pong" in which the device's trace stands for
+        the events of its programs"""
         need("babeltrace2")
         both = self.tmp / "programs"
         if not both.exists():
@@ -81,8 +82,8 @@ class TestMerge:
         return both
 
     def test_programs(self):
-        """report shows the events of programs and of the kernel in one order, the
-        host's; all events are there, once"""
+        """report shows the events of programs and of the kernel together, each
+        once, in the order of the host's time."""
         events = lines("report", self.with_programs())
         dates = [e["ns"] for e in events]
         assert dates == sorted(dates)
@@ -182,7 +183,7 @@ class TestMerge:
                       for p in packets for b in p.get("ftrace_events", [])
                       for e in b["event"])
         assert seen == self.dates()
-        # each machine has sequences and interned data of its own
+        # each machine has one packet sequence, with interned data of its own
         sequences = {(p["trusted_packet_sequence_id"][0],
                       p.get("machine_id", [0])[0]) for p in packets}
         assert len(sequences) == 3
@@ -205,8 +206,8 @@ class TestMerge:
         return self.packets
 
     def test_trace(self):
-        """A device's trace next to its guest's recording: on one clock no
-        effect precedes its cause, and a wrong clock would be detected"""
+        """A device's trace and its guest's recording in one file: on one clock no
+        effect precedes its cause. A clock that is wrong would be detected."""
         packets = self.with_trace()
         names = perfetto_text.machines(packets)
         assert list(names.values()) == ["host", "ping", "pong", 'pong"?, ht0']
@@ -344,7 +345,8 @@ class TestMerge:
         assert not list(self.tmp.glob("*no.pftrace*"))
 
     def test_boots(self):
-        """One file can also hold several boots and steps of the clock."""
+        """The file for Perfetto can also hold several boots of a guest, and steps
+        of its clock."""
         need("protoc")
         recording = story("story", self.tmp / "story")
         out = self.tmp / "boots.pftrace"
@@ -374,7 +376,7 @@ class TestMerge:
         assert p.stdout.startswith(b"[18000000"), p.stdout[:100]
 
     def test_memory(self):
-        """A recording read from memory alone has only the guest's clock."""
+        """A recording whose pieces have no host times has only the guest's clock."""
         dead = story("talk", self.tmp / "dead") / "ping"
         for path in dead.glob("cpu*"):
             data, at = bytearray(path.read_bytes()), 0

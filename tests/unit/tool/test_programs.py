@@ -22,7 +22,7 @@ STREAMS = 2
 
 def numbers(trace, lost=0):
     """Return the numbers of each stream's events as babeltrace2 prints them;
-    assert the number of discarded events that it reports"""
+    assert that it reports @lost discarded events."""
     need("babeltrace2")
     p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True,
                        check=True, timeout=DEADLINE)
@@ -41,7 +41,7 @@ def numbers(trace, lost=0):
 
 
 class Guest:
-    """A simulated guest that emits.  The memory of its device is the file path, which
+    """A simulated guest that emits. Its device's memory is the file @path, which
     "hypertrace attach" serves."""
 
     def __init__(self, path):

@@ -68,7 +68,8 @@ def machine(tmp_path):
 
 @pytest.fixture(scope="module", autouse=True)
 def blank(tmp_path_factory):
-    """A recorder of a machine without a ring. It runs for 32 s, beside the other tests."""
+    """A recorder of a machine without a ring and without a kernel. It runs for 32
+    s, while the other tests run."""
     tmp = tmp_path_factory.mktemp("blank")
     with machines(tmp) as start, subprocess.Popen(
             [TOOL, "record", "--pid", str(start("-blank")), "--for", "32s", "-o", tmp / "rec"],
@@ -84,8 +85,8 @@ def blank(tmp_path_factory):
     (("--flight", "1M", "--match", "x", "--for", "1s"), 3, "--match: no event matches before"),
 ))
 def test_match_before_boot(tmp_path, machine, options, status, said):
-    """If the guest may still boot, its kernel is searched for as long as the options
-    say, also for an event to match."""
+    """If the guest may still boot, the recorder searches for a kernel for as long
+    as the options say, even if it waits for a matching event."""
     begun = time.monotonic()
     p = run("record", "--pid", machine("-blank"), *options, "-o", tmp_path / "rec",
             status=status)
@@ -105,8 +106,9 @@ def test_no_events(tmp_path, machine):
 
 @pytest.mark.parametrize("exists", (True, False))
 def test_relative_kernel(tmp_path, machine, exists):
-    """A relative -kernel of the machine's command line is one in the directory of its
-    process.  If it is not there, the command says what to give."""
+    """A relative path after -kernel on the machine's command line counts from the
+    working directory of the machine's process. If the file is not there, the
+    command says what to give."""
     kernel = tmp_path / "vmlinuz"
     if exists:
         kernel.write_bytes(bytes(4096))
@@ -169,8 +171,9 @@ def test_names(tmp_path, machine, name):
     (0, None, 0),
 ))
 def test_owner(user, folder, owner):
-    """If root records another user's machine into a new folder, the recording belongs
-    to that user. Into a folder of root, it belongs to root. Its files have mode 0600."""
+    """If root records another user's machine into a new folder, the recording
+    belongs to that user. In a folder that root owns, it belongs to root. Its
+    files have mode 0600."""
     with public_directory() as tmp:
         program = shutil.copy(GUEST, tmp / "qemu-system-x86_64")
         path = tmp / "rec"
@@ -223,8 +226,8 @@ def replace_folder(top):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file systems")
 @pytest.mark.parametrize("left", (48, 57))
 def test_full_disk(tmp_path, machine, left):
-    """A recording whose disk becomes full has the reason in it, and no incomplete
-    piece."""
+    """If the disk becomes full, the recording names this reason and has no
+    incomplete piece."""
     disk = tmp_path / "disk"
     disk.mkdir()
 
@@ -263,8 +266,8 @@ def test_stopped(tmp_path, machine):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a program setuid")
 def test_not_ours():
-    """--for ends the command even if the user may not end the machine, which then goes
-    on: it runs as root, as with sudo."""
+    """--for ends the command even if the machine runs as root, so that the user
+    may not end it. The machine goes on."""
     need("setpriv")
     with public_directory() as tmp:
         program = shutil.copy(GUEST, tmp / "qemu-system-x86_64")

@@ -74,7 +74,8 @@ def vcpus(path):
 
 
 def same(told, v):
-    """Assert that the guest was told the sums that vcpus prints."""
+    """Assert that the sums that the guest was told (@told) are those that vcpus
+    prints (@v)."""
     for name, other in (("vmm_ns", "qemu_ns"), *((k, k) for k in (
             "guest_ns", "exits_ns", "preempted_ns", "woken_ns", "halted_ns", "waiting_ns",
             "unknown_ns"))):
@@ -196,7 +197,8 @@ def test_attach_before_the_recorder(tmp_path):
 
 
 def told_after(tmp_path, events, end):
-    """Record events; return the data of vCPU 0 at the time end, and of vCPU 1."""
+    """Record events. When the guest's data of vCPU 0 reach the time @end, return
+    them, and those of vCPU 1."""
     rec = recording(tmp_path / "rec", [piece(events)])
     with Teller(tmp_path, f"--tell-guest={rec}") as host, Guest(host.file) as guest:
         told = wait_for(guest.process, lambda a: a.get("to_ns") == end)
@@ -204,9 +206,9 @@ def told_after(tmp_path, events, end):
 
 
 def test_replugged_vcpu(tmp_path):
-    """Promise: after a vCPU was unplugged and plugged in, the guest gets the sums of the
-    new thread, whose from_ns is later. The thread whose first event has no number of a
-    vCPU gets its number later."""
+    """Promise: after a vCPU was unplugged and plugged in again, the guest gets
+    the sums of its new thread, whose from_ns is later. If the first event of a
+    thread does not tell its vCPU, a later event does."""
     told, other = told_after(tmp_path, [
         (1000, event(ENTRY, 11, 0)), (1100, event(EXIT, 11, 0x7b, 0)),
         (1200, event(USER, 12, 2)), (1210, event(ENTRY, 12, 1)),
@@ -217,8 +219,8 @@ def test_replugged_vcpu(tmp_path):
 
 
 def test_reused_thread_id(tmp_path):
-    """Promise: if another process's vCPU gets the ID of a thread of the guest that ended,
-    the guest is told nothing about it."""
+    """Promise: a thread of the guest ends, and a vCPU of another process gets its
+    thread ID: the guest gets no data of that vCPU."""
     tid = RIVAL[1]
     first = [(1000, event(ENTRY, tid, 1)), (1100, switch(("CPU 1/KVM", tid), DIES, IDLE))]
     then = [(1200, event(ENTRY, tid, 1)), (1300, event(EXIT, tid, 0x7b, 1)),
@@ -246,8 +248,9 @@ def test_full_table_of_exits(tmp_path):
 
 
 def test_messages_after_ten_seconds(tmp_path):
-    """Promise: the recorder reports that the process has no vCPU. A second recorder, which
-    waits at the same time, reports that there is no such recording."""
+    """Promise: if the recorded process has no vCPU, the recorder reports that. A
+    second recorder that waits for a recording that does not exist reports that,
+    too."""
     rec = recording(tmp_path / "rec", [piece(EVENTS)], pid=77)
     with Teller(tmp_path, f"--tell-guest={rec}") as host, subprocess.Popen(
             [TOOL, "attach", f"--tell-guest={tmp_path / 'none'}", host.file], env=ENV,
@@ -262,8 +265,8 @@ def test_messages_after_ten_seconds(tmp_path):
 @pytest.mark.xdist_group("record")
 @pytest.mark.usefixtures("host")
 def test_live(tmp_path):
-    """Promise: a guest gets data of a host that runs. A thread of the guest's process takes
-    the name of a vCPU; the page has the times of this thread."""
+    """Promise: a guest gets data while its host records. A thread of the guest's
+    process takes the name of a vCPU; the data are the times of this thread."""
     qemu = tmp_path / "qemu-system-x86_64"
     qemu.symlink_to(GUEST)
     p = subprocess.Popen([TOOL, "record", "--host", "--programs=16M", "--tell-guest", "-o",

@@ -84,8 +84,8 @@ def test_pipe(recording):
     ["--help"], ["--version"], ["help", "report"], ["record", "--help"],
     ["attach", "--help"], ["report", None], ["top", None], ["events", None]))
 def test_output_fails(recording, args):
-    """A pipe that its reader has closed is no error of any output; a full disk and a
-    closed standard output are errors."""
+    """If the reader of the output's pipe has ended, no command fails. If the disk
+    is full or standard output is closed, each command fails."""
     command = [TOOL, *(arg or recording for arg in args)]
     for restore in True, False:
         read, write = os.pipe()
@@ -104,9 +104,10 @@ def test_output_fails(recording, args):
 @pytest.mark.parametrize("args", (["report", "-o"], ["export", "-o"],
                                   ["boot", "--boot=1", "--svg"]))
 def test_closed_streams(recording, tmp_path, args, closed):
-    """If standard streams are closed, the files that the command opens do not get their
-    numbers: no output gets the text or the messages that belong to a stream."""
-    # the symbols of another kernel cause a message
+    """If standard streams are closed, the files that the command opens do not get
+    the numbers of these streams: text and messages of a stream never end up in
+    such a file."""
+    # a kernel's address that does not fit the symbols causes a message
     info = (recording / "info").read_text()
     shutil.copytree(recording, tmp_path / "other")
     (tmp_path / "other/info").write_text(info.replace("91000000", "91000450"))
@@ -123,7 +124,7 @@ def test_closed_streams(recording, tmp_path, args, closed):
 
 @pytest.mark.parametrize("columns", ("-5", "0", "x", "99999999999999999999"))
 def test_columns(recording, columns):
-    """A width that is no number does not count."""
+    """If COLUMNS is not a valid width, it is ignored."""
     assert run("boot", "--boot=1", recording, env={"COLUMNS": columns}).stdout == \
         run("boot", "--boot=1", recording).stdout
 
@@ -168,8 +169,9 @@ def stop_for_a_second(p):
 
 @pytest.mark.parametrize("terminal", (True, False))
 def test_progress(large, terminal):
-    """A read of more than a second shows its progress on a terminal, and removes
-    the line before the end; other places get no such line."""
+    """If a read takes more than a second, a line on a terminal shows its
+    progress, and is removed before the end. If the output is no terminal, there
+    is no such line."""
     fd, other = pty.openpty()
     with subprocess.Popen([TOOL, "top", large], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, env=ENV,

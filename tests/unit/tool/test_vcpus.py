@@ -56,7 +56,8 @@ def test_excerpt_agrees_with_xenalyze():
 
 
 def test_exits_hypercalls_and_two_cpus(tmp_path):
-    """Exits exclude the time off the CPU, CPUs are merged by time, losses are counted."""
+    """Exits do not include the time off the CPU, records of several CPUs are
+    merged by their time, and lost records are counted."""
     v = 3 << 16 | 1
     path = tmp_path / "trace"
     path.write_bytes(
@@ -82,7 +83,8 @@ def test_exits_hypercalls_and_two_cpus(tmp_path):
 
 
 def test_every_cut_is_read(tmp_path):
-    """A file that ends anywhere is read up to there; an empty or foreign one is refused."""
+    """A file that is cut off anywhere is read up to the cut; an empty or foreign
+    file is refused."""
     data = chunk(0, state(1, 1, 0, 5), state(1, 0, 2, 9), record(0x81001, 10))
     path = tmp_path / "cut"
     for size in range(12, len(data) + 1):

@@ -60,8 +60,8 @@ class TestViews:
         assert out[22].endswith("irq_handler_exit: irq=11 ret=handled"), out[22]
 
     def test_report_kept_ring(self):
-        """report finds the kernel's address by the addresses of its initcalls. If it
-        does not find it, functions are shown as numbers."""
+        """report finds the kernel's address from the addresses of its initcalls.
+        If it fails, functions are shown as numbers."""
         out = lines("report", story("kept", self.tmp / "kept"))
         for boot, known in (3, False), (4, True), (5, False):
             start = next(e for e in out if e["boot"] == boot
@@ -169,8 +169,8 @@ class TestViews:
             "after a step back"]
 
     def test_log_and_events(self):
-        """Lines come from the recorded log. Lines after its last record come from events
-        printk:console."""
+        """log prints the recorded log's lines. Lines after its last record come
+        from events printk:console."""
         events = lines("log", self.story)
         for n in range(1, len(events) + 1):
             dir_ = story("story", self.tmp / f"log{n}")
@@ -207,8 +207,8 @@ class TestViews:
         assert "log has 3 damaged lines" in p.stderr.decode()
 
     def test_log_repeats(self):
-        """`log` continues after the log's last record with the events printk:console,
-        also if a later line has the same text as that record."""
+        """`log` continues after the log's last record with the events
+        printk:console, even if a later line has the same text as that record."""
         dir_ = story("repeats", self.tmp / "repeats")
         (dir_ / "log").write_text("6,0,10000,0,T1;first\n6,1,20000,0,T1;same\n")
         assert [e["text"] for e in lines("log", dir_)] == [
@@ -230,8 +230,8 @@ class TestViews:
           (5050, "late"), (5100, "end")], -4500),
     ))
     def test_log_clocks(self, records, shift_ms):
-        """The clocks of the log and of the events may differ by seconds: each line
-        is printed once."""
+        """If the clocks of the log and of the events differ by seconds, each line
+        is still printed once."""
         dir_ = story("repeats", self.tmp / f"clocks{len(records)}")
         (dir_ / "log").write_text("".join(
             f"6,{n},{max(ms + shift_ms, ms // 100) * 1000000},0,T1;{line}\n"
@@ -248,8 +248,8 @@ class TestViews:
          ["Call Trace:", " <TASK>", "end"]),
     ))
     def test_log_old_lines(self, name, records, tail):
-        """The lines after the log's end are printed, also those that have the text of
-        an old record, whose own event is no longer in memory."""
+        """Lines after the log's end are printed, even if their text is that of an
+        old record whose own event is no longer in memory."""
         dir_ = story(name, self.tmp / f"old{len(records)}")
         (dir_ / "log").write_text("".join(
             f"6,{n},{ms * 1000},0,T1;{line}\n" for n, (ms, line) in enumerate(records)))
@@ -292,14 +292,15 @@ class TestViews:
         ("2000", "from 0 to 1023"), ("-1", "from 0 to 1023"),
     ))
     def test_cpu_limit(self, cpu, said):
-        """--cpu refuses a processor that no recording can have, and one that this
-        recording does not have."""
+        """--cpu refuses a number that no recording can have, and a processor that
+        this recording does not have."""
         p = run("report", f"--cpu={cpu}", self.story, status=1 if "has" in said
                 else 2)
         assert said in p.stderr.decode() and not p.stdout
 
     def test_cpus_left_out(self):
-        """Files of processors above the limit are reported, not ignored."""
+        """Files of processors with numbers above the limit are reported, not
+        ignored."""
         dir_ = story("story", self.tmp / "left-out")
         shutil.copy(dir_ / "cpu0", dir_ / "cpu1024")
         shutil.copy(dir_ / "cpu0", dir_ / "cpu2000")
@@ -368,8 +369,8 @@ class TestViews:
         assert [line for line in out if line.endswith("third  boot 2")]
 
     def test_boot_steps(self):
-        """boot on a recording whose clock goes back within an initcall, and whose gaps
-        hide the ends of initcalls"""
+        """boot handles a clock that goes back within an initcall, and gaps that
+        hide ends of initcalls."""
         path = story("steps", self.tmp / "clock")
         boot = lines("boot", path)[0]
         assert [(c["name"], c["duration_ns"], c["ended"])
@@ -594,8 +595,9 @@ class TestViews:
     @pytest.mark.parametrize("content", (b"", bytes(range(256)) * 20), ids=len)
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_damaged_texts(self, tmp_path, view, content):
-        """If the formats or symbols of a recording are damaged, or empty after a full disk,
-        each view reports it. All but callgraph and latency show the events without them."""
+        """If the formats or symbols of a recording are damaged, or empty after a
+        full disk, each view reports it. All views but callgraph and latency still
+        show the events."""
         path = story("story", tmp_path / "damaged")
         (path / "formats").write_bytes(content)
         (path / "kallsyms").write_bytes(content)
@@ -606,8 +608,8 @@ class TestViews:
         assert (b"symbols are damaged" in p.stderr) == bool(content), p
 
     def test_groups(self):
-        """The name of a group stands for its events, as with record --event;
-        other names match as before."""
+        """In --event, the name of a group stands for its events, as with record
+        --event; other names select as before."""
         def events(names):
             return lines("report", self.story, f"--event={names}")
 
@@ -770,8 +772,8 @@ class TestViews:
             e["event"] for e in events if e["text"].endswith("ret=-19")]
 
     def test_defaults(self):
-        """The newest recording is read, and its name is printed; each output can
-        be written to a file, which is complete or does not exist."""
+        """Without a name, the newest recording is read and named. Each output can
+        be a file, which is complete or not there."""
         p = run("report", cwd=self.tmp)
         newest = max((d for d in self.tmp.iterdir() if (d / "info").exists()),
                      key=lambda d: (d / "info").stat().st_mtime_ns)
@@ -894,8 +896,8 @@ class TestViews:
             assert german_.returncode == plain.returncode, args
 
     def test_cut(self):
-        """A recording whose files end anywhere is read as far as possible, or
-        refused with a reason; no command crashes."""
+        """If a recording's file is cut off anywhere, a command reads what is
+        left, or refuses it with a reason; no command crashes."""
         source = story("story", self.tmp / "whole")
         path = self.tmp / "cut"
         for name in sorted(os.listdir(source)):
@@ -957,7 +959,7 @@ class TestViews:
         assert "--poll-us" in complete("hypertrace record --po")
 
     def test_completion_zsh(self):
-        """What zsh's functions get: commands, options, files, a command after --"""
+        """Completion in zsh: commands, options, files, and a command after --"""
         need("zsh")
         script = Path(__file__).parents[3] / "tools/hypertrace/hypertrace.zsh"
 

@@ -57,8 +57,9 @@ def parent(pid):
 
 
 class Guest:
-    """A virtual machine of a user, ended with the test. A watch that starts after it
-    finds it at once, and a watch that was started before within two seconds."""
+    """A virtual machine of a user; it is killed when the test ends. A watch that
+    starts later finds it at once; a watch that already runs finds it within two
+    seconds."""
 
     def __init__(self, tmp, name, *options, user=None):
         program = tmp / "qemu-system-x86_64"
@@ -146,9 +147,9 @@ def user_name():
 
 
 def test_found_and_killed(tmp_path):
-    """A machine that starts after the watch is recorded when it is reset and when it
-    is killed; one line names each cause; only its user can read it.  A machine that
-    no rule chose is untouched."""
+    """A machine that starts after the watch is recorded when it is reset and when
+    it is killed. One line names each cause, and only the machine's user can read
+    the recordings. A machine that no rule selects is left alone."""
     me = user_name()
     with Watch(tmp_path, "--name", "web*") as w, \
             Guest(tmp_path, "other") as other, Guest(tmp_path, "web1") as vm:
@@ -172,7 +173,8 @@ def test_found_and_killed(tmp_path):
 
 
 def test_domain(tmp_path):
-    """'record --domain' refuses a name of two machines, and a name of no machine."""
+    """'record --domain' refuses a name that two machines have, and a name that no
+    machine has."""
     name = f"d{os.getpid()}"
     with Guest(tmp_path, name) as one, Guest(
             tmp_path, f"guest={name},debug-threads=on") as two:
@@ -184,8 +186,8 @@ def test_domain(tmp_path):
 
 
 def test_restart(tmp_path):
-    """A watch that is killed leaves no recorder, and the next one records each machine
-    once.  A second watch of the same folder is refused."""
+    """If a watch is killed, its recorders end, and the next watch records each
+    machine once. A second watch of the same folder is refused."""
     me = user_name()
     with Guest(tmp_path, "web1") as vm:
         first = Watch(tmp_path, "--name", "web1")
@@ -210,8 +212,9 @@ def test_restart(tmp_path):
 
 @as_root
 def test_owner(tmp_path):
-    """The recorder and the recordings belong to the machine's user, without any
-    privilege except to read processes.  Two machines have one name."""
+    """The recorder and the recordings belong to the machine's user. The recorder
+    has no privilege except to read processes. If two machines of a user have the
+    same name, each has a folder of its own."""
     uid = pwd.getpwnam(OTHER).pw_uid
     os.chmod(tmp_path, 0o755)
     for folder in list(tmp_path.parents)[:-2]:
@@ -253,7 +256,8 @@ def test_other_users(tmp_path):
 
 
 def test_retry(tmp_path):
-    """A machine that cannot be recorded is retried; its reason is printed once."""
+    """If a machine cannot be recorded, the watch tries again, and prints the
+    reason once."""
     reason = "no mapping that could be a guest's RAM"
     with Guest(tmp_path, "web1", "-late") as vm, \
             Watch(tmp_path, "--name", "web1") as w:
@@ -267,7 +271,8 @@ def test_retry(tmp_path):
 
 
 def test_max_memory(tmp_path):
-    """A machine for which --max-memory leaves no memory waits until a recorder ends."""
+    """If --max-memory leaves no memory for a machine, the machine waits until
+    another machine's recorder ends."""
     me = user_name()
     with Guest(tmp_path, "web1") as first, \
             Watch(tmp_path, "--name", "web*", "--max-memory", "1M") as w:
@@ -295,8 +300,8 @@ def test_max_vms(tmp_path):
 
 
 def test_named_files(tmp_path):
-    """A recorder opens no file that the machine's command line names: FIFOs do not
-    block it, and no program has opened them for reading."""
+    """A recorder opens no file that the machine's command line names: here FIFOs,
+    which would block it."""
     me = user_name()
     fifos = [tmp_path / name for name in ("kernel", "config")]
     for fifo in fifos:
@@ -313,8 +318,9 @@ def test_named_files(tmp_path):
 
 @as_root
 def test_full_disk(tmp_path):
-    """On a full file system the oldest recordings make room, which is printed, and the
-    newest one of each machine stays; the next death has its recording."""
+    """If the file system is full, the oldest recordings are removed, which is
+    printed, but the newest one of each machine stays. If a machine then dies, its
+    death is recorded."""
     me = user_name()
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -379,7 +385,8 @@ SETTINGS = (
 
 @pytest.mark.parametrize("text,message", SETTINGS)
 def test_refused_settings(tmp_path, text, message):
-    """Each mistake in the file is refused with its place and what is accepted."""
+    """Each mistake in the configuration file is refused; the message has its
+    place and the accepted values."""
     path = tmp_path / "watch.conf"
     path.write_text(text)
     p = run("watch", "--config", path, status=2)
@@ -387,8 +394,8 @@ def test_refused_settings(tmp_path, text, message):
 
 
 def test_file(tmp_path):
-    """A rule of the file chooses by name and user, and has its own silence; an option
-    of the command line replaces a setting of the file."""
+    """A rule of the configuration file selects machines by name and user, and has
+    its own silence. An option on the command line replaces a setting of the file."""
     me = user_name()
     path = tmp_path / "watch.conf"
     path.write_text(f"""

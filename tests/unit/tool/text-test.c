@@ -79,8 +79,8 @@ static void test_escape_random(void)
 }
 
 /*
- * Promise: the escape of a byte does not depend on its place in the text. Text
- * without escapes is handled eight bytes at a time.
+ * Promise: the escape of a byte does not depend on its place in the text,
+ * although ht_escape() handles text without escapes eight bytes at a time.
  */
 static void test_escape_places(void)
 {
@@ -133,7 +133,10 @@ static void test_decimal(void)
     }
 }
 
-/* Promise: appending in place keeps the text and its NUL when it grows. */
+/*
+ * Promise: when ht_text_append() and ht_text_fill() make a text longer, its
+ * content and the NUL at its end stay right.
+ */
 static void test_append(void)
 {
     g_autoptr(GString) out = g_string_sized_new(1);
@@ -327,9 +330,9 @@ static void test_padded(void)
 }
 
 /*
- * HtBounds gives two bounds of the errors of times. One large error among at
- * least 100 does not change the bound of most; no error exceeds the bound of
- * all.
+ * HtBounds gives two bounds of the errors of times. One large error among 100
+ * or more does not change the bound that holds for 99 %; no error exceeds the
+ * bound that holds for all.
  */
 static void test_bounds(void)
 {
@@ -362,7 +365,8 @@ static void test_bounds(void)
 
 /*
  * Promise: no secret of a command line is stored, in any syntax of QEMU, and
- * the options beside it stay. Each secret here has the text "hidden".
+ * the options next to it are stored unchanged. Each secret here contains
+ * "hidden".
  */
 static void test_redact(void)
 {

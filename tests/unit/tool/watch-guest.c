@@ -24,7 +24,10 @@
 #define ALIGN       (2u << 20)
 #define RING_AT     (2u << 20)
 #define KERNEL_AT   (8u << 20)
-/* The page by which the kernel is found, and the kernel's phys_base */
+/*
+ * Offset of the page with VMCOREINFO, by which the kernel is found, and the
+ * kernel's phys_base
+ */
 #define INFO_AT     (12u << 20)
 #define PHYS_BASE   ((int)KERNEL_AT - 0x1000000)
 
