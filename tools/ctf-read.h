@@ -20,7 +20,8 @@
 typedef bool HtCtfMessage(void *opaque, const bt_message *msg);
 
 /**
- * HtCtfReader: functions that handle messages; a NULL skips these messages
+ * HtCtfReader: functions that handle messages; messages for which the function
+ * is NULL are skipped
  * @event: called for an event
  * @packet: called for the beginning of a packet
  * @lost_events: called for discarded events

@@ -96,9 +96,9 @@ static bool refuse_escapes(GKeyFile *file, const char *group, const char *key,
 }
 
 /*
- * Test whether GLib could decode a value; a missing setting is no failure. The
- * error decides: after a failure, some versions of GLib return NULL, others the
- * undecoded value.
+ * Test by the error whether GLib could decode a value: after a failure, some
+ * versions of GLib return NULL, others the undecoded value. A missing setting
+ * is no failure.
  */
 static bool is_decoded(const GError *error)
 {

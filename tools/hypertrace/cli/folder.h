@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: folders that other users may change meanwhile
+ * hypertrace: folders that other users may change at the same time
  *
  * A folder is opened by its parent's descriptor. Symbolic links are not
  * followed.
@@ -17,7 +17,7 @@
  * @name: the entry
  * @opaque: of ht_folder_each()
  *
- * Return: false if it failed; the next entry is handled all the same
+ * Return: false on failure; ht_folder_each() then goes on with the next entry
  */
 typedef bool (*HtFolderEach)(int fd, const char *name, void *opaque);
 

@@ -14,7 +14,7 @@
  * @name: the mistyped name
  * @best: the most similar names first, newly allocated; NULL after the last one
  * @cost: their edit distances from @name; at most 1 for a name that contains
- *        @name
+ *        @name, if @name has three letters or more
  */
 typedef struct HtNear {
     const char *name;

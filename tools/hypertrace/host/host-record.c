@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record --host: record what the host's kernel did meanwhile
+ * hypertrace record --host: record what the host's kernel does
  */
 #include <dirent.h>
 #include <glib/gstdio.h>

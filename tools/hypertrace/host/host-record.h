@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record --host: record what the host's kernel did meanwhile
+ * hypertrace record --host: record what the host's kernel does
  *
  * The host's part is a recording of its own in the folder "host" of the guest's
  * recording. Its times are the host's CLOCK_MONOTONIC. Besides the files of
@@ -57,7 +57,8 @@ HtHostRecord *ht_host_record_new(const char *dir, const char *command,
                                  uint64_t max_bytes, GError **error);
 
 /**
- * ht_host_record_poll() - copy new events, if it is time to do so
+ * ht_host_record_poll() - copy new events, if the period since the last copy is
+ * over
  * @h: the recorder or NULL
  * @pid: the virtual machine's process
  */

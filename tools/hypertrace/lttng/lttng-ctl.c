@@ -37,8 +37,9 @@ static bool ok(int ret, const char *what, const char *name, GError **error)
 static struct lttng_domain domain(void)
 {
     /*
-     * Use separate buffers for this process.  If processes share buffers, one
-     * that is killed can make them unusable for the others.
+     * Use separate buffers for this process. If processes share buffers, a
+     * process that is killed can make the buffers unusable for the other
+     * processes.
      */
     return (struct lttng_domain) {
         .type = LTTNG_DOMAIN_UST,

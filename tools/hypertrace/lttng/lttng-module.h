@@ -36,8 +36,9 @@ extern const HtUstOps ht_ust_ops;
 
 /**
  * struct HtLttngOps - hypertrace-lttng-ctl.so
- * @begin: create and start the session @name, which records all events of the
- *         providers of the guest @name of this process and sends them to @url
+ * @begin: create and start a session with the name @name. It records all events
+ *         of this process's providers for the guest @name, and sends the events
+ *         to @url
  * @end: stop the session, wait until all events are sent, and destroy it; @lost
  *       is set to the number of events for which LTTng had no room
  *

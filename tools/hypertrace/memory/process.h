@@ -34,8 +34,9 @@ typedef struct HtProcessOwner {
  * @pidfd: descriptor that becomes readable when the process ends, even before
  *         its parent has waited for it
  * @dir: descriptor of the process's folder in /proc
- * @owner: user and program that the process had when it was chosen; its memory
- *         must not be read if it has others now.  NULL: do not compare
+ * @owner: user and program that the process had when it was chosen; if its user
+ *         or its program is another one now, its memory must not be read.
+ *         NULL: do not compare
  */
 typedef struct HtProcess {
     pid_t pid;

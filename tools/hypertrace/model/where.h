@@ -5,12 +5,12 @@
  *   prev_state != 0 && next_comm ~ "kworker*"
  *
  * Operators, in the order of increasing precedence: ||, &&, !, and the
- * comparisons == != < <= > >= & ~ of a field with a number or a text. ~ matches
- * a pattern with '*' and '?'. A field without an operator is true if it is
- * neither 0 nor empty. Parentheses group. If an event has no field "cpu", "pid"
- * or "comm", the name means the event's processor, or the PID or name of its
- * task. If an event lacks any other field, a comparison with that field is
- * false.
+ * comparisons == != < <= > >= & ~ !~ of a field with a number or a text. "="
+ * means ==. A field meets ~ if its text matches a pattern with '*' and '?', and
+ * !~ if it does not match. A field without an operator is true if it is neither
+ * 0 nor empty. Parentheses group. If an event has no field "cpu", "pid" or
+ * "comm", the name means the event's processor, or the PID or name of its task.
+ * If an event lacks any other field, a comparison with that field is false.
  */
 #ifndef HYPERTRACE_MODEL_WHERE_H
 #define HYPERTRACE_MODEL_WHERE_H

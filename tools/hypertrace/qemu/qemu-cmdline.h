@@ -3,7 +3,7 @@
  * hypertrace: parse a command line of QEMU
  *
  * Options that choose the machine, its memory, its kernel or its SMBIOS tables
- * are merged as QEMU merges them. Most others are only skipped.
+ * are merged as QEMU merges them. Most other options are skipped.
  */
 #ifndef HYPERTRACE_QEMU_CMDLINE_H
 #define HYPERTRACE_QEMU_CMDLINE_H

@@ -44,8 +44,8 @@ bool ht_vm_maybe(pid_t pid);
  * ht_vm_is_part() - check whether a process is a part of a virtual machine
  * @owner: from ht_process_owner()
  *
- * crosvm and others have several processes: the first one is the machine, and
- * is the parent of the others.
+ * A machine of crosvm, for example, has several processes: the first one counts
+ * as the machine, and is the parent of the other ones.
  */
 bool ht_vm_is_part(const HtProcessOwner *owner);
 

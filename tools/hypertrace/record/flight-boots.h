@@ -4,9 +4,9 @@
  *
  * Several sources report the end of a boot: QEMU's monitor (if there is one),
  * the kernel's log, a kernel that is missing, and the events of the next boot.
- * They come late, in any order, and several times: QEMU often reports two or
- * three resets for one of the guest.  Each end counts once, but each panic that
- * the monitor reports counts if the log has none.
+ * The reports come late, in any order, and several times: QEMU often reports
+ * two or three resets when the guest was reset once.  Each end counts once, but
+ * each panic that the monitor reports counts if the log has none.
  *
  * Boots are numbered from 1.  Boot n runs while
  *

@@ -209,7 +209,8 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error);
  * ht_session_write_formats() - write all formats of events that were read
  * @s: the session
  *
- * Waits for the thread that writes and parses them, so none does so afterwards.
+ * Waits until the job that writes and parses formats has ended, so that no such
+ * job runs afterwards.
  */
 void ht_session_write_formats(HtSession *s);
 

@@ -21,8 +21,8 @@
  *          NULL
  * @begin: nanoseconds, see &HtBoot.back_ns
  * @end: nanoseconds, see &HtBoot.back_ns
- * @split: with &HtBoot.host: the time of all processors in which they had a
- *         task
+ * @split: with &HtBoot.host: what the host did in the time in which the
+ *         processors ran a task, summed over all processors
  */
 typedef struct HtBootPhase {
     const char *name;

@@ -102,8 +102,9 @@ void ht_flame_calls_end(HtFlameCalls *c);
 /**
  * HtFlameCpu: collect the time of each task on the processors, divided into
  * initcalls, system calls and interrupts. With @host, the times in which the
- * host did not execute the guest's code are nodes above these: "(exits)",
- * "(stolen)", "(blocked)" and "(unknown)".
+ * host did not execute the guest's code are further nodes above those of the
+ * initcall, system call or interrupt: "(exits)", "(stolen)", "(blocked)" and
+ * "(unknown)".
  */
 typedef struct HtFlameCpu HtFlameCpu;
 HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m, HtHostSplit *host);

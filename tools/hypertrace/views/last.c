@@ -338,7 +338,7 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
         }
     }
     finish(c);
-    /* If a later boot began, this one has ended. */
+    /* A boot has ended if a later boot began. */
     l->guest_ended = (boot && boot < l->boots) || ht_model_guest_ended(m);
     ht_view_trouble(m);
     g_hash_table_destroy(c->blocked);

@@ -314,8 +314,9 @@ static void remove_recording(int dir, const Recording *r, const char *why)
     if (vm >= 0) {
         ok = ht_flight_dir_remove(vm, r->name);
         /*
-         * rmdir fails, as wanted, if the machine has other recordings or still
-         * runs: its folder then has a socket.
+         * Remove the machine's folder if it is empty. rmdir() fails if the
+         * machine has other recordings, or still runs: its folder then has a
+         * socket.
          */
         unlinkat(user, parts[1], AT_REMOVEDIR);
     }

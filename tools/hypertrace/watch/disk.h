@@ -4,7 +4,7 @@
  *
  * The folder has a folder for each user, as "alice/web1/3-panic": the user's
  * folder belongs to the user, and the recorder of a virtual machine makes the
- * rest.
+ * folders below it.
  */
 #ifndef HYPERTRACE_WATCH_DISK_H
 #define HYPERTRACE_WATCH_DISK_H

@@ -19,7 +19,10 @@
 #define FIRST_SCANS     3
 #define AGAIN_US        (60 * G_USEC_PER_SEC)
 #define AGAIN_MAX       64
-/* Maximum number of processes that are remembered; others are ignored */
+/*
+ * Maximum number of processes that are remembered; further processes are
+ * ignored
+ */
 #define PROCESSES_MAX   200000
 /*
  * Maximum number of bytes of the program's name in the name of a machine
