@@ -242,7 +242,7 @@ static int read_host(const struct ht_device *dev, unsigned vcpu,
     return r;
 }
 
-/* Print what the host tells about this guest's vCPUs, if it does. */
+/* Print what the host tells about this guest's vCPUs, if the host tells it. */
 static void print_host(const struct ht_device *dev)
 {
     struct ht_host_stats s;

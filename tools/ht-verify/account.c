@@ -17,7 +17,7 @@
 
 typedef struct ClassUser {
     WorkloadClass workload;
-    Stream *stream;             /* stream of the class's last event */
+    Stream *stream;             /* stream of the last event of the class */
     Row *row;                   /* counters of the class in @stream */
 } ClassUser;
 

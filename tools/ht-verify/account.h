@@ -78,7 +78,8 @@ typedef struct Stream {
     /* with TRACE_LTTNG: TraceLoss.total of the previous report of losses */
     uint64_t previous_total;
     bool has_total;             /* @previous_total is valid */
-    GByteArray *seen;           /* bitmap by sequence number: an event had it */
+    /* bitmap: bit n is set if an event had the sequence number n */
+    GByteArray *seen;
 } Stream;
 
 /**

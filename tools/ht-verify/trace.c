@@ -15,8 +15,8 @@ typedef struct Stream {
 
 typedef struct Reading {
     const TraceReader *reader;
-    GHashTable *classes;        /* TraceClass by bt_event_class */
-    GHashTable *streams;        /* Stream by bt_stream */
+    GHashTable *classes;        /* table from bt_event_class to TraceClass */
+    GHashTable *streams;        /* table from bt_stream to Stream */
     GStringChunk *strings;
     /*
      * Results of the previous lookups in the tables: the next event often has

@@ -6,7 +6,10 @@
 
 #include "cli/progress.h"
 
-/* Time after which a read is long, and period of the updates, in us */
+/*
+ * LONG_US: time in us after which the progress of a read is shown; PERIOD_US:
+ * period in us of the updates
+ */
 #define LONG_US     1000000
 #define PERIOD_US   200000
 

@@ -59,9 +59,9 @@ typedef struct Trace {
     int64_t shift;              /* value to add to the trace's times, in ns */
     const bt_clock_class *clock;
     uint64_t precision_ns;
-    GHashTable *streams;        /* Stream by bt_stream */
-    GHashTable *classes;        /* Class by bt_event_class */
-    GHashTable *tracks;         /* UUID of each track, by its name */
+    GHashTable *streams;        /* table from bt_stream to Stream */
+    GHashTable *classes;        /* table from bt_event_class to Class */
+    GHashTable *tracks;         /* table from the name of a track to its UUID */
     GString *scratch;
     uint64_t end_ns;
     uint64_t events;

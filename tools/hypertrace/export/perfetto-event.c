@@ -38,7 +38,7 @@ typedef struct Known {
     struct {
         uint8_t field;          /* number of the field in Perfetto's message */
         uint8_t put;            /* type of the field: enum Put */
-    /* by index of the field in ht_kinds */
+    /* how to write each field; index: that of the field in ht_kinds */
     } as[HT_KIND_FIELDS];
 } Known;
 

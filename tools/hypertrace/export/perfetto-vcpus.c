@@ -24,8 +24,9 @@ typedef struct Vcpus {
     HtExport *x;
     PfSequence s;
     GHashTable *threads;
-    GHashTable *tracks;         /* Track by thread ID of the vCPU */
-    GHashTable *machines;       /* UUID of a machine's track, by process ID */
+    GHashTable *tracks;         /* table from a vCPU's thread ID to Track */
+    /* table from a machine's process ID to the UUID of its track */
+    GHashTable *machines;
 } Vcpus;
 
 static uint64_t new_uuid(const Vcpus *c)

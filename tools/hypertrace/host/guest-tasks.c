@@ -23,7 +23,8 @@ struct HtGuestTasks {
      * at its maximum
      */
     uint64_t full;
-    GPtrArray *cpus;            /* by processor: GArray of Change, or NULL */
+    /* by number of the processor: its GArray of Change; NULL: no events */
+    GPtrArray *cpus;
     GStringChunk *names;
 };
 

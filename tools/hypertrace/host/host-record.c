@@ -98,16 +98,17 @@ struct HtHostRecord {
      */
     GArray *rings;
     uint32_t page_size;
-    uint32_t ring_kb;           /* size of a processor's ring */
-    uint64_t poll_ns;           /* period in which the rings are read */
+    uint32_t ring_kb;           /* size of a processor's ring in KiB */
+    uint64_t poll_ns;           /* period in ns at which the rings are read */
     uint64_t max_bytes;
     pid_t pid;
     /* CLOCK_MONOTONIC of the last read of the rings, in ns */
     uint64_t polled;
     uint64_t noted;
     uint64_t written;
-    GHashTable *threads;        /* lines of the file "threads", by thread ID */
-    /* by "PID VCPU": the vCPU's last TSC offset */
+    /* table from a thread ID to its line of the file "threads" */
+    GHashTable *threads;
+    /* table from "PID VCPU" to the vCPU's last TSC offset */
     GHashTable *offsets;
     GString *offset_lines;
     GString *clocks;

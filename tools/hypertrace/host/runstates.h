@@ -129,7 +129,8 @@ typedef struct HtCpuSums {
      * later
      */
     uint64_t since;
-    unsigned losses;            /* HtRunstates.losses->len at @since */
+    /* value of HtRunstates.losses->len at the time @since */
+    unsigned losses;
     bool open;
     HtHostTask task;
 } HtCpuSums;
@@ -190,7 +191,7 @@ typedef struct HtVcpuSums {
     uint64_t since;
     /* physical processor that ran the vCPU last, or for which it waits */
     unsigned cpu;
-    /* HtRunstates.losses->len at the last change of @state */
+    /* value of HtRunstates.losses->len at the last change of @state */
     unsigned losses;
     /* sums for the exit that the host handles now; or NULL */
     HtExitSums *exit;

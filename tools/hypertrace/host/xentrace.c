@@ -21,7 +21,7 @@ enum {
     CPU_CHANGE      = 0x0001f003,
     /* a vCPU changes its state; bits 8 and 9: old state; 4 and 5: new state */
     RUNSTATE        = 0x00021001,
-    /* the scheduler does not change the running vCPU */
+    /* the scheduler lets the vCPU that runs on the CPU run on */
     CONTINUE        = 0x00021002,
     RUNSTATE_MASK   = 0x0ffffccf,
     HVM_ENTRY       = 0x00081001,

@@ -28,9 +28,9 @@ struct HtLttngSink {
     bool drained;
     bool failed;                /* LTTng-UST could not be loaded; atomic */
 
-    /* set before @session is set, and then constant */
+    /* functions that use LTTng-UST; set before @session, and then constant */
     const HtUstOps *ust;
-    HtUstSession *session;      /* the sink's thread sets it once; atomic */
+    HtUstSession *session;      /* set once, by the sink's thread; atomic */
 
     HtMutex lock;               /* protects @loaded and the members after it */
     HtCond loaded;              /* signalled when @ready becomes true */

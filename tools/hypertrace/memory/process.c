@@ -305,7 +305,10 @@ char **ht_process_args(const HtProcess *p, GError **error)
         return NULL;
     }
     size = MIN(text->len, ARGS_BYTES);
-    /* One block holds the pointers and the text after them. */
+    /*
+     * One block has the array of pointers, and after it the text of the
+     * arguments.
+     */
     args = g_malloc0((ARGS_MAX + 1) * sizeof(*args) + size + 1);
     copy = (char *)(args + ARGS_MAX + 1);
     if (size) {

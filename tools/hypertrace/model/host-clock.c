@@ -14,7 +14,8 @@
 struct HtHostClock {
     /* the recording's clock is the host's, so there is nothing to convert */
     bool same;
-    GHashTable *segments;       /* HtFtDates by number_of(boot, segment) */
+    /* table from number_of(boot, segment) to HtFtDates */
+    GHashTable *segments;
     /* number_of() of the segment that was used last */
     uint64_t number;
     HtFtDates *dates;           /* dates of that segment; NULL: not known */

@@ -31,7 +31,10 @@
 
 struct HtMatchFormats {
     HtFtFormats *formats;
-    HtNames *names;             /* of HtMatch.list; caches results by type */
+    /*
+     * names of HtMatch.list; caches for each type of events whether it matches
+     */
+    HtNames *names;
     /* names of tasks; NULL if the condition does not need them */
     HtTasks *tasks;
     HtEventClass *classes[TYPES];
@@ -39,14 +42,16 @@ struct HtMatchFormats {
 
 struct HtMatch {
     const char *option;
-    GRegex *lines;              /* pattern for lines of the log; NULL: events */
+    /* pattern for lines of the log; NULL: events match, not lines */
+    GRegex *lines;
     char *list;
     /* text of @list without the names after a '!' */
     char *wanted;
     HtNames *names;
     /* condition; NULL: each event that @names has matches */
     HtWhere *where;
-    HtMatchFormats *f;          /* NULL: the formats are not known */
+    /* formats of the guest's events; NULL: not known */
+    HtMatchFormats *f;
     /* number of events that could not be checked, because @f was NULL */
     uint64_t skipped;
     uint64_t count;

@@ -25,8 +25,10 @@
 
 struct HtModel {
     HtRecording *rec;
-    HtFtFormats *formats;       /* NULL: events are printed as bytes */
-    HtSymbols *symbols;         /* NULL: addresses are printed as numbers */
+    /* formats of the events; NULL: events are printed as bytes */
+    HtFtFormats *formats;
+    /* the kernel's symbols; NULL: addresses are printed as numbers */
+    HtSymbols *symbols;
     /* reasons why the recording's formats and symbols cannot be read */
     GError *bad_formats, *bad_symbols;
     /* finds the address of a boot's kernel if the recording lacks it */

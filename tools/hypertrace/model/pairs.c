@@ -67,9 +67,9 @@ struct HtPairs {
     /* an A does not replace a waiting A of the same key, but nests in it */
     bool nests;
     bool by_cpu;
-    /* [FROM] for A, [TO] for B: Fields by type of event */
+    /* [FROM] for A, [TO] for B: table from the type of an event to Fields */
     GHashTable *fields[2];
-    GHashTable *waiting;        /* Start by Key */
+    GHashTable *waiting;        /* table from Key to Start */
     /* number of Start in @waiting, also of those in Start.outer */
     unsigned nr_waiting;
     unsigned boot, segment;

@@ -11,7 +11,7 @@
 struct HtRunning {
     HtModel *m;
     HtRunCpu *cpus;
-    /* HtNests by a task's unique number, from ht_model_task_id() */
+    /* table from a task's unique number (ht_model_task_id()) to HtNests */
     GHashTable *tasks;
     bool tasks_only;
     unsigned used;

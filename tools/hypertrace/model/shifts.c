@@ -25,7 +25,8 @@ struct HtShifts {
     /* different addresses of initcalls that this boot has run */
     uint64_t addrs[FUNCTIONS];
     unsigned count;
-    GHashTable *known;          /* by boot: result of ht_shifts_of() */
+    /* table from a boot to the result of ht_shifts_of() */
+    GHashTable *known;
     bool ended;
 };
 

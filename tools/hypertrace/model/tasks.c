@@ -35,7 +35,7 @@ typedef struct Known {
 
 struct HtTasks {
     unsigned max;
-    GHashTable *by_pid;         /* Known by PID */
+    GHashTable *by_pid;         /* table from a PID to Known */
     /*
      * cache: the entry of @by_pid that was used last, by the PID's lower bits
      */

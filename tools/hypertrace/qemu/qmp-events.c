@@ -22,7 +22,7 @@ struct HtQmpEvents {
     GString *in;
     /* number of bytes at the start of @in that are known to have no newline */
     size_t searched;
-    /* leave out bytes up to the next newline: the line is too long */
+    /* the present line is too long: leave out bytes up to the next newline */
     bool skip;
 };
 

@@ -120,7 +120,7 @@ struct HtFlight {
     bool silent;                /* the present silence has been a cause */
     bool paused;
     bool suspended;
-    /* Matching events */
+    /* Events and lines of the log that match */
     /* events or lines of the log that are a cause; or NULL */
     HtMatch *match;
     /* earliest time in ns at which matches are a cause again */

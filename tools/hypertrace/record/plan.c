@@ -61,9 +61,12 @@ static bool is_confidential(const HtQemu *q)
 
 /* How the command line can give shared memory to a machine of some type */
 typedef enum MachineKind {
-    MACHINE_OTHER,              /* not known: do not change the memory */
-    MACHINE_PLAIN,              /* by a memory backend of the machine */
-    MACHINE_NODES,              /* by a memory backend and NUMA nodes */
+    /* nothing is known of the machine: its memory is not changed */
+    MACHINE_OTHER,
+    /* by a memory backend for the whole machine */
+    MACHINE_PLAIN,
+    /* by a memory backend, for the whole machine or for a NUMA node */
+    MACHINE_NODES,
 } MachineKind;
 
 static MachineKind machine_kind(const HtQemu *q)

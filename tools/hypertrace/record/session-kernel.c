@@ -39,7 +39,7 @@ static void match_line(void *opaque, const HtLogRecord *r)
  */
 struct HtSessionFormats {
     HtJob *job;
-    /* use_formats() was called: @job now frees what f has */
+    /* use_formats() was called: @job now frees @list, @text and @parsed */
     bool written;
     const HtRecWriter *writer;
     const HtSessionPlace *place;

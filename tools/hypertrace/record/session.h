@@ -37,7 +37,8 @@ typedef struct HtSessionRing {
     uint32_t epoch_base;
     bool taken;                 /* the ring is being recorded */
     uint64_t since;             /* time in ns at which the ring was found */
-    uint64_t newest_ns;         /* guest time of the last event, in ns */
+    /* guest time of the last event that was read, in ns */
+    uint64_t newest_ns;
     uint64_t seen_ns;           /* highest guest time before @taken, in ns */
     /*
      * if it is not known whether a piece is older than the session, only its
@@ -92,7 +93,7 @@ struct HtSession {
     /* further receiver of the recorded events, or NULL */
     HtFtRuns *runs;
     HtMatch *matches[HT_SESSION_MATCHES];
-    bool running;               /* HtSessionInfo.running */
+    bool running;               /* copy of HtSessionInfo.running */
     /* number of rings found so far; counted only with @runs */
     unsigned nr_found;
     GPtrArray *places;          /* elements: HtSessionPlace */
@@ -110,7 +111,7 @@ struct HtSession {
     uint64_t ring_at;
     /* highest number of a boot that has a ring, plus 1 */
     uint32_t epochs;
-    bool cut;                   /* HtSessionStats.cut */
+    bool cut;                   /* value of HtSessionStats.cut */
     /* PID of the machine's process, as in @info; 0: not known yet */
     pid_t process;
     HtKernelImage *image;

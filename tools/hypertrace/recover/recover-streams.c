@@ -55,7 +55,10 @@ bool ht_recover_is_streams(const char *path)
     return is;
 }
 
-/* Map a file privately, so that the file never changes. NULL on failure */
+/*
+ * Map a file privately: writes to the mapping do not change the file. Returns
+ * NULL on failure.
+ */
 static void *map_file(const char *path, size_t *size, GError **error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

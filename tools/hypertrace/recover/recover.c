@@ -148,7 +148,10 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     if (!r->quiet) {
         printf("%" PRIu64 " event%s, %.1f MB in %s\n\n", n.events,
                ht_number_s(n.events), n.bytes / 1e6, r->dir);
-        /* HtOutput writes the next text, not through stdio: flush stdio. */
+        /*
+         * HtOutput, which writes the next text, does not use stdio: flush stdio
+         * first.
+         */
         fflush(stdout);
     }
     return true;

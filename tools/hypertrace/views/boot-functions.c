@@ -13,7 +13,8 @@ typedef struct Function {
 } Function;
 
 struct HtBootFunctions {
-    GHashTable *functions;      /* Function, by address */
+    /* table from the address of a function to Function */
+    GHashTable *functions;
     /* by depth in the stack: the sums that within() describes */
     GArray *within;
 };

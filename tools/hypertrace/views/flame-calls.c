@@ -42,7 +42,7 @@ struct HtFlameCalls {
     HtFlame *f;
     HtModel *m;
     HtGraph *graph;
-    GHashTable *tasks;          /* Task by HtStack */
+    GHashTable *tasks;          /* table from HtStack to Task */
     GString *name;
     unsigned boot, segment;
 };

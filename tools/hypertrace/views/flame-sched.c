@@ -126,7 +126,7 @@ struct HtFlameOff {
     HtFlame *f;
     HtModel *m;
     HtGaps *gaps;
-    GHashTable *tasks;          /* Off, by the task's unique number */
+    GHashTable *tasks;          /* table from a task's unique number to Off */
     unsigned boot, segment;
 };
 

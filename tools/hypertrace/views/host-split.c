@@ -41,7 +41,9 @@ struct HtHostSplit {
     HtHostClock *clock;
     uint32_t process;
     bool one_cpu;
-    /* Vcpu, by number of the vCPU; -1: of a thread that runs all vCPUs */
+    /*
+     * table from the number of a vCPU to Vcpu; -1: a thread that runs all vCPUs
+     */
     GHashTable *vcpus;
     unsigned changes;           /* number of Change in all of @vcpus */
     /* errors of the guest times that were converted to host times */

@@ -101,9 +101,9 @@ typedef struct Advice {
 
 typedef struct View {
     HtHostView h;
-    GPtrArray *guests;          /* of HtGuestTasks */
-    GPtrArray *machines;        /* of Machine */
-    /* TaskPair, by a text of its names and machines */
+    GPtrArray *guests;          /* elements: HtGuestTasks */
+    GPtrArray *machines;        /* elements: Machine */
+    /* table of TaskPair; the key is a text with both names and machines */
     GHashTable *tasks;
     /*
      * number of parts of waits that were not counted, because @tasks was full

@@ -44,7 +44,7 @@ typedef struct Page {
     bool json;
     char *device;
     char *vm;
-    GHashTable *by_stream;      /* Stream by bt_stream */
+    GHashTable *by_stream;      /* table from bt_stream to Stream */
     GPtrArray *streams;
     uint64_t events;
     uint64_t end_ns;

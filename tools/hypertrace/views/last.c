@@ -23,7 +23,8 @@
 
 typedef struct Collect {
     HtLast *l;
-    GHashTable *blocked;        /* HtLastBlocked by number of the task */
+    /* table from a task's unique number to HtLastBlocked */
+    GHashTable *blocked;
     uint64_t cpu_last[HT_FT_CPUS_MAX];
     const HtEventClass *cpu_event[HT_FT_CPUS_MAX];
     unsigned lines;

@@ -94,7 +94,7 @@ static void put_json(HtOutput *o, const HtLogLine *line)
 }
 
 typedef struct Printed {
-    const GRegex *grep;         /* --grep, or NULL */
+    const GRegex *grep;         /* regular expression of --grep, or NULL */
     bool any;
     uint32_t boot;
     uint32_t seq_boot;          /* boot to which @next_seq belongs */

@@ -21,7 +21,7 @@ typedef struct Stream {
 typedef struct Reader {
     HtProgramOne *one;
     void *opaque;
-    GHashTable *streams;        /* Stream by bt_stream */
+    GHashTable *streams;        /* table from bt_stream to Stream */
     GError *error;
     /* @one wants no more events: it has returned false */
     bool ended;

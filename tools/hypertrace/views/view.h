@@ -73,17 +73,20 @@ typedef struct HtView {
 
 /* Groups of options and arguments, of which each command takes some */
 enum {
-    HT_VIEW_TIME   = 1,         /* --from, --to */
-    HT_VIEW_EVENT  = 2,         /* --event, --where, --grep */
+    HT_VIEW_TIME   = 1,         /* the options --from and --to */
+    HT_VIEW_EVENT  = 2,         /* the options --event, --where and --grep */
     HT_VIEW_CPU    = 4,         /* --cpu */
     HT_VIEW_TASK   = 8,         /* --task */
     HT_VIEW_BOOT   = 16,        /* --boot */
-    HT_VIEW_OUTPUT = 32,        /* --output, --json, --color */
-    HT_VIEW_PAIR   = 128,       /* two events A and B before the recording */
+    HT_VIEW_OUTPUT = 32,        /* the options --output, --json and --color */
+    /* arguments: two events A and B before the recording */
+    HT_VIEW_PAIR   = 128,
     HT_VIEW_CLOCK  = 256,       /* --clock */
-    HT_VIEW_MANY   = 512,       /* any number of recordings */
-    HT_VIEW_FILE   = 1024,      /* --output alone, without --json and --color */
-    HT_VIEW_GREP   = 2048,      /* --grep alone */
+    HT_VIEW_MANY   = 512,       /* arguments: any number of recordings */
+    /* the option --output, but not --json and --color */
+    HT_VIEW_FILE   = 1024,
+    /* the option --grep, but not --event and --where */
+    HT_VIEW_GREP   = 2048,
 
     HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |
                   HT_VIEW_BOOT | HT_VIEW_OUTPUT,

@@ -46,7 +46,7 @@ typedef struct Seen {
 
 struct HtWatchVms {
     const HtWatchSettings *settings;
-    GHashTable *seen;           /* Seen by PID */
+    GHashTable *seen;           /* table from a PID to Seen */
     unsigned round;
     int loadavg;                /* descriptor of /proc/loadavg, or -1 */
     pid_t newest;               /* newest_pid() at the last scan */

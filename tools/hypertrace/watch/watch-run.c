@@ -53,7 +53,7 @@ typedef struct Watch {
     int64_t next_trim;
     /* time of the last measurement of disk space, in us */
     int64_t trimmed;
-    /* printed reasons why machines are not recorded */
+    /* reasons why machines are not recorded that were printed */
     GHashTable *told;
     /* it was printed that the maximum of memory is reached */
     bool crowded;
