@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Firmware of a guest that causes EXITS / 4 exits and then EXITS exits, with SPIN rounds of a
- * loop before each one.  It writes the TSC cycles that the latter took, as 8 hexadecimal
- * digits, to port 0xe9, and halts.
+ * Firmware of a guest that causes EXITS / 4 exits and then EXITS exits, with
+ * SPIN rounds of a loop before each one. It writes the TSC cycles that the
+ * EXITS exits took, as 8 hexadecimal digits, to port 0xe9, and halts.
  */
         .code16
         .globl  start
 start:
         cli
-        /* meanwhile the program that started the guest goes to sleep */
+        /*
+         * Do not measure the first EXITS / 4 exits: meanwhile the program that
+         * started the guest goes to sleep.
+         */
         movl    $EXITS / 4, %ebp
         call    exits
         rdtsc

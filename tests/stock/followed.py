@@ -13,7 +13,8 @@ import markers
 CPUS = 2
 MARKS = 2000
 
-# Its port ttyS0 gets dmesg's output, and its console the counters of its trace buffer.
+# Script for init of a guest whose markers and log are compared. It writes dmesg's
+# output to the port ttyS0, and prints the counters of its trace buffer on the console.
 INIT = stock.MOUNTS + f"""$b --install -s /bin
 export PATH=/bin
 {markers.shell("/trace", CPUS, MARKS)}
@@ -31,10 +32,10 @@ sleep 1000
 
 
 def assert_all(tmp, err):
-    """A guest with INIT: each marker of each processor is recorded once or lies within a
-    gap that is reported, and the log is dmesg's. If no event is lost, their number is that
-    of the guest's counters. The folder has the recording rec, and the files console and
-    dmesg; err has the recorder's messages."""
+    """Assert that in tmp's recording of a guest with INIT each marker of each processor is an
+    event once or lies within a gap that is reported, and that its log is the guest's dmesg. If
+    no event is lost, the recording has as many events as the guest's counters say. tmp has the
+    recording rec, and the files console and dmesg; err has the recorder's messages."""
     events = list(stock.reported(tmp / "rec"))
     markers.assert_followed(events, CPUS, MARKS, err)
     markers.assert_log_is_dmesg((tmp / "dmesg").read_text(errors="replace"),
@@ -44,8 +45,9 @@ def assert_all(tmp, err):
 
 
 BOOTS_MARKS = 300
-# A guest that tells its boots apart: each writes its random number to the log and, with
-# numbered markers, to the trace buffer.  It then runs each line that the test sends.
+# Script for init of a guest that tells its boots apart: each boot writes its random
+# number to the log and, with numbered markers, to the trace buffer. It then runs each
+# line that the test sends.
 BOOTS_INIT = stock.MOUNTS + f"""$b --install -s /bin
 export PATH=/bin
 id=$(cat /proc/sys/kernel/random/boot_id)
@@ -73,13 +75,14 @@ def buf(event):
 
 
 def ready(console):
-    """[(random number, number of processors)] of each boot that is complete"""
+    """[(random number, number of processors)] of each boot that has printed READY"""
     return [(boot, int(cpus)) for boot, cpus in
             re.findall(r"READY ([0-9a-f-]{36}) (\d+)", console)]
 
 
 def assert_living(rec, boots, err):
-    """A recording has the log and the markers of the last boot only."""
+    """Assert that a recording has the log and the markers of the last boot, and of
+    no other one."""
     living, cpus = boots[-1]
     assert re.findall(r"\] boot (\S{36})", stock.run("log", rec)) == [living]
     events = list(stock.reported(rec))
@@ -88,7 +91,7 @@ def assert_living(rec, boots, err):
 
 
 def assert_each_boot(rec, boots, err):
-    """A recording has each boot with its own markers and log."""
+    """Assert that a recording has all boots, each with its own markers and log."""
     names = [boot for boot, _ in boots]
     log = [json.loads(line) for line in stock.run("log", "--json", rec).splitlines()]
     assert [(r["boot"], r["text"].split()[1]) for r in log

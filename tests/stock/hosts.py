@@ -15,12 +15,14 @@ KVM = stock.GUESTS / "kvmhost"
 XEN = stock.GUESTS / "xenhost"
 QEMU = os.environ.get("HT_QEMU", "qemu-system-x86_64")
 MULTI = ("-accel", "tcg,thread=multi", "-smp", "2")
-# An instruction of the host takes 1 ns. The clock of an idle host jumps to its next timer.
+# Options by which each instruction of the host takes 1 ns of its clock; the clock of an
+# idle host jumps to its next timer.
 ICOUNT = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm")
 
-# First lines of a KVM host's script. $linux starts a guest with the job's kernel and
-# initrd; $words are for its kernel. Without the option --event, `hypertrace record` does not
-# boot the kernel to check the names of events: in such a host, TCG takes minutes for it.
+# First lines of the script of a KVM host. $linux is a QEMU command that starts a guest with
+# the job's kernel and initrd; $words are words for that kernel. If `hypertrace record` has
+# no option --event, it does not boot the kernel to check the names of events: under TCG that
+# takes minutes in such a host.
 KVM_SCRIPT = """modprobe kvm_amd
 mkdir /run/bin /run/cache /run/out
 cat >/run/bin/hypertrace <<"EOT"
@@ -33,7 +35,7 @@ linux="qemu-system-x86_64 -accel kvm -cpu host -m 256 -nodefaults -display none
 -kernel /run/job/vmlinuz -initrd /run/job/initrd"
 words="panic=-1 no_timer_check mitigations=off quiet rdinit=/init"
 """
-# First part of the script that a guest of these hosts runs as init
+# First part of the script that is init of a guest in these hosts
 GUEST_INIT = """#!/bin/busybox sh
 b=/bin/busybox
 $b mkdir -p /proc /sys /dev
@@ -44,12 +46,13 @@ for i in 1 2 3 4; do $b find /proc/self /sys/bus >/dev/null 2>&1; done
 # sleep, so that the idle guest executes HLT
 $b sleep 1
 """
-# A whole such script, for a guest that is on for some seconds
+# A whole script for init, of a guest that is on for some seconds
 SHORT_INIT = GUEST_INIT + """echo "the guest is done" >/dev/kmsg
 $b poweroff -f
 $b sleep 1000
 """
-# Last line of a script: its file log has the line "status 0"
+# Last line of a host's script: write the folder /run/out to the second disk as a tar
+# archive. run() fails unless the file log in that folder has the text "status 0".
 END = "tar c -C /run/out . >/dev/vdb\n"
 # Script of a KVM host that records a guest and itself. Tests replace SMP and WORDS.
 KVM_RECORD = KVM_SCRIPT + """
@@ -63,18 +66,19 @@ echo "status $?" >>/run/out/log
 def libraries(program):
     text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     found = re.findall(r"=> (/\S+)", text)
-    # leave out the C library, which the host has
+    # leave out the C library, because the host has its own
     return [p for p in found if not re.search(r"/(libc|libm|ld-linux\S*)\.so", p)]
 
 
 def hypertrace():
-    """{name: path} of the command and its libraries"""
+    """{name in the job: path} of the command hypertrace and of its libraries"""
     return {"hypertrace": stock.TOOL,
             **{"lib/" + os.path.basename(p): p for p in libraries(stock.TOOL)}}
 
 
 def job(tmp, script, files):
-    """Make a tar archive with the files {name: path} and the script that the host runs"""
+    """Make the job: a tar archive of the files {name: path}, and of the script, which the host
+    runs; return the archive's path"""
     path = tmp / "job.tar"
     with tarfile.open(path, "w", dereference=True) as tar:
         for name, file in files.items():
@@ -87,8 +91,10 @@ def job(tmp, script, files):
 
 
 def run(tmp, machine, script, files, options, recorder=()):
-    """Boot a host of the folder machine, which runs the script, and get the folder that
-    it has filled. The recorder is a command before QEMU's."""
+    """Boot the host whose disk is in the folder `machine`. It runs the script, which
+    may write a tar archive to its second disk; return the folder with that archive's
+    files. recorder: words before QEMU's command line, such as those of a command
+    that records the host"""
     if not (machine / "disk.img").exists():
         pytest.skip(f"scripts/vm/stock-guests.sh {machine.name} makes the host")
     out = tmp / "out.tar"
@@ -120,7 +126,8 @@ def kvm(tmp, script, files, options=MULTI, recorder=()):
 
 
 def kvm_linux(tmp, init, script, recorder=()):
-    """Boot a KVM host that runs guests with its own kernel and the script init"""
+    """Run script in a KVM host whose guests have the host's own kernel, and the
+    script `init`"""
     return kvm(tmp, script, {"vmlinuz": KVM / "vmlinuz",
                              "initrd": stock.initrd(tmp, init=init)}, recorder=recorder)
 

@@ -134,8 +134,8 @@ def run(*args):
 
 
 def assert_counts(tmp, cpus=2):
-    """Assert that the recording has as many events of each processor as
-    the guest has printed"""
+    """Assert that for each processor the recording has as many events as the guest's
+    counters, printed on its console, say"""
     counts = re.findall(r"COUNT (\d+) entries: (\d+) overrun: (\d+)",
                         console(tmp))
     assert len(counts) == cpus, console(tmp)[-2000:]
@@ -149,8 +149,8 @@ TRACE_CMD = re.compile(r" *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+): *"
 
 
 def lines_of(command, **more):
-    """Run a command and yield its output line by line: a million lines
-    would fill memory."""
+    """Run a command and yield its output line by line, because a million lines at
+    once would fill memory."""
     with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE,
                           text=True, errors="replace", **more) as p:
         yield from p.stdout
@@ -164,9 +164,10 @@ def reported(recording):
 
 
 def compare(ours, theirs):
-    """Compare the lines of each processor in order; a line begins with its
-    processor.  Events of two processors with equal times have no defined order.
-    Returns the number of lines."""
+    """Assert that both have the same lines of each processor in the same order; a
+    line begins with its processor. Lines of different processors are not compared in
+    order, because events of two processors with equal times have none. Returns the
+    number of lines."""
     waiting = collections.defaultdict(collections.deque)
     lines = 0
     ours = iter(ours)
@@ -192,8 +193,9 @@ def trace_cmd(path):
 
 
 def compare_trace_cmd(tmp, dat):
-    """Compare `hypertrace report` of tmp's recording with trace-cmd's report of the
-    exported file, which has only the largest segment of the clock"""
+    """Assert that the events of the clock's largest segment are the same in
+    `hypertrace report` of tmp's recording and in trace-cmd's report of the exported
+    file dat, which has only that segment"""
     run("export", "-o", dat, tmp / "rec")
     segments = collections.Counter(e["segment"]
                                    for e in reported(tmp / "rec"))

@@ -27,8 +27,9 @@ OLD = os.environ["HT_KERNEL_OLD"]
 STOCK = os.environ["HT_KERNEL"]
 APPEND = os.environ["HT_KERNEL_ARGS"].replace("ttyS0", "ttyS1") + " oops=panic"
 
-# machine: QEMU's command; kernel: the file; memory: of -m; more: further arguments
-# words: for the kernel's command line
+# A guest. kernel: path of its kernel; memory: QEMU's option -m; machine: first words of
+# QEMU's command; more: further options of QEMU; words: further words for the kernel's
+# command line
 Row = collections.namedtuple("Row", "kernel memory machine more words",
                              defaults=("513", stock.X86, (), ""))
 LEVELS_5 = [*stock.X86[:-1], "qemu64,-cx16,+la57"]
@@ -55,10 +56,11 @@ def needs(row):
 
 
 def command(tmp, row, init, port="file,path={}/dmesg"):
-    """QEMU's command for a guest whose port ttyS0 is @port, by default the file dmesg"""
+    """QEMU's command for a guest with @init, whose port ttyS0 is the chardev @port, by default
+    the file dmesg"""
     arm64 = row.machine is stock.ARM64
     busybox = stock.GUESTS / "arm64/usr/bin/busybox" if arm64 else "/bin/busybox"
-    # stock.start() adds a port, which is the console
+    # stock.start() adds another port, which is the guest's console.
     append = "console=ttyAMA0 panic=-1 oops=panic" if arm64 else APPEND
     return [*map(str, [
         *row.machine, *stock.PLAIN, "-m", row.memory, *row.more, "-kernel",
@@ -70,7 +72,7 @@ def command(tmp, row, init, port="file,path={}/dmesg"):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_followed(tmp_path, name):
-    """Of each row, the recording is as followed.assert_all() describes."""
+    """The recording of each guest in ROWS passes followed.assert_all()."""
     needs(ROWS[name])
     err = stock.record(tmp_path, command(tmp_path, ROWS[name], followed.INIT),
                        "--buffer", "main")
@@ -101,12 +103,13 @@ def test_graph(tmp_path, name, function):
 
 
 class Boots:
-    """A guest that is recorded while it boots again and again"""
+    """A guest with BOOTS_INIT that boots repeatedly while a recorder follows it"""
 
     def __init__(self, tmp, row, recorders):
         needs(row)
         self.tmp = tmp
-        # dump at most 1 GiB: a dump has also memory that was never written
+        # Dump the memory only if it has at most 1 GiB: a dump also contains memory that
+        # was never written.
         self.dumps = not row.memory.endswith("G") or row.memory == "1G"
         self.boots = []         # (random number, number of processors) of each boot
         root = tmp / "root"
@@ -130,7 +133,8 @@ class Boots:
         return followed.ready(stock.console(self.tmp))
 
     def wait(self, done=0):
-        """Wait until the next boot is complete, or @done lines were run."""
+        """If @done is not 0, wait until the guest has run @done of the lines that it
+        was sent; else wait until its next boot has printed READY."""
         if done:
             stock.wait_for(lambda: stock.console(self.tmp).count("DONE") >= done,
                            self.recorder)
@@ -142,9 +146,10 @@ class Boots:
         self.talk.sendall(line.encode() + b"\n")
 
     def look(self):
-        """Another recorder, which knows nothing about earlier boots, records the guest,
-        and `recover`, without the kernel's file, reads a dump of its memory if it is
-        small: both have the data of the living kernel only."""
+        """Record the guest by another recorder, which knows nothing about earlier
+        boots. If the memory is small, also dump it, and let `recover` read the dump
+        without the kernel's file. Assert that both recordings have only the data of
+        the kernel that runs now."""
         rec = self.tmp / f"look-{len(self.boots)}"
         recorder = subprocess.Popen(
             [stock.TOOL, "record", "-o", rec, "--pid",
@@ -185,7 +190,7 @@ def make_boots(tmp_path):
 
 @pytest.mark.parametrize("row, resets", [
     (Row(STOCK), 10),
-    # each kernel lies where the one before lay
+    # With nokaslr, each kernel is at the address at which the previous kernel was.
     (Row(STOCK, words=" nokaslr"), 10),
     (Row(STOCK, "16G"), 3),
     (Row(OLDEST), 3),
@@ -193,12 +198,9 @@ def make_boots(tmp_path):
     (Row(stock.GUESTS / "arm64/vmlinuz", "513", stock.ARM64), 3),
 ], ids=["6.12", "6.12 nokaslr", "6.12 16 GiB", "5.10", "7.x", "arm64"])
 def test_resets(boots, row, resets):
-    """Resets by the guest and by QEMU.
-
-    Only this test, the next ones and test_kvm_followed.py prove that no data of a dead
-    kernel is taken for that of the living kernel: by a recorder that followed all boots,
-    and by commands that find the living and the dead kernels in the memory.
-    """
+    """Resets by the guest and by QEMU. Only this test, the next ones and test_kvm_followed.py
+    prove that no data of a dead kernel is taken for that of the running kernel: neither by a
+    recorder that followed all boots, nor by commands that find both kernels in the memory."""
     guest = boots(row)
     for n in range(resets):
         guest.look()

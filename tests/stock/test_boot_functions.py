@@ -17,8 +17,8 @@ import stock
 
 RING = 64                       # size of the guest's ring, MiB
 
-# Stop the tracer and print the ring's counters.  "entries" is the number of events
-# that trace-cmd in this guest could still read.
+# Script for init: stop the tracer, and print the ring's counters. "entries" is the
+# number of events that are in the ring at that time.
 INIT = stock.MOUNTS + """cd /trace
 echo 0 >tracing_on
 echo "COUNT 0" $($b grep -E '^(entries|overrun)' per_cpu/cpu0/stats)
@@ -57,8 +57,9 @@ class Run:
         self.seconds = float(re.search(r"([\d.]+)\] Run /init as init process",
                                        stock.run("log", tmp / "rec"))[1])
         self.levels = list(levels(tmp / "rec"))
-        # The start of the tracer "function_graph" empties the ring.  The guest's
-        # counts do not include the events before that.
+        # The start of the tracer "function_graph" empties the ring, so the guest's
+        # counts do not include earlier events: count those up to the initcall that
+        # starts the tracer.
         self.emptied = next(levels(
             tmp / "rec", r"initcall_start: func=(init_graph_trace)\b"))[1] \
             if "--graph" in options else 0
@@ -70,8 +71,10 @@ class Run:
 
 
 def levels(recording, begin_of=r"initcall_level: level=(\w+)"):
-    """Yield (level of initcalls, number of its events, s); the first one is "before":
-    the events before all levels"""
+    """Divide a recording's events at each event that matches begin_of. Yield (name,
+    number of events, duration in s) of each part. The name is what begin_of matched,
+    by default a level of initcalls, or "before" for the events before the first
+    match."""
     name, count, begin, last = "before", 0, None, 0.0
     for line in stock.lines_of([stock.TOOL, "report", recording], env=stock.ENV):
         at = re.match(r" *(\d+\.\d+)", line)
@@ -110,8 +113,9 @@ def test_boot_functions(tmp_path):
             for n, (name, options) in enumerate(RUNS.items())}
     table(runs)
     for name, run in runs.items():
-        # the ring also has interrupts between the start of the initcall and
-        # the emptying of the ring
+        # The recording also has events, such as those of interrupts, from between the
+        # start of the initcall that starts the tracer and the emptying of the ring. The
+        # guest's counts have no such event.
         more = run.recorded - run.events - run.emptied
         assert 0 <= more < (20 if run.emptied else 1), (name, more)
     whole = runs["all functions, calls and returns"]

@@ -53,7 +53,8 @@ def processes(tmp):
 
 
 def assert_recorded(tmp):
-    """One recording, with the whole boot; its recorder has ended."""
+    """Assert that exactly one recording was made, that it has the whole boot, and
+    that its recorder has ended."""
     stock.wait_until(lambda: not processes(tmp), lambda: processes(tmp))
     (rec,) = (tmp / "recordings").iterdir()
     assert {"initcall_start", "sched_switch", "console"} <= {
@@ -86,8 +87,8 @@ def test_mkosi(world):
 
 
 def test_syzkaller(world):
-    """The console comes through the caller's pipe; the caller kills QEMU, and
-    waits for the end of the pipe, which the recorder must not hold."""
+    """As syzkaller, read the guest's console through a pipe, kill QEMU, and wait for
+    the end of the pipe: no recorder may hold the pipe open."""
     tmp, env = world
     image = tmp / "image"
     image.write_bytes(bytes(1 << 20))

@@ -35,7 +35,8 @@ def command(tmp, image, words):
 
 
 def words_for_main(line, options):
-    """The guest's words as `hypertrace record` completes them"""
+    """The guest's kernel command line after `hypertrace record` has added its words
+    to it"""
     printed = shlex.split(stock.run("record", "--print", *options, "--",
                                     *line).splitlines()[0])
     return printed[printed.index("-append") + 1]

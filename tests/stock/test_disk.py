@@ -92,7 +92,7 @@ def test_boot(crashed, tmp_path):
     names = [p["name"] for p in boot["phases"]]
     assert names[:4] == ["kernel", "initcalls", "kernel, rest", "initramfs"]
     assert names[-1] == "services"
-    # a service is named after the file that it executed last
+    # Here a service has the name of the file that it executed last.
     processes = {p["name"] for p in boot["processes"] if p["service"]}
     assert {"/usr/lib/systemd/systemd-journald", "/usr/sbin/sshd",
             "/usr/lib/systemd/systemd-random-seed"} <= processes
@@ -103,8 +103,8 @@ def test_boot(crashed, tmp_path):
 
 
 def test_last_words(crashed):
-    """The recording ends with the panic: the log has its message, and the last
-    exec is that of the last program started before it."""
+    """The end of the recording is that of the guest: the log has the panic's
+    message, and the last exec is that of the last program started before the panic."""
     log = stock.run("log", crashed / "rec")
     assert "Kernel panic - not syncing: sysrq triggered crash" in log
     ends = stock.run("report", "--event", "sched_process_exec",

@@ -56,15 +56,17 @@ def test_arm64(tmp_path):
 
 
 def test_microvm(tmp_path):
-    """A microvm has no NUMA nodes, so the recorder makes all memory shared.
-    The guest has no ACPI, and so finds only one processor: with ACPI the
-    kernel finds no timer under emulation, even without a recorder."""
+    """A microvm has no NUMA nodes, so the recorder makes all memory shared. The test
+    switches ACPI off, because with ACPI the guest's kernel finds no timer under
+    emulation, even without a recorder. Without ACPI, the guest finds only one
+    processor."""
     needs("qemu-system-x86_64")
     stock.record(tmp_path, [
         *stock.X86, "-M", "microvm,acpi=off", *stock.PLAIN, "-m", "512",
         "-kernel", KERNEL, "-initrd", stock.initrd(
             tmp_path, init=stock.INIT.replace("poweroff", "reboot")),
-        # without ACPI, the guest ends by a reboot, by a triple fault
+        # Without ACPI the guest cannot power off, so it ends by a reboot: reboot=t
+        # makes that a triple fault.
         "-append", APPEND + " reboot=t"])
     stock.assert_counts(tmp_path, cpus=1)
     has_names(tmp_path, "6.12")

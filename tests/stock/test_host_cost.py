@@ -19,13 +19,15 @@ import pytest
 # The events that both recorders record
 EVENTS = runpy.run_path(str(pages.TOP / "tests/bench/host-cost.py"))["EVENTS"]
 
-# Number of exits, and rounds of a loop of two instructions before each one, so that the guest
-# causes somewhat more than 100,000 exits a second without a recorder
+# EXITS: number of measured exits. SPIN: rounds of a loop of two instructions before each
+# exit; with these, the guest causes somewhat more than 100,000 exits a second without a
+# recorder.
 EXITS = 150_000
 SPIN = 2_500
 
-# Write to the file result a line for each way: its name, the TSC cycles that the guest took,
-# and the time in ns that the recorder's threads ran until then.
+# Script of the KVM host: for each way to record, run the guest, and write a line to the file
+# result: the way's name, the TSC cycles that the guest's exits took, and the time in ns that
+# the recorder's threads ran until then.
 SCRIPT = hosts.KVM_SCRIPT + """
 guest="qemu-system-x86_64 -accel kvm -m 16 -nodefaults -display none -bios firmware
 -chardev file,id=c,path=/run/fifo -device isa-debugcon,chardev=c -pidfile /run/pid"
@@ -104,7 +106,8 @@ def firmware(tmp):
 
 
 def costs(result):
-    """Print and return {way: instructions for an exit, the guest's own loop included}"""
+    """Print a table of the costs, and return {way to record: instructions for an exit, those of
+    the guest's own loop included}"""
     lines = [line.split() for line in (result / "result").read_text().splitlines()]
     rows = {way: int(ticks, 16) / EXITS for way, ticks, _ in lines}
     for way, _, ns in lines:

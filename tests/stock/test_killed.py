@@ -25,7 +25,8 @@ def recorded(recording):
 
 
 def check_everywhere(tmp):
-    """Commands and other programs read a recording; returns the number of events."""
+    """Let hypertrace's commands, and other programs if they are installed, read
+    tmp's recording; returns its number of events."""
     n = len(stock.run("report", "--json", tmp / "rec").splitlines())
     stock.run("boot", tmp / "rec")
     stock.run("log", tmp / "rec")

@@ -110,7 +110,7 @@ PARTS = {"calls": ("system call", 20_000), "switches": ("two switches of a task"
          "forks": ("fork, exit and wait", 50), "faults": ("page touched first", 2048),
          "cpuid": ("CPUID", 1000), "ports": ("OUT to a port", 1000)}
 
-# SVM's numbers of the exits that the table names
+# The exit codes of SVM that the table of exits names
 CPUID, PORT = 0x72, 0x7b
 REASONS = {0x00: "CR0 is read", 0x47: "FPU", 0x60: "interrupt", 0x64: "interrupt window",
            CPUID: "CPUID", 0x78: "HLT", PORT: "port", 0x7c: "MSR", 0x81: "hypercall",
@@ -118,7 +118,8 @@ REASONS = {0x00: "CR0 is read", 0x47: "FPU", 0x60: "interrupt", 0x64: "interrupt
 
 
 def instructions(result):
-    """{name: [{part: instructions}]} of each time that the guest has worked"""
+    """{name: [{part of the work: instructions}]}: for each name a list of all times
+    that the guest has worked"""
     found = {}
     for line in (result / "result").read_text().splitlines():
         name, total, *parts = line.split()
@@ -128,7 +129,8 @@ def instructions(result):
 
 
 def print_work(hosts_found):
-    """A row for each part of the work, of the last time without and with a recorder"""
+    """Print a row for each part of the work: its cost on each host, the last time
+    without a recorder and the last time with one"""
     columns = [found[name][-1] for found in hosts_found for name in ("alone", "recorded")]
     for part, (what, times) in PARTS.items():
         cells = [f"{column[part] / times:,.0f}" for column in columns]
@@ -138,7 +140,8 @@ def print_work(hosts_found):
 
 
 def print_exits(hosts_exits, works):
-    """A row for each reason: its exits in one piece of the work, and their mean"""
+    """Print a row for each reason: on each host, the number of its exits in one
+    piece of the work, and their mean time"""
     reasons = {r for exits in hosts_exits for r in exits}
     for reason in sorted(reasons, key=lambda r: -sum(
             exits[r]["number"] / n for exits, n in zip(hosts_exits, works, strict=True)
@@ -150,8 +153,9 @@ def print_exits(hosts_exits, works):
 
 
 def test_same_guest_on_kvm_and_xen(tmp_path):
-    """Only this test compares KVM with Xen: the same work has the same exits that it asks
-    for on both hosts, and a recorder of the host adds at most a quarter to its cost."""
+    """Only this test compares KVM with Xen: the guest's CPUID and OUT instructions cause the
+    same number of exits on both hosts, and a recorder of the host adds less than a quarter to
+    the cost of the work."""
     work = Path(os.environ["HT_BUILD"]) / "tests/stock/stock-work"
     initrd = stock.initrd(tmp_path, files={"init": work})
     folders = [tmp_path / name for name in ("kvm", "xen")]
@@ -176,5 +180,6 @@ def test_same_guest_on_kvm_and_xen(tmp_path):
         print({s: v[s]["ns"] // n for s in ("running", "runnable")}, v["hypercalls"], n)
         assert v["unknown_ns"] < 0.001 * v["running"]["ns"]
         assert one[CPUID]["number"] == 1000 * n
-        # the guest's console of KVM is a device with ports
+        # On KVM the guest's console is a device with ports, so it causes some more of
+        # these exits.
         assert 1000 * n <= one[PORT]["number"] < 1300 * n

@@ -17,8 +17,9 @@ hypertrace record -o /run/out/rec --buffer main --kernel /run/job/vmlinuz -- $li
 echo "status $?" >>/run/out/log
 """ + hosts.END
 
-# Reset the guest once. Then, as in test_any_linux.py, let a second recorder record it,
-# dump its memory, and recover its data from the dump.
+# Script of the KVM host: reset the guest once. Then, as in test_any_linux.py, let a
+# second recorder record the guest, dump the guest's memory, and recover its data from
+# the dump.
 RESET = hosts.KVM_SCRIPT + """
 ready() {
     until [ $(grep -s ^READY /run/out/console | wc -l) -ge $1 ]; do

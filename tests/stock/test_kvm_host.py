@@ -26,9 +26,10 @@ echo "the guest is busy" >/dev/ttyS0
 while :; do :; done
 """
 
-# The vCPUs of two guests compete for CPU 1; all else runs on CPU 0. The first vCPU has the
-# weight 1024, the second one 335 (nice 5). The files begin and end have the host's clock,
-# and the running and waiting time of both vCPUs according to the scheduler.
+# Script of the KVM host: the vCPUs of two guests, a and b, compete for CPU 1; all else
+# runs on CPU 0. The vCPU of a has the weight 1024, that of b 335 (nice 5). The files begin
+# and end have the host's clock, and the running and waiting time of both vCPUs according
+# to the scheduler.
 COMPETE = hosts.KVM_SCRIPT + """
 start() {
     hypertrace record --host -o /run/out/$1 --buffer main --kernel /run/job/vmlinuz \
@@ -75,10 +76,13 @@ def events(path, *args):
 
 
 def clock(part):
-    """Convert the host's TSC to its CLOCK_MONOTONIC: by a line through two brackets"""
+    """Return a function that converts the host's TSC to its CLOCK_MONOTONIC in ns. A
+    row of the file clocks has a TSC, and the CLOCK_MONOTONIC before and after it was
+    read; the conversion is a line through two rows."""
     rows = [tuple(map(int, line.split())) for line in
             (part / "clocks").read_text().splitlines()]
-    # the first and the last one of the narrower half: narrow ones have small errors
+    # Take the first and the last row of the half with the shortest times between the
+    # two readings of CLOCK_MONOTONIC, because their errors are the smallest.
     rows.sort(key=lambda r: r[2] - r[1])
     half = sorted(rows[:max(2, len(rows) // 2)])
     (a, a0, a1), (b, b0, b1) = half[0], half[-1]
@@ -98,11 +102,12 @@ def intervals(part):
 
 
 def margins(rec):
-    """For each event of the guest: the time since its vCPU's last entry, and until the
-    next exit"""
+    """For each event of the guest a tuple in ns: the smaller of the next two
+    numbers, the time since its vCPU's last entry, and the time until the next exit.
+    Returns these tuples, and the events that lie outside."""
     part, written = rec / "host", {}
-    # QEMU sets a vCPU's offset twice before the guest starts: the last one
-    # counts
+    # QEMU writes the TSC offset of a vCPU twice before the guest starts; the last value
+    # is the right one.
     offsets = {int(line[1]): int(line[2]) for line in
                map(str.split, (part / "offsets").read_text().splitlines())}
     for e in events(part, "--event", "kvm_write_tsc_offset"):
@@ -114,8 +119,8 @@ def margins(rec):
     result, outside = [], []
     for e in events(rec):
         vcpu = e["cpu"]
-        # The guest's first events have times of another clock: the kernel
-        # chooses x86-tsc as its trace clock a little later.
+        # Ignore the guest's first events: their times are of another clock, until the
+        # kernel chooses x86-tsc as its trace clock.
         if e["ns"] < 1_000_000 or vcpu not in runs:
             continue
         ns = to_ns(e["ns"] - offsets[vcpu])
@@ -141,8 +146,8 @@ def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
           f"all fit if the guest's clock is shifted by {-low:.0f} to {high:.0f} ns")
     assert len(found) >= 2000
     assert not outside, outside[:5]
-    # a shift of the guest's clock by more than low or high would move an event
-    # out of its interval
+    # Shifted back by more than `low`, or forward by more than `high`, the guest's clock
+    # would move an event out of its interval.
     assert low <= BOUND and high <= BOUND
     text = subprocess.run([stock.TOOL, "vcpus", "--json", rec], env=stock.ENV,
                           capture_output=True, check=True).stdout
@@ -155,8 +160,9 @@ def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
 
 
 def test_dates_without_offsets(tmp_path):
-    """A guest's dates on the host's clock are right within their bounds, also without the
-    vCPUs' offsets: only this test compares the dates of a guest under KVM with the host."""
+    """Also without the file of the vCPUs' offsets, a guest's dates on the host's clock are
+    right within their bounds. Only this test compares such dates of a guest under KVM with its
+    entries and exits on the host."""
     script = hosts.KVM_RECORD.replace("SMP", "1").replace("WORDS", "")
     rec = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, script) / "rec"
     (rec / "host/offsets").unlink()
@@ -166,7 +172,9 @@ def test_dates_without_offsets(tmp_path):
              if e.get("bound_ns")]
 
     def outside(shift):
-        """Number of events that do not fit, if dates are shifted by so many bounds"""
+        """Number of events that lie before the first entry, or between an exit and
+        the next entry, by more than their bound, if each date is shifted by `shift`
+        times its bound"""
         n = 0
         for ns, bound in dates:
             ns += shift * bound
@@ -184,8 +192,8 @@ def test_dates_without_offsets(tmp_path):
 
 
 def sums(path):
-    """[clock, then for each of the two guests the running and the
-    waiting time], all in nanoseconds"""
+    """[host's clock, running time of a, waiting time of a, running time of b,
+    waiting time of b], in ns, from a file of note()"""
     before, a, b, after = [line.split() for line in path.read_text().splitlines()]
     clock_ns = (float(before[0]) + float(after[0])) / 2 * 1e9
     return [clock_ns, *map(int, a[:2] + b[:2])]
@@ -214,7 +222,8 @@ def test_two_guests_compete_for_a_processor(tmp_path):
           f"a ran {ran_a / 1e9:.3f} s, b {ran_b / 1e9:.3f} s")
     assert a["runnable_ns"] == pytest.approx(waited_a, rel=0.05)
     assert b["runnable_ns"] == pytest.approx(waited_b, rel=0.05)
-    # each guest has waited for the other one while that ran
+    # The time that a guest waited for the other one is about the time that the other
+    # one ran.
     assert for_b["ns"] == pytest.approx(ran_b, rel=0.05)
     assert for_a["ns"] == pytest.approx(ran_a, rel=0.05)
     assert for_a["ns"] / for_b["ns"] == pytest.approx(1024 / 335, rel=0.05)

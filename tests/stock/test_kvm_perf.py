@@ -14,7 +14,8 @@ import hosts
 import pytest
 import stock
 
-# The events of `perf sched record` and `perf kvm stat record` from which perf adds up
+# The events of `perf sched record` and `perf kvm stat record`, from which perf computes
+# its sums
 EVENTS = ",".join([
     "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new",
     "sched:sched_stat_runtime", "sched:sched_migrate_task", "sched:sched_process_fork",
@@ -48,9 +49,9 @@ LINE = re.compile(r" *[\d.]+ +\[\d+\] +.*\[(\d+)(?:/\d+)?\] +([\d.]+) +([\d.]+) 
 
 
 def timehist(path):
-    """{thread: [running, preempted, woken]} in ms, by `perf sched timehist --state`. A line
-    has the time that the thread was blocked or preempted, the part of it in which the thread
-    was runnable, the time that it then ran, and its state after that."""
+    """{thread: [running, preempted, woken]} in ms, from the lines of `perf sched timehist
+    --state`. A line has the time that the thread was blocked or preempted, the part of that
+    time in which it was runnable, the time that it then ran, and its state after that."""
     sums, state = collections.defaultdict(lambda: [0, 0, 0]), {}
     for line in path.open(errors="replace"):
         if m := LINE.match(line):
@@ -83,7 +84,8 @@ def entries_and_exits(part):
 
 
 def dated_by_perf(events, path):
-    """The same events, with the times that perf gave them: `perf script` has printed them"""
+    """The same events, but with the times that perf gave them, which `perf script` has printed
+    to the file path"""
     times = collections.defaultdict(list)
     for tid, s, ns, event in re.findall(r"(\d+) +(\d+)\.(\d+): +kvm:(\w+)", path.read_text()):
         times[int(tid), event].append(int(s) * 10**9 + int(ns))
@@ -94,8 +96,8 @@ def dated_by_perf(events, path):
 
 
 def whole_exits(events):
-    """{reason: (number, ms)} from the events of the host: the time of an exit up to the next
-    entry of its vCPU, including that in which the vCPU's thread had no processor"""
+    """{reason: (number, ms)} of exits, computed from kvm_exit and kvm_entry: an exit lasts up
+    to the next entry of its vCPU, also while the vCPU's thread has no processor"""
     sums, opened = collections.defaultdict(lambda: [0, 0]), {}
     for e in events:
         vcpu = e["fields"]["vcpu_id"]
@@ -109,7 +111,8 @@ def whole_exits(events):
 
 
 def test_sums_agree_with_perf(tmp_path):
-    """Only this test compares the sums of a whole run with those of another recorder."""
+    """Only this test compares hypertrace's sums of a whole run with the sums of another
+    recorder."""
     result = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, SCRIPT)
     assert "LOST" not in (result / "perf").read_text()
     rec, by_switch, by_sched = result / "rec", timehist(result / "timehist"), latency(
@@ -132,7 +135,8 @@ def test_sums_agree_with_perf(tmp_path):
         events, by_perf, strict=True) if a["event"] == event)
         for event in ("kvm_entry", "kvm_exit")}
     print(f"hypertrace's time of an event is later than perf's, medians in ns: {late}")
-    # perf is called first; what it does at an exit takes longer than at an entry
+    # At an event, perf's probe runs before hypertrace's, so hypertrace's time is later.
+    # perf's probe takes longer at an exit than at an entry.
     assert 0 < late["kvm_entry"] < late["kvm_exit"] < 100_000
     theirs, whole = perf_exits(result / "exits"), whole_exits(events)
     again = whole_exits(by_perf)
@@ -145,7 +149,9 @@ def test_sums_agree_with_perf(tmp_path):
     for reason, (n, ms) in sorted(theirs.items(), key=lambda r: -r[1][1]):
         print(f"| {reason} | {n:,} | {ms:,.0f} | {whole[reason][1]:,.0f} | "
               f"{times[reason]:,.0f} |")
-        # vcpus does not count the time in which the thread had no processor
+        # The times of `hypertrace vcpus` do not include the time in which the vCPU's
+        # thread had no processor.
         assert times[reason] < 1.001 * whole[reason][1]
-        # The rest of the difference is that of the times of each event.
+        # With the times that perf gave the events, the sums are those of perf: no other
+        # difference remains.
         assert again[reason][1] == pytest.approx(ms, rel=0.002)

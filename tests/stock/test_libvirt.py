@@ -100,8 +100,8 @@ class Session:
         self.virsh("define", "domain.xml")
 
     def processes(self):
-        """Command lines of processes that name the test's folder,
-        without libvirt's daemon"""
+        """Command lines of all processes that name a file in the test's folder,
+        except those of libvirt's daemon"""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -185,8 +185,9 @@ def test_domain(session):
 
 
 def test_prepared(session):
-    """'hypertrace domain' prepares a domain with any emulator: it is recorded by its
-    name. Afterwards --remove restores its definition."""
+    """'hypertrace domain' prepares a domain, whatever its emulator is. Then
+    `hypertrace record --domain` records it. Afterwards --remove restores the
+    domain's definition."""
     session.define()
     before = session.virsh("dumpxml", NAME)
     shown = session.domain("--programs=8M")

@@ -15,7 +15,8 @@ LINE = re.compile(r"\[(\d+)\.(\d{9})\] \S+ (\S+) sched_switch: .*cpu_id = (\d+),
 
 
 def switches(trace):
-    """{processor: [(time in ns, PID before, PID after)]} of a CTF trace, and its names"""
+    """({processor: [(time in ns, PID before, PID after)]} of the task switches in a CTF trace,
+    the set of names in its lines)"""
     found, names = {}, set()
     for line in stock.lines_of(["babeltrace2", "--clock-seconds", trace]):
         if m := LINE.match(line):
@@ -60,6 +61,7 @@ def test_two_levels_on_one_timeline(tmp_path):
           f"{middle / 1e6:.3f} ms, 98 % of them by {low / 1e3:.0f} to {high / 1e3:+.0f} us "
           "more")
     assert len(traces["host"]) == 2 and len(shifts) > 5000
-    # a guest sets its wall clock from one that counts seconds
+    # A guest sets its wall clock from an RTC that counts only seconds, so the clocks
+    # differ by less than 1 s.
     assert abs(middle) < 1e9
     assert -1e6 < low and high < 1e6

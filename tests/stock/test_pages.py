@@ -17,7 +17,8 @@ import pages
 import pytest
 import stock
 
-# Commands of pages that other tests run, or that need another machine
+# {pattern of a page's command that this file does not run: the test that runs it, or
+# the reason}
 ELSEWHERE = {
     r"(git clone .*)?\./run |eval .*env\.sh":
         "the tests themselves are commands of ./run",
@@ -43,12 +44,13 @@ ELSEWHERE = {
     r".*examples/ci-boot|hypertrace boot .*recordings": "tests/stock/test_ci.py",
     r"hypertrace record .*--pid|hypertrace snapshot": "test_live()",
 }
-# {name of a recording in a page's command: recording of this test that
+# {name of a recording in a page's command: name of the recording of this test that
 # replaces it}
 NAMES = {"slow": "rec", "calls": "rec", "client": "rec", "recording": "rec",
          "server": "acpi", "dead": "flights/1-panic",
          "flights/3-panic": "1-panic"}
-# For `callgraph --function=vfs_read`, the guest's root switches on a tracer.
+# Work of the guest. Its root switches on a tracer, so that `callgraph
+# --function=vfs_read` has calls to show.
 WORK = stock.MOUNTS + """echo "the guest is up" >/dev/kmsg
 echo vfs_read >/trace/set_graph_function
 echo function_graph >/trace/instances/boot_map/current_tracer
@@ -59,9 +61,10 @@ QEMU = "qemu-system-x86_64 -accel tcg,thread=single -cpu qemu64,-cx16 -no-reboot
 
 
 def as_here(command):
-    """A page's command, with this machine's accelerator and guest in place of
-    the dots and of the names of the reader's files"""
-    # "| grep" selects a line that this test's guest may not print
+    """A page's command as this machine can run it: "..." is replaced by options for
+    an accelerator and a guest, and names of the reader's files by names of this
+    test's files"""
+    # drop "| grep ...": it selects a line that this test's guest may not print
     command = re.sub(r" \| grep .*$", "", command)
     if "qemu-system-x86_64" not in command:
         return command
@@ -118,8 +121,8 @@ def all_commands():
 
 
 def test_commands(world):
-    """Run each command of the pages: first those that record, then the
-    others in order."""
+    """Run each command of the pages that no other test runs: first the commands that
+    record, then the others in order."""
     commands = [(name, c) for name, c in all_commands() if not elsewhere(c)]
     used = {p for _, c in all_commands() for p in elsewhere(c)}
     assert used == set(ELSEWHERE)
@@ -150,7 +153,7 @@ def test_commands(world):
 
 
 def test_live(world):
-    """The flight recorder of flight-recorder.md, for a machine that runs"""
+    """The commands of flight-recorder.md for a machine that already runs"""
     top, env = world
     flight, snapshot = [c for name, c in all_commands()
                         if name == "flight-recorder.md" and

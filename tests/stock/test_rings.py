@@ -22,14 +22,15 @@ import stock
 EVENTS = int(os.environ.get("HT_STOCK_EVENTS", "100000000"))
 MODULE = "kyber-iosched"    # has events, and depends on no other module
 CHECK = Path(os.environ["HT_BUILD"]) / "tests/e2e/programs/marks-check"
-# Number of times that the recorder sleeps during a SYNC.  It sleeps after each poll.
+# Number of times that the recorder must sleep before a SYNC is answered. It sleeps
+# after each poll, so it has polled meanwhile.
 POLLS = 10
 
-# SYNC: the recorder has read all that was in the ring.
-# COUNT: number of events that the kernel has counted since the ring was emptied.  After
-# this, the ring is off.
-# The ring begins with a marker of each processor: what the kernel counted before is not
-# compared, because the kernel may empty the ring while it boots.
+# SYNC: the guest waits until the recorder has read all that is in the ring.
+# COUNT: number of events that the kernel has counted since the ring was last emptied.
+# After COUNT, tracing is off.
+# The test empties the ring, and then writes a marker on each processor.  Earlier events
+# are not compared, because the kernel may empty the ring while it boots.
 INIT = stock.MOUNTS + r"""
 $b mkdir -p /tmp
 $b ln -s /bin/busybox /bin/sh
@@ -188,13 +189,14 @@ def build_modules(tmp_path_factory):
 
 
 def sleeps(pid):
-    """How often a process has gone to sleep by itself"""
+    """Number of times that a process has slept voluntarily"""
     text = Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
 
 
 def answer(listener, recorder):
-    """Answer each SYNC of the guest when the recorder has polled after it."""
+    """Answer each SYNC of the guest when the recorder has slept POLLS times since
+    then."""
     guest, _ = listener.accept()
     with guest, guest.makefile("rw") as f:
         for line in f:
@@ -207,8 +209,9 @@ def answer(listener, recorder):
 
 
 def follow(tmp, work, files, *options):
-    """Record a guest.  Return marks-check's counts of each processor, the number of
-    events that the kernel counted, and the number that the recorder lost."""
+    """Record a guest that does work. Return the counts of each processor by
+    marks-check, the number of events that the kernel counted, and the number of
+    events that the recorder reports as lost."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{tmp}/sync")
         listener.listen()
@@ -245,7 +248,8 @@ def follow(tmp, work, files, *options):
     pytest.param(MODULES, False, id="modules"),
 ])
 def test_counted(tmp_path, modules, work, wraps):
-    """All losses are counted, to the last event."""
+    """The events that the recorder has and those that it reports as lost are
+    together exactly those that the kernel counted."""
     files = dict(modules)
     if "trace-cmd" in work:
         files.update(program("trace-cmd"))
@@ -266,7 +270,8 @@ def test_counted(tmp_path, modules, work, wraps):
     pytest.param(MODULES_LIVE, id="modules"),
 ])
 def test_emptied(tmp_path, modules, work):
-    """The ring is emptied between two polls: what was in it lies in a gap."""
+    """The guest empties the ring between two polls: markers that were in the ring
+    are missing, and each lies in a reported gap."""
     cpus, _, _ = follow(tmp_path, work, modules, "--poll-us", "500000")
     assert sum(cpu["missing"] for cpu in cpus)
 
@@ -303,8 +308,9 @@ during probes
 
 
 def test_probes(tmp_path, modules):
-    """Probes come and go, and their ids are used again: each event of a probe has
-    that probe's name and values, or is marked unsure."""
+    """Probes are added and removed, and the kernel uses their event ids again. Each
+    recorded event of a probe has that probe's name and values, or its name begins
+    with "unsure_"."""
     follow(tmp_path, PROBES, modules)
     known = unsure = 0
     for e in stock.reported(tmp_path / "rec"):

@@ -47,7 +47,8 @@ EOT
 } >/run/out/log 2>&1
 """ + hosts.END
 
-# Ids of trace records, as in Xen's public/trace.h, without the bits of the mask
+# Ids of trace records, as in Xen's public/trace.h: those bits that the record's mask,
+# next to it, keeps
 RUNSTATE, RUNSTATE_MASK = 0x21001, 0xffffccf
 VMENTRY, VMX_EXIT, SVM_EXIT, HVM_MASK = 0x81001, 0x81002, 0x81003, 0xffffaff
 RUNNING, RUNNABLE = 0, 1
@@ -63,15 +64,17 @@ def run_xenalyze(trace):
 
 
 def summary(text):
-    """Sums in cycles by xenalyze, number of intervals times their mean: of states, by
-    (domain, vCPU, state), and of exits, a list of (number, sum) by (domain, vCPU)"""
+    """A pair of sums in cycles from xenalyze's text: {(domain, vCPU, state): sum} of
+    states, and {(domain, vCPU): [(number, sum)]} of exits. A sum is the number of
+    intervals times their mean."""
     states, exits, domain, vcpu = {}, {}, None, None
     for line in text.splitlines():
         if m := re.match(r"\|-- Domain (\d+) --\|", line):
             domain, vcpu = int(m[1]), None
         elif m := re.match(r"-- v(\d+) --", line):
             vcpu = int(m[1])
-        # Before the first vCPU of a domain, xenalyze prints the sums of the domain.
+        # Ignore the lines before the first vCPU of a domain: xenalyze prints the sums
+        # of the whole domain there.
         elif vcpu is not None and (m := re.match(r" +(\w+):? +(\d+) +\S+(?: +\S+%)? +(\d+) ",
                                                  line)):
             cycles = int(m[2]) * int(m[3])
@@ -94,14 +97,15 @@ def assert_states_agree(trace, mhz, expected):
 
 
 def test_sums_agree_with_xenalyze():
-    """Only this test compares the sums of vcpus with those that Xen's xenalyze prints."""
+    """Only this test compares the sums of states by `hypertrace vcpus` with those that Xen's
+    xenalyze prints."""
     expected, _ = summary(run_xenalyze(TRACE))
     assert expected.keys() >= {(d, 0, s) for d in (0, 1) for s in ("running", "runnable")}
     assert_states_agree(TRACE, MHZ, expected)
 
 
 def records(trace):
-    """(event, TSC, words) of a trace with one CPU"""
+    """Yield (event, TSC or None, words) of each record in a trace with one CPU"""
     data, at = trace.read_bytes(), 0
     while at < len(data):
         head, = struct.unpack_from("<I", data, at)
@@ -112,8 +116,9 @@ def records(trace):
 
 
 def exits_of(trace):
-    """Sums of exits in cycles, by (vCPU, reason): their number, the time that the vCPU had
-    its CPU, and the time up to the entry or, if that is earlier, until the vCPU is runnable"""
+    """{(vCPU, reason): [number of exits, cycles in which the vCPU had its CPU during these,
+    cycles up to the next entry]}. If the vCPU becomes runnable before the entry, the last sum
+    ends there."""
     sums, current, opened = collections.defaultdict(lambda: [0, 0, 0]), None, {}
     for event, t, words in records(trace):
         if event & RUNSTATE_MASK == RUNSTATE:
@@ -137,10 +142,12 @@ def exits_of(trace):
 
 
 def test_exits_agree_with_xenalyze(tmp_path):
-    """Only this test compares the exits of vcpus with those of Xen's xenalyze.
+    """Only this test compares the exits by `hypertrace vcpus` with those by Xen's xenalyze.
 
-    vcpus counts the time in which the vCPU had its CPU. xenalyze counts the time until the
-    entry, or until the vCPU became runnable. The test computes both from the records."""
+    As the time of an exit, vcpus counts that in which the vCPU had its CPU. xenalyze counts the
+    time until the entry, or until the vCPU became runnable. The test computes both from the
+    records.
+    """
     initrd = stock.initrd(tmp_path, init=hosts.SHORT_INIT)
     result = hosts.xen(tmp_path, SCRIPT, {"initrd": initrd})
     mhz = float(re.search(r"cpu_mhz +: ([\d.]+)", (result / "info").read_text())[1])

@@ -40,7 +40,10 @@ static void system_calls(void)
     }
 }
 
-/* Pass a byte to another process and back. */
+/*
+ * Pass a byte to another process and back, repeatedly: each time the kernel
+ * switches tasks twice.
+ */
 static void switches(void)
 {
     int there[2], back[2], i;
@@ -99,7 +102,10 @@ static void page_faults(void)
     munmap((void *)p, size);
 }
 
-/* The hypervisor handles an exit for this instruction itself. */
+/*
+ * Execute CPUID: the hypervisor handles the exit itself, without the program
+ * that emulates devices.
+ */
 static void cpuids(void)
 {
     uint32_t a, b, c, d;
@@ -113,8 +119,9 @@ static void cpuids(void)
 }
 
 /*
- * Let the kernel write to the port. QEMU's emulation of a KVM host refuses the
- * instruction to user mode, even after iopl().
+ * Write to a port that no device has, by the kernel's /dev/port: QEMU's
+ * emulation of a KVM host refuses the instruction OUT to user mode, even after
+ * iopl().
  */
 static void ports(void)
 {

@@ -13,7 +13,7 @@
 #include <linux/percpu.h>
 #include <linux/sched.h>
 
-#define TEXT 16         /* with the newline */
+#define TEXT 16         /* size of a marker's text, with the newline */
 
 static DEFINE_PER_CPU(u32, number);
 
@@ -40,7 +40,10 @@ static void mark(void)
     put_hex(text, cpu, 1);
     put_hex(text + 2, n, 8);
     put_hex(text + 11, checksum(cpu, n), 4);
-    /* Without "__", only some callers would have the text in the event. */
+    /*
+     * Call __trace_puts() itself: trace_puts() would need a text with a final
+     * NUL, and may store only the address of the text in the event.
+     */
     if (__trace_puts(_THIS_IP_, text, TEXT)) {
         __this_cpu_write(number, n);
     }
