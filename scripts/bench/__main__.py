@@ -22,15 +22,16 @@ SCHEMA = 1
 NATIVE_PEERS = ["lttng-ust", "usdt"]
 
 PROFILES = {
-    # Columns: rounds, ms per case, native events per row, ms per overload
-    # step, events of a latency case, events of a source in a Linux guest
+    # Columns: number of rounds, ms per case, native events per row, ms per step of
+    # "overload", events of a latency case, events of a source in a Linux guest
     "smoke": (1, 1, 100000, 5, 20, 320),
     "quick": (3, 8, 900000, 40, 250, 8000),
     "full": (11, 40, 3600000, 100, 1000, 40000),
 }
 
-# Number of starts of the guest: each start places the guest elsewhere in memory,
-# which affects the figures, so the spread of the rounds includes this effect
+# Number of starts of the guest in a run. Each start places the guest elsewhere in
+# memory, which affects the figures; with several starts, the spread of the rounds
+# includes this effect.
 LAUNCHES = 3
 
 
@@ -248,8 +249,9 @@ class Bench:
             self.take(natives.cases)
 
     def linux_accel(self, environment):
-        """The accelerator for Linux guests: a kernel takes hours to boot with a
-        KVM that emulates ring 0, so use TCG there."""
+        """The accelerator for Linux guests: TCG if KVM cannot be used, or if it
+        emulates ring 0, since a kernel then takes hours to boot, or if the user
+        chose it; else KVM"""
         from vm.payload import kvm_problem
         return "kvm" if not kvm_problem() and \
             "emulated" not in environment["KVM"] and \
@@ -279,7 +281,7 @@ class Bench:
         problem = ways.problem()
         if problem:
             return self.skip("instructions an event", problem)
-        # Counts of instructions hardly differ between rounds: 3 are enough.
+        # Counts of instructions hardly differ between rounds, so 3 rounds are enough.
         rounds = min(self.rounds, 3)
         events = min(self.linux_events, 8000)
         timed = self.args.profile != "smoke"
@@ -362,7 +364,7 @@ class Bench:
         for case in cases:
             progress.step(case.id)
             case.measure(guest)
-            # LTTng may get the last events after the guest has ended its run.
+            # The guest's run may end before LTTng gets its last events: wait for them.
             guest.settle(case.device)
             # Read LTTng's flight recorder now: events of the next case may overwrite those of this
             # one.

@@ -22,15 +22,18 @@ WORSE = 1.1
 
 
 def costs(result):
-    """{(case, figure): median over the rounds}, such that a lower value
-    is better: a figure of which more is better is inverted."""
+    """{(case, figure): median over the rounds}, in which a lower value is always
+    better: the median of a figure of which more is better is inverted. The cost
+    p50_ns of a case is divided by that of the limit loop, where compare.py does
+    that."""
     f = Figures(result)
     near = bases(f)
     found = {}
     for key, case in f.cases.items():
         name = ", ".join(str(k) for k in key)
         if "limit" in key[1:3] or key[1] == "base":
-            # the limit loop shows the speed of the machine, not of hypertrace
+            # Leave out the limit loop itself: it shows the speed of the machine, not of
+            # hypertrace.
             continue
         for figure, less in FIGURES.items():
             s = case.summary.get(figure)
@@ -47,10 +50,11 @@ def costs(result):
 
 
 def changes(before, after):
-    """{(case, figure): spread of after / before}; a higher value is worse
+    """{(case, figure): spread of after / before over the pairs of runs}; a higher ratio
+    is worse
 
-    If a figure is missing after the change, or a rate of delivery is 0, the ratio
-    is infinite.
+    If a figure is missing in a run after the change, or a rate of delivery is 0
+    there, the ratio of its pair is infinite.
     """
     pairs = [(costs(b), costs(a)) for b, a in zip(before, after)]
     had = [key for key in pairs[0][0]
@@ -60,8 +64,8 @@ def changes(before, after):
 
 
 def show(before, after):
-    """Print how each figure differs between the runs before and after; return the program's
-    exit status."""
+    """Print how each figure differs between the runs before and after; return 1 if a figure is
+    worse, else 0."""
     if len(before) != len(after):
         sys.exit("error: --before and --after are runs in turns: as many each")
     before, after = ([json.loads(p.read_text()) for p in paths]
@@ -76,8 +80,8 @@ def show(before, after):
           f"{len(before)} pairs of runs")
     for (case, figure), s in sorted(found.items(),
                                     key=lambda i: -i[1]["median"]):
-        # If a quarter of the pairs shows no increase, the figure is not worse.
-        # "not q1 <= 1" is also true if infinite ratios make q1 a NaN.
+        # If the ratio of at least a quarter of the pairs is 1 or less, the figure is
+        # not worse. "not q1 <= 1" is also true if infinite ratios make q1 a NaN.
         bad = s["median"] > WORSE and not s["q1"] <= 1
         worse += bad
         print(f"{'!' if bad else ' '} {s['median']:6.3f} [{s['q1']:.3f} - "

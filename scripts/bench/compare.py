@@ -22,8 +22,8 @@ BASELESS = ("base", "latency", "linux", "macro", "one event", "overload",
 
 
 class _Base:
-    """The cost of the limit loop at a case's place in a round: the mean of the
-    loop's measurements before and after the case"""
+    """The cost of the limit loop near a case: for each round, the mean of the loop's
+    last measurement before the case and its first one after the case"""
 
     def __init__(self, before, after):
         self.rows = [{"p50_ns": (a["p50_ns"] + b["p50_ns"]) / 2}
@@ -31,7 +31,7 @@ class _Base:
 
 
 def bases(f):
-    """{case: measurement of the limit loop by which to divide its cost}
+    """{case: the measurement of the limit loop by which the case's cost is divided}
 
     f.cases must be in the order of a round.
     """
@@ -52,8 +52,8 @@ def bases(f):
 
 
 def ratios(result):
-    """{name: spread} of the targets' ratios, then of each case's cost divided by the
-    limit loop's"""
+    """{name: spread} of the ratios of the targets, and of the cost of each case
+    divided by that of the limit loop"""
     f = Figures(result)
     found = {}
     for t in evaluate(result):
@@ -73,7 +73,8 @@ def ratios(result):
 
 
 def stated(s):
-    """The ends of a ratio's spread, which is at least FLOOR around the median"""
+    """The lowest and the highest ratio of a spread, but at least FLOOR below and
+    above the median"""
     return (min(s["min"], s["median"] * (1 - FLOOR)),
             max(s["max"], s["median"] * (1 + FLOOR)))
 

@@ -85,7 +85,8 @@ def conclude(f):
 
 
 def _kernel(f):
-    """Use TCG's count of instructions, which is the same under any accelerator."""
+    """The sentence about events of the kernel. Use TCG's counts of instructions,
+    which do not depend on the machine."""
     events, ring = (
         f.median("tcg", "ways", series, "sched_switch", "insns")
         for series in ("hypertrace-sources.ko, shm", "the stock kernel's ring"))

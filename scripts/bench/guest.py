@@ -19,8 +19,8 @@ ROW = r"^(\{.*\})\n"
 
 
 class TooLate(Exception):
-    """A measurement that must be repeated: a thread was stopped too
-    late, or it held a lock."""
+    """A measurement that must be repeated: the main loop was stopped after the
+    payload had begun to emit, or while it held a lock that the payload needs."""
 
 
 class StoppedThread:
@@ -124,8 +124,8 @@ class Study(Payload):
         return os.listdir(f"/proc/{self.process.pid}/task")
 
     def host_cpu_ns(self):
-        """Processor time so far of all threads of QEMU except that of
-        the first vCPU, in ns"""
+        """Processor time in ns that all threads of QEMU except the first vCPU have
+        used so far"""
         total = 0
         for task in self._threads():
             if int(task) == self.tids["vcpu"]:
@@ -144,8 +144,8 @@ class Study(Payload):
         return row
 
     def answer(self, timeout):
-        """Wait for the result of a command, which the guest prints as
-        one JSON row; return the row."""
+        """Wait up to `timeout` for the result of a command, which the guest prints
+        as one JSON row; return the row."""
         return self._row(self.out.expect(ROW, timeout))
 
     def tell(self, command, timeout=120, **options):
@@ -169,14 +169,15 @@ class Study(Payload):
             self._polling[device] = ns
 
     def stats(self, device):
-        """The device's counters: sums over all open and closed streams"""
+        """The device's counters, each the sum over its open and closed streams"""
         s = self.qmp.stats(device)
         return {k: v for k, v in s.items() if isinstance(v, int)}
 
     def run(self, device, consumer="asleep", **options):
-        """Run the payload's command "run" with the consumer in a given state.
+        """Run the payload's command "run" with the consumer stopped, paced or asleep.
 
-        The row also has the increase of the host's counters and processor time.
+        The row also has the increase of the host's counters and of the processor
+        time during the run.
         """
         self.poll(device, 10**9 if consumer == "paced" else 0)
         options = dict(options, device=self.index[device])
@@ -186,7 +187,8 @@ class Study(Payload):
             try:
                 return self._run(device, consumer, dict(options, delay=delay))
             except TooLate:
-                # Let the payload finish this attempt, then try a longer delay.
+                # This attempt is too late: let the payload finish it, then try a longer
+                # delay.
                 self.answer(10)
                 self.tell("go")
         raise Failure(f"{device}: cannot be stopped within a second")
@@ -211,12 +213,13 @@ class Study(Payload):
         return self.devices[self.index[device]]["channel"] == "virtio"
 
     def _run_held(self, device, stopped, options):
-        """Run the command "run" with a stop of the payload before the first event
-        and after the last one.
+        """Run the command "run" with the option "hold": the payload waits for a line
+        before the first event, and after the last one.
 
-        So exits are not counted while the stream is opened and closed, and the
-        consumer can be stopped while events are emitted.  For a single event, the
-        row also has the consumer's wakeups until the event is delivered ("woken").
+        So exits while the stream is opened and closed are not counted, and the
+        consumer can be stopped while events are emitted. For a single event, the row
+        also has the number of the consumer's wakeups until the event is delivered
+        ("woken").
         """
         self._expect("opened", "run", **dict(options, hold=1))
         before, kvm = self.stats(device), self.kvm_exits()
@@ -257,8 +260,8 @@ class Study(Payload):
                 raise TooLate(device)
             match = self.out.find(ROW, delay / 1000 + 2)
         if not match:
-            # No row arrived: the main loop was stopped while it held the lock
-            # that the guest's output needs.
+            # No row has arrived, because the main loop was stopped while it held the
+            # lock that the guest's output needs.
             raise TooLate(device)
         row = self._row(match)
         if row["function"] != "emitted":
@@ -273,7 +276,8 @@ class Study(Payload):
                     "pf_emulate"]
 
     def kvm_exits(self):
-        """Sum of each of KVM's counters over all vCPUs; None without KVM or its statistics."""
+        """The sum over all vCPUs of each of KVM_COUNTERS; None without KVM, or if KVM has no
+        statistics."""
         if self.accel != "kvm" or not self.counts_exits:
             return None
         try:
@@ -289,11 +293,11 @@ class Study(Payload):
         return sums
 
     def _exits_since(self, before):
-        """Number of exits since @before without those by interrupts and by port I/O,
-        which the payload uses to poll for the next command.
+        """Number of exits since @before, without those by interrupts, and without those
+        by port I/O, by which the payload polls for the next command.
 
-        If KVM does not count port I/O, count only emulated memory accesses, which
-        doorbells are.
+        If KVM does not count port I/O, the result is the number of exits by emulated
+        memory accesses: doorbells are such accesses.
         """
         after = self.kvm_exits() if before else None
         if not after:
@@ -305,7 +309,7 @@ class Study(Payload):
 
     @contextlib.contextmanager
     def paused(self):
-        """Stop the VM within the with block: its vCPU polls for commands
+        """Stop the VM within the with block, because its vCPU polls for commands
         without a pause."""
         self.qmp.command("stop")
         try:
@@ -314,7 +318,8 @@ class Study(Payload):
             self.qmp.command("cont")
 
     def pair(self, device, producers, events):
-        """Measure one or two producers, on separate vCPUs, with the consumer stopped."""
+        """Let one or two producers emit, each on a vCPU of its own, while the device's consumer
+        is stopped; returns the row."""
         self.tell("pair", device=self.index[device], producers=producers,
                   events=events)
         with StoppedThread(self.tids[f"io-{device}"]):

@@ -17,8 +17,8 @@ EVENT = re.compile(r"^\[0*(\d+)\] .*guest_ns = (\d+)")
 
 
 def read(session, device, count):
-    """Times in ns from emit to delivery of a device's last @count
-    events, sorted"""
+    """Times in ns from emit to delivery of the last @count events of a device, in
+    increasing order"""
     session.snapshot()
     newest = max(Path(session.output).iterdir(),
                  key=lambda p: p.stat().st_mtime_ns)

@@ -16,7 +16,8 @@ from pathlib import Path
 from bench.plan import Case
 from vm.machine import VM, Failure
 
-# Maximum number of events of a burst: so many fit into a device's ring and into LTTng's sub-buffers
+# Maximum number of events of a burst, which must fit into a device's ring and into LTTng's
+# sub-buffers
 EVENTS_MAX = 40000
 LTTNG = ["lttng", "lttng-sessiond",
          "/usr/lib/x86_64-linux-gnu/lttng/libexec/lttng-consumerd"]
@@ -79,8 +80,8 @@ def tracepoint():
 
 
 def with_libraries(programs):
-    """{path in the guest's folder /ht: file on the host} of programs and
-    their libraries"""
+    """{path in the guest's folder /ht: file on the host} of programs and of the
+    libraries that they need"""
     files = {}
     for program in programs:
         path = shutil.which(program) or program
@@ -93,7 +94,8 @@ def with_libraries(programs):
 
 
 class Source:
-    """A shell command that emits events of 32 bytes in the guest"""
+    """A shell command for the guest that emits events of 32 bytes: flat() as fast as
+    possible, at_rate() at a rate"""
 
     def __init__(self, name, command):
         self.name = name
@@ -110,7 +112,7 @@ class Source:
 class Linux(VM):
     """The guest, which runs the commands of run() and tell().
 
-    idle: whether the guest also has a device, its last, whose host wants no events
+    idle: whether the guest has one more device, its last, whose host wants no events
     """
 
     def __init__(self, channels, accel, workdir, programs=(), files=None,
@@ -122,8 +124,8 @@ class Linux(VM):
                     "events": events, "packet_size": "64k", "packets": 64}
                    for c in channels]
         if idle:
-            # The idle device has the channel virtio, because the guest's kernel finds virtio
-            # devices last.
+            # The idle device must be the last one that the guest's kernel finds. It has the
+            # channel virtio, because the kernel finds virtio devices last.
             devices.append({"channel": "virtio", "backend": "null",
                             "id": "idle", "events": "nothing"})
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng
@@ -139,8 +141,7 @@ class Linux(VM):
             devices=devices, accel=accel, memory=1024, workdir=workdir,
             files=files, job=JOB, kernel_args=kernel_args,
             args=[*args, "-device", "virtio-serial-pci",
-                  # do not use the chardev "null": with it the guest sees a
-                  # closed port
+                  # Do not use the chardev "null": the guest would see a closed port.
                   "-chardev", "file,id=port,path=/dev/null", "-device",
                   "virtserialport,chardev=port,name=stock",
                   "-chardev", f"file,id=trace,path={workdir}/trace.tar",
@@ -180,8 +181,8 @@ class Linux(VM):
         return text
 
     def start_lttng(self):
-        """Start a session like the native peer's, whose trace is written to the
-        guest's tmpfs."""
+        """In the guest, start an LTTng session with the settings of the native
+        peer's; its trace is written to the guest's tmpfs."""
         kernel = "--no-kernel"
         if self.lttng_modules:
             # lttng-sessiond loads LTTng's modules from /lib/modules
@@ -235,8 +236,8 @@ def row_of(text):
 
 
 def measure(accel, channels, rounds, events, workdir, step):
-    """Measure the cost of an event from each source: the cases of the
-    table "linux"."""
+    """Measure the cost of an event from each source, in turns; returns the cases of
+    the table "linux"."""
     cases = {}
     with Linux(channels, accel, workdir) as guest:
         emitted = 0

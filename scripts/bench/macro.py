@@ -13,12 +13,12 @@ from bench import linux
 from bench.plan import Case
 from vm.machine import Failure
 
-# events/s: ht-bench polls the clock for the last 100 us before an event, so at
-# a higher rate the benchmarks would measure this polling
+# Rate in events per second. ht-bench polls the clock for the last 100 us before an
+# event is due, so at a higher rate the benchmarks would measure this polling.
 RATE = 1000
 
-# {name: (program, arguments, pattern of the figure in its output, whether a
-# higher figure is better)}
+# {name: (program, arguments, pattern of the figure in its output, True if a higher
+# figure is better)}
 BENCHMARKS = {
     "hackbench, s": (
         "hackbench", "-s 100 -l 40 -g 2", r"^Time: ([0-9.]+)", False),
@@ -75,7 +75,7 @@ def measure(accel, channels, rounds, seconds, workdir, step):
                     ).rows.append({"function": "macro", "round": r,
                                    "value": value})
                 if source:
-                    # fail if the event source has ended before the benchmark
+                    # Fail if the source of events ended during the benchmark.
                     guest.tell("kill -0 $pid || { cat /tmp/source; false; }")
                     guest.run("kill $pid; wait $pid 2>/dev/null")
         guest.quit()

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.plan import SIZES, Case
 from vm.machine import Failure
 
-# {name of a row of emit-bench: its (table, series, x) in the comparison}
+# {name of a row of emit-bench: (table, series, x) of its case in the comparison}
 ROWS = {
     "clock": ("native", "the clock alone", 0),
     "limit": ("native", "limit", 32),
@@ -58,7 +58,8 @@ def _json(argv, env=None):
 
 
 class Native:
-    """Runs emit-bench and host-bench, one round for each call."""
+    """Runs emit-bench and host-bench: each call of measure() adds one round to the
+    cases."""
 
     def __init__(self, events, peers, env=None):
         self.events = events
@@ -73,8 +74,8 @@ class Native:
         return [c for c in self.by_name.values() if c.rows]
 
     def measure(self):
-        # Several short rounds instead of a long one: the median then ignores
-        # rounds in which another program ran.
+        # Let emit-bench run SHORT_ROUNDS short rounds instead of a long one: their
+        # median ignores rounds in which another program ran.
         bench = program("emit-bench")
         result = _json([*([USDT, bench] if "usdt" in self.peers else []),
                         bench, "--json", "--rounds", str(SHORT_ROUNDS),

@@ -14,7 +14,7 @@ CHANNELS = ["hypercall", "shm", "virtio"]
 PEERS = ["limit", "pio", "mmio", "virtio-serial", "virtio-serial-queued"]
 RING_KIB = 1024                         # a stream's ring, whatever the packets
 
-# Rough cost of an event in ns by payload size, to choose the number of events
+# {payload size in bytes: rough cost of an event in ns}, to choose the number of events
 COST = {0: 15, 8: 15, 32: 20, 64: 25, 256: 40, 1024: 120, 4096: 500}
 EXIT_NS = {"kvm": 26000, "tcg": 400}
 
@@ -23,10 +23,10 @@ EXIT_NS = {"kvm": 26000, "tcg": 400}
 class Case:
     """One figure to be measured.
 
-    table: table of the figure; series and x: line and place in that table
-    device: id of a device of the guest; None: a peer, whose name is in options
-    options: options of the payload's command
-    rows: the measured values, one per round
+    table: name of the table that shows the figure; series and x: the figure's line
+    and place in that table device: id of a device of the guest; None: a peer, whose
+    name is in options options: options of the payload's command rows: the measured
+    values, one per round
     """
 
     table: str
@@ -70,8 +70,8 @@ def devices(channels):
 
 
 def group_of(size, packet_kib):
-    """Number of events that are timed together: 64, or as many as fit in
-    half a packet"""
+    """Number of events whose time is measured together: 64 or, if fewer events fit
+    in half a packet, that many"""
     fits = packet_kib * 1024 // 2 // (size + 16)
     return max(1, min(64, fits))
 
@@ -92,7 +92,7 @@ def hypercall_options(size, batch, ms, accel):
 
 
 def burst_options(size, packet_kib, ms):
-    """Options of a run whose events all fit into the ring, so that no
+    """Options of a run with so few events that all fit into the ring, so that no
     consumer is needed."""
     options = run_options(size, packet_kib, ms, mode="flat")
     fit = int(RING_KIB * 1024 * 0.85) // (size + 8)
@@ -156,11 +156,11 @@ def consumer_cases(accel, channels, ms):
 
 
 def quiet_cases(accel, channels):
-    """Cases that measure the cost of one event while the consumer sleeps"""
+    """Cases that measure the cost of a single event while the consumer sleeps"""
     for c in channels:
-        # With "hold", the stream is closed only after the event was delivered. Do
-        # not use it with virtio: there the event waits in the open packet until
-        # the stream is closed.
+        # With "hold", the stream is closed only after the event was delivered. Do not
+        # use "hold" with virtio: the event waits in the open packet until the stream is
+        # closed.
         hold = {"hold": 1} if c != "virtio" else {}
         yield Case("one event", c, 1, accel, f"{c}-64k", "asleep",
                    {"event": 32, "events": 1, **hold})
@@ -201,8 +201,8 @@ BASE_EVERY = 6
 
 
 def with_bases(cases, accel, ms):
-    """All cases, and a measurement of the limit loop before every
-    BASE_EVERY-th: see compare.bases()"""
+    """All cases, with a measurement of the limit loop before the first one, and then
+    before every BASE_EVERY-th: see compare.bases()"""
     for n, case in enumerate(cases):
         if n % BASE_EVERY == 0:
             yield Case("base", "limit", n // BASE_EVERY, accel, None, "",
@@ -220,7 +220,7 @@ def guest_cases(accel, channels, peers, ms):
              *(exit_cases(accel, channels, peers, ms) if accel == "kvm"
                else ()),
              *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
-    # Under TCG, ratios to the limit loop mean nothing: do not measure it.
+    # Do not measure the limit loop under TCG, where ratios to it mean nothing.
     return list(with_bases(cases, accel, ms)) if accel == "kvm" else cases
 
 
@@ -268,8 +268,8 @@ def overload_cases(accel, channels, ms):
 
 
 def latency_cases(accel, channels, events):
-    """Latency at two rates: an event wakes an idle consumer, or waits for the next
-    poll of the open packet."""
+    """Latency at two rates: at the lower one an event wakes the sleeping consumer,
+    at the higher one it waits for the next poll of the open packet."""
     for rate in LATENCY_RATES:
         for c in channels:
             for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:

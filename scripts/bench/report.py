@@ -148,8 +148,8 @@ class Report:
         self.blocks.append(("plot", name, caption, make(*args, **kwargs)))
 
     def _ways_picture(self):
-        """Draw the ways to report an event on one axis, relative to the cost over shm: times
-        under KVM, and instructions under TCG."""
+        """Draw the cost of an event by each way to report it on one axis, relative to the cost
+        over channel shm: times in ns under KVM, and instructions under TCG."""
         f = self.figures
         rows = []
         base = f.median("kvm", "payload", "shm", 32)
@@ -170,8 +170,8 @@ class Report:
             rows += [(f"{c.series}: {c.x}" if isinstance(c.x, str) else
                       f"{c.series}, in Linux", c, "insns", base, 1)
                      for c in self._cases("tcg", "ways")
-                     # an event that is off costs 0, which a logarithmic axis
-                     # cannot show
+                     # Leave out an event that is off: it costs 0, which a logarithmic
+                     # axis cannot show.
                      if "hypercall" not in c.series and
                      c.summary["insns"]["q1"] > 0]
         rows = sorted(((name, *(c.summary[key][k] / base for k in

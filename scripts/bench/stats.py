@@ -3,8 +3,9 @@
 
 import statistics
 
-# Smallest spread of a ratio, as a part of its median: some conditions (memory,
-# alignment) differ between runs although they are constant within a run
+# Minimum spread of a ratio, as a part of its median. Some conditions, such as memory
+# and alignment, differ between runs although they are constant within a run, so the
+# rounds of a run do not show their effect.
 FLOOR = 0.10
 
 
@@ -20,14 +21,14 @@ def spread(values):
 
 
 def derived(row):
-    """Figures such as the cost per event, computed from a row of
+    """The figures of a row, such as the cost per event and rates, computed from its
     measurements"""
     if row.get("function") == "pair":
         each = [row[k]["p50_ns"] for k in ("first", "second") if k in row]
         return {"p50_ns": sum(each) / len(each),
                 "p99_ns": max(row[k]["p99_ns"] for k in ("first", "second")
                               if k in row),
-                # sum of the producers' rates, each by its median cost
+                # sum of the rates that the producers reach at their median costs
                 "events_per_s": sum(1e9 / v for v in each)}
     if row.get("function") == "macro":
         return {"value": row["value"]}
@@ -44,8 +45,8 @@ def derived(row):
         if row["consumer"] != "stopped":
             took += row["drain_ns"]
             host = row["host"]
-            # Ignore the time to read the events that are still in the ring
-            # after the last emit.
+            # Divide by the time of the emits only, without the time in which the host
+            # reads events that are still in the ring after the last emit.
             result["delivered_per_s"] = (host["events"] * 1e9 /
                                          row["duration_ns"])
             result["delivered_share"] = host["events"] / (
@@ -77,8 +78,8 @@ def summarise(rows):
 
 
 def ratio(above, below, name="p50_ns"):
-    """Spread of the ratio of two cases, computed for each round; None if a case
-    has no values"""
+    """Median and range of the ratio of two cases, which is computed for each round;
+    None if a case has no values"""
     if not above or not below:
         return None
     pairs = [(derived(a).get(name), derived(b).get(name))

@@ -34,8 +34,8 @@ def _quantity(case, name):
 
 
 def _more(case, base):
-    """Summary of the differences between the median costs of two cases,
-    round by round"""
+    """Median and range of the difference between the median costs of two cases,
+    which is computed for each round"""
     if not case or not base:
         return None
     return spread([a["p50_ns"] - b["p50_ns"]

@@ -25,13 +25,14 @@ BEGIN, END = 1, 2   # insn-marks.h
 T = "/sys/kernel/tracing"
 KERNEL_EVENT = "sched_switch"
 RUNS = 8
-# task switches for each event of ht-marker-switch: to the other thread, and back
+# number of task switches for each event of ht-marker-switch: to the other thread, and
+# back
 SWITCHES = 2
 # the kernel function that each event of ht-marker calls once
 FUNCTION = "vfs_write"
 ENTRY, CALL = "function entry", "function entry and exit"
-# number of traced switches or calls for each event of a program, by which the
-# program's cost is divided
+# {x of a case: number of traced switches or calls for each event of the program}; the
+# program's cost is divided by this number
 KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
 MODULES = ["hypertrace.ko", "hypertrace-sources.ko"]
 OFF = "hypertrace-sources.ko, off by the host"
@@ -77,7 +78,8 @@ class Way:
 
 
 def user_ways(guest, channels):
-    # use one vCPU, because the plugin counts instructions by vCPU
+    # Run the programs on one vCPU, because the plugin counts the instructions of each
+    # vCPU separately.
     marker = "taskset 2 ht-marker"
     ways = [Way(c, 32, f"{marker}-trace -n {{n}}",
                 f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}", runs=RUNS)
@@ -91,8 +93,8 @@ def user_ways(guest, channels):
 
 
 def recorded(ring, each):
-    """A shell command that fails if the ftrace instance @ring has less
-    than @each * {n} events of CPU 1"""
+    """A shell command, to be formatted with n, that fails if CPU 1 has recorded
+    fewer than @each * n events in the ftrace instance @ring"""
     return (f"cat {ring}/per_cpu/cpu1/stats | awk '/^(entries|overrun)/ "
             f"{{{{ n += $2 }}}} END {{{{ exit n < {each} * {{n}} }}}}'")
 
@@ -100,8 +102,9 @@ def recorded(ring, each):
 def kernel_ways(channels, recorder, lttng):
     switch = "taskset 2 ht-marker-switch -n {n}"
     ring = f"{T}/instances/boot_map"
-    # The cost of an event that is off is the difference of the medians of "none" and
-    # OFF.  The scheduler's path differs between groups, so both run RUNS times.
+    # The cost of an event that is off is the difference between the medians of the ways
+    # "none" and OFF. The scheduler's path differs between groups, so both ways run RUNS
+    # times.
     ways = [
         Way("none", KERNEL_EVENT, switch, runs=RUNS),
         Way("the stock kernel's ring", KERNEL_EVENT, switch,
@@ -112,7 +115,7 @@ def kernel_ways(channels, recorder, lttng):
         ways.append(Way(
             "trace-cmd record", KERNEL_EVENT,
             f"trace-cmd record -q -o /tmp/t.dat -e {KERNEL_EVENT} {switch}",
-            # Fail if the file is too small for all events, each of more than
+            # Fail if the file is too small to have all events: an event takes more than
             # 64 bytes.
             after=f"test $(stat -c %s /tmp/t.dat) -gt $((64 * {SWITCHES} * "
             "{n})) && rm /tmp/t.dat"))
@@ -124,8 +127,8 @@ def kernel_ways(channels, recorder, lttng):
             f"--kernel --subbuf-size=1M --num-subbuf=4 c && {lttng} "
             f"enable-event --kernel --channel=c {KERNEL_EVENT} && "
             f"{lttng} start",
-            # Fail if the file is too small for all events, each of 60 bytes
-            # with its header.
+            # Fail if the file is too small to have all events: an event with its header
+            # takes 60 bytes.
             f"{lttng} destroy k && test $(stat -c %s /tmp/k/kernel/c_1) -ge "
             f"$((60 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
     for n, c in enumerate(channels):
@@ -145,7 +148,8 @@ def load_module(n):
 
 
 def function_ways(channels):
-    """Ways to trace a function; the first two do not trace, for comparison."""
+    """Ways to trace the entries of a function, and its entries with exits. For each
+    kind, "none" runs the same program without tracing, for comparison."""
     write = "taskset 2 ht-marker -n {n} /dev/null"
     ways = [Way("none", x, write) for x in (ENTRY, CALL)]
     for x, tracer in ((ENTRY, "function"), (CALL, "function_graph")):
@@ -170,8 +174,9 @@ def function_ways(channels):
 
 
 def groups(lines, n):
-    """Average instructions per event in each group of a run of n events,
-    in order"""
+    """Average number of instructions per event in each group of a run of n events,
+    in order. lines: (vCPU, mark, count) of each mark; raise Failure if a group is
+    missing."""
     begun, found = {}, []
     for vcpu, mark, count in lines:
         if mark == BEGIN:
@@ -185,8 +190,9 @@ def groups(lines, n):
 
 
 def measure(channels, rounds, events, workdir, step, timed):
-    """Cases of the table ways: counts of the plugin, which needs TCG. If timed, with
-    the time that each event takes in a second guest without the plugin"""
+    """The cases of the table "ways" with counts of instructions, for which a guest
+    runs under TCG with the plugin. If timed, a second guest without the plugin
+    measures the time of each event, too."""
     events = events // GROUP * GROUP
     marks = workdir / "marks"
     ways, _ = run_all(channels, rounds, events, workdir, step,
@@ -201,7 +207,8 @@ def measure(channels, rounds, events, workdir, step, timed):
 
 
 def run_all(channels, rounds, events, workdir, step, args):
-    """Run all ways in turns in a guest; also measure each program's ns per event."""
+    """Run all ways in turns in a guest, @rounds times. Returns the ways and, for
+    each round and way, the median ns of an event in the fastest of its runs."""
     modules = Path(os.environ["HT_MODULE"]).parent
     recorder = shutil.which("trace-cmd")
     times = []
@@ -227,8 +234,9 @@ def run_all(channels, rounds, events, workdir, step, args):
                 if way.after:
                     guest.tell(way.after.format(n=events))
         guest.tell("rmmod hypertrace")      # closes the module's streams
-        # For each of @events, a channel gets RUNS events of programs, SWITCHES task
-        # switches, 1 function entry, and 2 events for an entry with its exit.
+        # For each of @events and each round, a channel gets RUNS events of
+        # ht-marker-trace, SWITCHES task switches, 1 function entry, and 2 events for an
+        # entry with its exit.
         emitted = rounds * events * (RUNS + SWITCHES + 1 + 2)
         for channel in channels:
             arrived(guest, f"{channel}-linux", emitted)
@@ -239,8 +247,8 @@ def run_all(channels, rounds, events, workdir, step, args):
 
 
 def arrived(guest, device, emitted):
-    """Raise Failure if an event was discarded: a discard costs less than
-    an emit."""
+    """Raise Failure unless at least @emitted events of a device arrived and none was
+    discarded: a discard costs less than an emit."""
     guest.settle(device)
     stats = guest.qmp.stats(device)
     if stats["events"] < emitted or stats["lost"] or stats["dropped"]:
@@ -269,7 +277,7 @@ def cases_of(ways, rounds, events, lines):
 
 
 def against(none, case, row):
-    """A row's cost minus that of the row "none", which must come first"""
+    """A row's cost minus that of the row "none" of the same x, which must come first"""
     if case.series == "none":
         none[case.x] = row
     base = none.get(case.x)

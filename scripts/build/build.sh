@@ -45,7 +45,7 @@ wanted() {
     case " $parts " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
-# The guest has no libc: collect the statically linked programs for it.
+# The guest has no libc: collect the programs ht-* that are statically linked.
 guest_programs() {
     rm -rf "$HT_BUILD/guest-bin"
     mkdir -p "$HT_BUILD/guest-bin"

@@ -5,12 +5,14 @@
 
 chroot=$HT_TREE/package-root
 
-# make_chroot SUITE: make the chroot $chroot
+# make_chroot SUITE: make the chroot $chroot of a Debian suite; it is removed
+# when the script ends
 make_chroot() {
     [ "$(id -u)" -eq 0 ] || die "a chroot needs root: run it with sudo"
     have mmdebstrap || die "mmdebstrap is not installed"
     need_space 4000 "$HT_TREE"
-    # Keep package lists in the build tree: the shared ones need a lock.
+    # Keep apt's lists for the chroot in the build tree: using those of the
+    # cache would need the cache's lock.
     ht_apt=$HT_TREE/package-apt
     debian_lists "$1" "packages"
     rm -rf "$chroot"
@@ -33,10 +35,12 @@ make_chroot() {
     chmod +x "$chroot/usr/sbin/policy-rc.d"
 }
 
-# with_chroot COMMAND...: run COMMAND on this system while the chroot has the file
-# systems of a running system, in namespaces that end with the command. The shell
-# stays their first process, because that one must reap orphans: a test waits for
-# the end of a QEMU that its parent has left.
+# with_chroot COMMAND...: run COMMAND on this system while /proc, /sys, /dev and
+# /dev/shm are mounted in the chroot. The mounts and processes are in namespaces
+# that end with COMMAND. The shell stays the first process of its namespace,
+# because the first process must reap orphans: a test waits for the end of a QEMU
+# whose parent has ended.
+#
 # shellcheck disable=SC2016 # the inner shell expands them
 with_chroot() {
     unshare -m --pid --fork sh -c '

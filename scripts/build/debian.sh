@@ -5,8 +5,9 @@
 
 ht_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# Set ht_mirror to $HYPERTRACE_DEBIAN_MIRROR or to the mirror that this system uses, and
-# ht_mirror_security to the one that this system uses.
+# debian_mirrors WHAT: set ht_mirror to $HYPERTRACE_DEBIAN_MIRROR or, if that is empty,
+# to the Debian mirror of this system's apt. Set ht_mirror_security to the mirror for
+# security updates of this system's apt. Messages name WHAT as that which is fetched.
 debian_mirrors() {
     have apt-get && have dpkg-source ||
         die "fetching $1 needs Debian's apt and dpkg-dev; on other systems" \
@@ -25,14 +26,16 @@ debian_mirrors() {
 
 ht_offline="see that the network and the mirror answer, then run it again"
 
-# Folder of the package lists; empty: $HT_CACHE/apt, which needs the cache's lock
+# Folder of private_apt's package lists; if empty, $HT_CACHE/apt, and the script
+# must hold the cache's lock
 ht_apt=
 
-# Architecture of the packages, which are only downloaded and unpacked; empty: this
-# system's
+# Architecture of the packages; if empty, this system's. Packages are only
+# downloaded and unpacked, so it may be any.
 ht_arch=
 
-# private_apt SUITE COMMAND...: apt on the lists of one suite
+# private_apt SUITE COMMAND...: run a command of apt with the package lists of
+# one suite, which debian_lists has fetched
 private_apt() {
     (
         root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
@@ -53,8 +56,8 @@ private_apt() {
     )
 }
 
-# debian_lists SUITE WHAT: fetch package lists, once in each run of a script;
-# the message has the text WHAT
+# debian_lists SUITE WHAT: fetch a suite's package lists, once in each run of a
+# script; the message names WHAT as that which is fetched
 debian_lists() {
     root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
     [ -f "$root/fresh.$$" ] && return 0
@@ -66,7 +69,8 @@ debian_lists() {
     for kind in deb deb-src; do
         list="$list$kind [signed-by=$ht_keyring] $ht_mirror $1 main
 "
-        # Neither backports nor sid have a security archive of their own.
+        # Suites such as bookworm-backports, and sid, have no security archive
+        # of their own.
         case $1 in *-*|sid) continue ;; esac
         [ -z "$ht_mirror_security" ] ||
             list="$list$kind [signed-by=$ht_keyring] $ht_mirror_security $1-security main
@@ -104,9 +108,9 @@ debian_depends() {
         sed -n 's/^ *\([^ ]*\).*/\1/p' | grep "$3" | head -n 1
 }
 
-# debian_kernel SUITE META NEW DEBS PACKAGE...: unpack the kernel that META depends on and
-# the packages into the folder NEW, where it is the file vmlinuz; DEBS is a folder for
-# the packages
+# debian_kernel SUITE META NEW DEBS PACKAGE...: download the kernel that the package META
+# depends on, and each PACKAGE, to the folder DEBS. Unpack them into the folder NEW, where
+# the kernel is the file vmlinuz.
 debian_kernel() {
     from=$1
     meta=$2
@@ -116,7 +120,8 @@ debian_kernel() {
     debian_lists "$from" "kernels"
     image=$(debian_depends "$from" "$meta" '^linux-image-[0-9]')
     [ -n "$image" ] || die "Debian $from has no $meta"
-    # If there is a package linux-binary-*, as for newer kernels, it has the image.
+    # The image of newer kernels is in a package linux-binary-*, on which
+    # linux-image-* depends.
     binary=$(debian_depends "$from" "$image" '^linux-binary-' || :)
     debian_debs "$from" "$packages" "${binary:-$image}" "$@"
     for deb in "$packages"/*.deb; do

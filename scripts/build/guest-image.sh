@@ -50,8 +50,8 @@ fetch_kernel() {
         dpkg -x "$deb" "$new" || die "cannot unpack $deb (disk full?)"
     done
     headers=usr/src/linux-headers-$release
-    # The Makefile has absolute paths: make them point into $HT_GUEST. Delete vmlinux,
-    # so that kbuild makes no BTF for modules, which would need pahole.
+    # The headers' Makefile has an absolute path: make it point into $HT_GUEST. Delete
+    # vmlinux, so that kbuild makes no BTF for modules, which would need pahole.
     sed -i "s,^include /usr/src/,include $HT_GUEST/usr/src/," \
         "$new/$headers/Makefile"
     rm -f "$new/$headers/vmlinux"
@@ -80,7 +80,8 @@ fetch_old_kernel() {
     stamp "$HT_CACHE/stamps/guest-old" "$old_suite"
 }
 
-# Unpack the kernel: QEMU starts the ELF file by PVH, so the guest need not unpack it.
+# Unpack the kernel to the ELF file $HT_VMLINUX. QEMU starts such a file by PVH, so
+# the guest need not unpack its kernel.
 unpack_kernel() {
     [ ! -f "$HT_VMLINUX" ] || return 0
     "$HT_PYTHON" - "$HT_KERNEL" <<'EOT' | zstd -qdc >"$HT_VMLINUX.new" ||

@@ -26,9 +26,10 @@ ht_tree_init
 farm=$HT_TREE/module
 module_farm "$farm"
 
-# On the command line CC also overrides the compiler version the headers name.
-# CONFIG_DEBUG_INFO is off, so that the guest copies and loads a smaller file.
-# HT_TOP lets the Kbuild file find include/ and guest-lib/ wherever it is.
+# CC is given on the command line, to override also the compiler version that
+# the headers name. CONFIG_DEBUG_INFO is off, so that the guest copies and loads
+# a smaller file. With HT_TOP the Kbuild file finds include/ and guest-lib/ in
+# $farm.
 logged module "building hypertrace.ko" \
     make -j "$(nproc 2>/dev/null || echo 1)" -C "$HT_KHEADERS" \
     M="$farm/guest-linux" CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" \

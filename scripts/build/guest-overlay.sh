@@ -20,7 +20,8 @@ out=$(CDPATH='' cd -- "$(dirname -- "$1")" && pwd)/$(basename -- "$1")
 status=$(mktemp)
 trap 'rm -f "$status"' EXIT
 {
-    # -L: build trees are full of links that mean nothing in the guest.
+    # -L: copy the files to which links point, because the guest does not have
+    # the paths of the build trees.
     (cd "$2" && find . ! -path . | LC_ALL=C sort |
      cpio -o -L -H newc -R 0:0 --quiet) || echo failed >"$status"
 } >"$out.new"

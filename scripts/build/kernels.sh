@@ -32,8 +32,8 @@ kernel_every() {
         s/^linux-headers-(6\.12\..*-amd64)$/\1/p' | sort -uV
 }
 
-# kernel_row NAME: sets suite, package and arch of a kernel of the list, or of
-# kernel_every
+# kernel_row NAME: set suite, package and arch of the kernel NAME, which is in
+# the list $ht_kernels or is printed by kernel_every
 kernel_row() {
     # shellcheck disable=SC2034 # read by private_apt
     ht_apt=$HT_CACHE/kernels/apt    # not the lists that a build of QEMU locks
@@ -50,8 +50,9 @@ kernel_row() {
     arch=${4-}
 }
 
-# The tools of newer kernels' kbuild may need a newer libc than this system's, so
-# run them with their suite's libc.
+# wrap_tools DIR: make kbuild's tools below DIR run with the libc that was
+# unpacked there. The tools of newer kernels may need a newer libc than this
+# system's.
 wrap_tools() {
     libraries=$1/lib-of-tools
     mkdir -p "$libraries"
@@ -69,8 +70,9 @@ wrap_tools() {
     done
 }
 
-# kernel_headers NAME: fetch the headers; kernels/NAME/kheaders links to the folder
-# that builds modules
+# kernel_headers NAME: fetch the headers of the kernel NAME into the folder
+# kernels/NAME of the cache; kheaders there links to the folder in which modules
+# are built
 kernel_headers() {
     name=$1
     kernel_row "$name"
@@ -103,8 +105,8 @@ kernel_headers() {
     for deb in "$debs"/*.deb; do
         dpkg -x "$deb" "$kernel_root" || die "cannot unpack $deb (disk full?)"
     done
-    # The Makefile has absolute paths: make them point into $kernel_root. Delete
-    # vmlinux, so that kbuild makes no BTF for modules.
+    # The headers' Makefile has absolute paths: make them point into
+    # $kernel_root. Delete vmlinux, so that kbuild makes no BTF for modules.
     sed -i "s,\(^\|[ =]\)/usr/,\1$kernel_root/usr/," \
         "$kernel_root/usr/src/$headers/Makefile"
     rm -f "$kernel_root/usr/src/$headers/vmlinux"
@@ -114,9 +116,9 @@ kernel_headers() {
     stamp "$HT_CACHE/stamps/kernel-$name" "$headers"
 }
 
-# kernel_image NAME: put the kernel NAME into kernels/NAME.image, as "kernel", with a static busybox
-# and the drivers that are modules. If Debian no longer has the kernel of the headers, fetch the
-# present one and its headers.
+# kernel_image NAME: put the kernel NAME into the folder kernels/NAME.image of the cache, as the
+# file "kernel", with a static busybox, and with those drivers that are modules. If Debian no
+# longer has the kernel of the fetched headers, fetch its present kernel and headers.
 kernel_image() {
     kernel_headers "$1"
     at=$HT_CACHE/kernels/$1.image

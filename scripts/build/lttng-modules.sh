@@ -38,8 +38,8 @@ logged lttng-modules "building LTTng's modules: $(basename "$source")" \
     make -j "$(nproc 2>/dev/null || echo 1)" -C "$HT_KHEADERS" M="$source" \
     CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" CONFIG_LTTNG=m CONFIG_DEBUG_INFO= modules
 version=$(modinfo -F vermagic "$source/src/lttng-tracer.ko" | cut -d' ' -f1)
-# The folder that the session daemon searches.  Strip debugging information, which
-# the guest would copy, too.
+# Make the folder in which the guest's session daemon searches modules. Strip
+# debugging information, because the guest would copy it, too.
 rm -rf "$HT_LTTNG_MODULES"
 into=$HT_LTTNG_MODULES/lib/modules/$version/extra
 mkdir -p "$into"

@@ -37,7 +37,7 @@ ht_paths ""
 ht_tree_init
 
 # build NAME [ARCHITECTURE]: build the modules for the kernel NAME of
-# kernels.sh
+# kernels.sh; return 77 if there is no compiler for it
 build() {
     farm=$HT_TREE/module-$1
     cc=${CC:-gcc}
@@ -47,8 +47,9 @@ build() {
         return 77
     fi
     module_farm "$farm"
-    # The headers may be configured for a compiler with more options than this one.
-    # Without debugging data the build is faster.
+    # The kernel may be configured for a compiler that has more options than this
+    # one: CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT is off. Without debugging data the
+    # build is faster.
     logged "module-$1" \
         "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \
         make -j "$(nproc 2>/dev/null || echo 1)" \
@@ -58,8 +59,8 @@ build() {
         CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= CONFIG_DEBUG_INFO= modules
 }
 
-# Let dkms build and install the result of "make dkms-source" below a folder of this
-# tree, for the kernel 6.12.
+# Let dkms build and install the sources that "make dkms-source" puts below a folder
+# of this tree, for the kernel 6.12.
 by_dkms() {
     have dkms || {
         note "dkms is not installed: the build by dkms is skipped"
@@ -88,7 +89,8 @@ by_dkms() {
     grep -q '^tracing:' "$root/etc/group" || die "there is no group tracing"
 }
 
-# one NAME: fetch the headers and build; 77: there is no compiler
+# one NAME: fetch the headers of the kernel NAME, and build; return 77 if there
+# is no compiler for it
 one() {
     shared_lock "$HT_CACHE/kernels"
     kernel_headers "$1"
@@ -96,7 +98,8 @@ one() {
     build "$1" "$arch"
 }
 
-# kernel_version NAME: such as 6.1.170, where the package is 6.1.0-47
+# kernel_version NAME: print the version of the kernel NAME, such as 6.1.170 for
+# the package 6.1.0-47
 kernel_version() {
     in=$HT_CACHE/kernels/$1/kheaders/include/generated/uapi/linux/version.h
     sed -n 's/^#define LINUX_VERSION_[PSM][A-Z]* //p' "$in" | paste -sd.

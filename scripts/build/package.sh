@@ -76,8 +76,8 @@ out=$(CDPATH='' cd -- "$out" && pwd -P)
 version=$(cd "$HT_TOP" && dpkg-parsechangelog -S Version)
 date=$(cd "$HT_TOP" && dpkg-parsechangelog -S Timestamp)
 
-# copy_sources DIR: copy the files that git tracks or would add, with modes and a
-# date that are the same for every checkout
+# copy_sources DIR: copy the files that git tracks or would add. Their modes and
+# dates are the same for every checkout.
 copy_sources() {
     mkdir -p "$1"
     cd "$HT_TOP"
@@ -95,8 +95,8 @@ while_present() {
     done' sh
 }
 
-# at DIR COMMAND...: run COMMAND in DIR. With a chroot, DIR begins with its path, and
-# COMMAND runs inside.
+# at DIR COMMAND...: run COMMAND in DIR. If a chroot is used, DIR is a path on this
+# system that begins with the chroot's path, and COMMAND runs inside the chroot.
 at() {
     if [ -n "$in" ]; then
         dir=${1#"$chroot"}
@@ -107,7 +107,8 @@ at() {
     fi
 }
 
-# build_packages DIR: build the copied sources in DIR, where the packages are written
+# build_packages DIR: copy the sources into the new folder DIR and build the packages
+# there; dpkg-buildpackage writes them to DIR
 build_packages() {
     rm -rf "$1"
     mkdir "$1"
@@ -128,8 +129,8 @@ build_rpms() {
     tar -C "$work" -cJf "$1/SOURCES/hypertrace-$version.tar.xz" \
         "hypertrace-$version"
     spec=$sources/packaging/hypertrace.spec
-    # The built packages are not checked: the rules for them differ from one
-    # distribution to the other.
+    # Check the spec file but not the built packages, because the rules for
+    # packages differ from one distribution to the other.
     step "rpmlint"
     rpmlint --strict --config "$sources/packaging/rpmlint.toml" "$spec" >&2 ||
         die "rpmlint reports errors or warnings"
@@ -147,7 +148,8 @@ have git && git -C "$HT_TOP" rev-parse --git-dir >/dev/null 2>&1 ||
         "in an unpacked source package run dpkg-buildpackage"
 CCACHE_DIR=${CCACHE_DIR:-$HT_CACHE/ccache}
 export CCACHE_DIR
-# Build a copy of the checkout, which may change meanwhile.
+# Build from a copy of the checkout, because the checkout may change during the
+# build.
 if [ -n "$in" ]; then
     . "$HT_TOP/scripts/build/chroot.sh"
     make_chroot "$in"
@@ -169,7 +171,7 @@ find "$out" -maxdepth 1 -type f \
 find "$work/first" -maxdepth 1 -type f -exec cp {} "$out/" \;
 
 if [ -n "$check" ]; then
-    # The second build uses another path, and no object file of the first
+    # For the second build use another path, and no object file of the first
     # build.
     CCACHE_DISABLE=1 build_packages "$work/second-build"
     step "comparing the two builds"

@@ -24,7 +24,8 @@ ht_tree_init
 needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
  patch xz-utils zstd cpio libglib2.0-dev libfdt-dev zlib1g-dev dpkg-dev
  debian-archive-keyring util-linux ccache libjson-glib-dev libxml2-dev"
-# Optional: without these some parts are not built or tested, and a message reports each.
+# Optional packages: if one of them is missing, some part is not built or tested, and a
+# message reports that part.
 wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
  libbabeltrace2-dev python3-pytest python3-pytest-xdist
  python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler
@@ -59,9 +60,11 @@ missing_packages() {
 }
 
 install_packages() {
-    # Update the package lists once. If that fails, try with the old lists.
+    # Update the lists of packages unless that was already done ($updated). If
+    # the update fails, try with the old lists.
     [ -n "$updated" ] || $as_root apt-get -q update || :
-    # wait for apt's lock: a machine that has just started may update itself
+    # Wait up to 600 s for apt's lock: a machine that has just started may
+    # update itself.
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
         -o DPkg::Lock::Timeout=600 \
         --no-install-recommends install "$@"
@@ -99,8 +102,8 @@ missing=$(missing_packages $needed)
 optional=$(missing_packages $wanted)
 tried=$HT_CACHE/optional-packages${purpose:+-$purpose}
 [ -z "$missing$optional" ] && exit 0
-# If only optional packages are missing, and an earlier run tried the same
-# ones, end here.
+# If only optional packages are missing, and an earlier run already tried to
+# install the same ones, end here.
 [ -z "$missing" ] && stamped "$tried" "$optional" && exit 0
 
 as_root=
@@ -115,7 +118,7 @@ if [ "$(id -u)" -ne 0 ]; then
         stamp "$tried" "$optional"
         exit 0
     fi
-    # Ask for the password before the output goes to a log.
+    # Let sudo ask for the password now: later its output goes to a log.
     sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; } ||
         die "sudo does not work here; as root run:" \
             "apt-get install$missing$optional"
