@@ -4,7 +4,8 @@
 
 set -eu
 
-# The checkout is the first folder above the script that has this file.
+# The checkout is the nearest folder above the running script that has
+# scripts/lib.sh.
 if [ -z "${HT_TOP-}" ]; then
     HT_TOP=$(
         CDPATH='' cd -- "$(dirname -- "$0")"
@@ -14,10 +15,12 @@ if [ -z "${HT_TOP-}" ]; then
 fi
 export HT_TOP
 
-# The first python in PATH may lack Debian's modules: prefer the system's.
+# Prefer the system's python: the first one in PATH may lack modules that Debian
+# has installed.
 HT_PYTHON=/usr/bin/python3
 [ -x "$HT_PYTHON" ] || HT_PYTHON=python3
-# The scripts search the tools' messages for English words.
+# Set a locale with English messages, because the scripts search the output of
+# tools for English words.
 export LC_ALL=C.UTF-8 HT_PYTHON
 
 die() {
@@ -33,7 +36,8 @@ step() {
     echo "==> $*" >&2
 }
 
-# ht_python PACKAGE ARGS...: replace the shell by a Python package of scripts/
+# ht_python PACKAGE ARGS...: run a Python package of scripts/ in place of this
+# shell
 ht_python() {
     exec env PYTHONPATH="$HT_TOP/scripts" "$HT_PYTHON" -B -m "$@"
 }
@@ -65,8 +69,9 @@ common_option() {
     esac
 }
 
-# Set the HT_ paths for a QEMU tree ('' for Debian's) and a build flavour.
-# Nothing is created.
+# ht_paths QEMU [FLAVOUR]: set the variables HT_... with paths, for the QEMU
+# tree QEMU ('' for Debian's source) and a flavour of the build. It creates
+# nothing.
 ht_paths() {
     HT_CACHE=${HYPERTRACE_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HYPERTRACE_CACHE}/.cache}/hypertrace}
     HT_USER_QEMU=${1-}
@@ -94,7 +99,8 @@ ht_paths() {
     HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_timeout=300"
-    # With a lower threshold, the kernel reports vCPUs as stuck that a busy host does not run.
+    # The kernel reports a vCPU as stuck that a busy host does not run for a while: raise the
+    # threshold to 60 s.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS watchdog_thresh=60"
     # The following switches off features that no test uses, which take a third of
     # the processor time of a boot.
@@ -116,7 +122,8 @@ ht_paths() {
         HT_SCRATCH HT_MESON
 }
 
-# Create the tree's folder and remove trees whose checkout is gone.
+# Create the folder of this build tree, and remove build trees whose checkout no
+# longer exists.
 ht_tree_init() {
     mkdir -p "$HT_TREE/log" "$HT_SCRATCH" 2>/dev/null ||
         die "cannot write to $HT_CACHE; set HYPERTRACE_CACHE to another place"
@@ -132,12 +139,14 @@ ht_tree_init() {
     done
 }
 
-# write_file PATH TEXT: write the whole file or none of it
+# write_file PATH TEXT: write TEXT to a file; if that fails, the file keeps its
+# old content
 write_file() {
     printf '%s\n' "$2" >"$1.new" && mv -f "$1.new" "$1"
 }
 
-# stamped FILE TEXT: was the step recorded by "stamp FILE TEXT" completed?
+# stamped FILE TEXT: succeeds if "stamp FILE TEXT" has recorded that a step is
+# complete
 stamped() {
     [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]
 }
@@ -147,8 +156,9 @@ stamp() {
     write_file "$1" "$2" || die "cannot write $1 (disk full?)"
 }
 
-# fd 9 is the lock for changing one build tree, fd 8 that for the cache or a folder of it.
-# Long-lived children must not inherit the locks: start them with 8>&- 9>&-.
+# lock_wait FD NAME: wait for the lock on a descriptor: 9 is the lock of one build tree, 8
+# that of the cache or of a folder in it. Processes that outlive the script must not
+# inherit a lock: start them with 8>&- 9>&-.
 lock_wait() {
     if ! flock -n "$1"; then
         note "waiting for another run that uses $2"
@@ -166,7 +176,8 @@ tree_unlock() {
     exec 9>&-
 }
 
-# shared_lock DIR: lock a folder of the cache; only the holder of the lock changes it
+# shared_lock DIR: lock a folder of the cache, on descriptor 8; only the holder of
+# the lock may change the folder
 shared_lock() {
     mkdir -p "$1" 2>/dev/null ||
         die "cannot create $1; set HYPERTRACE_CACHE to another place"
@@ -190,8 +201,8 @@ need_space() {
             "make room or set HYPERTRACE_CACHE to a place on another disk"
 }
 
-# Show the last line of a log that grows: on a terminal every second, else every
-# thirtieth change
+# watch_log FILE: show the last line of a growing log whenever it has changed,
+# but at most once a second; without a terminal, only every thirtieth change
 watch_log() {
     last=
     waited=0
@@ -210,8 +221,9 @@ watch_log() {
     done
 }
 
-# logged NAME WHAT COMMAND...: run a long step with its output in NAME.log. If the
-# step fails, the message has the texts WHAT and ht_hint.
+# logged NAME WHAT COMMAND...: run a long step, with its output in NAME.log. If
+# the step fails, end the script with a message that has the texts WHAT and
+# $ht_hint.
 ht_hint=
 logged() {
     log=$HT_TREE/log/$1.log
@@ -235,8 +247,8 @@ logged() {
     die "$what: failed${ht_hint:+; $ht_hint} (log: $log)"
 }
 
-# module_farm DIR: make links to the module's sources in DIR, since kbuild writes
-# into the folder of the sources
+# module_farm DIR: make links in DIR to the sources of the modules, because
+# kbuild writes into the folder of the sources
 module_farm() {
     mkdir -p "$1"
     for part in guest-linux guest-lib include; do
@@ -246,16 +258,16 @@ module_farm() {
     find "$1" -xtype l -delete
 }
 
-# Environment of a QEMU with sanitizers. qemu/lsan.supp names functions of QEMU that
-# leak memory which they allocate through GLib. GLib has no frame pointers, so only the
-# slow unwinder finds these functions on the stack.
+# Set the environment of a QEMU with sanitizers. qemu/lsan.supp names functions of QEMU
+# that leak memory which they allocate through GLib. GLib has no frame pointers, so
+# only the slow unwinder finds these functions on the stack.
 ht_sanitizer_env() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-fast_unwind_on_malloc=0}
     LSAN_OPTIONS=suppressions=$HT_TOP/qemu/lsan.supp:print_suppressions=0
     export ASAN_OPTIONS LSAN_OPTIONS
 }
 
-# Environment of programs that use a finished build; see scripts/env.sh.
+# Set the environment of programs that use a finished build; see scripts/env.sh.
 ht_run_env() {
     HT_QEMU_L="-L $HT_FIRMWARE"
     QEMU_MODULE_DIR=$HT_QEMU_BUILD

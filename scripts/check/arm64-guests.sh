@@ -50,7 +50,8 @@ qemu=$HT_QEMU_BUILD/qemu-system-aarch64
 work=$HT_TREE/arm64
 mkdir -p "$work"
 
-# program NAME SOURCE: build a static program with the guest library in it
+# program NAME SOURCE: build the static program NAME for arm64 from SOURCE and
+# the guest library
 program() {
     # shellcheck disable=SC2046
     "${cross}gcc" -static -O2 -Wall -Werror -DTRACETEST_STATIC -pthread \
@@ -60,8 +61,10 @@ program() {
         $(find "$HT_TOP/guest-lib/ports" -maxdepth 1 -name 'linux-*.c')
 }
 
-# The guest's init. The three devices are found in the order of their slots;
-# loading of virtio's modules is repeated, because they depend on each other.
+# The guest's init. The guest finds the three devices in the order of their
+# slots. virtio's modules depend on each other, so init tries four times to load
+# all of them.
+#
 # shellcheck disable=SC2016
 init='#!/busybox sh
 export PATH=/bin
@@ -110,7 +113,8 @@ make_initrd() {
     (cd "$root" && find . | cpio -o -H newc --quiet) >"$work/initrd"
 }
 
-# arrived CHANNEL PATTERN: how many events the host logged that match PATTERN
+# arrived CHANNEL PATTERN: print how many events of the device with this channel
+# are in its log and match PATTERN
 arrived() {
     grep -c "^[^ ]* $1 stream [0-9]* vcpu [-0-9]* $2" "$work/$1.log" || :
 }
@@ -143,8 +147,9 @@ for name; do
     grep -q '^END$' "$work/text" || die "$name: the guest did not come to its end (see $work/console)"
     ! grep -q '^FAILED$' "$work/text" || die "$name: something failed (see $work/console)"
     pages=$(sed -n 's/^PAGES //p' "$work/text")
-    # ht-tracetest prints how many events it emitted. It runs equally on each of the
-    # three devices, so each device must log a third of the sum.
+    # ht-tracetest prints how many events it emitted. It ran once on each of the
+    # three devices with the same arguments, so each device must have logged a third
+    # of the sum.
     emitted=$(sed -n 's/^emitted //p' "$work/text" |
               awk '{ n += $1 } END { print n / 3 }')
     for channel in hypercall shm virtio; do

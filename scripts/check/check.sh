@@ -32,7 +32,8 @@ while [ $# -gt 0 ]; do
     --unit|--fuzz|--qtest|--e2e) kinds="$kinds ${1#--}"; shift ;;
     --long) export HT_LONG=1; shift ;;
     --flavour) flavour=${2:?--flavour needs a name}; shift 2 ;;
-    # For CI: 1 if lint has failed, else 0. Lint counts as one more test.
+    # For CI: the argument is 1 if lint has failed, else 0; the totals count
+    # lint as one more test.
     --count-lint) lint_failed=${2:?}; shift 2 ;;
     -h|--help) usage; exit 0 ;;
     *) die "./run check: unknown argument '$1'; see --help" ;;
@@ -91,9 +92,10 @@ HT_SCRATCH=$(mktemp -d "$HT_SCRATCH/check.XXXXXX") ||
 HT_TOTALS=$results/totals
 export HT_SCRATCH HT_TOTALS PYTHONDONTWRITEBYTECODE=1
 
-# Run a command with its temporary files in memory, if that is permitted and the
-# memory suffices: a slow disk makes tests miss their deadlines. To examine the
-# files afterwards, run pytest itself.
+# in_memory COMMAND...: run COMMAND with its temporary files in a tmpfs, because
+# a slow disk makes tests miss their deadlines. If the memory does not suffice,
+# or this user may not mount, run it with files on the disk. The tmpfs ends with
+# COMMAND: to examine the files afterwards, run pytest itself.
 in_memory() {
     available=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
     trap : INT                  # on Ctrl-C, wait until the command ends
@@ -126,7 +128,7 @@ cd "$HT_TOP"
 if [ $# -eq 0 ]; then
     echo 0 0 0 >"$HT_TOTALS"
 else
-    # Run one test more at a time than there are processors, because a guest
+    # Run one more test at a time than there are processors, because a guest
     # waits for its host half of the time.
     ! "$HT_PYTHON" -c 'import xdist' 2>/dev/null ||
         set -- -n "$(($(nproc) + 1))" --dist loadgroup "$@"

@@ -103,7 +103,8 @@ def developer(rand):
 
 
 def memory(rand, size):
-    """(value of -machine's memory-backend or None, options) for size MiB"""
+    """Memory of size MiB in a random style: (value of -machine's memory-backend or
+    None, options of QEMU)"""
     kind = rand.choice(["ram", "memfd", "file", "plain", "numa", "hotplug"])
     if kind == "plain":
         return None, ["-m", f"size={size * 1024}k"]
@@ -336,7 +337,7 @@ STYLES = [script, script, developer, developer, libvirt, libvirt, libvirt, proxm
 
 
 def styles(count, seed):
-    """Yield (name, architecture, options) of count different lines."""
+    """Yield (name, architecture, options of QEMU) of count lines, all different."""
     rand = random.Random(f"styles {seed}")
     seen = set()
     while len(seen) < count:

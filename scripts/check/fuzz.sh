@@ -4,8 +4,9 @@
 
 . "$(dirname -- "$0")/../lib.sh"
 
-# Files of host-lib and include that the coverage of the core counts. The lists
-# "backends" (output to files) and "tool" each have a separate count.
+# Files of host-lib and include whose lines count in the coverage of the core.
+# The coverage of the files in "backends" (output to files) and in "tool" is
+# counted separately.
 core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  engine/consumer-state.c engine/dead-streams.c engine/run.c
  ftrace/ftrace-class.c ftrace/ftrace-copy.c ftrace/ftrace-cpu.c
@@ -64,7 +65,8 @@ while [ $# -gt 0 ]; do
     --target) targets="$targets ${2:?--target needs a name}"; shift 2 ;;
     --coverage) mode=coverage; shift ;;
     --show) show=yes; shift ;;
-    # For ./run check: only build; if impossible, print why and exit with 77.
+    # For ./run check: only build; if fuzz targets cannot be built here, print
+    # the reason and exit with 77.
     --build) mode=build; shift ;;
     -h|--help) usage; exit 0 ;;
     *) die "./run fuzz: unknown argument '$1'; see --help" ;;
@@ -150,7 +152,8 @@ run_pure() {
         -artifact_prefix="$crashes/$name-" "$@" >"$logs/$name.log" 2>&1
 }
 
-# run_device NAME SECONDS: fuzz a device in a QEMU; NAME is guest or chaos
+# run_device NAME SECONDS: fuzz the device in a QEMU; NAME is guest
+# (hypertrace-fuzz-test) or chaos (hypertrace-chaos-test)
 run_device() {
     mkdir -p "$crashes"
     ht_sanitizer_env
@@ -164,7 +167,8 @@ run_device() {
     }
 }
 
-# run_target NAME SECONDS: fuzz a target; write the result to NAME.result
+# run_target NAME SECONDS: fuzz a target; write the number of runs, "ok" or
+# "crash", the seconds, and the processor seconds to NAME.result
 run_target() {
     status=ok
     runner=run_pure
@@ -203,7 +207,8 @@ worker() {
     done
 }
 
-# lines SOURCES: number of covered lines and of all lines, from the report
+# lines SOURCES: print the number of covered lines and of all lines of these
+# files, from coverage.txt
 lines() {
     awk -v files="$(echo "$1" | tr '\n' ' ')" '
         BEGIN { n = split(files, names) }
@@ -238,7 +243,7 @@ measure_coverage() {
         for dir in "$found/$target" "$HT_TOP/tests/fuzz/corpus/$target"; do
             [ ! -d "$dir" ] || set -- "$@" "$dir"
         done
-        # Ignore a target that crashes: the fuzz run has reported the crash.
+        # Ignore a crash of a target here: the fuzz run has reported it.
         LLVM_PROFILE_FILE=$logs/profile/$target.raw \
             "$build/tests/fuzz/cover-$target" -runs=0 "$@" \
             >"$logs/profile/$target.log" 2>&1 || :

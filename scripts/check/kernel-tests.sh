@@ -12,8 +12,8 @@ source_suite=bookworm-backports # the suite of the guest's own kernel
 built="lockdep kcsan rt"
 debians="6.1 6.1-rt newest newest-rt"
 
-# The tests that run by default: those that load the modules into the guest's
-# kernel, so that its checkers check the modules
+# The tests that run by default: those that load the modules, so that the
+# checkers of the guest's kernel check the modules
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
  test_linux_functions.py test_enable.py test_trace.py test_hotplug.py"
 
@@ -90,8 +90,8 @@ kernel_make() {
         "$@"
 }
 
-# check_config WANTED DIR: print the options of the file WANTED that Kconfig dropped from
-# DIR/.config, because their dependencies are not met
+# check_config WANTED DIR: print the options of the file WANTED that are not in
+# DIR/.config: Kconfig drops an option whose dependencies are not met
 check_config() {
     grep -h '^CONFIG' "$1" | while IFS= read -r option; do
         grep -qxF "$option" "$2/.config" || printf ' %s' "$option"
@@ -128,8 +128,8 @@ build_module() {
         kernel_make "$1" M="$farm/guest-linux" KCFLAGS=-Werror modules
 }
 
-# make_initrd NAME: append the modules that the kernel NAME needs for its
-# devices to the guest's initrd
+# make_initrd NAME: make an initrd of the guest's one and of those modules that
+# the kernel NAME needs for its devices
 make_initrd() {
     root=$HT_TREE/initrd-$1.root
     rm -rf "$root"
@@ -151,7 +151,7 @@ prepare() {
         return 0 ;;
     esac
     # Take the lock only if the kernel must be built: another process may hold
-    # it for a build.
+    # the lock for a build of another kernel.
     if ! is_built "$1"; then
         shared_lock "$kernels"
         fetch_source
@@ -161,7 +161,8 @@ prepare() {
     build_module "$1"
 }
 
-# use_built NAME: set the tests' environment for a kernel built here
+# use_built NAME: set the tests' environment for the kernel NAME, which this
+# script has built
 use_built() {
     HT_KHEADERS=$kernels/$1
     HT_KERNEL=$HT_KHEADERS/arch/x86/boot/bzImage
@@ -176,13 +177,14 @@ use_built() {
     if [ "$1" = kcsan ]; then
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.early_enable=1"
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.skip_watch=300"
-        # Skip the test of suspend: the kernel kcsan resets when it resumes,
+        # Skip the test of suspend: when the kernel kcsan resumes, it resets,
         # also without hypertrace's modules.
         not=suspend
     fi
 }
 
-# use_debians NAME: set the tests' environment for one of Debian's kernels
+# use_debians NAME: set the tests' environment for the kernel NAME, one of
+# Debian's
 use_debians() {
     HT_KHEADERS=$HT_CACHE/kernels/$1/kheaders
     HT_KERNEL=$HT_CACHE/kernels/$1.image/kernel
@@ -192,8 +194,8 @@ use_debians() {
     HT_PATIENCE=4
     export HT_GUEST_MEMORY HT_PATIENCE HT_INITRD
     not=test_checkers
-    # A threaded UART handler lets so many interrupts pass before it runs that
-    # the kernel would disable the interrupt.
+    # noirqdebug: with a threaded handler of the UART, so many interrupts can
+    # come before it runs that the kernel would disable the interrupt.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS noirqdebug"
 }
 

@@ -20,7 +20,8 @@ cd "$HT_TOP"
 failed=$HT_TREE/lint-failed
 rm -f "$failed"
 
-# complain WHAT RULE: standard input has the findings, or nothing
+# complain WHAT RULE: if standard input has findings, print them with the text
+# WHAT, and note that RULE has failed
 complain() {
     findings=$(cat)
     [ -n "$findings" ] || return 0
@@ -83,8 +84,9 @@ for name in sys.argv[1:]:
     complain "does not parse" python
 
 step "the project's rules"
-# The scripts take mirrors from the user's system, and paths from the environment.
-# debian/copyright must name its format by an address.
+# No file may name a package host: scripts take mirrors from the user's system,
+# and paths from the environment. debian/copyright is left out, because it must
+# name its format by an address.
 files . | grep -v -e '^LICENSES/' -e '^debian/copyright$' | tr '\n' '\0' | xargs -0 -r grep -nIE \
     '(https?|ftp)://[a-z0-9.-]*(debian|ubuntu|pypi|pythonhosted)|[a-z]\.(debian|ubuntu)\.[a-z]' |
     complain "names a package host" hosts

@@ -28,12 +28,13 @@ with_chroot autopkgtest --output-dir "$results" --apt-upgrade --no-built-binarie
     "$@" "$packages"/*.deb "$packages"/*.dsc -- chroot "$chroot" \
     >"$HT_TREE/log/autopkgtest.log" 2>&1 </dev/null || status=$?
 [ ! -f "$results/summary" ] || cat "$results/summary" >&2
-# autopkgtest's status 2: some tests were skipped, such as virtme-ng without
-# its package, and all others passed.
+# autopkgtest's status 2 means that tests were skipped, such as virtme-ng
+# without its package, and that all others passed.
 [ "$status" -eq 0 ] || [ "$status" -eq 2 ] ||
     die "tests of the packages failed (log: $HT_TREE/log/autopkgtest.log)"
 
-# older DIR: copy the packages to DIR with a lower version
+# older DIR: copy the packages to DIR, with a version that is lower than that of
+# the original packages
 older() {
     mkdir -p "$1"
     for deb in "$chroot/packages/new"/*.deb; do

@@ -23,28 +23,31 @@ fail() {
     exit 1
 }
 
-# debian/tests/guest.sh, read below, needs these packages.
+# debian/tests/guest.sh, which is sourced below, needs these packages.
 apt update
 apt install busybox-static cpio linux-image-cloud-amd64 procps qemu-system-x86
 # shellcheck source=debian/tests/guest.sh
 . "$3/guest.sh"
 
-# all_files: list all files except those of apt, dpkg and caches
+# all_files: list all files except those of apt and dpkg, logs, caches and
+# temporary files
 all_files() {
     find / -xdev '(' -path /proc -o -path /sys -o -path /dev -o -path /tmp \
         -o -path /run -o -path /var/cache -o -path /var/lib/apt \
         -o -path /var/lib/dpkg -o -path /var/log ')' -prune -o -print | sort
 }
 
-# purge: remove the packages; those that they depend on stay.  apt does not know
-# the names of packages that are removed already.
+# purge: remove this project's packages and their settings; packages on which
+# they depend stay. It uses dpkg, because apt does not know the names of
+# packages that are removed already.
 names=$(for deb in "$new"/*.deb; do dpkg-deb -f "$deb" Package; done)
 purge() {
     # shellcheck disable=SC2086
     dpkg --purge $names
 }
 
-# versions_are DIR: are the packages of DIR installed?
+# versions_are DIR: fail unless each package of DIR is installed in the version
+# that DIR has
 versions_are() {
     for deb in "$1"/*.deb; do
         name=$(dpkg-deb -f "$deb" Package)
@@ -53,14 +56,15 @@ versions_are() {
     done
 }
 
-# sums: print a checksum of each file of settings and of each file of recordings
+# sums: print the checksum of each file in /etc/hypertrace (settings) and in
+# /var/lib/hypertrace (recordings)
 sums() {
     find /etc/hypertrace /var/lib/hypertrace -type f | sort |
         xargs -d '\n' sha256sum
 }
 
-# boot_once: boot a guest by a link to hypertrace, as a program that starts
-# virtual machines does
+# boot_once: boot a guest as a program does that starts virtual machines by the
+# link to hypertrace; wait for the end of QEMU and of the recorder
 boot_once() {
     rm -rf root
     echo 'echo "the guest is up" >/dev/kmsg' | guest_root
@@ -70,8 +74,8 @@ boot_once() {
     done
 }
 
-# Install as the documentation says, and answer the three questions of the
-# tutorial. First, purge the packages that autopkgtest installed.
+# autopkgtest has installed the packages: purge them. Then install them as the
+# documentation says, and answer the three questions of the tutorial.
 purge
 apt install "$new"/*.deb
 sh "$3/record"

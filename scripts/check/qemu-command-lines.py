@@ -45,8 +45,8 @@ ATTEMPTS = 40               # options that may be removed from a line
 NAMES = {"qemu-system-x86_64": "x86_64", "qemu-kvm": "x86_64",
          "kvm": "x86_64", "qemu-system-aarch64": "aarch64"}
 
-# Differences that `hypertrace record` may make to a machine: (kind of the
-# part, pattern of its name, reason)
+# (kind of a part, pattern of its name, reason): parts of a machine that `hypertrace
+# record` may add, change or remove
 CHANGES = [
     ("qom", r"/(ht-ram|ht-top)\d* ", "the memory backends that are shared"),
     ("qom", r"/(pc\.ram|microvm\.ram|mach-virt\.ram)(\[0\])? ",
@@ -68,7 +68,7 @@ CHANGES = [
 
 
 def fake_kernels(tmp):
-    """Create kernel images that QEMU accepts as such, but that cannot run."""
+    """Create kernel images that QEMU accepts as kernels, but that cannot run."""
     x86 = bytearray(8192)
     x86[0x1f1] = 4
     x86[0x1fe:0x200] = b"\x55\xaa"
@@ -83,8 +83,8 @@ def fake_kernels(tmp):
     (tmp / "vmlinuz").write_bytes(x86)
     (tmp / "Image").write_bytes(arm64)
     (tmp / "initrd").write_bytes(bytes(4096))
-    # Fill record's cache of facts about a kernel, which it otherwise gets by
-    # booting the kernel
+    # Fill record's cache with facts about these kernels: without the cache, record
+    # would boot a kernel to get them.
     for name, machine in ("vmlinuz", "x86_64"), ("Image", "aarch64"):
         digest = hashlib.sha256((tmp / name).read_bytes()).hexdigest()
         cache = tmp / "cache/hypertrace/kernels" / digest
@@ -194,7 +194,8 @@ def smbios_tables(data):
 
 
 def look(qmp, qtest):
-    """All parts of a machine as QEMU describes them: {kind: parts}"""
+    """{kind: all parts of this kind} of a machine, as QEMU describes them on its
+    monitor and by fw_cfg"""
     tree = []
     path = []
     for line in qmp.hmp("info qom-tree").splitlines():
@@ -246,8 +247,8 @@ def has_fw_cfg(argv, arch):
 
 
 def start(argv, tmp, arch, before=()):
-    """Start QEMU, stopped, and return the parts of its machine; raise
-    Failed with QEMU's message."""
+    """Start QEMU with its processors stopped, and return the parts of its machine.
+    If QEMU does not start, raise Failed with QEMU's message."""
     run = Path(tempfile.mkdtemp(dir=tmp))
     command = [*before, *argv, "-qmp", f"unix:{run}/qmp,server=on,wait=off",
                "-qtest", f"unix:{run}/qtest,server=on,wait=off",
@@ -285,7 +286,7 @@ def start(argv, tmp, arch, before=()):
 
 
 def options(argv):
-    """[[option, value or None]] after the program's name"""
+    """[[option, its value or None]] of the words after the program's name"""
     result = []
     for word in argv:
         if word.startswith("-") and len(word) > 1 or not result or \
@@ -301,7 +302,8 @@ def flatten(opts):
 
 
 def adapt(argv, tmp, arch):
-    """Remove or replace parts of a command line that only its original host has."""
+    """Remove or replace those parts of a command line that need something of the
+    host for which it was written."""
     kernel = tmp / ("vmlinuz" if arch == "x86_64" else "Image")
     out = []
     for name, value in options(argv):
@@ -314,7 +316,7 @@ def adapt(argv, tmp, arch):
         if name in ("-mon", "-enable-kvm", "-daemonize", "-pidfile", "-vnc",
                     "-qmp", "-runas", "-chroot", "-D", "-bios", "-spice", "-dtb",
                     "-qtest", "-s"):
-            # -s: a fixed port, which only one job can have
+            # -s needs a fixed port, which only one job at a time can have.
             continue
         if name in ("-curses", "-nographic"):
             name, v, value = "-display", "none", "none"
@@ -342,7 +344,8 @@ def adapt(argv, tmp, arch):
                    r"\1tcg" if "accel=" in v else "tcg", v) \
             if name in ("-machine", "-M") else v
         if name in ("-machine", "-M"):
-            # Drop versions from 8.0 on, which this QEMU may lack, and firmware that is missing
+            # Drop versions of machine types from 8.0 on, which this QEMU may lack, and
+            # firmware files, which are missing here.
             v = re.sub(r"\b(?:pc-)?(q35|i440fx|virt)-(8|9|1\d)\.\d\b",
                        lambda m: m[1].replace("i440fx", "pc"), v)
             v = re.sub(r",pflash\d=[^,]*", "", v)
@@ -353,7 +356,8 @@ def adapt(argv, tmp, arch):
                    r"(\[[^]]*\]|[^,}]*)", "", v)
         v = re.sub(r",(host-nodes|policy|prealloc)=[^,]*", "", v)
         if name == "-m":
-            # TCG's processors have 40 bits of addresses
+            # Limit maxmem, because TCG's processors have only 40 bits of physical
+            # addresses.
             v = re.sub(r"maxmem=\d{9,}[kK]", "maxmem=67108864k", v)
         v = {"-kernel": str(kernel), "-initrd": str(tmp / "initrd"),
              "-overcommit": "mem-lock=off"}.get(name, v)
@@ -368,8 +372,9 @@ def adapt(argv, tmp, arch):
 
 
 def alone(argv, program, tmp, arch):
-    """Drop options that fail on this host; returns the rest and its machine, or
-    (None, reason)."""
+    """Start a command line's machine alone; while QEMU reports a wrong option, drop
+    that option. Returns (the remaining command line, its machine), or (None, the
+    reason for which QEMU does not start)."""
     opts = options(argv)
     why = ""
     for _ in range(ATTEMPTS):
@@ -400,8 +405,8 @@ def read_corpus(folder):
             yield path.stem, arch, argv[1:]
 
 
-# A generated command line has one choice of each group, without those that
-# QEMU refuses.
+# A generated command line has one choice of each group. alone() drops options that QEMU
+# refuses.
 GROUPS = [
     [["-M", "q35"], ["-M", "pc"], ["-machine", "type=q35"], [],
      ["-machine", "pc-q35-7.2"], ["-M", "q35,usb=off"], ["-M", "microvm"],
@@ -481,8 +486,9 @@ def generate(count, seed):
 
 
 def check(name, argv, program, arch, tmp, hypertrace):
-    """Compare a machine alone and recorded; returns (list of complaints, command
-    line), or (None, last line of QEMU's message) if QEMU does not start here."""
+    """Start a command line alone and by `hypertrace record`, and compare the two
+    machines. Returns (list of complaints, command line), or (None, last line of
+    QEMU's message) if QEMU does not start here alone."""
     line, before = alone(adapt(argv, tmp, arch), program, tmp, arch)
     if not line:
         return None, before.strip().splitlines()[-1:] or ["no output"]
@@ -499,7 +505,8 @@ def check(name, argv, program, arch, tmp, hypertrace):
 
 
 def check_all(lines, qemu, args, folder):
-    """Check the lines with one QEMU; returns how many differ."""
+    """Check the lines with one QEMU, several at a time; returns how many have
+    complaints."""
     hypertrace = os.path.abspath(args.hypertrace)
     own = threading.local()
 
@@ -509,7 +516,8 @@ def check_all(lines, qemu, args, folder):
         if not shutil.which(program):
             return None
         if not hasattr(own, "tmp"):
-            # A folder for each thread: lines name the same files
+            # Each thread has a folder of its own, because the lines name the same
+            # files.
             own.tmp = Path(tempfile.mkdtemp(dir=folder))
             fake_kernels(own.tmp)
             make_files(own.tmp)
@@ -528,7 +536,7 @@ def check_all(lines, qemu, args, folder):
                 if args.verbose:
                     print(f"{name}: not here: {' '.join(line)[:200]}")
                 continue
-            # Lines that differ only in the name of a thread's folder are equal.
+            # Count lines that differ only in the name of a thread's folder as one.
             starts.add(re.sub(re.escape(str(folder)) + "/[^/]*", "",
                               shlex.join(line[1:])))
             if found:

@@ -31,8 +31,8 @@ PAYLOADS = ("8", "32", "64", "256", "mix")
 EVENTS = 20000
 BATCH = 10
 
-# The paced run emits 1/PACED_SHARE of the events: enough for a 99th percentile, at a rate that
-# every channel sustains.
+# The paced run emits 1/PACED_SHARE as many events as the burst. They suffice for a 99th
+# percentile, and each channel sustains the rate PACED_RATE, in events per second.
 PACED_SHARE = 10
 PACED_RATE = 10000
 
@@ -70,8 +70,8 @@ class Demo:
     def devices(self, accel):
         found = [{"id": c, "channel": c} for c in self.args.channels]
         if accel == "kvm" and "hypercall" in self.args.channels:
-            # a second hypercall device with one exit for several events: exits
-            # are expensive with KVM
+            # With KVM, exits are expensive: add a second hypercall device, which has
+            # one exit for BATCH events.
             found.insert(1, {"id": f"hypercall-x{BATCH}", "batch": BATCH,
                              "channel": "hypercall"})
         return found
@@ -113,15 +113,16 @@ class Demo:
                 self.read_ctf(guest, self.runs[first:])
 
     def read_ctf(self, guest, runs):
-        """The CTF backend writes one trace for each device."""
+        """Read the traces of the CTF backend, of which each device has one, and give
+        each run the trace of its device."""
         self.say("reading the traces")
         traces = [verify(d) for d in guest.traces()]
         for n, run in enumerate(runs):
             run.trace = traces[n % len(traces)]
 
     def probe(self):
-        """Find out whether KVM can be used here, and whether it emulates
-        ring 0."""
+        """Find out whether KVM can be used here, and if so, whether it emulates ring
+        0."""
         if self.args.accel == "tcg":
             self.kvm["problem"] = "not asked for"
             return
@@ -250,7 +251,7 @@ def parse_args():
                    help="keep traces and logs in DIR, which must be new")
     p.add_argument("--quiet", action="store_true",
                    help="print no progress lines")
-    # only ./run demo passes these options
+    # Only the script behind ./run demo passes these options.
     p.add_argument("--qemu-bin", help=argparse.SUPPRESS)
     p.add_argument("--build", help=argparse.SUPPRESS)
     args = p.parse_args()
@@ -298,7 +299,7 @@ def work(args, demo):
 
 def main():
     args = parse_args()
-    # raise an exception, so that every with block cleans up
+    # Let SIGTERM and SIGHUP raise an exception, so that every with block cleans up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     demo = Demo(args)

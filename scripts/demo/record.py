@@ -14,8 +14,8 @@ from pathlib import Path
 from vm.lttng_session import UNPRIVILEGED, PrivateSession, missing_programs
 from vm.machine import Failure
 
-# Size and number of LTTng's buffers for each device and CPU: room for a burst.  LTTng
-# counts events that find no room.
+# Size and number of LTTng's sub-buffers, which each device has for each CPU: they have
+# room for a burst. LTTng counts events for which there is no room.
 SUBBUF_SIZE = "1M"
 SUBBUF_COUNT = 16
 
@@ -32,7 +32,8 @@ class Lttng:
     def __init__(self):
         self.directory = None
         self._name = None
-        # start() creates a session for each round; this one is not used.
+        # The daemon's own session is not used: start() creates a session for each
+        # round.
         self._daemon = PrivateSession(events=(), start=False,
                                       name="unused")
 
@@ -43,8 +44,8 @@ class Lttng:
 
     def __enter__(self):
         self._daemon.__enter__()
-        # The private LTTng daemon of root runs as an unprivileged user. That user
-        # must own this folder.
+        # If root runs the demo, its private LTTng daemon runs as an unprivileged user,
+        # who must own this folder.
         self.directory = Path(tempfile.mkdtemp(prefix="ht-demo-", dir="/tmp"))
         self.directory.chmod(0o755)
         if os.geteuid() == 0:

@@ -11,11 +11,12 @@ import json
 from vm.machine import VM, Failure
 from vm.payload import Payload
 
-# The ring has room for a whole burst of the default length, so that the cost of a
-# burst includes neither waits nor discards.
+# A stream's ring has room for a whole burst of the default length, so that the measured
+# cost of a burst includes neither waits nor discards.
 RING = {"packet_size": "64k", "packets": 256, "streams": 1}
 
-# Send a command only after READY: a serial port drops bytes while it is closed.
+# The host sends its first command only after READY: while the guest has the serial port
+# closed, the port drops bytes.
 JOB = """
 echo READY >&3
 while read -r line <&3; do

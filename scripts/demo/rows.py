@@ -16,7 +16,8 @@ class Counted:
     def __init__(self, run):
         self.problems = []
         bench = run.bench
-        # number of events that the program emitted, also of discarded ones
+        # number of events that the program tried to emit: those that were accepted and
+        # those that were discarded
         self.sent = bench["sent"] + bench["discarded"]
         self.discarded = run.delta("lost") + run.delta("dropped")
         self.accepted = run.delta("events")
@@ -145,8 +146,9 @@ def micro(ns):
 
 
 def uncertainty(row):
-    """The error bound of the device's dates in ns, or the larger error that is proved
-    by an event recorded before it was emitted."""
+    """The error bound of the device's dates in ns. If an event was recorded before
+    it was emitted, that proves an error; if this is larger than the bound, return
+    it."""
     bound, least = row["latency_bound_ns"], row["latency_min_ns"]
     return bound if bound is None or least is None else max(bound, -least)
 

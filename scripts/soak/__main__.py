@@ -22,17 +22,18 @@ from vm.machine import Failure
 from vm.payload import Payload, kvm_problem
 
 CHANNELS = ("hypercall", "shm", "virtio")
-# Number of streams of a device: few for hypercall, where each stream of a
-# recorded device has a spool of 1 MiB
+# Number of streams of a device. A hypercall device has few, because each stream that is
+# recorded has a spool of 1 MiB.
 STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
 RING = 128 << 10        # bytes of a stream, for any packet size
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-# Maximum of a round's mean number of events, which is otherwise a twentieth of the goal
+# Maximum of the mean number of events of a round, which is otherwise a twentieth of the
+# soak's goal
 ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}
 INSTANCES_MAX = 400     # maximum for a recorded device: each instance is a file
-# Growth of QEMU's memory, in KiB, that does not count as a leak: QEMU touches rings
-# and spools of new devices gradually.  Runs shorter than SHORT_MINUTES have the
-# larger tolerance, because their warm-up is short.
+# Growth of QEMU's memory in KiB up to which no leak is reported: QEMU touches the rings
+# and spools of new devices gradually. Runs shorter than SHORT_MINUTES have the larger
+# tolerance, because their warm-up is short.
 TOLERANCE_KB, SHORT_TOLERANCE_KB, SHORT_MINUTES = 8192, 24576, 2
 WARM_UP = 0.25          # part of the run that growth() ignores
 
@@ -58,8 +59,8 @@ class Rss:
         return [s for s in self.samples if s[0] >= last * WARM_UP]
 
     def growth(self):
-        """Growth of the resident memory in KiB: the rise of a regression line through the
-        samples after the warm-up"""
+        """Growth of QEMU's resident memory in KiB after the warm-up: that of a regression line
+        through the samples, from the first to the last"""
         points = [(s[0], s[2]) for s in self.warm]
         mean_x = sum(x for x, _ in points) / len(points)
         mean_y = sum(y for _, y in points) / len(points)
@@ -84,7 +85,7 @@ class Soak(Payload):
         self.accounts = [self.new_accounts(name) for name in self.names]
         self.hello = None
         self.rounds = 0         # number of rounds since the guest booted
-        # sums over devices that were unplugged
+        # sums over the devices that were unplugged so far
         self.past_events = self.past_discarded = 0
         self.events = self.discarded = self.past_died = 0
         self.recorded = self.slices = 0
@@ -97,12 +98,13 @@ class Soak(Payload):
         return whole_rows(self.out.text)
 
     def command(self, initrd, fds):
-        # Limit the translated code, whose growth after each reset looks like a leak.
+        # Limit TCG's buffer of translated code: its growth after each reset would look
+        # like a leak.
         return ["tcg,tb-size=8" if a == "tcg" else a
                 for a in super().command(initrd, fds)]
 
     def start(self):
-        # Use one malloc arena: an arena for each new thread looks like a leak.
+        # Use one malloc arena: an arena for each new thread would look like a leak.
         os.environ["MALLOC_ARENA_MAX"] = "1"
         super().start()
         self.rss = Rss(self.process.pid)
@@ -149,7 +151,8 @@ class Soak(Payload):
         self.accounts[n] = self.new_accounts(name)
 
     def unplugged(self, name):
-        """Close a device's account, and compare its recording."""
+        """After a device was unplugged, add its account to the sums, and compare its
+        recording."""
         n = self.names.index(name)
         self.qmp.wait_event("DEVICE_DELETED", 30, device=name)
         self.qmp.command("object-del", id=f"{name}-backend")
@@ -186,8 +189,8 @@ class Soak(Payload):
 
     @property
     def died(self):
-        """Number of events and discards that the host cannot know,
-        because the guest was reset before it reported them"""
+        """Number of events and discards of which the host cannot know, because a
+        reset came before the guest had reported them"""
         return self.past_died + sum(i.died for a in self.accounts
                                     for i in a.ended.values())
 
@@ -204,16 +207,16 @@ class Soak(Payload):
                     [d["packets"] for d in self.devices])
 
     def read_book(self):
-        """Stop the VM when the guest's figures (struct book) are consistent, and
-        return them."""
+        """Stop the VM at a time when the guest's struct book is consistent; return
+        the book. The VM stays stopped."""
         for tries in range(200):
             self.qmp.command("stop")
             book = self.book()
             if book.sound:
                 return book
             self.qmp.command("cont")
-            # Wait for longer after each failure: a slow guest leaves the book
-            # inconsistent for longer.
+            # After each failure let the guest run for longer on average: in a slow
+            # guest the book is inconsistent for longer.
             time.sleep(tries * self.rng.random() / 1000)
         raise Failure("the guest's book was inconsistent at each of 200 stops")
 
@@ -221,7 +224,8 @@ class Soak(Payload):
         return self.qmp.stats(name)
 
     def check(self, still_open):
-        """Compare the accounts with the devices' counters; the VM must be stopped."""
+        """Compare the accounts with the devices' counters. The VM must be stopped.
+        still_open: stream instances that are open now"""
         self.events, self.discarded = self.past_events, self.past_discarded
         for n, account in enumerate(self.accounts):
             self.settle(account.name)
@@ -236,7 +240,8 @@ class Soak(Payload):
     def checkpoint(self, ending=False):
         """Stop the VM, and compare the guest's figures with the devices' counters.
 
-        ending: the streams that are open now end here, since no close follows
+        ending: treat the streams that are open now as ended, because the guest will
+        not close them
         """
         book = self.read_book()
         for i in book.closed():
@@ -264,8 +269,8 @@ class Soak(Payload):
                 raise Failure(f"the guest says {row}")
 
     def booted(self):
-        # A "cut" round is ended by a reset.  If the guest has ended the round before,
-        # skip the row of the round.
+        # In a round that ends by "cut", the guest is reset. If the guest had already
+        # ended the round, its row "round" comes first: skip it.
         self.hello = self.answer("soak", 120, skip=("round",))
         self.rounds = 0
         if self.hello["devices"] != len(self.names):
@@ -288,7 +293,8 @@ class Soak(Payload):
         if change:
             for name in change:
                 self.qmp.command("device_del", id=name)
-            # A stopped guest cannot confirm an unplug; a reset completes it.
+            # A stopped guest cannot confirm the unplug of a device, so complete it by a
+            # reset.
             self.system_reset()
             for name in change:
                 self.unplugged(name)
@@ -297,9 +303,10 @@ class Soak(Payload):
         self.booted()
 
     def round(self, events, end):
-        """Run a round, with checkpoints, and leave the VM stopped.
+        """Run a round, with checkpoints at random times, and leave the VM stopped.
 
-        If end is "cut", do not wait for the end of the round.
+        If end is "cut", do not wait for the end of the round: the caller resets the
+        guest.
         """
         rng = self.rng
         self.console.send(f"round seed={rng.getrandbits(48)} events={events} "
@@ -308,8 +315,8 @@ class Soak(Payload):
         self.rounds += 1
         deadline = time.monotonic() + 60
         while self.book().rounds != self.rounds:
-            # wait until the guest has read the command, so that no reset comes
-            # before
+            # Wait until the guest has read the command, so that the reset of a "cut"
+            # round comes later.
             if time.monotonic() > deadline:
                 raise Failure("the guest does not begin a round")
         for _ in range(rng.choice([0, 0, 1, 3])):

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 PACKET_HEADER = 64
 EVENT_HEADER, EVENT_HEADER_EXT, ID_EXTENDED = 4, 13, 255
-# Payload sizes by class id: soak.c registers its classes in this order
+# {id: payload size in bytes} of the classes: soak.c registers its classes in this order
+# on each device
 PAYLOADS = {1: 8, 2: 32, 3: 64, 4: 256}
 CONTENT_OFFSET = 56             # offset in struct ht_packet
-# The last object of a line: after a row that a reset has cut short, the next boot's
-# row is on the same line
+# The last JSON object of a line: if a reset has cut a row short, the first row of the
+# next boot is on the same line.
 ROW = r'.*(\{"(?:function|error)": .*\})\n'
 
 
@@ -30,9 +31,10 @@ def whole_rows(text):
 class Instance:
     """An instance of a stream according to its producer.
 
-    sent: number of committed events that the host can know.  died: number of events
-    and discards that the guest had not told the host when it was reset.  host: the
-    device's counters at the end of the instance.
+    sent: number of committed events of which the host can know. died: number of
+    events and discards that the guest had not reported to the host when it was
+    reset. host: the host's counters of the instance after its end, if they are
+    known.
     """
     device: int
     stream: int
@@ -146,7 +148,8 @@ class Accounts:
         self.name = name
         self.virtio = virtio
         self.ended = {}
-        # instances that ended before the guest asked for the device's counters
+        # instances that ended, but whose counters on the host the guest has not read:
+        # check() gets them from the host
         self.untold = {}
         self.unaccounted = 0
         self.problems = []
@@ -156,10 +159,11 @@ class Accounts:
         self.problems.append(f"{self.name}: {what}")
 
     def _compare(self, i, host, final):
-        """Compare an instance's figures with the host's.
+        """Compare an instance's figures with the host's counters.
 
-        final: the instance is closed.  Before that, the host may not know the last
-        discards; with virtio it knows them only if the producer has closed it.
+        final: the instance has ended, so the host must know all discards. Before the
+        end it may know of fewer; also after the end, if the producer of a virtio
+        stream has not closed it.
         """
         what = f"stream {i.stream}, instance {i.instance}"
         got = host["events"] + host["dropped"]
@@ -175,7 +179,8 @@ class Accounts:
             self.wrong(0, f"{what}: {host['errors']} errors")
 
     def end(self, i):
-        """Record that a stream's instance has ended; ignore a second call."""
+        """Record that a stream's instance has ended; ignore a further call for the
+        same instance."""
         if i.instance in self.ended:
             return
         self.ended[i.instance] = i
@@ -185,8 +190,8 @@ class Accounts:
             self.untold[i.instance] = i
 
     def check(self, stats, still_open):
-        """Compare the host's counters of a stopped VM's device with the
-        guest's; still_open: instances that the guest has open."""
+        """Compare the host's counters of a device with the guest's, while the VM is
+        stopped. still_open: instances that are open in the guest"""
         by_instance = {s["instance"]: s for s in stats["streams"]}
         expected = 0
         for i in still_open:
@@ -217,7 +222,7 @@ class Accounts:
             self.wrong(0, f"{stats['errors']} errors")
 
     def check_recorded(self, verified):
-        """Check ht-verify's result of the device's complete trace."""
+        """Check the result of ht-verify for the complete trace of the device."""
         for problem in verified["inputs"][0]["problems"]:
             self.wrong(1, f"ht-verify: {problem}")
         rows = {s["instance"]: s for s in verified["inputs"][0]["streams"]}

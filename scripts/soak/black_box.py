@@ -46,7 +46,8 @@ sleep 100000
 
 
 def files(folder):
-    """List a folder; the list is empty if the watch has removed the folder, or for a file"""
+    """List a folder. If the folder is a file, or if hypertrace watch has removed it, the list
+    is empty."""
     try:
         return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -61,7 +62,7 @@ def size_on_disk(path):
 
 
 class Failure(Exception):
-    """hypertrace watch did not do what it must"""
+    """hypertrace watch did not do in time what it must do"""
 
 
 def wait_for(condition, what, seconds=DEADLINE):
@@ -73,7 +74,8 @@ def wait_for(condition, what, seconds=DEADLINE):
 
 
 class Guest:
-    """A virtual machine of the soak; its deaths are counted by cause."""
+    """A virtual machine of the soak. soak.deaths counts its deaths by kind of
+    machine and cause."""
     number = 0
 
     def __init__(self, soak):
@@ -101,7 +103,8 @@ class Guest:
                               self.soak.messages()))
 
     def dies(self, cause, action):
-        """Call action, which causes a recording, and wait for the recording."""
+        """Call action, which ends or resets the machine, and wait until hypertrace
+        watch reports a recording with this cause."""
         before = self.said(cause)
         action()
         wait_for(lambda: self.said(cause) > before,
@@ -143,7 +146,8 @@ class Stock(Guest):
             return 0
 
     def trigger(self, key):
-        """Reset or crash the guest by a SysRq key; wait until it has booted again."""
+        """Reset or crash the guest by the SysRq key `key`; wait until it has booted
+        again."""
         boots = self.boots()
         with socket.socket(socket.AF_UNIX) as talk:
             talk.connect(str(self.tmp / "talk"))
@@ -173,7 +177,7 @@ class Soak:
         return self.log.read_text(errors="replace")
 
     def start_watch(self):
-        # all machines belong to one user, so raise the limit per user
+        # All machines belong to one user: raise the limit of machines per user.
         settings = self.tmp / "config/hypertrace/watch.conf"
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text("[watch]\n"
@@ -223,7 +227,8 @@ class Soak:
                  BOOT_DEADLINE)
 
     def a_guest(self):
-        """Choose a booted machine; stock and synthetic guests are equally likely."""
+        """Choose a booted machine that is followed. Stock and synthetic machines are
+        equally likely."""
         ready = [g for g in self.guests if g.boots()]
         kind = self.rand.choice(sorted({g.kind for g in ready}))
         guest = self.rand.choice([g for g in ready if g.kind == kind])

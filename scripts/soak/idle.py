@@ -25,7 +25,7 @@ def children(pid):
 
 
 def used(pid):
-    """Processor time in ns and number of wake-ups of a process that has only one thread"""
+    """Processor time in ns and number of voluntary sleeps of a process that has only one thread"""
     status = Path(f"/proc/{pid}/status").read_text()
     wakes = status.split("\nvoluntary_ctxt_switches:")[1].split()[0]
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]), int(wakes)

@@ -32,13 +32,13 @@ DEADLINE = 120              # seconds; reached only if something is broken
 
 
 class SessionError(Exception):
-    """LTTng did not do what was requested; the text has its message."""
+    """LTTng did not do what was requested; the exception's text has LTTng's message."""
 
 
 def private_run(function):
-    """Call function in a thread with a private /run and /dev/shm, so that root
-    can have a private daemon. Return True if these could be mounted; if not,
-    function is not called."""
+    """Call function in a new thread that has an empty /run and /dev/shm of its own,
+    so that root can have a private LTTng daemon. Return True if these could be
+    mounted; if not, function is not called."""
     libc = ctypes.CDLL(None, use_errno=True)
     result = []
 
@@ -55,7 +55,8 @@ def private_run(function):
         result.append(None)
         try:
             function()
-        # catch also pytest's exceptions for skip and fail
+        # Catch all exceptions, also those of pytest for skip and fail, and raise them
+        # in the caller's thread.
         except BaseException as error:
             result.append(error)
 
@@ -135,8 +136,8 @@ class PrivateSession:
         name, self.name = self.name, None
         try:
             if name:
-                # The trace of a stopped session is complete.  To destroy the session or
-                # to end the daemon takes half a second, so kill the daemon.
+                # The trace of a stopped session is complete. Destroying the session, or
+                # ending the daemon in order, takes half a second: so kill the daemon.
                 self.lttng("stop", name, check=False)
                 if f" {name} " not in self.lttng("list"):
                     raise SessionError(f"no session {name}: {self.daemon_log()}")
@@ -151,8 +152,8 @@ class PrivateSession:
         return False
 
     def finish(self):
-        """Stop the recording and complete the trace; the session daemon
-        keeps running."""
+        """Stop the recording and complete the trace. The session daemon keeps
+        running."""
         if not self.name:
             return
         name, self.name = self.name, None
@@ -161,7 +162,8 @@ class PrivateSession:
         self._take_trace()
 
     def _take_trace(self):
-        """Move the complete trace to the output; it becomes the caller's."""
+        """Move the complete trace to the output; if root's daemon wrote it as
+        another user, give it to root."""
         if self._written != self.output:
             os.rmdir(self.output)
             shutil.move(self._written, self.output)
@@ -172,7 +174,7 @@ class PrivateSession:
                     os.lchown(entry, 0, 0)
 
     def _make_home(self):
-        # not below TMPDIR, because paths of sockets must be short
+        # Do not use TMPDIR: paths of sockets must be short.
         self._home = tempfile.mkdtemp(prefix="ht-lttng-", dir="/tmp")
         if self._root:
             os.chown(self._home, UNPRIVILEGED, UNPRIVILEGED)
@@ -210,7 +212,8 @@ class PrivateSession:
         if self._root:
             os.chown(self.output, UNPRIVILEGED, UNPRIVILEGED)
             if self._run(["test", "-w", self.output]).returncode:
-                # the daemon's user cannot enter the folder of the output
+                # The daemon's user cannot enter the folder of the output, so let the
+                # trace be written to the daemon's folder.
                 self._written = os.path.join(self._home, "trace")
         self.lttng("create", self.name, f"--output={self._written}",
                    *(["--snapshot"] if self._snapshot else []))
@@ -249,8 +252,8 @@ class PrivateSession:
     def env(self, base=None):
         env = dict(os.environ if base is None else base)
         env["LTTNG_HOME"] = self._home
-        # a program whose wait times out is not traced: 3 s, the default, are
-        # too few with a slow disk
+        # A program that waits longer than this time, in ms, for the daemon is not
+        # traced. The default, 3 s, is too short with a slow disk.
         env.setdefault("LTTNG_UST_REGISTER_TIMEOUT", "20000")
         if self._blocking:
             env["LTTNG_UST_ALLOW_BLOCKING"] = "1"
@@ -285,8 +288,7 @@ class PrivateSession:
         self.name = None
 
     def restart(self, output):
-        """After kill(): start a new session daemon, which records to the
-        folder output."""
+        """Start a new session daemon after kill(); it records to the folder output."""
         self.name = self._given_name
         self.output = os.path.abspath(output)
         self._start_daemon()
@@ -300,10 +302,9 @@ class PrivateSession:
         self.lttng("stop", self.name)
 
     def make_channels(self, channels, session=None):
-        """
-        Make channels with a size and a number of sub-buffers each, and one for
-        events that enable() separates.
-        """
+        """Make a channel for each item of {name: (size of a sub-buffer, number of
+        sub-buffers)}, and the channel "discarded" for events that enable() records
+        there."""
         for name, (size, count) in {**channels, "discarded": ("16k", 4)}.items():
             self.lttng("enable-channel", "--userspace",
                        f"--session={session or self.name}",
@@ -313,12 +314,11 @@ class PrivateSession:
                        name)
 
     def enable(self, pattern, filter=None, channel="main", session=None):
-        """
-        Record matching events, now and later.
+        """Record matching events, also those that programs register later.
 
-        If all events of a device match, the event that reports the device's
-        discards goes to a separate channel, so that LTTng's discards in the
-        others are always the guest's events.
+        If the pattern matches all events of a device, record the event that reports
+        the device's discards in the channel "discarded". So what LTTng discards in
+        other channels is always events of the guest.
         """
         common = ["enable-event", "--userspace",
                   f"--session={session or self.name}"]

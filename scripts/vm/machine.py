@@ -29,13 +29,13 @@ from pathlib import Path
 from vm import saved
 
 TOP = Path(__file__).resolve().parents[2]
-# Factor of the deadlines: kernels that check themselves (scripts/check/kernel-tests.sh) are several
-# times slower, and need more memory
+# Factor of all deadlines: kernels with checkers (scripts/check/kernel-tests.sh) are several times
+# slower than others
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
 QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 s for a backend
 BACKENDS = ("ctf", "log", "lttng", "null")
-# Signals by which a QEMU that crashes ends, but not one that a test ends
+# Signals that end a QEMU which crashes; tests do not end a QEMU by them
 CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 
 
@@ -48,9 +48,10 @@ class Closed(Failure):
 
 
 class Stream:
-    """Bytes received from a socket, in which callers search.
+    """Bytes received from a socket, which callers search from the end of the previous
+    match on.
 
-    about() returns a text to add to the message of a failure.
+    about() returns a text that is appended to the message of a failure.
     """
 
     def __init__(self, name, about=str):
@@ -86,8 +87,8 @@ class Stream:
         self.ours.sendall(text.encode())
 
     def find(self, pattern, timeout):
-        """Wait for text that matches, after the previous match; return
-        None after the timeout."""
+        """Wait for text that matches the pattern, after the previous match. Return
+        the match, or None after the timeout or the end of the stream."""
         if pattern.endswith("$"):
             # $ must match the end of a line, not the end of the received bytes
             pattern = pattern[:-1] + "\n"
@@ -105,8 +106,8 @@ class Stream:
                 self._changed.wait(left)
 
     def expect(self, pattern, timeout):
-        """Wait for text that matches, after the previous match; raise
-        Failure after the timeout."""
+        """Wait for text that matches the pattern, after the previous match. Return
+        the match; raise Failure after the timeout or the end of the stream."""
         m = self.find(pattern, timeout)
         if not m:
             why = "ended" if self._eof else f"{timeout * PATIENCE} s went by"
@@ -115,7 +116,8 @@ class Stream:
         return m
 
     def finish(self, timeout):
-        """Wait until the socket is closed by QEMU, which has ended."""
+        """Wait up to timeout seconds until QEMU, which has ended, has closed the
+        socket."""
         self._thread.join(timeout)
 
     def close(self):
@@ -123,8 +125,8 @@ class Stream:
 
 
 class Qmp:
-    """A QMP connection to a child, or to a socket's path; events are kept
-    until a caller waits for them."""
+    """A QMP connection: to a child that gets `theirs`, or to the socket `path`.
+    Events are kept until a caller waits for them."""
 
     def __init__(self, path=None):
         if path is None:
@@ -184,7 +186,7 @@ class Qmp:
                 return reply["return"]
 
     def stats(self, name):
-        """Statistics of a device, or of an object, by its id"""
+        """Statistics of the device or object that has this id"""
         one, = self.command("query-hypertrace", object=name)
         return one
 
@@ -210,7 +212,7 @@ class Qmp:
         self.ours.close()
 
 
-# Words in a kernel's reports of faults, also in those of KASAN and lockdep
+# Words that appear in a kernel's reports of faults, also in those of KASAN and lockdep
 COMPLAINT = re.compile(
     r"\bOops\b|\bBUG\b|\bWARNING:|general protection|Call Trace|Kernel panic|"
     r"soft lockup|blocked for more than|refcount_t|UBSAN:|DMA-API:|"
@@ -343,8 +345,8 @@ class VM:
                for k, v in properties.items())])]
 
     def command(self, beginning, fds):
-        """QEMU's command line; beginning: -initrd, or the arguments that load a saved
-        state"""
+        """QEMU's command line. beginning: the option -initrd, or the options that
+        load a saved state"""
         accel = {
             "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
             "tcg": ["-accel", "tcg"],
@@ -408,8 +410,8 @@ class VM:
             time.sleep(0.01)
 
     def settle(self, device, timeout=60):
-        """Wait until the backends of a device have taken all events
-        posted to them."""
+        """Wait until all backends of a device are idle: they have taken all events
+        that were posted to them."""
         self.until(lambda: all(b["idle"] for b in self.backends(device)),
                    f"{device}: its backends are not idle", timeout)
 
@@ -427,8 +429,8 @@ class VM:
                        if not line.startswith("hypertrace_"))
 
     def traced(self, event):
-        """Lines that QEMU's trace event has logged; needs "-trace" and
-        the event in args."""
+        """Lines that QEMU's trace event `event` has logged; "-trace" and the event
+        must be in args."""
         return [line.partition(" ")[2] for line in self._log().splitlines()
                 if line.startswith(event + " ")]
 
@@ -450,7 +452,7 @@ class VM:
         return self.status
 
     def wait_end(self, timeout):
-        """Wait until QEMU ends, without killing it; raise Failure after the timeout."""
+        """Wait until QEMU ends, without killing it; after the timeout raise Failure."""
         try:
             self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
@@ -459,8 +461,8 @@ class VM:
                           f"{self.where()}") from None
 
     def _tasks(self):
-        """Stacks of a Linux guest's waiting tasks, by SysRq on its console,
-        without idle kernel threads"""
+        """Stacks of a Linux guest's tasks, by SysRq on its console; of kernel
+        threads only those in uninterruptible sleep"""
         before = len(self.console.text)
         for key in "9t":        # all of printk, tasks
             self.qmp.command("chardev-send-break", id="console")
@@ -480,8 +482,8 @@ class VM:
                 if "state:D" in task or not re.search(r"ppid:[02]\b", task)]
 
     def where(self):
-        """Registers of the processors, stacks of the guest's tasks and the state of QEMU's
-        threads, as text, for a guest that hangs."""
+        """Text about a guest that hangs: the registers of its processors, the stacks of its
+        tasks, and the state of QEMU's threads"""
         lines = []
         try:
             for _ in range(3):
@@ -538,7 +540,7 @@ class VM:
             self.close()
 
     def _end(self):
-        """Text: how QEMU ended after it has closed a connection"""
+        """For a message: how QEMU ended, after it has closed a connection"""
         try:
             return f"ended with status {self.process.wait(5)}: {self.stderr[-2000:]}"
         except subprocess.TimeoutExpired:

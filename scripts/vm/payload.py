@@ -85,7 +85,7 @@ class Payload(VM):
         argv += ["-serial", "chardev:console",
                  "-device", "isa-debugcon,iobase=0xe9,chardev=out",
                  "-mon", "chardev=qmp,mode=control"]
-        # before the devices, because self.args may define a bridge for them
+        # Put args before the devices, because args may define a bridge for them.
         argv += self.args
         for d in self.devices:
             argv += self.device_args(d)
@@ -93,13 +93,13 @@ class Payload(VM):
 
     @property
     def rows(self):
-        """The JSON objects printed by the payload, from complete lines."""
+        """The JSON objects that the payload has printed on complete lines so far"""
         return [json.loads(line) for line in self.out.text.split("\n")[:-1]
                 if line.startswith("{")]
 
     def named(self, **match):
-        """The JSON rows of the payload whose members have the values in
-        @match."""
+        """Those of the payload's JSON objects whose members have the values in
+        @match"""
         return [r for r in self.rows
                 if all(r.get(k) == v for k, v in match.items())]
 

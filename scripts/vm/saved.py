@@ -19,8 +19,8 @@ from pathlib import Path
 # The directory of the saved states; None: each guest boots.
 DIRECTORY = None
 
-# The job of the guest whose state is saved: it is saved while the job waits
-# for its first line.
+# The job of the guest whose state is saved. The state is saved while the job waits for
+# its first line, the time.
 WAIT_JOB = """
 echo waiting >&3
 read -r now <&3
@@ -35,12 +35,12 @@ insmod /ht/hypertrace.ko $arguments ||
 exec sh /ht/job.sh
 """
 
-# Arguments of QEMU that do not change the machine that was saved
+# Options of QEMU with which a guest can still start from a saved state
 HARMLESS = re.compile(r"-(object|trace|qmp|pidfile) |-device hypertrace,")
 
 
 def _modules():
-    """{name: path} of the kernel modules that each saved guest contains"""
+    """{name: path} of the kernel modules that are in each saved guest"""
     module = Path(os.environ["HT_MODULE"])
     paths = [module, module.parent / "hypertrace-sources.ko"]
     return {path.name: path for path in paths if path.exists()}
@@ -59,7 +59,8 @@ def suits(vm):
 
 
 def state(vm):
-    """Return the path of the saved state for a guest; the first call saves it."""
+    """Return the path of the saved state from which a guest can start. If that state
+    does not exist yet, save it."""
     environment = {k: v for k, v in os.environ.items()
                    if k in ("HT_QEMU_L", "HT_KERNEL_ARGS")}
     modules = {name: os.stat(path).st_mtime_ns
@@ -94,7 +95,8 @@ def arguments(path):
 
 
 def begin(vm):
-    # Before the state is loaded, the serial port would lose its input.
+    # Wait until QEMU has loaded the state: before that, the serial port would lose its
+    # input.
     vm.until(lambda: vm.qmp.command("query-status")["status"] != "inmigrate",
              "the saved state was not loaded")
     vm.qmp.command("cont")

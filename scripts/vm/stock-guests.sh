@@ -37,7 +37,8 @@ Makes guests in \$HT_CACHE/stock, once. NAME is one of
 EOF
 }
 
-# begin NAME RECIPE: work in $new, unless NAME exists and has the same recipe
+# begin NAME RECIPE: make the empty folder $new for the guest NAME. If NAME was
+# already made by the same recipe, return 1.
 begin() {
     recipe=$2
     ! stamped "$HT_CACHE/stamps/stock-$1" "$recipe" || return 1
@@ -59,8 +60,8 @@ unpack() {
     done
 }
 
-# make_kernel NAME SUITE META PACKAGE...: make a guest of the kernel that META depends
-# on, and the packages
+# make_kernel NAME SUITE META PACKAGE...: make the guest NAME: the kernel on which the
+# package META depends, and the content of the other packages
 make_kernel() {
     name=$1
     begin "$name" "$2" || return 0
@@ -90,7 +91,8 @@ menuentry Debian {
 }'
 grub_modules="biosdisk part_msdos ext2 normal linux serial terminal smbios regexp"
 
-# Script: complete the root file system in the folder $1
+# Script that completes the root file system in the folder $1
+#
 # shellcheck disable=SC2016
 set_up='set -eu
 echo "/dev/vda1 / ext4 defaults 0 1" >"$1/etc/fstab"
@@ -103,8 +105,9 @@ mkdir -p "$1/boot/grub"
 chroot "$1" grub-mkimage -O i386-pc -o /boot/grub/core.img \
     -p "(hd0,msdos1)/boot/grub" '"$grub_modules"
 
-# debian_root LOG WHAT OPTION...: make the root file system $root of a Debian;
-# mmdebstrap gets the options
+# debian_root LOG WHAT OPTION...: make the root file system of a Debian in the
+# folder $root, by mmdebstrap with these options; messages name WHAT as that
+# which is made
 debian_root() {
     log=$1
     what=$2
@@ -145,7 +148,8 @@ make_disk() {
     # shellcheck disable=SC2086
     logged stock-ext4 "making the disk" \
         $in_guest mke2fs -q -t ext4 -d "$root" -E offset=1048576 "$image" 1536M
-    # boot.img, in the first sector, loads core.img from the following sectors.
+    # boot.img, in the first sector of the disk, loads core.img, which begins in
+    # the second.
     dd if="$root/usr/lib/grub/i386-pc/boot.img" of="$image" bs=440 count=1 \
         conv=notrunc status=none
     dd if="$root/boot/grub/core.img" of="$image" bs=512 seek=1 \
@@ -154,8 +158,8 @@ make_disk() {
     end disk
 }
 
-# Init of a host that runs guests. The third disk has a tar archive with a script "run",
-# which may write a tar archive to the second disk.
+# Init of a host that runs guests. The third disk has a tar archive; init runs its
+# script "run", which may write a tar archive to the second disk.
 host_init='#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 mount -t proc none /proc
@@ -172,7 +176,9 @@ sync
 echo o >/proc/sysrq-trigger
 sleep 1000'
 
-# First process of such a host: load the modules for the disk, and start $host_init
+# First process of a host that runs guests: load the modules for the disk, and
+# start $host_init from it
+#
 # shellcheck disable=SC2016
 host_start='#!/bin/busybox sh
 b=/bin/busybox
@@ -183,7 +189,9 @@ while [ ! -b /dev/vda ]; do $b sleep 0.1; done
 $b mount -t ext4 /dev/vda /root
 exec $b switch_root /root /sbin/host-init'
 
-# Script: make the initrd of the root file system $1 in the folder $2
+# Script that makes the initrd of the root file system in the folder $1 in the
+# folder $2
+#
 # shellcheck disable=SC2016
 host_initrd='set -eu
 version=$(ls "$1/lib/modules")
@@ -204,8 +212,9 @@ done | awk "!seen[\$0]++" >"$2/modules/list"
 cd "$2"
 find . | cpio -o -H newc --quiet'
 
-# make_host NAME WHAT PACKAGES OPTION...: make a disk, a kernel and an initrd of a host
-# that runs guests; mmdebstrap gets the options
+# make_host NAME WHAT PACKAGES OPTION...: make the disk, the kernel and the initrd of a
+# host that runs guests. PACKAGES, with commas, are installed in it; mmdebstrap gets
+# the options.
 make_host() {
     host=$1
     host_is=$2
@@ -214,7 +223,8 @@ make_host() {
     begin "$host" "$(printf '%s\n' "$debian" "$packages" "$*" "$host_init" \
         "$host_start" "$host_initrd" | sha256sum)" || return 0
     have modprobe && have cpio || die "$host_is needs kmod and cpio"
-    # Keep the kernel's package from making an initrd: the host has one of its own.
+    # Keep the package of the kernel from making an initrd, because $host_initrd
+    # makes one.
     export INITRD=No
     debian_root "stock-$host" "$host_is" --include="$packages" \
         --aptopt='APT::Install-Recommends "false"' "$@"
@@ -242,7 +252,8 @@ make_kvmhost() {
         linux-image-cloud-amd64,qemu-system-x86,trace-cmd,linux-perf
 }
 
-# Debian's kernels for clouds have no support for the domain 0. Leave out most drivers.
+# Xen's domain 0 needs Debian's kernel for all machines, because the kernels for clouds
+# do not support it. Leave out most drivers.
 make_xenhost() {
     set --
     for drivers in gpu net media iio usb scsi infiniband; do
@@ -297,8 +308,8 @@ for guest in ${wanted:-$all}; do
     disk) make_disk ;;
     newest) make_kernel newest "$newest_suite" linux-image-cloud-amd64 ;;
     oldest)
-        # Mirrors drop suites whose support has ended: the tests of this kernel
-        # are then skipped.
+        # Mirrors drop a suite when its support has ended: then this guest is
+        # not made, and its tests are skipped.
         (make_kernel oldest "$oldest_suite" linux-image-cloud-amd64) ||
             echo "no guest 'oldest': see the message above" >&2
         ;;

@@ -66,15 +66,16 @@ trap 'rm -rf "$run"' EXIT
 trap 'exit 130' INT TERM
 recording=${kept:-$run/recording}
 
-# QEMU 7.2 emulates cmpxchg16b wrongly, and its threads disturb a kernel that
-# patches its code.
+# If the user chose no accelerator, use TCG without cmpxchg16b, which QEMU 7.2
+# emulates wrongly, and with one thread, because several threads disturb a
+# kernel that patches its code.
 case " $* " in
 *" -accel "*|*" -enable-kvm "*) ;;
 *) set -- -accel tcg,thread=single -cpu qemu64,-cx16 "$@" ;;
 esac
 
-# record_guest OPTION... -- QEMU ARGS...: run hypertrace record with these
-# options, and with options for a QEMU without a display
+# record_guest OPTION... -- QEMU ARGS...: run `hypertrace record` with these
+# options; add options for a QEMU without a display and without reboots
 record_guest() {
     "$hypertrace" record -o "$recording" "$@" -nodefaults -display none \
         -no-reboot
@@ -102,7 +103,7 @@ record_disk() {
     "$HT_TOP/scripts/vm/stock-guests.sh" disk
     image=$HT_CACHE/stock/disk
     step "recording a Debian on a disk: log in as root, end it with 'poweroff'"
-    # The guest's writes to its disk are discarded when it ends.
+    # snapshot=on: QEMU discards the guest's writes to its disk when it ends.
     record_guest --kernel "$image/vmlinuz" -- qemu-system-x86_64 -m 1G -smp 2 \
         -serial mon:stdio -nic user,model=virtio -drive \
         "file=$image/disk.img,if=virtio,format=raw,snapshot=on" "$@"
