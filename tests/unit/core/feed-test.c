@@ -222,7 +222,7 @@ typedef struct Bad {
     const char *what;
     uint64_t from;
     uint64_t to;
-    /* bytes that the buffer has more than the header says */
+    /* bytes by which the buffer is longer than the header says */
     int64_t size;
     /* difference of the header's stream index from the correct one */
     uint32_t stream;

@@ -11,9 +11,10 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[3]
 COMMAND = "tools/hypertrace"
-# Headers that only QEMU's parts use
+# Headers in include/ that belong to hw/hypertrace, because only QEMU's parts use
+# them
 OF_QEMU = {"include/hypertrace/backend.h", "include/hypertrace/compat.h"}
-# Files that may use all folders of the command
+# Files that may use all folders of the command: their uses are not in the list
 JOINTS = {f"{COMMAND}/main.c", f"{COMMAND}/notraces.c"}
 FOLDERS = ["tools", "backends", "hw", "guest-linux", "guest-lib", "host-lib",
            "include"]

@@ -45,10 +45,10 @@ def test_table():
 
 @pytest.mark.long
 def test_same_machines():
-    """A machine that starts alone starts when it is recorded, and is the same machine.
+    """If a machine starts without the recorder, it also starts with it, and is
+    the same machine.
 
-    Only this test proves it with QEMU for whole command lines.
-    """
+    Only this test proves it with QEMU for whole command lines."""
     need("qemu-system-x86_64")
     qemus = ["qemu-system-x86_64"]
     if os.access(os.environ.get("HT_QEMU", ""), os.X_OK):

@@ -28,7 +28,8 @@ def functions(text):
     for line in text.splitlines():
         m = HEAD.match(line)
         if m and body == []:
-            # in "G_GNUC_PRINTF(2, 3) f(" the last word before a "(" is the name
+            # in "G_GNUC_PRINTF(2, 3) f(", the function's name is the last word
+            # before a "("
             name = re.findall(r"\b(\w+)\(", line)[-1]
         if line == "{" and name:
             head = name
@@ -40,7 +41,8 @@ def functions(text):
 
 
 def accesses():
-    """(each function, each that touches what a guest can write)"""
+    """Return a set of all functions, and a set of those that touch what a guest
+    can write."""
     known, found = set(), set()
     for folder in SOURCES:
         for path in (TOP / folder).rglob("*.c"):

@@ -6,9 +6,9 @@
 #include "ftrace-guest.h"
 
 /*
- * Search memory from its end in steps of one place, for rings as Linux 6.11
- * makes them. Assert that the search finds the whole ring whenever it reaches
- * one of the ring's parts.
+ * Search memory from its end downwards, one candidate at a time, for rings as
+ * Linux 6.11 makes them. Assert that the search finds the whole ring whenever
+ * it reaches one of the ring's parts.
  */
 static void search_parts(const HtFtMem *mem, const HtFtRing *one,
                          const HtFtRing *two)

@@ -330,7 +330,10 @@ static void test_names(void)
     g_assert_cmpint(ht_btf_struct_size(overlap, "good", &size), ==, 0);
     g_assert_cmpuint(size, ==, 8);
 
-    /* "ab" and "bA" have the same hash, and so have all rows of them. */
+    /*
+     * "ab" and "bA" have the same hash, so all names of 18 such pairs have the
+     * same hash, too.
+     */
     bm_init(&m);
     bm_struct(&m, "good", 8);
     at = m.names->len;

@@ -47,8 +47,8 @@ class TestCompass:
         assert starts == paths
 
     def test_names(self):
-        """The export's formats ctf and lttng have each event and field that the analysis
-        reads, except two."""
+        """The export's formats ctf and lttng have all events and fields that the
+        analysis reads, except the events function_entry and function_exit."""
         needs = compass_xml.Analysis().needs()
         for f in "ctf", "lttng":
             metadata = (self.export(f"names.{f}", "-f", f, "--boot=1") /
@@ -64,7 +64,8 @@ class TestCompass:
                                 "function_entry", "function_exit"}
 
     def test_stacks(self):
-        """Recursion, two CPUs, lost ends and lost begins"""
+        """The stacks are right with recursion, calls on two CPUs, lost ends and
+        lost begins."""
         analysis = compass_xml.Analysis()
         seen = []
         for name, fields in compass_xml.events(

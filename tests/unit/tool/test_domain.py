@@ -18,7 +18,8 @@ esac
 
 @pytest.fixture(name="domain")
 def made_domain(tmp_path):
-    """The name of a domain, and the environment in which virsh has it"""
+    """The name of a domain, the environment with a virsh that knows the domain,
+    and the path of its memory"""
     name, kernel, virsh = f"test-{os.getpid()}", tmp_path / "kernel", tmp_path / "virsh"
     kernel.write_bytes(bytes(0x202) + b"HdrS" + bytes(512))
     virsh.write_text(VIRSH.format(name=name, kernel=kernel))
@@ -29,7 +30,8 @@ def made_domain(tmp_path):
 
 
 def test_memory_is_created_once(domain):
-    """The text names attach --create, with the size of the device, only until it was done."""
+    """The text names attach --create, with the size of the device, only while the
+    memory's file does not exist."""
     name, env, memory = domain
     create = f"hypertrace attach --create=16M {memory}"
     text = run("domain", "--programs=16M", name, env=env).stdout.decode()
@@ -38,7 +40,7 @@ def test_memory_is_created_once(domain):
     memory.write_bytes(b"")
     text = run("domain", "--programs=16M", name, env=env).stdout.decode()
     assert "--create" not in text and f"hypertrace attach {memory}" in text
-    # the domain may be on another host, which has no such file
+    # with another host's URI, the file of this host does not count
     text = run("domain", "--programs=16M", "-c", "qemu+ssh://host/system", name,
                env=env).stdout.decode()
     assert create in text

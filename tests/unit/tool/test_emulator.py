@@ -61,7 +61,8 @@ def make_world(tmp_path):
 
 
 def recorders(env):
-    """Processes of a test, found by its folder in their environment"""
+    """PIDs of the processes that have this test's folder of recordings in their
+    environment"""
     mark = f"HYPERTRACE_RECORDINGS={env['HYPERTRACE_RECORDINGS']}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):

@@ -94,7 +94,7 @@ def agrees(split, parts, rel=0.001):
 
 
 def test_top(rec):
-    """Each task gets the parts of its own time."""
+    """top --host splits the time of each task into the host's parts."""
     trace = json.loads(run("top", "--json", "--host", rec).stdout)
     parts = expected()
     found = {t["task"]: t for t in trace["tasks"] if t["cpu_ns"]}
@@ -109,7 +109,7 @@ def test_top(rec):
 
 
 def test_latency(rec):
-    """The parts of all pairs, and of each of the longest ones."""
+    """latency --host splits the sum of all pairs, and each of the longest pairs."""
     args = "sched_switch", "sched_switch", "--key=cpu", "--worst=1000", rec
     trace = json.loads(run("latency", "--json", "--host", *args).stdout)
     parts = expected()
@@ -135,7 +135,8 @@ def test_flame(rec):
 
 
 def test_boot(rec):
-    """The parts of a phase are those of the processors' tasks in it."""
+    """boot --host splits the time of a phase: its parts are those of the tasks
+    that ran in it."""
     trace = json.loads(run("boot", "--json", "--host", rec).stdout)
     (phase,) = trace["phases"]
     sums = expected()
@@ -147,7 +148,8 @@ def test_boot(rec):
 
 
 def parts_between(begin, end):
-    """{part: nanoseconds} of a time in milliseconds after START"""
+    """{part: nanoseconds} of the time from begin to end, which are milliseconds
+    after START"""
     sums = dict.fromkeys(PARTS, 0)
     for ms in range(begin, end):
         sums[[p for start, p in STATES if start <= ms % PERIOD][-1]] += MS
@@ -155,8 +157,9 @@ def parts_between(begin, end):
 
 
 def test_last(rec):
-    """The times on the page of last: that of the task that ran at the end, that since the last
-    event, to the end of the recording by the host's clock, and the longest one without an event."""
+    """last --host splits three times: from the last event to the end of the
+    recording by the host's clock, the time for which the last task ran, and the
+    longest time without an event."""
     switched = FIRST + (turns() - 1) * TURN
     seen, ended = switched + 3, switched + 9
     t = START + seen * MS
@@ -188,7 +191,8 @@ def test_last(rec):
 
 
 def test_time_that_the_host_does_not_know(rec):
-    """A gap in the host's part, and time before and after it, are unknown."""
+    """Of the guest's time, that before the host's part, that after it, and that
+    of a gap in it are unknown."""
     events = list(host_events())
     half = len(events) // 2
     gap = [e for e in events if e[0] < events[half][0] - 30 * MS], events[half:-7 * 20]

@@ -82,7 +82,8 @@ PREFIX = [(U[32], "_stream"), (S[32], "_vcpu"), (U[64], "_guest_ns")]
 
 
 class Event:
-    """An event as ht-bench emits it; late: time in ns after which LTTng records it"""
+    """An event as ht-bench emits it; late: time in ns from the emit to the time
+    that LTTng records"""
 
     def __init__(self, name, tag, seq, ns, late=1000):
         self.name = name
@@ -214,7 +215,8 @@ def test_sound_ctf(tmp):
 
 
 def test_order_over_cpus(tmp):
-    """A producer's events lie in the buffers of several CPUs."""
+    """The events of one producer lie in the buffers of several CPUs: their order
+    is still known."""
     events = mix(0, 300)
     t = Trace(tmp / "t")
     for cpu in range(3):
@@ -248,7 +250,8 @@ def test_every_byte_is_checked(tmp):
     """A changed bit in any byte of a payload, except in a length, is detected."""
     for name in NAMES[:4]:
         size = len(CLASSES[name][0](0, 5))
-        # leave the lengths of text and sequence: with others, later fields move
+        # lengths of text and sequence are not changed: a wrong length would move
+        # the fields after it
         fixed = {16, 17, 234, 235} if name == "bench.e256" else set()
         events = []
         for n in range(size):
@@ -258,7 +261,8 @@ def test_every_byte_is_checked(tmp):
                 changed[n] ^= 0x40 if n < 8 else 0x01
                 e.payload = bytes(changed)
             events.append(e)
-        # a payload of bench.e8 has nothing but the number
+        # a payload of bench.e8 is only the event's number: it has no bytes that
+        # must fit the number
         if name == "bench.e8":
             continue
         status, s, stderr = single(tmp / name, events)

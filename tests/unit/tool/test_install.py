@@ -53,7 +53,8 @@ def test_commands(root):
 
 
 def test_static(root):
-    """A static program needs the flags of the .pc file, and no more."""
+    """A static program links with the flags that pkg-config prints for
+    hypertrace, without others."""
     (pc,) = root.rglob("hypertrace.pc")
     flags = subprocess.run(
         ["pkg-config", "--static", "--cflags", "--libs", "hypertrace"],

@@ -260,7 +260,8 @@ class TestMerge:
         assert len({t["uuid"][0] for t in tracks}) == 3
 
     def test_trace_last(self):
-        """`last` shows the same events with their whole text."""
+        """`last` shows the sums of a device's trace, and the last events of each
+        stream with their whole text."""
         self.with_trace()
         trace, = lines("last", self.device)
         assert (trace["vm"], trace["device"]) == ('pong"?', "ht0")
@@ -281,7 +282,8 @@ class TestMerge:
             "last"]
 
     def test_trace_alone(self):
-        """--event also selects traces; a Perfetto file needs no recording."""
+        """--event also selects events of a trace. A Perfetto file can be made of
+        a trace alone, without a recording."""
         need("protoc")
         out = self.tmp / "alone.pftrace"
         run("export", self.device / "ht0", "--event=od?,ht1:*", "-o", out)

@@ -26,7 +26,8 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_pipe(tmp_path, command):
-    """A pipe is refused with its name. If it is QEMU's, it is left to QEMU."""
+    """A pipe in place of a file is refused with its name. If only QEMU reads the
+    file, the command leaves it to QEMU."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     if "{tmp}/story" in command:

@@ -28,7 +28,8 @@ SWITCH_MAX = 1.0
 
 
 def lttng_numbers(trace, provider):
-    """Of each stream, the numbers of its events; assert the other fields"""
+    """Return the numbers of each stream's events in LTTng's trace; assert the
+    events' other fields."""
     need("babeltrace2")
     p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True,
                        check=True, timeout=DEADLINE)
@@ -46,15 +47,16 @@ def lttng_numbers(trace, provider):
 
 
 def wait_switch(recorder, on, event):
-    """Wait until the guest sees a class on or off; returns the time in s"""
+    """Wait until the guest sees that a class is on, or off; return the time by
+    CLOCK_MONOTONIC in seconds."""
     recorder.process.stdin.write(f"{'on' if on else 'off'} {event}\n")
     recorder.process.stdin.flush()
     return int(recorder.process.stdout.readline()) / 1e9
 
 
 def change(session, recorder, on, event):
-    """Switch with LTTng's command; returns the times until the guest sees it, from
-    the command's start and from its end, in ms"""
+    """Switch an event on or off with the lttng command. Return the times in ms
+    from the command's start, and from its end, until the guest sees the change."""
     name = f"vm-programs:app.{'step' if event == STEP else 'text'}"
     start = time.monotonic()
     if on:
@@ -130,8 +132,9 @@ def test_no_daemon(tmp, monkeypatch):
 
 
 def test_attach(tmp, monkeypatch):
-    """Promise: attach delivers, too; its provider has the name of the memory's file;
-    after a recorder that SIGTERM ends, its successor delivers to the same session."""
+    """Promise: attach delivers to LTTng, too. Its provider has the name of the
+    memory's file. If SIGTERM ends a recorder, the next recorder of the memory
+    delivers to the same session."""
     memory = tmp / "vm 1"
     with PrivateSession(str(tmp / "trace"), events=["vm_1-programs:*"],
                         blocking=True) as s:
