@@ -30,14 +30,20 @@
  */
 #define EXTRA_DESCRIPTORS 3
 
-/* Amounts popped from a stream's queue since HtVirtio.all was set */
+/*
+ * Numbers of bytes and descriptors that were popped from a stream's data queue
+ * since HtVirtio.all was set
+ */
 typedef struct HtTaken {
     size_t bytes;
     size_t descriptors;
 } HtTaken;
 
 struct HtVirtio {
-    /* no limit applies, except that of data_is_all() */
+    /*
+     * consume all buffers: the limits of a turn below do not apply, only those
+     * of data_is_all()
+     */
     bool all;
     /* remaining limits of the present turn, for all data queues together */
     unsigned buffers;
@@ -102,8 +108,8 @@ static bool data_available(HtStream *s)
     HtVirtio *v = dev->virtio;
 
     /*
-     * A reset clears the status before the rest of the queues is consumed:
-     * ignore the status if v->all is set.
+     * A reset clears vdev->status before the worker consumes the rest of the
+     * queues: ignore the status while v->all is set.
      */
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||
@@ -159,8 +165,8 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
     if (e->in_num != 0 || size < sizeof(submit) ||
         size - sizeof(submit) > s->consumer.cfg.packet_size) {
         /*
-         * A malformed buffer.  With this impossible position, the consumer
-         * stops the stream as corrupt.
+         * The buffer is malformed: pass an impossible position to the consumer,
+         * which then stops the stream as corrupt.
          */
         memset(&submit, 0xff, sizeof(submit));
         size = sizeof(submit);

@@ -33,14 +33,15 @@ bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
     }
 #if defined(TARGET_I386)
     /*
-     * TCG computes the guest's TSC from the host's TSC.  With qtest there is no
-     * CPU: the test programs read the host's TSC.
+     * QEMU can compute the guest's TSC in two cases: TCG computes it from the
+     * host's TSC, and with qtest there is no CPU, so the test programs read the
+     * host's TSC.
      */
     *counter = HT_COUNTER_TSC;
     *elapsed = tcg_enabled() || qtest_enabled();
     /*
-     * It is not known how other accelerators derive the guest's TSC from the
-     * host's, so assume the largest error.
+     * It is not known how accelerators other than TCG and KVM derive the
+     * guest's TSC from the host's, so assume the largest error.
      */
     if (!*elapsed && !kvm_enabled()) {
         *ppm = HT_TIME_PPM_MAX;

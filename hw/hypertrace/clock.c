@@ -137,10 +137,12 @@ void ht_clock_vm_change(HtClock *c, bool running)
 }
 
 /*
- * Stop computing the counter from KVM's offset if KVM scales the TSC, or does
- * not report its frequency; only exchanges with the guest relate the clocks
- * from then on.  KVM does not report the fraction of the scale exactly enough:
- * over months of ticks, the rounding error would exceed that of exchanges.
+ * Stop computing the counter from KVM's offset: from now on, only exchanges
+ * with the guest relate the clocks.  Called if KVM scales the TSC or does not
+ * report its frequency.
+ *
+ * KVM does not report the fraction of the scale exactly enough: over months of
+ * ticks, the rounding error would exceed that of exchanges.
  */
 static void leave_kvm(HtClock *c, const HtKvmTsc *tsc)
 {

@@ -45,7 +45,10 @@ static void page_write_all(HypertraceDevice *dev)
                             HT_ENABLE_SIZE);
 }
 
-/* Notify the driver, which reads the settings and the bytes again */
+/*
+ * HtEnableConfig.changed: notify the driver, which then reads the settings and
+ * the enable bytes again
+ */
 static void changed(void *opaque, uint32_t seq)
 {
     HypertraceDevice *dev = opaque;
@@ -119,7 +122,10 @@ void ht_device_enable_stop(HypertraceDevice *dev)
 void ht_device_enable_reset(HypertraceDevice *dev)
 {
     if (!dev->poll.running) {
-        /* the VM is stopped: a state may be loaded into the stream RAM next */
+        /*
+         * The VM is stopped, and loadvm may load the stream RAM next: do not
+         * write to it.
+         */
         return;
     }
     if (dev->ring_mr) {

@@ -291,8 +291,8 @@ void ht_migration_vm_start(HypertraceDevice *dev)
     }
     if (kvm_enabled()) {
         /*
-         * KVM's offset of the counter has changed; only a vCPU's thread can ask
-         * KVM for it.
+         * The load has changed KVM's offset of the counter, for which only a
+         * vCPU's thread can ask KVM.
          */
         ht_device_ref(dev);
         async_run_on_cpu(first_cpu, start_on_cpu, RUN_ON_CPU_HOST_PTR(dev));

@@ -16,8 +16,9 @@ static void stream_deliver(void *opaque, const HtRun *run)
     trace_hypertrace_run(dev->trace->name, s->index, run->events, run->size,
                          run->discarded);
     /*
-     * With channel=virtio, the worker is the main loop: a direct call of a
-     * backend would delay the guest.
+     * With channel=virtio, do not let ht_dispatch_post() call a backend
+     * directly: the worker is the main loop then, so the call would delay the
+     * guest.
      */
     ht_dispatch_post(dev->dispatch, run, s->fill, dev->channel->uses_ring);
 }
@@ -102,7 +103,10 @@ static void stream_closed(HtStream *s)
     ht_dispatch_release(dev->dispatch, &s->fill);
 }
 
-/* Called after a reset: the guest's counter may have restarted */
+/*
+ * HtStreamsConfig.resampled: read both clocks again after a reset, because the
+ * guest's counter may have restarted
+ */
 static void resampled(void *opaque)
 {
     HypertraceDevice *dev = opaque;

@@ -86,7 +86,10 @@ static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
     ht_clock_update_offset(&HYPERTRACE_DEVICE(vdev)->clock);
 }
 
-/* Called when the VM stops or continues: the counter may stop or jump */
+/*
+ * Handle a stop or a start of the VM. While the VM is stopped, the counter may
+ * stop or jump, and the worker must not access rings and queues.
+ */
 static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
     HypertraceDevice *dev = opaque;
@@ -139,7 +142,10 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     ht_migration_realize(dev);
     ht_worker_start(dev);
     if (runstate_is_running()) {
-        /* The device was plugged into a running VM. */
+        /*
+         * The device was plugged into a running VM, so no change of the VM's
+         * state will call ht_device_enable_start().
+         */
         ht_device_enable_start(dev);
     }
 }

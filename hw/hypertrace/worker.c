@@ -96,7 +96,10 @@ static void worker_arm(HypertraceDevice *dev)
     }
 }
 
-/* Test whether committed events may wait without a kick from the producer */
+/*
+ * Test whether the worker needs its timer: events may be committed, in an open
+ * packet, without a kick that starts a turn
+ */
 static bool worker_needs_timer(HypertraceDevice *dev)
 {
     if (!ht_streams_any_open(&dev->streams) || worker_is_unread(&dev->worker)) {
@@ -210,9 +213,9 @@ static bool worker_poll(void *opaque)
     bool pending;
 
     /*
-     * Do not take the lock for a poll that comes too early.  A turn in another
-     * thread may change the members meanwhile: a stale value costs at most one
-     * poll.
+     * If the poll comes too early, return before taking the lock.  A turn in
+     * another thread may change @starved or @looked_ns meanwhile: a stale value
+     * costs at most one poll.
      */
     if (worker_is_unread(w) || qatomic_read(&w->starved) ||
         get_clock() - qatomic_read_i64(&w->looked_ns) < LOOK_INTERVAL_NS ||
@@ -252,7 +255,8 @@ static void worker_poll_end(EventNotifier *n)
         dev->worker.polling = false;
         worker_arm(dev);
         /*
-         * A commit may have missed this arming while the timer was off: let the
+         * The IOThread stops polling, and the timer was off while it polled.  A
+         * commit may have missed the wake word that was armed just now: let the
          * timer run for two ticks.
          */
         dev->worker.quiet = 0;
@@ -375,7 +379,10 @@ static void worker_end(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    /* want_close is set, so worker_settle() drains and closes all streams. */
+    /*
+     * ht_worker_stop() has set want_close of all streams, so worker_settle()
+     * drains and closes them.
+     */
     worker_settle(dev);
     w->running = false;
     dev->messages.gone = true;
