@@ -441,7 +441,10 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         *cls = old;
     } else if (old || t->count == HT_CLASSES_MAX ||
                strlen(c->name) > HT_CLASS_NAME_MAX ||
-               /* with ".vN", the class may be larger than a message */
+               /*
+                * refuse a class whose message exceeds HT_MESSAGE_MAX because
+                * ".vN" was appended to its name
+                */
                class_saved_size(c) > 4 + HT_MESSAGE_MAX ||
                t->size + class_saved_size(c) > t->limit) {
         ht_class_free(c);
@@ -540,7 +543,9 @@ static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
         memcpy(m, p + 4, length);
         status = ht_class_table_add(t, m, length, &added, &c);
         /*
-         * Names in a saved table are unique: refuse a class that was renamed.
+         * Names in a saved table are unique.  If the name is longer now,
+         * ht_class_table_add() has appended ".vN", because another class has
+         * the name: refuse the table.
          */
         if (status != HT_STATUS_OK || !added ||
             strlen(c->name) != m->name_len) {

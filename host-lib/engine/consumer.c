@@ -69,8 +69,8 @@ static void update_lost(HtConsumer *c, uint64_t lost)
 {
     if (lost > c->lost && lost < HT_LOST_MAX) {
         /*
-         * If the earlier host's recording is not known, assume that the events
-         * discarded so far were reported.
+         * If it is not known what the earlier host has recorded, assume that
+         * this host need not report the events that were discarded so far.
          */
         if (c->inherited && c->recorded == HT_RUN_UNKNOWN) {
             c->base += lost - c->lost;
@@ -304,9 +304,9 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
     c->walk.clock = ht_le64(h.clock_begin);
     if (c->time.count == 0 && c->time.nominal) {
         /*
-         * No reading relates the clocks yet: date the start of the stream's
-         * first packet at the opening of the stream.  The packet began later,
-         * so the resulting dates are too early.
+         * No reading relates the clocks yet: use the time of the stream's
+         * opening for the start of the first packet that is read.  The packet
+         * began later, so the resulting dates are too early.
          */
         ht_time_map_sample(&c->time, c->walk.clock, c->walk.ns, UINT64_MAX);
     }
@@ -351,10 +351,13 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
 }
 
 /*
- * Load `opening`, then the head again, after the producer has overwritten the
- * whole ring.  The release fence in the producer's switch to packet n - 1
- * orders the store of head to the start of packet n - 1 before the store of n
- * to `opening`.
+ * The producer has overwritten the whole ring: load `opening`, then the head
+ * again.  If `opening` is more than one packet after the head's packet, stop
+ * the stream.
+ *
+ * An honest producer cannot cause that: the release fence in its switch to
+ * packet n - 1 orders the store of head to the start of packet n - 1 before the
+ * store of n to `opening`.
  */
 static bool load_newer_head(HtConsumer *c, struct ht_ring_control *ring,
                             uint64_t *head)
@@ -471,7 +474,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         done += walked;
         if (walked < to - from) {
             c->cursor += walked;
-            /* if no event ends in the piece, copy a larger one next */
+            /* If no event ends in the piece, copy twice as many bytes next. */
             most = walked ? piece : 2 * n;
             continue;
         }

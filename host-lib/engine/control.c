@@ -278,7 +278,9 @@ size_t ht_control_exchange(HtControl *c, void *msgs, size_t size)
         length = size - pos < sizeof(*h) ? 0 : ht_get_le32(&h->size);
         if (!registers(h, size - pos) || length < sizeof(*h) ||
             length > size - pos) {
-            /* The message is no registration, or its size is not valid. */
+            /*
+             * The message at @pos registers no class, or its size is not valid.
+             */
             guest_error(c, "at byte %zu of an exchange there is no message"
                         " that registers a class", pos);
             if (size - pos < sizeof(*h)) {

@@ -234,8 +234,8 @@ static void deliver_known(HtSink *sink, const HtRun *run)
             ++*missing;
             ht_atomic_set(&sink->nr_missing, sink->nr_missing + 1);
             /*
-             * The next event may be more than 2^24 ns later than the last one
-             * delivered.
+             * Without the refused event, the next event may be more than 2^24
+             * ns later than the last one delivered: mark the next part as cut.
              */
             part.flags |= HT_RUN_CUT;
             continue;
@@ -418,7 +418,7 @@ static void sink_new(HtDispatch *d, const HtSinkConfig *cfg)
     sink->session = cfg->session;
     sink->id = g_strdup(cfg->id);
     sink->direct = !cfg->may_block;
-    /* a time long ago, so that the first attempt is not delayed */
+    /* A time long ago, so that the first refused classes are retried at once */
     sink->tried_ns = INT64_MIN / 2;
     ht_mutex_init(&sink->lock);
     ht_cond_init(&sink->wake);

@@ -92,8 +92,10 @@ int64_t ht_wall_offset(void)
 
 /*
  * Read the guest's counter and the host's clock, and add the reading to the
- * map.  Without @now, do nothing if the last reading is recent.  Context: the
- * clock's lock is held
+ * map.  Add none if the host cannot read the counter or, without @now, if the
+ * last reading is less than SAMPLE_NS old.
+ *
+ * Context: the clock's lock is held
  */
 static void sample(HtGuestClock *c, bool now)
 {

@@ -181,7 +181,10 @@ static void set_marks(HtQueue *q, HtQueueStream *s, unsigned marks)
     s->marks = marks;
 }
 
-/* Make an item of the first pending opening, closing or count of a stream */
+/*
+ * Make an item of what is pending for a stream: a closing, else an opening,
+ * else a count of discarded events
+ */
 static HtQueued take_mark(HtQueue *q, HtQueueStream *s)
 {
     HtQueued item = { .index = s - q->streams };

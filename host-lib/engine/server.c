@@ -140,7 +140,10 @@ static void unreported(void *opaque, uint64_t count)
     s->cfg.ops->unreported(s->cfg.opaque, count);
 }
 
-/* Let the owner consume the buffers that the guest has handed over */
+/*
+ * Call HtServerOps.take: the owner consumes the buffers that the guest has
+ * handed over
+ */
 static size_t take(HtStream *st)
 {
     HtServer *s = server_of(st);

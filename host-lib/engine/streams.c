@@ -412,8 +412,8 @@ static void end_stream(HtStream *s, bool close_ring)
 
     ht_mutex_lock(&s->lock);
     /*
-     * After a takeover or a reset there is no final count from the guest, so
-     * use that of the ring.
+     * Use the larger of the guest's final count and the ring's count: after a
+     * takeover or a reset, the guest has sent no final count.
      */
     ht_consumer_close(&s->consumer,
                       MAX(ht_atomic_read(&s->close_lost), ring_lost(s)),
@@ -434,8 +434,9 @@ static void end_stream(HtStream *s, bool close_ring)
 }
 
 /*
- * Consume what is in the ring now, or as many buffers of the queue as a ring
- * has packets.  A producer that goes on to commit cannot prolong this.
+ * Consume everything that is in the ring now, or the same number of buffers of
+ * the queue: at most one packet or buffer more than a ring has packets.  A
+ * producer that goes on to commit cannot prolong this.
  *
  * Returns: true if anything was consumed
  */
@@ -546,8 +547,9 @@ static void tell_discarded(HtStreams *a)
             seq_write_end(&a->telling);
             if (a->cfg.unreported) {
                 /*
-                 * Deliver the discards before the owner forgets them: it may
-                 * be killed.
+                 * Deliver the count to the trace before the owner notes that no
+                 * discarded event is unreported: the owner may be killed in
+                 * between.
                  */
                 ht_consumer_tell(&s->consumer, ring_lost(s));
                 a->cfg.unreported(a->cfg.opaque, 0);
@@ -717,11 +719,12 @@ static enum ht_status open_again(HtStream *s, uint64_t instance)
 }
 
 /*
- * Find a free stream: the one with @index, or any
+ * Find a free stream: the one with @index, or any stream if @index is
+ * HT_STREAM_ANY
  *
- * Returns: the stream; or NULL with @status set: NOENT if there is no such
- * index; BUSY if a stream in question is being closed; else LIMIT for any
- * stream, EXIST for one
+ * Returns: the stream; NULL with @status set if none is free.  NOENT: there is
+ * no stream @index.  BUSY: a stream that could be taken is being closed.
+ * Otherwise LIMIT for HT_STREAM_ANY, EXIST for an @index
  */
 static HtStream *find_free(HtStreams *a, uint32_t index, enum ht_status *status)
 {
@@ -758,7 +761,10 @@ enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,
         return open_again(lookup(a, index), ht_get_le64(&m->instance));
     }
     if (ht_atomic_read(&a->resample)) {
-        /* events from before a reset must be dated first */
+        /*
+         * A reset is pending: its streams must be closed, and their events
+         * dated, before a stream is opened.
+         */
         return HT_STATUS_BUSY;
     }
     s = find_free(a, index, &status);

@@ -285,7 +285,10 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
         m->count--;
     }
     if (m->count - 1 == m->epoch && counter == last->counter) {
-        /* the bounds of the epoch's start are now narrower */
+        /*
+         * The counter is that of the epoch's first reading, whose bounds are
+         * now narrower.
+         */
         m->at[m->epoch] = known;
     } else {
         append(m, &(HtTimeSegment) { .counter = counter }, &known);

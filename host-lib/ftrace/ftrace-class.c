@@ -30,8 +30,9 @@ static HtField *add_field(HtClass *c, const char *name, unsigned kind)
         longer[MIN(strlen(longer), HT_FIELD_NAME_MAX - 8)] = 0;
         if (!strcmp(longer, own)) {
             /*
-             * Cut to the maximum length, the name is that of another field:
-             * replace the end of the name by a number
+             * Prefixes no longer change the name, because it has the maximum
+             * length, and another field has this name: replace its end by the
+             * field's number
              */
             longer[HT_FIELD_NAME_MAX - 10] = 0;
             g_free(own);

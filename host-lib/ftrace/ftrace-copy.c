@@ -46,8 +46,9 @@ bool ht_ft_records_ok(const uint8_t *data, const HtFtFetched *got)
 }
 
 /*
- * Return the size of the records: @commit, which is not checked.  A page that
- * was marked empty may be filled up to its end.
+ * Return the size of a page's records in bytes: @commit, which is not checked.
+ * If a reader in the guest has marked the page empty (HtFtWant.cleared and a
+ * count of 0), return the size of a full page.
  */
 static uint64_t committed(const HtFtCpu *c, const HtFtWant *want,
                           uint64_t commit)
@@ -168,8 +169,8 @@ HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         c->stats.retries += result == HT_FT_RETRY;
     }
     /*
-     * The size of a cleared page is a guess: invalid records in it are no
-     * error.
+     * The size of a page that was marked empty is a guess: invalid records in
+     * it are no error.
      */
     c->stats.bad += result == HT_FT_GARBAGE && !want->cleared;
     return result;

@@ -590,7 +590,10 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     }
     for (n = 0; slot != w->slot && n < c->ring->subbufs; n++) {
         if (n && ht_ft_look_full(look)) {
-            /* If pages were taken, the next poll goes on after the last one. */
+            /*
+             * If this walk has taken no page, the next poll continues it at the
+             * place @at.  Else the next poll goes on after the last page taken.
+             */
             c->paused = !c->synced;
             c->paused_at = at;
             return WALK_BEHIND;

@@ -16,8 +16,8 @@ struct HtFtDates {
     /* HtTimeSegment, in the order of guest times */
     GArray *segments;
     /*
-     * mean rate, for times before the first segment; uncertainty of the rate,
-     * for times outside the segments
+     * @mult: mean rate, for times before the first segment.  @spread:
+     * uncertainty of the rate, for times outside the segments
      */
     uint64_t mult;
     uint64_t spread;

@@ -244,10 +244,10 @@ static void number_steps(HtFtFollow *f, const bool *behind)
 }
 
 /*
- * Sort the pieces of processors whose clock did not step back in this poll,
- * although that of another processor did.  If the times of a processor's last
- * pieces fit the times after the step, these pieces were written after the
- * step.
+ * Decide on which side of a step the pieces are of the processors whose clock
+ * did not step back in this poll, although that of another processor did.  If
+ * the times of a processor's last pieces fit the times after the step, these
+ * pieces were written after the step.
  */
 static void follow_steps(HtFtFollow *f)
 {

@@ -430,7 +430,10 @@ static bool within(const HtFtRing *inner, const HtFtRing *outer)
  */
 static HtFtRing *whole_ring(const HtFtMem *mem, HtFtRing *ring)
 {
-    /* No larger ring is followed, and the guest chooses how long this takes. */
+    /*
+     * Limit the number of headers tested: a ring of more parts is not followed,
+     * and the guest chooses how many headers there are.
+     */
     unsigned n = MIN(HT_FT_CPUS_MAX, HT_FT_SUBBUFS_MAX / ring->subbufs);
     uint64_t part = ring->size / ring->cpus, at = ring->offset;
 
@@ -492,7 +495,7 @@ static bool search_next(HtFtSearch *s, uint64_t *at)
         }
         s->at -= s->step;
         *at = s->at;
-        /* The guest wrote nothing there: do not read this candidate */
+        /* Skip this candidate if the guest wrote nothing there. */
         if (s->mem->next && (!s->mem->next(s->mem->opaque, s->at, &next) ||
                              next >= s->at + 8)) {
             *at = UINT64_MAX;

@@ -197,8 +197,9 @@ static bool check_types(const HtBtf *b, GError **error)
 }
 
 /*
- * Names may overlap, so the size of the BTF does not bound the sum of their
- * lengths. No type that hypertrace reads has a longer name.
+ * Add a type's name to a table, except a name of more than NAME_MAX_BYTES
+ * bytes.  Names may overlap, so the size of the BTF does not bound the sum of
+ * their lengths.  No type that hypertrace reads has a longer name.
  */
 static void remember(GHashTable *table, const char *name, uint32_t id)
 {
@@ -470,7 +471,7 @@ static bool member_fits(const HtBtf *b, uint32_t id, const Member *m)
 
 /*
  * Read a name at *@path and advance *@path after it.  Returns its length, or 0
- * if it is too long.
+ * if it is empty or longer than NAME_MAX_BYTES.
  */
 static size_t path_name(const char **path, const char **name)
 {

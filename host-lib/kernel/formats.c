@@ -16,8 +16,8 @@
 /* Maximum number of type names to keep; Debian's 7.2 kernel has 1,000 */
 #define STRINGS_MAX         8192u
 /*
- * Work of a step: a read of memory, a copy from the cache, and a copy of
- * TEXT_BYTES of a text
+ * Units of work of a step: WORK_READ for a read of memory, WORK_COPY for a copy
+ * from the cache, or for TEXT_BYTES of a text
  */
 #define WORK_READ           16u
 #define WORK_COPY           1u
@@ -45,9 +45,10 @@ typedef struct Member {
 } Member;
 
 /*
- * An event.  Each HtKernelFormatsList that has it holds a reference: only the
- * reader's thread may change it, and only @pass once it is in the table.  The
- * strings follow the structure in its memory.
+ * An event.  HtKernelFormats.events and each HtKernelFormatsList that has it
+ * hold a reference.  Once it is in HtKernelFormats.events, only @pass may
+ * change, and only the reader's thread changes it.  The strings follow the
+ * structure in its memory.
  */
 typedef struct Event {
     uint64_t call;              /* guest address of the trace_event_call */
@@ -303,7 +304,10 @@ static int append(HtKernelFormats *f, uint64_t addr, size_t max, GString *out)
     gsize from = out->len;
     int ret = ht_kernel_cache_string(f->cache, addr, max, out);
 
-    /* A text that cannot be read may have taken reads outside of the cache. */
+    /*
+     * If a text cannot be read, assume the maximum: one read of memory for each
+     * TEXT_BYTES, which the cache does not count.
+     */
     f->work += ret ? WORK_READ * (1 + max / TEXT_BYTES) :
                WORK_COPY * (1 + (out->len - from) / TEXT_BYTES);
     clean(out, from);
@@ -360,7 +364,8 @@ static void put_field(const HtKernelFormats *f, const uint8_t *copy,
 }
 
 /*
- * Print the fields of a list from its end, because the kernel adds at the start
+ * Print the fields of a list from its end to its start, because the kernel adds
+ * new fields at the start
  */
 static int put_fields(HtKernelFormats *f, uint64_t head, GString *out)
 {
@@ -464,9 +469,9 @@ static bool has_names(const Event *e)
 }
 
 /*
- * Test whether the formats are those of one event at two times.  The kernel
- * changes types of fields and print formats in place.  It adds an event to the
- * list before the event's fields, so the first reading may lack some.
+ * Test whether @old and @e are readings of the same event.  The kernel changes
+ * types of fields and print formats in place.  It adds an event to its list
+ * before the event's fields, so the first reading may lack some.
  */
 static bool is_same(const Event *old, const Event *e)
 {
@@ -620,7 +625,10 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads)
     return ret ? ret : f->seen ? 1 : -EAGAIN;
 }
 
-/* Test one print format that has names; the next call tests the next one. */
+/*
+ * Test whether a print format with names of enumerators has changed.  Each call
+ * tests one event of @named, the next call the next one.
+ */
 static bool sample_changed(HtKernelFormats *f)
 {
     g_autoptr(GString) now = NULL;

@@ -236,7 +236,10 @@ unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
         HtGuestKernel *k = found->pdata[i];
         int ret = ht_guest_kernel_clock(k, &clock);
 
-        /* The kernel that runs now has overwritten a part of this one. */
+        /*
+         * -ERANGE: the kernel that runs now has overwritten this kernel's
+         * clock.
+         */
         if (ret == -ERANGE) {
             continue;
         }

@@ -22,7 +22,10 @@
 #define X86_PAYLOAD_LENGTH  0x24c
 #define X86_HEADER_END      0x250
 #define ARM64_SIGNATURE     0x38
-/* Maximum nesting; a kernel in an EFI program in a unified image has 2 */
+/*
+ * Maximum depth of files within files.  A kernel in an EFI zboot program in a
+ * unified kernel image has depth 2
+ */
 #define DEPTH_MAX           4u
 
 bool ht_image_load(const char *path, char **data, size_t *size, GError **error)

@@ -129,7 +129,10 @@ static bool tokens_at(Tables *t, uint64_t digits)
             len++;
         }
     }
-    /* Padding before an aligned table looks like empty tokens. */
+    /*
+     * Padding before an aligned table looks like empty tokens: try each
+     * alignment.
+     */
     for (align = 1; align <= 8; align *= 2) {
         t->tokens = HT_ROUND_UP(start, align);
         if (t->tokens <= digits && read_tokens(t, t->tokens, places, &end) &&

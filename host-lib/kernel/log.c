@@ -41,7 +41,7 @@ struct HtKernelLog {
     uint64_t ring;              /* guest address of the ring that is read */
     Ring now;
     bool known;                 /* @now is valid */
-    /* where the memory has the ring's head, for ht_kernel_log_hint() */
+    /* offset in the memory of the ring's head_id, for ht_kernel_log_hint() */
     uint64_t head_at;
     bool has_head;              /* @head_at is valid */
     uint64_t id;                /* id of the descriptor to read next */
@@ -121,7 +121,7 @@ static uint64_t end_of(const Ring *r)
     return ((r->head & ID_MASK) + 1) & ID_MASK;
 }
 
-/* Note where the memory has the ring's head, without a read if possible. */
+/* Set @head_at to the offset of the ring's head_id in the memory */
 static void find_head(HtKernelLog *log)
 {
     const HtKernelSpace *s = &log->space;
@@ -196,7 +196,10 @@ static int read_text(HtKernelLog *log, uint64_t id, const uint8_t *desc,
         return 0;
     }
     if (begin >> r->size_bits != next >> r->size_bits && next & (size - 1)) {
-        /* A text that does not fit before the data's end is at their start. */
+        /*
+         * A text that does not fit before the end of the text ring is at the
+         * start of the text ring.
+         */
         at = 0;
     }
     if (record->len > size - ID_BYTES || at > size - ID_BYTES - record->len) {

@@ -76,7 +76,10 @@ static void reset(const HtFtCpu *c, HtListCpu *l)
     l->based = true;
     l->settled = false;
     if (is_in_place(c, l, &l->at)) {
-        /* The last poll noticed that the cursor was lost, and set it again. */
+        /*
+         * The cursor is valid in the emptied ring: the last poll noticed that
+         * it was lost, and set it again.
+         */
         l->followed = c->stats.events - l->placed_at;
         return;
     }
@@ -125,7 +128,11 @@ static void resolve_doubt(HtListCpu *l, HtFtLook *look, guint at,
         return;
     }
     if (l->before < l->base + followed + l->sure) {
-        /* The ring was emptied, and has as many events as before again. */
+        /*
+         * Fewer events were written before the cursor's page than were taken or
+         * missing: the ring was emptied, and its counters have reached their
+         * old values again.
+         */
         mark_emptied(look, at);
         return;
     }
@@ -138,7 +145,11 @@ static void resolve_doubt(HtListCpu *l, HtFtLook *look, guint at,
     l->lost = l->sure = missing;
 }
 
-/* Maximum number of bytes that may be taken of the cursor's page */
+/*
+ * Maximum number of bytes that may be taken of the cursor's page, of which the
+ * guest has committed @size.  On a host with weak memory ordering, do not go
+ * beyond the writer's position at the previous poll.
+ */
 static uint32_t limit_of(const HtFtCpu *c, const HtListCpu *l, uint32_t size)
 {
     if (c->relaxed && l->at.node == l->writer.node &&
@@ -290,8 +301,9 @@ static HtListWalk advance(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 }
 
 /*
- * No page is newer than the last one.  If that page is still in place, nothing
- * was overwritten: more events may follow in it.
+ * ht_list_place() has found no page that is newer than the page taken last.  If
+ * that page (@own) is still in place, nothing was overwritten: set the cursor
+ * to it, because more events may follow in it.
  */
 static void go_back(const HtFtCpu *c, HtListCpu *l)
 {
@@ -429,7 +441,10 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
         l->base = entries > l->followed ? entries - l->followed : 0;
     }
     if (exact && emptied) {
-        /* The ring was emptied, and has as many events as before again. */
+        /*
+         * The ring was emptied, and its counters have reached their old values
+         * again.
+         */
         l->lost_before += l->lost;
         l->followed = entries;
         l->base = l->lost = l->sure = 0;
@@ -438,7 +453,7 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
               entries - l->base - l->followed : 0;
     /*
      * @missing is too low if the poll took events that were written after it
-     * began.
+     * began.  @most includes these events.
      */
     most = after.entries > l->base + l->followed ?
            after.entries - l->base - l->followed : 0;

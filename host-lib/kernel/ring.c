@@ -198,7 +198,10 @@ static int collect(HtFtCpu *c, HtFtLook *look)
     return ret;
 }
 
-/* The guest may claim any number of pages, but they are in its memory. */
+/*
+ * HtFtWay.polls.  The guest may claim any number of pages, but they must be in
+ * its memory: the size of the memory limits their number.
+ */
 static uint64_t polls(void *opaque, const HtFtMem *mem, const HtFtRing *ring)
 {
     uint64_t pages = MIN(mem->size / ring->subbuf_size, HT_FT_PAGES_MAX);

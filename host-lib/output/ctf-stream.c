@@ -53,7 +53,7 @@ static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
         ssize_t done;
 
         if (!iov->iov_len) {
-            /* no events: the run only reports discarded ones */
+            /* skip an element without bytes: the packet has no events */
             iov++;
             n--;
             continue;
@@ -295,7 +295,10 @@ static int grow_file(HtCtfStream *s, uint64_t need)
     return ret;
 }
 
-/* Write the run, or an empty packet, after the open packet */
+/*
+ * Write a packet after the open packet, with the events of @run or, if @run is
+ * NULL, with none.  If the file has no room, make a new file
+ */
 static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
     uint64_t start = next_start(s);

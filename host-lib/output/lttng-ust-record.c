@@ -129,8 +129,9 @@ static inline void record(struct lttng_ust_event_recorder *recorder,
 }
 
 /*
- * Filters and captures are not inlined: QEMU's build clears local variables,
- * and an event without a filter must not pay for clearing this stack.
+ * Test whether a filter accepts an event.  Filters and captures are not
+ * inlined: QEMU's build clears local variables, and an event without a filter
+ * must not pay for clearing @stack.
  */
 static bool G_NO_INLINE accepted(struct lttng_ust_event_common *common,
                                  struct lttng_ust_probe_ctx *probe_ctx,

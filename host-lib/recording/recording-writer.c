@@ -434,7 +434,10 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
                        O_CLOEXEC);
     }
     if (c->fd < 0 || !write_all(c->fd, c->kept->data, c->kept->len)) {
-        /* Stop: a reader could take the next piece for the rest of this one. */
+        /*
+         * Write no more pieces of this processor: a reader could take the next
+         * piece for the rest of this one.
+         */
         c->failed = true;
         fail(error, errno, "write", w->dir, name);
         drop_incomplete(c);
@@ -468,7 +471,10 @@ uint8_t *ht_rec_writer_room(HtRecWriter *w, uint32_t cpu, size_t size)
     }
     kept = cpu_file(w, cpu)->kept;
     len = kept->len;
-    /* Reserve room after the array's end: a shorter array keeps its memory. */
+    /*
+     * Grow the array to reserve the room, then set its old size again: the
+     * array keeps its memory.
+     */
     g_byte_array_set_size(kept, len + sizeof(HtRecPieceHeader) + size);
     g_byte_array_set_size(kept, len);
     return kept->data + len + sizeof(HtRecPieceHeader);

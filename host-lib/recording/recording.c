@@ -24,7 +24,7 @@ typedef struct Stream {
     /* range of @buffer that was read from the file and not parsed yet */
     size_t pos, end;
     bool ended;
-    /* bytes of the file were skipped after @piece */
+    /* bytes of the file were skipped after the last valid piece */
     bool skipped;
     HtFtPiece piece;
     /* epoch (upper half) and segment of @piece, and its HtFtPiece.host_after */
@@ -72,7 +72,10 @@ struct HtRecording {
     uint32_t until_epoch;
     uint64_t until_ns;
     uint64_t last_part;         /* Next.part of the recording's end */
-    /* result of the first call of ht_rec_end() */
+    /*
+     * result of the last search for the end (@end_read); @end_found: it has
+     * found the end
+     */
     HtRecEnd end;
     bool end_found;
     bool end_read;
@@ -450,7 +453,10 @@ static bool header_ok(const HtRecPieceHeader *h)
 {
     uint32_t size = ht_le32(h->size), from = ht_le32(h->from);
 
-    /* Boots are counted from 1: the number after the last epoch must exist. */
+    /*
+     * The number after the last epoch must exist, because boots are shown
+     * counted from 1: refuse the epoch UINT32_MAX.
+     */
     return ht_le32(h->magic) == HT_REC_MAGIC &&
            ht_le32(h->epoch) != UINT32_MAX && size % 4 == 0 && size != 0 &&
            size <= PIECE_MAX - HT_FT_PAGE_HEADER && from % 4 == 0 &&
@@ -464,9 +470,9 @@ static uint64_t part_of(uint32_t epoch, uint32_t segment)
 
 /*
  * Test whether a piece is a copy, which was appended to the file: the recorder
- * wrote the original before the piece that precedes the copy.  If the guest has
- * two rings, pieces of an earlier epoch may follow those of a later one, but
- * later polls read them.
+ * wrote the original before the piece that precedes the copy.  A piece of an
+ * earlier epoch that a later poll has read is no copy: if the guest has two
+ * rings, such pieces may follow those of a later epoch.
  */
 static bool is_copy(const Stream *s, const HtFtPiece *p)
 {
@@ -652,7 +658,11 @@ static void merge_next(HtRecording *r)
     r->returned = false;
 }
 
-/* Read on in a file that is new or had ended; the others are in the heap. */
+/*
+ * If a processor's file is new, or had ended when it was last read, read on and
+ * add its next event to the heap.  The heap has the next event of each other
+ * processor.
+ */
 static void stream_more(HtRecording *r, uint32_t cpu)
 {
     Stream *s = &r->streams[cpu];
@@ -811,7 +821,7 @@ void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns)
     }
 }
 
-/* Check whether all further events are after those of ht_rec_until(). */
+/* Test whether all further events are after the limits of ht_rec_until(). */
 static bool is_past(const HtRecording *r)
 {
     const Next *next = &r->heap[0];
