@@ -39,7 +39,10 @@ static int htk_file_open(struct inode *inode, struct file *file)
 		htk_free_owner(owner);
 		return -ENOMEM;
 	}
-	/* misc_open() holds a lock that misc_deregister() takes. */
+	/*
+	 * The node is still registered: misc_open() holds a lock that
+	 * misc_deregister() takes.
+	 */
 	owner->h = htk_get_by_misc(file->private_data);
 	owner->uid = file->f_cred->euid;
 	owner->writable = file->f_mode & FMODE_WRITE;

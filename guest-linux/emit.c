@@ -162,7 +162,7 @@ static void htk_emit_report_missed(struct htk *h, struct ht_stream *first)
 		atomic64_add(missed, (atomic64_t *)&first->lost_nested);
 	else if (missed)
 		ret = ht_tell_discarded(&h->core, missed);
-	/* After a timeout, the host executes the message later. */
+	/* After a timeout, assume that the host executes the message later. */
 	if (ret && ret != -ETIMEDOUT)
 		atomic64_add(missed, &htk_missed);
 }

@@ -282,7 +282,10 @@ static void hte_sync(void)
 	hte_changed(NULL);
 }
 
-/* Set the parameter; hte_init() applies a text that was set before. */
+/*
+ * Set the parameter "events". A text that is set before hte_init() is only
+ * stored; hte_init() applies it.
+ */
 static int hte_events_set(const char *text, const struct kernel_param *kp)
 {
 	bool ready;
@@ -328,8 +331,9 @@ static bool hte_is_at(const struct hte_event *e, const struct tracepoint *tp)
 }
 
 /*
- * Check whether the module can read all values of an event.  The events with a
- * task's NUMA group are left out, because the kernel does not export it.
+ * Check whether the module can read all values of an event.  It cannot read the
+ * NUMA group of a task, because the kernel does not export
+ * task_numa_group_id(): leave out the events with this value.
  */
 static bool hte_is_complete(const struct hte_event *e)
 {

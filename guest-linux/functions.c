@@ -595,7 +595,10 @@ static struct ht_kernel_watch fn_watch = {
 
 /* Parameters -------------------------------------------------------------- */
 
-/* Set the parameter; fn_init() applies a text that was set before. */
+/*
+ * Set the parameter "functions". A text that is set before fn_init() is only
+ * stored; fn_init() applies it.
+ */
 static int fn_functions_set(const char *text, const struct kernel_param *kp)
 {
 	int ret = 0;

@@ -45,7 +45,10 @@ static int htk_memory_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	bool opens = msg->type == HT_MSG_STREAM_OPEN;
 	int ret = ht_memory_exchange(&h->core, &h->link, msg, room);
 
-	/* The host may open the stream later: take over to close it. */
+	/*
+	 * The host has not answered STREAM_OPEN and may open the stream later:
+	 * note that a TAKEOVER must close it.
+	 */
 	if (ret && ret != -EBUSY && opens && h->link.pending)
 		h->abandoned = true;
 	return ret;

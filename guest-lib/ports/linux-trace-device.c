@@ -70,7 +70,9 @@ static struct ht_node_map *maps[HT_STREAMS_MAX];
 
 /* Result of the last search for a device: 0, or a negative errno */
 static int found = -ENODEV;
-/* A search has found a device */
+/*
+ * A search has found a device, even if it could not be opened or did not answer
+ */
 static bool had_device;
 
 /*
@@ -189,7 +191,10 @@ static int map_enable(void)
     int r = ht_node_map_enable(*opening.fd, enable, &enable), error;
 
     if (r && enable) {
-        /* Replace the mapping of the previous device by zeroes: all off. */
+        /*
+         * The enable page cannot be mapped: replace the mapping of the previous
+         * device by zeroes, which switches all classes off.
+         */
         ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &error);
     }
@@ -453,7 +458,7 @@ bool ht_trace_report(uint64_t count)
         }
         close_device();
     }
-    /* After a timeout, the host executes the message later. */
+    /* After a timeout, assume that the host executes the message later. */
     return r == 0 || r == -ETIMEDOUT;
 }
 

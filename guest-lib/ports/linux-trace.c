@@ -175,7 +175,10 @@ static struct thread_stream *claim(struct process *p, int tid)
         struct thread_stream *t = &p->threads[i];
         int owner = __atomic_load_n(&t->owner, __ATOMIC_RELAXED);
 
-        /* A thread with the same id has ended without its key destructor. */
+        /*
+         * The stream is of an earlier thread with the id @tid, which has ended
+         * without its key destructor.
+         */
         if (owner == tid && tid > 0 && !t->retired) {
             close_stream(p, t);
             return t;
@@ -508,8 +511,9 @@ static struct ht_stream *take_shared(struct process *p)
         t->last = 0;
         if (!ht_emit_context(&t->s, ht_self.tid, comm)) {
             /*
-             * Discard the caller's event as well: readers would take it for
-             * another thread's.  Both together count as one discarded event.
+             * The event "context" was discarded: discard the caller's event as
+             * well, because readers would take it for another thread's.  The
+             * two events together count as one discarded event.
              */
             release_shared(t);
             return NULL;
@@ -766,7 +770,9 @@ bool ht_trace_init(void)
     }
     stamps_by_environment();
     ht_watch_forks();
-    /* glibc would allocate memory for the value of a key above 31. */
+    /*
+     * Do not use a key above 31, for whose value glibc would allocate memory.
+     */
     thread_end_works = pthread_key_create(&thread_end, end_thread) == 0 &&
                        thread_end < 32;
     ht_trace_builtin(&ht_class_context);

@@ -28,7 +28,7 @@ static bool copy(struct ht_host_stats *to, const struct ht_host_stats *slot)
     return to->seq % 2 == 0 && ht_load_relaxed(&from[0]) == to->seq;
 }
 
-/* Take a part from a time; returns false if it is longer than the time */
+/* Subtract @part from *@ns; returns false if @part is larger than *@ns */
 static bool take(uint64_t *ns, uint64_t part)
 {
     if (part > *ns) {

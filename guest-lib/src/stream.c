@@ -202,7 +202,10 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
         packet++;
     }
     if (!room) {
-        /* Waiting for a stream that is not open would never end. */
+        /*
+         * If the stream is not open or is closed, report room: a wait for room
+         * would never end.
+         */
         room = !s->ops || packet - s->tail <= s->packets_mask ||
                s->overwrite || ht_is_closed(s) || s->ops->space(s, packet);
     }

@@ -126,7 +126,11 @@ static uint32_t short_header(uint32_t id)
     return id < HT_ID_WIDE ? HT_EVENT_HEADER : HT_EVENT_HEADER_WIDE;
 }
 
-/* Do not inline this, so that get_early() need not save registers. */
+/*
+ * Second part of get_early().  If the ring is full, count the event as
+ * discarded; else return HT_READ_CLOCK. Not inlined, so that get_early() need
+ * not save registers.
+ */
 static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
 {
     const struct ht_channel_ops *ops = s->ops;
