@@ -185,7 +185,7 @@ static void sched_waking(Sums *s, const HtModelEvent *ev)
 /*
  * Get the vCPU whose thread caused an event of KVM. Create it if it is new and
  * the event has the vCPU's number. The event proves that the vCPU runs: if its
- * state is another one, change it.
+ * state is different, change the state.
  */
 static HtVcpuSums *kvm_vcpu(Sums *s, const HtModelEvent *ev)
 {

@@ -105,8 +105,8 @@ static char *text_of(const HtModelEvent *ev, unsigned field)
 
 /*
  * Get the name of the level of an initcall_level event, as a string that
- * @c->levels keeps. The guest chooses the names: after LEVELS_MAX of them, the
- * result is "other".
+ * @c->levels keeps. The guest chooses the names: if there are LEVELS_MAX
+ * already, a further name becomes "other".
  */
 static const char *intern_level(Collect *c, const HtModelEvent *ev)
 {

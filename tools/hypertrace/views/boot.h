@@ -21,8 +21,8 @@
  *          NULL
  * @begin: nanoseconds, see &HtBoot.back_ns
  * @end: nanoseconds, see &HtBoot.back_ns
- * @split: with &HtBoot.host: what the host did in the time in which the
- *         processors ran a task, summed over all processors
+ * @split: with &HtBoot.host: the time in which the processors ran a task, split
+ *         by the host's part; the sum of all processors
  */
 typedef struct HtBootPhase {
     const char *name;
@@ -77,7 +77,7 @@ typedef struct HtBootItem {
  * @initcalls: of HtBootItem, by their ends
  * @processes: of HtBootItem, by their beginnings
  * @left_out: number of items beyond HT_BOOT_ITEMS_MAX
- * @host: what the host did for each vCPU; NULL: times are not split
+ * @host: the host's part of the recording, by which times are split; or NULL
  * @split: sum of the phases' @split
  */
 typedef struct HtBoot {

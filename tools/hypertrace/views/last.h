@@ -97,7 +97,7 @@ typedef struct HtLastBlocked {
  * @gap: the longest gap
  * @silence: the longest time in which no processor had an event, gaps left out
  * @busy: the longest time without an event of a processor that was not idle
- * @host: what the host did meanwhile; or NULL
+ * @host: the host's part of the recording, by which times are split; or NULL
  * @busy_split: with @host, the parts of @busy
  * @guest_ended: the guest ended; otherwise only the recording ended
  * @after: nanoseconds by the host's clock from the poll that found the last

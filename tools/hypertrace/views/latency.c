@@ -51,7 +51,10 @@ typedef struct Latency {
     unsigned boots;
     gboolean by_host;           /* --host */
     HtHostSplit *host;
-    /* sum over all pairs: what the host did in their durations */
+    /*
+     * with --host: the sum of the durations of all pairs, split by the host's
+     * part
+     */
     HtSplit split;
 } Latency;
 

@@ -32,7 +32,7 @@ typedef struct TopTask {
     uint64_t events;
     /* number of times that a processor has switched to the task */
     uint64_t switches;
-    /* with --host: what the host did in the time @ns */
+    /* with --host: the time @ns, split by the host's part */
     HtSplit split;
 } TopTask;
 

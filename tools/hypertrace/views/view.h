@@ -64,7 +64,7 @@ typedef struct HtView {
     HtNames *events;
     HtNames *tasks;
     bool several;
-    /* options besides --from and --to exclude events */
+    /* an option other than --from and --to excludes events */
     bool some;
     bool found;
     /* it was printed that the options select no event */

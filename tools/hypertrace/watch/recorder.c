@@ -42,7 +42,7 @@
 #define GOOD_US         (5 * 60 * G_USEC_PER_SEC)
 /*
  * Limits for the messages of a recorder: length in bytes, and number of
- * different messages that are printed besides those about recordings. On
+ * different messages that are printed in addition to those about recordings. On
  * average, one message is printed every LINE_US, and up to 30 at once.
  */
 #define NO_RECORDING    "no recording"

@@ -31,8 +31,8 @@
 #define PROGRAM_BYTES   52
 
 /*
- * What is remembered of a process; @inode differs if another process has the
- * PID
+ * State of a process that a scan has seen; @inode differs if a later process
+ * has the same PID
  */
 typedef struct Seen {
     uint64_t inode;
