@@ -10,10 +10,10 @@ uint64_t bench_cpu_ns(void);
 
 /*
  * bench_pin: keep the calling thread on processor @cpu, so that producer and
- * consumer do not share one
+ * consumer do not share a processor
  *
- * Threads that the caller creates later inherit the processor.  If the machine
- * has only one processor, the function does nothing.  A failure ends the
+ * Threads that the caller creates later inherit the processor. If the machine
+ * has only one processor, the function does nothing. A failure ends the
  * program.
  */
 void bench_pin(unsigned cpu);

@@ -23,8 +23,8 @@ from test_record import (DEADLINE, EMULATION, MEMORY, QEMU,  # noqa: F401
 
 pytestmark = pytest.mark.xdist_group("record")
 
-# Write 200 marks and read a command from the second serial port.  Write a last mark
-# and run the command.
+# Script of the guest: write 200 marks, and wait for a command on the second serial
+# port. Then write a last mark, and run the command.
 JOB = """
 cd /sys/kernel/tracing/instances/boot_map
 for m in pvpanic pvpanic-mmio; do

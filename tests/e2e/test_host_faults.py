@@ -241,7 +241,7 @@ def test_quit_while_blocked(tmp_path):
 @own_run
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_quit_at_full_rate(tmp_path, channel):
-    """QEMU exits while its thread records event after event."""
+    """QEMU exits while the thread of the LTTng backend records event after event."""
     with session(tmp_path / "trace") as s:
         for _ in range(3):
             with study(tmp_path, "lttng", [channel], env=s.env()) as vm:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The same events of a guest are in two traces, with dates from different clocks: in
 the kernel's ring, dated by hypertrace record, and in the device's trace, dated by the
-TSC.  The ring gets each event first, and the next event is later than both.  No date
-contradicts that order by more than its bound.
+TSC.  The kernel writes each event to the ring first, then to the device, and both
+before the next event.  No date contradicts that order by more than its bound.
 """
 
 import collections

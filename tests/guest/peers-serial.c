@@ -3,8 +3,8 @@
  * Payload: 8-byte messages to a stock virtio-serial port, the transport of
  * virtio-trace and of many agents
  *
- * This is a driver for port 0 (-device virtconsole) without the multiport
- * feature: without it, the device assumes that the port is open.
+ * This is a driver for port 0 (-device virtconsole). It declines the feature
+ * multiport: then the device assumes that the port is open.
  */
 #include "mm.h"
 #include "peers.h"

@@ -273,7 +273,7 @@ static void plug_refused(QHt *h, const Refused *r)
     qobject_unref(rsp);
 }
 
-/* A refused device leaves nothing behind: its id, slot and name are free. */
+/* After a device was refused, another device can have its id, slot and name. */
 static void test_refused(void)
 {
     QHt *h = boot_for_plugging("channel=shm,streams=1");

@@ -132,7 +132,7 @@ typedef struct Left {
     const char *name;
     /* number that the next recovered event must have; 0: any */
     uint64_t next;
-    /* earliest and latest date of the events that were read */
+    /* limits between which the dates of all recovered events must lie, in ns */
     uint64_t begin_ns;
     uint64_t end_ns;
 } Left;

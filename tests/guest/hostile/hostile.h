@@ -43,8 +43,8 @@ void hostile_stream(struct ht_bm_device *d, struct ht_stream *s,
 struct honest *honest_new(void);
 void honest_open(struct honest *h, struct ht_bm_device *d);
 /*
- * Emit @n honest events; it is a failed check if one finds no room in the
- * ring
+ * Emit @n honest events; count a failed check for each event that finds no room
+ * in the ring
  */
 void honest_emit(struct honest *h, unsigned n);
 void honest_flush(struct honest *h);
