@@ -216,7 +216,10 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
         /* A change of the mode proves that the vCPU runs. */
         ht_runstates_change(x, v, HT_RUN_RUNNING, HT_RUN_RUNNING, t);
     } else if (v->mode == HT_MODE_UNKNOWN) {
-        /* The vCPU has been in mode @from since the mode is not known. */
+        /*
+         * The vCPU was in mode @from for all of the time in which its mode was
+         * not known.
+         */
         v->modes[from] += v->modes[HT_MODE_UNKNOWN];
         v->modes[HT_MODE_UNKNOWN] = 0;
         add_mode(x, v, from, t);

@@ -38,8 +38,8 @@
  */
 #define SEARCH_US       5000
 /*
- * After a poll with at least this many events, the wait is 1/BUSY_PART of
- * --poll-us.
+ * If at least this many events were read since the last wait, the next wait is
+ * 1/BUSY_PART of --poll-us.
  */
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8

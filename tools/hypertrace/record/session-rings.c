@@ -12,8 +12,8 @@
  */
 #define SEARCH_CANDIDATES 4096
 /*
- * If no ring is recorded after this time in ns, each search also tests
- * ANYWHERE_LOOKS other pages, until it has tested every page.
+ * If no ring is recorded after this time in ns, each search also tests the next
+ * ANYWHERE_LOOKS pages of a memory, also at unusual addresses.
  */
 #define ANYWHERE_NS     UINT64_C(3000000000)
 #define ANYWHERE_LOOKS  256
