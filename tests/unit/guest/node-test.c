@@ -265,7 +265,10 @@ static void child_late(const char *value)
     emit(100);
 }
 
-/* The rings hold 4 packets of 64 KiB. */
+/*
+ * The device never returns a buffer, and a ring has 4 packets of 64 KiB: most
+ * of these events are discarded.
+ */
 static void child_busy(const char *value)
 {
     (void)value;

@@ -193,7 +193,7 @@ static void false_parts(void)
     g_free(t.g.cpu[0].entries);
 }
 
-/* A kernel that passes most checks, at each place where one may be */
+/* Kernels that pass most checks, one at each multiple of 2 MiB from 8 MiB on */
 static void kernels(void)
 {
     const uint64_t size = 1024 * MIB;

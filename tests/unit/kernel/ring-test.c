@@ -9,7 +9,10 @@
  */
 #include "list-guest.h"
 
-/* Time in ns that a kernel takes to empty its ring, and between two polls */
+/*
+ * RESET_NS: time in ns that a kernel takes to empty its ring. POLL_NS: time in
+ * ns between two polls
+ */
 #define RESET_NS UINT64_C(11000000)
 #define POLL_NS  UINT64_C(1000000)
 

@@ -160,8 +160,8 @@ static void test_no_kernel_runs(void)
 }
 
 /*
- * A dead kernel is not found again when another user of the memory overwrites
- * the stack canary by which its boot is known.
+ * The watch knows a kernel's boot by its stack canary. If something overwrites
+ * the canary, the kernel is gone, and no search finds it again.
  */
 static void test_canary(void)
 {

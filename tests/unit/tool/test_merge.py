@@ -297,7 +297,7 @@ class TestMerge:
         assert "no events are selected" in p.stderr.decode(), p.stderr
 
     def test_trace_losses_only(self):
-        """The losses of a trace are shown even if it has no event."""
+        """If a trace has no event, its lost events are still shown."""
         need("protoc")
         quiet = story("losses", self.tmp / "losses")
         out = self.tmp / "losses.pftrace"
@@ -306,8 +306,9 @@ class TestMerge:
             perfetto_text.packets(out))] == [("discarded events", {"count": 5})]
 
     def test_trace_elsewhere(self):
-        """Traces of another host, of an unnamed host, with the guest's clock,
-        and with an unknown clock"""
+        """A trace of another host, or of an unnamed one, is placed by the wall
+        clocks. A trace with the guest's clock, with an unknown clock, or from
+        before the first host's boot is refused."""
         def device(name, *changes):
             copy = shutil.copytree(self.device,
                                    self.tmp / f"trace-{name}") / "ht0"

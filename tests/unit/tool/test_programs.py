@@ -207,8 +207,8 @@ def test_attach_full(tmp_path):
 
 
 def test_truncated(tmp_path):
-    """Promise: a recorder whose file is truncated ends with a message, and what it
-    recorded before can be read."""
+    """Promise: if the file of the memory is truncated, its recorder ends with a
+    message, and what was recorded before can be read."""
     memory = tmp_path / "memory"
     with Attach(memory, tmp_path / "out", "--create=16M") as a:
         with Guest(memory) as g:
