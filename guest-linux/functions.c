@@ -150,7 +150,10 @@ static void notrace fn_on_entry(unsigned long ip, unsigned long parent_ip,
 /* Stored instead of a call's start time if the call must not be reported */
 #define FN_LEFT_OUT	U64_MAX
 
-/* Number of traced calls that enclose the present one, as the kernel counts */
+/*
+ * Number of traced calls that enclose the present one, including calls that
+ * other users of the kernel's hooks of returns trace
+ */
 static unsigned int notrace fn_depth(void)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)

@@ -228,7 +228,7 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	spin_lock_irq(&s->lock);
 	pages = s->pages;
 	ring = s->ring;
-	/* From here on, nothing is submitted. */
+	/* While @pages is NULL, nothing is submitted to the device. */
 	WRITE_ONCE(s->pages, NULL);
 	s->ring = NULL;
 	spin_unlock_irq(&s->lock);

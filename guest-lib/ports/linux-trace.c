@@ -333,8 +333,8 @@ static uint64_t progress(const struct thread_stream *t)
 }
 
 /*
- * Test whether @t has been busy without progress for STUCK_MS, or while
- * @events events were discarded
+ * Test whether @t has been busy without progress for STUCK_MS, or while this
+ * thread has discarded @events events
  */
 static bool is_stuck(const struct thread_stream *t, unsigned events)
 {

@@ -31,7 +31,7 @@ static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
     return MIN((unsigned __int128)a * b / c, UINT64_MAX);
 }
 
-/* Add two times; the result is limited to the maximum */
+/* Add two times; the result is at most HT_TIME_MAX_NS, unless @ns is larger */
 static uint64_t plus(uint64_t ns, uint64_t more)
 {
     return ns + MIN(more, HT_TIME_MAX_NS - MIN(ns, HT_TIME_MAX_NS));

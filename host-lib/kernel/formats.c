@@ -96,7 +96,8 @@ struct HtKernelFormats {
     /* address of the list's first node when the pass began */
     uint64_t first;
     unsigned seen;
-    uint64_t work;              /* work of this step, without cached reads */
+    /* work of this step, except the reads that @cache counts */
+    uint64_t work;
     unsigned reads;             /* ht_kernel_cache_reads() at its start */
     unsigned pass;              /* number of the present or last pass */
     GHashTable *events;         /* Event by id */

@@ -168,7 +168,10 @@ static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
     image = ht_kernel_image_from_memory(bytes, p->machine, p->text, &s->why);
     k = image ? ht_guest_kernel_try(&s->mem, image, offset) : NULL;
     if (k) {
-        /* Keep no copies of several kernels: the guest may have many. */
+        /*
+         * Free the copy's code and data: a guest may have many kernels, and
+         * each keeps its image.
+         */
         ht_kernel_image_shrink(image);
         g_ptr_array_add(s->found, k);
     }

@@ -141,7 +141,10 @@ static void add_class_field(HtUstEvent *e, const HtField *cf)
         f->type.sequence = (struct lttng_ust_type_sequence) {
             .parent.type = lttng_ust_type_sequence,
             .struct_size = sizeof(f->type.sequence),
-            /* NULL: the previous field of the event has the length */
+            /*
+             * With NULL, LTTng-UST takes the length from the event's previous
+             * field.
+             */
             .length_name = NULL,
             .elem_type = &f->elem.parent,
             .encoding = cf->kind == HT_FIELD_TEXT ?
@@ -301,8 +304,8 @@ static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
 }
 
 /*
- * Set @probe_desc of the event, its class and its enumerations; LTTng-UST reads
- * that of an enumeration if a session is active.
+ * Set @probe_desc of the event, its class and its enumerations; if a session is
+ * active, LTTng-UST reads @probe_desc of an enumeration, too.
  */
 static void set_probe(HtUstEvent *e, struct lttng_ust_probe_desc *probe)
 {

@@ -19,7 +19,10 @@ static bool wants(void *opaque, const HtClass *c)
     return ht_dispatch_wants(dev->dispatch, c);
 }
 
-/* Do not read the enable bytes back: the guest can write to them. */
+/*
+ * HtEnableConfig.write.  It writes only if there is stream RAM and the VM runs.
+ * Do not read the enable bytes back: the guest can write to them.
+ */
 static void page_write(void *opaque, const HtClass *c, bool on)
 {
     HypertraceDevice *dev = opaque;

@@ -159,8 +159,8 @@ static int state_post_load(void *opaque, int version_id)
         return refuse(dev, "%s", why);
     }
     /*
-     * KVM must report the counter's offset before the host can read the
-     * counter.
+     * With KVM, the host cannot read the counter any more until KVM has
+     * reported the counter's new offset.
      */
     if (!ht_guest_clock_load(&dev->clock.guest, m->segments, m->nr_segments,
                              shift, !kvm_enabled())) {

@@ -179,8 +179,9 @@ static int64_t end_ns(void)
 }
 
 /*
- * When QEMU exits, it does not unrealize devices, so deliver their events here.
- * One time limit applies to all devices together, however many backends hang.
+ * When QEMU exits, it does not unrealize devices: wait here until the backends
+ * have taken all events.  One time limit applies to all devices together,
+ * however many backends hang.
  */
 static void sinks_exit(Notifier *n, void *data)
 {

@@ -87,7 +87,7 @@ static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
 }
 
 /*
- * Handle a stop or a start of the VM. While the VM is stopped, the counter may
+ * Handle a stop or a start of the VM.  While the VM is stopped, the counter may
  * stop or jump, and the worker must not access rings and queues.
  */
 static void hypertrace_vm_change(void *opaque, bool running, RunState state)

@@ -72,7 +72,8 @@ struct HypertraceBackend {
  *         block.  May run while the session's thread is in another call, and
  *         for a class whose add_class() failed.  NULL: all classes are wanted
  * @deliver: Take a run.  Called on the session's own thread; if the backend
- *           cannot block, the thread that posts the run may call it
+ *           cannot block, the thread that posts the run may call it, with or
+ *           without the BQL
  *
  * Only one thread at a time calls the functions of one session, except wants().
  * Functions are called without the BQL unless stated above.  Sessions of a

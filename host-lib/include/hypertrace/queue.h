@@ -176,7 +176,9 @@ void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b);
 /**
  * ht_queue_pass: count a run that the caller delivers without queueing it
  * @q: an empty queue; see ht_queue_empty()
- * @run: the run; its count of discarded events is set to that of this queue
+ * @run: the run.  Unless it is an opening, the events that this queue has
+ *       discarded are added to @run->discarded, and HT_RUN_CUT is set if they
+ *       precede its first event
  */
 void ht_queue_pass(HtQueue *q, HtRun *run);
 
