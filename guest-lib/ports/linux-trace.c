@@ -113,8 +113,7 @@ static bool is_gone(const struct process *p, int tid)
 
 /*
  * Report the discarded events of @t and of p->missed in the count of @t.  If
- * the stream is not open, add its discarded events to p->missed instead.  If
- * the device is removed during the call, the number may be lost.
+ * the stream is not open, add its discarded events to p->missed instead.
  *
  * Context: the stream's producer, @busy set
  */
@@ -125,8 +124,8 @@ static void tell_discarded(struct process *p, struct thread_stream *t)
     if (t->s.slow && !ht_is_closed(&t->s)) {
         t->s.lost += __atomic_exchange_n(&p->missed, 0, __ATOMIC_RELAXED);
         ht_publish_lost(&t->s);
-        return;
     }
+    /* The stream may have been closed before the host could get the count. */
     lost = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
     __atomic_fetch_add(&p->missed, lost - t->s.told, __ATOMIC_RELAXED);
     t->s.told = lost;

@@ -86,10 +86,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     p->seq = s->packet;
     p->clock_begin = now;
     p->events = s->events;
-    /*
-     * The header contains the number of all discarded events.  Mark them as
-     * reported, so that they are not reported again.
-     */
+    /* The packet's header has the same number as the ring. */
     ht_publish_lost(s);
     p->lost = s->told;
     p->clock_end = 0;

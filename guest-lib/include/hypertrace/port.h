@@ -334,11 +334,21 @@ bool ht_class_valid(const struct ht_class *c);
  * Called when the producer discards an event or opens a packet, and by push,
  * flush and close.  Not called for an event that is discarded because it
  * interrupts the producer; the next call reports it.
+ *
+ * A driver may take the stream's memory away at any instruction, and map other
+ * memory with the state "closed".  If that memory has the number, the host did
+ * not get it: @told keeps its value.
  */
 static inline void ht_publish_lost(struct ht_stream *s)
 {
-    s->told = s->lost + ht_load_relaxed(&s->lost_nested);
-    ht_store_relaxed(&s->ring->guest.lost, s->told);
+    const uint64_t lost = s->lost + ht_load_relaxed(&s->lost_nested);
+
+    ht_store_relaxed(&s->ring->guest.lost, lost);
+    ht_compiler_barrier();
+    if (ht_load_relaxed32(&s->ring->host.state) == HT_STREAM_OPENED ||
+        ht_load_relaxed(&s->ring->guest.lost) != lost) {
+        s->told = lost;
+    }
 }
 
 /**

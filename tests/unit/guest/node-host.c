@@ -132,6 +132,9 @@ static int command(NodeHost *h, const char *what)
         h->error = 0;
     } else if (sscanf(what, "emitted-%u", &n) == 1) {
         h->emitted += n;
+    } else if (sscanf(what, "take-%u", &n) == 1) {
+        h->lost += ht_loopback_close(h->lb, n);
+        h->owner[n] = 0;
     } else if (!strcmp(what, "mark")) {
         g_assert_cmpuint(h->marks, <, NODE_MARKS);
         h->mark[h->marks++] = h->now;

@@ -39,7 +39,8 @@ typedef struct NodeMark {
  * @busy: the device never returns a submitted buffer; command "busy"
  * @denied: errno of opening the node; 0: it may be opened
  * @told: events reported by HT_MSG_DISCARDED
- * @lost: events that streams counted as lost
+ * @lost: events that streams counted as lost; command "take-N": close the
+ *        stream N, whose memory the process no longer maps
  * @emitted: sum of the commands "emitted-N"
  * @streams: streams that were opened
  * @owner: process that has a stream

@@ -15,6 +15,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -192,6 +193,50 @@ static void child_nested(const char *value)
         }
         emitted += 500;
         emit(10);
+    }
+    say_emitted();
+}
+
+/*
+ * Take the stream's memory away after @stop_at instructions of an event: map
+ * memory with the state "closed" instead, then let the host close the stream.
+ */
+static void on_take(int number)
+{
+    struct ht_stream *s = ht_thread_stream;
+    size_t size;
+    char text[32];
+
+    (void)number;
+    if (++steps != stop_at || !s) {
+        return;
+    }
+    size = s->packets - (uint8_t *)s->ring +
+           (s->packets_mask + 1) * ((size_t)1 << s->packet_shift);
+    g_assert_true(mmap(s->ring, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+                  s->ring);
+    snprintf(text, sizeof(text), "take-%u", s->index);
+    node_command(text);
+}
+
+/* @value: "full": the ring is full, so the interrupted events are discarded */
+static void child_take(const char *value)
+{
+    unsigned i;
+
+    handle(on_take);
+    for (i = 1; i == 1 || steps >= i - 1; i++) {
+        do {
+            emit(value ? 17000 : 10);
+            usleep(100);
+        } while (!ht_thread_stream);
+        stop_at = i;
+        steps = 0;
+        trap(true);
+        ht_trace(step, 1, 7);
+        trap(false);
+        emitted++;
     }
     say_emitted();
 }
@@ -620,6 +665,7 @@ static const struct {
     { "abandon", child_abandon },
     { "abandon-shared", child_abandon_shared },
     { "nested", child_nested },
+    { "take", child_take },
 #endif
     { "cancel", child_cancel },
     { "stall", child_stall },
@@ -704,6 +750,34 @@ static void test_abandon_shared(void)
  * If a signal handler emits many events, the event that it interrupts is lost
  * and counted.
  */
+/*
+ * All events are counted, wherever the memory is taken away.  An event that the
+ * host has when the memory is taken away may be counted as lost as well.
+ */
+static void check_take(bool full)
+{
+    NodeHost h = {
+        .plugged = true, .channel = HT_CHANNEL_SHM, .busy = full,
+    };
+    uint64_t all;
+
+    g_assert_cmpint(node_host_run(&h, "take", full ? "full" : NULL), ==, 0);
+    all = steps_got(&h) + h.lost + h.told;
+    g_test_message("%" PRIu64 " events, %u arrived, %" PRIu64 " were lost, "
+                   "%u streams", h.emitted, steps_got(&h), h.lost + h.told,
+                   h.streams);
+    g_assert_cmpuint(all, >=, h.emitted);
+    g_assert_cmpuint(all, <=, h.emitted + 2);
+    g_assert_cmpuint(h.streams, >, 20);
+    node_host_free(&h);
+}
+
+static void test_take(void)
+{
+    check_take(false);
+    check_take(true);
+}
+
 static void test_nested(void)
 {
     NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
@@ -931,6 +1005,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/node/abandon", test_abandon);
     g_test_add_func("/guest/node/abandon-shared", test_abandon_shared);
     g_test_add_func("/guest/node/nested", test_nested);
+    g_test_add_func("/guest/node/take", test_take);
 #endif
     g_test_add_func("/guest/node/cancel", test_cancel);
     g_test_add_func("/guest/node/stall", test_stall);
