@@ -67,7 +67,7 @@ static uint64_t load(const uint64_t *word)
     return ht_le64(ht_atomic_load_acquire(word));
 }
 
-void ht_directory_clear(HtDirectory *d)
+void ht_directory_clear(HtDirectory *d, uint64_t discarded)
 {
     uint32_t i;
 
@@ -76,7 +76,7 @@ void ht_directory_clear(HtDirectory *d)
     memset(&d->clock, 0, sizeof(d->clock));
     head(d)->wall_offset = ht_le64(ht_wall_offset());
     publish(&head(d)->class_bytes, 0);
-    publish(&head(d)->discarded, 0);
+    publish(&head(d)->discarded, discarded);
     publish(&head(d)->clocks, 0);
     for (i = 0; i < HT_STREAMS_MAX; i++) {
         publish(&head(d)->streams[i].instance, 0);

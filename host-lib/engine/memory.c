@@ -581,7 +581,7 @@ static void inherit(HtMemory *m)
 
     if (!n || !inherit_classes(m)) {
         n = 0;
-        ht_directory_clear(&m->directory);
+        ht_directory_clear(&m->directory, discards);
     }
     for (i = 0; i < n; i++) {
         if (!m->cfg.recorded ||
@@ -609,7 +609,7 @@ void ht_memory_start(HtMemory *m)
     if (m->attached) {
         inherit(m);
     } else {
-        ht_directory_clear(&m->directory);
+        ht_directory_clear(&m->directory, 0);
     }
     m->done = ht_le32(ht_atomic_load_acquire(&p->go));
     /* Pairs with the load-acquire of caps.epoch in ht_link_attach(). */

@@ -248,7 +248,7 @@ void ht_device_describe(HypertraceDevice *dev)
     ht_caps_swap(&caps, &dev->caps);
     memcpy(dev->ring_ram, &caps, sizeof(caps));
     dev->directory.base = dev->ring_ram + ht_layout_directory(&dev->caps);
-    ht_directory_clear(&dev->directory);
+    ht_directory_clear(&dev->directory, 0);
     for (id = 1; id <= ht_class_table_count(classes); id++) {
         ht_directory_add_class(&dev->directory,
                                ht_class_table_get(classes, id));

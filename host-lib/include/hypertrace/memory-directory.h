@@ -46,8 +46,13 @@ typedef struct HtDirectory {
     HtTimeSegment clock;
 } HtDirectory;
 
-/* ht_directory_clear: empty the directory */
-void ht_directory_clear(HtDirectory *d);
+/**
+ * ht_directory_clear: remove all classes, streams and clocks
+ * @discarded: the number of discarded events that no trace has reported yet;
+ *     the directory never has a smaller one, so a host that is killed in this
+ *     function loses none
+ */
+void ht_directory_clear(HtDirectory *d, uint64_t discarded);
 
 /**
  * ht_directory_add_class: add a class

@@ -21,7 +21,7 @@ void ct_memory_init(CtMemory *m, uint32_t streams, uint32_t packet_size,
     ht_caps_swap(&le, &m->caps);
     memcpy(m->ram, &le, sizeof(le));
     m->directory.base = m->ram + ht_layout_directory(&m->caps);
-    ht_directory_clear(&m->directory);
+    ht_directory_clear(&m->directory, 0);
     for (id = 1; id <= ht_class_table_count(classes); id++) {
         ht_directory_add_class(&m->directory, ht_class_table_get(classes, id));
     }

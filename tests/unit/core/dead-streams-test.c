@@ -145,7 +145,7 @@ static void test_cut(void)
 
     setup(&f, true);
     g_assert_true(ct_ring_emit(&f.ring, 0));
-    ht_directory_clear(&f.m.directory);
+    ht_directory_clear(&f.m.directory, 0);
     die(&f);
     read_dead(&f, &r);
     g_assert_cmpuint(r.events, ==, 0);
