@@ -12,235 +12,18 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <hypertrace.h>
-#include "node-host.h"
-
-HT_EVENT_NAMED(probe, "node.probe", (u32, n));
-HT_EVENT_NAMED(step, "node.step", (u32, n), (u64, check));
-
-static unsigned emitted;
-
-static void emit(unsigned n)
-{
-    unsigned i;
-
-    for (i = 0; i < n; i++) {
-        errno = 4242;
-        ht_trace(step, i, i * 7ull);
-        if (errno != 4242) {
-            g_error("an event changed errno");
-        }
-        emitted++;
-    }
-}
-
-static void say_emitted(void)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "emitted-%u", emitted);
-    emitted = 0;
-    node_command(text);
-}
-
-/* Emit events of the class "probe" until this thread has a stream. */
-static void emit_until_open(void)
-{
-    while (!ht_thread_stream) {
-        ht_trace(probe, 0);
-        usleep(1000);
-    }
-}
+#include "node-program.h"
 
 static void child_plain(const char *value)
 {
     emit(atoi(value));
     say_emitted();
 }
-
-#ifdef __x86_64__
-static sigjmp_buf out;
-static volatile unsigned stop_at, steps;
-
-static void handle(void (*handler)(int number))
-{
-    struct sigaction sa = { .sa_handler = handler };
-
-    sigaction(SIGTRAP, &sa, NULL);
-}
-
-static void on_trap(int number)
-{
-    (void)number;
-    if (++steps == stop_at) {
-        siglongjmp(out, 1);
-    }
-}
-
-/* Switch the processor's trap flag: if set, each instruction raises SIGTRAP. */
-static void trap(bool on)
-{
-    if (on) {
-        __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" : : :
-                         "memory", "cc");
-    } else {
-        __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" : : :
-                         "memory", "cc");
-    }
-}
-
-/*
- * Emit an event, and leave it by siglongjmp() after @n instructions. Return
- * false if the event has fewer instructions.
- */
-static bool abandon_at(unsigned n)
-{
-    stop_at = n;
-    steps = 0;
-    if (sigsetjmp(out, 1)) {
-        return true;
-    }
-    trap(true);
-    ht_trace(step, 1, 7);
-    trap(false);
-    return steps >= n;
-}
-
-static void *abandon_all(void *opaque)
-{
-    unsigned i;
-
-    (void)opaque;
-    handle(on_trap);
-    emit(1);
-    for (i = 1; abandon_at(i); i++) {
-        emit(200);
-    }
-    emit(1000);
-    return NULL;
-}
-
-static void child_abandon(const char *value)
-{
-    pthread_t thread;
-
-    (void)value;
-    abandon_all(NULL);
-    say_emitted();
-    (void)thread;
-}
-
-/*
- * The device has two streams. This thread uses the first. The second thread
- * takes the last one, which therefore becomes the process's shared stream. The
- * second thread leaves some of its events by siglongjmp().
- */
-static void child_abandon_shared(const char *value)
-{
-    pthread_t thread;
-
-    (void)value;
-    emit(1);
-    g_assert_cmpint(pthread_create(&thread, NULL, abandon_all, NULL), ==, 0);
-    pthread_join(thread, NULL);
-    emit(1);
-    say_emitted();
-}
-
-/*
- * A signal handler interrupts an event and emits many events itself.  When it
- * returns, the interrupted event continues.
- */
-static volatile sig_atomic_t late;
-
-static void on_late(int number)
-{
-    (void)number;
-    if (++steps == stop_at) {
-        unsigned i;
-
-        late = 1;
-        for (i = 0; i < 500; i++) {
-            ht_trace(probe, i);
-        }
-    }
-}
-
-static void child_nested(const char *value)
-{
-    unsigned i;
-
-    (void)value;
-    handle(on_late);
-    emit(1);
-    for (i = 1; ; i++) {
-        stop_at = i;
-        steps = 0;
-        late = 0;
-        trap(true);
-        ht_trace(step, 1, 7);
-        trap(false);
-        emitted++;
-        if (!late) {
-            break;
-        }
-        emitted += 500;
-        emit(10);
-    }
-    say_emitted();
-}
-
-/*
- * Take the stream's memory away after @stop_at instructions of an event: map
- * memory with the state "closed" instead, then let the host close the stream.
- */
-static void on_take(int number)
-{
-    struct ht_stream *s = ht_thread_stream;
-    size_t size;
-    char text[32];
-
-    (void)number;
-    if (++steps != stop_at || !s) {
-        return;
-    }
-    size = s->packets - (uint8_t *)s->ring +
-           (s->packets_mask + 1) * ((size_t)1 << s->packet_shift);
-    g_assert_true(mmap(s->ring, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-                  s->ring);
-    snprintf(text, sizeof(text), "take-%u", s->index);
-    node_command(text);
-}
-
-/* @value: "full": the ring is full, so the interrupted events are discarded */
-static void child_take(const char *value)
-{
-    unsigned i;
-
-    handle(on_take);
-    for (i = 1; i == 1 || steps >= i - 1; i++) {
-        do {
-            emit(value ? 17000 : 10);
-            usleep(100);
-        } while (!ht_thread_stream);
-        stop_at = i;
-        steps = 0;
-        trap(true);
-        ht_trace(step, 1, 7);
-        trap(false);
-        emitted++;
-    }
-    say_emitted();
-}
-#endif
 
 static void on_cleanup(void *opaque)
 {
@@ -656,17 +439,8 @@ static void child_status(const char *value)
     g_assert_cmpint(ht_trace_status(NULL), ==, atoi(value));
 }
 
-static const struct {
-    const char *name;
-    void (*run)(const char *value);
-} children[] = {
+static const NodeChild children[] = {
     { "plain", child_plain },
-#ifdef __x86_64__
-    { "abandon", child_abandon },
-    { "abandon-shared", child_abandon_shared },
-    { "nested", child_nested },
-    { "take", child_take },
-#endif
     { "cancel", child_cancel },
     { "stall", child_stall },
     { "late", child_late },
@@ -677,25 +451,8 @@ static const struct {
     { "start", child_start },
     { "values", child_values },
     { "status", child_status },
+    { }
 };
-
-static int traced(char **argv)
-{
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(children); i++) {
-        if (!strcmp(argv[1], children[i].name)) {
-            children[i].run(argv[2]);
-            return 0;
-        }
-    }
-    return 96;
-}
-
-static unsigned steps_got(NodeHost *h)
-{
-    return node_host_got(h, "node.step");
-}
 
 static void test_plain(void)
 {
@@ -706,96 +463,6 @@ static void test_plain(void)
     g_assert_cmpuint(h.lost + h.told, ==, 0);
     node_host_free(&h);
 }
-
-#ifdef __x86_64__
-/*
- * Events are left by siglongjmp(), each event one instruction later than the
- * one left before. Of the completed events, more than half arrive; all others
- * are counted as lost.
- */
-static void check_abandoned(const char *how, uint32_t streams)
-{
-    NodeHost h = {
-        .plugged = true, .channel = HT_CHANNEL_SHM, .streams_max = streams,
-    };
-    uint64_t all;
-
-    g_assert_cmpint(node_host_run(&h, how, NULL), ==, 0);
-    all = steps_got(&h) + h.lost + h.told;
-    g_test_message("%u of %" PRIu64 " events arrived, %" PRIu64 " were lost, "
-                   "%u streams", steps_got(&h), h.emitted, h.lost + h.told,
-                   h.streams);
-    /*
-     * @emitted has only completed events.  An event that siglongjmp() left has
-     * arrived, was counted as lost, or neither.
-     */
-    g_assert_cmpuint(all, >=, h.emitted);
-    g_assert_cmpuint(all, <=, h.emitted + 200);
-    g_assert_cmpuint(steps_got(&h), >, h.emitted / 2);
-    g_assert_cmpuint(h.streams, >, 10);
-    node_host_free(&h);
-}
-
-static void test_abandon(void)
-{
-    check_abandoned("abandon", 8);
-}
-
-static void test_abandon_shared(void)
-{
-    check_abandoned("abandon-shared", 2);
-}
-
-/*
- * If a signal handler emits many events, the event that it interrupts is lost
- * and counted.
- */
-/*
- * All events are counted, wherever the memory is taken away.  An event that the
- * host has when the memory is taken away may be counted as lost as well.
- */
-static void check_take(bool full)
-{
-    NodeHost h = {
-        .plugged = true, .channel = HT_CHANNEL_SHM, .busy = full,
-    };
-    uint64_t all;
-
-    g_assert_cmpint(node_host_run(&h, "take", full ? "full" : NULL), ==, 0);
-    all = steps_got(&h) + h.lost + h.told;
-    g_test_message("%" PRIu64 " events, %u arrived, %" PRIu64 " were lost, "
-                   "%u streams", h.emitted, steps_got(&h), h.lost + h.told,
-                   h.streams);
-    g_assert_cmpuint(all, >=, h.emitted);
-    g_assert_cmpuint(all, <=, h.emitted + 2);
-    g_assert_cmpuint(h.streams, >, 20);
-    node_host_free(&h);
-}
-
-static void test_take(void)
-{
-    check_take(false);
-    check_take(true);
-}
-
-static void test_nested(void)
-{
-    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
-    uint64_t all;
-
-    g_assert_cmpint(node_host_run(&h, "nested", NULL), ==, 0);
-    all = steps_got(&h) + node_host_got(&h, "node.probe") + h.lost + h.told;
-    /*
-     * an event that is interrupted after its commit arrives, but is also
-     * counted as lost
-     */
-    g_assert_cmpuint(all, >=, h.emitted);
-    g_assert_cmpuint(all, <=, h.emitted + 5);
-    g_assert_cmpuint(h.streams, >, 10);
-    g_assert_cmpuint(node_host_got(&h, "node.probe"), >, h.emitted / 2);
-    node_host_free(&h);
-}
-#endif
 
 static void test_cancel(void)
 {
@@ -997,16 +664,10 @@ static void test_status(void)
 int main(int argc, char **argv)
 {
     if (!strcmp(argv[0], "node")) {
-        return traced(argv);
+        return node_child(argv, children);
     }
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/guest/node/plain", test_plain);
-#ifdef __x86_64__
-    g_test_add_func("/guest/node/abandon", test_abandon);
-    g_test_add_func("/guest/node/abandon-shared", test_abandon_shared);
-    g_test_add_func("/guest/node/nested", test_nested);
-    g_test_add_func("/guest/node/take", test_take);
-#endif
     g_test_add_func("/guest/node/cancel", test_cancel);
     g_test_add_func("/guest/node/stall", test_stall);
     g_test_add_func("/guest/node/late", test_late);

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest library: a program counts each event that it loses, whatever happens
+ * after any instruction of an event
+ *
+ * The processor's trap flag stops the program after each instruction.
+ */
+#define _GNU_SOURCE
+#include "hypertrace/base.h"
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include "node-program.h"
+
+#ifdef __x86_64__
+static sigjmp_buf out;
+static volatile unsigned stop_at, steps;
+
+static void handle(void (*handler)(int number))
+{
+    struct sigaction sa = { .sa_handler = handler };
+
+    sigaction(SIGTRAP, &sa, NULL);
+}
+
+static void on_trap(int number)
+{
+    (void)number;
+    if (++steps == stop_at) {
+        siglongjmp(out, 1);
+    }
+}
+
+/* Switch the processor's trap flag: if set, each instruction raises SIGTRAP. */
+static void trap(bool on)
+{
+    if (on) {
+        __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" : : :
+                         "memory", "cc");
+    } else {
+        __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" : : :
+                         "memory", "cc");
+    }
+}
+
+/*
+ * Emit an event, and leave it by siglongjmp() after @n instructions. Return
+ * false if the event has fewer instructions.
+ */
+static bool abandon_at(unsigned n)
+{
+    stop_at = n;
+    steps = 0;
+    if (sigsetjmp(out, 1)) {
+        return true;
+    }
+    trap(true);
+    ht_trace(step, 1, 7);
+    trap(false);
+    return steps >= n;
+}
+
+static void *abandon_all(void *opaque)
+{
+    unsigned i;
+
+    (void)opaque;
+    handle(on_trap);
+    emit(1);
+    for (i = 1; abandon_at(i); i++) {
+        emit(200);
+    }
+    emit(1000);
+    return NULL;
+}
+
+static void child_abandon(const char *value)
+{
+    pthread_t thread;
+
+    (void)value;
+    abandon_all(NULL);
+    say_emitted();
+    (void)thread;
+}
+
+/*
+ * The device has two streams. This thread uses the first. The second thread
+ * takes the last one, which therefore becomes the process's shared stream. The
+ * second thread leaves some of its events by siglongjmp().
+ */
+static void child_abandon_shared(const char *value)
+{
+    pthread_t thread;
+
+    (void)value;
+    emit(1);
+    g_assert_cmpint(pthread_create(&thread, NULL, abandon_all, NULL), ==, 0);
+    pthread_join(thread, NULL);
+    emit(1);
+    say_emitted();
+}
+
+/*
+ * A signal handler interrupts an event and emits many events itself.  When it
+ * returns, the interrupted event continues.
+ */
+static volatile sig_atomic_t late;
+
+static void on_late(int number)
+{
+    (void)number;
+    if (++steps == stop_at) {
+        unsigned i;
+
+        late = 1;
+        for (i = 0; i < 500; i++) {
+            ht_trace(probe, i);
+        }
+    }
+}
+
+static void child_nested(const char *value)
+{
+    unsigned i;
+
+    (void)value;
+    handle(on_late);
+    emit(1);
+    for (i = 1; ; i++) {
+        stop_at = i;
+        steps = 0;
+        late = 0;
+        trap(true);
+        ht_trace(step, 1, 7);
+        trap(false);
+        emitted++;
+        if (!late) {
+            break;
+        }
+        emitted += 500;
+        emit(10);
+    }
+    say_emitted();
+}
+
+/*
+ * Take the stream's memory away after @stop_at instructions of an event: map
+ * memory with the state "closed" instead, then let the host close the stream.
+ */
+static void on_take(int number)
+{
+    struct ht_stream *s = ht_thread_stream;
+    size_t size;
+    char text[32];
+
+    (void)number;
+    if (++steps != stop_at || !s) {
+        return;
+    }
+    size = s->packets - (uint8_t *)s->ring +
+           (s->packets_mask + 1) * ((size_t)1 << s->packet_shift);
+    g_assert_true(mmap(s->ring, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+                  s->ring);
+    snprintf(text, sizeof(text), "take-%u", s->index);
+    node_command(text);
+}
+
+/* @value: "full": the ring is full, so the interrupted events are discarded */
+static void child_take(const char *value)
+{
+    unsigned i;
+
+    handle(on_take);
+    for (i = 1; i == 1 || steps >= i - 1; i++) {
+        do {
+            emit(value ? 17000 : 10);
+            usleep(100);
+        } while (!ht_thread_stream);
+        stop_at = i;
+        steps = 0;
+        trap(true);
+        ht_trace(step, 1, 7);
+        trap(false);
+        emitted++;
+    }
+    say_emitted();
+}
+
+static const NodeChild children[] = {
+    { "abandon", child_abandon },
+    { "abandon-shared", child_abandon_shared },
+    { "nested", child_nested },
+    { "take", child_take },
+    { }
+};
+
+/*
+ * Events are left by siglongjmp(), each event one instruction later than the
+ * one left before. Of the completed events, more than half arrive; all others
+ * are counted as lost.
+ */
+static void check_abandoned(const char *how, uint32_t streams)
+{
+    NodeHost h = {
+        .plugged = true, .channel = HT_CHANNEL_SHM, .streams_max = streams,
+    };
+    uint64_t all;
+
+    g_assert_cmpint(node_host_run(&h, how, NULL), ==, 0);
+    all = steps_got(&h) + h.lost + h.told;
+    g_test_message("%u of %" PRIu64 " events arrived, %" PRIu64 " were lost, "
+                   "%u streams", steps_got(&h), h.emitted, h.lost + h.told,
+                   h.streams);
+    /*
+     * @emitted has only completed events.  An event that siglongjmp() left has
+     * arrived, was counted as lost, or neither.
+     */
+    g_assert_cmpuint(all, >=, h.emitted);
+    g_assert_cmpuint(all, <=, h.emitted + 200);
+    g_assert_cmpuint(steps_got(&h), >, h.emitted / 2);
+    g_assert_cmpuint(h.streams, >, 10);
+    node_host_free(&h);
+}
+
+static void test_abandon(void)
+{
+    check_abandoned("abandon", 8);
+}
+
+static void test_abandon_shared(void)
+{
+    check_abandoned("abandon-shared", 2);
+}
+
+/*
+ * If a signal handler emits many events, the event that it interrupts is lost
+ * and counted.
+ */
+/*
+ * All events are counted, wherever the memory is taken away.  An event that the
+ * host has when the memory is taken away may be counted as lost as well.
+ */
+static void check_take(bool full)
+{
+    NodeHost h = {
+        .plugged = true, .channel = HT_CHANNEL_SHM, .busy = full,
+    };
+    uint64_t all;
+
+    g_assert_cmpint(node_host_run(&h, "take", full ? "full" : NULL), ==, 0);
+    all = steps_got(&h) + h.lost + h.told;
+    g_test_message("%" PRIu64 " events, %u arrived, %" PRIu64 " were lost, "
+                   "%u streams", h.emitted, steps_got(&h), h.lost + h.told,
+                   h.streams);
+    g_assert_cmpuint(all, >=, h.emitted);
+    g_assert_cmpuint(all, <=, h.emitted + 2);
+    g_assert_cmpuint(h.streams, >, 20);
+    node_host_free(&h);
+}
+
+static void test_take(void)
+{
+    check_take(false);
+    check_take(true);
+}
+
+static void test_nested(void)
+{
+    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+    uint64_t all;
+
+    g_assert_cmpint(node_host_run(&h, "nested", NULL), ==, 0);
+    all = steps_got(&h) + node_host_got(&h, "node.probe") + h.lost + h.told;
+    /*
+     * an event that is interrupted after its commit arrives, but is also
+     * counted as lost
+     */
+    g_assert_cmpuint(all, >=, h.emitted);
+    g_assert_cmpuint(all, <=, h.emitted + 5);
+    g_assert_cmpuint(h.streams, >, 10);
+    g_assert_cmpuint(node_host_got(&h, "node.probe"), >, h.emitted / 2);
+    node_host_free(&h);
+}
+
+int main(int argc, char **argv)
+{
+    if (!strcmp(argv[0], "node")) {
+        return node_child(argv, children);
+    }
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guest/node/abandon", test_abandon);
+    g_test_add_func("/guest/node/abandon-shared", test_abandon_shared);
+    g_test_add_func("/guest/node/nested", test_nested);
+    g_test_add_func("/guest/node/take", test_take);
+    return g_test_run();
+}
+#else
+int main(void)
+{
+    puts("1..0 # SKIP only x86 has this trap flag");
+    return 0;
+}
+#endif
