@@ -262,7 +262,10 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	case HT_STATUS_INVAL:
 		break;
 	default:
-		/* This close, or for example a takeover, closed the stream. */
+		/*
+		 * The stream is closed: by this message or before, for example
+		 * by a takeover.
+		 */
 		htk_disown(h, stream);
 	}
 	return 0;

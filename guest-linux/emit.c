@@ -86,8 +86,8 @@ static struct cpumask htk_emit_cpus;
  * streams are exchanged with the host.  It protects htk_emit and, while a
  * device takes the events, the ids of classes.
  *
- * htk_emit_mutex protects the lists.  It is never held during an exchange, and
- * it nests inside htk_emit_exchange.
+ * htk_emit_mutex protects htk_sources, htk_watches and htk_classes.  It is
+ * never held during an exchange, and it nests inside htk_emit_exchange.
  *
  * The callbacks of CPU hot-plug and of module notifiers, which run with locks
  * of the kernel held, do not take htk_emit_exchange: they queue htk_emit_work,

@@ -327,9 +327,9 @@ static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
  * @msg: consecutive messages; the replies overwrite them
  * @room: size of @msg in bytes
  *
- * The driver answers a program HT_STATUS_INVAL for a reserved name and HT_STATUS_LIMIT
- * for a class beyond the quota; the other classes are still registered.  If it
- * refuses no class, it sends all messages in one exchange.
+ * The driver answers a program HT_STATUS_INVAL for a reserved name and
+ * HT_STATUS_LIMIT for a class beyond the quota; the other classes are still
+ * registered.  If it refuses no class, it sends all messages in one exchange.
  *
  * Context: h->control held
  *

@@ -92,8 +92,9 @@ struct self {
 };
 
 /*
- * The structure of this process.  In a child of fork() it is the cleared one of
- * the parent until ht_this_process() makes another.  NULL: none was made yet
+ * The structure of this process; NULL: none was made yet.  In a child of fork()
+ * it is the structure of the parent, which the kernel has cleared, until
+ * ht_this_process() makes another.
  */
 extern struct process *ht_process;
 

@@ -739,7 +739,10 @@ int ht_trace_stamps(unsigned n)
         return -EINVAL;
     }
     __atomic_store_n(&stamps, n, __ATOMIC_RELAXED);
-    /* If the stream is not open, open_stream() will pass @n. */
+    /*
+     * If the stream is not open, the next open_stream() passes @stamps to the
+     * library's core.
+     */
     if (p && own && own->owner == ht_self.tid) {
         (void)ht_stream_stamps(&own->s, n);
     }

@@ -664,7 +664,8 @@ static HtStream *lookup(HtStreams *a, uint32_t index)
 }
 
 /*
- * Do the work of a request that was noted: now (inline_work), or in the worker
+ * Do the work of a request that the caller has noted in @s: at once with
+ * HtStreamsConfig.inline_work, else in the worker, which this function kicks
  */
 static enum ht_status request(HtStreams *a, HtStream *s)
 {

@@ -451,9 +451,9 @@ static const char *print_of(const Event *e)
 }
 
 /*
- * Test whether a print format has a name for a value: "{ NAME, "text" }". Not
- * all names can be found so, but the kernel replaces all names at about the
- * same time.
+ * Test whether a print format has a name of an enumerator in place of its
+ * value: "{ NAME, "text" }".  Other uses of names are not found, but the kernel
+ * replaces all names at about the same time.
  */
 static bool has_names(const Event *e)
 {

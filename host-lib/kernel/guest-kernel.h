@@ -108,8 +108,8 @@ HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
  *
  * Kernels that move come first.
  *
- * Returns: the index of the kernel with the latest clock; without a clock, of
- * the first living one; 0 if @alive is 0
+ * Returns: the index of the kernel with the latest clock; if no clock can be
+ * read, of the first kernel that counts as alive; 0 if @alive is 0
  */
 unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
                                 unsigned *with_clock);

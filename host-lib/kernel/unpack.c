@@ -234,8 +234,8 @@ static size_t lzop_header(const Unpack *u, uint32_t *flags)
     }
     version = u->in[at] << 8 | u->in[at + 1];
     /*
-     * skip the versions of lzop, of its library and needed to unpack, the
-     * method and the level
+     * skip the versions of lzop, of lzop's library and of the lzop that is
+     * needed to unpack, the method and the level
      */
     at += version >= 0x940 ? 8 : 5;
     *flags = be32(u->in + at);

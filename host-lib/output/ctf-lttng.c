@@ -13,7 +13,10 @@ typedef struct Name {
     const char *lttng;
 } Name;
 
-/* Prefixes of event names */
+/*
+ * Prefixes of the kernel's event names, and the prefixes that lttng-modules has
+ * instead
+ */
 static const Name events[] = {
     { "sys_enter_", "syscall_entry_" },
     { "sys_exit_", "syscall_exit_" },

@@ -352,7 +352,7 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
     return true;
 }
 
-/* Append to the log in memory; drop the older half if the log is too large */
+/* Append to the log in memory; if it exceeds LOG_BYTES, keep the newest half */
 static void keep_log(GString *log, const char *text, size_t size)
 {
     const char *line;

@@ -2,9 +2,9 @@
 /*
  * hypertrace: consume the events of one stream, of any channel
  *
- * The bytes of the events come from a ring (ht_consumer_ring) or from the
- * caller (ht_consumer_feed).  Both functions copy the bytes, check the events
- * and deliver them.
+ * ht_consumer_ring() copies the bytes of the events from a ring.
+ * ht_consumer_feed() takes them from the caller, who has copied them.  Both
+ * functions check the events and deliver them.
  *
  * Context: the caller serializes all calls for a stream.
  */

@@ -14,8 +14,8 @@
 #include "hypertrace/streams.h"
 
 /*
- * Time in ns from the start of an exchange after which registrations are
- * answered with BUSY
+ * Time in ns from the start of an exchange after which further registrations
+ * of the exchange are answered with BUSY
  */
 #define HT_CONTROL_TURN_NS  INT64_C(50000)
 

@@ -517,10 +517,10 @@ char *ht_rec_text(HtRecording *r, const char *name, size_t max, size_t *size,
 bool ht_rec_next(HtRecording *r, HtRecEvent *ev);
 
 /**
- * HtRecEnd: the newest piece of a recording
- * @epoch: its epoch
- * @segment: its segment
- * @ns: guest time of the last event of this epoch and segment, in ns
+ * HtRecEnd: the end of a recording
+ * @epoch: the newest epoch
+ * @segment: the newest segment of @epoch
+ * @ns: guest time of the last event of @epoch and @segment, in ns
  */
 typedef struct HtRecEnd {
     uint32_t epoch;
