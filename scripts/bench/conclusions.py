@@ -47,9 +47,8 @@ def conclude(f):
     if stopped and native:
         r = ratio(stopped, native)
         out.append(
-            "While no consumer reads, an event over shm costs "
-            f"{_factor(r)} times what it costs outside any guest: the guest "
-            "pays for memory, not for being a guest.")
+            "While no consumer reads, an event over shm costs the guest "
+            f"{_factor(r)} times as much as an event outside any guest.")
     if stopped and shm:
         r = ratio(shm, stopped)["median"]
         if r > 1.3:
@@ -59,18 +58,19 @@ def conclude(f):
                 "to come back from the other processor's cache.")
     if virtio and shm:
         r = ratio(virtio, shm)["median"]
-        word = "as much as" if 0.9 <= r <= 1.1 else f"{r:.2f} times"
+        word = "as much as" if 0.9 <= r <= 1.1 else f"{r:.2f} times as much as"
         out.append(
             f"Pick virtio where a device may have no memory of its own, or "
-            f"where a standard ownership protocol is wanted: it costs {word} "
-            "shm with full packets, cannot overwrite, and delivers an event "
-            "when its packet is full or flushed.")
+            f"where a standard ownership protocol is wanted: an event over virtio "
+            f"costs {word} an event over shm with full packets. virtio cannot "
+            "overwrite old events, and delivers an event when its packet is full "
+            "or flushed.")
     pair = [f.get("kvm", "producers", "shm, consumer stopped", n)
             for n in (1, 2)]
     if all(pair):
         r = ratio(pair[1], pair[0], "events_per_s")["median"]
-        out.append(f"Two producers on two vCPUs emit {r:.2f} times as much "
-                   "as one: streams share nothing.")
+        out.append("Two producers on two vCPUs, each with its own stream over shm, "
+                   f"emit {r:.2f} times as many events a second as one.")
     batches = [(x, f.get("kvm", "batch", "hypercall", x))
                for x in (1, 10, 64)]
     if call and all(c for _, c in batches):
@@ -79,7 +79,8 @@ def conclude(f):
         out.append(
             "Pick hypercall where an event must have arrived before the "
             "guest goes on (last words, single-stepping, rare events): an "
-            f"event costs {costs} a doorbell; batches give up just that.")
+            f"event costs {costs} events a doorbell. With more than one event a "
+            "doorbell, an event may not have arrived before the guest goes on.")
     out += _exits(f) + _spinning(f) + _packets(f) + _overload(f) + _latency(f) + _peers(f, shm)
     return out + _kernel(f)
 
@@ -105,10 +106,10 @@ def _exits(f):
         s = c and c.summary.get("kvm_exits_per_event")
         if s and s["median"]:
             name = series.split(",")[0]
-            parts.append(f"one in {1 / s['median']:,.0f} over {name}"
+            parts.append(f"one in {1 / s['median']:,.0f} events over {name}"
                          if s["median"] < 0.5 else
                          f"{s['median']:.2f} an event over {name}")
-    return [f"Exits, as KVM counts them: {'; '.join(parts)}."] if parts else []
+    return [f"Exits with 32-byte events, as KVM counts them: {'; '.join(parts)}."] if parts else []
 
 
 def _spinning(f):
@@ -116,9 +117,10 @@ def _spinning(f):
         "emit", "paced live consumer", "spinning consumer"))
     if not emit or not paced or not spun:
         return []
-    return ["Natively, with a consumer that polls every 20 µs an event costs "
-            f"{_factor(ratio(paced, emit))} times as much, with one that "
-            f"spins {_factor(ratio(spun, emit))} times."]
+    return ["Natively, an event costs the producer "
+            f"{_factor(ratio(paced, emit))} times as much with a consumer that polls "
+            "every 20 µs as without a consumer, and "
+            f"{_factor(ratio(spun, emit))} times as much with a consumer that spins."]
 
 
 def _packets(f):
@@ -132,7 +134,7 @@ def _packets(f):
         top = max(v for _, v in values)
         x = min(x for x, v in values if v >= 0.9 * top)
         parts.append(f"{x // 1024} KiB for {series} ({_rate(top)} at best)")
-    return [f"The smallest packets within a tenth of the best rate: "
+    return ["The smallest packets that reach the best rate within a tenth: "
             f"{', '.join(parts)}."] if parts else []
 
 
@@ -148,21 +150,20 @@ def _overload(f):
         achieved = last["offered_per_s"]["median"] / steps[-1][0]
         if series == "hypercall":
             out.append(
-                f"Overload: hypercall blocks the guest. Of {_rate(steps[-1][0])}"
-                f" asked for it managed {100 * achieved:.0f} %, each "
-                "delivered, none discarded.")
+                "Overload over hypercall: the channel makes the guest wait. Of "
+                f"{_rate(steps[-1][0])} that were asked for, the guest emitted "
+                f"{100 * achieved:.0f} %. Each of them was delivered, none discarded.")
             continue
         all_in = [x for x, c in steps
                   if c.summary["delivered_share"]["median"] >= 0.999]
         keeps = f"all are delivered up to {_rate(max(all_in))}" if all_in \
             else "some are lost at each rate that was offered"
         out.append(
-            f"Overload: {series} never blocks the guest; into this backend "
-            f"{keeps}, at most {_rate(top)} are delivered, and at "
-            f"{_rate(steps[-1][0])} "
-            f"{100 * last['delivered_share']['median']:.0f} % arrive while "
-            f"the guest pays {_ns(last['p50_ns']['median'])} an event "
-            "offered.")
+            f"Overload over {series}: the channel never makes the guest wait. Into "
+            f"the backend of this run {keeps}, and at most {_rate(top)} are "
+            f"delivered. At {_rate(steps[-1][0])}, "
+            f"{100 * last['delivered_share']['median']:.0f} % are delivered, and "
+            f"an event costs the guest {_ns(last['p50_ns']['median'])}.")
     return out
 
 
@@ -172,7 +173,7 @@ def _latency(f):
         if (a, t) == ("kvm", "latency"):
             m = sorted(r["latency_p50_ns"] for r in c.rows)
             parts.setdefault(x, []).append(f"{series} {_ns(m[len(m) // 2])}")
-    return [f"From emit to LTTng's stamp, median at {x} events/s: "
+    return [f"Median time from an emit to LTTng's time stamp, at {x} events/s: "
             f"{'; '.join(p)}." for x, p in sorted(parts.items())]
 
 
@@ -186,7 +187,8 @@ def _peers(f, shm):
             parts.append(f"{_factor(ratio(c, shm))} times for {text}")
     lttng = f.get("native", "native", "LTTng-UST static tracepoint", 32)
     native = f.get("native", "native", "emit", 32)
-    out = [f"Peers, against a 32-byte event over shm: {', '.join(parts)}."] \
+    out = ["Cost of other ways out of a guest, relative to a 32-byte event over shm: "
+           f"{', '.join(parts)}."] \
         if parts else []
     if lttng and native:
         out.append("An LTTng-UST tracepoint in a native program costs "

@@ -90,13 +90,13 @@ class Report:
         self.blocks += [
             ("h1", "hypertrace: the channels compared"),
             ("p", f"{r['started']}, profile {r['profile']}, {n} interleaved "
-             f"round{'s' if n > 1 else ''}. Figures are medians over the "
-             "rounds, with the quartiles in brackets; within a round, ns an "
-             "event is the median over groups of events, so that being "
-             "interrupted by another program does not count, and p99 and max "
-             "are those of the groups, where it does. Ratios are taken "
-             "within each round. Quartiles are of this run; from one run to "
-             "another a ratio may be anywhere in the range of its rounds, or "
+             f"round{'s' if n > 1 else ''}. Figures in this report are medians "
+             "over the rounds, with the quartiles in brackets. Within a round, ns "
+             "an event is the median over groups of events, which an interruption "
+             "by another program hardly changes; p99 and max of these groups "
+             "include such interruptions. Ratios are taken within each round. "
+             "Quartiles are of this run; in another run a ratio may be anywhere "
+             "in the range of its rounds, or "
              f"{100 * stats.FLOOR:.0f} % around its median if that is "
              "more (./run bench --compare checks two runs against this).")]
         self._ways_picture()
@@ -181,12 +181,13 @@ class Report:
         if not rows:
             return
         self.blocks.append((
-            "p", "An event of 32 bytes by each way, against the same over "
-            "shm. Ways with an exit are timed under KVM, in a payload with "
-            "no kernel. Ways with a kernel are counted in the instructions "
-            "that a Linux guest executes, which leave out the work of an "
-            "exit. sched_switch is the kernel's own event, as large as "
-            "the tracer makes it."))
+            "p", "The picture shows the cost of an event of 32 bytes by each way "
+            "out of a guest, relative to an event over shm. Ways with an exit are "
+            "timed under KVM, in a bare-metal guest without a kernel. Ways "
+            "through a guest's kernel are counted in the instructions that a "
+            "Linux guest executes, which leave out the work of an exit. "
+            "sched_switch is the kernel's own event, as large as the tracer "
+            "makes it."))
         self._plot("ways", "What an event costs the guest, on a logarithmic "
                    "scale", plot.bars, rows, "times an event over shm",
                    start=0.5, kinds=["time, KVM", "instructions, Linux"])
@@ -197,15 +198,16 @@ class Report:
             return
         self.blocks += [
             ("h2", "An event in a Linux guest"),
-            ("p", "Instructions, counted by a plugin of TCG's between two "
-             "marks in the program, kernel and interrupts included: 16 events "
-             "at a time, the median of those groups; the mean has ticks, and "
-             "new packets and pages. " + (
-                 "Then the time that the same takes in a guest without the "
-                 "plugin, under TCG. " if "ns" in cases[0].summary else "") +
-             "32: a program's event of 32 bytes. sched_switch: two threads "
-             "that yield to each other, and function: vfs_write() of "
-             "/dev/null, against the same untraced. No event was discarded.")]
+            ("p", "A plugin of TCG counts the instructions of an event between two "
+             "marks in a program, kernel and interrupts included. "
+             "\"instructions\" is the median over groups of 16 events, for each "
+             "event; \"mean\" includes timer ticks, new packets and new pages. " + (
+                 "\"ns\" is the time of an event in a guest without the plugin, "
+                 "under TCG. " if "ns" in cases[0].summary else "") +
+             "The row 32 is a program's event of 32 bytes. The events "
+             "sched_switch (two threads that yield to each other) and function "
+             "(vfs_write() of /dev/null) are compared with the same work without "
+             "tracing. No event was discarded.")]
         self._table(cases, "event", [("instructions", "insns"),
                                      ("mean", "insns_mean"),
                                      ("ns", "ns")], "way")
@@ -216,18 +218,19 @@ class Report:
             return
         self.blocks += [
             ("h2", "Native: the library alone"),
-            ("p", "The same loops as in the guest, in a process of the host. "
-             "“limit” is the least that an event can be: reading the clock, "
-             "40 bytes, one release. A consumer reads only where one is "
-             "named: on the other processor, paced (polling every 20 µs), "
-             "asleep (woken for each packet), or spinning on the open "
-             "packet, which the device refuses to do.")]
+            ("p", "The native rows measure the same loops as in the guest, in "
+             "a process of the host. “limit” is the least that an event can "
+             "cost: read the clock, write 40 bytes, do one release store. A "
+             "consumer reads the ring only if the row names one. It runs on the "
+             "other processor and is paced (it polls every 20 µs), asleep (it is "
+             "woken for each packet), or spinning (it polls the open packet "
+             "without pauses, which the device does not do).")]
         self._table(cases, "bytes", [("ns/event", "p50_ns")], "what")
         self._tracepoints()
         host = self._cases("native", "host")
         if host:
-            self.blocks.append(("p", "The host's cost of an event of 32 "
-                                "bytes, natively, on one processor:"))
+            self.blocks.append(("p", "The next table has the time that the host takes "
+                                "for an event of 32 bytes, natively, on one processor:"))
             self._table(host, "bytes", [("ns", "p50_ns"), ("p99", "p99_ns"),
                                         ("events/s", "events_per_s")], "what")
 
@@ -318,8 +321,9 @@ class Report:
         if cases:
             self.blocks += [
                 ("h2", f"One event for a consumer that sleeps, {title}"),
-                ("p", "Over shm, a consumer that was busy a moment ago comes "
-                 "back within flush-ms without a doorbell. Over virtio, the "
+                ("p", "This table has the cost of a single event. Over shm, a "
+                 "consumer that has just read events polls again within flush-ms, "
+                 "so that the next event needs no doorbell. Over virtio, the "
                  "event is handed over when the stream is closed.")]
             self._table(cases, "events",
                         [("ns", "p50_ns"), ("doorbells", "exits_per_event"),
@@ -331,8 +335,8 @@ class Report:
         if cases:
             self.blocks += [
                 ("h2", f"Producers on a vCPU each, {title}"),
-                ("p", "Each with a stream of its own; events/s is the sum "
-                 "over the producers while all of them emit.")]
+                ("p", "Each producer has a vCPU and a stream of its own; events/s "
+                 "is the sum over the producers while all of them emit.")]
             self._table(cases, "producers")
         self._peers(accel, title)
         self._overload(accel, title)
@@ -344,10 +348,11 @@ class Report:
             return
         self.blocks += [
             ("h2", f"Exits as KVM counts them, {title}"),
-            ("p", "From KVM's statistics of the vCPU, read before the first "
-             "event and after the last. The payload asks for its next command "
-             "by port I/O: those exits are left out. Beside them what the "
-             "producer counted: its doorbells.")]
+            ("p", "\"KVM's exits/event\" is computed from KVM's statistics of the "
+             "vCPU, read before the first event and after the last. The guest's "
+             "program asks for its next command by port I/O; these exits are "
+             "left out. \"doorbells/event\" is the number of doorbells that the "
+             "producer itself counted.")]
         if not any("kvm_exits_per_event" in c.summary for c in cases):
             self.blocks.append(("p", "This kernel has no such statistics."))
         self._table(cases, "bytes",
@@ -361,10 +366,12 @@ class Report:
             return
         self.blocks += [
             ("h2", f"Peers in the same guest, {title}"),
-            ("p", "limit: as natively. pio: a marker write to an I/O port. "
-             "mmio: an exit to QEMU an event, the design of 2016. "
-             "virtio-serial: 8-byte messages to a stock port, each waited "
-             "for as Linux's driver does; queued: not waited for.")]
+            ("p", "Peers are other ways out of a guest. limit: the least cost "
+             "of an event, as in the native rows. pio: a marker write to an I/O "
+             "port. mmio: an exit to QEMU for each event, the design of 2016. "
+             "virtio-serial: 8-byte messages to a stock port; the guest waits for "
+             "each message, as Linux's driver does. virtio-serial-queued: the "
+             "same, without waiting for each message.")]
         f = self.figures
         rows = [(c.series, c) for c in peers]
         for name, table, x in (("shm", "payload", 8), ("virtio", "payload", 8),
@@ -391,11 +398,12 @@ class Report:
         backend = cases[0].options.get("backend", "null")
         self.blocks += [
             ("h2", f"Overload, {title}"),
-            ("p", f"32-byte events at an offered rate, into the {backend} "
-             "backend. Delivered: the share of the offered events that "
-             "reached the backend. If the guest's rate is below the offered "
-             "one, the channel held the guest up, or the guest could not "
-             "emit faster.")]
+            ("p", "The guest tries to emit 32-byte events at the rate "
+             f"\"offered/s\", into the {backend} backend. \"share delivered\" is "
+             "the share of the guest's events, with those that were discarded, "
+             "that reached the backend. If the guest's rate is below the offered "
+             "rate, the channel made the guest wait, or the guest could not emit "
+             "faster.")]
         series = {}
         for c in cases:
             s = c.summary["delivered_per_s"]
@@ -418,12 +426,13 @@ class Report:
             return
         self.blocks += [
             ("h2", f"Delivery latency, {title}"),
-            ("p", "From the guest's clock reading to LTTng's time stamp on "
-             "the host. hypercall: the vCPU delivers an event at its "
-             "doorbell. shm at 20 events/s: an event wakes the consumer "
-             "that is asleep, and a paced consumer finds it at its next "
-             "poll. shm at 1,000 events/s: an event waits for the next look "
-             "at the open packet, about flush-ms (10) at most.")]
+            ("p", "The latency of an event is the time from the guest's clock "
+             "reading to LTTng's time stamp on the host. Over hypercall, the "
+             "vCPU delivers an event at its doorbell. Over shm at 20 events/s, "
+             "an event wakes the consumer if it is asleep, and a paced consumer "
+             "finds the event at its next poll. Over shm at 1,000 events/s, an "
+             "event waits for the next poll of the open packet, about flush-ms "
+             "(10) at most.")]
         rates = {}
         rows = []
         for c in cases:
@@ -453,12 +462,12 @@ class Report:
         note = "" if accel == "kvm" else " (proves function, not ratios)"
         self.blocks += [
             ("h2", f"Sources in a Linux guest, {accel.upper()}{note}"),
-            ("p", "Events of 32 bytes, flat out, from one program: through "
-             "the kernel module over each channel (null backend), a write() "
-             "to ftrace's trace_marker, a write() to a port of a stock "
-             "virtio-serial device, and an LTTng-UST static tracepoint "
-             "recorded by a session daemon in the guest to a tmpfs; its "
-             "trace was read, and each event was there.")]
+            ("p", "A program in a Linux guest emits events of 32 bytes at full "
+             "rate in several ways: through hypertrace's kernel module over each "
+             "channel (null backend), by a write() to ftrace's trace_marker, by a "
+             "write() to a port of a stock virtio-serial device, and by an "
+             "LTTng-UST static tracepoint that a session daemon in the guest "
+             "records to a tmpfs. LTTng's trace was read, and had each event.")]
         rows = sorted(((c.series, c.summary["p50_ns"]) for c in cases),
                       key=lambda r: r[1]["median"])
         self._plot(f"{accel}-linux", "ns an event, on a logarithmic scale",
