@@ -151,7 +151,8 @@ typedef struct HtSinkStats {
  * @sinks: descriptions of the sinks
  * @count: number of @sinks, 1 to HT_QUEUES_MAX
  *
- * Runs can be posted immediately, but are delivered only after ht_dispatch_start().
+ * Runs can be posted immediately, but are delivered only after
+ * ht_dispatch_start().
  */
 HtDispatch *ht_dispatch_new(const HtDispatchConfig *cfg,
                             const HtSinkConfig *sinks, unsigned count);
