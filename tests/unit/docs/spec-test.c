@@ -167,6 +167,10 @@ static void test_tables(void)
             g_autofree char *size = g_match_info_fetch(m, 2);
             g_autofree char *name = g_match_info_fetch(m, 3);
 
+            if (!structure) {
+                g_error("line %u: no line above it begins with a structure",
+                        i + 1);
+            }
             check_member(structure, offset, size, name);
         }
         g_match_info_free(m);
