@@ -144,7 +144,10 @@ int htk_device_init(void)
 	return 0;
 }
 
-/* Wait for the work that closes the streams of closed files, then clean up. */
+/*
+ * Undo htk_device_init().  Destroying the workqueue first waits for its work,
+ * which closes the streams of closed files.
+ */
 void htk_device_exit(void)
 {
 	destroy_workqueue(htk_wq);

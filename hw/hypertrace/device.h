@@ -3,8 +3,10 @@
  * hypertrace: the device, without its bus
  *
  * Threads:
- *   BQL     control messages, resets, properties; the worker, if channel=virtio
- *   worker  opens, consumes and closes streams; never takes the BQL
+ *   BQL     control messages, resets, properties; with channel=virtio also the
+ *           worker's job, in the main loop
+ *   worker  channel=hypercall and shm: an IOThread, which opens, consumes and
+ *           closes streams, and never takes the BQL
  *   vCPU    channel=hypercall: consumes in the doorbell (before QEMU 10.2 with
  *           the BQL, from 10.2 on without it)
  *   sinks   one thread for each backend of a device; see hypertrace/dispatch.h

@@ -32,8 +32,8 @@ def costs(result):
     for key, case in f.cases.items():
         name = ", ".join(str(k) for k in key)
         if "limit" in key[1:3] or key[1] == "base":
-            # Leave out the limit loop itself: it shows the speed of the machine, not of
-            # hypertrace.
+            # Leave out the limit loop and the base: they show the speed of the machine,
+            # not of hypertrace.
             continue
         for figure, less in FIGURES.items():
             s = case.summary.get(figure)

@@ -219,8 +219,8 @@ def test_replugged_vcpu(tmp_path):
 
 
 def test_reused_thread_id(tmp_path):
-    """Promise: a thread of the guest ends, and a vCPU of another process gets its
-    thread ID: the guest gets no data of that vCPU."""
+    """Promise: a vCPU's thread of the guest's QEMU ends, and a vCPU of another process
+    gets its thread ID: the guest gets no data of that vCPU."""
     tid = RIVAL[1]
     first = [(1000, event(ENTRY, tid, 1)), (1100, switch(("CPU 1/KVM", tid), DIES, IDLE))]
     then = [(1200, event(ENTRY, tid, 1)), (1300, event(EXIT, tid, 0x7b, 1)),

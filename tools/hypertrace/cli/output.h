@@ -148,10 +148,10 @@ bool ht_output_finish(HtOutput *o, GError **errp);
 void ht_output_abort(HtOutput *o);
 
 /**
- * ht_output_catch: handle the next signal that would end the command: SIGHUP,
- *                  SIGINT or SIGTERM
- * @handler: called in signal context; each signal that is not ignored gets its
- *           default action back before the call
+ * ht_output_catch: call a function for the signals that would end the command:
+ *                  SIGHUP, SIGINT and SIGTERM, except those that are ignored
+ * @handler: called in signal context, once for each of these signals: before
+ *           the call, that signal alone gets its default action back
  */
 void ht_output_catch(void (*handler)(int sig));
 
