@@ -19,7 +19,10 @@
 /* LTTng-UST refuses a probe whose signature differs from the call site's. */
 #define SIGNATURE       "hypertrace"
 
-/* Events that one call registers with LTTng-UST */
+/*
+ * A group of up to HT_UST_BATCH events that one call registers with LTTng-UST,
+ * which keeps pointers to the group
+ */
 typedef struct UstBatch {
     struct lttng_ust_probe_desc probe;
     const struct lttng_ust_event_desc *event[HT_UST_BATCH];

@@ -58,8 +58,9 @@ static const struct {
     { "bk _ gb p _ k _ p _", 1, 2 },
     { "bk _ gb _ k _ gb _ k _", 2, 0 },
     /*
-     * A kernel's log vanishes: the next boot's log is found late or never, or
-     * the log of the same boot is found again.
+     * The recorder no longer finds the kernel's log, and has no monitor. If the
+     * next boot's log is found late or never, this is one reset. If the log of
+     * the same boot is found again soon, it is none (last row).
      */
     { "bk _ g _", 1, 0 },
     { "bk _ g _ _ b _ k _", 1, 0 },

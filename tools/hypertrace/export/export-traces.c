@@ -4,7 +4,8 @@
  *
  * Traces of devices, of rings and of LTTng have the host's clock. Each trace
  * becomes a sequence of packets. It has a track, and below that one track for
- * each stream or provider. Events are instants on these tracks.
+ * each stream, or for each CPU of a provider of LTTng. Events are instants on
+ * these tracks.
  */
 #include <gio/gio.h>
 #include <inttypes.h>

@@ -163,13 +163,14 @@ void ht_export_vcpus(HtExport *x, unsigned machine);
 void ht_export_perfetto_host(HtExport *x, uint64_t ns);
 
 /**
- * ht_export_trace: add CTF traces to a Perfetto file with the host's clock
- * @dir: folder with traces, at any depth: of devices or rings with the host's
- *       clock, or of LTTng
+ * ht_export_trace: add CTF traces to a Perfetto file whose clock is the host's
+ * @dir: folder with traces, at any depth: of devices, of rings or of LTTng. A
+ *       trace whose clock is not the host's CLOCK_MONOTONIC is refused.
  * @errp: set on failure
  *
  * Each device or ring becomes a machine, with one track for each stream. A
- * trace of LTTng becomes tracks of the host, one for each provider.
+ * trace of LTTng becomes tracks of the host: one for each provider and CPU, and
+ * for events of a guest's device one for each provider and stream.
  *
  * Returns: true on success
  */

@@ -43,9 +43,10 @@
 #define BURST       16
 #define PERIOD_NS   INT64_C(5000000000)
 /*
- * Maximum time in ns that a recording waits for ht_job_pause(). A job takes
- * longer to notice the pause only if it parses an image that a hostile guest
- * has made.
+ * Maximum time in ns for which polls put off a recording because
+ * ht_job_pause() returns false; then the recording is written nevertheless. A
+ * job takes longer to notice the pause only if it parses an image that a
+ * hostile guest has made.
  */
 #define PAUSE_NS    INT64_C(2000000000)
 
