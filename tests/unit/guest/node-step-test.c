@@ -45,20 +45,25 @@ static void trap(bool on)
 }
 
 /*
- * Emit an event, and leave it by siglongjmp() after @n instructions. Return
- * false if the event has fewer instructions.
+ * Emit an event, and call the handler of handle() after each instruction.
+ * @n: number of instructions after which the handler interferes
+ *
+ * Return: false if the event has fewer instructions
  */
-static bool abandon_at(unsigned n)
+static bool step_at(unsigned n)
 {
     stop_at = n;
     steps = 0;
-    if (sigsetjmp(out, 1)) {
-        return true;
-    }
     trap(true);
     ht_trace(step, 1, 7);
     trap(false);
     return steps >= n;
+}
+
+/* Emit an event as step_at() does, but leave it by siglongjmp(). */
+static bool abandon_at(unsigned n)
+{
+    return sigsetjmp(out, 1) || step_at(n);
 }
 
 static void *abandon_all(void *opaque)
@@ -77,12 +82,9 @@ static void *abandon_all(void *opaque)
 
 static void child_abandon(const char *value)
 {
-    pthread_t thread;
-
     (void)value;
     abandon_all(NULL);
     say_emitted();
-    (void)thread;
 }
 
 /*
@@ -106,15 +108,12 @@ static void child_abandon_shared(const char *value)
  * A signal handler interrupts an event and emits many events itself.  When it
  * returns, the interrupted event continues.
  */
-static volatile sig_atomic_t late;
-
 static void on_late(int number)
 {
     (void)number;
     if (++steps == stop_at) {
         unsigned i;
 
-        late = 1;
         for (i = 0; i < 500; i++) {
             ht_trace(probe, i);
         }
@@ -128,20 +127,11 @@ static void child_nested(const char *value)
     (void)value;
     handle(on_late);
     emit(1);
-    for (i = 1; ; i++) {
-        stop_at = i;
-        steps = 0;
-        late = 0;
-        trap(true);
-        ht_trace(step, 1, 7);
-        trap(false);
-        emitted++;
-        if (!late) {
-            break;
-        }
-        emitted += 500;
+    for (i = 1; step_at(i); i++) {
+        emitted += 1 + 500;
         emit(10);
     }
+    emitted++;
     say_emitted();
 }
 
@@ -171,21 +161,16 @@ static void on_take(int number)
 /* @value: "full": the ring is full, so the interrupted events are discarded */
 static void child_take(const char *value)
 {
-    unsigned i;
+    unsigned i = 0;
 
     handle(on_take);
-    for (i = 1; i == 1 || steps >= i - 1; i++) {
+    do {
         do {
             emit(value ? 17000 : 10);
             usleep(100);
         } while (!ht_thread_stream);
-        stop_at = i;
-        steps = 0;
-        trap(true);
-        ht_trace(step, 1, 7);
-        trap(false);
         emitted++;
-    }
+    } while (step_at(++i));
     say_emitted();
 }
 
@@ -197,6 +182,19 @@ static const NodeChild children[] = {
     { }
 };
 
+/* Run a child of the host @h, and return how many events were accounted for. */
+static uint64_t run_child(NodeHost *h, const char *child, const char *value)
+{
+    unsigned arrived;
+
+    g_assert_cmpint(node_host_run(h, child, value), ==, 0);
+    arrived = steps_got(h) + node_host_got(h, "node.probe");
+    g_test_message("%u of %" PRIu64 " events arrived, %" PRIu64 " were lost, "
+                   "%u streams", arrived, h->emitted, h->lost + h->told,
+                   h->streams);
+    return arrived + h->lost + h->told;
+}
+
 /*
  * Events are left by siglongjmp(), each event one instruction later than the
  * one left before. Of the completed events, more than half arrive; all others
@@ -207,13 +205,8 @@ static void check_abandoned(const char *how, uint32_t streams)
     NodeHost h = {
         .plugged = true, .channel = HT_CHANNEL_SHM, .streams_max = streams,
     };
-    uint64_t all;
+    const uint64_t all = run_child(&h, how, NULL);
 
-    g_assert_cmpint(node_host_run(&h, how, NULL), ==, 0);
-    all = steps_got(&h) + h.lost + h.told;
-    g_test_message("%u of %" PRIu64 " events arrived, %" PRIu64 " were lost, "
-                   "%u streams", steps_got(&h), h.emitted, h.lost + h.told,
-                   h.streams);
     /*
      * @emitted has only completed events.  An event that siglongjmp() left has
      * arrived, was counted as lost, or neither.
@@ -236,10 +229,6 @@ static void test_abandon_shared(void)
 }
 
 /*
- * If a signal handler emits many events, the event that it interrupts is lost
- * and counted.
- */
-/*
  * All events are counted, wherever the memory is taken away.  An event that the
  * host has when the memory is taken away may be counted as lost as well.
  */
@@ -248,13 +237,8 @@ static void check_take(bool full)
     NodeHost h = {
         .plugged = true, .channel = HT_CHANNEL_SHM, .busy = full,
     };
-    uint64_t all;
+    const uint64_t all = run_child(&h, "take", full ? "full" : NULL);
 
-    g_assert_cmpint(node_host_run(&h, "take", full ? "full" : NULL), ==, 0);
-    all = steps_got(&h) + h.lost + h.told;
-    g_test_message("%" PRIu64 " events, %u arrived, %" PRIu64 " were lost, "
-                   "%u streams", h.emitted, steps_got(&h), h.lost + h.told,
-                   h.streams);
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 2);
     g_assert_cmpuint(h.streams, >, 20);
@@ -267,13 +251,15 @@ static void test_take(void)
     check_take(true);
 }
 
+/*
+ * If a signal handler emits many events, the event that it interrupts is lost
+ * and counted.
+ */
 static void test_nested(void)
 {
     NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
-    uint64_t all;
+    const uint64_t all = run_child(&h, "nested", NULL);
 
-    g_assert_cmpint(node_host_run(&h, "nested", NULL), ==, 0);
-    all = steps_got(&h) + node_host_got(&h, "node.probe") + h.lost + h.told;
     /*
      * an event that is interrupted after its commit arrives, but is also
      * counted as lost
@@ -291,10 +277,10 @@ int main(int argc, char **argv)
         return node_child(argv, children);
     }
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/guest/node/abandon", test_abandon);
-    g_test_add_func("/guest/node/abandon-shared", test_abandon_shared);
-    g_test_add_func("/guest/node/nested", test_nested);
-    g_test_add_func("/guest/node/take", test_take);
+    g_test_add_func("/guest/node-step/abandon", test_abandon);
+    g_test_add_func("/guest/node-step/abandon-shared", test_abandon_shared);
+    g_test_add_func("/guest/node-step/nested", test_nested);
+    g_test_add_func("/guest/node-step/take", test_take);
     return g_test_run();
 }
 #else
