@@ -264,17 +264,15 @@ static struct ht_stream *htk_emit_detach(void)
 
 /*
  * Publish a stream's count of discarded events before the stream is closed.  If
- * the host has closed it, the host no longer reads the count.  In this case,
- * add the events since the count was last published to htk_missed.
+ * the host has closed the stream, it does not read the count: add the events
+ * that the host does not know to htk_missed.
  */
 static void htk_emit_push(struct ht_stream *s)
 {
 	u64 lost;
 
-	if (!ht_is_closed(s)) {
+	if (!ht_is_closed(s))
 		ht_stream_push(s);
-		return;
-	}
 	lost = s->lost + READ_ONCE(s->lost_nested);
 	atomic64_add(lost - s->told, &htk_missed);
 }
