@@ -36,11 +36,11 @@ static const uint8_t off;
 static const uint8_t unknown = HT_ENABLE_ON;
 
 /*
- * Lock for changes of the variables from @modules to @found, except @maps.  The
- * value identifies the process of the thread that holds the lock; NULL: it is
- * free.  In a child of fork(), a lock that a thread of the parent held counts
- * as free.  The lock is held while classes are registered.  A thread that loads
- * a module waits for the lock; an event does not.
+ * Lock for changes of the variables from @modules to @had_device, except @maps.
+ * The value identifies the process of the thread that holds the lock; NULL: it
+ * is free.  In a child of fork(), a lock that a thread of the parent held
+ * counts as free.  The lock is held while classes are registered.  A thread
+ * that loads a module waits for the lock; an event does not.
  */
 static const void *locked;
 static struct ht_module *modules;

@@ -79,8 +79,8 @@ static void stream_opened(HtStream *s)
         ht_directory_set_clock(&dev->directory, &seg[n - 1]);
     }
     /*
-     * The directory needs the instance that the packets have; the trace has
-     * another one after a loadvm or a migration that rewinds the stream.
+     * The directory needs the instance that the packets have.  After a loadvm
+     * or a migration that rewinds the stream, the trace has a different one.
      */
     info.instance = s->consumer.instance;
     ht_directory_set_stream(&dev->directory, &info, get_clock());

@@ -33,7 +33,7 @@ def one_arena(monkeypatch):
 
 
 def held(vm):
-    """What QEMU uses: (KiB of anonymous memory, number of threads,
+    """Return the resources of QEMU: (KiB of anonymous memory, number of threads,
     number of open files)."""
     proc = Path(f"/proc/{vm.process.pid}")
     # RssAnon is inexact: it lacks counts that the kernel caches per processor

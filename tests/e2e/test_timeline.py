@@ -137,8 +137,8 @@ def traced(path, bound):
 
 
 def exported(path, bound):
-    """Of a Perfetto file: ({cpu: [date]} of the recording, the largest error of these
-    dates, the device's events in the form of traced())"""
+    """Read a Perfetto file; returns ({cpu: [date]} of the recording, the largest error of
+    these dates, the device's events in the form of traced())"""
     packets = perfetto_text.packets(path)
     assert perfetto_text.machines(packets) == {0: "host", 1: "rec",
                                                2: "vm, ht0"}
