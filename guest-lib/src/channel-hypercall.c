@@ -35,9 +35,9 @@ static void hypercall_notify(struct ht_stream *s)
  */
 static void hypercall_closed(struct ht_stream *s)
 {
-    if (s->events != s->batch_events && !ht_ring_space(s, s->packet + 1)) {
+    if (s->events != s->batch_events && !ht_has_space(s, s->packet + 1)) {
         ring(s);
-        ht_ring_space(s, s->packet);
+        ht_has_space(s, s->packet);
     }
 }
 
@@ -53,6 +53,5 @@ const struct ht_channel_ops ht_channel_hypercall = {
     .opened = hypercall_opened,
     .notify = hypercall_notify,
     .closed = hypercall_closed,
-    .space = ht_ring_space,
     .flush = hypercall_flush,
 };

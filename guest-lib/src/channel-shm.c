@@ -55,7 +55,6 @@ const struct ht_channel_ops ht_channel_shm = {
     .opened = shm_opened,
     .notify = shm_notify,
     .closed = shm_closed,
-    .space = ht_ring_space,
     .flush = shm_flush,
 };
 
@@ -63,6 +62,5 @@ const struct ht_channel_ops ht_channel_memory = {
     .opened = shm_opened,
     .notify = memory_nothing,
     .closed = memory_nothing,
-    .space = ht_ring_space,
     .flush = shm_flush,
 };

@@ -71,13 +71,12 @@ static void virtio_closed(struct ht_stream *s)
     (void)submit_reaping(s, false);
 }
 
-static int virtio_space(struct ht_stream *s, uint64_t packet)
+static void virtio_reclaim(struct ht_stream *s)
 {
     s->dev->ops->reap(s->dev, s);
     if (s->submitted < ht_head(s)) {
         (void)submit(s, false);
     }
-    return ht_ring_space(s, packet);
 }
 
 static int virtio_flush(struct ht_stream *s)
@@ -89,6 +88,6 @@ const struct ht_channel_ops ht_channel_virtio = {
     .opened = virtio_opened,
     .notify = virtio_notify,
     .closed = virtio_closed,
-    .space = virtio_space,
+    .reclaim = virtio_reclaim,
     .flush = virtio_flush,
 };

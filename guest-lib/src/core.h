@@ -43,20 +43,6 @@ static inline void ht_no_packet(struct ht_stream *s)
     s->packet_end = NULL;
 }
 
-/*
- * Test whether the memory for packet number @packet is free, for struct
- * ht_channel_ops.space(); reloads host.tail
- */
-static inline int ht_ring_space(struct ht_stream *s, uint64_t packet)
-{
-    /*
-     * Pairs with the store-release of tail in the host's consumer or the Linux
-     * driver.  In virtio's other ports, this thread has stored the tail.
-     */
-    s->tail = ht_load_acquire(&s->ring->host.tail);
-    return packet - s->tail <= s->packets_mask;
-}
-
 /* control.c: convert an enum ht_status to 0 or a negative errno */
 int ht_status_errno(int status);
 

@@ -207,7 +207,7 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
          * would never end.
          */
         room = !s->ops || packet - s->tail <= s->packets_mask ||
-               s->overwrite || ht_is_closed(s) || s->ops->space(s, packet);
+               s->overwrite || ht_is_closed(s) || ht_has_space(s, packet);
     }
     ht_compiler_barrier();
     s->busy = 0;

@@ -67,7 +67,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     }
     /* `tail` is cached: the host may have released more packets since. */
     if (s->packet - s->tail > s->packets_mask &&
-        !s->ops->space(s, s->packet) && !s->overwrite) {
+        !ht_has_space(s, s->packet) && !s->overwrite) {
         return false;
     }
     if (s->overwrite) {
@@ -130,10 +130,8 @@ static uint32_t short_header(uint32_t id)
  */
 static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
 {
-    const struct ht_channel_ops *ops = s->ops;
-
-    if (!ops || s->cur || s->overwrite || ht_is_closed(s) ||
-        ops->space(s, s->packet)) {
+    if (!s->ops || s->cur || s->overwrite || ht_is_closed(s) ||
+        ht_has_space(s, s->packet)) {
         return HT_READ_CLOCK;
     }
     return discard(s);

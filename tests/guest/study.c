@@ -83,7 +83,7 @@ static bool room(struct ht_stream *s)
     uint64_t packet = s->packet + (s->cur ? 1 : 0);
 
     return packet - s->tail <= s->packets_mask || s->overwrite ||
-           s->ops->space(s, packet);
+           ht_has_space(s, packet);
 }
 
 static bool wait_for_room(struct ht_stream *s, uint64_t hz, uint64_t *waits)

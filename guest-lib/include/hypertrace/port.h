@@ -84,8 +84,8 @@ struct ht_device {
  * @opened: called when the stream's ring is mapped; sets @wake of the stream
  * @notify: called after a commit if head has reached the wake word
  * @closed: called after a packet was closed and head was moved past it
- * @space: test whether the memory for packet number @packet is free; reloads
- *         host.tail
+ * @reclaim: advance host.tail over the packets that the host has returned;
+ *           NULL: the host advances it
  * @flush: hand over all bytes up to head, without closing the packet and
  *         without waiting; returns 0, or an error of ops->submit()
  */
@@ -93,7 +93,7 @@ struct ht_channel_ops {
     void (*opened)(struct ht_stream *s);
     void (*notify)(struct ht_stream *s);
     void (*closed)(struct ht_stream *s);
-    int (*space)(struct ht_stream *s, uint64_t packet);
+    void (*reclaim)(struct ht_stream *s);
     int (*flush)(struct ht_stream *s);
 };
 
@@ -341,12 +341,13 @@ bool ht_class_valid(const struct ht_class *c);
  */
 static inline void ht_publish_lost(struct ht_stream *s)
 {
+    struct ht_ring_control *ring = s->ring;
     const uint64_t lost = s->lost + ht_load_relaxed(&s->lost_nested);
 
-    ht_store_relaxed(&s->ring->guest.lost, lost);
+    ht_store_relaxed(&ring->guest.lost, lost);
     ht_compiler_barrier();
-    if (ht_load_relaxed32(&s->ring->host.state) == HT_STREAM_OPENED ||
-        ht_load_relaxed(&s->ring->guest.lost) != lost) {
+    if (ht_likely(ht_load_relaxed32(&ring->host.state) == HT_STREAM_OPENED) ||
+        ht_load_relaxed(&ring->guest.lost) != lost) {
         s->told = lost;
     }
 }
@@ -366,6 +367,26 @@ static inline bool ht_is_closed(const struct ht_stream *s)
 
     return ht_load_relaxed32(&host->state) != HT_STREAM_OPENED ||
            ht_load_relaxed(&host->instance) != s->instance;
+}
+
+/**
+ * ht_has_space() - test whether the memory for a packet is free
+ * @s: an open stream whose @busy the caller has set
+ * @packet: number of the packet, not less than that of the stream's next one
+ *
+ * Reloads host.tail.
+ */
+static inline bool ht_has_space(struct ht_stream *s, uint64_t packet)
+{
+    if (s->ops->reclaim) {
+        s->ops->reclaim(s);
+    }
+    /*
+     * Pairs with the store-release of tail in the host's consumer or the Linux
+     * driver.  In virtio's other ports, this thread has stored the tail.
+     */
+    s->tail = ht_load_acquire(&s->ring->host.tail);
+    return packet - s->tail <= s->packets_mask;
 }
 
 /**
