@@ -137,7 +137,12 @@ static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
     return discard(s);
 }
 
-static uint8_t *get_early(struct ht_stream *s, uint32_t id, uint32_t size)
+/*
+ * ht_slow.early().  Aligned to a cache line, because an event costs up to a
+ * tenth more at other addresses.
+ */
+static __attribute__((__aligned__(64)))
+uint8_t *get_early(struct ht_stream *s, uint32_t id, uint32_t size)
 {
     uint8_t *cur = s->cur;
     uint32_t header;
