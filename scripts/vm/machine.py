@@ -186,8 +186,11 @@ class Qmp:
                 return reply["return"]
 
     def stats(self, name):
-        """Statistics of the device or object that has this id"""
-        one, = self.command("query-hypertrace", object=name)
+        """Statistics of the device that has this id"""
+        # QEMU would search all objects for an id, which takes time that benchmarks
+        # would count.
+        one, = self.command("query-hypertrace",
+                            object=f"/machine/peripheral/{name}")
         return one
 
     def wait_event(self, name, timeout, **data):
