@@ -69,8 +69,8 @@ enum ht_counter {
 
 #define HT_PAGE                 4096u
 /*
- * Alignment in bytes of the parts of stream RAM that a guest maps separately.
- * 64 KiB is a multiple of the page size of every guest.
+ * Alignment in bytes of the parts of stream RAM that a guest maps separately: a
+ * multiple of every page size of x86 and Arm
  */
 #define HT_MAP_ALIGN            65536u
 #define HT_STREAMS_MAX          512u
@@ -133,8 +133,8 @@ struct ht_caps {
     /* 0x30: guest counter's frequency in Hz; 0: unknown */
     uint64_t clock_hz;
     /*
-     * 0x38: number that changes at a reset and at a TAKEOVER; memory-only
-     * transport: when a host attaches
+     * 0x38: number that changes at a reset of the system or of PCI, and at a
+     * TAKEOVER; memory-only transport: only when a host attaches
      */
     uint64_t epoch;
     /* 0x40: stream i's ring is at ring_offset + i * ring_stride */
@@ -187,8 +187,8 @@ struct ht_caps {
  * The host advances @beat at least every HT_BEAT_MS.  A guest that sees no new
  * beat for HT_BEAT_LOST_MS answers its callers with "no host".  After a new
  * epoch the guest takes the streams away from their producers, sends TAKEOVER,
- * registers its classes and opens its streams again.  The streams stay open
- * until TAKEOVER.
+ * registers its classes and opens its streams again.  The streams that the new
+ * host continues stay open until TAKEOVER.
  *
  * Between the mailbox and the rings is an area in which the host keeps the
  * state that the next host needs.  The guest must not write to the area.
@@ -202,7 +202,8 @@ struct ht_memory {
     /* 0x100: written by the host, which increases it while it runs */
     uint64_t beat;
     /*
-     * 0x108: written by the host: number of the last request that it answered
+     * 0x108: written by the host: number of the last request that it executed
+     * or skipped
      */
     uint32_t done;
     uint8_t  gap1[0x200 - 0x10c];
@@ -271,13 +272,13 @@ enum ht_field_kind {
     HT_FIELD_U8 = 1, HT_FIELD_U16, HT_FIELD_U32, HT_FIELD_U64,
     HT_FIELD_S8, HT_FIELD_S16, HT_FIELD_S32, HT_FIELD_S64,
     HT_FIELD_F32, HT_FIELD_F64,
-    /* u16 length in bytes, then UTF-8 without a NUL */
+    /* u16 length in bytes, then UTF-8, not terminated by a NUL */
     HT_FIELD_TEXT = 16,
     HT_FIELD_SEQUENCE = 17,     /* u16 number of elements, then the elements */
     HT_FIELD_ARRAY = 18,        /* ht_msg_field.count elements */
 };
 
-/* flag of an integer field: show it in base 16 */
+/* flag: show an integer, or a sequence's or array's integers, in base 16 */
 #define HT_FIELD_HEX            0x01u
 /* flag of an array of u8: show it as text, which ends at the first 0 */
 #define HT_FIELD_UTF8           0x02u
@@ -318,9 +319,12 @@ struct ht_msg_class {
     uint8_t  nr_fields;         /* number of fields, 0 to HT_FIELDS_MAX */
     /* length of the class's name, 1 to HT_CLASS_NAME_MAX */
     uint8_t  name_len;
-    /* the class's level, 0 (emergency) to 14 (debug), as HT_LEVEL_* */
+    /* the class's level, 0 (emergency) to 14 (debug), as enum ht_level */
     uint8_t  loglevel;
-    /* reply: HT_ENABLE_ON if the class is on, 0 if it is off */
+    /*
+     * reply to HT_MSG_CLASS_REGISTER: HT_ENABLE_ON if the class is on, 0 if it
+     * is off
+     */
     uint8_t  on;
     /* HT_ORIGIN_KERNEL, or the id of the user who registered the class */
     uint32_t origin;
@@ -354,9 +358,10 @@ struct ht_msg_open {
 
 /*
  * The table at ht_msg_open.memory has 64-bit guest-physical addresses: that of
- * the stream's control page, then that of each packet.  An entry is 0 if its
- * page is not present.  If the guest has ended without submitting all committed
- * events, the host reads these events at the addresses.
+ * the stream's control page, then that of each packet.  The driver stores 0 to
+ * the first entry when the host must no longer read the memory.  If the VM is
+ * stopped or reset, or the device is unplugged, before all committed events
+ * were submitted, the host reads these events at the addresses.
  */
 #define HT_MEMORY_CONTROL       0u
 #define HT_MEMORY_SLOT(n)       (1u + (n))
@@ -416,11 +421,16 @@ struct ht_msg_settings {
 
 struct ht_stats {
     uint64_t events;            /* valid events that the host has read */
-    uint64_t packets;           /* runs of events passed to the backends */
+    /* runs of consecutive events that were passed to the backends */
+    uint64_t packets;
     /* size in bytes of the events that the host has read, with their headers */
     uint64_t bytes;
-    uint64_t lost;              /* events that the producer has discarded */
-    /* events that the host has discarded */
+    /* events that producers have discarded, as far as the host knows */
+    uint64_t lost;
+    /*
+     * events lost before the host read them: overwritten (HT_MODE_OVERWRITE),
+     * or taken by an earlier host that did not record them (memory)
+     */
     uint64_t dropped;
     /*
      * number of times that the host looked for events and found some; virtio:
@@ -454,7 +464,7 @@ struct ht_msg_discarded {
  * The enable page begins with one byte for each class, indexed by class id.
  * The host writes the page and the guest only reads it.  A class is on if its
  * byte is HT_ENABLE_ON, and off if it has any other value.  After a removal of
- * the device, its BAR reads as 0xff, so all classes are off.
+ * the device, its BAR reads as 0xff or 0, so all classes are off.
  */
 #define HT_ENABLE_ON            1u
 /* size of the enable page in bytes, and its alignment */
@@ -483,9 +493,9 @@ struct ht_msg_discarded {
 struct ht_host_exit {
     /* number of the exit's reason, as VMX or SVM defines it */
     uint32_t reason;
-    /* the host kernel's name of the reason, padded with 0 */
+    /* the host kernel's name of the reason, at most 19 bytes, padded with 0 */
     char     name[20];
-    uint64_t count;
+    uint64_t count;             /* number of exits */
     /* total time of these exits in ns, without times off the CPU */
     uint64_t ns;
 };
@@ -568,7 +578,10 @@ struct ht_guest_line {
 struct ht_host_line {
     /* number of the oldest packet that the host has not released */
     uint64_t tail;
-    /* the guest must kick the host once head >= wake */
+    /*
+     * position: once head >= wake, the guest kicks the host (shm); 0 once the
+     * stream is closed
+     */
     uint64_t wake;
     uint32_t state;             /* enum ht_stream_state */
     uint32_t reserved0;
@@ -608,8 +621,8 @@ struct ht_packet {
     /* number of the packet in its instance, from 0 */
     uint64_t seq;
     /*
-     * guest counter when the packet was opened; the time of the packet's first
-     * event is relative to it
+     * guest counter when the packet was opened; the packet's first event is
+     * relative to it unless its header has all 64 bits of the counter
      */
     uint64_t clock_begin;
     /* number of events in the instance's earlier packets */
@@ -626,7 +639,7 @@ struct ht_packet {
     uint32_t reserved;
 };
 
-/* size in bytes of a header of u8 id (0 to 253) and 24 bits of the clock */
+/* size in bytes of a header of u8 id (1 to 253) and 24 bits of the clock */
 #define HT_EVENT_HEADER         4u
 /* size in bytes of a header of u8 254, u16 id, and 24 bits of the clock */
 #define HT_EVENT_HEADER_WIDE    6u
