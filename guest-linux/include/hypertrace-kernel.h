@@ -35,9 +35,9 @@
  *
  * Context: may sleep.
  *
- * Return: 0, also without a device; -ENOSPC: too many classes; -EPERM: the
- * kernel is locked down in confidentiality mode.  After an error no class is
- * registered.
+ * Return: 0, also without a device; -ENOSPC: more than HT_CLASSES_MAX classes
+ * of all modules; -EPERM: the kernel is locked down in confidentiality mode.
+ * After an error no class is registered.
  */
 int ht_kernel_register(struct ht_class *const *classes, unsigned int count);
 

@@ -50,7 +50,7 @@
 
 #include "hypertrace/hypertrace.h"
 
-/* Levels of HT_EVENT_LEVEL(): those of syslog, then those of LTTng */
+/* Levels of HT_EVENT_LEVEL(): those of LTTng, of which 0 to 6 are syslog's */
 enum ht_level {
     HT_LEVEL_EMERG,
     HT_LEVEL_ALERT,
@@ -85,8 +85,9 @@ enum ht_level {
 
 /**
  * HT_EVENT_LEVEL() - HT_EVENT() with a level
- * @ident: name of the class
- * @level: enum ht_level; the host can select events by their level
+ * @ident: name of the class, and part of the names defined
+ * @level: enum ht_level; LTTng on the host can select events by their level
+ * @...: fields, see above
  */
 #define HT_EVENT_LEVEL(ident, level, ...) \
     HT_EVENT_FULL(ident, #ident, level, ##__VA_ARGS__)
@@ -95,6 +96,7 @@ enum ht_level {
  * HT_EVENT_NAMED() - HT_EVENT() with a name such as "sched.switch"
  * @ident: part of the names defined
  * @name: name of the class
+ * @...: fields, see above
  */
 #define HT_EVENT_NAMED(ident, name, ...) \
     HT_EVENT_FULL(ident, name, HT_LEVEL_DEBUG, ##__VA_ARGS__)
@@ -111,6 +113,10 @@ enum ht_level {
 
 /**
  * HT_EVENT_INLINE() - HT_EVENT_FULL() for inline functions of C++ headers
+ * @ident: part of the names defined
+ * @class_name: name of the class
+ * @level: enum ht_level
+ * @...: fields, see above
  *
  * C++17 or later.  All files of a program share one class and one emit
  * function, as C++'s one-definition rule requires of an inline function's

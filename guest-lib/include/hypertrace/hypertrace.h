@@ -56,11 +56,12 @@ struct ht_field {
  * struct ht_class - an event class: a name and typed fields
  * @name: [A-Za-z0-9_.-]+, 1 to HT_CLASS_NAME_MAX bytes
  * @fields: array of @nr_fields fields, in the order of the payload
- * @on: for ht_trace() in user space: points to a byte that is not 0 if events
- *      of the class are wanted.  NULL in a kernel and on bare metal
+ * @on: for ht_trace() in user space: points to a byte that is HT_ENABLE_ON if
+ *      events of the class are wanted.  NULL in a kernel and on bare metal
  * @nr_fields: 0 to HT_FIELDS_MAX
- * @loglevel: 0 (emergency) to 14 (debug), as in syslog and LTTng
- * @state: in a kernel, instead of @on: whether events are wanted
+ * @loglevel: enum ht_level, 0 (emergency) to 14 (debug)
+ * @state: in a kernel, instead of @on: HT_ENABLE_ON if events are wanted
+ * @reserved: 0
  * @id: set by ht_register(); 0 before, so that ht_get() discards the events
  *
  * Usually defined by HT_EVENT() (event.h).  Ids belong to a device: to emit to
@@ -85,9 +86,10 @@ struct ht_class {
  * @early: called before the clock is read.  Returns the end of the event if the
  *         event gets the time of the previous event; NULL if the ring is full
  *         and the event was counted as discarded; else HT_READ_CLOCK
- * @get: reserve an event that starts or fills a packet, or that needs a longer
- *       header or a new time base
- * @notify: called if head has reached the wake word
+ * @get: reserve an event that @early did not handle, for example the first of a
+ *       packet.  Returns the end of the event; NULL: the event was discarded
+ *       and counted
+ * @notify: called after a commit if head has reached the wake word
  *
  * A stream points to the functions of the library that opened it, so that a
  * program need not be linked to it.
@@ -199,12 +201,14 @@ struct ht_stream_params {
  * Registering a class again is cheap and gives the same id.  Waits for the
  * device, not for the host's backends (typically less than a millisecond).
  *
- * Context: one thread at a time for each device; not on the emit path.
+ * Context: one thread at a time for each device, unless the port locks the
+ * device (ops->lock); not on the emit path.
  *
  * Return: the id, 1 to HT_CLASSES_MAX; -EINVAL: a name or field does not have
- * the form that struct ht_class requires; -ENOSPC: a limit of the host; -EIO:
- * the device was removed, or the reply is not valid; -ETIMEDOUT: the host did
- * not answer within seconds.
+ * the form that struct ht_class requires; -ENOSPC: a limit of the host, or the
+ * message is too long; -EIO: the device was removed, or the reply is not valid;
+ * -ETIMEDOUT: the host did not answer within seconds; or another error of
+ * ops->control(), such as -ENODEV: there is no device or no host.
  */
 int ht_register(struct ht_device *dev, struct ht_class *cls);
 
@@ -225,7 +229,7 @@ bool ht_wanted(const struct ht_device *dev, const struct ht_class *cls);
  * ht_register_all() - register many event classes at once
  * @dev: an open device
  * @classes: array of @n classes; NULL is skipped.  Their ids are set; classes
- *           that were refused get id 0
+ *           that were refused, or not sent because the call ended, get id 0
  * @n: number of @classes
  *
  * As ht_register() for each class, but one exchange registers up to 16 classes.
@@ -240,11 +244,14 @@ int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
 /**
  * ht_stream_open() - open a stream
  * @dev: an open device
- * @s: memory for the stream; owned by the caller, 64-byte aligned
+ * @s: memory for the stream; owned by the caller, aligned to 64 bytes so that
+ *     an event uses few cache lines
  * @params: NULL for any stream, not bound to a vCPU, without a name
  *
- * Return: 0; -EBUSY: all streams (or the requested one) are in use; -EINVAL;
- * -EIO; -ETIMEDOUT.
+ * Return: 0; -EBUSY: all streams (or the requested one) are in use; -EINVAL: a
+ * member of @params is not valid; -EIO: the device was removed; -ETIMEDOUT: the
+ * host did not answer within seconds; or another error of the port, such as
+ * -ENODEV: there is no device or no host.
  */
 int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
                    const struct ht_stream_params *params);
@@ -263,8 +270,8 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
  *
  * Context: the producer.
  *
- * Return: 0; -EINVAL; -EBUSY: called between ht_get() and ht_commit(); -EIO:
- * @s is not open.
+ * Return: 0; -EINVAL: @n is out of range; -EBUSY: called between ht_get() and
+ * ht_commit(); -EIO: @s is not open.
  */
 int ht_stream_stamps(struct ht_stream *s, uint32_t n);
 
@@ -275,12 +282,14 @@ int ht_stream_stamps(struct ht_stream *s, uint32_t n);
  * @s: the stream
  *
  * Returns when the events are in the host's memory, without waiting for the
- * backends.  The events reach the backends even if the guest then ends.
+ * backends.  The backends get the events even if the guest then ends, unless a
+ * backend is so far behind that the host discards and counts them.
  *
  * Context: the producer.
  *
- * Return: 0; -EIO: the stream was stopped as corrupt or closed by the host;
- * -EBUSY: called between ht_get() and ht_commit(); -ETIMEDOUT.
+ * Return: 0; -EIO: the stream was stopped as corrupt, closed by the host, or is
+ * not open; -EBUSY: called between ht_get() and ht_commit(); -ETIMEDOUT: the
+ * host did not answer within seconds; or another error of the port.
  */
 int ht_stream_flush(struct ht_stream *s);
 
@@ -290,27 +299,30 @@ int ht_stream_flush(struct ht_stream *s);
  *
  * Call this to bound the time that events wait in an open packet.  virtio
  * submits the committed events.  hypercall kicks if a batch is incomplete.  shm
- * and memory do nothing, because the host polls.  Never sleeps and sends no
- * message.  The next event reads the clock, whatever ht_stream_stamps() set.
+ * and memory hand over nothing, because the host polls.  On every channel, the
+ * number of discarded events is published.  Never sleeps and sends no message.
+ * The next event reads the clock, whatever ht_stream_stamps() set.
  *
  * Context: the producer, or a context that interrupts it (a timer on its CPU).
  *
- * Return: 0; -EBUSY: an event or another call is using @s; -EAGAIN: virtio: no
- * descriptor is free; -EIO: @s is not open.
+ * Return: 0; -EBUSY: an event or another call is using @s; -EIO: @s is not
+ * open; virtio: an error of ops->submit(), such as -EAGAIN: no descriptor is
+ * free.
  */
 int ht_stream_push(struct ht_stream *s);
 
 /**
  * ht_stream_room() - test whether an event would be accepted now
  * @s: the stream
- * @size: size of its payload in bytes
+ * @size: size of its payload in bytes, small enough for a packet
  *
  * For a producer that waits for room instead of discarding events.
  *
  * Context: the producer, outside of ht_get() and ht_commit().
  *
  * Return: true if ht_get() would find room, or if waiting is useless: the
- * stream is not open, the host has closed it, or the device was removed.
+ * stream is not open, the host has closed it, or the device was removed.  False
+ * if there is no room, or if called between ht_get() and ht_commit().
  */
 bool ht_stream_room(struct ht_stream *s, uint32_t size);
 
@@ -318,18 +330,22 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size);
  * ht_stream_close() - flush and close a stream
  * @s: the stream; can be opened again afterwards
  *
- * Return: as ht_stream_flush(); the stream is closed in any case.
+ * Context: the producer, or any thread once the producer no longer uses @s.
+ *
+ * Return: 0 or the first error, as ht_stream_flush(); the guest no longer uses
+ * the stream in any case.
  */
 int ht_stream_close(struct ht_stream *s);
 
 /**
  * ht_time_sync() - help the host relate the guest's clock to its own
  * @dev: an open device
- * @rounds: number of exchanges, 1 to 1000; the best one is used
+ * @rounds: number of exchanges, 1 to 1000; the host combines them all
  *
  * Needed only if the host cannot compute the guest's counter itself.
  *
- * Return: the error bound in ns (clamped to INT_MAX), or a negative errno.
+ * Return: the error bound in ns, or INT_MAX if it is larger or not known;
+ * -EINVAL: @rounds is out of range; or an error of ht_control().
  */
 int ht_time_sync(struct ht_device *dev, unsigned rounds);
 
@@ -337,9 +353,10 @@ int ht_time_sync(struct ht_device *dev, unsigned rounds);
  * ht_get_stats() - read the host's counters
  * @dev: an open device
  * @stream: index of a stream, or HT_STREAM_ANY for the sums of the device
- * @stats: filled in
+ * @stats: filled in; unchanged after an error
  *
- * Return: 0 or a negative errno.
+ * Return: 0; -ENOENT: no stream has the index; or another error of
+ * ht_control().
  */
 int ht_get_stats(struct ht_device *dev, uint32_t stream,
                  struct ht_stats *stats);
@@ -491,13 +508,14 @@ static inline void ht_commit(struct ht_stream *s)
 /**
  * ht_open() - open a device from Linux user space
  * @path: "/dev/hypertraceN"; or the PCI address of a memory-only device, such
- *        as "0000:00:04.0", to use it without the module (only root on x86;
- *        uncached); or NULL for the path in $HYPERTRACE_DEVICE, by default the
- *        first device
- * @dev: set on success
+ *        as "0000:00:04.0", to use it without the module (only by root, only on
+ *        x86, and with uncached memory); or NULL for the path in
+ *        $HYPERTRACE_DEVICE, by default the first device that can be opened
+ * @dev: set on success; NULL after an error
  *
- * Return: 0; -ENODEV: no device was found; -EACCES; -EPROTO: the device has
- * another version.
+ * Return: 0; -ENODEV: no device was found; -EACCES: no permission; -EPROTO: the
+ * device has another version, or its capabilities are not valid; or another
+ * negative errno of the system.
  */
 int ht_open(const char *path, struct ht_device **dev);
 

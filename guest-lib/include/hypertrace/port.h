@@ -29,10 +29,10 @@
  *          Returns 0; -EAGAIN: no descriptor is free; or another negative
  *          errno.
  * @reap: virtio: advance host.tail in the control page past packets whose
- *        buffers the host has returned.
+ *        buffers the host has returned.  Never sleeps.
  * @relax: wait before a retry, after a reply BUSY or after -EAGAIN of @submit;
- *         @tries: number of earlier waits.  Returns 0, or a negative errno to
- *         give up.
+ *         @tries: number of earlier waits of this call.  Returns 0, or a
+ *         negative errno, such as -ETIMEDOUT, to give up.
  * @lock: lock the device's message buffer and list of streams.  NULL if the
  *        caller serializes all users of the device; then the list is not used.
  * @unlock: undo @lock
@@ -84,8 +84,9 @@ struct ht_device {
  * @opened: called when the stream's ring is mapped; sets @wake of the stream
  * @notify: called after a commit if head has reached the wake word
  * @closed: called after a packet was closed and head was moved past it
- * @reclaim: advance host.tail over the packets that the host has returned;
- *           NULL: the host advances it
+ * @reclaim: virtio: advance host.tail over the packets that the host has
+ *           returned, and submit closed packets that were not submitted yet.
+ *           NULL: the host advances host.tail
  * @flush: hand over all bytes up to head, without closing the packet and
  *         without waiting; returns 0, or an error of ops->submit()
  */
@@ -169,8 +170,8 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
  * @epoch: epoch of the host at the last ht_link_attach()
  * @beat: last beat that was read
  * @read_at: time when @beat was read, in ms
- * @still_ms: time for which the beat has not changed; HT_BEAT_LOST_MS or more:
- *            there is no host
+ * @still_ms: time in ms for which the beat has not changed; HT_BEAT_LOST_MS or
+ *            more: there is no host
  * @go: number of the last request
  * @pending: the host has not answered the request @go
  *
@@ -274,7 +275,7 @@ static inline uint64_t ht_ring_at(const struct ht_caps *caps,
  * @size: bytes of stream memory
  *
  * Return: false if a value is out of range, or a part is not aligned, ends
- * after @size or overlaps another part.
+ * after @size or overlaps another part; also for channel virtio.
  */
 bool ht_caps_fit(const struct ht_caps *caps, uint64_t size);
 
@@ -316,8 +317,9 @@ void ht_control_end(struct ht_device *dev);
  * @dev: the device
  * @msg: the message; its header's type and size are set
  *
- * Return: 0, or the status as a negative errno: -EINVAL, -ENOSPC, -ENOENT,
- * -EEXIST, -EIO; or what ops->control or ops->relax failed with.
+ * Return: 0, or the status as a negative errno: -EINVAL, -ENOSPC (LIMIT),
+ * -ENOENT, -EEXIST, or -EIO for any other; -EIO: the reply is to another
+ * message; or what ops->control or ops->relax failed with.
  */
 int ht_control(struct ht_device *dev, struct ht_msg *msg);
 
@@ -409,7 +411,7 @@ int ht_tell_discarded(struct ht_device *dev, uint64_t count);
  *
  * For the ports of channel virtio, on which a guest cannot map the enable page.
  *
- * Return: as ht_control().
+ * Return: as ht_control(); -EIO: a reply is not valid.
  */
 int ht_enable_read(struct ht_device *dev, uint8_t *to);
 

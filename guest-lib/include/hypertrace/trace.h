@@ -8,16 +8,16 @@
  * flags of "pkg-config --static hypertrace".
  *
  * The host chooses the classes that it wants, and may change its choice at any
- * time.  An event of another class costs a load and a branch, and is not
+ * time.  An event of another class costs two loads and a branch, and is not
  * counted as discarded.
  *
- * Each thread has a stream, opened at its first event and closed at its end.
- * Threads for which the device has no stream share one.  Unplugged devices, a
- * suspend, closed descriptors and full rings do not disturb the program.  The
- * library counts discarded events and reports their number to the host, unless
- * it cannot open the device or the process is killed before the report.  An
- * event that a thread writes while its device is removed may be lost without
- * being counted.
+ * Each thread has a stream, opened at its first event that the host wants and
+ * closed at its end.  Threads for which the device has no stream share one.
+ * Unplugged devices, a suspend, closed descriptors and full rings do not
+ * disturb the program.  The library counts discarded events and reports their
+ * number to the host, unless it cannot open the device or the process is killed
+ * before the report.  An event that a thread writes while its device is removed
+ * may be lost without being counted.
  *
  * A child of fork() opens streams of its own.
  *
@@ -26,10 +26,11 @@
  * its events for 100 ms, but at most 65 events, and gets another stream.
  *
  * $HYPERTRACE_DEVICE selects the device: "/dev/hypertraceN" or "none"; the
- * default is the first that can be opened.  While there is no device, or while
- * its host does not answer, events look for a device every 500 ms, and cost a
- * function call and the evaluation of their arguments.  On an x86 machine that
- * is not virtual, they do so only if $HYPERTRACE_DEVICE names a device.
+ * default is the first of /dev/hypertrace0 to 31 that can be opened.  While
+ * there is no device, or while its host does not answer, events look for a
+ * device at most every 500 ms, and cost a function call and the evaluation of
+ * their arguments.  On an x86 machine that is not virtual, they do so only if
+ * $HYPERTRACE_DEVICE names a device.
  */
 #ifndef HYPERTRACE_TRACE_H
 #define HYPERTRACE_TRACE_H
@@ -56,13 +57,15 @@ struct ht_module;
  * enum ht_trace_state - whether tracing is on, and why not
  * @HT_TRACE_ON: events of this program are recorded
  * @HT_TRACE_UNWANTED: the host wants no events of this program now
- * @HT_TRACE_NO_STREAM: every stream of the device is in use
+ * @HT_TRACE_NO_STREAM: this thread got no stream, usually because every stream
+ *                      of the device is in use
  * @HT_TRACE_NO_LIBRARY: libhypertrace.so.0 was not found
  * @HT_TRACE_DISABLED: HYPERTRACE_DEVICE is "none"
  * @HT_TRACE_NO_DEVICE: there is no device, or its driver is not loaded
  * @HT_TRACE_DENIED: no permission to open the device
  * @HT_TRACE_NO_ANSWER: the device's host does not answer
- * @HT_TRACE_INCOMPATIBLE: the device has another version
+ * @HT_TRACE_INCOMPATIBLE: the device has another version, or using it failed
+ *                         with an error that no other state describes
  */
 enum ht_trace_state {
     HT_TRACE_ON,
@@ -131,14 +134,15 @@ void ht_module_add(struct ht_module *module);
  *            "hello u32 n; text who"
  *            "disk.error:err x64 sector; u8{read=0, write=1} op; u16[4] tags"
  *
- *        Kinds are those of event.h, with these differences: "u16[]" is a
- *        sequence, "u16[4]" an array, and "chars[16]" text in an array.  Labels
- *        in braces name values, or bits if "|" separates the labels.
+ *        Kinds are those of event.h, but instead of seq, array, enum and flags:
+ *        "u16[]" is a sequence, "u16[4]" an array, "chars[16]" text in an
+ *        array, and labels in braces name values, or bits if "|" separates
+ *        the labels.
  *
  * Context: may block; not in a signal handler.
  *
  * Return: the class, which is never freed; NULL: not a valid description, out
- * of memory, or there are more than 1,023 such classes.
+ * of memory, or the process has made 1,023 such classes already.
  */
 struct ht_class *ht_event_parse(const char *text);
 
@@ -158,7 +162,10 @@ enum ht_value_type {
 
 /**
  * struct ht_value - the value of one field
- * @u: the value, in the member that @type selects
+ * @u: a value of type HT_VALUE_UNSIGNED
+ * @s: a value of type HT_VALUE_SIGNED
+ * @f: a value of type HT_VALUE_FLOAT
+ * @p: a value of type HT_VALUE_MEMORY
  * @size: with HT_VALUE_MEMORY: size of the memory in bytes; a multiple of the
  *        size of an element
  * @type: enum ht_value_type
@@ -182,6 +189,8 @@ struct ht_value {
  *
  * The values are checked even if the event is off.
  *
+ * Context: as ht_trace().
+ *
  * Return: 1: committed; 0: discarded, or not wanted; -EINVAL: @n or a value
  * does not fit the class.
  */
@@ -191,6 +200,8 @@ int ht_event_values(const struct ht_class *cls, const struct ht_value *values,
 /**
  * ht_event_is_on() - test whether events of a class would be recorded
  * @cls: the class
+ *
+ * The result is a hint, as that of ht_event_enabled().
  */
 bool ht_event_is_on(const struct ht_class *cls);
 
@@ -211,13 +222,13 @@ uint64_t ht_trace_discarded(void);
  * @n: see ht_stream_stamps()
  *
  * Applies to this thread's stream, whose next event reads the clock, and to all
- * streams that are opened later.  Call it at the start of a burst of events,
- * and with an @n of 1 at the end.  Before the first call, the value is that of
- * the environment variable HYPERTRACE_STAMPS, by default 1.
+ * streams that any thread opens later.  Call it at the start of a burst of
+ * events, and with an @n of 1 at the end.  Before the first call, the value is
+ * that of the environment variable HYPERTRACE_STAMPS, by default 1.
  *
  * Context: any thread; not in a signal handler.
  *
- * Return: 0; -EINVAL.
+ * Return: 0; -EINVAL: @n is out of range.
  */
 int ht_trace_stamps(unsigned n);
 

@@ -3,9 +3,9 @@
  * hypertrace: /dev/hypertraceN
  *
  * An open file owns the streams that were opened through it.  Only this file
- * can map, flush or close the streams.  When the file is closed, also by the
- * end of the process, the driver delivers committed events and closes the
- * streams.
+ * can map, flush or close the streams.  After its last descriptor was closed
+ * and its last mapping removed, also by the end of the process, the driver
+ * delivers the committed events and closes the streams, in the background.
  *
  * Structures have the same layout for 32-bit and 64-bit callers.
  */
@@ -50,6 +50,8 @@ struct ht_ioc_info {
  *        size, at most 65536
  * @reserved: 0
  *
+ * Returns 0 if there is a reply, whatever its status.
+ *
  * The caller may send CLASS_REGISTER, CLASS_LIST, STREAM_OPEN, STREAM_CLOSE,
  * STREAM_FLUSH, STATS and DISCARDED, or only CLASS_LIST and STATS if the file
  * is not open for writing.  Only the file that opened a stream may flush or
@@ -90,8 +92,10 @@ struct ht_ioc_submit {
 /*
  * Errors:
  * EINVAL	invalid argument
+ * EFAULT	an address in an argument is not valid
+ * ENOMEM	no memory in the kernel
  * EPERM	the caller does not own the stream, it is not open, or the
- *		message is not allowed
+ *		message is not allowed; mmap(): the enable page for writing
  * EBADF	submit: the file is not open for writing
  * EINTR	the caller was killed while it waited for the host
  * EAGAIN	submit: every buffer is in use
@@ -105,7 +109,7 @@ struct ht_ioc_submit {
 #define HT_IOC_SUBMIT	_IOWR(HT_IOC_MAGIC, 2, struct ht_ioc_submit)
 
 /*
- * mmap() offsets, MAP_SHARED only.
+ * mmap() offsets, MAP_SHARED and without PROT_EXEC only.
  *
  * The ring is the control page and the packets, 4096 + packets * packet_size
  * bytes, after ring_offset unused bytes.  ring_offset is 0, except on virtio in
