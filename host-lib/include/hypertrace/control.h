@@ -22,6 +22,8 @@
 /**
  * ht_caps_swap: convert capabilities between the host's and the guest's byte
  * order
+ * @to: set to the converted capabilities
+ * @from: the capabilities
  */
 void ht_caps_swap(struct ht_caps *to, const struct ht_caps *from);
 
@@ -37,8 +39,8 @@ void ht_caps_swap(struct ht_caps *to, const struct ht_caps *from);
  * @error: log a fault of the guest
  * @done: called after each message, for trace points; may be NULL
  *
- * Each message passed to a callback has the size that its type requires.  The
- * callback writes the reply into the message.
+ * Each message passed to @open or @sync has the size that its type requires.
+ * The callback writes the reply into the message.
  */
 typedef struct HtControlOps {
     void (*added)(void *opaque, HtClass *c);

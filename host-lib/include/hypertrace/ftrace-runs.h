@@ -2,9 +2,10 @@
 /*
  * hypertrace: convert the records of ftrace rings to runs of typed events
  *
- * Each processor of a ring is a stream; each boot of the guest's kernel starts
- * new streams.  A class is made from the kernel's format when its first event
- * arrives.  Time stamps are converted to the host's clock.
+ * Each processor of a ring is a stream.  Each boot of the guest's kernel starts
+ * new streams, unless too many were opened in a short time.  A class is made
+ * from the kernel's format when its first event arrives.  Time stamps are
+ * converted to the host's clock.
  *
  * Context: no locking; the caller serializes all calls for an HtFtRuns.
  */

@@ -149,10 +149,10 @@ uint64_t ht_guest_clock_hz(HtGuestClock *c);
 
 /**
  * ht_guest_clock_bound: get the maximum error of dates
+ * @c: the clock
  *
- * If the host reads the counter itself, the result is valid for events of at
- * least the next 10 ms, else of the next second.  These events may be consumed
- * later.
+ * If the host reads the counter itself, the result is valid for events of the
+ * next 25 ms, else of the next second.  These events may be consumed later.
  *
  * Returns: the error in ns; UINT64_MAX if it is not known
  */

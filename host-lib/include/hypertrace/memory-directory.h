@@ -13,7 +13,7 @@
  *
  *   a class    number of bytes of all classes; stored before the guest gets the
  *              class's id
- *   a stream   the instance; stored before the guest gets the stream's index
+ *   a stream   the instance; stored before the guest's STREAM_OPEN is OK
  *   a clock    number of the clock; two clocks are kept in turns
  *   discards   number of discarded events that no trace has reported
  */
@@ -47,7 +47,9 @@ typedef struct HtDirectory {
 } HtDirectory;
 
 /**
- * ht_directory_clear: remove all classes, streams and clocks
+ * ht_directory_clear: remove all classes, streams and clocks, and store the
+ * present ht_wall_offset()
+ * @d: the directory
  * @discarded: the number of discarded events that no trace has reported yet;
  *     the directory never has a smaller one, so a host that is killed in this
  *     function loses none

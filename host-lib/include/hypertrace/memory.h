@@ -58,8 +58,8 @@ typedef struct HtMemory HtMemory;
  * @log: report misbehaviour of the guest, at a limited rate; may be NULL
  * @opaque: first argument of these four callbacks
  *
- * Context of the callbacks: ht_memory_start(), ht_memory_poll() and
- * ht_memory_leave()
+ * Context of the callbacks: ht_memory_start(), ht_memory_poll(),
+ * ht_memory_leave() and ht_memory_free()
  */
 typedef struct HtMemoryConfig {
     uint32_t packet_size;
@@ -111,7 +111,8 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error);
  * ht_memory_attach: lock memory that another host has laid out, to serve it
  * @fd: the memory; may be closed after the call
  * @cfg: copied; the geometry is that of the memory
- * @error: set if page 0 is not valid, or if another host serves the memory
+ * @error: set on failure, for example if page 0 is not valid or another host
+ *         serves the memory
  *
  * Returns: the host, or NULL
  */
@@ -165,7 +166,9 @@ void ht_memory_free(HtMemory *m);
  *
  * The first HtMemory of a process installs a handler of SIGBUS.  When this
  * process accesses a page that is missing, the handler replaces the mapped file
- * by zeroed memory.  No event arrives from then on.
+ * by zeroed memory.  No event arrives from then on.  The handler knows 16 files
+ * at a time: if there are more, this function returns false for them, and the
+ * signal has its previous effect.
  */
 bool ht_memory_truncated(const HtMemory *m);
 

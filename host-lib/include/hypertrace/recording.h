@@ -144,7 +144,8 @@ typedef struct HtRecWriter HtRecWriter;
 /**
  * ht_rec_writer_new: create a recording without events
  * @dir: the directory; created if it does not exist.  A directory that has a
- *       recording or belongs to another user is refused.
+ *       recording, or a file with the name of one of its files, or that belongs
+ *       to another user, is refused.
  * @error: set on failure
  *
  * Only the owner can read the files.
@@ -259,7 +260,7 @@ bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
  * the processor is buffered.
  *
  * Returns: false if a write failed; the recording stays valid, and later pieces
- * of this processor are dropped
+ * of this processor are dropped, for which this returns true
  */
 bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error);
 
@@ -300,8 +301,9 @@ uint64_t ht_rec_writer_bytes(const HtRecWriter *w);
  * ht_rec_writer_discard: remove a recording that has no events or is incomplete
  * @w: the writer; call only ht_rec_writer_free() after this
  *
- * Removes the files that this writer made, and its directory if this writer
- * made that as well.
+ * Removes the files that this writer made, and the directories that
+ * ht_rec_writer_new() made, if they are empty.  Does nothing for a recording in
+ * memory.
  */
 void ht_rec_writer_discard(HtRecWriter *w);
 
@@ -547,8 +549,10 @@ bool ht_rec_end(HtRecording *r, HtRecEnd *end);
  * @epoch: last epoch to read, or UINT32_MAX
  * @ns: guest time up to which events are needed, or UINT64_MAX
  *
- * Events of later epochs are not read. Events after @ns are read as long as
- * earlier ones may follow: if the guest boots again or its clock goes back.
+ * Events of later epochs are not read.  Events up to HT_FT_EPOCH_NS after @ns
+ * are read, too, and later ones as long as earlier ones may follow: if the
+ * guest boots again or its clock goes back.  If ht_rec_end() fails, @ns has no
+ * effect.
  */
 void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns);
 
@@ -589,7 +593,7 @@ unsigned ht_rec_progress(const HtRecording *r);
  * ht_rec_rewind: restart reading at the beginning
  * @r: the recording
  *
- * Reading then includes what was appended meanwhile.
+ * Reading then includes what was appended to the open files meanwhile.
  */
 void ht_rec_rewind(HtRecording *r);
 

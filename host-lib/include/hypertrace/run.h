@@ -51,8 +51,9 @@ enum {
  * @flags: HT_RUN_*
  * @events: number of events in @data
  * @data: events as on the wire, byte-packed, with guest clocks replaced by
- *        host CLOCK_MONOTONIC ns (24 low bits in the compact header, all 64 in
- *        the extended one).  Every id and length in it has been checked.
+ *        host CLOCK_MONOTONIC ns (24 low bits in the compact and the wide
+ *        header, all 64 in the extended one).  Every id and length in it has
+ *        been checked.
  * @size: size of @data in bytes
  * @begin_ns: time of the first event, or of the opening or closing
  * @end_ns: time of the last event
@@ -87,7 +88,7 @@ typedef struct HtRun {
 #define HT_RUN_UNKNOWN  UINT64_MAX
 
 /**
- * ht_event_header: write the header of an event, in its shortest form
+ * ht_event_header: write the header of an event, as short as @id and @gap allow
  * @p: buffer of HT_EVENT_HEADER_EXT bytes
  * @id: id of the event's class, 1 to HT_CLASSES_MAX
  * @clock: the guest's counter, or ns in a run

@@ -31,7 +31,8 @@ typedef struct HtServer HtServer;
  * @changed: called when the enable bytes have changed; @seq is the new
  *           ht_caps.enable_seq; may be NULL.  Context: as @wants
  * @counter: read the guest's counter; NULL: the host cannot, so the guest's
- *           TIME_SYNC exchanges relate the clocks
+ *           TIME_SYNC exchanges relate the clocks.  Context: the clock's lock
+ *           is held
  * @opened: called when an instance of a stream begins, before @deliver gets its
  *          HT_RUN_OPEN run; may be NULL.  Context: the stream's lock is held
  * @take: consume the buffers that the guest has handed over for a stream, and
@@ -145,8 +146,8 @@ void ht_server_inherit_clock(HtServer *s, const HtTimeSegment *seg);
  * @n: number of instances, at most one for each stream
  *
  * A stream is continued if its ring is open and has this instance.  Its
- * producer notices nothing.  New instances have numbers above all that were
- * ever used in the rings.
+ * producer notices nothing.  New instances get numbers above those of the
+ * continued streams and those that the rings' control pages have now.
  *
  * Returns: the number of streams that are continued
  */
@@ -184,6 +185,7 @@ size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most);
 
 /**
  * ht_server_tell: report the discarded events of open streams to the trace
+ * @s: the server
  *
  * ht_server_consume() reports none if a ring has no new events.
  */
@@ -241,6 +243,8 @@ const HtClassTable *ht_server_classes(const HtServer *s);
 
 /**
  * ht_server_consumer: get the consumer of a stream
+ * @s: the server
+ * @stream: less than the number of streams
  *
  * Context: no other call for this stream is under way
  */

@@ -293,8 +293,8 @@ typedef struct HtInherited {
  *
  * Its producer notices nothing.
  *
- * Returns: false if the ring is not open, has another instance, or has a tail
- * that is not valid
+ * Returns: false if the ring is not open, or has another instance, or if @in or
+ * the ring's tail is not valid
  *
  * Context: with HtStreamsConfig.inline_work only; control
  */
@@ -316,8 +316,8 @@ bool ht_stream_inherit(HtStream *s, const HtInherited *in);
 unsigned ht_streams_leave(HtStreams *a);
 
 /*
- * ht_streams_want_close_all: request that all streams are closed.  Context:
- * control
+ * ht_streams_want_close_all: request that all streams are closed; with
+ * HtStreamsConfig.inline_work, close them.  Context: control
  */
 void ht_streams_want_close_all(HtStreams *a);
 
@@ -419,6 +419,8 @@ bool ht_streams_behind(const HtStreams *a);
 
 /**
  * ht_stream_stats: get the counters of the open instance, or of the last one
+ * @s: the stream
+ * @stats: filled in, in the host's byte order
  *
  * The counters are read one after another, while they may change.  Context: any
  * thread
@@ -427,6 +429,8 @@ void ht_stream_stats(const HtStream *s, struct ht_stats *stats);
 
 /**
  * ht_streams_stats: get the sums of all instances
+ * @a: the streams
+ * @stats: filled in, in the host's byte order
  *
  * Each instance is counted once, open or closed.  Context: any thread
  */

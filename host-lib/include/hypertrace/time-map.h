@@ -151,8 +151,8 @@ void ht_time_map_break(HtTimeMap *m);
  * @shift: value to add to the times of the segments, in ns
  * @now_ns: this host's time; a segment that seems later gets this time
  *
- * The next sample may show another rate of the counter.  Until then, the error
- * is unknown.
+ * A segment that would begin before time 0 is dropped.  The next sample may
+ * show another rate of the counter.  Until then, the error is unknown.
  *
  * Returns: false if @seg is not valid
  */
