@@ -8,8 +8,8 @@
  * flags of "pkg-config --static hypertrace".
  *
  * The host chooses the classes that it wants, and may change its choice at any
- * time.  An event of another class costs two loads and a branch, and is not
- * counted as discarded.
+ * time.  An event of another class costs two loads, a compare and a branch, and
+ * is not counted as discarded.
  *
  * Each thread has a stream, opened at its first event that the host wants and
  * closed at its end.  Threads for which the device has no stream share one.
