@@ -557,7 +557,7 @@ static bool inherit_classes(HtMemory *m)
     valid = ht_server_inherit_classes(m->server, classes->data, classes->len,
                                       &why);
     count = ht_class_table_count(ht_server_classes(m->server));
-    /* No inherited class has an id above @count. */
+    /* Only ids up to @count are inherited: forget the bytes of all others. */
     memset(m->was_off + count + 1, 0, HT_CLASSES_MAX - count);
     if (!valid) {
         g_autofree char *text =

@@ -143,7 +143,12 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         return HT_FT_ERROR;
     }
     look->copied += got->to - from;
-    /* Pairs with the guest's barrier where it moves the tail to this page. */
+    /*
+     * Read the count and the stamp again only after the copy.  Before the guest
+     * overwrites a page, it clears the page's count, and then moves the tail to
+     * the page.  The move is a barrier, which pairs with this fence: if the
+     * copy has new bytes, the old count is no longer read.
+     */
     ht_fence_acquire();
     if (!ht_ft_cpu_load(c, page + 8, &commit2) ||
         !ht_ft_cpu_load(c, page, &stamp2)) {

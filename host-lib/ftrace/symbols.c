@@ -70,7 +70,7 @@ static uint32_t *slot_of(const HtSymbols *s, const char *name)
     return &s->slots[at];
 }
 
-/* Index the names; if a name occurs several times, the first one counts. */
+/* Index the names; of equal names, the first one of the text counts. */
 static void index_names(HtSymbols *s)
 {
     uint32_t size = 16, i;

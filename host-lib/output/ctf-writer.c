@@ -137,8 +137,9 @@ static int append_metadata(HtCtfWriter *w, size_t added)
 }
 
 /*
- * Give a finished directory its name in the directory @parent.  @dir is the
- * parent's name.
+ * Rename the directory of a new trace, which has its metadata, from @hidden to
+ * @name, or if that exists, to @name-2 and so on.  Both are in the directory
+ * @parent, whose path is @dir.  *@path is set to the new path.
  */
 static int publish(int parent, const char *hidden, const char *dir,
                    const char *name, char **path)

@@ -87,7 +87,7 @@ const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
 /**
  * ht_symbols_address() - get the address of a symbol
  * @s: the table
- * @name: the name; if it occurs several times, the first one counts
+ * @name: the name; if it occurs several times, the first one of the text counts
  * @addr: set to the address
  *
  * Return: false if there is no such symbol
