@@ -197,9 +197,10 @@ static uint64_t reported(const Account *a)
 
 /*
  * Check the number of events that trace @lacks reports as discarded. It lacks
- * @missing events of @other, and @other lacks @others_missing events of @lacks.
- * Each trace also reports the events that both lack. So @lacks must report at
- * least @missing - @others_missing more events than @other.
+ * @missing events of @other, so it must report at least as many. @other lacks
+ * @others_missing events of @lacks, and both traces report the events that both
+ * lack. So @lacks must report at least @missing - @others_missing more events
+ * than @other.
  */
 static void check_missing(Account *to, const Account *lacks, uint64_t missing,
                           const Account *other, uint64_t others_missing)

@@ -8,8 +8,8 @@
 #include "account.h"
 
 /**
- * report_text: print a table of an account, on standard output @a: the
- * account
+ * report_text: print a table of an account, on standard output
+ * @a: the account
  */
 void report_text(const Account *a);
 

@@ -120,7 +120,8 @@ uint64_t ht_match_count(const HtMatch *m);
 
 /**
  * ht_match_skipped: get the number of events that were not checked, because
- * the formats were not known yet @m: match
+ *                   the formats were not known yet
+ * @m: match
  */
 uint64_t ht_match_skipped(const HtMatch *m);
 
@@ -134,7 +135,8 @@ const char *ht_match_text(const HtMatch *m);
 
 /**
  * ht_match_forget: set the number of events that matched to 0, and forget
- * their description @m: match
+ *                  their description
+ * @m: match
  */
 void ht_match_forget(HtMatch *m);
 

@@ -212,8 +212,9 @@ static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
 }
 
 /*
- * Record the new part of a log. The first record fixes the log's boot. Return:
- * true if the log may have more
+ * Record the new part of a log. The first record fixes the log's boot.
+ *
+ * Return: true if the log may have more
  */
 static bool poll_log(HtSession *s, HtSessionPlace *p, bool last, uint64_t ns)
 {
@@ -272,8 +273,9 @@ void ht_session_end_log(HtSession *s, HtSessionPlace *p)
 }
 
 /*
- * Search for a memory's kernel, and read its log. If the kernel has ended, stop
- * reading its main buffer: the previous poll read its last events.
+ * Search for a memory's kernel, and read its log. If the kernel has ended, read
+ * the rest of its log, and stop reading its main buffer: events that it wrote
+ * there after the previous poll are not read.
  */
 static void watch_place(HtSession *s, HtSessionPlace *p, bool last)
 {

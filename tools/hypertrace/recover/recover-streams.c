@@ -87,7 +87,7 @@ static void *map_file(const char *path, size_t *size, GError **error)
     return p;
 }
 
-/* HtDeliver: do nothing. The caller only needs the counts of ht_dead_read(). */
+/* HtDeliver: do nothing; the caller needs only the results of ht_dead_read() */
 static void ignore(void *opaque, const HtRun *run)
 {
 }

@@ -55,14 +55,15 @@ GArray *ht_boot_check(const GPtrArray *boots, const GArray *limits,
                       bool regression);
 
 /**
- * ht_boot_failures: count the checks of a boot that failed @checks: of
- * HtBootCheck
+ * ht_boot_failures: count the checks of a boot that failed
+ * @checks: array of HtBootCheck
  */
 unsigned ht_boot_failures(const GArray *checks);
 
 /**
- * ht_boot_junit: append the checks of a boot in JUnit's XML format @checks:
- * of HtBootCheck @out: appended to
+ * ht_boot_junit: append the checks of a boot in JUnit's XML format
+ * @checks: array of HtBootCheck
+ * @out: appended to
  */
 void ht_boot_junit(const GArray *checks, GString *out);
 

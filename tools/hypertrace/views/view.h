@@ -129,8 +129,8 @@ void ht_view_text(HtModel *m, const HtModelEvent *ev, bool fields,
 void ht_view_trouble(HtModel *m);
 
 /**
- * ht_view_on_host: whether the option --clock chooses the host's clock @v:
- * view
+ * ht_view_on_host: test whether the option --clock chooses the host's clock
+ * @v: view
  */
 bool ht_view_on_host(const HtView *v);
 
@@ -151,7 +151,8 @@ void ht_view_use_host(HtView *v, bool host);
 bool ht_view_programs(const HtView *v);
 
 /**
- * ht_view_free: free the members of a view, but not @v itself @v: view
+ * ht_view_free: free the members of a view, but not @v itself
+ * @v: view
  */
 void ht_view_free(HtView *v);
 
