@@ -176,8 +176,9 @@ class Study(Payload):
     def run(self, device, consumer="asleep", **options):
         """Run the payload's command "run" with the consumer stopped, paced or asleep.
 
-        The row also has the increase of the host's counters and of the processor
-        time during the run.
+        A paced consumer polls the ring; one that is asleep must be woken. The consumer
+        of virtio cannot poll. The row also has what the run added to the host's
+        counters ("host") and to host_cpu_ns().
         """
         self.poll(device, 10**9 if consumer == "paced" else 0)
         options = dict(options, device=self.index[device])

@@ -23,10 +23,11 @@ EXIT_NS = {"kvm": 26000, "tcg": 400}
 class Case:
     """One figure to be measured.
 
-    table: name of the table that shows the figure; series and x: the figure's line
-    and place in that table device: id of a device of the guest; None: a peer, whose
-    name is in options options: options of the payload's command rows: the measured
-    values, one per round
+    table: name of the table that shows the figure
+    series, x: the figure's line and its place in the line
+    device: id of a device of the guest; None: a peer, whose name is in options
+    options: options of the payload's command
+    rows: the measured values, one per round
     """
 
     table: str

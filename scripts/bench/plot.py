@@ -50,7 +50,11 @@ def _blocks(series):
 
 def lines(series, xlabel, ylabel, xticks=None, logx=False, logy=True,
           more=""):
-    """series: [(name, [(x, median, q1, q3)])]; xticks: names of 0, 1, ..."""
+    """Draw lines.
+
+    series: [(name, [(x, median, q1, q3)])]
+    xticks: names of 0, 1, ...
+    """
     script = _blocks(series)
     script += f"set xlabel {_text(xlabel)}\nset ylabel {_text(ylabel)}\n"
     if xticks:

@@ -175,8 +175,10 @@ def function_ways(channels):
 
 def groups(lines, n):
     """Average number of instructions per event in each group of a run of n events,
-    in order. lines: (vCPU, mark, count) of each mark; raise Failure if a group is
-    missing."""
+    in order; raise Failure if a group is missing.
+
+    lines: (vCPU, mark, count) of each mark
+    """
     begun, found = {}, []
     for vcpu, mark, count in lines:
         if mark == BEGIN:

@@ -35,8 +35,9 @@ TIMEOUT = 180
 class Run:
     """The results of one workload over one device.
 
-    bench: the JSON of ht-bench in the guest.  before, after: the device's statistics.
-    trace: the trace's object in the JSON of ht-verify; None: not recorded.
+    bench: the JSON of ht-bench in the guest
+    before, after: the device's statistics
+    trace: the trace's object in the JSON of ht-verify; None: not recorded
     """
 
     def __init__(self, device, accel, guest, payload, phase, bench, before,

@@ -31,10 +31,10 @@ def whole_rows(text):
 class Instance:
     """An instance of a stream according to its producer.
 
-    sent: number of committed events of which the host can know. died: number of
-    events and discards that the guest had not reported to the host when it was
-    reset. host: the host's counters of the instance after its end, if they are
-    known.
+    sent: number of committed events of which the host can know
+    died: number of events and discards that the guest had not reported to the host
+        when it was reset
+    host: the host's counters of the instance after its end, if they are known
     """
     device: int
     stream: int
@@ -191,7 +191,10 @@ class Accounts:
 
     def check(self, stats, still_open):
         """Compare the host's counters of a device with the guest's, while the VM is
-        stopped. still_open: instances that are open in the guest"""
+        stopped.
+
+        still_open: instances that are open in the guest
+        """
         by_instance = {s["instance"]: s for s in stats["streams"]}
         expected = 0
         for i in still_open:

@@ -240,21 +240,20 @@ class VM:
     """A guest.
 
     devices: a dict of properties for each; "id" defaults to ht0, ht1..., and
-    "backend" is one of BACKENDS (default: ctf) or the id of an object in args;
-    "backend_options" go to the object made here.
-    job: text of the shell script.  module: whether to load hypertrace.ko, with
-    module_args.  kernel_args: added to the kernel's command line.  files: added
-    to the guest's /ht, {name: path}.
+        "backend" is one of BACKENDS (default: ctf) or the id of an object in args;
+        "backend_options" go to the object made here
+    job: text of the shell script
+    module: whether to load hypertrace.ko, with module_args
+    kernel_args: added to the kernel's command line
+    files: added to the guest's /ht, {name: path}
     packed: whether the kernel unpacks itself, as users' kernels do; by default if
-    module is false.  Unpacking takes a fourth of the boot's time, but is required to
-    resume from suspend.
-
+        module is false.  Unpacking takes a fourth of the boot's time, but is required
+        to resume from suspend.
     fresh: whether to boot even if a saved state could be used (see vm.saved)
-
     accel: kvm, tcg, or tcg-single, which emulates one processor at a time.  That is
-    the default if files has a module that switches the kernel's events: the kernel
-    then patches its text, and TCG with parallel processors sometimes executes an
-    int3 that the kernel has removed.
+        the default if files has a module that switches the kernel's events: the kernel
+        then patches its text, and TCG with parallel processors sometimes executes an
+        int3 that the kernel has removed.
     """
 
     def __init__(self, devices=(), job=None, accel=None, module=True,
@@ -348,8 +347,10 @@ class VM:
                for k, v in properties.items())])]
 
     def command(self, beginning, fds):
-        """QEMU's command line. beginning: the option -initrd, or the options that
-        load a saved state"""
+        """QEMU's command line.
+
+        beginning: the option -initrd, or the options that load a saved state
+        """
         accel = {
             "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
             "tcg": ["-accel", "tcg"],

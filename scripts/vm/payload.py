@@ -43,8 +43,10 @@ def payload_path():
 
 
 class Payload(VM):
-    """A run of the bare-metal guest tests/guest; append: the guest's
-    command line, see its main.c."""
+    """A run of the bare-metal guest tests/guest.
+
+    append: the guest's command line, see its main.c
+    """
 
     def __init__(self, append, machine="pc", memory=256, **kwargs):
         super().__init__(memory=memory, cpus=1, module=False, **kwargs)
