@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where is every event of a Linux guest?
+"""Each event of a Linux guest is accounted for.
 
-Sent = recorded + discarded by the device + discarded by LTTng, and each recorded
-event is in its place and unaltered. ./run check --long sends as many events as
-docs/performance.md says.
+Sent = recorded + discarded by the device + discarded by LTTng. ht-verify checks that
+each recorded event is in its place and unaltered. ./run check --long sends as many
+events as docs/performance.md says.
 """
 
 import json

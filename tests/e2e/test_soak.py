@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A short soak.  "./run soak" runs a long one; docs/reliability.md has its
-figures."""
+"""A short soak, and tests of the accounts that a soak makes.  "./run soak" runs a
+long one; docs/reliability.md has its figures."""
 
 import json
 import os

@@ -2,7 +2,8 @@
 """Programs that use ht_trace(), in a Linux guest.
 
 The programs survive each of these tests, and each of their events is in the trace
-or counted as discarded.
+or counted as discarded. Only the event during which a device is unplugged or suspended
+may be missing or counted twice.
 """
 
 import itertools
@@ -136,6 +137,7 @@ def test_threads_share(channel, tmp_path):
                 assert whose.setdefault(f["thread"], tid) == tid
 
 
+# hold keeps the device's only stream open, so ht-tracetest gets none.
 NO_STREAM_JOB = PRELUDE + """
 hold /dev/hypertrace0 hold 10
 ht-tracetest emit 700 >&3

@@ -2,8 +2,8 @@
 """A guest's kernel as Trace Compass reads it.
 
 As the kernel analyses of Trace Compass, this test finds by names and fields of events
-which thread each CPU runs, and which system call each thread is in.  ftrace's record
-of the same run must agree.
+which thread each CPU runs, and which system call each thread is in: no event may
+contradict this state.  On one CPU, ftrace must have recorded the same system calls.
 """
 
 import lzma
@@ -83,8 +83,12 @@ FIELDS = {
 
 
 def check_trace(trace):
-    """Check the environment, the clock, and each class with its fields; returns
-    {class: {field: number of bits}}"""
+    """Check that a trace has the environment, the clock, the classes and fields that
+    Trace Compass needs, and for each system call both an entry and an exit class.
+
+    Return {class: {field: number of bits}} of all classes; a field that is no integer
+    has None.
+    """
     assert {k: str(v) for k, v in trace.environment.items()}.items() >= {
         "domain": "kernel", "sysname": "Linux",
         "tracer_name": "lttng-modules", "tracer_major": "2",

@@ -4,8 +4,8 @@
  * and events in any order
  *
  * After each step, every file of the trace is a chain of whole packets whose
- * times do not decrease, and the trace holds all accepted events and the
- * number of discarded ones.
+ * times do not decrease, the trace has the bytes of all accepted runs, and the
+ * writer has counted the events of refused runs.
  */
 #include "hypertrace/base.h"
 #include <dirent.h>

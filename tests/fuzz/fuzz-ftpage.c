@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A page of an ftrace ring with any content: its events lie within it, without
- * overlap, and a walk in two parts finds the same events
+ * overlap, and a walk in two parts finds as many events
  */
 #include "hypertrace/ftrace-page.h"
 #include "fuzz.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel file with any content: the wrappers are unpacked, the kernel is read
+ * A kernel file with any content: it is unpacked and read within its bytes and
+ * a limit of size, or refused with a reason
  */
 #include "hypertrace/kernel-functions.h"
 #include "unpack.h"

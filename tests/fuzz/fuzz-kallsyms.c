@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's symbol tables, found by their content
+ * The search for a kernel's symbol tables in memory with any content: tables
+ * that are found have the symbol "_text", and not too many symbols
  */
 #include "hypertrace/kallsyms.h"
 #include "fuzz.h"

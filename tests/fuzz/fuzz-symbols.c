@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Symbols as a guest prints them: an address gets the symbol at or before it.
+ * Symbols as a guest prints them: an address never gets a symbol after it, and
+ * a symbol that was found by its address is found by its name
  */
 #include "hypertrace/base.h"
 #include "hypertrace/symbols.h"

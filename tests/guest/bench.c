@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: cost of an event over each channel; the workload is ht-bench's
+ * The payload's function bench: cost of an event over each channel, with the
+ * workload of ht-bench
  *
  *     bench [device=INDEX] [channel=NAME] [payload=LIST] [events=N]
  *           [mode=lossless|flat] [batch=N] [group=N] [rate=N]

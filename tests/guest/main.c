@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: a guest without an operating system, for measurements and tests
+ * The payload: a guest without an operating system, for measurements and tests
  *
  *     qemu-system-x86_64 -accel kvm -cpu host,arch-capabilities=off
  *         -nodefaults -display none -debugcon stdio

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: one producer, or one on each of two processors
+ * For the payload's function study: emit on one processor, or on two at once
  */
 #ifndef PAYLOAD_PAIR_H
 #define PAYLOAD_PAIR_H

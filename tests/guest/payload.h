@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: its functions; each prints JSON objects, one per line
+ * The payload's functions; each prints JSON objects, one per line
  */
 #ifndef PAYLOAD_H
 #define PAYLOAD_H

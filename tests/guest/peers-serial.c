@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: 8-byte messages to a stock virtio-serial port, the transport of
+ * A peer: 8-byte messages to a stock virtio-serial port, the transport of
  * virtio-trace and of many agents
  *
  * This is a driver for port 0 (-device virtconsole). It declines the feature

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: peers with one exit per event, and one without exits ("limit")
+ * Peers with one exit per event, and one without exits ("limit")
  */
 #include "internal.h"
 #include "io.h"

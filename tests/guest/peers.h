@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: other ways to report an event to the host, for comparison
+ * For the payload's function study: peers, other ways to report an event to the
+ * host, for comparison
  */
 #ifndef PAYLOAD_PEERS_H
 #define PAYLOAD_PEERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: a sequence of events whose arrival the host checks
+ * The self-test's sequence of events, whose arrival the host checks
  *
  * tests/e2e/test_baremetal.py has the same sequence: change both.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: guest-side check of the device against its specification
+ * The payload's function selftest: check of the guest's side of the device
+ * against its specification
  *
  * Each check prints one line.  The host checks the events on arrival:
  * selftest-events.c emits a known sequence.

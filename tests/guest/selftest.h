@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: interfaces between the self-test's files
+ * Interfaces between the self-test's files
  */
 #ifndef PAYLOAD_SELFTEST_H
 #define PAYLOAD_SELFTEST_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: all devices at once, for as long as the host wants
+ * The payload's function soak: emit on all devices at once, for as long as the
+ * host wants
  *
  *     soak
  *

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Open a page in a headless browser and return what it has after its
-scripts have run."""
+"""Open a page in a headless browser, and return its markup after its scripts have
+run."""
 
 import os
 import re
@@ -11,9 +11,11 @@ import pytest
 
 
 def dom(page, tmp_path, args=(), says=""):
-    """The elements of a page after its scripts have run, as text. page is a file or
-    an address. A message on the browser's console is an error unless it matches the
-    pattern `says`."""
+    """Return the DOM of a page after its scripts have run, as the text of its markup.
+
+    page is a Path or an address. A message on the browser's console fails the test,
+    unless it matches the regular expression `says`.
+    """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
         pytest.skip("chromium is not installed")

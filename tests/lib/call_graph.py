@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A call graph that a guest's kernel recorded: a recording has the same calls as the
-guest's file `trace`."""
+"""Compare the call graph in a recording with the one in the guest's file `trace`."""
 
 import json
 import re

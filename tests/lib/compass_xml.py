@@ -26,8 +26,10 @@ def events(trace):
 
 
 class Analysis:
-    """Executes the XML analysis for Trace Compass. stacks: {path of an attribute:
-    its call stack at present}"""
+    """Executes the XML analysis for Trace Compass.
+
+    stacks: {path of an attribute: its call stack at present}
+    """
 
     def __init__(self, path=ANALYSIS):
         self.root = ET.parse(path).getroot()

@@ -9,10 +9,14 @@ import bt2
 class Stream:
     """A stream instance.
 
-    events: [(name, {field: value})]; ns: their times since 1970; cycles: their
-    times by the trace's clock; precision: that clock's precision; begins: of
-    each packet with events, the guest's counter at its begin and the time (ns)
-    of its first event; cpu: the processor; discarded: number of discarded events
+    events: [(name, {field: value})]
+    ns: the events' times since 1970
+    cycles: the events' times by the trace's clock
+    precision: that clock's precision
+    begins: of each packet with events, the guest's counter at its begin and the time
+        (ns) of its first event
+    cpu: the processor
+    discarded: number of discarded events
     """
 
     def __init__(self):

@@ -62,8 +62,11 @@ def switch(prev, state, following):
 
 
 def piece(events, lost=False, polled=(0, 0)):
-    """Make a piece of one processor's file. events: pairs of a time and the event's bytes;
-    polled: host times before and after the poll that read the piece"""
+    """Make a piece of one processor's file.
+
+    events: pairs of a time and the event's bytes
+    polled: host times before and after the poll that read the piece
+    """
     base = now = events[0][0]
     data = b""
     for ns, body in events:
@@ -74,8 +77,10 @@ def piece(events, lost=False, polled=(0, 0)):
 
 
 def make_part(part, cpus, info=""):
-    """Make a host's part of a recording in the folder @part; cpus: for
-    each processor, a list of pieces"""
+    """Make a host's part of a recording in the folder `part`.
+
+    cpus: for each processor, a list of pieces
+    """
     part.mkdir(parents=True, exist_ok=True)
     (part / "info").write_text("[recording]\nversion=1\npoll-us=1\n" + info)
     (part / "formats").write_text(formats())
@@ -85,7 +90,10 @@ def make_part(part, cpus, info=""):
 
 
 def make(path, cpus, threads=""):
-    """Make a recording that has a host's part only. threads: content of its file threads"""
+    """Make a recording that has a host's part only.
+
+    threads: content of its file threads
+    """
     (make_part(path / "host", cpus) / "threads").write_text(threads)
     return path
 

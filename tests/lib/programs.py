@@ -85,7 +85,7 @@ class Program(pytest.Item):
         except subprocess.TimeoutExpired as e:
             status, texts = None, (e.stdout, e.stderr)
         except OSError as e:
-            # the status that a shell gives if it cannot start a program
+            # 127, as from a shell that does not find a program
             return 127, "", f"{e}\n"
         return status, *((t or b"").decode(errors="replace") for t in texts)
 

@@ -2,8 +2,8 @@
 /*
  * hypertrace: limits on what a guest may use of the device
  *
- * Up to each limit a request succeeds.  Above it the guest gets an error, a
- * counter rises, and the device still works.  docs/reliability.md lists the
+ * Up to a limit a request succeeds.  Above most limits the guest gets an error,
+ * a counter rises, and the device still works.  docs/reliability.md lists the
  * limits.
  */
 #include "qemu/osdep.h"

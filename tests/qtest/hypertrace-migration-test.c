@@ -44,9 +44,10 @@ static char *move(QHt *h, const char *backend, const char *all,
 }
 
 /*
- * Events in open packets, events for which no doorbell was rung, events of a
- * closed stream and lost events: each is in exactly one of the logs of source
- * and target.
+ * Events in open packets, events for which no doorbell was rung, and events of
+ * a closed stream: each is in exactly one of the logs of source and target. The
+ * target continues the source's statistics, which count each event, and each
+ * lost event, once.
  */
 static void moves(const char *channel, bool by_file)
 {

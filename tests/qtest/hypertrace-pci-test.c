@@ -119,7 +119,7 @@ static void test_caps(const void *machine)
     qht_quit(h);
 }
 
-/* Reads of each size give the same capabilities. */
+/* Reads of each size, at each offset, give the same bytes of struct ht_caps. */
 static void test_read_sizes(const void *machine)
 {
     QHt *h = qht_boot(machine, "null", "channel=shm,streams=2", NULL);

@@ -93,8 +93,11 @@ def job(tmp, script, files):
 def run(tmp, machine, script, files, options, recorder=()):
     """Boot the host whose disk is in the folder `machine`. It runs the script, which
     may write a tar archive to its second disk; return the folder with that archive's
-    files. recorder: words before QEMU's command line, such as those of a command
-    that records the host"""
+    files.
+
+    recorder: words before QEMU's command line, such as those of a command that
+        records the host
+    """
     if not (machine / "disk.img").exists():
         pytest.skip(f"scripts/vm/stock-guests.sh {machine.name} makes the host")
     out = tmp / "out.tar"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recording costs a guest not one instruction.
+"""A recorder that reads a guest's buffer costs the guest not one instruction.
 
-With -icount and no sleep the guest's clock counts its instructions, and two runs
-are identical to the last instruction: each line that it prints begins with the
-time.
+The guest writes the same events with and without the recorder. With -icount and no
+sleep its clock counts its instructions, and each line of its console begins with the
+time: the consoles must be identical.
 """
 
 import os

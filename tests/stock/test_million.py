@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A million events of one segment of the clock: `hypertrace report` equals
-trace-cmd and the guest's own `trace`, line by line."""
+"""A million events of one segment of the clock: `hypertrace report` shows the events of
+trace-cmd and of the guest's own `trace`."""
 
 import gzip
 import os

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: streams that end without being closed
+ * A hostile guest (what=emits): streams that end without being closed
  */
 #include "console.h"
 #include "hostile.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: interfaces between the hostile guest's files
+ * Interfaces between the hostile guest's files
  */
 #ifndef PAYLOAD_HOSTILE_H
 #define PAYLOAD_HOSTILE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: accesses to BAR0 that no driver makes
+ * A hostile guest (what=registers): accesses to BAR0 that no driver makes
  */
 #include "hostile.h"
 #include "internal.h"

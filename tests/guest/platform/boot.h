@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: symbols shared by boot.S and the C code
+ * The payload's platform: symbols shared by boot.S and the C code
  */
 #ifndef PAYLOAD_BOOT_H
 #define PAYLOAD_BOOT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: the command line
+ * The payload's platform: parse the guest's command line
  */
 #include "cmdline.h"
 #include "console.h"

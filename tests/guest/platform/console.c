@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: debug port, JSON, exit
+ * The payload's platform: print text and JSON on the debug port, and end QEMU
  */
 #include "console.h"
 #include "io.h"

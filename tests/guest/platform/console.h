@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: output on the debug port (-device isa-debugcon,iobase=0xe9), as
- * text or as one JSON value a line, and the end (-device isa-debug-exit)
+ * The payload's platform: print on the debug port (-device
+ * isa-debugcon,iobase=0xe9), as text or as one JSON value a line, and end QEMU
+ * (-device isa-debug-exit)
  */
 #ifndef PAYLOAD_CONSOLE_H
 #define PAYLOAD_CONSOLE_H

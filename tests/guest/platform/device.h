@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: the environment that the bare-metal port runs in
+ * The payload's platform: the environment that the bare-metal port runs in
  */
 #ifndef PAYLOAD_DEVICE_H
 #define PAYLOAD_DEVICE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: I/O ports
+ * The payload's platform: read and write I/O ports
  */
 #ifndef PAYLOAD_IO_H
 #define PAYLOAD_IO_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: the few library functions that compiler and payload need
+ * The payload's platform: the few functions of C's library that the payload and
+ * the compiler need
  */
 #ifndef PAYLOAD_LIBC_H
 #define PAYLOAD_LIBC_H

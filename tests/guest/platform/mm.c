@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: a heap that only grows, and mappings above 4 GiB
+ * The payload's platform: a heap that only grows, and mappings above 4 GiB
  */
 #include "boot.h"
 #include "libc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: memory; virtual and physical addresses are the same
+ * The payload's platform: memory; virtual and physical addresses are the same
  */
 #ifndef PAYLOAD_MM_H
 #define PAYLOAD_MM_H

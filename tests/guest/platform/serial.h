@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: lines that the host writes to the serial port
+ * The payload's platform: read lines that the host writes to the serial port
  */
 #ifndef PAYLOAD_SERIAL_H
 #define PAYLOAD_SERIAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: start of the second processor, and its work
+ * The payload's platform: start the second processor, and give it work
  */
 #include "hypertrace/arch.h"
 #include "internal.h"

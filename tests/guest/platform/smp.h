@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: a second processor, at CPL 3 like the first
+ * The payload's platform: the second processor, at CPL 3 like the first
  */
 #ifndef PAYLOAD_SMP_H
 #define PAYLOAD_SMP_H

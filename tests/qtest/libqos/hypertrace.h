@@ -341,7 +341,8 @@ void qht_assert_numbers(const char *log, uint32_t stream, uint64_t from,
                         uint64_t to);
 
 /**
- * QHtFifo: a FIFO that blocks its writer until the test reads it
+ * QHtFifo: a FIFO of one page; if it is full, its writer blocks until the test
+ *          reads it
  * @path: file for a backend to write to
  * @text: bytes read; owned by the thread @reader while that runs
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Stream memory after its host's end: the events in its rings are read, oldest
- * first, and each value in the memory is checked
+ * first, and memory with invalid values is refused
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"

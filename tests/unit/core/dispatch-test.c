@@ -581,7 +581,7 @@ static void test_retry(void)
     add_many(&f, 3000);
     ht_dispatch_wake(f.d);
     settle(&f);
-    /* an event of a refused class starts the first retry */
+    /* an event of a refused class: the refused classes are offered again */
     post(&f, 0, 1, 100, false);
     settle(&f);
     asked = f.sink[0].asked;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rings and buffers of guests that break the rules: the valid events before the
- * fault are delivered, the stream stops with a reason, and nothing else happens
+ * Rings of guests that break the rules: the valid events before the fault are
+ * delivered, and the stream stops with a reason or ignores the fault
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/reliability.md names each change that record makes to a machine."""
+"""docs/reliability.md lists the changes that `hypertrace record` makes to a machine of QEMU, and
+it makes no others."""
 
 import importlib.util
 import os

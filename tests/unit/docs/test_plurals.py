@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Counts in the command's messages: "1 event", "2 events"."""
+"""The command's messages with counts: none says "1 events"."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/reliability.md names the tests of the review of the command."""
+"""The tests exist that docs/reliability.md names in its table of the faults that a review of the
+command found."""
 
 import re
 from pathlib import Path

@@ -15,7 +15,7 @@ def rules():
 
 
 def exists(test):
-    """Whether a file of the tests has the test: "/suite/name" in C, else "file.py::name"."""
+    """True if any file of the tests has the test: "/suite/name" in C, else "file.py::name"."""
     if test.startswith("/"):
         return any(f'"{test}"' in path.read_text(encoding="utf-8")
                    for path in (TOP / "tests").rglob("*-test.c"))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Adjacent rings in a guest's memory
+ * Rings in a guest's memory: adjacent ones, one with too many processors, and
+ * one after many false copies of its header
  */
 #include "hypertrace/base.h"
 #include "ftrace-guest.h"

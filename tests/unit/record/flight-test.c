@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record --flight: causes, and the folder of recordings
+ * hypertrace record --flight: the causes of recordings, the folder of
+ * recordings, and a guest that is followed while a disk hangs
  *
  * The guest's ring is written by this program, and so are the messages of
- * QEMU's monitor.  Tested are which message is a cause, that the guest is
- * followed while a disk hangs, and that the number of recordings stays bounded.
+ * QEMU's monitor.
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

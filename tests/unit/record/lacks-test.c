@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: kernels that lack what the recording needs
+ */
 #include "hypertrace/base.h"
 
 #include "kernel-make.h"

@@ -22,7 +22,10 @@ typedef struct Test {
     HtSessionInfo info;
     char *dir;
     uint64_t ns;                /* value of the guest's clock in ns */
-    /* offset in memory of a ring that appears later; 0: none */
+    /*
+     * offset in memory of a part of ring 0 that appears just after the session
+     * has read its place; 0: none, or it has appeared
+     */
     uint64_t appears;
     /* ns that each test of a place for a ring takes; sum over all tests */
     uint64_t cost, spent;

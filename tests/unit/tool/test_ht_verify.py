@@ -82,8 +82,10 @@ PREFIX = [(U[32], "_stream"), (S[32], "_vcpu"), (U[64], "_guest_ns")]
 
 
 class Event:
-    """An event as ht-bench emits it; late: time in ns from the emit to the time
-    that LTTng records"""
+    """An event as ht-bench emits it.
+
+    late: ns from the emit to the time that LTTng records
+    """
 
     def __init__(self, name, tag, seq, ns, late=1000):
         self.name = name

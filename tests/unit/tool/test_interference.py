@@ -21,8 +21,11 @@ def interference(*args, **kwargs):
 
 
 def turns(pattern, rounds, start=1000 * MS):
-    """Events of a processor on which tasks run in turn. pattern: pairs of a task and the time of
-    its turns in nanoseconds; rounds: repetitions of the pattern"""
+    """Events of a processor on which tasks run in turn.
+
+    pattern: pairs of a task and the length of its turns in nanoseconds
+    rounds: repetitions of the pattern
+    """
     events, t = [], start
     for n in range(rounds):
         for k, (task, ns) in enumerate(pattern):

@@ -158,8 +158,8 @@ def test_host_events(tmp):
     with PrivateSession(str(tmp / "trace"), events=["lttng_ust_tracef:*"],
                         blocking=True) as s, \
             Recorder(tmp, s, "--lttng", "--poll-us=200") as recorder:
-        # events that the first poll reads have no dates: write until the ring is
-        # followed
+        # The first poll sets no lower bound on a guest time. If it read all events,
+        # none would have a date: write until the ring is followed, then write more.
         recorder.write_until_listed(s, "vm-7:ftrace.raw", traced="+")
         for _ in range(500):
             recorder.write(10, traced="+")
