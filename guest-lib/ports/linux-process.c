@@ -133,7 +133,7 @@ bool ht_trace_begin_opening(uint64_t *mask)
     if (ht_self.opening || !ht_sys_block_signals(mask)) {
         return false;
     }
-    /* Full barrier: pairs with the one in fork_prepare(). */
+    /* Add to @openings before loading @forks; pairs with fork_prepare(). */
     __atomic_fetch_add(&ht_self.process->openings, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&ht_self.process->forks, __ATOMIC_SEQ_CST)) {
         __atomic_fetch_sub(&ht_self.process->openings, 1, __ATOMIC_RELEASE);

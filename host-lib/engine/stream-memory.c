@@ -48,7 +48,10 @@ static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
                    &g->head)) {
         return false;
     }
-    /* Pairs with the producer's store-release of head after each event. */
+    /*
+     * Load head before the other words and the events.  Pairs with the
+     * producer's store-release of head after each event.
+     */
     ht_fence_acquire();
     return g->head >= s->consumer.cursor && g->head <= UINT64_MAX / 2 &&
         read_word(s, control + offsetof(struct ht_guest_line, end), &g->end) &&

@@ -126,7 +126,7 @@ HT_NO_TSAN void ht_stream_stats(const HtStream *s, struct ht_stats *stats)
 static void seq_write_begin(unsigned *seq)
 {
     ht_atomic_set(seq, *seq + 1);
-    /* Pairs with the fence in seq_read_retry(). */
+    /* Store the number before the data; pairs with seq_read_retry(). */
     ht_fence_release();
 }
 

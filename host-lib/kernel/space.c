@@ -31,8 +31,9 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
         len -= n;
     }
     /*
-     * Pairs with the order of the guest's stores (x86's own, and the kernel's
-     * barriers between a record, its commit and its page's successor).
+     * Do later loads after this one.  Pairs with the order of the guest's
+     * stores (x86's own, and the kernel's barriers between a record, its commit
+     * and its page's successor).
      */
     ht_fence_acquire();
     return 0;

@@ -54,7 +54,7 @@ int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in)
     vq->avail.ring[old % vq->size] = 2 * pair;
     vq->avail_idx = old + 1;
     vq->out++;
-    /* Pairs with the device's barrier between idx and the descriptors. */
+    /* Store the descriptors before idx, which the device loads first. */
     __atomic_store_n(&vq->avail.idx, vq->avail_idx, __ATOMIC_RELEASE);
     /*
      * Full barrier: store idx before loading avail_event.  Pairs with the

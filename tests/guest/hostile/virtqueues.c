@@ -204,10 +204,7 @@ static void start(struct attacker *a, struct ht_bm_vq *vq, enum attack attack)
     for (unsigned i = 0; i < vq->size; i++) {
         vq->avail.ring[i] = head;
     }
-    /*
-     * Pairs with the device's read barrier between its reads of idx and of
-     * the ring.
-     */
+    /* Store the ring before idx, which the device loads first. */
     __atomic_store_n(&vq->avail.idx, (uint16_t)(vq->avail_idx + ahead),
                      __ATOMIC_RELEASE);
     ht_bm_write16(vq->notify, vq->index);
