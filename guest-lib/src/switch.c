@@ -137,12 +137,7 @@ static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
     return discard(s);
 }
 
-/*
- * ht_slow.early().  Aligned to a cache line, because an event costs up to a
- * tenth more at other addresses.
- */
-static __attribute__((__aligned__(64)))
-uint8_t *get_early(struct ht_stream *s, uint32_t id, uint32_t size)
+static uint8_t *get_early(struct ht_stream *s, uint32_t id, uint32_t size)
 {
     uint8_t *cur = s->cur;
     uint32_t header;
