@@ -590,7 +590,7 @@ static bool work_all(HtStreams *a, bool force)
 
 bool ht_streams_turn(HtStreams *a, bool *again)
 {
-    /* Pairs with the store-release in ht_streams_flush(). */
+    /* Pairs with the store-release in ht_streams_want_flush(). */
     uint64_t flush = ht_atomic_load_acquire(&a->flush_wanted);
     bool flushing, progress = false;
     unsigned rounds = 0;
@@ -914,6 +914,17 @@ static void flush_now(HtStream *s)
     }
 }
 
+void ht_streams_want_flush(HtStreams *a)
+{
+    /* Skip 0: tickets are 1 to 2^32 - 1. */
+    a->flush_given++;
+    if ((uint32_t)a->flush_given == 0) {
+        a->flush_given++;
+    }
+    /* Pairs with the load-acquire in ht_streams_turn(). */
+    ht_atomic_store_release(&a->flush_wanted, a->flush_given);
+}
+
 enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
 {
     uint32_t index = ht_get_le32(&m->stream), ticket, i;
@@ -943,14 +954,8 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
         if (any_in(a, 1u << HT_PHASE_LOADED)) {
             return HT_STATUS_BUSY;
         }
-        /* Skip 0: tickets are 1 to 2^32 - 1. */
-        a->flush_given++;
-        if ((uint32_t)a->flush_given == 0) {
-            a->flush_given++;
-        }
+        ht_streams_want_flush(a);
         ht_put_le32(&m->ticket, (uint32_t)a->flush_given);
-        /* Pairs with the load-acquire in ht_streams_turn(). */
-        ht_atomic_store_release(&a->flush_wanted, a->flush_given);
         a->cfg.kick(a->cfg.opaque);
         return HT_STATUS_BUSY;
     }

@@ -377,6 +377,34 @@ static void test_budget(const void *channel)
 }
 
 /*
+ * Promise: if a driver resets the device while no backend has room, the host
+ * has consumed the buffers on the queues, and counts each event.
+ */
+static void test_reset(const void *channel)
+{
+    uint64_t emitted;
+    Hang g;
+
+    setup(&g, channel);
+    hang(&g);
+    do {
+        emit(&g, (PACKETS / 2) * EVENTS_A_PACKET);
+        qht_stream_flush(&g.s);
+    } while (!qht_backend_stat(g.h, 0, "discarded"));
+    emit(&g, (PACKETS / 2) * EVENTS_A_PACKET);
+    qht_commit(&g.s);
+    emitted = g.s.events;
+    g_assert_cmpuint(qht_stat(g.h, "events"), <, emitted);
+    qht_stream_forget(&g.s);
+    qht_restart(g.h);
+    g_assert_cmpuint(qht_stat(g.h, "events"), ==, emitted);
+    g_assert_cmpuint(qht_backend_stat(g.h, 0, "events") +
+                     qht_backend_stat(g.h, 0, "discarded"), ==, emitted);
+    qht_fifo_go_on(g.fifo);
+    teardown(&g);
+}
+
+/*
  * QEMU ends in time although the backend of many devices hangs.  If QEMU waited
  * for one device after the other, it would need longer than LIMIT_US.
  */
@@ -434,6 +462,7 @@ int main(int argc, char **argv)
         { "drain", test_drain, waits(QHT_HYPERCALL) },
         { "drain-many", test_drain_many, QHT_CHANNELS },
         { "budget", test_budget, QHT_CHANNELS },
+        { "reset", test_reset, QHT_VIRTIO },
         { "quit", test_quit, waits(QHT_SHM) },
     };
 

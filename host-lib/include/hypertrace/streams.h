@@ -269,6 +269,14 @@ enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,
                                const HtStreamInfo *info);
 /* ht_streams_close: execute HT_MSG_STREAM_CLOSE */
 enum ht_status ht_streams_close(HtStreams *a, const struct ht_msg_stream *m);
+/*
+ * ht_streams_want_flush: make the next turns consume even if no sink has room,
+ * until all that was committed before this call is consumed
+ * @a: the streams; they have a worker, which the caller must kick
+ *
+ * Context: as control messages
+ */
+void ht_streams_want_flush(HtStreams *a);
 /* ht_streams_flush: execute HT_MSG_STREAM_FLUSH */
 enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m);
 /* ht_streams_discarded: execute HT_MSG_DISCARDED */
