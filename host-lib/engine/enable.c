@@ -83,6 +83,18 @@ bool ht_enable_decide(HtEnable *e)
     return changed;
 }
 
+bool ht_enable_any_off(const HtEnable *e)
+{
+    uint32_t id;
+
+    for (id = 1; id <= e->count; id++) {
+        if (e->match[id] && !e->on[id]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool ht_enable_set_events(HtEnable *e, const char *events, char **why)
 {
     HtPatterns *p = NULL;

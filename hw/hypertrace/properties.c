@@ -89,6 +89,7 @@ static void events_set(Object *obj, Visitor *v, const char *name, void *opaque,
         error_setg(errp, "events: %s", why);
     } else if (dev->poll.running) {
         ht_enable_decide(&dev->enable);
+        ht_device_enable_watch(dev);
     }
 }
 

@@ -87,6 +87,12 @@ uint8_t ht_enable_register(HtEnable *e, const HtClass *c);
 bool ht_enable_decide(HtEnable *e);
 
 /*
+ * ht_enable_any_off: test whether a class that the patterns select is off,
+ * because no sink wants it
+ */
+bool ht_enable_any_off(const HtEnable *e);
+
+/*
  * ht_enable_tell: increment enable_seq and call HtEnableConfig.changed.  The
  * guest's driver then reads the enable bytes and the settings again.
  */
