@@ -83,7 +83,8 @@ bool ht_enable_decide(HtEnable *e)
     return changed;
 }
 
-bool ht_enable_any_off(const HtEnable *e)
+/* Test whether a class that the patterns select is off: no sink wants it */
+static bool any_off(const HtEnable *e)
 {
     uint32_t id;
 
@@ -93,6 +94,18 @@ bool ht_enable_any_off(const HtEnable *e)
         }
     }
     return false;
+}
+
+int64_t ht_enable_poll(HtEnable *e, int64_t now_ms)
+{
+    bool changed = ht_enable_decide(e);
+
+    if (changed || e->count != e->polled) {
+        e->polled = e->count;
+        e->quick_until_ms = now_ms + HT_ENABLE_QUICK_MS;
+    }
+    return now_ms + (any_off(e) || now_ms < e->quick_until_ms ?
+                     HT_ENABLE_OFF_MS : HT_ENABLE_ON_MS);
 }
 
 bool ht_enable_set_events(HtEnable *e, const char *events, char **why)

@@ -6,22 +6,9 @@
 #include "device.h"
 #include "trace.h"
 
-/* Interval while a class is off that a backend may begin to want */
-#define POLL_MS 20
-/*
- * Interval while all classes are on.  A class that no backend wants any more
- * may stay on so long: the backends drop its events.  A turn of the main loop
- * is expensive if the processor has slept.
- */
-#define POLL_ON_MS 5000
-/* Time of the polls every POLL_MS after classes were added or switched */
-#define QUICK_MS 1000
-
 /* Devices whose backends the timer polls; BQL */
 static QTAILQ_HEAD(, HypertraceDevice) polled = QTAILQ_HEAD_INITIALIZER(polled);
 static QEMUTimer *timer;
-/* Until this time, poll every POLL_MS */
-static int64_t quick_until_ms;
 
 static bool wants(void *opaque, const HtClass *c)
 {
@@ -86,31 +73,15 @@ void ht_device_enable_init(HypertraceDevice *dev)
 
 static void poll(void *opaque)
 {
-    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME), next = INT64_MAX;
     HypertraceDevice *dev;
-    bool off = false;
 
     QTAILQ_FOREACH(dev, &polled, poll.next) {
-        if (ht_enable_decide(&dev->enable)) {
-            quick_until_ms = now + QUICK_MS;
-        }
-        off |= ht_enable_any_off(&dev->enable);
+        next = MIN(next, ht_enable_poll(&dev->enable, now));
     }
     if (!QTAILQ_EMPTY(&polled)) {
-        timer_mod(timer, now + (off || now < quick_until_ms ? POLL_MS :
-                                                              POLL_ON_MS));
+        timer_mod(timer, next);
     }
-}
-
-static void poll_soon(void)
-{
-    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-
-    if (!timer) {
-        timer = timer_new_ms(QEMU_CLOCK_REALTIME, poll, NULL);
-    }
-    quick_until_ms = now + QUICK_MS;
-    timer_mod_anticipate(timer, now + POLL_MS);
 }
 
 void ht_device_enable_watch(HypertraceDevice *dev)
@@ -125,9 +96,14 @@ void ht_device_enable_watch(HypertraceDevice *dev)
         QTAILQ_REMOVE(&polled, dev, poll.next);
     }
     p->polled = want;
-    if (want) {
-        poll_soon();
+    if (!want) {
+        return;
     }
+    if (!timer) {
+        timer = timer_new_ms(QEMU_CLOCK_REALTIME, poll, NULL);
+    }
+    timer_mod_anticipate(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+                                HT_ENABLE_OFF_MS);
 }
 
 void ht_device_enable_start(HypertraceDevice *dev)

@@ -3,8 +3,8 @@
  * hypertrace: write the enable bytes of a device, and poll the backends
  *
  * host-lib decides which classes are on (hypertrace/enable.h).  If each backend
- * of a device chooses classes (wants()), they are asked while the VM runs:
- * every 20 ms if a class may have to be switched on, else every 5 s.
+ * of a device chooses classes (wants()), ht_enable_poll() asks them while the
+ * VM runs.
  *
  * Context: BQL, for all functions
  */
@@ -45,9 +45,8 @@ void ht_device_enable_stop(HypertraceDevice *dev);
 void ht_device_enable_reset(HypertraceDevice *dev);
 
 /*
- * Start or stop the polling of a device's backends, as needed, and poll every
- * 20 ms for the next second.  Call this also when a class was added, or when
- * other patterns select classes.
+ * Start or stop the polling of a device's backends, as needed, and poll soon.
+ * Call this also when a class was added, or when other patterns select classes.
  */
 void ht_device_enable_watch(HypertraceDevice *dev);
 

@@ -16,6 +16,16 @@
 #include "hypertrace/class.h"
 #include "hypertrace/pattern.h"
 
+/* Interval of polls while a class is off that a sink may begin to want */
+#define HT_ENABLE_OFF_MS 20
+/*
+ * Interval while all classes are on.  A class that no sink wants any more may
+ * stay on so long: the sinks drop its events.
+ */
+#define HT_ENABLE_ON_MS 5000
+/* After a class was added or switched, poll as if one were off for this time */
+#define HT_ENABLE_QUICK_MS 1000
+
 /**
  * HtEnableConfig: callbacks of the owner
  * @classes: the table of classes
@@ -41,6 +51,8 @@ typedef struct HtEnableConfig {
  * @patterns: @events, parsed
  * @seq: ht_caps.enable_seq; the owner may set it when it loads a guest
  * @count: number of classes that are decided, of ids 1 to @count
+ * @polled: @count at the last ht_enable_poll()
+ * @quick_until_ms: until this time, polls are HT_ENABLE_OFF_MS apart
  * @match: by id: the patterns select the class
  * @on: by id: the class is on
  */
@@ -51,6 +63,8 @@ typedef struct HtEnable {
     HtPatterns *patterns;
     uint32_t seq;
     uint32_t count;
+    uint32_t polled;
+    int64_t quick_until_ms;
     bool match[HT_CLASSES_MAX + 1];
     bool on[HT_CLASSES_MAX + 1];
 } HtEnable;
@@ -86,11 +100,16 @@ uint8_t ht_enable_register(HtEnable *e, const HtClass *c);
  */
 bool ht_enable_decide(HtEnable *e);
 
-/*
- * ht_enable_any_off: test whether a class that the patterns select is off,
- * because no sink wants it
+/**
+ * ht_enable_poll: call ht_enable_decide(), to ask the sinks which classes they
+ * want now
+ * @e: the state
+ * @now_ms: the time
+ *
+ * Returns: the time of the next poll.  The caller must poll HT_ENABLE_OFF_MS
+ * after classes were added.
  */
-bool ht_enable_any_off(const HtEnable *e);
+int64_t ht_enable_poll(HtEnable *e, int64_t now_ms);
 
 /*
  * ht_enable_tell: increment enable_seq and call HtEnableConfig.changed.  The
