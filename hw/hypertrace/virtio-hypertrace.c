@@ -208,7 +208,9 @@ static void hypertrace_virtio_reset(VirtIODevice *vdev)
          * The buffers on the queues are lost after the reset: consume them even
          * if no sink has room.  The sinks count what they discard.
          */
-        ht_streams_want_flush(&dev->streams);
+        if (ht_streams_any_open(&dev->streams)) {
+            ht_streams_want_flush(&dev->streams);
+        }
         ht_worker_settle(dev);
         /*
          * Stop reading the streams' memory (HT_F_MEMORY): after this reset, the
