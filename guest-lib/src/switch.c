@@ -125,7 +125,7 @@ static uint32_t short_header(uint32_t id)
 
 /*
  * Second part of get_early().  If no packet is open, and the ring has no room
- * for another one, count the event as discarded and return NULL; else return
+ * for a packet, count the event as discarded and return NULL; else return
  * HT_READ_CLOCK.  Not inlined, so that get_early() need not save registers.
  */
 static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)

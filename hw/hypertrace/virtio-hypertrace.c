@@ -205,8 +205,8 @@ static void hypertrace_virtio_reset(VirtIODevice *vdev)
 
     if (!dev->channel->uses_ring) {
         /*
-         * The buffers on the queues are lost after the reset: consume them even
-         * if no sink has room.  The sinks count what they discard.
+         * The reset drops the buffers on the queues: consume them even if no
+         * sink has room.  The sinks count the events that they discard.
          */
         if (ht_streams_any_open(&dev->streams)) {
             ht_streams_want_flush(&dev->streams);

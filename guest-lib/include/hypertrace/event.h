@@ -206,8 +206,8 @@ enum ht_level {
 #endif
 
 /*
- * Enable byte of all classes that were not passed to the library: always 0, so
- * they are off
+ * Enable byte of all classes that were not passed to the library: always 0,
+ * which means off
  */
 __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #endif

@@ -11,7 +11,7 @@ typedef struct Fixture {
     HtEnable *e;
     /* the sink wants all classes except this id */
     uint32_t unwanted;
-    bool byte[4];               /* by id: what the guest sees */
+    bool byte[4];               /* enable bytes by class id */
     uint32_t seq;
     int64_t now_ms;
     int64_t next_ms;
@@ -112,7 +112,7 @@ static void test_poll(void)
     f.unwanted = 0;
     pass(&f, HT_ENABLE_QUICK_MS + HT_ENABLE_ON_MS);
 
-    /* so is one that follows a new class */
+    /* a change that follows a new class is also seen soon */
     add(&f, "c");
     pass(&f, 2 * HT_ENABLE_OFF_MS);
     f.unwanted = 3;

@@ -259,7 +259,8 @@ def test_tasks_of_the_guests(tmp_path):
     trace = interference(rec, other)
     assert {m["recording"] for m in trace["machines"]} == {str(rec), str(other)}
     found = {(t["process"], t["task"], t["waited_for_task"]): t["ns"] for t in trace["tasks"]}
-    # A's first switch is to postgres. Each task of A waits half of the time for each task of B.
+    # Machine A first switches to postgres. Each task of A waits half of the time for each
+    # task of B.
     for task in ("postgres-7", "init-1"):
         for rival in ("stress-9", "sh-8"):
             assert found[10, task, rival] == pytest.approx(rounds / 2 * 2 * MS, rel=0.05)

@@ -405,7 +405,7 @@ static bool read_event(void *opaque, const bt_message *msg)
 }
 
 /*
- * Write an event "discarded events": @count of them, the last one before @ns.
+ * Write an event "discarded events": @count events were lost before @ns.
  */
 static bool put_loss(Trace *t, const Stream *s, uint64_t ns, uint64_t count)
 {
