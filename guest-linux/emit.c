@@ -23,7 +23,10 @@
 #include "hypertrace-kernel.h"
 #include "htk.h"
 
-/* Pause before the next attempt after the host did not answer, in ms */
+/*
+ * Pause in ms before the next attempt to register classes, to open streams, or
+ * to read the enable bytes and settings
+ */
 #define HTK_EMIT_RETRY_MS	500
 
 static int kernel_device = -1;

@@ -217,7 +217,10 @@ static void number_step(HtFtCpu *c, HtFtTaken *t, uint32_t epoch,
     t->p.segment = c->segment;
 }
 
-/* Number all pieces; raise the ring's epoch and segment to the highest seen */
+/*
+ * Set the epoch and segment of all pieces, and raise the ring's epoch and
+ * segment to the highest seen
+ */
 static void number_steps(HtFtFollow *f, const bool *behind)
 {
     uint32_t epoch = f->epoch, segment = f->segment, seen = UINT32_MAX;

@@ -178,8 +178,8 @@ static void fill_caps(HypertraceDevice *dev)
 {
     uint64_t hz = ht_guest_clock_hz(&dev->clock.guest);
     /*
-     * Limit the ticks between two events with a short header to half of the
-     * range of 24 bits, so that neither ticks nor ns can wrap.
+     * Limit the time between two events with a short header to 2^23 ticks and
+     * to 2^23 ns, half of the range of 24 bits, so that neither can wrap.
      */
     uint64_t gap = MIN(hz, NANOSECONDS_PER_SECOND);
 

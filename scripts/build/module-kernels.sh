@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build the Linux modules for the kernels that they support: the oldest, the one
-# of the guest, and the newest that Debian has, each normal and PREEMPT_RT, and
-# for arm64 with pages of 4 and of 16 KiB.  Also build them by DKMS from the
-# installed sources.
+# Build the Linux modules for Debian's kernels. For amd64 these are the oldest that
+# the modules support, the guest's (6.12) and the newest, each normal and PREEMPT_RT.
+# For arm64 they are 6.12 with pages of 4 KiB and the newest with pages of 16 KiB. Also
+# let DKMS build the modules for 6.12 from the installed sources.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"

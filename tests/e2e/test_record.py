@@ -26,7 +26,8 @@ BUILD = Path(os.environ.get("HT_BUILD", ""))
 HYPERTRACE = BUILD / "tools/hypertrace/hypertrace"
 QEMU = "qemu-system-x86_64"
 DEADLINE = 300              # seconds; on an idle machine a guest takes 5
-# 513 MiB: no multiple of 2 MiB, since the search for a ring proceeds in steps of 2 MiB
+# The RAM's size, 513 MiB, is no multiple of 2 MiB. The search for a ring proceeds in steps
+# of 2 MiB, and must also find the ring in such a RAM.
 MEMORY = ["-m", "513", "-smp", "2"]
 # Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel
 # patches while another processor runs it.

@@ -256,8 +256,9 @@ static void poll_once(Fuzz *f, FuzzInput *in)
 }
 
 /*
- * HtMemoryConfig.recorded: give f->recorded for streams with an odd index; the
- * record of the other streams is unknown
+ * HtMemoryConfig.recorded: tell that the previous host has recorded a stream
+ * with an odd index as far as f->recorded says.  For a stream with an even
+ * index, tell that the previous host's recording is not known.
  */
 static bool recorded(void *opaque, const HtStreamInfo *info, HtRecorded *r)
 {

@@ -8,8 +8,9 @@
 #include "libqos/hypertrace.h"
 
 /*
- * Maximum of the sum of discards; a DISCARDED message with this count is
- * refused
+ * A DISCARDED message whose own count is this or more is refused.  The device
+ * adds up smaller counts until a stream reports them; this sum stays at MOST
+ * if it would exceed it.
  */
 #define MOST (UINT64_C(1) << 56)
 

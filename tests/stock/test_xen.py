@@ -97,8 +97,8 @@ def assert_states_agree(trace, mhz, expected):
 
 
 def test_sums_agree_with_xenalyze():
-    """Only this test compares the sums of states by `hypertrace vcpus` with those that Xen's
-    xenalyze prints."""
+    """`hypertrace vcpus` and Xen's xenalyze, which this test runs, print the same sums of
+    states for a stored trace. test_exits_agree_with_xenalyze compares them for new traces."""
     expected, _ = summary(run_xenalyze(TRACE))
     assert expected.keys() >= {(d, 0, s) for d in (0, 1) for s in ("running", "runnable")}
     assert_states_agree(TRACE, MHZ, expected)

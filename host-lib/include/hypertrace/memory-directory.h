@@ -76,7 +76,8 @@ void ht_directory_set_stream(HtDirectory *d, const HtStreamInfo *info,
 void ht_directory_set_clock(HtDirectory *d, const HtTimeSegment *s);
 
 /*
- * ht_directory_set_discarded: store the count that HtServerOps.unreported gave
+ * ht_directory_set_discarded: store @count, the number of discarded events that
+ * no trace has reported yet; HtServerOps.unreported gets it as an argument
  */
 void ht_directory_set_discarded(HtDirectory *d, uint64_t count);
 

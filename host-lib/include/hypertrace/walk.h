@@ -10,7 +10,8 @@
 
 typedef enum HtWalkStop {
     HT_WALK_END,                /* all bytes were checked */
-    HT_WALK_CUT,                /* the next event must start a packet */
+    /* the next event is 2^24 ns or more later: a backend starts a packet */
+    HT_WALK_CUT,
     HT_WALK_MOST,               /* HtWalk.most events were checked */
     HT_WALK_BAD_ID,             /* an event has an unknown class id */
     /* an event is longer than the remaining bytes */

@@ -204,8 +204,8 @@ static void test_joined(void)
         g_assert_cmpuint(r->size, ==, SIZE);
         g_assert_cmpint(is_begin(s, r, r->at + 4 * MIB), ==, !shared);
         /*
-         * memory next to the mapping that maps other pages of the file is a
-         * range of its own
+         * Let the first 2 MiB map other pages of the file.  The range of the
+         * rest then begins after them.
          */
         if (shared) {
             g_assert_true(mmap(p, 2 * MIB, PROT_READ | PROT_WRITE,

@@ -9,7 +9,7 @@
 #define US      1000u
 #define MS      1000000u
 
-/* Record that task @by wakes task @pid on processor @cpu */
+/* Record an event of processor @cpu: task @by wakes task @pid */
 static void wakes(Make *m, unsigned cpu, uint64_t ns, int32_t by, int32_t pid)
 {
     uint8_t b[28] = { 0 };

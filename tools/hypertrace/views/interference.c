@@ -74,7 +74,10 @@ static const char *const kinds[] = { "pin", "quota", "weight", "processors" };
 
 /* Why there is no advice to pin a machine to another processor */
 typedef enum NoPin {
-    /* no other processor was idle for as long as the machine waited */
+    /*
+     * the total idle time of each other processor is shorter than the time for
+     * which the machine waited for the rival
+     */
     NOT_IDLE,
     /*
      * another processor may have been idle for as long: not all of its time is
