@@ -132,8 +132,8 @@ static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
         }
     }
     /*
-     * Each directory gets its own UUID: a reader cannot open two traces with
-     * the same UUID together, even if both are of one device.
+     * Each trace gets its own UUID, also if one device writes several traces: a
+     * reader refuses to open two traces with the same UUID together.
      */
     qemu_uuid_generate(&uuid);
     memcpy(trace.uuid, uuid.data, sizeof(trace.uuid));

@@ -28,7 +28,7 @@ static bool lttng_may_block(HypertraceBackend *b)
     return getenv("LTTNG_UST_ALLOW_BLOCKING") != NULL;
 }
 
-/* Test whether a session daemon with a socket in @dir accepts connections */
+/* Test whether a session daemon listens on a socket in the directory @dir */
 static bool lttng_daemon_in(const char *dir)
 {
     g_autoptr(GDir) entries = g_dir_open(dir, 0, NULL);
@@ -166,9 +166,10 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
 }
 
 /*
- * Also want a class that has no LTTng-UST event, because it was not registered
- * yet or was refused.  Events of a refused class make the device call
- * add_class() again; until that succeeds, they are counted as discarded.
+ * Also want a class that has no LTTng-UST event, because add_class() was not
+ * called yet or has failed.  If it has failed, events of the class make the
+ * device call add_class() again.  Until a call succeeds, these events are
+ * counted as discarded.
  */
 static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: event classes on the host
+ * hypertrace: check, keep, save and load the event classes of a guest
  *
- * Everything here is parsed from a private copy of a message that a hostile
- * guest wrote.
+ * This code parses private copies of messages from a hostile guest, and saved
+ * tables, which may be forged.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -242,7 +242,7 @@ static const uint8_t *labels_parse(HtField *f, unsigned count,
     return p;
 }
 
-/* Make a class of a message; returns NULL if the message is malformed */
+/* Make a class from a message; returns NULL if the message is malformed */
 static HtClass *class_parse(const void *msg, size_t size)
 {
     const struct ht_msg_class *m = msg;

@@ -2,19 +2,21 @@
 /*
  * hypertrace: consume the events of one stream, of any channel
  *
- * The guest may write to its ring at any time.  Each word of the ring is
- * therefore read once into a local variable, and event bytes are copied before
- * they are parsed; later stages use the copy.  docs/specs/hypertrace.rst
- * defines the protocol; tests/model/ring.pml proves ht_consumer_ring() against
- * an honest producer, tests/model/wake.pml proves ht_consumer_arm().
+ * The guest may write to its ring at any time.  Each load of a word of the ring
+ * therefore stores the value in a local variable, and only this value is
+ * checked and used.  Event bytes are copied before they are parsed; later
+ * stages use the copy.  docs/specs/hypertrace.rst defines the protocol.
+ * tests/model/ring.pml models ht_consumer_ring() with an honest producer, and
+ * tests/model/wake.pml models ht_consumer_arm(); a model checker proves both.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/consumer.h"
 
 /*
- * Maximum number of torn copies in one call: a producer that is faster than the
- * consumer could tear every copy.
+ * Maximum number of attempts in one call of ht_consumer_ring() that fail
+ * because the producer overwrites the packet meanwhile.  A producer that is
+ * faster than the consumer could make every attempt fail.
  */
 #define TORN_MAX 4
 
@@ -192,9 +194,10 @@ static uint64_t recorded_ahead(const HtConsumer *c)
 
 /*
  * Walk and deliver private bytes of one packet.  @more: the packet continues
- * after these bytes, so the last event in them may be incomplete.  Returns the
- * number of bytes of whole events.  This is @size unless @more is set, the
- * number of events is limited, or the stream was stopped.
+ * after these bytes, so the last event in them may be incomplete.  Do not
+ * deliver events that an earlier host has recorded.  Returns the number of
+ * bytes of whole events.  This is @size unless @more is set, HtWalk.most events
+ * were delivered, or the stream was stopped.
  */
 static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 {
@@ -250,9 +253,9 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 }
 
 /*
- * Read the counts of an inherited instance from the first packet that this host
- * reads.  Events before the packet that the earlier host did not record count
- * as dropped.
+ * Set the counts of an inherited instance to those in the header of the first
+ * packet that this host reads.  If it is known how many events the earlier host
+ * has recorded, the events between these and the packet count as dropped.
  */
 static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 {
@@ -265,9 +268,10 @@ static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 }
 
 /*
- * Check a packet's header, a private copy.  @skipped: number of packets that
- * were overwritten since the last one read.  Events may be missing only if they
- * fit into these packets.
+ * Check a packet's header, a private copy, and store its counts and its clock
+ * in @c.  @skipped: number of packets that were overwritten since the last
+ * packet was read.  Events may be missing only if they fit into these packets.
+ * Returns false if the header is not valid; the stream is then stopped.
  */
 static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
                          uint64_t skipped)

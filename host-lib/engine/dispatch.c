@@ -179,9 +179,9 @@ static void learn_again(HtSink *sink)
 }
 
 /*
- * Test whether the session has accepted the class @id.  If not, and if
- * HT_DISPATCH_RETRY_NS have passed, first try refused classes again.  Context:
- * as learn()
+ * Test whether the session has accepted the class @id.  If not, and if the last
+ * retry is at least HT_DISPATCH_RETRY_NS ago, first try refused classes again.
+ * Context: as learn()
  */
 static bool is_known(HtSink *sink, uint32_t id)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: classes that are on, and settings for emitters in the guest
+ * hypertrace: decide which classes are on, and keep the settings for emitters
+ * in the guest
  */
 #include "hypertrace/base.h"
 #include "hypertrace/enable.h"
@@ -83,7 +84,7 @@ bool ht_enable_decide(HtEnable *e)
     return changed;
 }
 
-/* Test whether a class that the patterns select is off: no sink wants it */
+/* Test whether a class is off only because no sink wants it */
 static bool any_off(const HtEnable *e)
 {
     uint32_t id;

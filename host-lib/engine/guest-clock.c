@@ -9,9 +9,10 @@
 #define SAMPLE_NS           INT64_C(10000000)
 
 /*
- * Time in ns from now for which an error bound is computed.  SAMPLE_AHEAD_NS,
- * if the host reads the counter: until after the next reading, and half of
- * HtTimeMap.step_ns.  BRACKET_AHEAD_NS, if not: until the guest's next exchange
+ * Time in ns from now for which an error bound is valid.  SAMPLE_AHEAD_NS, if
+ * the host reads the counter: more than SAMPLE_NS, and half of the default
+ * HtTimeMap.step_ns.  BRACKET_AHEAD_NS, if not: the longest interval at which
+ * the guest sends exchanges (HT_SYNC_MS)
  */
 #define SAMPLE_AHEAD_NS     INT64_C(25000000)
 #define BRACKET_AHEAD_NS    INT64_C(1000000000)

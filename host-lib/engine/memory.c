@@ -2,7 +2,8 @@
 /*
  * hypertrace: serve a guest over memory alone
  *
- * Each word of page 0 is read once.  The host never reads back its own words.
+ * For each exchange, this host reads each word that the guest writes in page 0
+ * once.  It never reads back a word that it wrote there itself.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -115,9 +116,9 @@ static uint64_t host_hz(void)
 /* Layout ------------------------------------------------------------------- */
 
 /*
- * Compute the offsets of all parts of the memory.  Returns the number of
- * streams that fit, or 0 if the geometry is not valid; caps->streams may be
- * less than that number.
+ * Fill in the offsets of all parts of the memory, and the constant members.
+ * Returns the number of streams that fit, or 0 if the geometry is not valid;
+ * c->streams is not changed, and may be less than that number.
  */
 static uint32_t layout(struct ht_caps *c, uint64_t size)
 {
@@ -701,7 +702,7 @@ HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error)
     return m;
 }
 
-/* Execute one exchange; returns false if the guest has sent none */
+/* Execute or skip one exchange; returns false if the guest has sent none */
 static bool serve_mailbox(HtMemory *m)
 {
     /* Pairs with the guest's store-release of go after the request. */

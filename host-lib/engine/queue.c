@@ -250,8 +250,10 @@ static void post_close(HtQueue *q, HtQueueStream *s, const HtRun *run)
 }
 
 /*
- * Append a run's events to the stream's last item, if the events follow the
- * item in the buffer and the item was not taken yet
+ * Append a run's events to the stream's last item with events.  Returns false
+ * if that is not possible: the item was taken, the events do not follow it in
+ * the buffer, events were discarded between the two, the run has a flag, or the
+ * item would exceed HT_QUEUE_MERGE_MAX.
  */
 static bool merge(HtQueue *q, HtQueueStream *s, const HtRun *run, HtBuffer *b,
                   uint64_t discarded)

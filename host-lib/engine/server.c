@@ -3,8 +3,8 @@
  * hypertrace: serve the control messages and the streams of one guest
  *
  * HtServer.messages is the lock of the control context and of the worker
- * context of streams.h.  Functions that only consume, report, arm or disarm
- * take no more than a stream's lock.
+ * context of streams.h.  Functions that only consume, report, arm or disarm do
+ * not take this lock; they take a stream's lock, and the clock's.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channel=virtio, events that were committed but not handed over
+ * hypertrace: with channel=virtio, read events that the guest has committed but
+ * not handed over
  *
  * If a guest panics, is reset or hangs, its driver no longer hands over its
  * committed events.  The driver has sent the address of the stream's memory

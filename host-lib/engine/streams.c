@@ -223,8 +223,8 @@ static size_t read_ring(HtStream *s, size_t most)
     done = ht_consumer_ring(c, s->ring, s->packets, 1);
     if (done && done < most && c->events - events < cfg.piece_events) {
         /*
-         * If the piece ended early, at the end of a packet, continue in the
-         * next packet with what is left of @most.
+         * If the piece is shorter than @most, because its packet has ended,
+         * consume the rest of @most from the next packet.
          */
         c->cfg.piece = most - done;
         c->walk.most = cfg.piece_events - (c->events - events);
@@ -434,9 +434,9 @@ static void end_stream(HtStream *s, bool close_ring)
 }
 
 /*
- * Consume everything that is in the ring now, or the same number of buffers of
- * the queue: at most one packet or buffer more than a ring has packets.  A
- * producer that goes on to commit cannot prolong this.
+ * Call HtStreamsConfig.consume until it consumes nothing, but at most once more
+ * than a ring has packets.  For a ring, this suffices to consume all events
+ * that are in it now.  A producer that goes on to commit cannot prolong it.
  *
  * Returns: true if anything was consumed
  */
@@ -507,8 +507,8 @@ static bool work(HtStream *s, bool force)
 }
 
 /*
- * Let the owner start a new clock once all streams that a reset closes are
- * closed: their events are dated then.  Context: worker
+ * If all streams that a reset closes are closed, so that all their events have
+ * dates, call HtStreamsConfig.resampled and end the reset.  Context: worker
  */
 static void resample(HtStreams *a)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: check a private copy of a guest's events
+ * hypertrace: check a private copy of a guest's events, and convert their times
+ * to host time
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

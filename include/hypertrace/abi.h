@@ -433,8 +433,8 @@ struct ht_stats {
      */
     uint64_t dropped;
     /*
-     * number of times that the host looked for events and found some; virtio:
-     * number of buffers that it took
+     * number of times that the host checked a stream for new events and found
+     * some; virtio: number of buffers that the host took from a data queue
      */
     uint64_t wakeups;
     uint64_t errors;            /* pieces of malformed input */
@@ -621,8 +621,8 @@ struct ht_packet {
     /* number of the packet in its instance, from 0 */
     uint64_t seq;
     /*
-     * guest counter when the packet was opened; the packet's first event is
-     * relative to it unless its header has all 64 bits of the counter
+     * guest counter when the packet was opened; the time of the packet's first
+     * event is relative to it, unless that event's header has all 64 bits
      */
     uint64_t clock_begin;
     /* number of events in the instance's earlier packets */

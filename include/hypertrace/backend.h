@@ -30,8 +30,8 @@ OBJECT_DECLARE_TYPE(HypertraceBackend, HypertraceBackendClass,
  * @classes: class table with all classes that a run may use
  * @streams: number of streams; each HtStreamInfo.index is below this number
  * @clock_bound_ns: function that returns the present error bound of the
- *                  conversion from guest to host time, in ns; any thread may
- *                  call it
+ *                  conversion from guest to host time, in ns; UINT64_MAX if it
+ *                  is not known.  Any thread may call it
  * @opaque: argument for @clock_bound_ns
  */
 typedef struct HtDeviceInfo {

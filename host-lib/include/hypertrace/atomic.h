@@ -2,9 +2,9 @@
 /*
  * hypertrace: access memory that a guest or another thread may write
  *
- * The user of an ordering operation names its pair; tests/model/ has the
- * proofs.  The fuzz targets have their own atomic.h, in which a guest may run
- * before each load.
+ * A comment at each use of an ordering operation names the operation that it
+ * pairs with; tests/model/ has models that prove the order.  The fuzz targets
+ * have their own atomic.h, in which a simulated guest may run before each load.
  */
 #ifndef HYPERTRACE_ATOMIC_H
 #define HYPERTRACE_ATOMIC_H

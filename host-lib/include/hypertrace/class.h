@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: event classes on the host
+ * hypertrace: check, keep, save and load the event classes of a guest
  */
 #ifndef HYPERTRACE_CLASS_H
 #define HYPERTRACE_CLASS_H
@@ -47,7 +47,7 @@ typedef struct HtField {
  *        from a program or the other way round, ".vN" is appended
  * @origin: HT_ORIGIN_KERNEL for a class of the guest's kernel; else the id of
  *          the user who registered the class first.  All programs that register
- *          an equal class share it
+ *          an equal class share this HtClass
  * @loglevel: severity, 0 (emergency) to 14 (debug)
  * @nr_fields: number of @fields
  * @fields: the fields, in the order of the payload
@@ -55,8 +55,8 @@ typedef struct HtField {
  *         is no variable part, size of the whole payload
  * @nr_vars: number of variable parts: texts and sequences
  * @vars: the variable parts: @before is the number of bytes from the end of the
- *        previous part to the u16 count of this part; @elem is the size of an
- *        element in bytes
+ *        previous variable part, or from the start of the payload, to the u16
+ *        count of this part; @elem is the size of an element in bytes
  */
 typedef struct HtClass {
     uint32_t id;
@@ -188,8 +188,9 @@ size_t ht_class_table_size(HtClassTable *t);
  * @cls: set to the class, or to NULL on failure
  *
  * Returns: HT_STATUS_OK; HT_STATUS_INVAL if the message is malformed;
- * HT_STATUS_LIMIT if the table has no room for the class, or if its name has
- * too many versions or becomes too long by ".vN"
+ * HT_STATUS_LIMIT if the table has no room for the class, if there are
+ * HT_CLASS_VERSIONS_MAX other classes of its name, or if ".vN" makes its name
+ * or its message too long
  *
  * Context: any thread
  */

@@ -3,8 +3,8 @@
  * hypertrace: consume the events of one stream, of any channel
  *
  * ht_consumer_ring() copies the bytes of the events from a ring.
- * ht_consumer_feed() takes them from the caller, who has copied them.  Both
- * functions check the events and deliver them.
+ * ht_consumer_feed() and ht_consumer_fetched() get the bytes from the caller,
+ * who has copied them.  All three functions check the events and deliver them.
  *
  * Context: the caller serializes all calls for a stream.
  */
@@ -14,7 +14,10 @@
 #include "hypertrace/run.h"
 #include "hypertrace/walk.h"
 
-/* Limit of the producer's count of lost events; larger counts are ignored. */
+/*
+ * Limit of each count of discarded events.  If a producer's own count is this
+ * or more, it is ignored.
+ */
 #define HT_LOST_MAX (UINT64_C(1) << 56)
 
 /**
@@ -75,7 +78,10 @@ typedef struct HtConsumer {
     uint64_t events;
     /* number of events before @cursor, as the producer counts them */
     uint64_t expected;
-    /* number of the instance's events that an earlier host has delivered */
+    /*
+     * number of the instance's events that an earlier host has recorded, or
+     * HT_RUN_UNKNOWN; 0 unless the instance is inherited
+     */
     uint64_t recorded;
     /*
      * number of overwritten packets whose events @expected does not include yet
@@ -85,7 +91,10 @@ typedef struct HtConsumer {
     uint64_t lost;
     /* number of discarded events of producers without a stream */
     uint64_t others;
-    /* number of events overwritten, or released, before a host recorded them */
+    /*
+     * number of events that were overwritten before a host read them, or that
+     * an earlier host released without recording them
+     */
     uint64_t dropped;
     /*
      * number of discarded events that the last delivered run reported, plus
@@ -175,7 +184,7 @@ void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info,
  *        released, at most UINT64_MAX / 2 / packet_size
  * @r: how far that host has recorded the instance: events and discards up to
  *     there are not delivered again
- * @now_ns: host time of the instance's opening, or later
+ * @now_ns: host time of the instance's opening in ns, at most the present time
  *
  * If that host has released packets that it did not record, their events count
  * as dropped.
@@ -314,10 +323,10 @@ bool ht_consumer_has_closed_packet(const HtConsumer *c,
  * @c: the consumer
  * @ring: the stream's control page
  *
- * Returns: true if the end of a packet is pending, or the start of a packet of
- * which nothing was consumed yet.  In the latter case the producer may have
- * closed the packet meanwhile, and if the wake word was armed, it would kick at
- * once.
+ * Returns: true if the bytes to consume include the end of a packet, or begin
+ * at the start of a packet.  In the second case the producer is likely to close
+ * this packet soon: if the caller armed the wake word now instead of polling
+ * again, the producer would soon kick.
  */
 bool ht_consumer_behind(const HtConsumer *c,
                         const struct ht_ring_control *ring);

@@ -37,7 +37,8 @@ void ht_caps_swap(struct ht_caps *to, const struct ht_caps *from);
  * @takeover: execute HT_MSG_TAKEOVER; NULL: only ht_streams_want_close_all() is
  *            called
  * @error: log a fault of the guest
- * @done: called after each message, for trace points; may be NULL
+ * @done: called after each message that was executed, also if it failed; for
+ *        trace points; may be NULL
  *
  * Each message passed to @open or @sync has the size that its type requires.
  * The callback writes the reply into the message.
@@ -59,7 +60,8 @@ typedef struct HtControlOps {
  * @classes: the table of classes
  * @enable: which classes are on, and the settings for the guest
  * @streams: the streams; the executor is their control context, see streams.h
- * @gone: the device is being removed: every message fails with HT_STATUS_IO
+ * @gone: the device is being removed: each message whose size is valid fails
+ *        with HT_STATUS_IO
  * @errors: number of faults of the guest, except those of its streams' data;
  *          atomic, and the owner may add its own
  * @ops: the callbacks
@@ -80,8 +82,8 @@ typedef struct HtControl {
  * @c: the executor
  * @msgs: a private copy of the request; the replies overwrite it.  It has room
  *        for HT_MESSAGE_MAX bytes, also if @size is less
- * @size: bytes of the request, according to the guest; only HT_MAILBOX_SIZE of
- *        them are read
+ * @size: bytes of the request, according to the guest; if this is more than
+ *        HT_MAILBOX_SIZE, the request fails with HT_STATUS_INVAL
  *
  * Registrations for which there is no time are answered with BUSY and not
  * executed; the guest sends them again.

@@ -47,8 +47,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtDead, ht_dead_free)
 
 /**
  * HtDeadResult: events found in a stream's ring
- * @events: number of events in the ring
- * @before: number of earlier events of the stream: delivered or overwritten
+ * @events: number of events that were read from the ring and delivered
+ * @before: number of earlier events of the stream, whose packets the producer
+ *          has overwritten; the host may have recorded them
  * @lost: number of events that the producer discarded
  * @begin_ns: time of the first event; 0 without events
  * @end_ns: time of the last event

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: classes that are on, and settings for emitters in the guest
+ * hypertrace: decide which classes are on, and keep the settings for emitters
+ * in the guest
  *
  * A class is on if the list of patterns selects its name, and a sink wants the
  * class.  The caller writes the guest's enable bytes.  The guest reads them
- * without memory ordering.  If it sees a change late, it emits events that no
- * sink wants, and the sinks drop them, or it misses some events that a sink
- * wants.
+ * without memory ordering, so it may see a change late.  Until then it emits
+ * events that no sink wants, which the sinks drop, or does not emit events that
+ * a sink wants.
  *
  * Context: the caller serializes all calls for one HtEnable.
  */
@@ -16,14 +17,18 @@
 #include "hypertrace/class.h"
 #include "hypertrace/pattern.h"
 
-/* Interval of polls while a class is off that a sink may begin to want */
+/* Interval of polls while a class is off only because no sink wants it */
 #define HT_ENABLE_OFF_MS 20
 /*
- * Interval while all classes are on.  A class that no sink wants any more may
- * stay on so long: the sinks drop its events.
+ * Interval of polls while all classes that the patterns select are on.  If no
+ * sink wants a class any more, the class stays on until the next poll: the
+ * sinks drop its events.
  */
 #define HT_ENABLE_ON_MS 5000
-/* After a class was added or switched, poll as if one were off for this time */
+/*
+ * Duration for which polls are HT_ENABLE_OFF_MS apart after a class was added,
+ * or was switched on or off
+ */
 #define HT_ENABLE_QUICK_MS 1000
 
 /**
@@ -104,10 +109,10 @@ bool ht_enable_decide(HtEnable *e);
  * ht_enable_poll: call ht_enable_decide(), to ask the sinks which classes they
  * want now
  * @e: the state
- * @now_ms: the time
+ * @now_ms: the present time in ms
  *
- * Returns: the time of the next poll.  The caller must poll HT_ENABLE_OFF_MS
- * after classes were added.
+ * Returns: the time of the next poll in ms.  If classes are added before, the
+ * caller must poll HT_ENABLE_OFF_MS after that instead.
  */
 int64_t ht_enable_poll(HtEnable *e, int64_t now_ms);
 

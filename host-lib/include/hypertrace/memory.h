@@ -32,8 +32,9 @@
 /* Time in ns after an exchange for which the polls do not pause */
 #define HT_MEMORY_EAGER_NS      INT64_C(2000000)
 /*
- * Number of bytes after which a poll starts no further packet of a stream, and
- * no further stream
+ * A poll starts no further packet of a stream once it has consumed
+ * HT_MEMORY_STREAM_BYTES of this stream, and no further stream once it has
+ * consumed HT_MEMORY_POLL_BYTES of all streams.
  */
 #define HT_MEMORY_STREAM_BYTES  (UINT64_C(1) << 20)
 #define HT_MEMORY_POLL_BYTES    (UINT64_C(8) << 20)
@@ -58,7 +59,7 @@ typedef struct HtMemory HtMemory;
  * @log: report misbehaviour of the guest, at a limited rate; may be NULL
  * @opaque: first argument of these four callbacks
  *
- * Context of the callbacks: ht_memory_start(), ht_memory_poll(),
+ * Context of the callbacks: called by ht_memory_start(), ht_memory_poll(),
  * ht_memory_leave() and ht_memory_free()
  */
 typedef struct HtMemoryConfig {

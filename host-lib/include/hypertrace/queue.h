@@ -157,7 +157,7 @@ uint32_t ht_queue_posted(const HtQueue *q);
 /**
  * ht_queue_done_with: test whether all items before a position were delivered
  * @q: the queue
- * @posted: position that ht_queue_posted() returned, at most 2^31 items ago
+ * @posted: position that ht_queue_posted() returned, less than 2^31 items ago
  */
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted);
 

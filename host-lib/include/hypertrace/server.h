@@ -40,7 +40,7 @@ typedef struct HtServer HtServer;
  *        ring.  Context: the stream's lock is held
  * @unreported: note that @count events were discarded by producers without a
  *              stream and not reported by a run so far; may be NULL.  Context:
- *              the messages' lock is held, and a stream's lock if @count is 0;
+ *              the messages' lock is held, and sometimes a stream's lock;
  *              called before the reply to the guest
  * @log: report misbehaviour of the guest; may be NULL.  The server limits the
  *       rate to HT_SERVER_LOG_BURST messages, then one each second
@@ -115,7 +115,8 @@ HtServer *ht_server_new(const HtServerConfig *cfg);
  * @size: bytes at @data
  * @why: set to the problem, to be freed
  *
- * The classes keep their ids.
+ * The classes keep their ids.  The server decides which of them are on, and
+ * writes their enable bytes.
  *
  * Returns: false if @data is not valid; the server then has no classes
  */
@@ -145,16 +146,18 @@ void ht_server_inherit_clock(HtServer *s, const HtTimeSegment *seg);
  * @in: the instances
  * @n: number of instances, at most one for each stream
  *
- * A stream is continued if its ring is open and has this instance.  Its
- * producer notices nothing.  New instances get numbers above those of the
- * continued streams and those that the rings' control pages have now.
+ * A stream is continued if its ring is open and has this instance.  The
+ * stream's producer goes on to write the ring and need not do anything.  New
+ * instances get numbers above those of the continued streams and those that the
+ * rings' control pages have now.
  *
  * Returns: the number of streams that are continued
  */
 unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n);
 
 /**
- * ht_server_free: free a server; its streams should be closed
+ * ht_server_free: free a server, after ht_server_close_all() or
+ * ht_server_leave(), which end its streams in the trace
  * @s: the server or NULL
  *
  * Context: no other call is under way

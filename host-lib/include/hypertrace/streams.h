@@ -34,8 +34,8 @@
  * ht_streams_turn() after each kick; the reply to a request is BUSY, and the
  * guest sends the message again until the work is done.
  *
- * tests/model/control.pml proves that a close and a flush deliver what was
- * committed before.
+ * A model, tests/model/control.pml, proves that a close and a flush deliver
+ * all events that were committed before them.
  *
  * Lock order: HtStream.lock comes before the locks of sinks and clocks.
  */
@@ -85,7 +85,8 @@ typedef enum HtStreamPhase {
  * @consumer: reads the events
  * @fill: for the owner: buffer that the events are copied to
  * @time_version: for the owner: version of the consumer's time map
- * @reported: HtStreamsConfig.stopped was called
+ * @reported: the instance is stopped, and HtStreamsConfig.stopped was called
+ *            for it here or by the QEMU that saved it
  * @ring: control page in the guest's memory; NULL: the stream has none
  * @packets: the packets of the ring
  * @sums: sequence lock of @closed and of the change of @phase from OPEN;
@@ -243,8 +244,8 @@ void ht_streams_destroy(HtStreams *a);
 void ht_stream_set_ring(HtStream *s, struct ht_ring_control *ring);
 
 /**
- * ht_stream_close_ring: mark a ring as closed, so that a producer of an earlier
- * host stops
+ * ht_stream_close_ring: mark a ring as closed, so that a producer that still
+ * writes for an earlier host stops
  * @s: a free stream with a ring
  */
 void ht_stream_close_ring(HtStream *s);
@@ -299,7 +300,7 @@ typedef struct HtInherited {
  * @s: a free stream with a ring
  * @in: the instance
  *
- * Its producer notices nothing.
+ * The instance's producer goes on to write the ring and need not do anything.
  *
  * Returns: false if the ring is not open, or has another instance, or if @in or
  * the ring's tail is not valid
@@ -310,12 +311,13 @@ bool ht_stream_inherit(HtStream *s, const HtInherited *in);
 
 /**
  * ht_streams_leave: end all open streams in the trace, and leave their rings
- * open
+ * open, except those of streams that were stopped as corrupt
  * @a: the streams
  *
- * An owner that ends before its guest calls this.  Its successor can continue
- * the streams, so their producers need not stop. (If a ring was closed now, an
- * event that is committed at this moment would be neither read nor counted.)
+ * An owner that ends before its guest calls this.  The owner's successor can
+ * continue the streams, so their producers need not stop. (If a ring was closed
+ * now, an event that is committed at this moment would be neither read nor
+ * counted.)
  *
  * Returns: the number of streams whose rings stay open
  *
@@ -366,9 +368,10 @@ void ht_streams_tell(HtStreams *a);
 /**
  * ht_stream_consume: consume the events committed to a stream's ring
  * @s: any stream with a ring
- * @most: start no further packet once this many bytes were consumed; with
- *        HtConsumerConfig.piece, consume one piece, and if it has less than
- *        @most bytes, one more with the rest of @most
+ * @most: start no further packet once this many bytes were consumed.  With
+ *        HtConsumerConfig.piece: consume one piece; if it has less than @most
+ *        bytes and less than piece_events events, also consume one that may
+ *        have the rest of both
  * @force: consume even if no sink has room
  *
  * Returns: bytes consumed; 0 if nothing was pending, or if no sink has room
@@ -512,8 +515,8 @@ void ht_streams_resume(HtStreams *a);
 /**
  * ht_streams_load_flush: complete the flushes of a saved state
  * @a: the streams
- * @wanted: last ticket that was given when the state was saved.  The next turn
- *          completes all tickets up to this one.
+ * @wanted: last ticket that was given when the state was saved.  The next turns
+ *          complete all tickets up to this one.
  *
  * Context: control
  */

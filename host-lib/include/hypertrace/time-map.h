@@ -66,10 +66,11 @@ typedef struct HtTimeInterval {
  * @slowest: minimum of ns per tick that @ppm and the readings allow, times 2^32
  * @fastest: maximum of ns per tick that they allow, times 2^32
  * @mean: mean ns per tick in the epoch so far, times 2^32
- * @first: counter of the first reading of the epoch
- * @first_at: earliest and latest host time of that reading
- * @seg: the segments, oldest first; each begins with a reading
- * @at: earliest and latest host times of these readings
+ * @first: counter at which the present epoch begins
+ * @first_at: earliest and latest host time of @first
+ * @seg: the segments, oldest first; each begins at a reading, or at a counter
+ *       where an epoch is assumed to begin
+ * @at: earliest and latest host times of the starts of the segments
  * @restart: the counter was interrupted: the next reading begins an epoch
  * @now: returns the host's time in ns; NULL if it is not available
  * @latest: host time up to which dates are accepted without a call of @now
