@@ -55,8 +55,8 @@ static int regs_map(struct ht_device *dev, uint32_t stream,
 
 static void regs_doorbell(struct ht_device *dev, uint32_t stream)
 {
-    ht_bm_write32(to_bm(dev)->regs + dev->caps.doorbell_offset +
-                  stream * dev->caps.doorbell_stride, stream);
+    ht_bm_write32(to_bm(dev)->doorbells +
+                  (size_t)stream * dev->caps.doorbell_stride, stream);
 }
 
 static const struct ht_port_ops regs_ops = {
@@ -106,6 +106,16 @@ int ht_bm_regs_open(struct ht_bm_device *d)
     if (!d->ram) {
         return -ENOMEM;
     }
+    /*
+     * Ring in the second page of a stream's doorbell, if it has one.  QEMU's
+     * TCG chooses an entry of its TLB by the low bits of the page's number, and
+     * has as few as 64 entries.  The first page of the doorbell and the ring's
+     * control page are both aligned to 64 KiB, so they often have the same
+     * entry; then each doorbell costs a walk of the page tables, of the host's
+     * 100 ns.
+     */
+    d->doorbells = d->regs + caps->doorbell_offset +
+                   (caps->doorbell_stride > HT_PAGE ? HT_PAGE : 0);
     d->dev.ops = &regs_ops;
     d->dev.enable = d->ram + caps->enable_offset;
     d->dev.mapping = "write-back";
