@@ -35,9 +35,9 @@ typedef struct HtCtfReader {
 } HtCtfReader;
 
 /**
- * ht_ctf_find: find traces below a directory
- * @path: searched for directories with a file "metadata"; links are not
- *        followed
+ * ht_ctf_find: find the traces in a directory and below it
+ * @path: a trace, or searched for directories with a file "metadata"; links to
+ *        directories are not followed
  * @found: paths are appended
  * @err: set on failure
  *
@@ -123,8 +123,9 @@ uint64_t ht_ctf_unsigned_value(const bt_field *structure, uint64_t i);
  * @structure: class of the structure
  * @i: index of the member
  *
- * Readers need the length, because for an empty string libbabeltrace2 2.0
- * returns the bytes of the previous string.
+ * A caller that reads a string needs the value of its length member, because
+ * for an empty string libbabeltrace2 2.0 returns the bytes of the previous
+ * string.
  */
 bool ht_ctf_is_length(const bt_field_class *structure, uint64_t i);
 

@@ -20,10 +20,10 @@ enum ht_bench_kind {
 /**
  * struct ht_bench_hooks - functions of the environment
  * @print: print a text that ends with NUL
- * @pause: sleep for at most @ticks of the clock, so that the caller polls the
- *         clock or the ring again. If @ticks is 0, the caller waits for room in
- *         a ring, and the hook chooses the time. @tries is the number of
- *         earlier calls in the same wait. Returns false to end the run
+ * @pause: sleep for at most @ticks ticks of the clock; the caller then reads
+ *         the clock again. If @ticks is 0, a ring is full: the hook chooses the
+ *         time, and the caller then checks the ring again. @tries is the number
+ *         of earlier calls in the same wait. Returns false to end the run
  */
 struct ht_bench_hooks {
     void (*print)(const char *text);
@@ -63,11 +63,12 @@ struct ht_bench_params {
  * @begin: clock before the first event
  * @end: clock after the last event
  * @sent: events committed
- * @discarded: events discarded because the ring was full
+ * @discarded: events for which ht_get() returned NULL, in general because the
+ *             ring was full
  * @bytes: payload of the events sent
- * @waits: number of times that the ring was found full (lossless)
+ * @waits: number of checks that found no room for an event (lossless)
  * @gave_up: the run ended early, because the pause hook returned false
- * @groups: entries in @histogram
+ * @groups: number of groups of events that @histogram counts
  * @slowest: ticks per event of the slowest group, times 16
  * @histogram: number of groups for each range of (ticks per event, times 16).
  *             Up to 63, each value has a bucket of its own; above, each power

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ht-info: show the properties, the event classes and the counters of a
- * hypertrace device; see ht-info(1)
+ * hypertrace device, and the host's times of this guest's vCPUs; see ht-info(1)
  */
 #include <errno.h>
 #include <getopt.h>
@@ -104,8 +104,8 @@ static const uint8_t *skip_labels(const struct ht_msg_field *f,
 }
 
 /*
- * Print a class. Check all lengths in the reply, so that a wrong one is not
- * read past its end.
+ * Print a class. Check all lengths in the reply, so that a wrong length does
+ * not make this function read past the end of the reply.
  */
 static int print_class(const struct ht_msg_class *m)
 {

@@ -247,7 +247,7 @@ static void on_loss(void *opaque, const TraceLoss *loss)
         /*
          * LTTng may have discarded some of the device's reports of losses since
          * the previous report in the trace. The difference of the totals
-         * includes the events of these reports.
+         * includes the lost events that these reports counted.
          */
         s->discarded += s->has_total && loss->total > s->previous_total ?
                         loss->total - s->previous_total : loss->events;

@@ -12,10 +12,11 @@
 /**
  * Row: counters for the events of one class in one stream
  * @name: name of the class
- * @checked: the class is one of ht-bench, so that every field was compared
+ * @checked: the class has a name of ht-bench, so that its fields were compared
  * @recorded: number of events
- * @altered: events with a wrong field
- * @latency: time from the emit in the guest to the record of LTTng
+ * @altered: events with a wrong field, or without the fields of ht-bench
+ * @latency: distribution of the times from an event in the guest until LTTng
+ *           recorded it; empty with TRACE_CTF
  */
 typedef struct Row {
     char *name;
@@ -44,7 +45,8 @@ typedef struct Recorded {
  * @rows: of Row, one for each class
  * @recorded: number of events
  * @altered: sum of Row.altered
- * @sequenced: events that have a sequence number of ht-bench
+ * @sequenced: number of different sequence numbers of ht-bench that events had;
+ *             numbers from 2^30 on are left out
  * @first_seq: lowest sequence number
  * @last_seq: highest sequence number
  * @duplicates: repeated sequence numbers
@@ -91,7 +93,7 @@ typedef struct Stream {
  * @discarded: events that LTTng discarded
  * @discarded_packets: packets that LTTng discarded, whose number of events is
  *                     not known
- * @unknown: LTTng discarded further events without counting them
+ * @unknown: LTTng discarded further events or packets without counting them
  * @problems: of char *: messages about failed checks; the number of messages
  *            about single events is bounded
  */
@@ -106,8 +108,8 @@ typedef struct Account {
     GPtrArray *problems;
     /*< private >*/
     bool keep;
-    Stream *last;               /* stream of the previous event */
-    /* number of events for which report_event() was called */
+    Stream *last;               /* stream of the previous event or loss */
+    /* number of calls of report_event() */
     unsigned reported;
 } Account;
 
@@ -134,8 +136,8 @@ void account_problem(Account *a, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 uint64_t account_missing(const Stream *s);
 
 /**
- * account_lossless: append a message for each stream that lacks events, and one
- * if LTTng discarded any
+ * account_lossless: append a message for each stream with missing or discarded
+ * events, and one if LTTng discarded events or packets
  */
 void account_lossless(Account *a);
 

@@ -35,10 +35,11 @@ uint64_t compare_hash(const TraceEvent *ev);
  * @b: second trace, read with @keep
  *
  * All instances of a stream count as one stream, because LTTng's traces do not
- * distinguish them. If a trace lacks more events than it reports as discarded,
- * a message is appended to the problems of @b.
+ * distinguish them. If a trace lacks more events than its reports of discarded
+ * events explain, a message is appended to the problems of @b.
  *
- * Returns: a Difference * for each stream; to be freed
+ * Returns: an array with a Difference * for each stream, for
+ * g_ptr_array_unref(); not valid after @a and @b are freed
  */
 GPtrArray *compare(Account *a, Account *b);
 

@@ -16,12 +16,13 @@
 
 /**
  * Latency: a distribution of times
- * @count: number of times
+ * @count: number of times in the distribution
  * @negative: number of negative times: by the clocks, the event was recorded
  *            before it was emitted
  * @min_ns: least time; valid if @count is not 0
  * @max_ns: greatest time; valid if @count is not 0
- * @buckets: numbers of times that are not negative
+ * @buckets: for each range of times that are not negative, the number of times
+ *           in it
  */
 typedef struct Latency {
     uint64_t count;

@@ -4,7 +4,10 @@
 #include "ctf-read.h"
 #include "trace.h"
 
-/* A stream of the CTF trace, with what its names and its environment tell */
+/*
+ * A stream of a trace, and the names and numbers that the trace gives for it:
+ * @device, @instance and @index with TRACE_CTF, else @channel
+ */
 typedef struct Stream {
     TraceKind kind;
     const char *device;

@@ -12,7 +12,10 @@
 
 typedef enum TraceKind {
     TRACE_OTHER,                /* a trace without hypertrace's events */
-    /* by LTTng: a device's events have the fields stream, vcpu, guest_ns */
+    /*
+     * recorded by LTTng: a device's events have the fields stream, vcpu,
+     * guest_ns
+     */
     TRACE_LTTNG,
     TRACE_CTF,
 } TraceKind;
@@ -25,9 +28,12 @@ typedef enum TraceKind {
  * @fields: class of the payload; NULL if events have no payload
  * @stream_field: index of the field "stream" (TRACE_LTTNG)
  * @guest_ns_field: index of the field "guest_ns" (TRACE_LTTNG)
- * @discarded: its events report lost events of a stream
- * @events_field: index of the number lost since the previous report
- * @total_field: index of the number lost since the stream was opened
+ * @discarded: events of the class report that events of a stream were discarded
+ *             (TRACE_LTTNG)
+ * @events_field: index of the field with the number discarded since the
+ *                previous report
+ * @total_field: index of the field with the number discarded since the stream
+ *               was opened
  * @user: for use by the TraceReader; freed by g_free()
  *
  * Classes and their strings are valid until trace_read() returns.
@@ -70,10 +76,10 @@ typedef struct TraceEvent {
  * @device: name of the device that discarded events; NULL: LTTng did
  * @channel: channel of LTTng, or NULL
  * @stream: index of the device's stream
- * @instance: instance of the device's stream
+ * @instance: instance of the device's stream; 0 in TRACE_LTTNG
  * @events: number of discarded events
- * @total: events discarded since the stream was opened, from a device in
- *         TRACE_LTTNG
+ * @total: events that the device has discarded since the stream was opened; 0
+ *         if not known (TRACE_CTF)
  * @packets: number of discarded packets
  * @unknown: the number of events or packets is not known
  */

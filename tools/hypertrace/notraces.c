@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export, last and report without libbabeltrace2
+ * hypertrace export, last and report: refuse traces in a build without
+ * libbabeltrace2
  */
 #include <gio/gio.h>
 

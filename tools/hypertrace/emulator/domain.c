@@ -3,7 +3,8 @@
  * hypertrace domain: prepare a domain of libvirt for recordings
  *
  * virsh reads and writes the domain. hypertrace adds an element of its own to
- * the domain's metadata, which notes the changes for --remove to take back.
+ * the domain's metadata. This element notes the changes, so that --remove can
+ * undo them.
  */
 #include <getopt.h>
 #include <glib/gstdio.h>
@@ -270,7 +271,10 @@ static void drop(xmlNodePtr n)
     }
 }
 
-/* Remove the child of @parent whose text or attribute "name" is @text. */
+/*
+ * Remove the first @element in @parent whose attribute "name" is @text or, if
+ * it has no such attribute, whose text is @text.
+ */
 static void drop_child(xmlNodePtr parent, const char *element,
                        const char *text)
 {
@@ -299,8 +303,8 @@ static bool is_empty(xmlNodePtr n)
 }
 
 /*
- * Undo one change to the domain, which a child of hypertrace's element in the
- * metadata notes.
+ * Undo the change to the domain that @note describes, a child of hypertrace's
+ * element in the metadata.
  */
 static void undo_one(Domain *d, xmlNodePtr note)
 {

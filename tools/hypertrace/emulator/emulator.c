@@ -2,8 +2,10 @@
 /*
  * hypertrace as the emulator: a link named qemu-system-ARCH to this program
  *
- * The recorder is a grandchild, so that QEMU has no child that it did not
- * start.  It reads QEMU's memory through /proc, and ends with QEMU.
+ * This process becomes QEMU by exec. The recorder is its grandchild, so that
+ * QEMU has no child that it did not start. The recorder reads QEMU's memory
+ * through /proc, and ends with QEMU. For a QEMU that goes to the background,
+ * see ht_emulator().
  */
 #include "hypertrace/base.h"
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which task a guest ran at a time of its host
+ * hypertrace: find the task that a guest ran at a time of its host
  */
 #ifndef HYPERTRACE_TOOL_GUEST_TASKS_H
 #define HYPERTRACE_TOOL_GUEST_TASKS_H

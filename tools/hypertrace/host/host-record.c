@@ -18,8 +18,8 @@
 #include "host/host-record.h"
 
 /*
- * Period in ns at which the names of this machine's threads, the clocks, and
- * the TSC offsets of all machines are read
+ * Period in ns at which the recorder reads the names of the threads of its
+ * virtual machine, the clocks, and the TSC offsets of all machines
  */
 #define NOTE_NS         UINT64_C(1000000000)
 /*
@@ -383,8 +383,8 @@ static void write_notes(HtHostRecord *h)
 static void take_notes(HtHostRecord *h, uint64_t now, bool write)
 {
     /*
-     * The threads of other machines than this recorder's are noted only at a
-     * write, or if note_offset() finds a new TSC offset.
+     * The threads of other machines than this recorder's are noted only when
+     * the files are written, or if note_offset() finds a new TSC offset.
      */
     if (write) {
         note_all_threads(h);

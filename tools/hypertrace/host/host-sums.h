@@ -62,10 +62,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostSums, ht_host_sums_free)
 /**
  * ht_host_sums_emulated: whether a vCPU is emulated (TCG)
  *
- * The name of the vCPU's thread tells it. QEMU executes the guest's code in
- * that thread, so there are no events of KVM, and the time without a mode is
- * QEMU's. A vCPU of KVM may have no events either: it ran the guest all the
- * time, or the events were not recorded.
+ * The vCPU's thread has a name of TCG, and no event of KVM has shown the vCPU
+ * in the guest's code or in an exit. QEMU executes the guest's code in that
+ * thread, so the time without a mode is QEMU's. A vCPU of KVM may have no
+ * events either: it ran the guest all the time, or the events were not
+ * recorded.
  */
 bool ht_host_sums_emulated(const HtVcpuSums *v);
 

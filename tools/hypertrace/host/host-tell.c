@@ -35,7 +35,10 @@ struct HtHostTell {
     /* the thread must end; atomic, set with @lock held */
     uint32_t quit;
 
-    /* used by the thread only; NULL until it can read the host's part */
+    /*
+     * @model to @sums are used by the thread only; NULL until it can read the
+     * host's part
+     */
     HtModel *model;
     GHashTable *threads;
     HtRunstates *x;

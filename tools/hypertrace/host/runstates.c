@@ -10,7 +10,7 @@
 #include "hypertrace/base.h"
 
 #define VCPUS_MAX       4096
-/* maximum number of HtExitSums, of 7.7 KB each */
+/* maximum number of HtExitSums of all vCPUs together, of 7.7 KB each */
 #define EXIT_ROWS_MAX   8192
 /* maximum number of different hypercalls that are counted for a vCPU */
 #define CALLS_MAX       256
@@ -217,8 +217,8 @@ void ht_runstates_mode(HtRunstates *x, HtVcpuSums *v, HtRunMode from,
         ht_runstates_change(x, v, HT_RUN_RUNNING, HT_RUN_RUNNING, t);
     } else if (v->mode == HT_MODE_UNKNOWN) {
         /*
-         * The vCPU was in mode @from for all of the time in which its mode was
-         * not known.
+         * No event has changed the mode since it became unknown, so the vCPU
+         * was in mode @from for all of that time.
          */
         v->modes[from] += v->modes[HT_MODE_UNKNOWN];
         v->modes[HT_MODE_UNKNOWN] = 0;
@@ -394,7 +394,7 @@ void ht_taker_add(HtTaker *to, const HtTaker *from)
 
 /*
  * A task ran until @t while a vCPU was runnable: add the time to the vCPU's
- * tables, unless events were lost in it.
+ * tables, unless events were lost since the vCPU's state changed.
  */
 static void taken(HtRunstates *x, HtVcpuSums *v, uint32_t cpu,
                   const HtHostTask *task, uint64_t t)

@@ -78,7 +78,10 @@ typedef struct HtHostTask {
     char comm[16];
 } HtHostTask;
 
-/** HtCpuTicks: the part of a time that was spent on one processor */
+/**
+ * HtCpuTicks: the part of HtTaker.ticks for which the taker ran on one
+ * processor
+ */
 typedef struct HtCpuTicks {
     uint32_t cpu;
     uint64_t ticks;
@@ -158,7 +161,7 @@ typedef struct HtCpuSums {
  * @rest_exits: exits with a known end that are not in @exits, because the table
  *              was full
  * @rest_ticks: their total time
- * @open_exits: exits whose end is not in the trace
+ * @open_exits: exits whose end is not known
  * @hypercalls: uint64_t counts by number of the hypercall
  * @takers: HtTaker by PID: parts of the runnable time
  * @rivals: HtTaker by machine: the same parts
@@ -247,7 +250,7 @@ typedef void HtSpanFunc(void *opaque, const HtVcpuSums *v, HtRunstate state,
  * @span: called for each time in which a vCPU kept its state and mode, or NULL
  * @opaque: argument of @taken and @span
  * @vcpus: of HtVcpuSums, in order of machine and vCPU after ht_runstates_end()
- * @cpus: number of physical processors
+ * @cpus: number of physical processors that the trace names
  * @cpu_sums: array of HtCpuSums, by number of the processor
  * @records: events read
  * @lost: events that were lost, as the host counted
@@ -305,7 +308,7 @@ HtVcpuSums *ht_runstates_vcpu(HtRunstates *x, uint32_t id);
 HtVcpuSums *ht_runstates_find(const HtRunstates *x, uint32_t id);
 
 /**
- * ht_runstates_forget: free the number of a vCPU, if there is one
+ * ht_runstates_forget: remove a number, if a vCPU has it
  *
  * The vCPU stays in @x->vcpus. A later vCPU may have the number.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: names of the threads of a host
+ * hypertrace: find the process and the name of a host's thread
  */
 #ifndef HYPERTRACE_TOOL_THREADS_H
 #define HYPERTRACE_TOOL_THREADS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an instance of the host's tracefs
+ * hypertrace: use an instance of the host's tracefs
  */
 #include <mntent.h>
 #include <stdio.h>

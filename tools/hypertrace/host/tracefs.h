@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an instance of the host's tracefs
+ * hypertrace: use an instance of the host's tracefs
  *
- * All recorders of a host share one instance, because each instance multiplies
- * the cost of the events that it records. A lock names the owner. If the owner
+ * All recorders of a host share one instance, because each further instance
+ * would add its own cost to each event. A lock names the owner. If the owner
  * has died, the next recorder removes its instance.
  */
 #ifndef HYPERTRACE_TOOL_TRACEFS_H
@@ -25,7 +25,8 @@ typedef struct HtTracefs HtTracefs;
  * @error: set on failure, also if another recorder owns the instance
  *
  * If tracefs is not mounted, it is mounted where only this process can reach
- * it. The instance has no events and is removed by ht_tracefs_free().
+ * it. At first no event is enabled in the instance. ht_tracefs_free() removes
+ * the instance.
  *
  * Return: the instance; NULL on failure
  */
@@ -82,7 +83,8 @@ bool ht_tracefs_headers(const HtTracefs *t, GString *formats,
  *
  * A read returns one page. It fails with EAGAIN if the ring has no events.
  *
- * Return: a descriptor; -1 if there is no such processor
+ * Return: a descriptor; -1 if the ring cannot be opened, for example because
+ * there is no such processor
  */
 int ht_tracefs_ring(const HtTracefs *t, uint32_t cpu);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sums of a trace that xentrace wrote on a Xen host
+ * hypertrace: add up a trace that xentrace wrote on a Xen host
  *
  * The file may hold any bytes: every length is checked against its chunk.
  */

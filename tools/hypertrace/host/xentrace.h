@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sums of a trace that xentrace wrote on a Xen host
+ * hypertrace: add up a trace that xentrace wrote on a Xen host
  *
  * The file has no header.  A record "CPU change" names a physical CPU and the
  * length of the chunk of records that follows. Times are TSC cycles.
@@ -19,10 +19,10 @@
  * @size: number of bytes
  * @errp: set if the data does not begin as a file of xentrace does
  *
- * The memory used is proportional to the size of the file, plus at most 80 MB.
- * An interval whose end is not in the trace counts only if the vCPU runs. It
- * ends at @x->to if the trace goes on after that time; otherwise, at the last
- * record of the vCPU's CPU.
+ * The memory used is proportional to the size of the file, plus the tables of
+ * @x, each of which has a limit. An interval whose end is not in the trace
+ * counts only if the vCPU runs. It ends at @x->to if the trace goes on after
+ * that time; otherwise, at the last record of the vCPU's CPU.
  *
  * Returns: false on error
  */

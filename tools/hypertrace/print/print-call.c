@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: functions of the kernel in print formats
+ * hypertrace: parse calls of the kernel's functions in print formats
  */
 #include <string.h>
 

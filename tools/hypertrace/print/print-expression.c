@@ -594,7 +594,10 @@ static HtPrintNode *variable(HtPrintParse *p, const HtPrintVariable *v)
     return cast(p, n, v->type);
 }
 
-/* Skip a declaration's value. Returns false if a quote or no ';' follows. */
+/*
+ * Skip a declaration's value. Returns false if the value has a quote or does
+ * not end with ';'.
+ */
 static bool skip_value(HtPrintParse *p)
 {
     unsigned parens = 0;

@@ -480,8 +480,8 @@ static void put_pointer(const HtPrintPiece *p, const Run *r, int width,
 }
 
 /*
- * Print an argument whose conversion has no flags, width or precision. Returns
- * false, and prints nothing, unless the conversion is %s, %d or %u.
+ * Print an argument whose conversion has no flags, width or precision. For
+ * other conversions than %s, %d and %u, print nothing and return false.
  */
 static bool put_bare(const HtPrintPiece *p, const Run *r, GString *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace list, enable, disable: classes of a guest's events; hypertrace
- * set: settings for the guest's event sources
+ * hypertrace list, enable, disable: list and switch the classes of a guest's
+ * events; hypertrace set: change settings of the guest's event sources
  */
 #include <string.h>
 

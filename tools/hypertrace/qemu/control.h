@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the part of the command line that commands for a QEMU share
+ * hypertrace: parse what the command lines of all commands for a QEMU have in
+ * common, and connect to that QEMU
  */
 #ifndef HYPERTRACE_TOOL_CONTROL_H
 #define HYPERTRACE_TOOL_CONTROL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: values of QEMU's options
+ * hypertrace: parse values of QEMU's options
  */
 #include <json-glib/json-glib.h>
 #include <stdio.h>

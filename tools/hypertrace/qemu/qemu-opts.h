@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: values of QEMU's options
+ * hypertrace: parse values of QEMU's options
  *
  * QEMU has three syntaxes for the same lists: "name=value,..." with ",," for a
  * comma in a value, JSON, and the groups of a configuration file. All become

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which processes are virtual machines, and their names
+ * hypertrace: find the processes that are virtual machines, and their names
  */
 #include "hypertrace/base.h"
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which processes are virtual machines, and their names
+ * hypertrace: find the processes that are virtual machines, and their names
  *
  * A virtual machine is a process of a known program.  The user of the process
  * chooses its arguments.  They are therefore read within limits, and a name in
@@ -33,7 +33,8 @@ char *ht_vm_program(const HtProcess *p);
  * @pid: the process
  *
  * Most processes of a host are no virtual machines. The process may run another
- * program meanwhile: if the result is true, check it by ht_vm_program().
+ * program right after this call: if the result is true, check the process by
+ * ht_vm_program().
  *
  * Return: false if the process does not run a known program; true also if this
  * process may not find out

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the ends of a guest's boots, for the flight recorder
+ * hypertrace record: note the ends of a guest's boots, for the flight recorder
  */
 #include "hypertrace/base.h"
 #include "record/flight-boots.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the ends of a guest's boots, for the flight recorder
+ * hypertrace record: note the ends of a guest's boots, for the flight recorder
  *
  * Several sources report the end of a boot: QEMU's monitor (if there is one),
  * the kernel's log, a kernel that is missing, and the events of the next boot.
@@ -71,14 +71,16 @@ typedef struct HtFlightBoots {
 } HtFlightBoots;
 
 /**
- * ht_flight_boots_reset() - use a report of a reset by the monitor
+ * ht_flight_boots_reset() - note that the monitor has reported a reset
  * @b: the boots
  * @n: results of the last poll of the guest's memory; panic_boot is used
  */
 HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b,
                                     const HtSessionStats *n);
 
-/** ht_flight_boots_panic() - use a report of a panic by the monitor */
+/**
+ * ht_flight_boots_panic() - note that the monitor has reported a panic
+ */
 HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b);
 
 /**

@@ -20,8 +20,8 @@ struct HtFlightControl {
     int dir;
     int fd;
     /*
-     * Use epoll, not poll(): an idle recorder waits ten times a second, and
-     * poll() would examine each descriptor every time.
+     * Use epoll, not poll(): an idle recorder waits at least ten times a
+     * second, and poll() would examine each descriptor every time.
      */
     int epoll;
     int pidfd;                  /* pidfd in @epoll, or -1 */

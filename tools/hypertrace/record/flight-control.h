@@ -48,8 +48,9 @@ bool ht_flight_control_wait(HtFlightControl *c, int pidfd, uint64_t ns);
 /**
  * ht_flight_control_reply() - answer and close all requests
  * @c: the socket
- * @line: reply without the newline; NULL: only close this process's copies,
- *        because another process replies
+ * @line: reply without the newline; NULL: do not reply, but close this
+ *        process's copies of the sockets, for example because another process
+ *        replies
  */
 void ht_flight_control_reply(HtFlightControl *c, const char *line);
 

@@ -15,8 +15,8 @@
 const char *ht_plan_machine(const HtQemu *q);
 
 /**
- * ht_plan_is_known() - whether hypertrace may change the memory of a machine
- * of this type
+ * ht_plan_is_known() - whether the machine has a type whose command line
+ * hypertrace may change
  */
 bool ht_plan_is_known(const HtQemu *q);
 
@@ -25,8 +25,8 @@ bool ht_plan_is_known(const HtQemu *q);
  * process
  * @fd: number of the descriptor
  *
- * Return: newly allocated; NULL if it is not known whether the program that
- * starts QEMU keeps descriptors open
+ * Return: newly allocated; NULL if QEMU may not be able to open it: the program
+ * that starts QEMU may close descriptors, or run QEMU as another user
  */
 char *ht_plan_descriptor(const HtQemu *q, int fd);
 

@@ -73,8 +73,8 @@ typedef enum HtRecordWords {
 /**
  * struct HtRecordOptions - options of the user
  * @events: list of events; NULL for the default
- * @size: size of the ring in bytes, a multiple of 1 MiB; 0: HT_RECORD_SIZE, and
- *        more for more than eight processors
+ * @size: size of the ring in bytes, a multiple of 1 MiB; 0: HT_RECORD_SIZE, or
+ *        more if the guest has more than eight processors and enough RAM
  * @private: do not change the machine's memory
  * @main_buffer: read the kernel's main trace buffer, not a ring in memory that
  *               is reserved

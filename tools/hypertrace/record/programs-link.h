@@ -33,7 +33,8 @@ char *ht_programs_link_get(const char *link);
  * @trace: path of the trace; may be relative to the working directory
  * @error: set on failure
  *
- * Return: false on failure; another kind of file is not replaced.
+ * Return: false on failure, also if @link is a file that is no link of this
+ * user; such a file is not replaced
  */
 bool ht_programs_link_set(const char *link, const char *trace, GError **error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: events of the guest's programs
+ * hypertrace record: record the events of the guest's programs
  */
 #include "hypertrace/base.h"
 #include <sched.h>
@@ -68,7 +68,7 @@ struct HtPrograms {
     /* name of the guest's provider in LTTng; NULL without LTTng */
     char *provider;
     HtLttngSink *lttng;
-    /* last buffer of @lttng, used for the runs of all streams */
+    /* the buffer of @lttng to which the runs of all streams are appended */
     HtBuffer *fill;
     /* number of classes at the last call of ht_lttng_sink_wake() */
     uint32_t known;

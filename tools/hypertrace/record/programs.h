@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: events of the guest's programs
+ * hypertrace record: record the events of the guest's programs
  *
  * The recorder is the host of the memory-only transport.  A thread polls the
  * memory and writes the events as a CTF trace.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what the recorder prints, and its exit status
+ * hypertrace record: print summaries and likely reasons, and choose the exit
+ * status
  */
 #include "hypertrace/base.h"
 #include <sys/wait.h>

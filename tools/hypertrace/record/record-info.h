@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the info file of a recording
+ * hypertrace record: write the info file of a recording
  */
 #ifndef HYPERTRACE_RECORD_INFO_H
 #define HYPERTRACE_RECORD_INFO_H
@@ -68,7 +68,8 @@ bool ht_record_info_poll(HtRecordInfo *i, HtRecWriter *w, uint64_t now,
  * ht_record_info_ring() - set the values that describe the ring
  * @i: the info
  * @kernel: the guest's kernel, or NULL. The ring's header holds the address of
- *          one symbol: the address that the kernel's symbols give it is added
+ *          one symbol: the address of this symbol in the kernel's image is
+ *          added to the info
  * @ring: the ring
  */
 void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: options of the command
+ * hypertrace record: parse the options of the command
  */
 #include "hypertrace/base.h"
 #include <getopt.h>

@@ -22,7 +22,8 @@
 #define STATUS_NS       UINT64_C(500000000)
 /*
  * If no ring is found in this time in ns after the start, HtRecordRun.rest is
- * searched, too.
+ * searched, too. This does not hold for memory of kind HT_RECORD_PROCESS, which
+ * is searched from the start, and of kind HT_RECORD_MEMFD, which has no rest.
  */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
@@ -55,8 +56,8 @@
 /*
  * With --flight and --wait, a kernel's image that was not found at the start is
  * searched again later: the times in ns after the start of the first and the
- * last search. The time of each search is at least twice that of the previous
- * one.
+ * last search. Each search begins at least twice as long after the start as the
+ * previous one.
  */
 #define IMAGE_NS        UINT64_C(5000000000)
 #define IMAGE_LAST_NS   UINT64_C(640000000000)
@@ -89,8 +90,9 @@ static void set_source(HtRecordRun *run, HtSource **slot, HtSource *source,
 }
 
 /*
- * Get the HT_SESSION_* flags for the recorder's memory. The recorder's NUMA
- * node holds the ring, but the kernel may be in any node.
+ * Get the HT_SESSION_* flags for the recorder's memory. If this is a NUMA node,
+ * search only for rings there: the kernel may be in any node, and is searched
+ * in run->whole.
  */
 static unsigned searched_for(const HtRecordRun *run)
 {

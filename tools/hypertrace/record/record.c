@@ -81,7 +81,10 @@ char *ht_record_default_dir(bool flight)
     return dir;
 }
 
-/* Convert a path that is relative to the process's working directory. */
+/*
+ * Get a path by which this process can open @path, which may be relative to the
+ * working directory of @process.
+ */
 static char *process_path(const HtProcess *process, const char *path)
 {
     return g_path_is_absolute(path) ? g_strdup(path) :

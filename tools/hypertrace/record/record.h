@@ -119,7 +119,7 @@ typedef struct HtRecord {
  * @argv: the command's name and its arguments
  * @status: set to the exit status if nothing is to be recorded
  *
- * Sets optind to the index of QEMU's name.
+ * Sets optind to the index of the first word of QEMU's command.
  *
  * Return: false after an error or --help
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the kernel's log and its event formats
+ * hypertrace record: read the kernel's log and its event formats
  */
 #include "hypertrace/base.h"
 #include "kernel/job.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace recover: events in stream memory
+ * hypertrace recover: recover events from stream memory
  *
  * Each ring is read several times: to count its events, to write them, and to
  * show the last ones. The memory is mapped privately, and its device and guest

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace recover: events in stream memory
+ * hypertrace recover: recover events from stream memory
  */
 #ifndef HYPERTRACE_TOOL_RECOVER_STREAMS_H
 #define HYPERTRACE_TOOL_RECOVER_STREAMS_H

@@ -49,7 +49,7 @@ typedef struct Collect {
     /* number of Call whose member @functions is not NULL */
     unsigned inside;
     unsigned segment;
-    /* PID 1 has executed a file: the phase "kernel" is over */
+    /* PID 1 has executed a file: the phases of the kernel are over */
     bool kernel_done;
     /* time in ns at which PID 1 last ended an initcall */
     uint64_t last_call;
