@@ -17,8 +17,9 @@ typedef struct Row {
     /* by boot: sum of the times of the items with this name, in ns */
     uint64_t *ns;
     /*
-     * difference between the last boot and the median of the others, in ns; see
-     * difference(). Rows are sorted by it.
+     * absolute difference between the last boot and the median of the others,
+     * in ns, see difference(); rows of initcalls and of processes are sorted by
+     * it
      */
     uint64_t change;
 } Row;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace boot: the functions that initcalls called
+ * hypertrace boot: count the functions that initcalls called
  */
 #ifndef HYPERTRACE_TOOL_BOOT_FUNCTIONS_H
 #define HYPERTRACE_TOOL_BOOT_FUNCTIONS_H
@@ -13,7 +13,8 @@
 /**
  * HtBootFunction: a function that an initcall called
  * @name: name or address
- * @calls: number of calls that ended; without ends, number of calls
+ * @calls: number of calls that ended; if ends of calls are not recorded, number
+ *         of calls
  * @own_ns: time in the function, without the time in functions that it called
  *          and that were recorded
  * @timed: ends of calls were recorded

@@ -22,7 +22,8 @@ typedef struct HtBootLimit {
 /**
  * HtBootCheck: the result of a check
  * @name: description of the check
- * @ns: time that the last boot took, in nanoseconds
+ * @ns: time that the last boot, or the checked phase of it, took, in
+ *      nanoseconds
  * @failure: the reason why it failed; NULL: it passed
  */
 typedef struct HtBootCheck {

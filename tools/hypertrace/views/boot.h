@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace boot: where the time of one boot went
+ * hypertrace boot: collect, draw and compare where the time of boots went
  */
 #ifndef HYPERTRACE_TOOL_BOOT_H
 #define HYPERTRACE_TOOL_BOOT_H

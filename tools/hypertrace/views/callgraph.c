@@ -100,8 +100,9 @@ static void put_line(Callgraph *c, const Line *l)
 }
 
 /*
- * Write the queued lines up to the first one that is not complete. Write that
- * one too if @all is set, or if the queue is longer than LINES_MAX.
+ * Write the queued lines up to the first one that is not complete. If @all is
+ * set, write all lines. While the queue is longer than LINES_MAX, write also
+ * lines that are not complete.
  */
 static void put_lines(Callgraph *c, bool all)
 {

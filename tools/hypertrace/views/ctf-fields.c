@@ -21,7 +21,7 @@ static bool is(const bt_field *f, bt_field_class_type type)
 /*
  * Get the first member of @f from index @i on that is not only the length of
  * the next member; NULL after the last one. @i is set to the index after it,
- * and @empty to true if the member is a text of length 0.
+ * and @empty to true if the member is a text or a sequence of length 0.
  */
 static const bt_field *next_member(const bt_field *f, uint64_t *i,
                                    const char **name, bool *empty)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the fields of an event of a CTF trace, as text and as JSON
+ * hypertrace: print the fields of an event of a CTF trace as text or JSON
  */
 #ifndef HYPERTRACE_TOOL_CTF_FIELDS_H
 #define HYPERTRACE_TOOL_CTF_FIELDS_H

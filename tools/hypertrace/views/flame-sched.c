@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: the time of tasks on the processors and off them
+ * hypertrace flame: add up the time of tasks on the processors and off them
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: the tree of stacks of names
+ * hypertrace flame: build a tree of stacks of names
  */
 #include <string.h>
 

@@ -24,8 +24,8 @@ typedef struct Flame {
     char *speedscope;
     gboolean folded;
     /*
-     * print the tree as text: no other form of output was chosen, or the other
-     * form goes to another file than --output
+     * print the tree as text: --folded was not given, and --output names a file
+     * for text, or neither an SVG nor a speedscope file was requested
      */
     bool tree;
     /* the trees; one that was not collected is NULL */

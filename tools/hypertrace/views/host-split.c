@@ -2,9 +2,10 @@
 /*
  * hypertrace: split times of a guest by what its host did meanwhile
  *
- * Each vCPU has an array of the times at which its part changed. Every
- * MARK_EVERY entries, a mark has the sums of all parts up to that entry. A time
- * is thus split without reading all entries in it.
+ * Each vCPU has an array of the times at which its HtSplitPart changed. For
+ * every MARK_EVERY entries there is a mark, with the sums of the times of all
+ * parts up to that entry. A time is thus split without reading all entries in
+ * it.
  */
 #include <string.h>
 

@@ -45,8 +45,8 @@ typedef struct HtHostSplit HtHostSplit;
  * @errp: set on failure; also if the recording has no host's part, no times of
  *        the host's clock, or not the process of the virtual machine
  *
- * Memory is bounded: 16 bytes for each change of a vCPU's state, of which at
- * most 8 million are stored. Later times are HT_SPLIT_UNKNOWN.
+ * Memory is bounded: 16 bytes for each change of a vCPU's state, of which some
+ * 8 million are stored at most. Later times are HT_SPLIT_UNKNOWN.
  *
  * Returns: the times; NULL on failure
  */

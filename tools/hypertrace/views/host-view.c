@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the part that the views of a host share
+ * hypertrace: read the events of a host, and show its vCPUs, for several views
  */
 #include <errno.h>
 #include <inttypes.h>

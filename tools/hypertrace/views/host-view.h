@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the part that the views of a host share: reading the host's part
- * of a recording, or a trace of xentrace, and showing its vCPUs
+ * hypertrace: read the host's part of a recording, or a trace of xentrace, and
+ * show the vCPUs in it, for several views
  */
 #ifndef HYPERTRACE_TOOL_HOST_VIEW_H
 #define HYPERTRACE_TOOL_HOST_VIEW_H
@@ -19,7 +19,8 @@
  * @hz: ticks of the sums per second
  * @threads: from ht_host_threads(); NULL with xentrace
  * @x: the sums
- * @cpus: number of the host's processors, also of those without events
+ * @cpus: number of the host's processors; with xentrace, only of those that the
+ *        trace names
  */
 typedef struct HtHostView {
     HtView v;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace last: what the host did with each vCPU at the end of a guest
+ * hypertrace last: split the times at the end of a guest by what the host did
  */
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace last: the end of each stream of a device's CTF trace
+ * hypertrace last: show the end of each stream of a device's CTF trace
  *
  * `hypertrace recover` and hypertrace-backend-ctf write such traces.
  */
@@ -22,7 +22,10 @@ typedef struct Stream {
     int64_t index;
     int64_t vcpu;
     uint64_t events;
-    /* number of events that were discarded or overwritten */
+    /*
+     * number of events that the trace reports as discarded; a report without a
+     * number counts as one event
+     */
     uint64_t missing;
     uint64_t end_ns;
     /* of GString: the stream's last events, as text or JSON */

@@ -318,8 +318,8 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
     l->running = ht_running_new(m);
     l->graph = ht_graph_new(m);
     /*
-     * Read further than the chosen boot: the first event of the next boot
-     * shows when it ended.
+     * Read further than the chosen boot: the first event of the next boot shows
+     * that the chosen boot has ended.
      */
     ht_rec_until(ht_model_recording(m), UINT32_MAX, UINT64_MAX);
     if (ht_rec_end(ht_model_recording(m), &end)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace last: the end of a guest's boot, or of a device's trace
+ * hypertrace last: show the end of a guest's boot, or of a device's trace
  */
 #ifndef HYPERTRACE_TOOL_LAST_H
 #define HYPERTRACE_TOOL_LAST_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace latency: statistics of the time from one event to another
+ * hypertrace latency: show statistics of the time from one event to another
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace log: the kernel's log of a recording, completed by its events
+ * hypertrace log: read the kernel's log of a recording, and add lines of events
  */
 #include <inttypes.h>
 #include <string.h>
@@ -15,12 +15,13 @@
 #define TAIL_MAX    65536u
 /*
  * Events and records of the log have different clocks. Boot.shift estimates the
- * difference. It is wrong by up to this many nanoseconds.
+ * difference. The estimate is assumed to be wrong by at most this many
+ * nanoseconds.
  */
 #define SLACK_NS    1000000000
 /*
- * If the difference seems to be larger than this many ns, the event repeats the
- * text of an old record.
+ * If the difference seems to be larger than this many ns, the event is assumed
+ * to repeat the text of an old record.
  */
 #define SHIFT_MAX   (60 * INT64_C(1000000000))
 /* Maximum number of records whose texts are kept to estimate the difference */

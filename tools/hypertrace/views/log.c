@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace log: the log of the guest's kernel
+ * hypertrace log: print the log of the guest's kernel
  *
  * The text comes from the log that was read from the guest's memory, and after
  * that log's end from the events printk:console. If the recording has no such

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace log: the text form of the kernel's log
+ * hypertrace log: read the lines of the kernel's log, and print them as text
  */
 #ifndef HYPERTRACE_TOOL_LOG_H
 #define HYPERTRACE_TOOL_LOG_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: events of the guest's programs in a recording
+ * hypertrace: read the events of the guest's programs from a recording
  *
  * `hypertrace record --programs` writes them as a CTF trace into a folder of
  * the recording, dated by the host's clock.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace report: one line for each event
+ * hypertrace report: print one line for each event
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the part of the command line that the views share
+ * hypertrace: parse the part of the command line that the views share, and
+ * select events
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -374,8 +375,8 @@ static unsigned find_end(const HtView *v, HtModel *m, uint64_t *ns)
 }
 
 /*
- * Make the times absolute that count back from the recording's end, and check
- * that the boot of --boot exists.
+ * Make the times absolute that count back from the end of the recording or,
+ * with --boot, of that boot. Check that the boot of --boot exists.
  */
 static bool look_ahead(HtView *v, HtModel *m, GError **errp)
 {

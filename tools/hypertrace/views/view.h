@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the part of the command line that the views share: a recording,
- * a selection of its events, a form of output
+ * hypertrace: parse the part of the command line that the views share: a
+ * recording, a selection of its events, a form of output
  */
 #ifndef HYPERTRACE_TOOL_VIEW_H
 #define HYPERTRACE_TOOL_VIEW_H
@@ -55,7 +55,8 @@ typedef struct HtView {
     /* buffer for an event's text, in which @grep searches */
     GString *text;
     /*
-     * until ht_view_open(): @from_ns counts backward from the recording's end
+     * until ht_view_open(): @from_ns, or @to_ns, counts backward from the end
+     * of the recording or, with @boot, of that boot
      */
     bool from_end;
     bool to_end;
@@ -78,7 +79,8 @@ enum {
     HT_VIEW_CPU    = 4,         /* --cpu */
     HT_VIEW_TASK   = 8,         /* --task */
     HT_VIEW_BOOT   = 16,        /* --boot */
-    HT_VIEW_OUTPUT = 32,        /* the options --output, --json and --color */
+    /* the options --output, --json, --color and --no-pager */
+    HT_VIEW_OUTPUT = 32,
     /* arguments: two events A and B before the recording */
     HT_VIEW_PAIR   = 128,
     HT_VIEW_CLOCK  = 256,       /* --clock */
@@ -170,7 +172,8 @@ void ht_view_output(const HtView *v, HtOutput *o);
  * @errp: set on failure; also if an event, a field or a boot that the user
  *        named is not in the recording
  *
- * Times that count from the end of the recording become absolute.
+ * Times that count back from the end of the recording or, with @v->boot, of
+ * that boot become absolute.
  *
  * Returns: the model, or NULL
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace watch: the folder of all recordings
+ * hypertrace watch: measure the folder of all recordings, and remove old ones
  *
  * Users own the folders in it and may rename or replace their files. So each
  * folder is opened by its parent's descriptor, no symbolic link is followed,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace watch: the folder of all recordings
+ * hypertrace watch: measure the folder of all recordings, and remove old ones
  *
  * The folder has a folder for each user, as "alice/web1/3-panic": the user's
  * folder belongs to the user, and the recorder of a virtual machine makes the

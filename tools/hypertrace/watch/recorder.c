@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace watch: the recorder of a virtual machine
+ * hypertrace watch: run the recorder of a virtual machine
  */
 #include "hypertrace/base.h"
 #include <grp.h>
@@ -43,7 +43,7 @@
 /*
  * Limits for the messages of a recorder: length in bytes, and number of
  * different messages that are printed in addition to those about recordings. On
- * average, one message is printed every LINE_US, and up to 30 at once.
+ * average, at most one message is printed in LINE_US, and at most 30 at once.
  */
 #define NO_RECORDING    "no recording"
 #define REMOVED         "removed the recording "

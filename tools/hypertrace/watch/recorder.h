@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace watch: the recorder of a virtual machine
+ * hypertrace watch: run the recorder of a virtual machine
  *
  * The recorder is a child process that does the same as "hypertrace record
  * --pid PID --flight SIZE". It runs as the machine's user, so that its files

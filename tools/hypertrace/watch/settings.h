@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace watch: settings
+ * hypertrace watch: read the settings
  *
  * The file and the command line have the same settings. Options of the command
  * line replace those of the file, and add to its rules.
@@ -36,8 +36,8 @@ typedef struct HtWatchRule {
  * @dir: folder of all recordings, an absolute path
  * @keep: maximum number of recordings of a virtual machine
  * @max_vms: maximum number of recorders of a user
- * @max_memory: maximum sum of the sizes of all recorders
- * @max_disk: maximum sum of the sizes of all recordings
+ * @max_memory: maximum sum of HtWatchRule.size of all recorders, in bytes
+ * @max_disk: maximum sum of the sizes of all recordings, in bytes
  * @rules: HtWatchRule; the first one that fits is used
  */
 typedef struct HtWatchSettings {
@@ -62,7 +62,8 @@ bool ht_watch_settings_read(HtWatchSettings *s, GKeyFile *options,
 void ht_watch_settings_clear(HtWatchSettings *s);
 
 /**
- * ht_watch_settings_recording() - get the maximum size of a recording
+ * ht_watch_settings_recording() - get the size that a recording is assumed to
+ * have at most
  *
  * Return: bytes on the disk: the events, and the kernel's log and symbols
  */

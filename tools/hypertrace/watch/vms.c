@@ -97,7 +97,8 @@ static char *safe_name(const char *program, pid_t pid, const char *name)
  * make long. The process may run another program meanwhile, also one of another
  * user: program and user must be the same after the arguments were read.
  *
- * Return: the machine, if the process is one that opted in; else NULL
+ * Return: the machine, if a rule of the settings chooses it and this process
+ * may record it; else NULL
  */
 static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
 {

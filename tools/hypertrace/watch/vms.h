@@ -13,7 +13,7 @@
 #include "watch/settings.h"
 
 /**
- * struct HtWatchVm - a virtual machine that opted in
+ * struct HtWatchVm - a virtual machine that a rule chose
  * @process: its process
  * @owner: user of the process
  * @name: its name, or the program and the PID; in [A-Za-z0-9_.-]

@@ -53,7 +53,7 @@ typedef struct Watch {
     int64_t next_trim;
     /* time of the last measurement of disk space, in us */
     int64_t trimmed;
-    /* reasons why machines are not recorded that were printed */
+    /* the printed reasons why machines are not recorded */
     GHashTable *told;
     /* it was printed that the maximum of memory is reached */
     bool crowded;
@@ -186,8 +186,8 @@ static void scan(Watch *w, int64_t now)
 }
 
 /*
- * Check whether a recorder's memory fits into the limit of all; print once
- * that it does not.
+ * Check whether the memory of one more recorder fits into the limit for all
+ * recorders together. Print once that it does not.
  */
 static bool has_memory(Watch *w, const HtWatchRecorder *next)
 {

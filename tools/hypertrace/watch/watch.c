@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace watch: a flight recorder for each virtual machine of a host
+ * hypertrace watch: run a flight recorder for each virtual machine of a host
  */
 #include "hypertrace/base.h"
 
