@@ -26,8 +26,8 @@ typedef struct HtClock {
  */
 bool ht_clock_init(HtClock *c, Error **errp);
 /*
- * Get ht_guest_clock_bound() of a HtClock; if the VM runs, read the clocks
- * first.  Context: any thread
+ * Get ht_guest_clock_bound() of a HtClock; if the VM runs and the last reading
+ * is old, read the clocks first.  Context: any thread
  */
 uint64_t ht_clock_bound_ns(void *c);
 /*

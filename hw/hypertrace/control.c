@@ -23,8 +23,9 @@ static void class_added(void *opaque, HtClass *c)
 
 /*
  * A driver sends STREAM_OPEN again until the device has opened the stream.
- * Each message may have the address of the stream's memory: a driver that
- * chooses the memory by the stream's index learns it from the first reply.
+ * Each message may have the address of the stream's memory.  A driver that
+ * chooses the memory by the stream's index learns this index from the first
+ * reply, and sends the address in the next message.
  */
 static enum ht_status stream_open(void *opaque, struct ht_msg_open *m,
                                   const HtStreamInfo *info)

@@ -18,8 +18,8 @@ static bool wants(void *opaque, const HtClass *c)
 }
 
 /*
- * HtEnableConfig.write.  It writes only if there is stream RAM and the VM runs.
- * Do not read the enable bytes back: the guest can write to them.
+ * HtEnableConfig.write.  Write only if there is stream RAM and the VM runs.  Do
+ * not read the enable bytes back: the guest can write to them.
  */
 static void page_write(void *opaque, const HtClass *c, bool on)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a directory with a CTF 1.8 trace
+ * hypertrace: write a CTF 1.8 trace, and find the end of an earlier one
  */
 #ifndef HYPERTRACE_CTF_WRITER_H
 #define HYPERTRACE_CTF_WRITER_H

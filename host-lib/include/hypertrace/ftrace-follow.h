@@ -20,11 +20,12 @@
 
 /*
  * Number of bytes after which a poll copies no further page.  The next poll
- * continues there.  A piece counts as HT_FT_LOOK_PIECE bytes besides its own: a
- * guest whose clock steps back in each record makes a piece of each of them.  A
- * sub-buffer counts as HT_FT_LOOK_SLOT bytes each time the order is read.
+ * continues at that page.  Each piece counts as HT_FT_LOOK_PIECE bytes in
+ * addition to its own: if the guest's clock steps back in each record, each
+ * record becomes a piece.  Each sub-buffer counts as HT_FT_LOOK_SLOT bytes
+ * whenever the order of the sub-buffers is read.
  */
-#ifndef HT_FT_LOOK_MAX          /* fuzz targets reach a smaller limit */
+#ifndef HT_FT_LOOK_MAX          /* fuzz targets define a smaller limit */
 #define HT_FT_LOOK_MAX (16u << 20)
 #endif
 #define HT_FT_LOOK_PIECE 2048u
@@ -32,15 +33,16 @@
 
 /*
  * If the guest's clock steps back by more than this many ns in a boot-mapped
- * ring, the guest has rebooted.
+ * ring, the follower assumes that the guest has rebooted.
  */
 #define HT_FT_EPOCH_NS (UINT64_C(500) * 1000 * 1000)
 
 /* HtFtPiece.flags */
 /*
- * Events between the previous piece and this one are missing.  The flag is not
- * set for events that a boot wrote after the last poll of that boot: the next
- * boot overwrites them.
+ * Events between the processor's previous piece and this one are missing.  If
+ * the guest has rebooted between these pieces, events that the old boot wrote
+ * after the last poll may be missing although the flag is not set: the new boot
+ * can overwrite them.
  */
 #define HT_FT_PIECE_LOST    1u
 /* The piece begins with the first record of a sub-buffer. */

@@ -4,8 +4,8 @@
  *
  * A kernel that was started with "trace_instance=NAME@PLACE" keeps the ring of
  * that instance, and a header that describes it, in memory that the host can
- * read.  The guest may change this memory at any time: each value is read once,
- * checked, then used.
+ * read.  The guest may change this memory at any time: a value that was read is
+ * checked before it is used, and checked again if it is read again.
  */
 #ifndef HYPERTRACE_FTRACE_RING_H
 #define HYPERTRACE_FTRACE_RING_H

@@ -143,9 +143,9 @@ typedef struct HtRecWriter HtRecWriter;
 
 /**
  * ht_rec_writer_new: create a recording without events
- * @dir: the directory; created if it does not exist.  A directory that has a
- *       recording, or a file with the name of one of its files, or that belongs
- *       to another user, is refused.
+ * @dir: the directory; created if it does not exist.  A directory is refused if
+ *       it has a recording, or a file "formats", "kallsyms" or "log", or if it
+ *       belongs to another user.
  * @error: set on failure
  *
  * Only the owner can read the files.
@@ -208,7 +208,8 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
                         gssize size, GError **error);
 
 /**
- * ht_rec_writer_prepare: do the long part of ht_rec_writer_file()
+ * ht_rec_writer_prepare: do the long part of ht_rec_writer_file(): write the
+ * file under another name, unless the recording is in memory
  * @w: the writer
  * @name: name of the file
  * @text: the new content
@@ -241,8 +242,8 @@ bool ht_rec_writer_commit(HtRecWriter *w, const char *name, GBytes *text,
  * @size: size of @text in bytes
  * @error: set on failure
  *
- * Returns: false if the lines could not be written; the log then gets no more
- * lines
+ * Returns: false if the lines could not be written; later lines are then
+ * dropped, for which this returns true
  */
 bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
                        GError **error);
@@ -573,8 +574,8 @@ void ht_rec_more(HtRecording *r, uint64_t ns);
  * @cpu: number of the processor
  * @p: set if there is a page
  *
- * The pieces of a page are joined.  A page in which the clock stepped back is
- * returned as two pages; the second one starts at the step.  Call
+ * The pieces of a page are joined.  If the clock stepped back within a page,
+ * the page is returned in several parts, which begin at the steps.  Call
  * ht_rec_rewind() before changing from or to another reading function.
  *
  * Returns: false at the end
