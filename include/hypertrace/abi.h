@@ -141,7 +141,10 @@ struct ht_caps {
     uint64_t ring_stride;
     /* 0x48: offset of stream 0's doorbell in BAR0 */
     uint32_t doorbell_offset;
-    /* 0x4c: bytes from a stream's doorbell to the next stream's */
+    /*
+     * 0x4c: bytes from a stream's doorbell to the next stream's; 0: all streams
+     * have the same doorbell
+     */
     uint32_t doorbell_stride;
     uint32_t mailbox_offset;    /* 0x50: offset of the mailbox in stream RAM */
     /*
@@ -428,8 +431,9 @@ struct ht_stats {
     /* events that producers have discarded, as far as the host knows */
     uint64_t lost;
     /*
-     * events lost before the host read them: overwritten (HT_MODE_OVERWRITE),
-     * or taken by an earlier host that did not record them (memory)
+     * events lost before the host read them: overwritten (HT_MODE_OVERWRITE);
+     * memory-only transport: also events that an earlier host released without
+     * recording them
      */
     uint64_t dropped;
     /*

@@ -2,9 +2,10 @@
 /*
  * hypertrace: common includes and helpers of host-lib
  *
- * host-lib depends on the C library and GLib, and on no header of QEMU: the
- * same sources are built into QEMU, the host tools, the unit tests and the
- * fuzz targets.
+ * host-lib includes no header of QEMU.  It depends on the C library and GLib;
+ * output/lttng-ust-* also on LTTng-UST, and kernel/ on libraries that unpack
+ * kernels.  The same sources are built for the host tools, the unit tests and
+ * the fuzz targets, and some of them for QEMU: see host-lib/meson.build.
  */
 #ifndef HYPERTRACE_BASE_H
 #define HYPERTRACE_BASE_H

@@ -70,8 +70,8 @@ typedef struct HtServerOps {
  * @enable: HT_ENABLE_SIZE bytes; written, never read
  * @hz: approximate frequency of the guest's counter in Hz, 1 kHz to 100 GHz
  * @ppm: maximum error of @hz in ppm
- * @future: accept dates later than the present, for tests with a counter of
- *          their own
+ * @future: accept dates later than the present, for tests that make up the
+ *          guest's counter
  * @opening_ns: minimum mean interval between openings of streams in ns, such as
  *              HT_OPENING_NS; 0: no limit
  * @class_bytes: limit of all classes, see ht_class_table_set_limit(); 0: none
@@ -156,8 +156,8 @@ void ht_server_inherit_clock(HtServer *s, const HtTimeSegment *seg);
 unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n);
 
 /**
- * ht_server_free: free a server, after ht_server_close_all() or
- * ht_server_leave(), which end its streams in the trace
+ * ht_server_free: free a server.  Call ht_server_close_all() or
+ * ht_server_leave() before, because this function delivers nothing
  * @s: the server or NULL
  *
  * Context: no other call is under way
