@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the directory that a host keeps in stream memory for its
- * successor
+ * hypertrace: write and read the directory that a host keeps in stream memory
+ * for its successor
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the layout of stream memory
+ * hypertrace: compute and check the layout of stream memory
  */
 #include "hypertrace/base.h"
 #include "hypertrace/memory-directory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the streams of one guest, from opening to closing
+ * hypertrace: open, consume and close the streams of one guest
  *
  * The guest is hostile: each value of a ring is copied before it is checked,
  * and this host never reads back what it wrote to the host's lines.

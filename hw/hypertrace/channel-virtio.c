@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channel=virtio
+ * hypertrace: consume the virtqueues of channel=virtio
  *
  * The main loop is the worker, because only there it is safe to pop a hostile
  * descriptor (zero length, MMIO).  The worker copies a popped buffer to the
@@ -79,7 +79,7 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
  * Test whether a stream has reached its limit while HtVirtio.all is set.
  *
  * The worker then holds the BQL until the queues are empty, so a guest must not
- * prolong this.  A guest cannot have handed over more than its ring.  The limit
+ * prolong this.  An honest guest has handed over at most its ring.  The limit
  * is two rings, because the guest may continue meanwhile.  Each packet needs
  * one descriptor for each page, and each buffer of a queue a few more: a guest
  * that chains more descriptors for the same bytes would hold the BQL for long.

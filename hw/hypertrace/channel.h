@@ -18,7 +18,7 @@ typedef struct HypertraceDevice HypertraceDevice;
  * @rings: the producer writes the doorbell for each batch of events, and the
  *         vCPU thread that handles this write consumes them
  * @arms: the consumer sleeps after it has armed the wake word; the producer
- *        then writes the doorbell
+ *        writes the doorbell when head has reached the wake word
  * @realize: allocate the channel's own resources; cannot fail; BQL
  * @unrealize: free them; BQL
  * @consume: consume about one packet, or one buffer, of a stream; virtio, when

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: requests for the QMP event HYPERTRACE_DRAINED
+ * hypertrace: handle requests for the QMP event HYPERTRACE_DRAINED
  *
  * The event is sent once the backends have taken all runs that were posted
  * before the request, or the device is unplugged.  While requests are pending,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hypertrace: requests for the QMP event HYPERTRACE_DRAINED */
+/* hypertrace: handle requests for the QMP event HYPERTRACE_DRAINED */
 #ifndef HW_HYPERTRACE_DRAIN_H
 #define HW_HYPERTRACE_DRAIN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hypertrace: property types, and the property "classes" */
+/* hypertrace: define property types, and get the property "classes" */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-hypertrace.h"

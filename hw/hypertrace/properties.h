@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hypertrace: property types, and the property "classes" */
+/* hypertrace: define property types, and get the property "classes" */
 #ifndef HW_HYPERTRACE_PROPERTIES_H
 #define HW_HYPERTRACE_PROPERTIES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hypertrace: QMP commands of a QEMU without the device */
+/* hypertrace: QMP commands of a QEMU that is built without the device */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-hypertrace.h"

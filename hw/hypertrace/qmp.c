@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hypertrace: QMP commands */
+/* hypertrace: the QMP commands query-hypertrace and hypertrace-drain */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-hypertrace.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: traces by name, kept as long as QEMU runs
+ * hypertrace: keep the state of traces by name, as long as QEMU runs
  *
  * LTTng-UST cannot remove an event, and a trace on disk has one class for each
  * id.  A trace's classes must therefore keep their ids when its device is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hypertrace: traces by name, kept as long as QEMU runs */
+/* hypertrace: keep the state of traces by name, as long as QEMU runs */
 #ifndef HW_HYPERTRACE_REGISTRY_H
 #define HW_HYPERTRACE_REGISTRY_H
 

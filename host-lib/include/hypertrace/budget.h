@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a bound on the time of one poll
+ * hypertrace: bound the time of one poll
  *
  * A guest chooses the length of the lists, texts and rings that a poll reads.
  * A reader does at least one step of its work in each poll.  Then it stops as

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a directory of stream memory, for the time after its host's end
+ * hypertrace: write and read the directory that a host keeps in stream memory,
+ * for its successor
  *
  * The directory is a part of stream memory that guests should not touch.  A
  * host writes the directory and never reads it back.  The host's successor, or

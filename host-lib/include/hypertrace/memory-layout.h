@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the layout of stream memory, which describes itself
+ * hypertrace: compute and check the layout of stream memory, which describes
+ * itself
  *
  * BAR4 of the device and the memory of the memory-only transport have the same
  * layout:

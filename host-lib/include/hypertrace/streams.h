@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the streams of one guest, from opening to closing
+ * hypertrace: open, consume and close the streams of one guest
  *
  * A stream is in one of four phases:
  *
@@ -463,7 +463,8 @@ void ht_streams_stats(const HtStreams *a, struct ht_stats *stats);
 void ht_streams_save(const HtStreams *a, uint8_t *to);
 
 /*
- * ht_stream_is_suspended: test whether a stream is loaded and not resumed yet
+ * ht_stream_is_suspended: test whether a stream is loaded, and
+ * ht_streams_resume() was not called since
  */
 bool ht_stream_is_suspended(const HtStream *s);
 

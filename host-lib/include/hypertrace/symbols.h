@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest kernel's symbols
+ * hypertrace: parse and look up a guest kernel's symbols
  *
  * The symbols come from the text of /proc/kallsyms, or from the tables in a
  * kernel's image (kallsyms.h).
