@@ -22,7 +22,7 @@ struct HypertraceCtf {
     HypertraceBackend parent_obj;
 
     char *dir;
-    /* descriptor of the directory @dir; -1 before setup */
+    /* file descriptor of the directory @dir; -1 before setup */
     int dirfd;
     bool lttng;
     /* a failed write was reported; atomic */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the kernel's log in a recording
+ * hypertrace: write and read the kernel's log in a recording
  *
  * The file "log" has a line for each record, similar to those of /dev/kmsg:
  *

@@ -10,7 +10,9 @@
  *   kallsyms     symbols of the kernel
  *   cpuN         pieces of processor N, each a header of 64 bytes followed by
  *                records; whole pieces never change
- *   host/        with `record --host`: a recording of the host's kernel
+ *   host/        with `record --host`: a recording of the host's kernel, with
+ *                more text files (tools/hypertrace/host/host-record.h)
+ *   programs/    with `record --programs`: a CTF trace of the guest's programs
  *   log          the kernel's log, if its memory could be read: see
  *                recording-log.h
  */
