@@ -20,6 +20,7 @@
 #include "memory/process.h"
 #include "record/flight.h"
 #include "record/flight-control.h"
+#include "record/flight-dir.h"
 #include "record/session.h"
 
 #define DEADLINE_US (60 * G_USEC_PER_SEC)
@@ -568,7 +569,7 @@ static void test_share(void)
 static void test_keep(void)
 {
     static const char * const expect[] = {
-        "10-signal", "11-signal", "9-signal", "kept", NULL
+        "10-signal", "11-signal", "2-signal-kept", "9-signal", NULL
     };
     g_autoptr(GPtrArray) all = NULL;
     unsigned i;
@@ -583,7 +584,8 @@ static void test_keep(void)
         wait_for(&t, name);
         if (i == 2) {
             g_autofree char *from = g_build_filename(t.dir, name, NULL);
-            g_autofree char *to = g_build_filename(t.dir, "kept", NULL);
+            g_autofree char *to = g_build_filename(t.dir, "2-signal-kept",
+                                                   NULL);
 
             g_assert_cmpint(g_rename(from, to), ==, 0);
         }
@@ -596,6 +598,47 @@ static void test_keep(void)
     }
     g_assert_cmpuint(all->len, ==, i);
     teardown(&t);
+}
+
+/* Only a name that a recorder writes is the name of a recording. */
+static void test_names(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t number;
+    } rows[] = {
+        { "1-panic", 1 },
+        { "12-io-error", 12 },
+        { "18446744073709551614-end", UINT64_MAX - 1 },
+        { "18446744073709551615-end", 0 },
+        { "99999999999999999999-end", 0 },
+        { "0-panic", 0 },
+        { "01-panic", 0 },
+        { "+1-panic", 0 },
+        { " 1-panic", 0 },
+        { "-1-panic", 0 },
+        { "1-", 0 },
+        { "1", 0 },
+        { "1-panics", 0 },
+        { "1-panic-kept", 0 },
+        { "1-pani", 0 },
+        { "1-backup", 0 },
+        { "1_panic", 0 },
+        { "panic", 0 },
+        { "", 0 },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_test_message("'%s'", rows[i].name);
+        g_assert_cmpuint(ht_flight_dir_number(rows[i].name), ==,
+                         rows[i].number);
+    }
+    for (i = HT_CAUSE_COMMAND; i < HT_CAUSES; i++) {
+        g_autofree char *name = g_strdup_printf("7-%s", ht_cause_name(i));
+
+        g_assert_cmpuint(ht_flight_dir_number(name), ==, 7);
+    }
 }
 
 /* Only the owner can read a recording. */
@@ -872,6 +915,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flight/same-end", test_same_end);
     g_test_add_func("/flight/share", test_share);
     g_test_add_func("/flight/keep", test_keep);
+    g_test_add_func("/flight/names", test_names);
     g_test_add_func("/flight/private", test_private);
     g_test_add_func("/flight/folder", test_folder);
     g_test_add_func("/flight/silence", test_silence);

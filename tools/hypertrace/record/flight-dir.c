@@ -13,6 +13,25 @@
 /* Name of a recording until it is complete */
 #define HIDDEN  ".hypertrace-flight"
 
+static const char *const cause_names[HT_CAUSES] = {
+    [HT_CAUSE_COMMAND] = "command",
+    [HT_CAUSE_SIGNAL] = "signal",
+    [HT_CAUSE_EVENT] = "event",
+    [HT_CAUSE_SILENCE] = "silence",
+    [HT_CAUSE_RESET] = "reset",
+    [HT_CAUSE_END] = "end",
+    [HT_CAUSE_SHUTDOWN] = "shutdown",
+    [HT_CAUSE_IO_ERROR] = "io-error",
+    [HT_CAUSE_ERROR] = "error",
+    [HT_CAUSE_WATCHDOG] = "watchdog",
+    [HT_CAUSE_PANIC] = "panic",
+};
+
+const char *ht_cause_name(HtCause cause)
+{
+    return cause_names[cause];
+}
+
 static bool fail(GError **error, const char *what, const char *path)
 {
     int code = errno;
@@ -24,11 +43,11 @@ static bool fail(GError **error, const char *what, const char *path)
 
 bool ht_flight_dir_is_file(const char *name)
 {
-    static const char * const names[] = {
+    static const char * const files[] = {
         "info", "formats", "kallsyms", "log", NULL
     };
 
-    return g_strv_contains(names, name) ||
+    return g_strv_contains(files, name) ||
            g_str_has_prefix(name, ".hypertrace-") ||
            (g_str_has_prefix(name, "cpu") && name[3] &&
             strspn(name + 3, "0123456789") == strlen(name + 3));
@@ -43,14 +62,22 @@ uint64_t ht_flight_dir_number(const char *name)
 {
     char *end;
     uint64_t n;
+    unsigned i;
 
-    if (!g_ascii_isdigit(*name)) {
+    /* ht_flight_dir_commit() writes no leading 0. */
+    if (*name < '1' || *name > '9') {
         return 0;
     }
     n = g_ascii_strtoull(name, &end, 10);
-    return *end == '-' && end[1] && n < UINT64_MAX &&
-           strspn(end + 1, "abcdefghijklmnopqrstuvwxyz-") == strlen(end + 1) ?
-           n : 0;
+    if (*end != '-' || n == UINT64_MAX) {
+        return 0;
+    }
+    for (i = 0; i < HT_CAUSES; i++) {
+        if (!g_strcmp0(end + 1, cause_names[i])) {
+            return n;
+        }
+    }
+    return 0;
 }
 
 static gint by_number(gconstpointer a, gconstpointer b)
@@ -170,11 +197,10 @@ HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error)
     return ht_rec_writer_new_fd(ht_folder_open(d->fd, HIDDEN), path, error);
 }
 
-char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,
-                           GError **error)
+char *ht_flight_dir_commit(const HtFlightDir *d, HtCause cause, GError **error)
 {
     g_autofree char *name = g_strdup_printf("%" PRIu64 "-%s", d->number,
-                                            cause);
+                                            ht_cause_name(cause));
     g_autofree char *path = g_build_filename(d->path, name, NULL);
 
     if (renameat(d->fd, HIDDEN, d->fd, name)) {

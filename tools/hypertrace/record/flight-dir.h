@@ -14,6 +14,26 @@
 #define HT_FLIGHT_KEEP_DEFAULT  20
 #define HT_FLIGHT_KEEP_MAX      10000
 
+/* Causes of a recording, the least important first */
+typedef enum HtCause {
+    HT_CAUSE_NONE,
+    HT_CAUSE_COMMAND,
+    HT_CAUSE_SIGNAL,
+    HT_CAUSE_EVENT,
+    HT_CAUSE_SILENCE,
+    HT_CAUSE_RESET,
+    HT_CAUSE_END,
+    HT_CAUSE_SHUTDOWN,
+    HT_CAUSE_IO_ERROR,
+    HT_CAUSE_ERROR,
+    HT_CAUSE_WATCHDOG,
+    HT_CAUSE_PANIC,
+    HT_CAUSES
+} HtCause;
+
+/** ht_cause_name() - the name of a cause, such as "panic"; static */
+const char *ht_cause_name(HtCause cause);
+
 /**
  * struct HtFlightDir - the folder
  * @path: its name
@@ -58,21 +78,21 @@ HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error);
 /**
  * ht_flight_dir_commit() - rename a complete recording to its final name
  * @d: the folder; the caller must increment @d->number
- * @cause: end of the name, in [a-z-]
+ * @cause: the cause, which the name has; not HT_CAUSE_NONE
  * @error: set on failure
  *
  * The writer of the recording must have been freed.
  *
  * Return: the recording's path, newly allocated; NULL on failure
  */
-char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,
-                           GError **error);
+char *ht_flight_dir_commit(const HtFlightDir *d, HtCause cause, GError **error);
 
 /**
  * ht_flight_dir_number() - parse the number of a recording's name
  * @name: name of a file in the folder
  *
- * Return: as 12 of "12-panic"; 0 if this is no name of a recording
+ * Return: as 12 of "12-panic"; 0 if no recorder gives this name to a recording,
+ * so that a recording which a user has renamed is never removed
  */
 uint64_t ht_flight_dir_number(const char *name);
 

@@ -50,39 +50,19 @@
  */
 #define PAUSE_NS    INT64_C(2000000000)
 
-/* Causes of a recording, the least important first */
-typedef enum Cause {
-    CAUSE_NONE,
-    CAUSE_COMMAND,
-    CAUSE_SIGNAL,
-    CAUSE_EVENT,
-    CAUSE_SILENCE,
-    CAUSE_RESET,
-    CAUSE_END,
-    CAUSE_SHUTDOWN,
-    CAUSE_IO_ERROR,
-    CAUSE_ERROR,
-    CAUSE_WATCHDOG,
-    CAUSE_PANIC,
-} Cause;
-
-static const struct {
-    const char *name;
-    const char *text;
-} causes[] = {
-    [CAUSE_COMMAND] = { "command", "recorded when hypertrace snapshot asked" },
-    [CAUSE_SIGNAL] = { "signal", "recorded at SIGUSR1" },
-    [CAUSE_EVENT] = { "event", NULL },
-    [CAUSE_SILENCE] = { "silence", "recorded when there were no events" },
-    [CAUSE_RESET] = { "reset", "recorded when the machine was reset" },
-    [CAUSE_END] = { "end", NULL },
-    [CAUSE_SHUTDOWN] = { "shutdown", "recorded when the machine shut down" },
-    [CAUSE_IO_ERROR] = { "io-error", "recorded when an I/O error paused the "
-                         "machine" },
-    [CAUSE_ERROR] = { "error", "recorded when an internal error paused the "
-                      "machine" },
-    [CAUSE_WATCHDOG] = { "watchdog", "recorded when the watchdog fired" },
-    [CAUSE_PANIC] = { "panic", "recorded when the guest panicked" },
+/* What a recording says of its cause; NULL: f->why, or the matches */
+static const char *const texts[] = {
+    [HT_CAUSE_COMMAND] = "recorded when hypertrace snapshot asked",
+    [HT_CAUSE_SIGNAL] = "recorded at SIGUSR1",
+    [HT_CAUSE_EVENT] = NULL,
+    [HT_CAUSE_SILENCE] = "recorded when there were no events",
+    [HT_CAUSE_RESET] = "recorded when the machine was reset",
+    [HT_CAUSE_END] = NULL,
+    [HT_CAUSE_SHUTDOWN] = "recorded when the machine shut down",
+    [HT_CAUSE_IO_ERROR] = "recorded when an I/O error paused the machine",
+    [HT_CAUSE_ERROR] = "recorded when an internal error paused the machine",
+    [HT_CAUSE_WATCHDOG] = "recorded when the watchdog fired",
+    [HT_CAUSE_PANIC] = "recorded when the guest panicked",
 };
 
 struct HtFlight {
@@ -92,7 +72,7 @@ struct HtFlight {
     bool quiet;
     const char *why;            /* description of the machine's end */
     /* most important cause that has no recording yet */
-    Cause pending;
+    HtCause pending;
     uint64_t since;             /* time in ns at which @pending rose last */
     bool asked;                 /* a user has requested a recording */
     /*
@@ -110,7 +90,7 @@ struct HtFlight {
     /* PID of the process that writes; 0: none runs */
     pid_t writer;
     bool failed;
-    Cause written;
+    HtCause written;
     /* HtSessionStats.events and .boots when @writer started */
     uint64_t written_events;
     uint32_t written_boots;
@@ -144,7 +124,7 @@ static void on_signal(int sig)
     got_signal = sig;
 }
 
-static void raise_cause(HtFlight *f, Cause cause)
+static void raise_cause(HtFlight *f, HtCause cause)
 {
     if (cause > f->pending) {
         f->since = ht_now_ns();
@@ -155,37 +135,37 @@ static void raise_cause(HtFlight *f, Cause cause)
 static void raise_death(HtFlight *f, HtFlightDeath death)
 {
     if (death != HT_FLIGHT_NO_DEATH) {
-        raise_cause(f, death == HT_FLIGHT_PANIC ? CAUSE_PANIC : CAUSE_RESET);
+        raise_cause(f, death == HT_FLIGHT_PANIC ? HT_CAUSE_PANIC : HT_CAUSE_RESET);
     }
 }
 
-static Cause cause_of_state(const char *state)
+static HtCause cause_of_state(const char *state)
 {
-    return !strcmp(state, "guest-panicked") ? CAUSE_PANIC :
-           !strcmp(state, "watchdog") ? CAUSE_WATCHDOG :
-           !strcmp(state, "internal-error") ? CAUSE_ERROR :
-           !strcmp(state, "io-error") ? CAUSE_IO_ERROR : CAUSE_NONE;
+    return !strcmp(state, "guest-panicked") ? HT_CAUSE_PANIC :
+           !strcmp(state, "watchdog") ? HT_CAUSE_WATCHDOG :
+           !strcmp(state, "internal-error") ? HT_CAUSE_ERROR :
+           !strcmp(state, "io-error") ? HT_CAUSE_IO_ERROR : HT_CAUSE_NONE;
 }
 
-static Cause cause_of_shutdown(const char *reason)
+static HtCause cause_of_shutdown(const char *reason)
 {
-    return !strcmp(reason, "guest-panic") ? CAUSE_PANIC :
-           !strcmp(reason, "guest-reset") ? CAUSE_RESET : CAUSE_SHUTDOWN;
+    return !strcmp(reason, "guest-panic") ? HT_CAUSE_PANIC :
+           !strcmp(reason, "guest-reset") ? HT_CAUSE_RESET : HT_CAUSE_SHUTDOWN;
 }
 
-static Cause cause_of(const char *event, JsonObject *data)
+static HtCause cause_of(const char *event, JsonObject *data)
 {
     const char *action = ht_qmp_text(data, "action");
 
     if (!strcmp(event, "GUEST_PANICKED") ||
         !strcmp(event, "GUEST_CRASHLOADED")) {
-        return CAUSE_PANIC;
+        return HT_CAUSE_PANIC;
     }
     if (!strcmp(event, "WATCHDOG")) {
-        return strcmp(action, "none") ? CAUSE_WATCHDOG : CAUSE_NONE;
+        return strcmp(action, "none") ? HT_CAUSE_WATCHDOG : HT_CAUSE_NONE;
     }
     if (!strcmp(event, "BLOCK_IO_ERROR")) {
-        return strcmp(action, "stop") ? CAUSE_NONE : CAUSE_IO_ERROR;
+        return strcmp(action, "stop") ? HT_CAUSE_NONE : HT_CAUSE_IO_ERROR;
     }
     if (!strcmp(event, "query-status")) {
         return cause_of_state(ht_qmp_text(data, "status"));
@@ -193,7 +173,7 @@ static Cause cause_of(const char *event, JsonObject *data)
     if (!strcmp(event, "SHUTDOWN")) {
         return cause_of_shutdown(ht_qmp_text(data, "reason"));
     }
-    return CAUSE_NONE;
+    return HT_CAUSE_NONE;
 }
 
 /*
@@ -222,10 +202,10 @@ static void read_monitor(HtFlight *f, const HtSessionStats *n)
                            json_object_ref(json_node_get_object(member)) :
                            json_object_new();
         const char *event = ht_qmp_text(o, "event");
-        Cause cause = cause_of(event, data);
+        HtCause cause = cause_of(event, data);
 
         note_state(f, event);
-        if (cause == CAUSE_PANIC) {
+        if (cause == HT_CAUSE_PANIC) {
             raise_death(f, ht_flight_boots_panic(&f->boots));
         } else if (!strcmp(event, "RESET")) {
             raise_death(f, ht_flight_boots_reset(&f->boots, n));
@@ -246,7 +226,7 @@ static void note_silence(HtFlight *f, const HtSessionStats *n)
     } else if (f->silence_ns && !f->silent &&
                ht_now_ns() - f->heard >= f->silence_ns) {
         f->silent = true;
-        raise_cause(f, CAUSE_SILENCE);
+        raise_cause(f, HT_CAUSE_SILENCE);
     }
 }
 
@@ -258,8 +238,8 @@ static void miss_match(HtFlight *f)
     f->missed += ht_match_count(f->match);
     ht_match_forget(f->match);
     f->matched = false;
-    if (f->pending == CAUSE_EVENT) {
-        f->pending = f->asked ? CAUSE_COMMAND : CAUSE_NONE;
+    if (f->pending == HT_CAUSE_EVENT) {
+        f->pending = f->asked ? HT_CAUSE_COMMAND : HT_CAUSE_NONE;
     }
 }
 
@@ -276,7 +256,7 @@ static void note_match(HtFlight *f, const HtSessionStats *n)
     if (f->matched && n->events - n->held > f->before_match) {
         miss_match(f);
     } else if (f->matched && ht_now_ns() >= f->next_match) {
-        raise_cause(f, CAUSE_EVENT);
+        raise_cause(f, HT_CAUSE_EVENT);
     }
 }
 
@@ -299,19 +279,19 @@ static void reply(HtFlight *f, const char *path, uint64_t events)
     ht_json_open(&j, NULL, '{');
     ht_json_str(&j, "directory", path);
     ht_json_uint(&j, "events", events);
-    ht_json_str(&j, "cause", causes[f->pending].name);
+    ht_json_str(&j, "cause", ht_cause_name(f->pending));
     ht_json_close(&j, '}');
     ht_flight_control_reply(f->control, line->str);
 }
 
 static char *text_of(const HtFlight *f)
 {
-    return f->pending == CAUSE_EVENT ?
+    return f->pending == HT_CAUSE_EVENT ?
            g_strdup_printf("recorded at the %s %s",
                            ht_match_is_log(f->match) ? "line" : "event",
                            ht_match_text(f->match)) :
-           g_strdup(f->pending == CAUSE_END ? f->why :
-                    causes[f->pending].text);
+           g_strdup(f->pending == HT_CAUSE_END ? f->why :
+                    texts[f->pending]);
 }
 
 static char *write_once(HtFlight *f, HtSession *session, GError **error)
@@ -321,11 +301,11 @@ static char *write_once(HtFlight *f, HtSession *session, GError **error)
     char *path = NULL;
     bool ok;
 
-    ok = w && ht_session_save(session, w, causes[f->pending].name, text,
+    ok = w && ht_session_save(session, w, ht_cause_name(f->pending), text,
                               error);
     ht_rec_writer_free(w);
     if (ok) {
-        path = ht_flight_dir_commit(f->dir, causes[f->pending].name, error);
+        path = ht_flight_dir_commit(f->dir, f->pending, error);
     }
     if (!path) {
         ht_flight_dir_abort(f->dir);
@@ -367,7 +347,7 @@ static void print_line(const HtFlight *f, const char *path, uint64_t events)
     g_autoptr(GString) last = g_string_new(NULL);
 
     ht_last_brief(path, last);
-    ht_notice("%s: %s, %" PRIu64 " event%s%s%s", causes[f->pending].name, path,
+    ht_notice("%s: %s, %" PRIu64 " event%s%s%s", ht_cause_name(f->pending), path,
               events, ht_number_s(events), last->len ? "; " : "", last->str);
 }
 
@@ -380,7 +360,7 @@ static int write_all(HtFlight *f, HtSession *session)
 
     if (!path) {
         reply_error(f, error->message);
-        return ht_error("no recording (%s): %s", causes[f->pending].name,
+        return ht_error("no recording (%s): %s", ht_cause_name(f->pending),
                         error->message);
     }
     reply(f, path, events);
@@ -409,7 +389,7 @@ static void start_writer(HtFlight *f, HtSession *session,
 
         f->failed = true;
         ht_error("no recording (%s): cannot start a process: %s",
-                 causes[f->pending].name, why);
+                 ht_cause_name(f->pending), why);
         reply_error(f, why);
     } else {
         f->writer = pid;
@@ -427,7 +407,7 @@ static void start_writer(HtFlight *f, HtSession *session,
     f->written = f->pending;
     f->written_events = n->events;
     f->written_boots = n->boots;
-    f->pending = CAUSE_NONE;
+    f->pending = HT_CAUSE_NONE;
     f->asked = false;
 }
 
@@ -483,7 +463,7 @@ static bool is_known(const HtFlight *f, const HtSessionStats *n)
 static void drop(HtFlight *f, const char *why)
 {
     if (f->asked) {
-        ht_error("no recording (%s): %s", causes[f->pending].name, why);
+        ht_error("no recording (%s): %s", ht_cause_name(f->pending), why);
     }
     reply_error(f, why);
     /*
@@ -491,7 +471,7 @@ static void drop(HtFlight *f, const char *why)
      * yet. Lower boots.panicked, so that a panic in this boot's log is a cause.
      */
     f->boots.panicked = MIN(f->boots.panicked, f->boots.boots);
-    f->pending = CAUSE_NONE;
+    f->pending = HT_CAUSE_NONE;
     f->asked = false;
 }
 
@@ -501,7 +481,7 @@ static void write_pending(HtFlight *f, HtSession *session,
     if (!n->found && !n->logged) {
         drop(f, "no ring of events and no kernel's log was found yet");
     } else if (is_known(f, n)) {
-        f->pending = CAUSE_NONE;
+        f->pending = HT_CAUSE_NONE;
     } else {
         start_writer(f, session, n);
     }
@@ -516,11 +496,11 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
     if (got_signal) {
         got_signal = 0;
         f->asked = true;
-        raise_cause(f, CAUSE_SIGNAL);
+        raise_cause(f, HT_CAUSE_SIGNAL);
     }
     if (ht_flight_control_poll(f->control)) {
         f->asked = true;
-        raise_cause(f, CAUSE_COMMAND);
+        raise_cause(f, HT_CAUSE_COMMAND);
     }
 }
 
@@ -538,7 +518,7 @@ static bool is_ready(const HtFlight *f, const HtSessionStats *n, bool polled)
     if (!f->asked && f->used_until > now + (BURST - 1) * PERIOD_NS) {
         return false;
     }
-    return f->pending <= CAUSE_SILENCE ||
+    return f->pending <= HT_CAUSE_SILENCE ||
            (polled && n->events == f->polled_events) ||
            (uint64_t)now - f->since >= STILL_NS;
 }
@@ -570,7 +550,7 @@ static void resume_job(HtFlight *f, HtJob *job)
 void ht_flight_poll(HtFlight *f, HtSession *session, HtJob *job)
 {
     HtSessionStats n = ht_session_stats(session);
-    Cause before = f->pending;
+    HtCause before = f->pending;
 
     reap(f);
     look_for_causes(f, &n);
@@ -615,7 +595,7 @@ bool ht_flight_end(HtFlight *f, HtSession *session, const char *why)
     f->why = why;
     look_for_causes(f, &n);
     if (why) {
-        raise_cause(f, CAUSE_END);
+        raise_cause(f, HT_CAUSE_END);
     }
     if (!wait_writer(f)) {
         return false;
