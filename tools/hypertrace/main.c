@@ -175,6 +175,12 @@ static int unknown(const char *name)
     return ht_usage_error("there is no command '%s'%s", name, hint->str);
 }
 
+static bool is_help(const char *word)
+{
+    return !strcmp(word, "help") || !strcmp(word, "--help") ||
+           !strcmp(word, "-h");
+}
+
 int main(int argc, char **argv)
 {
     const HtCommand *c;
@@ -195,14 +201,13 @@ int main(int argc, char **argv)
         puts("hypertrace " HT_VERSION);
         return finish(HT_EXIT_OK);
     }
-    if (!strcmp(argv[1], "help") && argc > 2 && strcmp(argv[2], "help")) {
+    if (!strcmp(argv[1], "help") && argc > 2 && !is_help(argv[2])) {
         char *help[] = { argv[2], (char *)"--help", NULL };
 
         c = find(argv[2]);
         return c ? run(c, 2, help) : unknown(argv[2]);
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
-        !strcmp(argv[1], "help")) {
+    if (is_help(argv[1])) {
         usage(stdout);
         return finish(HT_EXIT_OK);
     }

@@ -837,7 +837,8 @@ class TestViews:
         for command in commands:
             assert run("help", command).stdout == \
                 run(command, "--help").stdout != b""
-        assert run("help", "help").stdout == run("--help").stdout
+        for words in (("help", "help"), ("help", "--help"), ("help", "-h"), ("-h",)):
+            assert run(*words).stdout == run("--help").stdout
         assert b"sched:sched_switch" in run("events", self.story).stdout
         every = text("events", self.story)
         for names in "sched", "irq_*,initcall", "!sched", "*:sys_*,printk":
