@@ -107,12 +107,12 @@ int ht_bm_regs_open(struct ht_bm_device *d)
         return -ENOMEM;
     }
     /*
-     * Ring in the second page of a stream's doorbell, if it has one.  QEMU's
-     * TCG chooses an entry of its TLB by the low bits of the page's number, and
-     * has as few as 64 entries.  The first page of the doorbell and the ring's
-     * control page are both aligned to 64 KiB, so they often have the same
-     * entry; then each doorbell costs a walk of the page tables, of the host's
-     * 100 ns.
+     * If a stream's doorbell has several pages, ring in the second.  QEMU's TCG
+     * chooses an entry of its TLB by the low bits of a page's number, and the
+     * TLB can have as few as 64 entries.  The first page of a doorbell and the
+     * control page of a ring are at multiples of 64 KiB, so in one layout of
+     * four they have the same entry.  Each doorbell would then cost a walk of
+     * the page tables.
      */
     d->doorbells = d->regs + caps->doorbell_offset +
                    (caps->doorbell_stride > HT_PAGE ? HT_PAGE : 0);
