@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: /dev/hypertraceN
+ * hypertrace: the character device /dev/hypertraceN for programs
  *
  * devtmpfs creates the node with mode 0600.  60-hypertrace.rules makes it
  * accessible to a group; its members can fill the host's disk with events.
@@ -129,7 +129,10 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	if (IS_ERR(msg))
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
-	/* The host wrote the size in the header, so limit the size. */
+	/*
+	 * The host wrote the size in the reply's header.  It may exceed the
+	 * size of the program's memory, so copy no more than the latter.
+	 */
 	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
 	if (!ret && copy_to_user(user, msg, bytes))
 		ret = -EFAULT;
@@ -193,10 +196,11 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 }
 
 /*
- * Map a private page in place of a page of a stream.  The stream is closed, its
- * device is away, or the program is a child of fork() and the stream is its
- * parent's.  In the page that replaces the control page, the stream's state is
- * "closed".  Without a page, an access would kill the program.
+ * Map a page of the owner in place of a page of a stream, because the file has
+ * no open stream there, the device is away, or the program is a child of fork()
+ * and its parent made the mapping.  In the page that replaces the control page,
+ * the stream's state is "closed".  Without a page, an access would kill the
+ * program.
  */
 static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
 				   const struct htk_owner *owner, u64 offset)

@@ -9,8 +9,12 @@
 #include "htk.h"
 
 /**
- * htk_revoke_all() - take all stream memory from the programs that map it
+ * htk_revoke_all() - remove all pages of the device from the page tables of
+ *                    programs: stream memory, doorbells and enable bytes
  * @h: the device
+ *
+ * The mappings stay.  When a program accesses one again, the fault handler
+ * chooses the page by the present state of the device and stream.
  *
  * Context: h->map_sem held for writing
  */
@@ -79,7 +83,8 @@ static void htk_closing(struct htk *h, u32 stream)
 }
 
 /*
- * Revoke all mappings of a closed stream and release its memory.
+ * Remove the owner of a closed stream.  Revoke all mappings of the stream and
+ * release its memory.
  *
  * Context: h->control held
  */
@@ -102,8 +107,9 @@ static void htk_disown(struct htk *h, u32 stream)
 }
 
 /*
- * Update the claim of a stream after the reply to STREAM_OPEN: BUSY changes
- * nothing, OK marks the stream as open, and an error gives it up.
+ * Update the claim of a stream by the status of a reply to STREAM_OPEN.  BUSY
+ * changes nothing.  OK marks the stream as open if it was being opened.  After
+ * any other status the stream has no owner and no memory.
  *
  * Context: h->control held
  */
@@ -306,7 +312,8 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 /*
  * Check whether an owner may send a message.  A program must not send
  * TIME_SYNC, which changes the dates of other programs' events.  Only the
- * driver sends ENABLED, SETTINGS and TAKEOVER.
+ * driver sends ENABLED, SETTINGS and TAKEOVER.  A file that is open only for
+ * reading may send only CLASS_LIST and STATS.
  */
 static bool htk_may_send(const struct htk *h, const struct htk_owner *owner,
 			 u16 type)
@@ -384,14 +391,16 @@ int htk_takeover(struct htk *h)
  * @room: size of @msg in bytes
  *
  * A program that is killed stops waiting for the host.  The kernel keeps
- * waiting, even if the process that unloads a module is killed, since its
- * streams must be closed.
+ * waiting, even if the process that unloads a module is killed, since the
+ * kernel's streams must be closed.
  *
  * Context: may sleep for seconds
  *
- * Return: 0, with the status in the message, or a negative errno: -EINVAL;
- * -EPERM: the owner may not send it; -EINTR: killed; -ENODEV: the device is
- * away; or an error of the exchange.
+ * Return: 0, with the host's or the driver's status in the message, or a
+ * negative errno: -EINVAL: a size, or the index of a stream to flush or close,
+ * is out of range; -EPERM: the owner may not send the message, or does not own
+ * the stream; -EINTR: killed; -ENODEV: the device is away; or an error of the
+ * exchange.
  */
 int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room)
@@ -481,9 +490,10 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
  * The streams have no other user: the owner's file was released, or h->life is
  * held for writing.
  *
- * The host closes the streams concurrently, so repeat the requests until all
- * streams are closed or 5 s are over.  Then send each request a last time: a
- * host that continues later then closes the streams.
+ * The host closes the streams concurrently, so repeat the request for each
+ * stream that is not closed yet.  After 5 s, send these requests a last time
+ * and release the streams' memory: a host that continues later closes the
+ * streams.
  *
  * Context: h->life held
  */

@@ -73,10 +73,11 @@ EXPORT_PER_CPU_SYMBOL_GPL(ht_kernel_stream);
 static struct ht_stream *htk_emit_first;
 
 /*
- * Number of discarded events that no stream has counted: the machine was
- * suspended, the device was being replaced, or programs have all streams.  They
- * are added to the count of htk_emit_first; without this stream, a message
- * reports them.
+ * Number of discarded events that no stream will report to the host.  The
+ * kernel had no stream, because the machine was suspended, the device was being
+ * replaced, or programs have all streams; or the host had closed the stream
+ * that counted them.  They are added to the count of htk_emit_first; without
+ * this stream, a message reports them.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
@@ -117,7 +118,10 @@ static void htk_emit_kick(void)
 
 /* Enable bytes ------------------------------------------------------------ */
 
-/* In confidentiality mode not even root may trace the kernel. */
+/*
+ * Return an error if the kernel is locked down in confidentiality mode, in
+ * which not even root may trace the kernel; else 0
+ */
 static int htk_locked_down(void)
 {
 	return security_locked_down(LOCKDOWN_TRACEFS);
@@ -125,6 +129,7 @@ static int htk_locked_down(void)
 
 /*
  * Copy the enable bytes of the device into the classes, and notify the watches.
+ * Without a device, or if the kernel is locked down, switch all classes off.
  *
  * Queue the work of a watch instead of calling its function, which may take the
  * lock of CPU hot-plug.
@@ -202,8 +207,9 @@ static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
  * Open the streams that are missing.  Stop at the first error: if the host does
  * not answer, each further attempt would wait for another timeout.
  *
- * Return: true if the caller should retry later: programs have streams that are
- * reserved for the kernel, or the host did not answer.
+ * Return: true if the caller should retry later: after an error, while the
+ * kernel has fewer streams than it may have.  For example, programs have
+ * streams that are reserved for the kernel, or the host did not answer.
  *
  * Context: htk_emit_exchange held
  */
@@ -247,7 +253,8 @@ static void htk_emit_wait(void)
 }
 
 /*
- * Take the streams away from the emitters.
+ * Clear the pointers by which emitters find the streams, and wait until no
+ * emitter uses a stream.
  *
  * Context: htk_emit_exchange held
  *
@@ -266,9 +273,9 @@ static struct ht_stream *htk_emit_detach(void)
 }
 
 /*
- * Publish a stream's count of discarded events before the stream is closed.  If
- * the host has closed the stream, it does not read the count: add the events
- * that the host does not know to htk_missed.
+ * Before a stream is closed, store its count of discarded events in the ring,
+ * where the host reads it.  If the host has closed the stream, it does not read
+ * the count: add the events that the ring does not count to htk_missed.
  */
 static void htk_emit_push(struct ht_stream *s)
 {
@@ -330,8 +337,8 @@ static int htk_emit_start(struct htk *h)
 /* Classes ----------------------------------------------------------------- */
 
 /*
- * Store the classes to register in @list, unless @list is NULL: those that have
- * no id yet and were not refused.
+ * Find the classes to register: those that have no id yet and were not refused.
+ * Store pointers to them in @list unless @list is NULL.
  *
  * Context: htk_emit_mutex held
  *
@@ -489,12 +496,12 @@ static void htk_emit_off(void)
 /* Devices ----------------------------------------------------------------- */
 
 /*
- * Read the settings for the kernel's event sources.  A host that refuses the
- * message has no settings.
+ * Read the settings for the kernel's event sources, if the device takes the
+ * kernel's events.  A host that refuses the message has no settings.
  *
  * Context: no lock held
  *
- * Return: 0, or a negative errno if the host did not answer.
+ * Return: 0, or a negative errno if the caller should ask again.
  */
 static int htk_emit_read_settings(struct htk *h)
 {
@@ -619,7 +626,9 @@ void htk_emit_remove(struct htk *h, bool back)
 }
 
 /**
- * htk_emit_lost() - stop waiting for a device that failed to resume
+ * htk_emit_lost() - stop waiting for a device that does not come back
+ *
+ * If no device takes the kernel's events, switch all classes off.
  *
  * Context: may sleep
  */

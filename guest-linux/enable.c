@@ -9,9 +9,9 @@
  * read-only.  A class of the kernel has a copy of its byte in struct ht_class,
  * since an emitter must not access a device that may go away.
  *
- * Accesses to the bytes have no memory order.  A late reader may emit events
- * after their class was switched off, or miss the first events after it was
- * switched on.
+ * Accesses to the bytes have no memory order.  Until an emitter sees a change,
+ * it may emit events of a class that is off, or miss events of a class that is
+ * on.
  */
 #include <linux/mm.h>
 #include <linux/virtio_config.h>
@@ -94,7 +94,8 @@ void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room)
 }
 
 /**
- * htk_enable_changed() - handle a change of the enable bytes or the settings
+ * htk_enable_changed() - let a work item handle a change of the enable bytes or
+ *                        the settings
  * @h: the device
  *
  * Context: any

@@ -2,9 +2,9 @@
 /*
  * hypertrace-sources: start of the array of events
  *
- * The linker places it before the objects that are made with events-header.h.
- * It has a file of its own so that the compiler does not see, in the file that
- * uses it, that the array is empty.
+ * The linker places this file's object before the objects that are made with
+ * events-header.h.  If events-main.c, which uses hte_events_begin, defined it,
+ * the compiler would see an array without elements.
  */
 #include "events.h"
 

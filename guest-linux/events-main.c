@@ -161,7 +161,8 @@ static bool hte_is_new(const struct hte_event *e)
 
 /*
  * Register the classes of events that the parameter names for the first time.
- * If a class cannot be made, leave its event out and register the others.
+ * If a class cannot be made, leave its event out and register the others.  If
+ * there is not enough memory, register none.
  *
  * Context: hte_mutex held
  */

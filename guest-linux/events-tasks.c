@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-sources: an event for each task
+ * hypertrace-sources: emit an event for each task that exists
  *
- * Viewers take from these events which tasks exist before the first task
- * switches.  Names and values are those of lttng-modules.
+ * From these events viewers know the tasks even before the trace has a task
+ * switch of each.  Names and values are those of lttng-modules.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -64,7 +64,8 @@ static void hte_task_dump(const struct task_struct *t)
 }
 
 /*
- * Emit an event for each task.  Events without room are counted as discarded.
+ * Emit an event for each task, between an event at the start and one at the
+ * end.  Events for which the stream has no room are counted as discarded.
  */
 static void hte_tasks_dump(void)
 {

@@ -10,11 +10,11 @@
  * selects none.  The host's setting "functions" has the same syntax.  The
  * setting can select only functions and calls that the parameter selects.
  *
- * A call is two events, an entry and an exit, of 8 bytes each with a short
- * header.  With least_ns, a call is instead one event at its end with the
- * call's duration, of 12 bytes with a short header.  Each event has the lower
- * 32 bits of the function's address, which identify the function, since a
- * kernel and its modules lie within 4 GiB.
+ * A call is two events, an entry and an exit, of 8 bytes each, including a
+ * short header.  With least_ns, a call is instead one event at its end with the
+ * call's duration, of 12 bytes in all.  Each event has the lower 32 bits of the
+ * function's address, which identify the function, since a kernel and its
+ * modules lie within 4 GiB.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -63,8 +63,8 @@ struct fn_limits {
 
 /**
  * struct fn_set - a selection of functions and calls
- * @bound: while the host's setting is parsed: the parameter's text, which
- *         limits the setting; else NULL
+ * @bound: the parameter's text, which limits the host's setting while this is
+ *         parsed; NULL while a text of the parameter is parsed
  * @ops: its filter holds the functions whose entries are events
  * @entry: the set selects functions whose entries are events
  * @calls: pattern of the functions whose calls are events; empty: no function
@@ -561,8 +561,9 @@ static int fn_select(const char *text)
 }
 
 /*
- * Apply the host's setting as a whole, or refuse it.  Without a setting, the
- * parameter alone selects.
+ * Apply the host's setting if it has changed: as a whole, or refuse it, which
+ * leaves the selection unchanged.  Without a setting, the parameter alone
+ * selects.
  *
  * Context: fn_mutex held
  */
@@ -654,7 +655,10 @@ module_param_cb(missed, &fn_missed_ops, NULL, 0444);
 MODULE_PARM_DESC(missed,
 		 "calls that fprobe missed: too many in progress, or made by fprobe itself");
 
-/* Detach all.  While fn_ready is false, writing the parameter attaches none. */
+/*
+ * Detach all handlers and unregister the classes.  While fn_ready is false,
+ * writing the parameter attaches no handler.
+ */
 void fn_exit(void)
 {
 	ht_kernel_unwatch(&fn_watch);

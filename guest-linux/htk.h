@@ -51,8 +51,8 @@ struct pci_dev;
  * @ready: after DRIVER_OK, close the streams that an earlier driver left open
  * @remove: undo @probe; all streams are closed and mappings are revoked.  A
  *          memory-only device has none of @probe to @restore
- * @freeze: the machine is being suspended or shut down; all streams are closed,
- *          and the device loses its state
+ * @freeze: reset the device before a suspend or a shutdown of the machine; all
+ *          streams are closed
  * @restore: undo @freeze; the caller then calls @ready
  * @exchange: as ht_port_ops.control(), for @room bytes of messages; called with
  *            h->control held
@@ -184,6 +184,8 @@ struct htk_claim {
  * @abandoned: the host may have opened a stream, but its reply did not arrive
  *             (@control)
  * @known, @nr_known, @users, @user_classes: used by origin.c (@control)
+ *
+ * "(@control)" means that the member is used with @control held.
  */
 struct htk {
 	struct ht_device core;

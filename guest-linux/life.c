@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: add a device, take it away and give it back, on any bus
+ * hypertrace: make a device of any bus available to programs and the kernel,
+ * and unavailable again
  */
 #include <linux/device.h>
 #include <linux/err.h>
@@ -19,7 +20,10 @@ struct htk *htk_create(struct device *dev)
 {
 	struct htk *h;
 
-	/* A larger page would show a program more than its own stream. */
+	/*
+	 * Rings begin at multiples of HT_MAP_ALIGN.  With a larger page, a
+	 * program that maps its ring would also map a part of another.
+	 */
 	BUILD_BUG_ON(PAGE_SIZE > HT_MAP_ALIGN);
 	h = htk_new(dev);
 	if (IS_ERR(h))

@@ -22,8 +22,9 @@ static int htk_validate(struct virtio_device *vdev)
 {
 	__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
 	/*
-	 * Refuse HT_F_MEMORY if the device has stream memory, so that it never
-	 * reads the guest's, or if physical addresses are not usable.
+	 * With HT_F_MEMORY, the device reads rings in guest memory by their
+	 * physical addresses.  Refuse this feature if the rings are in stream
+	 * memory of the device, or if the device must not use such addresses.
 	 */
 	if (htk_pci_present(vdev) ||
 	    virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM))

@@ -5,7 +5,8 @@
  * The device is the emulator's ivshmem-plain, whose BAR2 is memory that a
  * recorder on the host shares.  There is no register, interrupt or exit: the
  * recorder polls.  The recorder may be absent when the guest boots, and may end
- * at any time.  Another recorder may follow.  A work item watches for this.
+ * at any time.  Another recorder may follow.  A work item of the driver polls
+ * for the start and the end of recorders.
  *
  * Other drivers use the same PCI id.  The module exports no alias for it, and
  * takes a device only if page 0 of its memory says that it is a hypertrace
@@ -125,7 +126,10 @@ static bool htk_memory_used(struct htk *h)
 	return used;
 }
 
-/* Send readings of the guest's counter, which the host cannot read itself. */
+/*
+ * Send readings of the guest's counter, which the host cannot read itself:
+ * while a stream is used, every HT_SYNC_MS at the latest
+ */
 static void htk_memory_sync(struct htk *h)
 {
 	unsigned long period = msecs_to_jiffies(HT_SYNC_MS - 5 * HTK_WATCH_MS);

@@ -120,7 +120,8 @@ void htk_origin_exit(void)
 }
 
 /**
- * htk_origin_kernel_streams() - get the largest number of kernel streams
+ * htk_origin_kernel_streams() - get the maximum number of streams that the
+ *                               kernel may have
  * @h: the device
  *
  * Context: any
@@ -145,8 +146,11 @@ static bool htk_origin_limited(const struct htk *h,
  * @h: the device
  * @owner: the owner
  *
- * All users other than root together may have the streams that are not for the
- * kernel's CPUs.  One user may have half of that number, but at least one.
+ * The kernel and root have no quota.  One stream for each possible CPU is
+ * reserved, but not more than htk_origin_kernel_streams(), and never the
+ * device's last stream.  All users other than root together may have as many
+ * streams as are not reserved, and one user half of that number, but at least
+ * one.
  *
  * Context: h->control held
  */
@@ -172,8 +176,8 @@ bool htk_origin_may_open(const struct htk *h, const struct htk_owner *owner)
 /**
  * htk_origin_name() - stamp a stream with its origin
  * @owner: the owner of the stream
- * @m: the message that opens it; its name becomes COMM/TID/UID: of the calling
- *     thread, and of the user who opened the file
+ * @m: the message that opens it; its name becomes COMM/TID/UID, with COMM and
+ *     TID of the calling thread, and UID of the user who opened the file
  *
  * Streams of the kernel are named kernel/CPU.  No program can have such a name,
  * since a program's name has two slashes at least.
@@ -241,7 +245,13 @@ static struct htk_user *htk_user_get(struct htk *h, kuid_t uid)
 	return u;
 }
 
-/* Check whether a user may add @more classes.  Context: h->control held */
+/*
+ * Check whether a user other than root may add @more classes.  One user may
+ * have an eighth of the device's classes, all these users together half of
+ * them.
+ *
+ * Context: h->control held
+ */
 static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 			 unsigned int more)
 {

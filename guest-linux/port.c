@@ -48,7 +48,10 @@ static void htk_port_reap(struct ht_device *dev, struct ht_stream *s)
 	htk_virtio_queue_reap(to_htk(dev), s->index);
 }
 
-/* Wait for 100 us, then twice as long each time up to 50 ms; 5 s in all */
+/*
+ * Sleep for 100 us at the first try, then twice as long at each further one,
+ * but at most 50 ms.  When the sleeps add up to 5 s, return -ETIMEDOUT.
+ */
 static int htk_port_relax(struct ht_device *dev, unsigned int tries)
 {
 	if (tries > 108)

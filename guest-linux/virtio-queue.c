@@ -19,7 +19,10 @@
 
 #include "htk-virtio.h"
 
-/* Minimum time between two calls of irq_work to reap buffers, in ns */
+/*
+ * Minimum time in ns between two requests of a stream's producer to reap
+ * buffers by the irq_work
+ */
 #define HTK_REAP_NS	(50 * NSEC_PER_USEC)
 
 static void *htk_virtio_packet(struct htk *h, struct htk_vstream *s,
@@ -113,8 +116,8 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 /*
  * Submit all closed packets and, if @open, the events of the open packet.
  *
- * The size of a closed packet is in its header or, if the header was submitted
- * before, in guest.end.
+ * If a packet's header was submitted before the packet was closed, guest.end
+ * has the end of the packet.  Otherwise its header has its size.
  *
  * Context: s->lock held
  *

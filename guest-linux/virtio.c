@@ -236,7 +236,10 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 		return;
 	irq_work_sync(&s->work);
 	vunmap((void *)ring - htk_ring_offset(h));
-	/* A host that has not closed the stream must not read the pages. */
+	/*
+	 * The host may not have closed the stream.  By an empty table it finds
+	 * no pages, so that these can be used for other purposes.
+	 */
 	htk_virtio_clear_table(h, s);
 	/*
 	 * If the device has not returned all buffers, keep the pages: it may

@@ -55,8 +55,9 @@ void ht_kernel_unregister(struct ht_class *const *classes, unsigned int count);
 /**
  * ht_kernel_sync() - wait until the host has registered all classes
  *
- * If the host does not answer, this function returns after a timeout of some
- * seconds, and the driver keeps retrying.
+ * Without a device, this function does not wait.  If the host does not answer,
+ * this function returns after a timeout of some seconds, and the driver keeps
+ * retrying.
  *
  * Context: may sleep.  The caller must not hold a lock that a notifier of CPU
  * hot-plug or of modules takes.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * hypertrace: /dev/hypertraceN
+ * hypertrace: interface of /dev/hypertraceN
  *
  * An open file owns the streams that were opened through it.  Only this file
  * can map, flush or close the streams.  After its last descriptor was closed
@@ -102,7 +102,7 @@ struct ht_ioc_submit {
  * ENODEV	the device is gone or suspended, or has no host
  * ETIMEDOUT	no reply; the host may still execute the message
  * EBUSY	not sent, since the reply to an earlier message is missing
- * EIO		malformed reply
+ * EIO		malformed reply, or the device has stopped after an error
  */
 #define HT_IOC_GET_INFO	_IOR(HT_IOC_MAGIC, 0, struct ht_ioc_info)
 #define HT_IOC_CONTROL	_IOW(HT_IOC_MAGIC, 1, struct ht_ioc_control)
