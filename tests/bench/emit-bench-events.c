@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: the events measured
+ * emit-bench: register and emit the measured events
  */
 #include "hypertrace/event.h"
 #include "emit-bench.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: LTTng-UST's static tracepoint with the same payload
+ * emit-bench: emit by static LTTng-UST tracepoints, with emit-32's payload
  */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE

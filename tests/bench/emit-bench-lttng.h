@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: LTTng-UST's provider; LTTng includes this file several times
+ * emit-bench: define LTTng-UST's tracepoints; LTTng includes this file several
+ * times
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER emit_bench

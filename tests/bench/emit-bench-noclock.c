@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: the cost of an emit without the read of the clock
+ * emit-bench: emit events without reading the clock
  */
 #define HT_CLOCK 0
 #include "hypertrace/event.h"

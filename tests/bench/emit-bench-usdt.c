@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: a USDT probe with the same payload
+ * emit-bench: emit by USDT probes, with emit-32's payload
  *
  * usdt.sh makes the kernel record one of the two probes. While a probe is
  * recorded, the kernel keeps its semaphore above 0. A program could test the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: native cost of an emit, compared with the limit and LTTng-UST
+ * emit-bench: measure the native cost of an emit, and compare it with the row
+ * "limit" and with LTTng-UST
  *
  * All rows are measured in one run, in interleaved rounds, because figures of
  * different runs or machines are not comparable.  Ratios are computed within

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-bench: the lttng backend's part, and a bare loop of its event
+ * host-bench: deliver events to LTTng-UST, as the lttng backend does and in a
+ * bare loop
  *
  * The bare loop passes the same run repeatedly to LTTng-UST, so its time is
  * that of LTTng-UST alone.  The lttng backend also copies and walks each

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-bench: native cost of an event in the host, and latency until delivery
+ * host-bench: measure the native cost of an event in the host, and the latency
+ * until its delivery
  *
  * Each run of the program prints one round of figures.  The caller interleaves
  * runs of the programs that it compares.
@@ -16,7 +17,7 @@
 #include "host-bench.h"
 
 #define STEPS           64
-/* this many events fit in the ring, which has 1 MiB */
+/* number of events of a step: all of them fit in the ring, which has 1 MiB */
 #define STEP_EVENTS     25000
 #define LATENCY_EVENTS  2000
 #define LATENCY_GAP_NS  50000

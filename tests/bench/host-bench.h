@@ -7,7 +7,10 @@
 
 #include "hypertrace/run.h"
 
-/* Returns false without LTTng-UST, or if LTTng-UST refuses the class */
+/*
+ * Register a class with LTTng-UST.  Returns false without LTTng-UST, or if it
+ * refuses the class
+ */
 bool host_lttng_class(const HtClass *c);
 void host_lttng_run(const HtRun *run, const HtClassTable *classes);
 void host_lttng_bare(const HtClassTable *classes, uint32_t id,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost of `hypertrace record --host` and of trace-cmd record with the same events.
+"""Measure the cost of `hypertrace record --host`, and of trace-cmd with the same events.
 
 The load is `perf bench sched pipe`: two tasks that wake each other. Rounds without a recorder,
 with `hypertrace record`, with its option --host, and with trace-cmd alternate. Run it as root;
@@ -49,8 +49,8 @@ def wait(command, log, ok=""):
         p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f)
         _, status, usage = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
-    # Ignore a failure if the log has the text @ok: hypertrace reports a failure because the
-    # load is not a guest.
+    # Ignore a failure if the log has the text @ok: `hypertrace record` reports a failure
+    # because the load is not a guest.
     if p.returncode and not (ok and ok in Path(log).read_text()):
         sys.exit(f"{command[0]} failed: {Path(log).read_text()[-1000:]}")
     return seconds(usage)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: ht_trace(), through whichever device HYPERTRACE_DEVICE names
+ * ht-marker: emit by ht_trace(), on the device that HYPERTRACE_DEVICE in the
+ * environment names
  */
 #include <stdio.h>
 

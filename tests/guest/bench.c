@@ -26,11 +26,14 @@
 static struct ht_bm_device *device[DEVICES_MAX];
 static struct ht_stream *stream[DEVICES_MAX];
 
-/* how long a producer waits for room, in ticks */
+/* maximum time for which a producer waits for room, in ticks */
 static uint64_t patience;
 static uint64_t waiting_since;
 static struct ht_stream *producer;
-/* longest time between two pushes while the producer waits, in ticks */
+/*
+ * period of pushes while the producer waits for the time of its next event, in
+ * ticks
+ */
 static uint64_t push_ticks;
 static uint64_t pushed_at;
 
@@ -41,7 +44,10 @@ static bool pause_hook(uint64_t ticks, uint64_t tries)
     if (!tries) {
         waiting_since = now;
     }
-    /* The payload has no timer, so push events while the producer waits. */
+    /*
+     * The payload has no timer that pushes events, so push them here, while the
+     * producer waits for the time of its next event.
+     */
     if (ticks && now - pushed_at >= push_ticks) {
         pushed_at = now;
         ht_stream_push(producer);

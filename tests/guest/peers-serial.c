@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A peer: 8-byte messages to a stock virtio-serial port, the transport of
+ * The peers virtio-serial and virtio-serial-queued: for each event, send a
+ * message of 8 bytes to a stock virtio-serial port, the transport of
  * virtio-trace and of many agents
  *
- * This is a driver for port 0 (-device virtconsole). It declines the feature
+ * The driver below uses port 0 (-device virtconsole). It declines the feature
  * multiport: then the device assumes that the port is open.
  */
 #include "mm.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers with one exit per event, and one without exits ("limit")
+ * Peers: two with one exit for each event ("pio" and "mmio"), and one without
+ * exits ("limit")
  */
 #include "internal.h"
 #include "io.h"

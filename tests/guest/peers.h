@@ -9,7 +9,7 @@
 #include "ht-baremetal.h"
 
 /**
- * struct peer - one way
+ * struct peer - one of these ways to report an event
  * @name: its name in commands and results
  * @open: find the hardware; negative if this machine does not have it
  * @emit: report @n events to the host, one by one

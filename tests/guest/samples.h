@@ -12,7 +12,7 @@
 
 /**
  * struct samples - measured groups
- * @nr: number of groups in @ticks; further groups are dropped
+ * @nr: number of groups in @ticks; groups after SAMPLES_MAX are dropped
  * @ticks: ticks of each group, per 64 operations
  */
 struct samples {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's function selftest: check of the guest's side of the device
- * against its specification
+ * The payload's function selftest: check that the device does towards a guest
+ * what its specification says
  *
  * Each check prints one line.  The host checks the events on arrival:
  * selftest-events.c emits a known sequence.

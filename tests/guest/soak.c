@@ -126,8 +126,8 @@ static uint64_t magnitude(uint64_t most)
 }
 
 /*
- * Mark the book as inconsistent. The host reads it while the VM is stopped,
- * so compiler barriers suffice.
+ * Mark the book as inconsistent, or as consistent if @yes is false. The host
+ * reads the book while the VM is stopped, so compiler barriers suffice.
  */
 static void changing(bool yes)
 {

@@ -51,14 +51,14 @@ void honest_flush(struct honest *h);
 /* Close @h, and print how many of its events the host must have read */
 void honest_close(struct honest *h, unsigned index);
 /*
- * Print that the host must have read from @flushed to @h->sent events; keep
- * @h open
+ * Print that the host must have read at least @flushed and at most @h->sent
+ * events; keep @h open
  */
 void honest_report(struct honest *h, unsigned index, uint64_t flushed);
 
 /*
- * The functions below execute the values of the option "what"; @index is that
- * of the device
+ * Each function below runs the attacks of one value of the option "what", on
+ * the device with the number @index
  */
 void hostile_registers(unsigned index);
 void hostile_streams(unsigned index);

@@ -66,7 +66,8 @@ static const struct {
 
 /**
  * struct forger - a stream written without the library
- * @bytes: packets that will be copied to the device
+ * @bytes: packets that will be copied to the ring or, with channel=virtio, be
+ *         submitted
  * @content: number of used bytes of each packet
  * @guest: content of the guest's line in the ring
  * @submit: header of each buffer, with channel=virtio

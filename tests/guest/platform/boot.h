@@ -21,7 +21,8 @@ extern uint64_t boot_pml4[512];
 extern char payload_end[];
 
 /**
- * boot_loop() - counter ticks for BOOT_LOOPS turns of a two-instruction loop
+ * boot_loop() - run BOOT_LOOPS iterations of a loop of two instructions, and
+ *               return the time that they took, in ticks of the counter
  */
 uint64_t boot_loop(void);
 
