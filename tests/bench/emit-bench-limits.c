@@ -34,7 +34,7 @@ static struct {
     bool quit;
 } shared;
 
-/* They take the place of the members of struct ht_stream that an emit uses */
+/* Variables that replace the members of struct ht_stream that an emit uses */
 static struct {
     uint64_t pos;
     uint64_t busy;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # check-target.sh PROGRAM NAME: run the committed corpus of a fuzz target, then a fixed
-# number of inputs that libFuzzer makes of it with a fixed seed. The number is such that
-# a target takes a few seconds; a long run has five times as many inputs.
+# number of inputs that libFuzzer derives from the corpus with a fixed seed. The number is
+# such that a target takes a few seconds. With HT_LONG=1, it is five times as large.
 
 set -eu
 corpus=$(dirname -- "$0")/corpus/$2

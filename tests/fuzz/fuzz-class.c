@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event classes as a guest registers them
+ * Fuzz target class: register event classes as a guest does
  *
  * Only classes that the specification allows get an id.  The id is permanent: a
  * class that is registered again, or listed, has the same id.  The fields give
@@ -137,7 +137,10 @@ static HtClass *add(HtClassTable *t, const uint8_t *bytes, size_t size)
     return c;
 }
 
-/* Register classes until the table has @count; classes are never removed. */
+/*
+ * Register classes until the table has @count of them, or a class has a name
+ * that the input has used. Classes are never removed.
+ */
 static void fill(HtClassTable *t, uint32_t count)
 {
     CtMessage m;
@@ -277,8 +280,9 @@ static void any_class(GRand *rand, CtMessage *m)
 }
 
 /*
- * In half of the cases, insert a whole class, or add a field to an existing
- * class, because libFuzzer's own changes rarely give a valid class.
+ * In half of the cases, let libFuzzer change the input. Its changes rarely give
+ * a valid class, so in the other half insert a whole class, or add a field to
+ * an existing class.
  */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
                                unsigned seed)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file that is a guest's memory, or a core dump of one: reads stay within the
- * file, and each guest address has one place in it.
+ * Fuzz target core: open any file as a guest's memory, or as a core dump of a
+ * guest. Reads stay within the file, and each guest address has one place in
+ * it.
  */
 #include "hypertrace/base.h"
 #include <sys/mman.h>
@@ -52,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         s->mem.read(s, next, buf, sizeof(buf));
         /*
-         * Continue the search after the match: by @size or, every second time,
-         * by 4 bytes.
+         * Continue the search behind the address that was found: @size bytes
+         * further or, every second time, 4 bytes.
          */
         at = next + (i & 1 ? 4 : size);
     }

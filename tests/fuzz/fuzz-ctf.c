@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The CTF writer with runs of any times and sizes, and with openings, closings
- * and events in any order
+ * Fuzz target ctf: pass runs of any times and sizes to the CTF writer, with
+ * openings, closings and events in any order
  *
  * After each step, every file of the trace is a chain of whole packets whose
  * times do not decrease, the trace has the bytes of all accepted runs, and the
@@ -135,7 +135,10 @@ static void events(Trace *t, Stream *s, unsigned flags, FuzzInput *in)
         fuzz_event(in, bytes, &clock);
     }
     if (flags & 0x80) {
-        /* make the run larger than HT_CTF_PACKET_SIZE, the limit of a packet */
+        /*
+         * give the run at least HT_CTF_PACKET_SIZE bytes: with the header, it
+         * exceeds the usual limit of a packet
+         */
         g_byte_array_set_size(bytes, HT_CTF_PACKET_SIZE +
                               fuzz_number(in) % (4 * HT_CTF_FILE_MIN));
         memset(bytes->data, 0, bytes->len);

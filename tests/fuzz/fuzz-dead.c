@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stream memory whose host was killed, valid except for the input's changes
+ * Fuzz target dead: read stream memory whose host was killed. The memory is
+ * valid except for the input's changes.
  *
  * The reader refuses the memory with a reason, or reads it correctly: events
  * are whole, their count is right, and times do not decrease.

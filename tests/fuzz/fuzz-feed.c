@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Buffers that a guest submits, as through a virtqueue: those of an honest
- * guest, and arbitrary ones
+ * Fuzz target feed: pass buffers to a consumer as a guest submits them by a
+ * virtqueue: those of an honest guest, and arbitrary ones
  *
  * Delivered runs are well-formed and counted.  A stopped stream stays stopped.
  * Every event of an honest guest is delivered, or counted as lost by the guest.

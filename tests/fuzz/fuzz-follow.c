@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's ring that changes before every third read
+ * Fuzz target follow: follow a guest's ring that changes before every third
+ * read
  *
  * The guest writes events as a kernel does until it first overwrites something:
  * header, order, stamps, counts, records.  In every case the follower delivers

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event formats as a guest prints them, then a record for each of them
+ * Fuzz target format: parse any text as event formats that a guest has printed,
+ * and read the fields of each event from one record of any bytes
  *
- * For any text, no name is empty, and no field is read outside its record.
+ * No name is empty, and no field is read outside the record.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A page of an ftrace ring with any content: its events lie within it, without
- * overlap, and a walk in two parts finds as many events
+ * Fuzz target ftpage: walk any bytes as a page of an ftrace ring. The events
+ * lie within the page without overlap, and a walk in two parts finds as many
+ * events.
  */
 #include "hypertrace/ftrace-page.h"
 #include "fuzz.h"

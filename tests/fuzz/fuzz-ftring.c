@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The search for a ring in memory that has a ring with overwritten words: a
- * ring that is found lies within the memory
+ * Fuzz target ftring: search memory that has a ring, some words of which were
+ * overwritten. Each ring that is found lies within the memory.
  */
 #include "hypertrace/ftrace-ring.h"
 #include "fuzz.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel file with any content: it is unpacked and read within its bytes and
- * a limit of size, or refused with a reason
+ * Fuzz target image: unpack and parse any file as a kernel. The file is read
+ * within its bytes and unpacked up to a limit of size, or refused with a
+ * reason.
  */
 #include "hypertrace/kernel-functions.h"
 #include "unpack.h"

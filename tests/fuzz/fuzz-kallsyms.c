@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The search for a kernel's symbol tables in memory with any content: tables
- * that are found have the symbol "_text", and not too many symbols
+ * Fuzz target kallsyms: search memory with any content for a kernel's symbol
+ * tables. Tables that are found have the symbol "_text", and HT_KALLSYMS_MAX
+ * symbols at most.
  */
 #include "hypertrace/kallsyms.h"
 #include "fuzz.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The lists of a hostile kernel: its event formats, its log and its ring, which
- * change before every third read.  Every pass is bounded, and only whole
- * records are delivered.
+ * Fuzz target lists: read the event formats, the log and the ring of a hostile
+ * kernel, whose memory changes before every third read.  The number of reads of
+ * a call is limited, and only whole records are delivered.
  */
 #include "fuzz.h"
 #include "formats-make.h"
@@ -10,8 +10,9 @@
 #include "log-guest.h"
 
 /*
- * Maximum number of reads of the memory for each read that a step counts in its
- * result: the step may read a word twice, and reads a text page by page
+ * The readers limit their reads of the memory. This is the maximum number of
+ * calls of hostile_read() for each read that the limit allows: a reader may
+ * read a word twice, and reads a text page by page
  */
 #define AGAIN 4u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Events as text: for any content of a guest's fields, an event stays one line,
- * and a terminal gets printable text only.
+ * Fuzz target log: format events as text. For any content of a guest's fields,
+ * an event is one line, and a terminal gets printable text only.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/log-format.h"

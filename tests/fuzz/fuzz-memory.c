@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The memory-only transport as a whole.  The guest writes any word of the
- * memory and sends any message, between the host's polls and between any two of
- * the host's reads.  Hosts are killed, and other hosts take over the memory.
+ * Fuzz target memory: the memory-only transport as a whole.  The guest writes
+ * any word of the memory and sends any message, between the host's polls and
+ * between any two of the host's reads.  Hosts are killed, and other hosts take
+ * over the memory.
  *
  * Delivered runs are well-formed and never go back in time; each instance of a
  * stream has one opening and one closing run; a poll ends; the counters of the
@@ -25,8 +26,8 @@ typedef struct Fuzz {
     HtMemoryConfig cfg;
     int fd;
     /*
-     * the record that recorded() gives each host for the odd streams of the
-     * previous host
+     * how far the previous host has recorded its streams with odd indexes, as
+     * recorded() tells the next host
      */
     HtRecorded recorded;
     uint8_t *base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page tables in hostile memory: a walk reads at most one entry per level, and
- * ends in RAM or fails
+ * Fuzz target pages: walk page tables in memory with any content. A walk reads
+ * at most one entry of each level, and ends in RAM or fails.
  */
 #include "guest-kernel.h"
 #include "hypertrace/kernel-space.h"

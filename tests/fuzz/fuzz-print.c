@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's print formats, applied to records of all sizes
+ * Fuzz target print: parse any text as an event's print format of a guest, and
+ * print records of all sizes by it
  */
 #include "hypertrace/base.h"
 #include "print-event.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording's files with any content: events are whole, pages fit, both ways
- * of reading find equally many events, and dates stay in range
+ * Fuzz target recording: read a recording whose files have any content. Events
+ * are whole, pages have at most the maximum size, reading by events and reading
+ * by pages find equally many events, and dates stay in range.
  */
 #include "hypertrace/ftrace-dates.h"
 #include "hypertrace/recording.h"

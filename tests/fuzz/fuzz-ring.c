@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A ring whose guest does anything, between the host's calls and between any
- * two of its reads of the ring
+ * Fuzz target ring: consume a ring whose guest does anything, between the
+ * host's calls and between any two of the host's reads of the ring
  *
  * Delivered runs are well-formed, counted and never go back in time; a stop is
  * final; an honest guest is not stopped, and each of its events is delivered or

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migrated state: classes, a clock and a stream's position, each read from a
- * stream of bytes that may be forged
+ * Fuzz target state: load migrated state that may be forged: classes, a clock,
+ * or the position of a stream
  *
- * Refused state changes nothing and gives a reason; accepted state meets the
- * rules for state made here.
+ * State that is refused changes nothing.  State that is accepted meets the same
+ * rules as the state that a host itself makes.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"

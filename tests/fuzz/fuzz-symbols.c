@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Symbols as a guest prints them: an address never gets a symbol after it, and
- * a symbol that was found by its address is found by its name
+ * Fuzz target symbols: parse any text as symbols that a guest has printed. The
+ * symbol that is found for an address never has a higher address, and is found
+ * by its name, too.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/symbols.h"

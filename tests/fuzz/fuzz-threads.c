@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names of a host's threads with any content: the parser stays in the text, and
- * each thread that it finds has a line
+ * Fuzz target threads: parse any text as the list of a host's threads. The
+ * parser reads only the text, and finds at most as many threads as a text of
+ * this size can have.
  */
 #include "host/threads.h"
 #include "fuzz.h"

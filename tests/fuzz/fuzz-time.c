@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The time map: arbitrary readings, and readings of two honest clocks
+ * Fuzz target time: add readings to a time map, arbitrary ones or those of two
+ * honest clocks
  *
  * A map never overflows, and is monotone within each segment.  For honest
  * clocks it is never further from the truth than its bound.
@@ -77,7 +78,7 @@ static void any(FuzzInput *in, uint64_t hz)
 
 typedef struct Truth {
     uint64_t hz;                /* nominal frequency in Hz */
-    int32_t ppm;                /* error of @hz in ppm */
+    int32_t ppm;                /* true frequency minus @hz, in ppm of @hz */
     uint64_t ns;                /* present time of the simulated host in ns */
 } Truth;
 

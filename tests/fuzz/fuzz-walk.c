@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The checked walk compared with a simple and slow second one
+ * Fuzz target walk: compare ht_walk() with a simple and slow second walk
  *
  * An accepted run is well-formed, its times never decrease, and its classes are
  * ready; bytes after it and all payloads are unchanged; the walk stops exactly

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A trace of a Xen host with any content: the reader does not leave the file,
- * and its sums are consistent with the file's contents
+ * Fuzz target xentrace: read any file as a trace of a Xen host. The reader
+ * reads only the file, and its sums of times and counts are consistent.
  */
 #include "hypertrace/base.h"
 #include "host/xentrace.h"

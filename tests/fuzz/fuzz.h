@@ -82,7 +82,7 @@ ssize_t fuzz_payload(const HtClass *c, const uint8_t *p, size_t avail);
  */
 void fuzz_event(FuzzInput *in, GByteArray *out, uint64_t *clock);
 
-/* A sink like that of ct_sink_init(), with the shared classes */
+/* Return a sink as ct_sink_init() makes one, but with fuzz_classes() */
 CtSink fuzz_sink(void);
 
 /* Add a reading of the clocks: usually plausible, sometimes arbitrary */
