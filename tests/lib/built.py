@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs of the build that the tests run."""
+"""Find the programs that tests run: those of the build, and installed ones."""
 
 import os
 import shutil

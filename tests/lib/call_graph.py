@@ -6,8 +6,8 @@ import re
 
 
 def shell(folder, port):
-    """Shell commands: stop recording in a folder of tracefs, and write the calls to
-    a port."""
+    """Return shell commands for the guest. They stop recording in a folder of tracefs, and
+    write the calls that function_graph has recorded to a port."""
     return f"""
 cd {folder}
 echo 0 >tracing_on
@@ -18,8 +18,8 @@ grep -v '|  */\\*' trace >{port}
 
 
 def calls_of_trace(text):
-    """The calls in the guest's file trace, in the order of their ends: task,
-    function, depth, and the duration as printed"""
+    """Return the calls in the guest's file trace, in the order of their ends: PID, function,
+    depth, and the duration as printed"""
     calls, stacks = [], {}
     for line in text.splitlines():
         m = re.match(r" *[\d.]+ \| +\d+\) +.+-(\d+) +\| (.*)\|  ( *)(.+)$",

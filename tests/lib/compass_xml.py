@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Our XML analysis for Trace Compass, executed as Trace Compass does."""
+"""Execute our XML analysis for Trace Compass as Trace Compass does."""
 
 import collections
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A CTF directory as plain Python values."""
+"""Read a CTF trace, and return its events as plain Python values."""
 
 import collections
 
@@ -10,8 +10,8 @@ class Stream:
     """A stream instance.
 
     events: [(name, {field: value})]
-    ns: the events' times since 1970
-    cycles: the events' times by the trace's clock
+    ns: the events' times in ns since 1970
+    cycles: the events' times in cycles of the trace's clock
     precision: that clock's precision
     begins: of each packet with events, the guest's counter at its begin and the time
         (ns) of its first event

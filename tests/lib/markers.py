@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Numbered markers in a guest's trace buffer, and a guest's log: what a recording of a
-guest under load must have."""
+"""Let a guest write numbered markers to its trace buffer, and check that a recording of the
+guest has the markers and the guest's log."""
 
 import re
 

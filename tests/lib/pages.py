@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands of the README and of the pages in docs/"""
+"""Find the commands in the README and in the pages of docs/"""
 
 import re
 from pathlib import Path

@@ -33,8 +33,8 @@ def pytest_collect_file(file_path, parent):
 
 
 def wanted(test, projects):
-    """True if this plugin must run the test: of the fuzz build only fuzz targets, of
-    QEMU's build only the device's tests and QEMUS_OWN"""
+    """Return true if this plugin must run the test: of the fuzz build only fuzz targets, of
+    QEMU's build only the device's tests and QEMUS_OWN for x86-64, of other builds all"""
     if "qemu" in projects:
         kind, _, name = test["name"].rpartition("/")
         return kind == "qtest-x86_64" and (

@@ -94,7 +94,10 @@ active proctype vcpu()
         :: position++; store_release(HEAD, position)
         :: lost++; store(LOST, lost)
         :: flush()
-        /* a turn of the IOThread without a cause: events ring no doorbell */
+        /*
+         * In this model events ring no doorbell, so let the IOThread take a
+         * turn at any time.
+         */
         :: kick()
         fi
     :: break

@@ -6,10 +6,11 @@
  *
  * The guest is guest-lib/src/memory.c, the host ht_memory_start() and
  * serve_mailbox() of host-lib/engine/memory.c.  A host can be killed between
- * any two of its stores; a lock lets the next host begin then.  The guest can be
- * reset between any two of its stores.  Stores are seen in their order: those
- * of the other side that matter are releases, and the loads acquire; mutants
- * swap them.  -DM_... are mutants; run.sh ensures that none passes.
+ * any two of its stores; a lock lets the next host begin then.  The guest can
+ * be reset between any two of its stores.  Each side sees the stores of the
+ * other in their order, because the code uses release stores and acquire loads
+ * where the order matters; mutants swap stores.  -DM_... selects a mutant;
+ * run.sh ensures that each mutant fails.
  */
 #ifndef HOSTS
 #define HOSTS 3
@@ -106,7 +107,8 @@ bool pending;
 
 /*
  * Wait until done == go.  The guest gives up if the epoch has changed.  It also
- * gives up after a time without a beat or a reply, which is any step here.
+ * gives up after a time without a beat and without a reply; here, this time may
+ * end at any step while the host has no beat.
  */
 #ifdef M_EPOCH_FIRST
 #define AWAIT(otherwise) \

@@ -4,12 +4,13 @@
  *
  * All stores of the writer are kept, in its program order.  The reader of a
  * word gets any value that was stored to it, except values older than one that
- * it read there before, or older than a store that it must already know:
+ * it read there before, or older than a store that it must see by now:
  *
  *   a release store publishes all stores before it,
  *   a relaxed store publishes those before the writer's last release fence,
- *   an acquire load knows at once what the store that it read published,
- *   an acquire fence knows what the stores read by all relaxed loads published.
+ *   after an acquire load, the reader must see the stores that were published by
+ *   the store whose value it loaded,
+ *   after an acquire fence, it must see those of all its earlier loads.
  *
  * So both sides' stores and loads are reordered unless a barrier forbids it,
  * which is weaker than x86 and covers Arm, with one exception: a store never

@@ -10,8 +10,8 @@
  * delivered + dropped + lost equals the events emitted, and dropped those that
  * were overwritten before the host read them.
  *
- * -DOVERWRITE is mode=overwrite.  -DM_... are mutants, each of which removes
- * one thing that the protocol needs; run.sh ensures that none passes.
+ * -DOVERWRITE is mode=overwrite.  -DM_... selects a mutant, which lacks one
+ * thing that the protocol needs; run.sh ensures that each mutant fails.
  */
 #ifndef EVENTS
 #define EVENTS 4
@@ -352,7 +352,7 @@ active proctype consumer()
 #endif
     do
     :: !over ->
-        /* The last poll is that of a close, which knows all stores. */
+        /* The last poll is that of a close, which sees all stores. */
         if
         :: done -> atomic { synchronise(); over = true }
         :: true

@@ -54,8 +54,8 @@ holds() {
             "$scratch/out"
 }
 
-# A property of the protocol is violated. An overflow of the log of stores
-# (LOG in memory.pml) does not count.
+# fails: did spin find a violation of a property of the protocol? An overflow of the
+# log of stores (LOG in memory.pml) is none.
 fails() {
     grep -q 'assertion violated\|invalid end state' "$scratch/out" &&
         ! grep -q 'violated (log_end' "$scratch/out"

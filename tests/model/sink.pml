@@ -5,16 +5,20 @@
  * A worker posts runs to two sinks, while classes are registered.  Sink 0 has
  * a backend that cannot block, so the worker may deliver; the backend of sink 1
  * may hang forever (HANG).  With TURNS the worker is the main loop, which
- * delivers nothing and wakes sinks at the end of a turn, or when their queues
- * fill.  A section under HtDispatch.lock is one atomic step.  Each run fills a
- * buffer.
+ * delivers nothing and wakes sinks at the end of a turn, or a sink when its
+ * last buffer is used.  A section under HtDispatch.lock is one atomic step.
+ * Each run fills a buffer.
  *
  * Asserted: each sink delivers each run once and in order, or counts it as
  * discarded; two threads never call a backend at the same time; a backend gets
  * only runs whose classes it knows; in the end no thread with work sleeps.
  */
 #define SINKS   2
-#define BUDGET  2               /* buffers; "room": half free after one more */
+/*
+ * Buffers of a sink; the sink has "room" if half of them are still free after
+ * one more was used
+ */
+#define BUDGET  2
 
 /* Number of published classes; each run carries the number at its posting */
 byte count;

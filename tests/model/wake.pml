@@ -12,9 +12,10 @@
  * Without -DTIMER there is no timer; a close of a packet alone must wake the
  * consumer.  With -DTIMER every commit is consumed in the end, although the
  * timer stops while the device is idle.  A store becomes visible in less than
- * the time between two ticks of the timer.
+ * the time between two ticks of the timer.  With -DRINGS the producer rings the
+ * doorbell at most once for each time that the consumer arms the wake word.
  *
- * -DM_... are mutants; run.sh ensures that none passes.
+ * -DM_... selects a mutant; run.sh ensures that each mutant fails.
  */
 #ifndef COMMITS
 #define COMMITS 3
