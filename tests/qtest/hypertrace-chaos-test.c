@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: devices are plugged and unplugged, VMs stop and migrate, in
- * random order, while backends hang or fail
+ * hypertrace: in random order, plug and unplug devices, and stop and migrate
+ * VMs, while backends hang or fail
  *
  * A sequence starts one QEMU, and more by migration, with at most one device
  * for each channel.  Each device has the backend "witness", which always works.
@@ -166,8 +166,8 @@ static void check(Chaos *c, Device *d)
 }
 
 /*
- * If @d has the backend @fifo, add the counters of that sink to c->f, before
- * the sink closes
+ * Check @d.  If it has the backend @fifo, add the counters of its sink for that
+ * backend to c->f, before the sink closes.
  */
 static void settle_accounts(Chaos *c, Device *d)
 {

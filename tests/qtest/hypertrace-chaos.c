@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the backends of a QEMU in hypertrace-chaos-test.c
+ * hypertrace-chaos-test.c: make the backends of a QEMU, and check what they
+ * have written
  */
 #include "qemu/osdep.h"
 #include "hypertrace-chaos.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an event's date is never wrong by more than the error bound
+ * hypertrace: test that an event's date is never wrong by more than the error
+ * bound
  *
  * This program is the guest.  Its counter is the host's TSC, in some cases with
  * an offset that jumps, so the true time of each event is known.  The device

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: control messages, well-formed and not
+ * hypertrace: test control messages, well-formed and malformed
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -450,8 +450,8 @@ static void test_stats(const void *channel)
         }
     }
     /*
-     * After another opening, the device's counters are sums over both instances
-     * of the stream.
+     * After the opening of another stream, the device's counters are sums over
+     * both streams.
      */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 0);

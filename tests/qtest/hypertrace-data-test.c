@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: events of each channel, from the guest's writes to the log
+ * hypertrace: test events of each channel, from the guest's writes to the log
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

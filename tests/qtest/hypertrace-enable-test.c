@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: enable bytes of classes, and settings, as the guest reads them
+ * hypertrace: test the enable bytes of classes, and the settings, as a guest
+ * reads them
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest that does random things
+ * hypertrace: perform random actions as a guest
  *
  * An episode starts a QEMU and performs random actions: accesses of any size
  * to registers and configuration, messages with one wrong detail, virtqueues
@@ -261,7 +261,10 @@ static void doorbell(Fuzz *f)
                  below(f, STREAMS + 1) * c->doorbell_stride, any64(f));
 }
 
-/* Write a ring's control lines, or a packet whose header is partly valid */
+/*
+ * Write a ring's control lines or a packet whose header is partly valid, or
+ * access any place in BAR4
+ */
 static void ring(Fuzz *f)
 {
     uint32_t stream = below(f, STREAMS);
@@ -440,7 +443,8 @@ static void buffer(Fuzz *f)
 }
 
 /*
- * Write one of virtio's registers, with any queue address or any device status
+ * Access virtio's registers: write any address of a queue or any device status,
+ * or access any offset
  */
 static void virtio_registers(Fuzz *f)
 {

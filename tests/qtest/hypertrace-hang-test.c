@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a backend that hangs
+ * hypertrace: test the device while a backend hangs
  *
  * The log is a FIFO that the test does not read at first.  Until the test
  * reads it, the sink's thread blocks in write().
@@ -95,8 +95,8 @@ static void hang(Hang *g)
 {
     emit(g, (PACKETS - 1) * EVENTS_A_PACKET);
     /*
-     * An event's text has about 60 bytes, so the text of all events is longer
-     * than two FIFOs can hold.
+     * An event's text has about 60 bytes.  The text of all events has more than
+     * 128 KiB, much more than the FIFO can hold.
      */
     g_assert_cmpuint(g->s.events * 60, >, 2 * 65536);
 }

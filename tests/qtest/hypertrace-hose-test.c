@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: virtqueues that a driver refills before they are empty
+ * hypertrace: test virtqueues that a driver refills before they are empty
  *
  * All descriptors of a queue point to the same memory, so one write of the
  * available index refills the queue, faster than the device can empty it. Most
@@ -18,7 +18,8 @@
 #define LONG 1024u
 #define KICKED 16
 /*
- * Maximum number of buffers that QEMU takes in one iteration of the main loop
+ * Maximum number of buffers, however small, that QEMU takes in one iteration of
+ * the main loop
  */
 #define TURN 16
 

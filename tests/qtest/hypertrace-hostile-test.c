@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: guests that write invalid data into memory that the device reads
+ * hypertrace: write invalid data, as a guest, into memory that the device reads
  *
  * The device ignores some invalid data. In all other cases it stops the stream
  * and counts an error. Another stream still works, and the stopped stream can
@@ -171,8 +171,8 @@ static void test_host_line(const void *channel)
 }
 
 /*
- * Write a packet with one event.  The four bytes of its header at the offset
- * @nonsense are 0xdeadbeef.
+ * Write a packet with one event.  Four bytes of the packet's header, from the
+ * offset @nonsense on, are 0xdeadbeef.
  */
 static void put_packet(Hostile *t, unsigned nonsense, bool closed)
 {
@@ -305,8 +305,8 @@ static void test_random(const void *channel)
         qht_stream_open(&t.bad, t.h, 0);
         qht_stream_open(&t.good, t.h, 1);
         /*
-         * Open the packet of this round now: later, random writes may have
-         * changed `tail`.
+         * Open the packet of this round now: qht_write_number() waits for room
+         * by `tail`, which later random writes may change.
          */
         qht_write_number(&t.bad, t.id, 0);
         for (j = 0; j < 30; j++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: limits on what a guest may use of the device
+ * hypertrace: test the limits on what a guest may use of the device
  *
  * Up to a limit a request succeeds.  Above most limits the guest gets an error,
  * a counter rises, and the device still works.  docs/reliability.md lists the
@@ -309,7 +309,7 @@ static void test_batch(const void *channel)
     }
     g_assert_cmpuint(n, >, 1000);
     /*
-     * The exchange takes 50 us at most, too short for 1,000 classes, so
+     * The device ends an exchange after 50 us, too short for 1,000 classes, so
      * qht_exchange_all() needed several exchanges.
      */
     g_assert_cmpuint(exchanges, >, 1);

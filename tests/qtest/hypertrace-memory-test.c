@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace, channel=virtio: the driver announces a stream's memory. There the
- * device can read committed events that the driver has not submitted.
+ * hypertrace, channel=virtio: test memory of streams that the driver announces.
+ * There the device can read committed events that the driver has not submitted.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

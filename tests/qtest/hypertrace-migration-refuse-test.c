@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: migrations that are refused: between different devices, and with
- * a forged state
+ * hypertrace: test that migrations are refused between different devices and
+ * with a forged state
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: migration: the traces of source and target form one sequence
+ * hypertrace: test that after a migration the traces of source and target form
+ * one sequence
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>

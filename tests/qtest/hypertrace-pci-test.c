@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the PCI device: layout, registers, properties, plugging
+ * hypertrace: test the PCI device: layout, registers, properties, plugging
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -63,9 +63,9 @@ static void check_layout(const char *machine, const char *channel, bool ring)
         g_assert_false(prefetch);
         g_assert_cmphex(bar_size(d, 2, &is64, &prefetch), >, 0);
         /*
-         * BAR4 has page 0, the enable page, the mailbox and the directory, then
-         * 3 rings of 4 KiB + 4 x 8 KiB; each of these parts begins at a
-         * multiple of 64 KiB
+         * BAR4 has page 0, the enable page, the mailbox, the reply area and the
+         * directory, then 3 rings of 4 KiB + 4 x 8 KiB; each of these parts
+         * begins at a multiple of 64 KiB
          */
         g_assert_cmphex(h->caps.ring_stride, ==, 0x10000);
         g_assert_cmphex(h->caps.enable_offset, ==, 0x10000);
@@ -335,7 +335,8 @@ static void register_unfinished(QHt *h)
 /*
  * Plug in, use and unplug a device repeatedly, and in between try to plug in
  * devices that are refused. With -m slow, the tests of the three channels have
- * 201 cycles together. With sanitizers, QEMU reports leaks when it exits.
+ * 201 cycles together. A QEMU that is built with sanitizers reports leaks when
+ * it exits.
  */
 static void test_plug(const void *channel)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: producers that write while the device reads
+ * hypertrace: test producers that write while the device reads
  *
- * Stream RAM is a file that threads of this test map.  They write events at
- * full speed, as vCPUs would, while the main thread sends control messages.
+ * The stream RAM is a file that this test maps.  Threads of the test write
+ * events to it at full speed, as vCPUs would, while the main thread sends
+ * control messages.
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
@@ -345,7 +346,7 @@ static void test_spite(const void *channel)
     teardown(&r);
 }
 
-/* The device can be unplugged, and QEMU can end, while producers write. */
+/* The device can be unplugged while producers write; QEMU can end later. */
 static void test_unplug(const void *channel)
 {
     unsigned i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: streams and their last events at a close, a reset, a takeover, a
- * stop of the VM, and the end of QEMU
+ * hypertrace: test streams and their last events at a close, a reset, a
+ * takeover, a stop of the VM, and the end of QEMU
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

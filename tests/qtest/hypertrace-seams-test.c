@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: no event is lost between the guest, the main loop and a worker
+ * hypertrace: test that no event is lost between the guest, the main loop and a
+ * worker
  *
  * Tested are virtqueues of maximum length that are full before a kick; buffers
  * submitted before a close, reset, stop or migration; the limits of work in an
@@ -153,7 +154,7 @@ static void ask_unplug(Flood *f)
 typedef struct Ask {
     const char *name;
     void (*ask)(Flood *f);
-    /* the request is for all streams: a flush, a takeover or a reset */
+    /* the request is for all streams of the device, not only for that of @f */
     bool whole;
 } Ask;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: loading a snapshot, and stream memory in a memdev
+ * hypertrace: test the loading of snapshots, and stream memory in a memdev
  *
  * This program is the guest, whose state loadvm does not restore.  So the test
  * copies and restores the state of the producers.

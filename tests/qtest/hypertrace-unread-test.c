@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the device's rings as a flight recorder (property unread)
+ * hypertrace: test the device's rings as a flight recorder (property unread)
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

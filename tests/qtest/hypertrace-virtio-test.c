@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channel=virtio with invalid buffers, descriptors and virtqueues
+ * hypertrace: test channel=virtio with invalid buffers, descriptors and
+ * virtqueues
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -168,7 +169,10 @@ static void test_shapes(void)
     qht_quit(h);
 }
 
-/* virtio itself refuses these descriptors; the device may then need a reset. */
+/*
+ * QEMU's code for virtio refuses these descriptors; the device may then need a
+ * reset.
+ */
 static void test_bad_descriptors(void)
 {
     static const struct {
@@ -479,8 +483,9 @@ static void test_control_stopped(void)
 /*
  * Each queue is full of chains of the maximum length; then the driver writes
  * status 0.  Promise: the reset walks a bounded number of descriptors while it
- * holds the big lock.  The test checks the number of buffers, not the time:
- * HtVirtio.taken in channel-virtio.c.
+ * holds the big lock.  The test checks the number of buffers, which
+ * data_is_all() in channel-virtio.c limits by their descriptors, and not the
+ * time.
  */
 static void test_reset_descriptors(void)
 {

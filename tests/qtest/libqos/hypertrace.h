@@ -185,7 +185,10 @@ typedef struct QHtStream {
 
 /* Open stream @index, or any free stream if @index is HT_STREAM_ANY */
 void qht_stream_open(QHtStream *s, QHt *h, uint32_t index);
-/* virtio: open a stream, announce its memory, and write its events there */
+/*
+ * virtio: open a stream and announce its memory, to which its events will be
+ * written
+ */
 void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index);
 void qht_stream_close(QHtStream *s);
 /* Write the count of lost events into the ring or the announced memory */
