@@ -18,7 +18,7 @@ ENV = {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
 DEADLINE = 1800             # seconds
 
 # Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel patches
-# while another processor runs it.
+# while another processor runs it. The options -cx16 and thread=single avoid both.
 X86 = ["qemu-system-x86_64", "-accel", "tcg,thread=single",
        "-cpu", "qemu64,-cx16"]
 ARM64 = ["qemu-system-aarch64", "-accel", "tcg,thread=single", "-M", "virt",
@@ -35,8 +35,8 @@ $b mount -t devtmpfs none /dev
 $b mount -t tracefs none /trace
 """
 
-# Script for init: a workload that ends by printing the number of events in the
-# guest's ring
+# Script for init: do some work, then print the kernel's counters of the guest's ring for
+# each processor: "entries", the events in the ring, and "overrun", the overwritten events
 INIT = MOUNTS + """for i in 1 2 3 4 5 6 7 8; do
     $b find /proc/self /sys/bus >/dev/null 2>&1
     echo "word $i" >/dev/kmsg

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The main trace buffer and the log of kernels, machines and memories of other kinds,
-followed from boot; and guests in whose memory several kernels lie.
+"""The main trace buffer and the log, followed from boot, of guests with other kernels,
+machines and sizes of memory than other tests use; and of guests in whose memory several
+kernels lie.
 
 scripts/vm/stock-guests.sh gets the kernels. docs/any-linux.md has a table of results.
 """
@@ -220,7 +221,7 @@ KERNELS = pytest.mark.parametrize(
 
 @KERNELS
 def test_kexec(boots, row):
-    """Three kernels, each started by the one before without a reset"""
+    """A kernel starts a second one, and that a third one, by kexec without a reset."""
     guest = boots(row)
     for _ in range(2):
         guest.look()

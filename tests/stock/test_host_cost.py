@@ -117,8 +117,9 @@ def costs(result):
 
 
 def test_cost_of_exits(tmp_path):
-    """At 100,000 exits a second, --host costs about as much as trace-cmd with the same
-    events: only this test counts the instructions of all that the host executes."""
+    """At 100,000 exits a second, --host costs more than a ring that nothing reads, and at
+    most 5 % more than trace-cmd with the same events. A cost is the number of instructions
+    that guest, host and recorder execute for an exit."""
     result = hosts.kvm(tmp_path, SCRIPT, {"firmware": firmware(tmp_path)}, hosts.ICOUNT)
     rows = costs(result)
     assert rows["again"] == pytest.approx(rows["none"], rel=0.002)

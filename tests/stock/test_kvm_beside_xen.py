@@ -153,9 +153,9 @@ def print_exits(hosts_exits, works):
 
 
 def test_same_guest_on_kvm_and_xen(tmp_path):
-    """Only this test compares KVM with Xen: the guest's CPUID and OUT instructions cause the
-    same number of exits on both hosts, and a recorder of the host adds less than a quarter to
-    the cost of the work."""
+    """Only this test compares KVM with Xen: on both hosts each CPUID and each OUT of the
+    guest's work causes an exit, and a recorder of the host adds less than a quarter to the
+    cost of the work."""
     work = Path(os.environ["HT_BUILD"]) / "tests/stock/stock-work"
     initrd = stock.initrd(tmp_path, files={"init": work})
     folders = [tmp_path / name for name in ("kvm", "xen")]

@@ -16,7 +16,7 @@ import hosts
 import pytest
 import stock
 
-# Largest error of the dates by which the test still passes, in nanoseconds
+# The test detects an error of the dates that is larger than this, in nanoseconds.
 BOUND = 20_000
 
 BUSY = """#!/bin/busybox sh
@@ -135,7 +135,8 @@ def margins(rec):
 
 @pytest.mark.parametrize("smp", [1, 2])
 def test_guest_events_lie_between_entry_and_exit(tmp_path, smp):
-    """Only this test proves the dates of a guest and of its host against each other."""
+    """By the recorded TSC offset, each event of a vCPU lies between an entry and an exit of
+    this vCPU. Only this test checks such dates with a real guest."""
     start = time.monotonic()
     script = hosts.KVM_RECORD.replace("SMP", str(smp)).replace("WORDS", "trace_clock=x86-tsc")
     rec = hosts.kvm_linux(tmp_path, hosts.SHORT_INIT, script) / "rec"

@@ -49,8 +49,8 @@ ELSEWHERE = {
 NAMES = {"slow": "rec", "calls": "rec", "client": "rec", "recording": "rec",
          "server": "acpi", "dead": "flights/1-panic",
          "flights/3-panic": "1-panic"}
-# Work of the guest. Its root switches on a tracer, so that `callgraph
-# --function=vfs_read` has calls to show.
+# Script for init: work of the guest. It switches on the tracer function_graph, so that
+# `callgraph --function=vfs_read` has calls to show.
 WORK = stock.MOUNTS + """echo "the guest is up" >/dev/kmsg
 echo vfs_read >/trace/set_graph_function
 echo function_graph >/trace/instances/boot_map/current_tracer

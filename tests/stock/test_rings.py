@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The main trace buffer, followed while the guest does what it likes with it.
+"""The main trace buffer, followed while the guest resizes, empties and reads it.
 
 A module of this test, marks/, writes numbered and checksummed markers on both
-processors.  Meanwhile the guest resizes the ring, empties it, reads it, loads modules
-and makes probes.  Each marker is recorded once, or lies in a reported gap; no record
-is torn; and recorded and lost events together are those that the kernel has counted.
+processors.  Meanwhile the guest changes the ring, loads modules and makes probes.  Each
+marker is recorded once, or lies in a reported gap; no record is torn; and recorded and
+lost events together are those that the kernel has counted.
 """
 
 import json
@@ -326,7 +326,8 @@ def test_probes(tmp_path, modules):
 
 
 def test_many(tmp_path, modules):
-    """10^8 events, or HT_STOCK_EVENTS"""
+    """The recorder has or reports as lost each of 10^8 events, or of as many as
+    HT_STOCK_EVENTS says."""
     cpus, counted, lost = follow(
         tmp_path, f"write {EVENTS // 2} 1000000", modules, "--size", "16M")
     assert counted >= EVENTS

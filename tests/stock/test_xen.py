@@ -17,7 +17,7 @@ TRACE = Path(__file__).parents[1] / "fuzz/corpus/xentrace/excerpt"
 MHZ = 2596.135
 STATES = ("running", "runnable", "blocked")
 
-# Run a guest in each mode, one after the other, and trace it.
+# Script of the Xen host: run a guest of type pv, then one of type pvh, and trace both.
 SCRIPT = hosts.XEN_SCRIPT + """
 guest() {
     cat >/run/$1.cfg <<EOT

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Numbered markers in the kernel's main trace buffer
+ * Write numbered markers to the kernel's main trace buffer
  *
  * A number written to the parameter "write" is the number of markers to write
  * on the present processor.  A marker is the text "C NNNNNNNN SSSS": the
