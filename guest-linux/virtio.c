@@ -191,7 +191,10 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	struct page **pages;
 	void *at;
 
-	/* Busy if the device holds buffers of the former stream. */
+	/*
+	 * Return -EBUSY if the device still has buffers of an earlier stream
+	 * with this index.
+	 */
 	if (htk_virtio_reap(h, stream))
 		return -EBUSY;
 	htk_virtio_free_held(h, s);

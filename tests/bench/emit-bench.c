@@ -51,7 +51,7 @@ typedef struct Row {
     const char *name;
     const char *what;
     void (*run)(Bench *b, uint64_t n);
-    /* @run emits Bench.events / @fewer events; 0 is taken as 1 */
+    /* @run emits Bench.events / @fewer events; 0 means 1 */
     unsigned fewer;
     /*
      * For a row without a stream: called instead of @run; NULL for other rows

@@ -86,8 +86,8 @@ class Analysis:
             stack.pop()
 
     def feed(self, name, fields):
-        """Give an event to the analysis: apply the first transition that
-        matches it"""
+        """Process an event as the analysis does: apply the first transition
+        that matches it"""
         for t in self.transitions:
             if t.get("event") == name and (
                     not t.get("cond") or

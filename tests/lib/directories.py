@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Temporary directories that other users can enter"""
+"""Make temporary directories that other users can enter"""
 
 import contextlib
 import tempfile

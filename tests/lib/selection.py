@@ -2,7 +2,7 @@
 """A pytest plugin that selects the tests of a run, and starts the longest first.
 
 ./run check must end in few minutes; ./run check --long runs everything.  A short run
-- leaves out the tests with the mark "long": other tests check most of what they check
+- leaves out the tests with the mark "long": other tests check nearly the same
   (docs/tests-removed.md), and
 - runs an end-to-end test that has a case for each channel on one channel only,
   unless it has the mark "each_channel".  The test's name decides which channel, so

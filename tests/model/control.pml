@@ -37,7 +37,10 @@ byte delivered, lost_told;
 #define load_ordered(word, to) load_acquire(word, to)
 #endif
 
-/* The read of an event notifier sees all stores before the write to it */
+/*
+ * Write an event notifier. The process that reads it afterwards sees all stores
+ * that the writer made before.
+ */
 inline kick()
 {
     d_step { doorbell = true; doorbell_tells = log_end - 1 }
@@ -105,7 +108,7 @@ active proctype vcpu()
     if
     :: close(lost)
 #ifndef VIRTIO
-    :: close(0)                 /* a reset passes no count; the ring has it */
+    :: close(0)                 /* reset: only LOST has the count */
 #endif
     fi
 }

@@ -30,7 +30,7 @@ byte fenced;                    /* index of the last store before the last relea
 
 byte seen[WORDS];               /* index of the store that the reader last read */
 byte told;                      /* the reader must see stores up to this index */
-byte told_by_fence;             /* value of "told" after an acquire fence */
+byte told_by_fence;             /* value that an acquire fence gives "told" */
 byte m;                         /* temporary index */
 
 inline store_telling(word, value, tells)

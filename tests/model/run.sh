@@ -55,7 +55,7 @@ holds() {
 }
 
 # fails: did spin find a violation of a property of the protocol? An overflow of the
-# log of stores (LOG in memory.pml) is none.
+# log of stores (LOG in memory.pml) does not count as one.
 fails() {
     grep -q 'assertion violated\|invalid end state' "$scratch/out" &&
         ! grep -q 'violated (log_end' "$scratch/out"

@@ -75,7 +75,10 @@ static void test_malformed(const void *channel)
     size_t size;
 
     for (type = HT_MSG_STREAM_OPEN; type <= HT_MSG_SETTINGS; type++) {
-        /* A takeover has no contents; the device ignores bytes after it. */
+        /*
+         * A TAKEOVER message is only a header; the device ignores bytes after
+         * it.
+         */
         for (size = sizeof(struct ht_msg);
              type != HT_MSG_TAKEOVER && size < 128; size++) {
             g_autofree void *m = message(type, size);
@@ -272,7 +275,10 @@ static void test_memory_ignored(const void *channel)
                          HT_STATUS_OK);
     }
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* A reset must not read the addresses: it would count errors. */
+    /*
+     * At a reset, the device must not read these invalid addresses, else it
+     * would count errors.
+     */
     qtest_system_reset(h->qts);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);

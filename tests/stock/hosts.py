@@ -20,9 +20,9 @@ MULTI = ("-accel", "tcg,thread=multi", "-smp", "2")
 ICOUNT = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm")
 
 # First lines of the script of a KVM host. $linux is a QEMU command that starts a guest with
-# the job's kernel and initrd; $words are words for that kernel. If `hypertrace record` has
-# no option --event, it does not boot the kernel to check the names of events: under TCG that
-# takes minutes in such a host.
+# the job's kernel and initrd; $words are words for that kernel. The tests give
+# `hypertrace record` no option --event: with it, the tool boots the kernel to check the names
+# of events, which takes minutes under TCG in such a host.
 KVM_SCRIPT = """modprobe kvm_amd
 mkdir /run/bin /run/cache /run/out
 cat >/run/bin/hypertrace <<"EOT"

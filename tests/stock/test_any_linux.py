@@ -175,7 +175,7 @@ class Boots:
         followed.assert_living(again, self.boots, err)
 
     def end(self):
-        """The recording has each boot with its own markers and log."""
+        """Kill the guest; assert that the recording has each boot with its own markers and log."""
         os.kill(stock.qemu_of(self.recorder), signal.SIGKILL)
         _, err = self.recorder.communicate(timeout=stock.DEADLINE)
         followed.assert_each_boot(self.tmp / "rec", self.boots, err)

@@ -92,7 +92,7 @@ def test_boot(crashed, tmp_path):
     names = [p["name"] for p in boot["phases"]]
     assert names[:4] == ["kernel", "initcalls", "kernel, rest", "initramfs"]
     assert names[-1] == "services"
-    # Here a service has the name of the file that it executed last.
+    # "hypertrace boot" names a service after the file that its process executed last.
     processes = {p["name"] for p in boot["processes"] if p["service"]}
     assert {"/usr/lib/systemd/systemd-journald", "/usr/sbin/sshd",
             "/usr/lib/systemd/systemd-random-seed"} <= processes

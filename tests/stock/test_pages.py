@@ -49,8 +49,8 @@ ELSEWHERE = {
 NAMES = {"slow": "rec", "calls": "rec", "client": "rec", "recording": "rec",
          "server": "acpi", "dead": "flights/1-panic",
          "flights/3-panic": "1-panic"}
-# Script for init: work of the guest. It switches on the tracer function_graph, so that
-# `callgraph --function=vfs_read` has calls to show.
+# Script for init: the guest's work. The script switches on the tracer function_graph, so
+# that `callgraph --function=vfs_read` has calls to show.
 WORK = stock.MOUNTS + """echo "the guest is up" >/dev/kmsg
 echo vfs_read >/trace/set_graph_function
 echo function_graph >/trace/instances/boot_map/current_tracer
@@ -61,10 +61,10 @@ QEMU = "qemu-system-x86_64 -accel tcg,thread=single -cpu qemu64,-cx16 -no-reboot
 
 
 def as_here(command):
-    """A page's command as this machine can run it: "..." is replaced by options for
+    """Return a page's command as this machine can run it: replace "..." by options for
     an accelerator and a guest, and names of the reader's files by names of this
-    test's files"""
-    # drop "| grep ...": it selects a line that this test's guest may not print
+    test's files."""
+    # drop "| grep ...": grep selects a line that this test's guest may not print
     command = re.sub(r" \| grep .*$", "", command)
     if "qemu-system-x86_64" not in command:
         return command
@@ -153,7 +153,7 @@ def test_commands(world):
 
 
 def test_live(world):
-    """The commands of flight-recorder.md for a machine that already runs"""
+    """Run the commands of flight-recorder.md for a machine that already runs."""
     top, env = world
     flight, snapshot = [c for name, c in all_commands()
                         if name == "flight-recorder.md" and

@@ -46,9 +46,9 @@ void hostile_takeovers(unsigned index)
 }
 
 /*
- * Emit events until the machine is reset. Print how many of them the host must
- * have at least: with a ring all committed events, with virtio those that were
- * flushed.
+ * Emit events until the machine is reset. Print again and again how many of
+ * them the host must have read at least and at most. At least: with a ring all
+ * committed events, with virtio those that were flushed.
  */
 void hostile_emits(unsigned index)
 {

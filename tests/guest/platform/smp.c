@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: start the second processor, and give it work
+ * The payload's platform: start the second processor, and let it call
+ * functions
  */
 #include "hypertrace/arch.h"
 #include "internal.h"

@@ -275,7 +275,10 @@ void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc);
 /* Wait until the device has used all buffers, and free their descriptors */
 void qht_queue_wait(QHt *h, QVirtQueue *vq);
 
-/* Wait until the device's sinks are idle: each posted event is delivered */
+/*
+ * Wait until the device's sinks are idle: each posted event is delivered or
+ * discarded
+ */
 void qht_settle(QHt *h);
 /*
  * Execute hypertrace-drain; returns the id that its event HYPERTRACE_DRAINED
