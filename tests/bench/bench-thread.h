@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The thread that a benchmark measures: its processor and its processor time */
+/*
+ * Keep the thread that a benchmark measures on one processor, and read its
+ * processor time
+ */
 #ifndef BENCH_THREAD_H
 #define BENCH_THREAD_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: lower limits of the cost of an emit
+ * emit-bench: run loops whose cost is a lower limit of the cost of an emit
  *
  * The loops store events as an emit does, with or without reads of the clock,
  * but check nothing. emit-bench measures them in the same run as the emits, for

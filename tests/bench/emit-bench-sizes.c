@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: events whose payload is a block of the producer's memory
+ * emit-bench: emit events whose payload is a block of the producer's memory
  */
 #include "hypertrace/event.h"
 #include "emit-bench.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: ht_trace() as programs use it, off and on
+ * emit-bench: emit by ht_trace() as programs use it, with the event off and on
  *
  * Without a device, the library leaves all events off.  To measure enabled
  * events, this file enables its class itself, as the library's thread would.

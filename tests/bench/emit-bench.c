@@ -200,8 +200,8 @@ static void run_asleep(Bench *b, uint64_t n)
 }
 
 /*
- * Like emit_live(), but with @emit, a loop of emit-bench-limits.c, instead of
- * an emit
+ * Like emit_live(), but call @emit, a loop of emit-bench-limits.c, instead of
+ * emitting events
  */
 static void limit_live(Bench *b, void (*emit)(uint64_t n), uint64_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: write() to a file, such as ftrace's trace_marker or the port of
- * a stock virtio-serial device
+ * ht-marker: emit by write() to a file, such as ftrace's trace_marker or the
+ * port of a stock virtio-serial device
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: an event is two task switches, to a second thread and back
+ * ht-marker: as one event, switch to a second thread and back
  *
  * Compare a run in which the kernel traces switches with one in which it does
  * not.

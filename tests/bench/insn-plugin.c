@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * insn-plugin: cost of a piece of a guest's program, in instructions
+ * insn-plugin: count the instructions of a piece of a guest's program
  *
  *   qemu-system-x86_64 -accel tcg -plugin insn-plugin.so,out=FILE
  *

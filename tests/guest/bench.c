@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's function bench: cost of an event over each channel, with the
- * workload of ht-bench
+ * The payload's function bench: measure the cost of an event over each channel,
+ * with the workload of ht-bench
  *
  *     bench [device=INDEX] [channel=NAME] [payload=LIST] [events=N]
  *           [mode=lossless|flat] [batch=N] [group=N] [rate=N]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's function exits: cost of leaving the guest, without any tracing
+ * The payload's function exits: measure the cost of leaving the guest, without
+ * any tracing
  *
  * Explains the figures of "bench": with channel=hypercall a doorbell cannot be
  * cheaper than an exit to QEMU. With the other channels KVM handles the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers: two with one exit for each event ("pio" and "mmio"), and one without
- * exits ("limit")
+ * Report events by the peers "pio" and "mmio", with one exit for each event,
+ * and by the peer "limit", without exits
  */
 #include "internal.h"
 #include "io.h"

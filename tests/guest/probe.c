@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's function probe: speed of ring 0 and ring 3
+ * The payload's function probe: measure the speed of ring 0 and of ring 3
  *
  * A KVM without hardware virtualization emulates ring 0, a thousand times
  * slower than it runs ring 3.  An operating system does not work in such a

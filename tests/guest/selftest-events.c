@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The self-test's sequence of events, whose arrival the host checks
+ * For the payload's self-test: emit a sequence of events whose arrival the host
+ * checks
  *
  * tests/e2e/test_baremetal.py has the same sequence: change both.
  */

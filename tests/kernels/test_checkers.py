@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels of scripts/check/kernel-tests.sh have their checkers enabled."""
+"""Test that the kernels of scripts/check/kernel-tests.sh have their checkers enabled."""
 
 import os
 

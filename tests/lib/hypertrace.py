@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command hypertrace, run on recordings that recording-story makes."""
+"""Run the command hypertrace on recordings that recording-story makes."""
 
 import json
 import os

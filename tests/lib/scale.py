@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether tests do their full amount of work"""
+"""Determine whether tests do their full amount of work"""
 
 import os
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * STREAM_FLUSH, STREAM_CLOSE and closing by a reset or another driver: events
- * committed before are delivered, and the final count of losses is reported
+ * Model of STREAM_FLUSH, STREAM_CLOSE and closing by a reset or another driver:
+ * events committed before are delivered, and the final count of losses is
+ * reported
  *
  * The vCPU emits events and executes control messages (with the BQL).  The
  * IOThread executes ht_streams_turn() and work(); both sides' code is

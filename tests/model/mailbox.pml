@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The mailbox of the memory-only transport: a reply that the guest takes is the
- * whole reply to its request, and each request is executed at most once, by the
- * host that it names
+ * Model of the mailbox of the memory-only transport: a reply that the guest
+ * takes is the whole reply to its request, and each request is executed at most
+ * once, by the host that it names
  *
  * The guest is guest-lib/src/memory.c, the host ht_memory_start() and
  * serve_mailbox() of host-lib/engine/memory.c.  A host can be killed between

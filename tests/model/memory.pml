@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that one side writes and the other reads, by the rules of C11
+ * Model of memory that one side writes and the other reads, by the rules of C11
  *
  * All stores of the writer are kept, in its program order.  The reader of a
  * word gets any value that was stored to it, except values older than one that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A stream's ring: one producer (guest-lib: ht_begin(), ht_finish(), switch.c)
- * against the host's consumer (ht_consumer_ring()), in both modes
+ * Model of a stream's ring: one producer (guest-lib: ht_begin(), ht_finish(),
+ * switch.c) against the host's consumer (ht_consumer_ring()), in both modes
  *
  * Events are numbered and have one or two words.  A packet is a header and
  * CAPACITY words, a ring PACKETS packets.  Every load and store of shared

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Delivery of runs to backends: host-lib/engine/dispatch.c and queue.c
+ * Model of the delivery of runs to backends: host-lib/engine/dispatch.c and
+ * queue.c
  *
  * A worker posts runs to two sinks, while classes are registered.  Sink 0 has
  * a backend that cannot block, so the worker may deliver; the backend of sink 1

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Waking the consumer of channel=shm: it never sleeps while an event waits
+ * Model of waking the consumer of channel=shm: the consumer never sleeps while
+ * an event waits
  *
  * The producer is ht_finish() and close_packet() with
  * guest-lib/src/channel-shm.c; the consumer is the IOThread of

@@ -182,8 +182,7 @@ static void test_write_everywhere(const void *channel)
         qpci_io_readq(d, h->regs, off);
     }
     /*
-     * The device has counted an error for each value that it refused; it still
-     * works.
+     * The device has refused values, which it counts as errors; it still works.
      */
     g_assert_cmpuint(qht_stat(h, "errors"), >, 0);
     qpci_memread(d, h->regs, 0, &id, sizeof(id));

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests whose main trace buffer and log `hypertrace record` follows: their scripts for
-init, and the checks of the recordings."""
+"""Code that tests share: scripts for init of guests whose main trace buffer and log
+`hypertrace record` follows, and functions that check these recordings."""
 
 import collections
 import json

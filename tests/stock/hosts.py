@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hosts of scripts/vm/stock-guests.sh, which run guests on an emulated AMD processor:
-code shared by the tests."""
+"""Code that tests share: run the KVM and Xen hosts of scripts/vm/stock-guests.sh, which run
+guests on an emulated AMD processor."""
 
 import io
 import os

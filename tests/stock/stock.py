@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stock guests recorded by `hypertrace record`: code shared by the tests."""
+"""Code that tests share: record stock guests by `hypertrace record`, and compare the
+recordings with what the guests print."""
 
 import collections
 import contextlib

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The main trace buffer and the log, followed from boot, of guests with other kernels,
-machines and sizes of memory than other tests use; and of guests in whose memory several
-kernels lie.
+"""Follow the main trace buffer and the log from boot, of guests with many kernels, machines
+and sizes of memory, and of guests in whose memory several kernels lie.
 
 scripts/vm/stock-guests.sh gets the kernels. docs/any-linux.md has a table of results.
 """

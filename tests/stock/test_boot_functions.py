@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The functions of a boot: a recording of all of them, and its cost for the guest.
+"""Record all functions of a boot, and measure what this costs the guest.
 
 With -icount and no sleep the guest's clock counts its instructions, 4 ns each, so that
 the times do not depend on the host.  The test prints the table of docs/performance.md:

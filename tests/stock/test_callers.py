@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs that start QEMU, given a link to hypertrace in its place.
+"""Give programs that start QEMU a link to hypertrace in its place.
 
 mkosi itself runs; scripts/vm/stock-guests.sh gets it.  syzkaller is not
 in Debian: its command line, its pipes and its SIGKILL are repeated here.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The commands of docs/ci.md, run with a guest of this machine.
+"""Run the commands of docs/ci.md with a guest of this machine.
 
 Only this test proves that the pipeline's script and the page's commands work
 together, with the recordings that the script keeps.

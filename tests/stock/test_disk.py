@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A Debian with systemd on a disk, booted by its own GRUB.
+"""Record a Debian with systemd on a disk, booted by its own GRUB.
 
 The test logs in on its console, a socket, and crashes the guest.  All tests use that
 one recording.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace record with kernels, machines and boot loaders of other kinds.
+"""Record guests with kernels, machines and boot loaders of several kinds.
 
 The guests are Debian's: scripts/vm/stock-guests.sh gets them.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost of record --host for a guest with many exits, beside that of trace-cmd record.
+"""Measure what record --host and trace-cmd record cost a guest with many exits.
 
 The KVM host has one processor, under -icount: its clock counts the instructions of the
 guest, the host's kernel, QEMU and the recorder. The guest causes a fixed number of exits

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kill -9 of QEMU or of the recorder at many points of a boot: report, boot, log,
-top and export still open the recording."""
+"""Kill QEMU or the recorder by SIGKILL at many points of a boot: report, boot, log,
+top and export must still open the recording."""
 
 import os
 import shutil

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""KVM beside Xen: what the same guest costs on both, in instructions, and what the views
-of hypertrace tell about it.
+"""Compare KVM and Xen: what the same guest costs on both, in instructions, and what the
+views of hypertrace print about it.
 
 Both hosts have one processor, under -icount: their clocks count the instructions of the
 guest, the hypervisor, the host's kernel and programs. The guest's kernel, its memory and

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The main trace buffer and the log of a guest under KVM, followed from boot on its host,
+"""Follow the main trace buffer and the log of a guest under KVM from boot, on its host,
 which runs on an emulated AMD processor.
 
-tests/stock/test_any_linux.py does the same with guests that TCG emulates: it has the
-scripts and the checks in common with this file.
+tests/stock/test_any_linux.py does the same with guests that TCG emulates: both files use
+the scripts and checks of followed.py.
 """
 
 import followed

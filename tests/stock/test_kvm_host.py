@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""record --host and its views on a real KVM host, which runs on an emulated AMD processor.
+"""Test record --host and its views on a real KVM host on an emulated AMD processor.
 
 The guest and its host date their events by the same counter: the guest's TSC is the
 host's TSC plus an offset, which the recording has. Each event of a vCPU must

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sums of hypertrace vcpus compared with those of perf, which records the same events of
+"""Compare the sums of hypertrace vcpus with those of perf, which records the same events of
 the same KVM host at the same time.
 
 docs/host.md explains the differences.
@@ -84,8 +84,8 @@ def entries_and_exits(part):
 
 
 def dated_by_perf(events, path):
-    """The same events, but with the times that perf gave them, which `perf script` has printed
-    to the file path"""
+    """Return the events with the times that perf gave them. `perf script` has printed these
+    times to the file @path."""
     times = collections.defaultdict(list)
     for tid, s, ns, event in re.findall(r"(\d+) +(\d+)\.(\d+): +kvm:(\w+)", path.read_text()):
         times[int(tid), event].append(int(s) * 10**9 + int(ns))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A domain of libvirt whose emulator is a link to hypertrace.
+"""Start a domain of libvirt whose emulator is a link to hypertrace.
 
 The session daemon of a user without privileges runs it; its files are in a
 folder of the test's own.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A million events of one segment of the clock: `hypertrace report` shows the events of
-trace-cmd and of the guest's own `trace`."""
+"""Record a million events in one segment of the clock, and compare `hypertrace report` with
+trace-cmd report and the guest's own `trace`."""
 
 import gzip
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A KVM host that is itself a guest, recorded from outside, and its guest, which it records:
-both recordings on one timeline."""
+"""Record a KVM host that is itself a guest, from outside, while it records its own guest, and
+put both recordings on one timeline."""
 
 import re
 import shutil

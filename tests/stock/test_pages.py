@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The commands of the README, the tutorial and the how-to pages, run for real.
+"""Run the commands of the README, the tutorial and the how-to pages.
 
 as_here() replaces the words of a command that depend on the reader's machine.
 Only these tests prove that the pages' commands work together, with the files that

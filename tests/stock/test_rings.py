@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The main trace buffer, followed while the guest resizes, empties and reads it.
+"""Follow the main trace buffer while the guest resizes, empties and reads it.
 
 A module of this test, marks/, writes numbered and checksummed markers on both
 processors.  Meanwhile the guest changes the ring, loads modules and makes probes.  Each

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace vcpus --xentrace compared with Xen's own program for traces."""
+"""Compare hypertrace vcpus --xentrace with xenalyze, Xen's own program for traces."""
 
 import collections
 import json

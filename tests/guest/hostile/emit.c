@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile guest (what=takeovers and what=emits): streams that end without
- * being closed
+ * A hostile guest (what=takeovers and what=emits): emit on streams that
+ * end without being closed
  */
 #include "console.h"
 #include "hostile.h"

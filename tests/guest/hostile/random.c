@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile guest (what=chance): random classes, events and bytes, next to an
- * honest stream whose events have all kinds of fields and are known to the host
+ * A hostile guest (what=chance): send random classes, events and bytes, next to
+ * an honest stream whose events have all kinds of fields and are known to the
+ * host
  *
  * tests/e2e/test_properties.py has the same honest events: change both.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile guest (what=registers): accesses to BAR0 that no driver makes
+ * A hostile guest (what=registers): access BAR0 as no driver does
  */
 #include "hostile.h"
 #include "internal.h"

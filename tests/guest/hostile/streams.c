@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile guest (what=streams): streams with wrong bytes, one fault at a time
- * or all at once
+ * A hostile guest (what=streams): write wrong bytes to streams, one fault at a
+ * time or all at once
  */
 #include "hostile.h"
 #include "libc.h"

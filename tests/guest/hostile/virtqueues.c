@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile guest (what=virtqueues): virtqueues that break virtio's rules, and
- * buffers in device memory
+ * A hostile guest (what=virtqueues): use virtqueues that break virtio's
+ * rules, and pass buffers in device memory
  *
  * The attacked device uses its interrupt pin: with a buffer in device memory,
  * other devices of QEMU had the bug that a thread raised the pin without

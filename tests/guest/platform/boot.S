@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: from multiboot's 32-bit entry to C at CPL 3 in long mode
+ * The payload's platform: get from multiboot's 32-bit entry to C at CPL 3 in
+ * long mode
  *
  * Ring 0 is slow where KVM emulates it, so the assembler lays out page tables
  * and TSS, and ring 0 is left at once.  C code runs at CPL 3 with interrupts

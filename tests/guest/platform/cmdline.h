@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: the guest's command line, "FUNCTION [NAME=VALUE]..."
+ * The payload's platform: parse the guest's command line,
+ * "FUNCTION [NAME=VALUE]..."
  */
 #ifndef PAYLOAD_CMDLINE_H
 #define PAYLOAD_CMDLINE_H

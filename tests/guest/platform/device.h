@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: the environment that the bare-metal port runs in
+ * The payload's platform: open devices, in the environment that the bare-metal
+ * port of the guest library needs
  */
 #ifndef PAYLOAD_DEVICE_H
 #define PAYLOAD_DEVICE_H

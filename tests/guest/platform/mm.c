@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: a heap that only grows, and mappings above 4 GiB
+ * The payload's platform: allocate memory from a heap that only grows, and map
+ * memory above 4 GiB
  */
 #include "boot.h"
 #include "libc.h"

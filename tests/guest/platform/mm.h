@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: memory; virtual and physical addresses are the same
+ * The payload's platform: allocate and map memory; virtual and physical
+ * addresses are the same
  */
 #ifndef PAYLOAD_MM_H
 #define PAYLOAD_MM_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: the second processor, from its start in real mode to CPL 3
+ * The payload's platform: get the second processor from its start in real mode
+ * to CPL 3
  *
  * This processor may not access I/O ports, and a fault resets the machine.
  */

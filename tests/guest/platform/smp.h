@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: the second processor, at CPL 3 like the first
+ * The payload's platform: use the second processor, which runs at CPL 3 like
+ * the first
  */
 #ifndef PAYLOAD_SMP_H
 #define PAYLOAD_SMP_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: a FIFO that makes a backend hang while it is full
+ * libqos: make a FIFO that makes a backend hang while it is full
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"

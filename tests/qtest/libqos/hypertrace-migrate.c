@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: migration of a guest with a hypertrace device to another QEMU
+ * libqos: migrate a guest with a hypertrace device to another QEMU
  *
  * The guest is the test program: after a migration it uses the other QEMU.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: guest side of the hypertrace device: streams
+ * libqos: act as a guest of the hypertrace device: write to its streams
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

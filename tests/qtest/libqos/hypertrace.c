@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: guest side of the hypertrace device: machine, messages, statistics
+ * libqos: act as a guest of the hypertrace device: start the machine, send
+ * messages, read statistics
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: a guest's side of the hypertrace device
+ * libqos: act as a guest of the hypertrace device
  *
  * This code uses hypertrace/abi.h but not the guest library, so that a test can
  * break the protocol.  The device works in another thread, so a test waits for
