@@ -13,7 +13,7 @@
 /**
  * enum ht_exit - exit statuses, the same for all commands
  * @HT_EXIT_OK: success
- * @HT_EXIT_ERROR: failure; standard error has the reason
+ * @HT_EXIT_ERROR: failure; a message of ht_error() states the reason
  * @HT_EXIT_USAGE: the command line is not valid
  * @HT_EXIT_NOTHING: no failure, but the recording is missing or not complete
  * @HT_EXIT_LIMIT: a limit from the command line is exceeded
@@ -27,8 +27,8 @@ enum ht_exit {
 };
 
 /**
- * ht_error() - print "hypertrace COMMAND: MESSAGE" on stderr, or "hypertrace:
- * MESSAGE" in the system's log
+ * ht_error() - print "hypertrace COMMAND: MESSAGE" on standard error; after
+ * ht_errors_to_syslog(), write "hypertrace: MESSAGE" to the system's log
  * @format: as for printf(), without a newline at the end
  *
  * The caller must escape text of the guest, see cli/escape.h.
@@ -38,20 +38,24 @@ enum ht_exit {
 int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /**
- * ht_messages_of() - set the command that all later messages on stderr name
+ * ht_messages_of() - set the name that later messages on standard error have
+ * for COMMAND
+ * @command: name of a command; not copied, so it must stay valid
  */
 void ht_messages_of(const char *command);
 
 /**
  * ht_errors_to_syslog() - write later messages to the system's log
  *
- * This concerns ht_error(), ht_notice() and ht_usage_error(), which otherwise
- * write to standard error.
+ * This applies to the messages of ht_error(), ht_notice() and ht_usage_error().
+ * Only the reference to --help of ht_usage_error() still goes to standard
+ * error.
  */
 void ht_errors_to_syslog(void);
 
 /**
- * ht_notice() - print a message that reports no error, as ht_error() prints it
+ * ht_notice() - print a message like ht_error(), but about something that is no
+ * error
  * @format: as for printf(), without a newline at the end
  */
 void ht_notice(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -67,9 +71,11 @@ int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /**
  * ht_last_brief() - describe the end of a recording in one line
  * @dir: a recording
- * @out: empty; set to the first lines of "hypertrace last" and a record of the
- *       log (the panic, or else the last one), joined by "; " and safe for a
- *       terminal; stays empty if the recording cannot be read
+ * @out: an empty string. The function appends the first lines of the output of
+ *       "hypertrace last", and the record of the guest's kernel log that
+ *       reports a panic, or else the last record. "; " replaces the newlines
+ *       between them. The text is safe for a terminal. If the recording cannot
+ *       be read, nothing is appended.
  */
 void ht_last_brief(const char *dir, GString *out);
 

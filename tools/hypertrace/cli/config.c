@@ -96,9 +96,10 @@ static bool refuse_escapes(GKeyFile *file, const char *group, const char *key,
 }
 
 /*
- * Test by the error whether GLib could decode a value: after a failure, some
- * versions of GLib return NULL, others the undecoded value. A missing setting
- * is no failure.
+ * Check @error of a GLib function that reads a setting: return false if GLib
+ * failed to decode the value, true if it succeeded or the setting is missing.
+ * The result of the GLib function does not tell: after a failure, it is NULL in
+ * some versions of GLib, and the undecoded value in others.
  */
 static bool is_decoded(const GError *error)
 {
@@ -192,8 +193,9 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
 }
 
 /*
- * Get root's or the user's folder of state. The oldest supported GLib has no
- * g_get_user_state_dir().
+ * Get the default folder for recordings: SYSTEM_STATE for root, and for other
+ * users "hypertrace" in the XDG state directory. g_get_user_state_dir() is
+ * missing in the oldest supported GLib.
  */
 static char *state_folder(void)
 {

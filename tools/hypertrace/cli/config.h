@@ -2,10 +2,11 @@
 /*
  * hypertrace: files of settings
  *
- * A file has groups of settings, as "keep=20". An error names the group, the
- * setting, its value and the accepted values. If a setting is not given, the
- * functions set a text or list to NULL and a folder to its default. They leave
- * a size, number or flag unchanged.
+ * A file has groups of settings, as "keep=20". The error of a wrong value names
+ * the group, the setting, its value and the accepted values. If the file does
+ * not have a setting, the functions below set a text or list to NULL and a
+ * folder to its default. They leave the caller's size, number or flag
+ * unchanged.
  */
 #ifndef HYPERTRACE_TOOL_CONFIG_H
 #define HYPERTRACE_TOOL_CONFIG_H
@@ -16,30 +17,37 @@
 
 /**
  * ht_config_load() - read a file of settings
- * @file: filled in
- * @path: the file, which must exist; or NULL
- * @name: if @path is NULL: name of a file in $XDG_CONFIG_HOME/hypertrace or,
- *        if none is there, in /etc/hypertrace. Neither needs to exist
+ * @file: the settings are added to it
+ * @path: path of the file, which must exist; or NULL
+ * @name: used if @path is NULL: name of the file in $XDG_CONFIG_HOME/hypertrace
+ *        (by default ~/.config/hypertrace) or, if that file does not exist, in
+ *        /etc/hypertrace. If both are missing, @file stays empty.
  * @error: set if the file cannot be read or has a wrong syntax; names the file
+ *
+ * Return: false on failure
  */
 bool ht_config_load(GKeyFile *file, const char *path, const char *name,
                     GError **error);
 
 /**
- * ht_config_environment() - let variables of the environment replace settings
- * @group: their group
+ * ht_config_environment() - set settings from variables of the environment
+ * @group: the settings' group
  * @keys: names of settings; NULL after the last
  *
- * The variable of "keep-size" is HYPERTRACE_KEEP_SIZE.
+ * The variable HYPERTRACE_KEEP_SIZE, for example, sets or replaces the setting
+ * "keep-size". If a variable does not exist, its setting is left alone.
  */
 void ht_config_environment(GKeyFile *file, const char *group,
                            const char * const *keys);
 
 /**
- * ht_config_keys() - refuse settings that do not exist
- * @group: the group, which may be missing
- * @known: names of all settings of the group; NULL after the last
- * @error: set if a setting does not exist; suggests a similar name
+ * ht_config_keys() - refuse settings with an unknown name
+ * @group: the group, which @file may lack
+ * @known: all names that the group accepts; NULL after the last
+ * @error: set for the first setting that is not in @known; suggests similar
+ *         names
+ *
+ * Return: true if @known has all settings of the group
  */
 bool ht_config_keys(GKeyFile *file, const char *group,
                     const char * const *known, GError **error);
@@ -58,7 +66,7 @@ bool ht_config_refuse(GError **error, const char *group, const char *key,
 /**
  * ht_config_text() - get a text
  * @value: set to a new text; NULL if the setting is not given
- * @error: set if the value has a wrong escape, as "\\x", or is not UTF-8
+ * @error: set if the value has a wrong escape, as \x, or is not UTF-8
  */
 bool ht_config_text(GKeyFile *file, const char *group, const char *key,
                     char **value, GError **error);
@@ -74,7 +82,7 @@ bool ht_config_list(GKeyFile *file, const char *group, const char *key,
                     const char *accepted, char ***list, GError **error);
 
 /**
- * ht_config_size() - get a size; without a unit it is in MiB
+ * ht_config_size() - get a size; a value without a unit is in MiB
  * @least: minimum in bytes, 1 or more
  * @most: maximum in bytes
  * @accepted: text of the accepted values, for @error
@@ -86,7 +94,7 @@ bool ht_config_size(GKeyFile *file, const char *group, const char *key,
                     uint64_t *bytes, GError **error);
 
 /**
- * ht_config_number() - get a number from 1 on
+ * ht_config_number() - get a whole number from 1 to @most
  * @most: maximum
  * @n: set to the number
  * @error: set if the value is wrong
@@ -104,8 +112,10 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_folder() - get the folder of recordings
- * @below: the default is this folder in root's or the user's folder of state;
- *         NULL for the folder of state itself
+ * @below: name of a folder in the state folder, which is the default; if it is
+ *         NULL, the state folder itself is the default. The state folder is
+ *         /var/lib/hypertrace for root, and $XDG_STATE_HOME/hypertrace (or
+ *         ~/.local/state/hypertrace) for other users.
  * @folder: set to the path, newly allocated, also on failure; it is absolute on
  *          success
  * @error: set if the value is wrong

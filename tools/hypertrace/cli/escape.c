@@ -13,8 +13,8 @@
 #define FILE_NAME_BYTES 64
 
 /*
- * Check for a character that is invisible, or changes how other text is shown,
- * such as C1 controls, marks of direction and noncharacters
+ * Check for a character from 0x80 on that is invisible, or changes how other
+ * text is shown, such as C1 controls, marks of direction and noncharacters
  */
 static bool deceives(gunichar c)
 {
@@ -40,8 +40,8 @@ static void put_byte(GString *out, HtEscape how, unsigned char b)
 }
 
 /*
- * Append an escape for a byte below 128 that plain[] does not allow in this
- * place.
+ * Append an escape for a byte below 128 that needs one, by plain[], in the
+ * destination @how.
  */
 static void put_ascii(GString *out, HtEscape how, unsigned char b)
 {
@@ -101,7 +101,7 @@ static void put_wide(GString *out, HtEscape how, gunichar c, const char *s,
 #define BIT(how)    (1 << HT_ESCAPE_ ## how)
 #define ALL         (BIT(TERMINAL) | BIT(XML) | BIT(JSON) | BIT(UTF8))
 
-/* For each byte, the destinations where it needs no escape: bits of HtEscape */
+/* For each byte, the destinations where it needs no escape, as 1 << HtEscape */
 static const uint8_t plain[256] = {
     [1 ... ' ' - 1] = BIT(UTF8),
     [' ' ... '!'] = ALL,

@@ -26,15 +26,17 @@ typedef enum HtEscape {
 } HtEscape;
 
 /**
- * ht_escape: append a text that is not trusted
+ * ht_escape: append a text that is not trusted, with escapes
  * @out: appended to
  * @how: destination of @out
  * @s: any bytes
  * @len: number of bytes
  *
- * For a terminal or XML, bytes and characters that cannot be shown become \xNN
- * or \u{N}. XML's own characters become entities. For JSON, unsafe characters
- * become JSON escapes. For JSON or UTF-8, invalid bytes become U+FFFD.
+ * For a terminal or XML, control characters of ASCII and bytes that are not
+ * valid UTF-8 become \xNN, and other characters that are invisible or change
+ * how text is shown become \u{N}. Characters of XML's syntax become entities.
+ * For JSON, characters that need an escape get one of JSON. For JSON and UTF-8,
+ * bytes that are not valid UTF-8 become U+FFFD; for UTF-8, NUL does, too.
  * At most 6 * @len bytes are appended.
  */
 void ht_escape(GString *out, HtEscape how, const char *s, gsize len);

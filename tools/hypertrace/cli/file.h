@@ -24,7 +24,7 @@ GMappedFile *ht_file_map(const char *path, GError **errp);
  * ht_file_read: read a whole regular file
  * @path: its name
  * @text: set to a new buffer, with a zero byte after the content
- * @size: set to the bytes of the content, or NULL
+ * @size: set to the number of bytes of the content; or NULL
  * @errp: set on failure, with the name; or NULL
  *
  * Returns: false on failure

@@ -92,8 +92,8 @@ static bool give_entry(int fd, const char *name, void *to)
 }
 
 /*
- * Give a folder and its entries to an owner. Change the folder last: its new
- * owner must not change entries before that.
+ * Change the owner of a folder and of its entries. Change the folder last: the
+ * new owner must not be able to replace entries while they are changed.
  */
 static bool give(int fd, Owner *to)
 {

@@ -17,14 +17,15 @@
  * @name: the entry
  * @opaque: of ht_folder_each()
  *
- * Return: false on failure; ht_folder_each() then goes on with the next entry
+ * Return: false on failure, with errno; ht_folder_each() calls the function for
+ * the next entry nevertheless
  */
 typedef bool (*HtFolderEach)(int fd, const char *name, void *opaque);
 
 /**
  * ht_folder_open() - open a folder
- * @at: descriptor of the folder that has it
- * @name: its name; a symbolic link is refused
+ * @at: descriptor of its parent folder
+ * @name: its name in @at; a symbolic link is refused
  *
  * Return: a descriptor; -1 on failure, with errno
  */
@@ -33,32 +34,33 @@ int ht_folder_open(int at, const char *name);
 /**
  * ht_folder_each() - call a function for each entry except "." and ".."
  * @fd: the folder
- * @left: number of entries that may be handled, which is decremented; or NULL.
- *        It is 0 afterwards if there may be more entries.
+ * @left: maximum number of entries to handle, decremented for each; or NULL for
+ *        no limit. If it is 0 afterwards, the folder may have more entries.
  * @each: the function
- * @opaque: passed to it
+ * @opaque: passed to @each
  *
- * Return: false if a call failed, or if the folder cannot be read; errno is
- * then that of the failure
+ * Return: false if a call failed, or if the folder cannot be opened; errno is
+ * then that of the last failure
  */
 bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque);
 
 /**
  * ht_folder_remove() - remove a folder and its files
- * @at: descriptor of the folder that has it
- * @name: its name; a symbolic link is not followed
- * @is_ours: whether a file of this name may be removed; NULL for all files
+ * @at: descriptor of its parent folder
+ * @name: its name in @at; a symbolic link is refused
+ * @is_ours: returns whether a file of this name may be removed; NULL: all files
  *
- * A folder with other files or with folders in it stays.
+ * If the folder has other files or a subfolder, they stay and so does the
+ * folder; the files that may be removed are removed nevertheless.
  *
- * Return: true if no folder of that name is left
+ * Return: true if the folder was removed or does not exist
  */
 bool ht_folder_remove(int at, const char *name,
                       bool (*is_ours)(const char *name));
 
 /**
  * ht_folder_give() - make a user the owner of a folder and of all that is in it
- * @fd: the folder, which no other user could change since it was created
+ * @fd: the folder; since its creation, no other user was permitted to change it
  * @uid: the user
  * @gid: the user's group
  *

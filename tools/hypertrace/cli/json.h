@@ -2,9 +2,9 @@
 /*
  * hypertrace: write JSON as a stream
  *
- * A document may have millions of lines, so only the text that the caller has
- * not written yet is in memory. Names and values may have any bytes and are
- * escaped.
+ * A document may have millions of lines, so it is never in memory as a whole:
+ * the functions append to a buffer, which the caller writes and empties. Names
+ * and values may have any bytes; the functions escape them.
  */
 #ifndef HYPERTRACE_TOOL_JSON_H
 #define HYPERTRACE_TOOL_JSON_H
@@ -16,7 +16,7 @@
 /**
  * HtJson: a JSON document
  * @out: appended to; the caller may empty it at any time
- * @comma: the next member needs a comma before it
+ * @comma: the next member or element needs a comma before it
  */
 typedef struct HtJson {
     GString *out;
@@ -31,8 +31,8 @@ typedef struct HtJson {
 void ht_json_open(HtJson *j, const char *name, char bracket);
 
 /*
- * Version of the objects that views print: raised when a member is removed or
- * changes its meaning, not when one is added
+ * Version of the objects that views print. Raise it if a member is removed or
+ * its meaning changes, not if a member is added.
  */
 #define HT_JSON_VERSION 1
 
@@ -51,8 +51,8 @@ void ht_json_close(HtJson *j, char bracket);
 /**
  * ht_json_text: append a string
  * @name: name of the member; NULL in an array
- * @s: text, which may have any bytes; NULL for null
- * @len: length of @s
+ * @s: text, which may have any bytes; if it is NULL, null is appended
+ * @len: length of @s in bytes
  */
 void ht_json_text(HtJson *j, const char *name, const char *s, gsize len);
 
@@ -62,7 +62,7 @@ void ht_json_text(HtJson *j, const char *name, const char *s, gsize len);
 void ht_json_str(HtJson *j, const char *name, const char *s);
 
 /**
- * ht_json_made: append text that is already JSON as an element
+ * ht_json_made: append an element of an array that is already JSON text
  */
 void ht_json_made(HtJson *j, const GString *json);
 

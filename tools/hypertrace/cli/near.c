@@ -4,13 +4,15 @@
 #include "cli/near.h"
 
 /*
- * Maximum length of a name in bytes. A longer name is similar to no other one.
+ * Maximum length in bytes of names that are compared. A longer name has no
+ * similar names, and is never suggested.
  */
 #define LENGTH_MAX 63
 
 /*
- * Compute the edit distance: the number of letters to insert, remove, replace
- * or swap to turn @a into @b, which have at most LENGTH_MAX letters
+ * Compute the edit distance: how often a letter must be inserted, removed or
+ * replaced, or two adjacent letters swapped, to turn @a into @b. Both have at
+ * most LENGTH_MAX letters.
  */
 static unsigned distance(const char *a, const char *b)
 {

@@ -12,9 +12,11 @@
 /**
  * struct HtNear - the names that are most similar to a name
  * @name: the mistyped name
- * @best: the most similar names first, newly allocated; NULL after the last one
- * @cost: their edit distances from @name; at most 1 for a name that contains
- *        @name, if @name has three letters or more
+ * @best: similar names, newly allocated, the most similar first; NULL after the
+ *        last one
+ * @cost: for each name in @best, its edit distance from @name, where upper and
+ *        lower case are equal. If @name has three letters or more, the distance
+ *        of a name that contains it counts as 1 at most.
  */
 typedef struct HtNear {
     const char *name;
@@ -23,15 +25,15 @@ typedef struct HtNear {
 } HtNear;
 
 /**
- * ht_near_add() - add a candidate
+ * ht_near_add() - add a candidate if it is among the most similar names so far
  * @n: before the first call, all members except @n->name must be zero
- * @candidate: a name that exists
+ * @candidate: a valid name
  */
 void ht_near_add(HtNear *n, const char *candidate);
 
 /**
  * ht_near_text() - append "; did you mean a, b or c?"
- * @n: names to append; emptied
+ * @n: has the names to append; they are freed
  * @out: appended to; nothing is appended if no name is similar
  */
 void ht_near_text(HtNear *n, GString *out);

@@ -64,7 +64,7 @@ void ht_number_duration(GString *out, uint64_t ns, unsigned width)
     unsigned i = 0;
     double v = ns;
 
-    /* Use the next unit from 999.5 on, which "%.0f" would round to "1000". */
+    /* From 999.5 on, use the next unit: "%.0f" would print "1000". */
     while (i < G_N_ELEMENTS(units) - 1 && ns / units[i].ns >= 999.5) {
         v = ns / units[++i].ns;
     }

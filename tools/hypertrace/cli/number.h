@@ -13,7 +13,7 @@
  * ht_number_decimal: append a decimal number without the cost of printf()
  * @out: appended to
  * @v: number
- * @width: least number of characters, at most 64
+ * @width: minimum number of characters; values above 64 count as 64
  * @pad: character that fills up to @width, before the digits
  */
 void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad);
@@ -54,23 +54,24 @@ void ht_number_seconds(GString *out, uint64_t ns, unsigned width);
 void ht_number_duration(GString *out, uint64_t ns, unsigned width);
 
 /**
- * ht_number_time: parse a time of the guest's clock
+ * ht_number_time: parse a time of the guest's clock, or a duration
  * @option: name of the option, for the message
- * @s: "1.5", "1.5s", "20ms", "300us", "7ns", "5min", "2h"; "-20ms" counts back
- *     from the end
- * @ns: set to nanoseconds
- * @from_end: set to true if @s counts back
- * @errp: set to the accepted forms if @s has none of them
+ * @s: "1.5", "1.5s", "20ms", "300us", "7ns", "5min" or "5m", "2h"; "-20ms" is a
+ *     time before the end of the recording
+ * @ns: set to the time in nanoseconds, without its sign
+ * @from_end: set to true if @s begins with '-', else to false
+ * @errp: set on failure; the message has the accepted forms
  *
- * Returns: true if @s is a time
+ * Returns: false if @s has another form, or is above the limit of 285 years
  */
 bool ht_number_time(const char *option, const char *s, uint64_t *ns,
                     bool *from_end, GError **errp);
 
 /**
  * ht_number_size: parse a size with the syntax of QEMU's options
- * @text: a number, which may have a fraction, and one of B, K, M, G, T
- * @suffix: unit if @text has none
+ * @text: a number, which may have a fraction, and one of B, K, M, G, T or none;
+ *        K is 1024 bytes, and so on. Lower case is accepted, too.
+ * @suffix: unit in upper case, used if @text has none
  * @bytes: set to the size
  *
  * Returns: false if @text is not a whole number of bytes from 1 to less than 1

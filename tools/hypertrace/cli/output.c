@@ -21,8 +21,8 @@
 #define COLUMNS_MAX     1000
 
 /*
- * Path of the unfinished file, which remove_unfinished() removes. It changes
- * only while the signals of @deadly are blocked.
+ * Path of the unfinished file, which the signal handler remove_unfinished()
+ * removes. It is changed only while the signals of @deadly are blocked.
  */
 static char unfinished[4096];
 static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
@@ -179,7 +179,10 @@ static bool is_null(const char *path)
            same_file(&st, &null);
 }
 
-/* Check whether two paths that are not standard output are the same file. */
+/*
+ * Check whether two paths, neither of which is standard output, are the same
+ * file, or would be if it existed.
+ */
 static bool same_path(const char *a, const char *b)
 {
     g_autofree char *x = g_canonicalize_filename(a, NULL);
@@ -254,7 +257,10 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp)
         return collect_for(o, target, path, errp);
     }
     o->temporary = g_strdup_printf("%s.XXXXXX", path);
-    /* A signal must find the name of the file as soon as the file exists. */
+    /*
+     * Block signals until @unfinished is set: a signal after the file is
+     * created must remove the file.
+     */
     block_deadly(&before);
     fd = g_mkstemp_full(o->temporary, O_RDWR | O_CLOEXEC, 0600);
     saved = errno;

@@ -2,10 +2,10 @@
 /*
  * hypertrace: output of a command
  *
- * ht_output_stdout() writes to standard output at once. The file of
- * ht_output_file() gets its name only when it is complete. If that function
- * gets the name of a pipe, a device or standard output, the output is collected
- * first.
+ * Each flush of an output of ht_output_stdout() writes to standard output. A
+ * file of ht_output_file() gets its name only when it is complete. If the path
+ * of ht_output_file() is a pipe, a device or standard output, the output is
+ * collected in a temporary file, and copied there at the end.
  */
 #ifndef HYPERTRACE_TOOL_OUTPUT_H
 #define HYPERTRACE_TOOL_OUTPUT_H
@@ -16,13 +16,13 @@
 
 /**
  * HtOutput: an open output
- * @text: buffer; text appended to it is written by the functions below
+ * @text: buffer to which the caller appends text
  * @terminal: the output is a terminal
  * @colour: ht_output_colour() appends the terminal's sequences for colours
  * @columns: maximum width of a line
  *
- * The caller appends to @text and calls ht_output_flush() or ht_output_room()
- * from time to time.
+ * After each few pieces of text, the caller calls ht_output_flush() or
+ * ht_output_room(), which write @text and empty it.
  */
 typedef struct HtOutput {
     GString *text;
@@ -31,7 +31,7 @@ typedef struct HtOutput {
     unsigned columns;
 
     int fd;
-    /* name of the file for ht_output_file(); NULL for standard output */
+    /* path given to ht_output_file(); NULL for ht_output_stdout() */
     char *path;
     /* name that a new file has until it is complete; NULL for other outputs */
     char *temporary;
@@ -46,21 +46,24 @@ typedef struct HtOutput {
 } HtOutput;
 
 /**
- * ht_output_stdout: write to standard output
- * @o: initialized
+ * ht_output_stdout: set up an output to standard output
+ * @o: set up by the function
  */
 void ht_output_stdout(HtOutput *o);
 
 /**
- * ht_output_file: write to a file, completely or not at all
- * @o: initialized
+ * ht_output_file: set up an output to a file, which is written completely or
+ *                 not at all
+ * @o: set up by the function
  * @path: name of the file; ht_output_finish() replaces a regular file of that
- *        name, and a symbolic link to one. "-" is standard output. A pipe and a
- *        character device get the output at the end.
+ *        name, and a symbolic link to one. "-" is standard output.
+ *        ht_output_finish() copies the output to standard output, a pipe or a
+ *        character device.
  * @errp: set on failure
  *
- * Until ht_output_finish(), the file has a temporary name in its directory.
- * SIGHUP, SIGINT and SIGTERM remove it. Only one such output may be open.
+ * Until ht_output_finish(), a regular file has a temporary name in its
+ * directory. SIGHUP, SIGINT and SIGTERM remove it. Only one such output may be
+ * open at a time.
  *
  * Returns: true if the output was opened
  */
@@ -70,7 +73,7 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp);
  * ht_output_is_stream: whether a path is "-", a pipe or a character device
  * @path: a path of ht_output_file()
  *
- * Returns: true if the path cannot stand for several files or a folder
+ * Returns: true if so; the output then can be neither a folder nor several files
  */
 bool ht_output_is_stream(const char *path);
 
@@ -97,7 +100,8 @@ bool ht_output_is_stdout(const char *path);
  *
  * Any number of outputs may be written to /dev/null.
  *
- * Returns: a new message about two outputs; NULL: their places differ
+ * Returns: a new message that names two outputs with the same place; NULL if no
+ * two outputs have the same place
  */
 char *ht_output_clash(const HtOutputName *outputs, unsigned count);
 
@@ -120,9 +124,9 @@ static inline bool ht_output_room(HtOutput *o)
 }
 
 /**
- * ht_output_patch: overwrite a part of the file
- * @o: output to a file
- * @at: offset in the file; these bytes must have been flushed
+ * ht_output_patch: overwrite a part of the output
+ * @o: output of ht_output_file()
+ * @at: offset in the output; the bytes there must have been flushed
  * @data: new bytes
  * @len: number of bytes
  *
@@ -131,27 +135,29 @@ static inline bool ht_output_room(HtOutput *o)
 bool ht_output_patch(HtOutput *o, uint64_t at, const void *data, gsize len);
 
 /**
- * ht_output_finish: write the rest and give the file its name
+ * ht_output_finish: write the rest of the buffer, and give the file its name
  * @o: output; must not be used afterwards
  * @errp: set on failure
  *
- * If the reader of a pipe has closed it (EPIPE), the function succeeds.
+ * If the output is a pipe whose reader has closed it (EPIPE), the function
+ * succeeds.
  *
  * Returns: true on success
  */
 bool ht_output_finish(HtOutput *o, GError **errp);
 
 /**
- * ht_output_abort: remove the unfinished file
- * @o: output; must not be used afterwards
+ * ht_output_abort: drop the output, and remove the unfinished file
+ * @o: output of ht_output_file(); must not be used afterwards
  */
 void ht_output_abort(HtOutput *o);
 
 /**
- * ht_output_catch: call a function for the signals that would end the command:
- *                  SIGHUP, SIGINT and SIGTERM, except those that are ignored
- * @handler: called in signal context, once for each of these signals: before
- *           the call, that signal alone gets its default action back
+ * ht_output_catch: install a handler for SIGHUP, SIGINT and SIGTERM, except for
+ *                  those of them that the process ignores
+ * @handler: called in signal context, once for each of these signals. Before
+ *           the call, the signal that arrived gets its default action back; the
+ *           others keep the handler.
  */
 void ht_output_catch(void (*handler)(int sig));
 
@@ -168,7 +174,7 @@ typedef enum HtColour {
 
 /**
  * ht_output_colour: change the colour of the text that follows
- * @o: output; nothing is appended unless @o->colour
+ * @o: output; if @o->colour is false, the function does nothing
  * @colour: the colour; HT_COLOUR_NONE resets it
  */
 void ht_output_colour(HtOutput *o, HtColour colour);
@@ -181,9 +187,10 @@ void ht_output_heading(HtOutput *o, const char *s);
 
 /**
  * ht_output_padded: append a text and fill it with spaces up to a width
- * @s: text, which may have any bytes; escaped for a terminal
- * @width: columns; a longer text is cut and ends in "~". If it is negative,
- *         the spaces come before the text.
+ * @s: text, which may have any bytes; the function escapes it for a terminal
+ * @width: width in characters; a longer text is cut and ends in "~". If @width
+ *         is negative, its absolute value is used, and the spaces come before
+ *         the text.
  */
 void ht_output_padded(HtOutput *o, const char *s, int width);
 

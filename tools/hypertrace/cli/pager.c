@@ -26,7 +26,10 @@ static void wait_for_pager(void)
     }
 }
 
-/* Wait for the pager: it ignores SIGINT, and still uses the terminal. */
+/*
+ * Handle a signal that ends the command: first wait for the end of the pager,
+ * because the pager may ignore the signal and go on using the terminal.
+ */
 static void on_signal(int sig)
 {
     if (pager) {
@@ -36,7 +39,7 @@ static void on_signal(int sig)
     raise(sig);
 }
 
-/* Get the pager's command, or NULL: do not use a pager. */
+/* Get the pager's command, or NULL if no pager is to be used. */
 static const char *command(void)
 {
     const char *name = getenv("PAGER"), *term = getenv("TERM");
@@ -59,8 +62,8 @@ static void run_pager(const char *name, int in)
 {
     dup2(in, STDIN_FILENO);
     /*
-     * Options of less: quit if all fits on the screen, pass on colours, do not
-     * clear the screen.
+     * Options of less, unless the user has set LESS: quit if all fits on the
+     * screen, pass on colours, do not clear the screen.
      */
     setenv("LESS", "FRX", 0);
     signal(SIGPIPE, SIG_DFL);

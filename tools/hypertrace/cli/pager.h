@@ -10,15 +10,19 @@
 /**
  * ht_pager_start() - pass standard output to a pager
  *
- * The pager is $PAGER, or less. It is not started if standard output is no
- * terminal or a dumb one, if $PAGER is empty or "cat", or if the program is not
- * found. exit() also calls ht_pager_end().
+ * The pager is the command $PAGER, or "less" if PAGER is not set. No pager is
+ * started if standard output is no terminal, if TERM is not set or "dumb", if
+ * $PAGER is empty, "cat" or not a valid command line, or if its program is not
+ * found. If a pager was started, exit() calls ht_pager_end().
  *
  * Return: true if the pager was started
  */
 bool ht_pager_start(void);
 
-/** ht_pager_end() - close standard output, and wait for the end of the pager */
+/**
+ * ht_pager_end() - if a pager was started, close standard output and wait for
+ *                  the end of the pager
+ */
 void ht_pager_end(void);
 
 #endif /* HYPERTRACE_TOOL_PAGER_H */

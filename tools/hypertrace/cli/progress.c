@@ -7,13 +7,16 @@
 #include "cli/progress.h"
 
 /*
- * LONG_US: time in us after which the progress of a read is shown; PERIOD_US:
- * period in us of the updates
+ * LONG_US: time in us from ht_progress_begin() until the line may be shown;
+ * PERIOD_US: minimum time in us between two updates of the line
  */
 #define LONG_US     1000000
 #define PERIOD_US   200000
 
-/* Time of the next update on the clock of g_get_monotonic_time(); 0: none */
+/*
+ * Earliest time of the next update in us, on the clock of
+ * g_get_monotonic_time(); 0: the line is not shown
+ */
 static int64_t next;
 static bool shown;
 

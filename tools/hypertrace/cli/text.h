@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: append to a GString on the path of each event
+ * hypertrace: append to a GString faster than GLib does
  *
- * g_string_append_len() is a call of some 70 instructions, because the text may
- * be part of the string itself. A line of "report" has some 16 pieces.
+ * A view appends for each event, in "report" about 16 pieces of text.
+ * g_string_append_len() costs about 70 instructions for each piece, because it
+ * allows text that is part of the string itself. The inline functions below do
+ * not.
  */
 #ifndef HYPERTRACE_TOOL_TEXT_H
 #define HYPERTRACE_TOOL_TEXT_H
@@ -14,9 +16,9 @@
 /**
  * ht_text_room() - make room at the end of a string
  * @out: string
- * @len: number of bytes that the caller writes at most
+ * @len: maximum number of bytes that the caller will write
  *
- * The caller writes to the result and calls ht_text_end().
+ * The caller writes to the returned address and calls ht_text_end().
  *
  * Return: the end of the string
  */

@@ -44,8 +44,8 @@ int ht_wrong_option(int c, char **argv, const struct option *longs)
 }
 
 /*
- * Test whether the help has an option without a value: at the start of a line
- * or after its short form, and with a space after its name.
+ * Test whether @help, a command's help, lists the option @name without a value:
+ * at the start of a line or after its short form, and followed by a space.
  */
 static bool has_no_value(const char *help, const char *name)
 {
@@ -55,7 +55,10 @@ static bool has_no_value(const char *help, const char *name)
     return strstr(help, alone) || strstr(help, second);
 }
 
-/* Test whether the help has the option @name with a value @metavar. */
+/*
+ * Test whether @help, a command's help, lists the option @name with a value
+ * whose placeholder begins with @metavar.
+ */
 static bool has_value(const char *help, const char *name, const char *metavar)
 {
     g_autofree char *text = g_strconcat(name, "=", metavar, NULL);
@@ -65,8 +68,8 @@ static bool has_value(const char *help, const char *name, const char *metavar)
 
 /*
  * Get the long name and the value of the option at argv[*i], and set *i to the
- * index of the word that has the value. Returns false if the word is no option
- * with a value, or if the value is missing.
+ * index of the argument that has the value: the same or the next one. Return
+ * false if argv[*i] is no option with a value, or if the value is missing.
  */
 static bool next_value(const char *help, int argc, char **argv, int *i,
                        char **name, const char **value)
@@ -94,8 +97,9 @@ static bool next_value(const char *help, int argc, char **argv, int *i,
 }
 
 /*
- * Join the values of a list that is given several times; GLib keeps only the
- * last one. A condition or a regular expression may be given once.
+ * If an option with the placeholder LIST is given several times, join its
+ * values with commas, because GLib keeps only the last value. Refuse an option
+ * with the placeholder CONDITION or REGEX that is given more than once.
  */
 static bool merge_lists(const char *help, int *argc, char **argv,
                         GError **error)
@@ -166,8 +170,9 @@ bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
 }
 
 /*
- * GLib has no list of a context's options, but the help has all. The message
- * of an unknown option ends with the option.
+ * Search the help for similar names, because GLib has no function that lists
+ * the options of a context. The unknown option is the last word of GLib's
+ * message.
  */
 int ht_wrong_goption(GOptionContext *context, const GError *error)
 {

@@ -10,38 +10,39 @@
 #include <stdbool.h>
 
 /**
- * ht_wrong_option() - print what is wrong with an option
- * @c: '?' or ':' as getopt_long() returned it; opterr must be 0, and the short
- *     options must have a ':' at the start
+ * ht_wrong_option() - print what is wrong with an option of getopt_long()
+ * @c: '?' or ':', which getopt_long() returned; opterr must be 0, and the
+ *     string of short options must begin with ':'
  * @argv: argument of getopt_long()
  * @longs: argument of getopt_long()
  *
- * For an unknown option, the message has similar names.
+ * For an unknown long option, the message suggests similar names.
  *
  * Return: HT_EXIT_USAGE
  */
 int ht_wrong_option(int c, char **argv, const struct option *longs);
 
 /**
- * ht_parse_goptions() - g_option_context_parse() that refuses "--json=no" and
- *                       joins the values of a repeated list
+ * ht_parse_goptions() - check arguments and call g_option_context_parse()
  * @context: the context
  * @argc: number of arguments; updated
  * @argv: the arguments; updated
  * @error: set on failure
  *
- * GLib accepts a value of an option that has none, and ignores it; of an option
- * that is given several times, it keeps only the last value.
+ * Without the check, GLib would ignore a value of an option that takes none,
+ * and keep only the last value of an option that is given several times. This
+ * function refuses a value as in "--json=no", joins the values of a list, and
+ * refuses a second condition or regular expression.
  */
 bool ht_parse_goptions(GOptionContext *context, int *argc, char ***argv,
                        GError **error);
 
 /**
- * ht_wrong_goption() - print what is wrong with an option
- * @context: the context of g_option_context_parse()
- * @error: the error of that function, or of a later check of an option
+ * ht_wrong_goption() - print what is wrong with an option of GLib's parser
+ * @context: the context that ht_parse_goptions() got
+ * @error: the error of ht_parse_goptions(), or of a later check of an option
  *
- * For an unknown option, the message has similar names.
+ * For an unknown option, the message suggests similar names.
  *
  * Return: HT_EXIT_USAGE
  */
