@@ -73,7 +73,7 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp);
  * ht_output_is_stream: whether a path is "-", a pipe or a character device
  * @path: a path of ht_output_file()
  *
- * Returns: true if so; the output then can be neither a folder nor several files
+ * Returns: true if so: the output then can be neither a folder nor many files
  */
 bool ht_output_is_stream(const char *path);
 

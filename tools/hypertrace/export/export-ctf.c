@@ -2,9 +2,11 @@
 /*
  * hypertrace export --format ctf, lttng: write CTF 1.8
  *
- * The writer is that of the device's CTF backend. Each CPU has a stream. Events
- * with the address of a function get a field with its name, because readers of
- * CTF have no symbols.
+ * Each segment of the guest's clock becomes a trace. The export uses the CTF
+ * writer of the device's CTF backend, with a stream for each CPU. The events of
+ * the function tracers and of initcalls have the address of a function; they
+ * get another field with the function's name, because readers of CTF have no
+ * symbols.
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -21,16 +23,19 @@
 #define NAME_MAX_BYTES  1024
 
 /*
- * The CTF stream of a CPU, with the events that are collected for its next
- * run
+ * The CTF stream of a CPU, with the events that are collected in @run until
+ * they are given to the writer together, as one HtRun
  */
 typedef struct Stream {
     HtStreamInfo info;
     GByteArray *run;
     uint32_t events;
-    /* times of the first and the last event in @run, in ns */
+    /*
+     * times of the first and the last event in @run, in ns; if @run is empty,
+     * @end_ns is the time of the last event before
+     */
     uint64_t begin_ns, end_ns;
-    /* number of events discarded since the start of the stream */
+    /* estimated number of lost events since the start of the stream */
     uint64_t discarded;
     bool open;
     bool cut;                   /* the next run needs the flag HT_RUN_CUT */
@@ -54,8 +59,8 @@ typedef struct Trace {
 } Trace;
 
 /*
- * Get the index of the event's field that has the address of a function, or
- * -1.
+ * Get the index of the field, in ht_kinds, that has the address of a function;
+ * -1 if events of this class have none.
  */
 static int function_field(const HtEventClass *c)
 {
@@ -67,8 +72,9 @@ static int function_field(const HtEventClass *c)
 }
 
 /*
- * Add NAME_FIELD to a class whose events have the address of a function,
- * unless the class is full or has a field of that name.
+ * If the events of a class have the address of a function, add NAME_FIELD to
+ * the class. Return false if they do not, or if the class already has the
+ * maximum number of fields or a field of that name.
  */
 static bool add_name(HtClass *c, const HtEventClass *from)
 {
@@ -275,7 +281,8 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
 
 /*
  * Write the collected events, and rename the trace's directory to its final
- * name. Remove the directory if @ok is false or on an error.
+ * name. If @ok is false or an error occurs, remove the directory instead and
+ * return false.
  */
 static bool end_trace(Trace *t, bool ok, GError **errp)
 {

@@ -2,9 +2,9 @@
 /*
  * hypertrace export --format dat: trace.dat, version 6
  *
- * The file holds unchanged pages of the ring; see trace-cmd.dat.v6(5). Pages
- * without events are left out. A page after a gap has the flag for missed
- * events.
+ * The file holds unchanged pages of the recorded ring; see
+ * trace-cmd.dat.v6(5). Pages without events are left out. If events were lost
+ * before a page, the page has the flag for missed events.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -16,12 +16,12 @@
 #define VERSION         "6"
 #define OPTION_UNAME    5
 
-/* Lowest address of the kernel's half of the address space */
+/* Lowest address of the kernel's half of the virtual address space */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
 /*
- * A page of a CPU that was read but belongs to a later part (HtExportPart). It
- * is kept until that part is written.
+ * The state of a CPU between two parts (HtExportPart). A page that was read but
+ * belongs to a later part is kept here until that part is written.
  */
 typedef struct Pending {
     HtRecPage page;
@@ -63,8 +63,9 @@ static void put_sized(GString *out, const char *s, gsize len)
 }
 
 /*
- * Append a line with a task's PID and name. Replace control characters: a
- * newline would end the name, and readers print names to terminals.
+ * Append a line with a task's PID and name, if both are known. Replace control
+ * characters in the name: a newline would end it, and programs that read the
+ * file print it to terminals.
  */
 static void put_cmdline(GString *out, const HtTask *t)
 {
@@ -101,8 +102,9 @@ static void name_tasks(HtModel *m, unsigned boot, GString *out)
 }
 
 /*
- * Read all events. Returns a GString for each part (HtExportPart): the PIDs and
- * names of the tasks at the end of that part.
+ * Read all events, to learn the tasks. Return a GString for each part
+ * (HtExportPart): the PIDs and names of the tasks that are known at the end of
+ * that part.
  */
 static GPtrArray *find_names(HtExport *x)
 {
@@ -231,14 +233,14 @@ static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
         g_string_append_len(out, s, next - s);
         p = next;
     }
-    /* In this section the symbols are a string that ends with NUL. */
+    /* This section of trace.dat is a string that ends with NUL. */
     g_string_append_c(out, 0);
     ht_put_le32(out->str + at, out->len - at - 4);
 }
 
 /*
- * Append all of the file that precedes the pages. Return the offset of the
- * table of CPUs.
+ * Append everything that precedes the pages in the file, with an empty table of
+ * the CPUs' pages. Return the offset of that table.
  */
 static gsize put_head(HtExport *x, const HtExportPart *part,
                       const GString *names, GString *out)
@@ -294,8 +296,8 @@ static void put_page(GString *out, const HtRecPage *p, bool missed,
 }
 
 /*
- * Append a CPU's pages that belong to this part, and keep the first page of a
- * later part in @p.
+ * Append a CPU's pages that belong to @part, and keep the first page of a later
+ * part in @p. Return false if writing failed.
  */
 static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
                     Pending *p, HtOutput *o)
@@ -324,8 +326,8 @@ static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
         }
         if (g->size > size - HT_FT_PAGE_HEADER) {
             /*
-             * the events do not fit in one page of trace.dat: leave out the
-             * page
+             * The page has more bytes of events than a page of trace.dat can
+             * hold: leave it out.
              */
             p->missed = true;
             continue;

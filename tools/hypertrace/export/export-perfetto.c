@@ -3,14 +3,17 @@
  * hypertrace export --format perfetto
  *
  * Events are written in bundles, each for one CPU. Bundles may be in any order,
- * because Perfetto sorts events. Times are the guest's; they are written as
- * BOOTTIME, and one ClockSnapshot relates them to the wall clock. All packets
- * with interned data belong to one sequence.
+ * because Perfetto sorts events.
  *
- * With the host's clock, there is one file, in which the host's times are
- * written as BOOTTIME. The host comes first, because Perfetto assigns the clock
- * to the first machine in the trace. Each boot of each guest is another machine
- * without a clock, and each segment of a guest's clock is a sequence.
+ * With the guest's clock, each segment of the clock becomes a file with one
+ * sequence of packets. The guest's times are written as BOOTTIME, and one
+ * ClockSnapshot relates them to the wall clock, if that is known.
+ *
+ * With the host's clock, there is one file for all recordings, in which the
+ * host's times are written as BOOTTIME. The first machine in it is the host,
+ * because Perfetto assigns the clock to the first machine of a trace. Each boot
+ * of each guest is another machine, for which no clock is written, and each
+ * segment of a guest's clock is a sequence.
  *
  * The host's part of a recording becomes events of the host, and tracks of the
  * vCPUs (perfetto-vcpus.c).
@@ -38,14 +41,11 @@ typedef struct File {
     HtExport *x;
     HtExportPart *part;
     PfWriter w;
-    /*
-     * sequence of all packets of the file; with the guest's clock its machine
-     * is 0
-     */
+    /* the sequence of all packets of @part */
     PfSequence s;
     /*
-     * output for the guest's clock; for the host's clock HtExport.out is used
-     * instead
+     * the file of @part, with the guest's clock; with the host's clock, the
+     * output is HtExport.out instead
      */
     HtOutput own;
     uint64_t worst_ns;
@@ -59,7 +59,8 @@ typedef struct File {
 } File;
 
 /*
- * Write the guest's kernel release. Without it, Perfetto assumes an old kernel
+ * Write the kernel release and other properties of the machine, and with the
+ * host's clock its name. Without the release, Perfetto assumes an old kernel
  * and misinterprets the states of tasks.
  */
 static void put_system(File *f, uint64_t ns, unsigned boot)
@@ -134,8 +135,8 @@ static void put_host_threads(File *f, uint64_t ns)
 }
 
 /*
- * Write the processes and threads that existed at the start of the file. Later
- * ones are created by events.
+ * Write the processes and threads that are known at the first event of the
+ * part. Perfetto learns later ones from events.
  */
 static void put_processes(File *f, uint64_t ns, GHashTable *tasks)
 {
@@ -166,8 +167,8 @@ static void put_processes(File *f, uint64_t ns, GHashTable *tasks)
 }
 
 /*
- * Write attributes of the trace: its clock, the maximum error of times, and the
- * number of threads whose process is not known.
+ * Write attributes of the trace: its clock, with the host's clock the maximum
+ * error of the times, and the number of threads whose process is not known.
  */
 static void put_attributes(File *f, uint64_t ns)
 {
@@ -215,8 +216,8 @@ static bool flush_cpu(File *f, unsigned cpu, uint64_t ns)
 }
 
 /*
- * Get or create a task's track for initcalls; 0 if there are too many. No other
- * slices are on this track, so none can overlap the initcalls.
+ * Get or create a task's track for initcalls; return 0 if there are too many
+ * tracks. The track has no other slices, so none can overlap the initcalls.
  */
 static uint64_t initcall_track(File *f, const HtModelEvent *ev)
 {
@@ -362,15 +363,19 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns)
     pf_sequence_end(&s);
 }
 
-/* True if the host of this recording is the trace's machine 0 */
+/*
+ * Check whether the recording is the host's part, and of the host that is
+ * machine 0 of the trace.
+ */
 static bool is_host(const HtExport *x)
 {
     return x->host_part && x->same_host;
 }
 
 /*
- * Create the file for an event's part. @boot is the boot of the previous file,
- * or 0 for the first file.
+ * Begin the part (x->part) of the event @ev: with the guest's clock, create its
+ * file; with the host's clock, begin its sequence in the common file. @boot is
+ * the boot of the previous part, or 0 for the first part.
  */
 static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
                         GError **errp)
@@ -451,8 +456,8 @@ bool ht_export_perfetto(HtExport *x, GError **errp)
     }
     if (f) {
         /*
-         * If put_event() failed to write, end_file() sets @errp; with the
-         * host's clock, the caller sets it.
+         * If put_event() failed to write, @errp is not set yet: end_file()
+         * sets it, and with the host's clock run_all() does.
          */
         ok = end_file(f, ns, errp) && ok;
     }

@@ -2,10 +2,11 @@
 /*
  * hypertrace export --format perfetto: add CTF traces to recordings
  *
- * Traces of devices, of rings and of LTTng have the host's clock. Each trace
- * becomes a sequence of packets. It has a track, and below that one track for
- * each stream, or for each CPU of a provider of LTTng. Events are instants on
- * these tracks.
+ * A trace of a device, of a ring or of LTTng is added if its clock is the
+ * host's CLOCK_MONOTONIC. Each trace becomes a sequence of packets and a track
+ * with child tracks: for a device or ring one for each stream, for LTTng one
+ * for each provider and CPU, or for each provider and stream if hypertrace
+ * delivered the events. Events are instants on the child tracks.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -20,8 +21,8 @@
 #include "model/traces.h"
 
 /*
- * Maximum number of tracks below the track of a trace. Events that would need
- * another track are put on the track of the trace.
+ * Maximum number of child tracks of a trace's track. Events that would need
+ * another child track are put on the trace's track itself.
  */
 #define TRACKS_MAX      4096
 
@@ -33,7 +34,10 @@ typedef struct Stream {
 
 typedef struct Class {
     bool wanted;
-    /* name of the device, or of the provider in LTTng */
+    /*
+     * name of the device; for LTTng the provider or, for events of the host's
+     * kernel, the domain
+     */
     char *system;
     const char *name;
     const bt_field_class *fields;
@@ -42,7 +46,11 @@ typedef struct Class {
      * field
      */
     bool *skip;
-    /* events of LTTng that have the fields "stream" and "guest_ns" */
+    /*
+     * Events that hypertrace delivers to LTTng have the fields "stream" and
+     * "guest_ns". Their time on the host's clock is "guest_ns"; LTTng's own
+     * time of the event is that of the delivery.
+     */
     bool dated;
     uint64_t stream_field, guest_ns_field;
 } Class;
@@ -83,7 +91,10 @@ static bool G_GNUC_PRINTF(2, 3) refuse(Trace *t, const char *fmt, ...)
     return false;
 }
 
-/* Get the id of the host's boot in which the trace was recorded, or NULL. */
+/*
+ * Get the id of the host's boot in which the trace was recorded; NULL or "" if
+ * not known. In traces of LTTng, it is the UUID of the clock.
+ */
 static char *host_boot(const Trace *t, const bt_trace *trace)
 {
     bt_uuid uuid = bt_clock_class_get_uuid(t->clock);
@@ -131,8 +142,9 @@ static bool relate_clock(Trace *t, const bt_trace *trace)
 }
 
 /*
- * Begin the sequence at the first event or loss, whose time is @ns. Return true
- * if it has begun.
+ * At the first event or loss of the trace, whose time is @ns, begin the
+ * sequence. Return false with @t->error set if the time cannot be put on the
+ * common clock.
  */
 static bool begin(Trace *t, const bt_stream *stream, uint64_t ns)
 {
@@ -163,8 +175,9 @@ static bool begin(Trace *t, const bt_stream *stream, uint64_t ns)
 }
 
 /*
- * Refuse a stream whose clock is not the host's clock. For the first stream,
- * also set @t->lttng, @t->clock and the trace's name.
+ * Refuse a stream whose clock is not the host's CLOCK_MONOTONIC, or not that of
+ * the trace's first stream. For the first stream, also set the members of @t
+ * that describe the trace: whether it is of LTTng, its clock and its name.
  */
 static bool check_clock(Trace *t, const bt_stream *bs)
 {
@@ -277,8 +290,9 @@ static void free_class(gpointer data)
 }
 
 /*
- * Get the UUID of the track whose name is in @t->scratch; write the track if
- * it is new.
+ * Get the UUID of the child track whose name is in @t->scratch, and write the
+ * track if it is new. If there are too many, return the UUID of the trace's
+ * track.
  */
 static uint64_t track(Trace *t, uint64_t ns)
 {
@@ -454,8 +468,9 @@ static const HtCtfReader reader = {
 };
 
 /*
- * Write the attributes of a trace. The error of its times is known for traces
- * of devices and rings that need no @shift.
+ * Write the attributes of a trace, and free its sequence. The maximum error of
+ * the times is known only for traces of devices and rings, and only if
+ * @t->shift is 0.
  */
 static void end_trace(Trace *t)
 {

@@ -85,9 +85,9 @@ static gint by_order(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Name the files. The part with the most events gets the name that the user
- * chose, for example trace.dat. A number is added for the other parts, as in
- * trace-2.dat for the second part.
+ * Sort the parts and name their files. The part with the most events gets the
+ * name that the user chose, for example trace.dat. The names of the other parts
+ * have the number of the part, as trace-2.dat for the second one.
  */
 static void name_parts(HtExport *x)
 {
@@ -114,10 +114,11 @@ static void name_parts(HtExport *x)
 }
 
 /*
- * Bound the wall clock of @part by the piece @p of the recording. The guest
- * wrote the last event of @p (end_ns) before the poll that read it ended
- * (host_after). So the difference of these times is an upper bound of the
- * difference of the clocks; the smallest one of all pieces is used.
+ * Lower @part->wall_ns to the bound that the piece @p of the recording gives.
+ * The guest wrote the last event of @p (at end_ns of the guest's clock) before
+ * the poll that read it ended (at host_after of the host's). So the host's
+ * clock minus the guest's is at most host_after - end_ns. The smallest bound
+ * of all pieces is used.
  */
 static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
 {
@@ -129,8 +130,9 @@ static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
 }
 
 /*
- * Add a piece to its part. @shift is CLOCK_REALTIME - CLOCK_MONOTONIC of the
- * host in ns, or NULL if it is not known.
+ * Add the events of a piece to the piece's part, which is created if it is new.
+ * @shift is CLOCK_REALTIME - CLOCK_MONOTONIC of the host in ns, or NULL if it
+ * is not known. Return false if there are too many parts.
  */
 static bool add_piece(HtExport *x, const HtFtPiece *p, const int64_t *shift)
 {
@@ -224,8 +226,10 @@ bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns)
 }
 
 /*
- * Print the number of exported events and, for a guest, the error of their host
- * times: a bound for half of them, and the maximum.
+ * For an export with the host's clock, print the number of exported events, and
+ * for a guest the maximum error of their times: a bound for half of the events,
+ * and one for all. Also print how many events were left out because their host
+ * time is not known.
  */
 static void report_error(HtExport *x)
 {
@@ -265,8 +269,8 @@ static void report_error(HtExport *x)
 }
 
 /*
- * If there are several files, print their names, also if the export failed
- * later.
+ * If the recording becomes several files, print the names of those that are
+ * complete, even if the export of a later part failed.
  */
 static void report_files(const HtExport *x)
 {
@@ -281,8 +285,8 @@ static void report_files(const HtExport *x)
             continue;
         }
         /*
-         * If there are several traces, print only the file's name: the
-         * temporary directory that has the file is renamed later.
+         * If several recordings are exported, print the name without its
+         * directory, because that is a temporary one that is renamed later.
          */
         ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
         g_printerr("hypertrace export: boot %u%s: %" PRIu64 " event%s in"
@@ -459,8 +463,9 @@ static gint recordings_first(gconstpointer a, gconstpointer b, gpointer which)
 
 /*
  * List the directories to export: those of the command line, and for Perfetto
- * also the trace of programs' events of each recording that has one. @dirs is
- * the command line; dirs[0] is the name of the command.
+ * also the trace of programs' events of each recording that has one. Traces are
+ * not added if an option selects events by more than their names, or chooses
+ * the guest's clock. @dirs is the command line; dirs[0] is the command's name.
  */
 static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
                                 int count)
@@ -484,8 +489,9 @@ static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
 
 /*
  * List the host's parts of the recordings @dirs, each once, without those that
- * @dirs has itself. The list is empty for the format dat, if an option selects
- * events by more than time and boot, or if the user chose the guest's clock.
+ * are themselves in @dirs. The list is empty for the format dat, if an option
+ * selects events by anything but time and boot, or if the user chose the
+ * guest's clock.
  */
 static GPtrArray *host_parts(const HtView *v, int which, char **dirs, int count)
 {
@@ -531,8 +537,9 @@ static char *host_name(const char *part, unsigned index, GHashTable *names)
 }
 
 /*
- * Export the host's part of the recordings that were exported before. Unless
- * @whole is set, leave out the time before and after their exported events.
+ * Export @dir, the host's part of recordings that are already exported. Unless
+ * @whole is set, leave out what is before the first or after the last of their
+ * exported events.
  */
 static bool run_host(HtExport *x, int which, const char *dir, bool whole,
                      GError **errp)
@@ -572,7 +579,10 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     x->several = count + hosts->len > 1;
     x->begin_ns = UINT64_MAX;
     if (is_directory(which)) {
-        /* Stop after a signal, to remove the unfinished directory. */
+        /*
+         * Let a signal end only the export, not the process, so that the
+         * unfinished directory is removed.
+         */
         ht_output_catch(on_signal);
     }
     if (in_directory) {
@@ -694,8 +704,8 @@ int ht_export(int argc, char **argv)
     argv = (char **)all->pdata;
     argc = all->len - 1;
     /*
-     * Sort recordings before traces, because the first recording gives the
-     * common clock.
+     * Sort recordings before traces, because the host's clock of the first
+     * recording is the common clock.
      */
     g_qsort_with_data(argv + 1, argc - 1, sizeof(*argv), recordings_first,
                       GINT_TO_POINTER(which));

@@ -8,23 +8,25 @@
 #include "views/view.h"
 
 /*
- * Maximum number of segments of the guest's clock in one export, in all boots
- * together. An export that needs more segments is refused.
+ * Maximum number of segments of the guest's clock that are exported of one
+ * recording, in all boots together. A recording with more segments is refused.
  */
 #define HT_EXPORT_FILES_MAX     1000
 
 /**
- * HtExportPart: one segment of the guest's clock, which becomes a file
+ * HtExportPart: one segment of the guest's clock. Except for Perfetto with the
+ *               host's clock, it becomes a file, or for CTF a directory.
  * @boot: boot, counted from 1
  * @segment: segment of the clock in that boot
- * @events: number of the part's events in the recording
+ * @events: number of the segment's events in the recording
  * @exported: number of these events that were exported
  * @begin_ns: guest time of the first event
- * @worst_ns: maximum error of the host times, if the host's clock was chosen
- * @wall_ns: the host's CLOCK_REALTIME minus the guest's clock; INT64_MAX if not
- *           known
+ * @worst_ns: maximum error of the host times in ns, if the host's clock was
+ *            chosen
+ * @wall_ns: upper bound in ns of the host's CLOCK_REALTIME minus the guest's
+ *           clock; INT64_MAX if not known
  * @path: path of the file
- * @made: the file was written completely
+ * @made: the file or directory was written completely
  */
 typedef struct HtExportPart {
     unsigned boot;
@@ -44,28 +46,31 @@ typedef struct HtExportPart {
  * @m: the recording that is being exported
  * @first: the first recording, whose host clock is the common clock
  * @several: several recordings or traces are exported
- * @name: unique name of the recording
- * @path: path of the output
- * @parts: of HtExportPart, in the order of boots and segments
+ * @name: name of the recording @m, unique in this export
+ * @path: path of the output for @m
+ * @parts: parts of @m (HtExportPart), in the order of boots and segments
  * @part: the part of the last event of ht_export_next(); or NULL
  * @unknown_tasks: number of threads whose process is not known
  * @out: for Perfetto with the host's clock: the file for all recordings
- * @machines: number of machines in @out
+ * @machines: number of machines in @out, without the host, which is machine 0
  * @sequences: number of sequences in @out
  * @any: @out has something that was selected
- * @host_part: the recording is the host's part of other recordings
- * @same_host: the recording is from the same boot of the same host as @first
- * @begin_ns: host time of the earliest exported event; UINT64_MAX: none
- * @end_ns: host time of the latest exported event
+ * @host_part: @m is the host's part of other recordings
+ * @same_host: @m is from the same boot of the same host as @first
+ * @begin_ns: with the host's clock, time of the earliest exported event of all
+ *            recordings; UINT64_MAX: none
+ * @end_ns: with the host's clock, time of the latest exported event
  * @clock_uuid: UUID of the host's clock
  * @clock_known: @host_boot, @wall_known and @wall_ns are set, from the first
  *               recording or trace
  * @host_boot: id of the host's boot; NULL or "" if not known
  * @wall_known: @wall_ns is known
  * @wall_ns: CLOCK_REALTIME - CLOCK_MONOTONIC of the host
- * @dated: number of events by the maximum error of their time: entry 0 counts
- *         errors of 0, entry i those from 2^(i - 1) to less than 2^i ns
- * @worst_ns: maximum error of an event's time
+ * @stopped: a signal has ended the export
+ * @dated: with the host's clock, number of events of @m by the maximum error of
+ *         their time: entry 0 counts errors of 0, entry i those from 2^(i - 1)
+ *         to less than 2^i ns
+ * @worst_ns: the largest of these errors in ns
  *
  * Time must not go back in a file, so each segment of the guest's clock becomes
  * a file of its own. Only a file for Perfetto with the host's clock holds all
@@ -100,26 +105,28 @@ typedef struct HtExport {
 } HtExport;
 
 /**
- * ht_export_next: get the next selected event and count its error
+ * ht_export_next: get the next selected event of @x->m, and count it
  * @ev: filled in
  *
- * Returns: false after the last one, or with @x->stopped set after a signal
+ * Returns: false after the last event; false with @x->stopped set after a
+ *          signal
  */
 bool ht_export_next(HtExport *x, HtModelEvent *ev);
 
 /**
- * ht_export_part: get the file for an event
+ * ht_export_part: get the part to which an event belongs
  * @boot: the event's boot
  * @segment: the event's segment
  *
- * Returns: the part; NULL if no part fits, which happens only if the recording
+ * Returns: the part; NULL if there is none, which happens only if the recording
  * changes during the export
  */
 HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 
 /**
- * ht_export_wall: get the host's wall clock at time 0 of a file
- * @part: the file; each segment of the guest's clock has its own result
+ * ht_export_wall: get the host's wall clock at time 0 of an exported file
+ * @part: the part that becomes the file; with the guest's clock, each part has
+ *        its own result
  * @ns: set to nanoseconds since 1970
  *
  * Returns: false if it is not known
@@ -150,15 +157,16 @@ bool ht_export_perfetto(HtExport *x, GError **errp);
  * @x: export of a host's part
  * @machine: number of the machine that is the host
  *
- * Each vCPU becomes a track. Its slices show when the vCPU executed the guest's
- * code, was in an exit or in QEMU, waited for a CPU or was blocked.
+ * Each vCPU becomes a track. The track's slices show when the vCPU executed the
+ * guest's code, was in an exit or in QEMU, waited for a CPU or was blocked.
  */
 void ht_export_vcpus(HtExport *x, unsigned machine);
 
 /**
- * ht_export_perfetto_host: write the host and the common clock to @x->out
+ * ht_export_perfetto_host: begin @x->out with the packets that define the
+ *                          common clock and name the host's machine
  * @x: export; if @x->out has a sequence already, the function does nothing
- * @ns: host time of the packet
+ * @ns: host time of the packets
  */
 void ht_export_perfetto_host(HtExport *x, uint64_t ns);
 

@@ -2,9 +2,10 @@
 /*
  * hypertrace export --format perfetto: events
  *
- * If Perfetto defines a message for an event, the event becomes that message.
- * The trace itself describes the other events; Perfetto reads such descriptions
- * since v50.
+ * If the table below has one of Perfetto's messages for an event, the event
+ * becomes that message. Other events are written with a description of their
+ * fields, which Perfetto reads since v50. If the event's format is not known,
+ * the event becomes a generic event with its bytes.
  */
 #include <string.h>
 
@@ -37,8 +38,8 @@ typedef struct Known {
     uint16_t number;
     struct {
         uint8_t field;          /* number of the field in Perfetto's message */
-        uint8_t put;            /* type of the field: enum Put */
-    /* how to write each field; index: that of the field in ht_kinds */
+        uint8_t put;            /* how to write the value: enum Put */
+    /* for each field of the kind, with the index of the field in ht_kinds */
     } as[HT_KIND_FIELDS];
 } Known;
 
@@ -94,7 +95,7 @@ uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr)
         return iid[1];
     }
     if (g_hash_table_size(w->symbols) >= SYMBOLS_MAX) {
-        /* The iid stays without a name, so Perfetto shows the address. */
+        /* No name is written for this iid, so Perfetto shows the address. */
         return addr;
     }
     key = g_new(uint64_t, 2);
@@ -260,9 +261,9 @@ static void put_unknown(PfWriter *w, const HtModelEvent *ev, GString *out)
 }
 
 /*
- * Check whether a system call's event must not become a slice. The systems
- * raw_syscalls and syscalls report the same calls. Only the events of the
- * system that occurs first in the trace become slices.
+ * Check whether the event reports a system call a second time. The event
+ * systems raw_syscalls and syscalls report the same calls. Only the events of
+ * the one that occurs first in the trace become slices of system calls.
  */
 static bool is_second_syscall(PfWriter *w, const HtModelEvent *ev)
 {
@@ -282,7 +283,7 @@ void pf_event(PfWriter *w, const HtModelEvent *ev, GString *out)
     gsize at = ht_pb_begin(out, PF_BUNDLE_EVENT);
 
     ht_pb_uint(out, PF_EVENT_TIMESTAMP, ev->rec.ns);
-    /* Perfetto drops events without a PID, so PID 0 must be written too. */
+    /* Perfetto drops events without this field, so write PID 0, too. */
     ht_pb_uint(out, PF_EVENT_PID, (int64_t)ev->rec.pid);
     if (is_second_syscall(w, ev)) {
         put_described(w, ev, out);

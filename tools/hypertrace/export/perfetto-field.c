@@ -2,7 +2,8 @@
 /*
  * hypertrace: write fields of a CTF trace as Perfetto's DebugAnnotations
  *
- * The trace is not trusted: number, size and nesting of fields are bounded.
+ * The trace is not trusted: the size and the nesting of the written fields are
+ * bounded.
  */
 #include <string.h>
 
@@ -10,11 +11,11 @@
 #include "export/protobuf.h"
 
 /*
- * Bytes of the members of one structure, after which further ones are left
- * out
+ * Once pf_fields() has appended this many bytes for a payload or context, it
+ * leaves out further fields.
  */
 #define BYTES_MAX       65536
-/* Maximum nesting of structures and arrays */
+/* Maximum nesting of structures and arrays, and of options and variants */
 #define DEPTH_MAX       8
 
 typedef struct Writer {
@@ -60,8 +61,8 @@ static void put_elements(Writer *w, const bt_field *f, unsigned depth)
 }
 
 /*
- * Append a text field. If @empty, append "": libbabeltrace2 may return the
- * bytes of the previous string.
+ * Append a text field. If @empty, the text has the length 0: append "" without
+ * asking libbabeltrace2, which may return the bytes of the previous string.
  */
 static void put_string(Writer *w, const bt_field *f, bool empty)
 {
@@ -108,8 +109,8 @@ static void put_value(Writer *w, const bt_field *f, bool empty,
 }
 
 /*
- * Get the field in nested options and variants; NULL if an option holds no
- * field.
+ * Get the field inside nested options and variants; NULL if an option holds no
+ * field, or if the nesting is too deep.
  */
 static const bt_field *inner(const bt_field *f)
 {

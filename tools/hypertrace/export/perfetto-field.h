@@ -11,13 +11,13 @@
 
 /**
  * pf_fields: append the members of a structure
- * @b: a TrackEvent
+ * @b: a TrackEvent message, to which each member is appended as an annotation
  * @structure: an event's payload or context
- * @skip: by index: the member is the length of the next one and is left out; or
- *        NULL
+ * @skip: by index: true if the member is the length of the next one, and is
+ *        left out; or NULL
  *
- * The total size is bounded. If this function leaves out or cuts members
- * because of that, it adds the annotation hypertrace.cut.
+ * The size and the nesting are bounded. If the function leaves out or cuts
+ * members because of that, it adds the annotation hypertrace.cut.
  */
 void pf_fields(GString *b, const bt_field *structure, const bool *skip);
 

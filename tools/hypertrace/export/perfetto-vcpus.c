@@ -2,8 +2,8 @@
 /*
  * hypertrace export --format perfetto: the vCPUs of the host's part
  *
- * The slices of a vCPU follow each other without overlaps, so that one track
- * holds them. All tracks of a machine have the machine's track as parent.
+ * Each vCPU has a track. Its slices follow each other without overlaps. The
+ * parent of the tracks of a virtual machine's vCPUs is the machine's track.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ typedef struct Vcpus {
     PfSequence s;
     GHashTable *threads;
     GHashTable *tracks;         /* table from a vCPU's thread ID to Track */
-    /* table from a machine's process ID to the UUID of its track */
+    /* table from a virtual machine's process ID to the UUID of its track */
     GHashTable *machines;
 } Vcpus;
 
@@ -53,7 +53,7 @@ static uint64_t machine_track(Vcpus *c, const HtVcpuSums *v, uint64_t ns)
     return *uuid;
 }
 
-/* Get or create the track of a vCPU. Returns NULL if there are too many. */
+/* Get or create the track of a vCPU; NULL if there are too many tracks. */
 static Track *vcpu_track(Vcpus *c, const HtVcpuSums *v, uint64_t ns)
 {
     Track *t = g_hash_table_lookup(c->tracks, GUINT_TO_POINTER(v->tid));
@@ -124,9 +124,9 @@ static void taken(void *opaque, const HtVcpuSums *v, const HtHostTask *task,
 }
 
 /*
- * A vCPU kept its state for a time: write a slice, unless the vCPU was offline.
- * taken() may have written slices for a part of a wait; put_slice() leaves out
- * the time up to the last slice's end.
+ * HtRunstates.span: write a slice for the time in which a vCPU kept its state,
+ * unless it was offline. taken() may have written slices for a part of a wait;
+ * put_slice() leaves out the time up to the end of the last slice.
  */
 static void span(void *opaque, const HtVcpuSums *v, HtRunstate state,
                  HtRunMode mode, uint64_t from, uint64_t to)

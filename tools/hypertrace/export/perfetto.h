@@ -2,8 +2,8 @@
 /*
  * hypertrace: write packets and events of Perfetto's trace format
  *
- * The constants are field numbers of the messages in Perfetto's
- * protos/perfetto/trace/, and are named after them.
+ * The constants of the enum are field numbers of the messages in Perfetto's
+ * protos/perfetto/trace/, and are named after message and field.
  */
 #ifndef HYPERTRACE_TOOL_PERFETTO_H
 #define HYPERTRACE_TOOL_PERFETTO_H
@@ -116,15 +116,19 @@ enum {
 #define PF_TRACK_BASE   0x68740000
 
 /*
- * Fields of FtraceEvent from this number on have no message in Perfetto. The
- * trace itself describes them.
+ * Number of the first field of FtraceEvent that is not one of Perfetto's own
+ * messages. The trace describes the fields from this number on: an event of
+ * type N is the field PF_GENERIC_BASE + N.
  */
 #define PF_GENERIC_BASE         65536
 
-/* Maximum number of fields in Perfetto's description of an event */
+/* Maximum number of an event's fields that are described and written */
 #define PF_GENERIC_FIELDS_MAX   31
 
-/* If a bundle has a CPU number above this, Perfetto refuses the whole trace. */
+/*
+ * Number of CPUs whose events are written. If a bundle has a CPU number above
+ * this, Perfetto refuses the whole trace.
+ */
 #define PF_CPUS_MAX             1024
 
 /**
@@ -133,7 +137,7 @@ enum {
  * @packet: buffer for the current packet
  * @machine: number of the machine; 0: the host, or the only machine
  * @id: number of the sequence, from 1
- * @begun: the first packet was begun
+ * @begun: pf_packet_begin() was called
  */
 typedef struct PfSequence {
     HtOutput *o;
@@ -144,8 +148,8 @@ typedef struct PfSequence {
 } PfSequence;
 
 /**
- * pf_sequence_init: begin a sequence
- * @s: initialized
+ * pf_sequence_init: set up a sequence
+ * @s: set up by the function
  * @o: output for its packets
  * @machine: number of the machine, or 0
  * @id: number of the sequence, from 1
@@ -176,13 +180,13 @@ gsize pf_packet_begin(PfSequence *s, uint64_t ns);
 bool pf_packet_end(PfSequence *s, gsize at);
 
 /**
- * pf_clocks: write the clock, in the first packet of the trace
+ * pf_clocks: write the ClockSnapshot that defines the trace's clock
  * @ns: time of the packet
- * @host: times are the host's CLOCK_MONOTONIC
+ * @host: the trace's times are the host's CLOCK_MONOTONIC
  * @wall: CLOCK_REALTIME - clock of the trace, in nanoseconds; or NULL
  *
- * This must be the first packet, because Perfetto accepts the definition of a
- * clock only before a packet uses that clock.
+ * This must be the first packet of the trace, because Perfetto accepts the
+ * definition of a clock only before a packet uses that clock.
  */
 void pf_clocks(PfSequence *s, uint64_t ns, bool host, const int64_t *wall);
 
@@ -214,7 +218,8 @@ void pf_attribute(PfSequence *s, const char *key, const char *text,
                   uint64_t number);
 
 /**
- * pf_clock_attributes: append the attributes of the host's clock
+ * pf_clock_attributes: append attributes that state that the trace has the
+ *                      host's clock, and the error of the sequence's times
  * @s: sequence, whose packet must be inside TraceAttributes
  * @bound_ns: maximum error of the times in nanoseconds; NULL if not known
  */
@@ -222,12 +227,12 @@ void pf_clock_attributes(PfSequence *s, const uint64_t *bound_ns);
 
 /**
  * PfWriter: state to write events
- * @m: model
+ * @m: model of the recording
  * @symbols: interning ids (iids) of kernel addresses, by address
- * @interned: InternedData that has to be written with the next packet
- * @descriptors: descriptors of events that have to be written with the next
- *               FtraceEventBundle
- * @described: bitmap of types that have a descriptor
+ * @interned: InternedData that the caller has to write with the next bundle
+ * @descriptors: descriptors of event types that the caller has to write in the
+ *               next FtraceEventBundle
+ * @described: bitmap of event types that have a descriptor
  * @syscalls: the system whose events become slices of system calls, or NULL
  * @scratch: buffer for strings
  */

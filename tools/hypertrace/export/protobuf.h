@@ -2,8 +2,9 @@
 /*
  * hypertrace: write the wire format of protocol buffers
  *
- * A message is a GString. Its capacity is public, so an append that fits needs
- * no call of GLib. Each function appends one field.
+ * A message is a GString, to which each function appends one field. The
+ * capacity of a GString is public, so an append that fits needs no call of
+ * GLib.
  */
 #ifndef HYPERTRACE_TOOL_PROTOBUF_H
 #define HYPERTRACE_TOOL_PROTOBUF_H
