@@ -38,8 +38,8 @@ HtJob *ht_job_start(const char *name, void (*function)(HtJob *, void *),
     job->thread = g_thread_try_new(name, run, job, NULL);
     if (!job->thread) {
         /*
-         * The user may have the maximum number of threads: run the function
-         * here.
+         * This can fail if the user already has the maximum number of threads.
+         * Run the function here instead.
          */
         run(job);
     }

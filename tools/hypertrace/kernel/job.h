@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: work of unknown length, in a thread of its own
+ * hypertrace: run work of unknown length in a thread of its own
  *
- * A guest chooses the size of its kernel's symbols, types and event formats. A
- * recorder that parses them between two polls would lose events meanwhile.
+ * A guest chooses the size of its kernel's symbols, types and event formats. If
+ * the recorder's polling thread parsed them, it could not poll meanwhile, and
+ * events would be lost.
  */
 #ifndef HYPERTRACE_KERNEL_JOB_H
 #define HYPERTRACE_KERNEL_JOB_H
@@ -18,7 +19,7 @@ typedef struct HtJob HtJob;
  * @run: the function; it should return soon after ht_job_is_stopped() is true
  * @opaque: its argument, which belongs to the thread until ht_job_is_done()
  *
- * If no thread can be made, the function runs before this returns.
+ * If no thread can be made, ht_job_start() runs the function itself.
  *
  * Return: the job, for ht_job_end()
  */
@@ -28,31 +29,37 @@ HtJob *ht_job_start(const char *name, void (*run)(HtJob *job, void *opaque),
 /** ht_job_is_done() - test whether the function has returned */
 bool ht_job_is_done(HtJob *job);
 
-/** ht_job_stop() - tell the function that its result is not needed */
+/**
+ * ht_job_stop() - request that the function returns soon, because its result is
+ *                 not needed; does not wait
+ */
 void ht_job_stop(HtJob *job);
 
 /**
  * ht_job_is_stopped() - test whether ht_job_stop() was called
- * @job: the job, whose function calls this and holds no lock
+ * @job: the job. Only the job's function may call this, while it holds no lock.
  *
- * Waits as long as the job is paused.
+ * While the job is paused, the call waits.
  */
 bool ht_job_is_stopped(HtJob *job);
 
 /**
- * ht_job_pause() - let the function wait when it calls ht_job_is_stopped()
+ * ht_job_pause() - make the function wait in its next ht_job_is_stopped()
  * @job: the job
  *
- * A child of fork() has no threads, but copies of the locks that they hold. If
- * the function waits, its thread holds none, also none of a library.
+ * The caller can then fork(). A child of fork() has no other threads, but
+ * copies of the locks that they held. While the function waits, its thread
+ * holds no lock, not even one of a library.
  *
- * Return: true if the function waits now, until ht_job_resume() or ht_job_end()
+ * Return: true if the function already waits; it waits until ht_job_resume() or
+ * ht_job_end(). False if it has not reached ht_job_is_stopped() yet.
  */
 bool ht_job_pause(HtJob *job);
 void ht_job_resume(HtJob *job);
 
 /**
- * ht_job_end() - wait until the function has returned, and free the job
+ * ht_job_end() - resume the job, wait until the function has returned, and free
+ *                the job
  * @job: the job or NULL
  */
 void ht_job_end(HtJob *job);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a temporary guest that prints information about its kernel
+ * hypertrace: boot a kernel in a temporary guest that prints information about
+ *             it
  *
- * The machine is emulated in QEMU's sandbox and has only a serial port. Its
- * initramfs has a static busybox and the script below. The script compresses
- * its data, and prints a line with the size of the result and then the result.
+ * QEMU emulates the machine, without KVM, in QEMU's own sandbox. The machine
+ * has only a serial port. Its initramfs has a static busybox and the script
+ * below. The script compresses its data, and prints a line with the size of
+ * the result and then the result.
  */
 #include "hypertrace/base.h"
 #include <elf.h>
@@ -26,16 +28,17 @@
  */
 #define ATTEMPTS        2
 /*
- * maximum number of bytes that are read of the guest's output, which has the
- * compressed data
+ * Maximum number of bytes of the guest's output that are read. The compressed
+ * data is a part of the output.
  */
 #define OUTPUT_MAX      (32u << 20)
 #define TEXT_MAX        (HT_FT_FORMATS_MAX + HT_SYMBOLS_MAX)
 #define DATA_LINE       "hypertrace-data "
 
 /*
- * Script of the guest. It runs cat once for each system of events, not for each
- * event: a kernel has about 1,500 events, and emulated processes start slowly.
+ * Script of the guest. It runs cat once for each event system, not once for
+ * each event: a kernel has about 1,500 events, and emulated processes start
+ * slowly.
  */
 static const char init_script[] =
     "#!/bin/busybox sh\n"
@@ -252,7 +255,7 @@ static bool read_output(int fd, GByteArray *output, int64_t deadline)
     return true;
 }
 
-/* Find the compressed data after the line DATA_LINE, which has their size. */
+/* Find the compressed data after the line DATA_LINE, which has its size. */
 static bool find_data(const GByteArray *output, const uint8_t **data,
                       size_t *size)
 {

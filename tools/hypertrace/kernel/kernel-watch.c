@@ -13,9 +13,9 @@
 #define STEP_LAST_NS    UINT64_C(5000000000)
 /*
  * Pause in ns between searches, from SEARCH_NS to PAUSE_MAX: as long as the
- * search took or, after EAGER_NS without a kernel, PAUSE_LATER times as long.
- * Searches thus use half of a processor at first. Later they use 1 %, or more
- * if a search takes longer than 20 ms.
+ * last search took or, after EAGER_NS without a kernel, PAUSE_LATER times as
+ * long. Searches thus use up to half of a processor at first. Later they use
+ * 1 %, or more if a search takes longer than 20 ms.
  */
 #define SEARCH_NS       UINT64_C(2000000)
 #define EAGER_NS        UINT64_C(30000000000)
@@ -43,15 +43,16 @@
 /* Period in ns at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
- * First pause in ns after a search that found several kernels without a proof
- * that one of them runs. The pause doubles after each such search, up to
- * CLOCK_NS.
+ * While the clock of the known kernel stands still: first pause in ns after a
+ * search that found several kernels, none of which was proved to run. The pause
+ * doubles after each such search, up to CLOCK_NS.
  */
 #define PROOF_NS        UINT64_C(10000000)
 /*
- * While the kernel's clock stands still, searches for another kernel use at
- * most 10 % of a processor: the pause is PAUSE_STILL times as long as the
- * search.  After STILL_NS it is PAUSE_LATER times as long.
+ * While the known kernel's clock stands still, searches for another kernel use
+ * at most 10 % of a processor: the pause after a search is at least PAUSE_STILL
+ * times as long as the search. Once the clock has stood still for STILL_NS, the
+ * pause is at least PAUSE_LATER times as long.
  */
 #define PAUSE_STILL     9
 #define STILL_NS        UINT64_C(600000000000)
@@ -63,8 +64,8 @@
 #define AHEAD_MAX       60
 /*
  * PASS_NS is the pause in ns after the first pass over all formats. The pause
- * doubles after each pass, up to PASS_MAX_NS. A pass finds texts that the
- * kernel changes in place: early in the boot it replaces the names of
+ * doubles after each pass, up to PASS_MAX_NS. Passes are repeated to find texts
+ * that the kernel changes in place: early in the boot it replaces the names of
  * enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
@@ -169,7 +170,10 @@ static void begin_search(HtKernelWatch *w)
     w->searched_ns = 0;
 }
 
-/* Do a step of the search. Returns NULL until a kernel is found. */
+/*
+ * Do a step of the search, or begin a search if its time has come. Returns NULL
+ * until a kernel is found.
+ */
 static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
                              unsigned *flags)
 {
@@ -219,12 +223,13 @@ static bool at_same_place(const HtGuestKernel *a, const HtGuestKernel *b)
 }
 
 /*
- * Decide whether a kernel that a search has found is the running one. RAM may
- * hold dead kernels of earlier boots. A kernel whose tick count advances runs.
- * A kernel without a known address of its clock is accepted. Without such a
- * proof, accept the only kernel in RAM if none was known before, or if its
- * place and its clock can be those of the next boot. @last: no later call will
- * have a proof; accept one of several.
+ * Decide whether the kernel @k, which a search has found, is the running one.
+ * RAM may also hold dead kernels of earlier boots. A kernel whose tick count
+ * advances runs. A kernel whose clock has no known address is accepted. If the
+ * tick count of @k does not advance, accept @k only if the search found no
+ * other kernel, and if no kernel was known before or @k's place and clock can
+ * be those of the next boot. @last: this is the last call, so accept @k
+ * although the search found others.
  */
 static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
 {
@@ -266,11 +271,11 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 }
 
 /*
- * Read the kernel's clock, once in CLOCK_NS. If its ticks went back, the same
- * kernel has booted again at the same address: return true. If the clock stands
- * still, or was overwritten, another kernel may have booted: begin a search.
- * @last: no later call will see the clock stand still, so begin a search in any
- * case.
+ * Read the kernel's clock, at most once in CLOCK_NS. If its ticks went back,
+ * the same kernel has booted again at the same address: return true. If the
+ * clock stands still, or was overwritten, another kernel may have booted:
+ * begin a search, if the pause after the last search is over. @last: this is
+ * the last call, so read the clock and begin a search in any case.
  */
 static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
 {
@@ -317,8 +322,9 @@ static void pause_search(HtKernelWatch *w)
 }
 
 /*
- * Check whether the kernel has ended. RAM, and the kernel in it, may survive a
- * reset.
+ * Check whether the kernel has ended although it is still in RAM: RAM may
+ * survive a reset. If the search finds another kernel that runs, that is
+ * w->next.
  */
 static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 {
@@ -380,8 +386,9 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
         return w->ready;
     }
     /*
-     * If the step has failed before the first complete pass, go on with the
-     * pass: early in the boot, the kernel's list of events is not complete.
+     * A step may fail early in the boot, when the kernel's list of events is
+     * not complete. If no pass has been completed yet, the next poll tries
+     * again.
      */
     w->passing = ret < 0 && !w->ready;
     if (!w->passing) {

@@ -2,9 +2,9 @@
 /*
  * hypertrace: find the kernel in a guest's memory
  *
- * A watch finds the kernel of an image in a memory, reads its event formats,
- * and detects a new boot of the guest. The work of each poll is bounded, except
- * the last one.
+ * A watch finds the kernel of a known image in a guest's memory, reads its
+ * event formats, and detects a new boot of the guest. A poll takes a few
+ * milliseconds at most, and the last poll some seconds.
  */
 #ifndef HYPERTRACE_KERNEL_WATCH_H
 #define HYPERTRACE_KERNEL_WATCH_H
@@ -13,9 +13,9 @@
 #include "hypertrace/kernel-formats.h"
 
 /* Results of a poll, combined by OR */
-/* The formats of the kernel that was found are known. */
+/* All formats of the kernel were read for the first time. */
 #define HT_WATCH_FOUND      1u
-/* The kernel no longer runs; only HT_WATCH_MORE is returned with it. */
+/* The kernel no longer runs; only HT_WATCH_MORE is returned with this flag. */
 #define HT_WATCH_GONE       2u
 /* The formats have changed. */
 #define HT_WATCH_FORMATS    4u
@@ -30,7 +30,8 @@ typedef struct HtKernelWatch HtKernelWatch;
  * ht_kernel_watch_new() - start to search for a kernel
  * @mem: the guest's memory; must outlive the watch
  * @image: the kernel's image; the watch takes a reference
- * @formats: also read its formats; if false, HT_WATCH_FOUND is never returned
+ * @formats: also read the kernel's event formats; if false, HT_WATCH_FOUND and
+ *           HT_WATCH_FORMATS are never returned
  * @now: a clock in nanoseconds
  *
  * Return: the watch, for ht_kernel_watch_free()
@@ -41,11 +42,11 @@ HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
 /**
  * ht_kernel_watch_look() - poll for changes
  * @w: the watch
- * @last: this is the last call: search all of the memory in it, without a
- *        proof that the kernel runs
+ * @last: this is the last call: search for up to 5 s, and accept a kernel
+ *        without a proof that it runs
  *
  * Return: HT_WATCH_ flags. After HT_WATCH_GONE, the caller must stop using the
- * kernel before it calls this again.
+ * kernel before its next call, which may free the kernel.
  */
 unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last);
 
@@ -59,7 +60,7 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last);
 HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w);
 
 /**
- * ht_kernel_watch_formats() - list its formats
+ * ht_kernel_watch_formats() - list the formats that were read
  *
  * Return: the list, for ht_kernel_formats_list_free(); any thread may use it
  */

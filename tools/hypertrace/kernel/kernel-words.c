@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the words of a Linux kernel's command line
+ * hypertrace: parse and extend the command line of a Linux kernel
  */
 #include <glib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the words of a Linux kernel's command line
+ * hypertrace: parse and extend the command line of a Linux kernel
  *
  * The rules are those of the kernel's lib/cmdline.c: white space separates
- * words, but not between double quotes. Words after "--" belong to init. In a
- * name, '-' and '_' are equal.
+ * words, but not between double quotes. Words after "--" belong to init, and
+ * the functions ignore them. In a name, '-' and '_' are equal.
  */
 #ifndef HYPERTRACE_KERNEL_WORDS_H
 #define HYPERTRACE_KERNEL_WORDS_H
@@ -13,9 +13,12 @@
 #include <stdint.h>
 
 /**
- * ht_kernel_words_ring() - whether a command line asks for a boot-mapped ring
+ * ht_kernel_words_ring() - whether a command line asks for a ring that the
+ *                          kernel maps at a fixed place
+ *                          (trace_instance=NAME@PLACE)
  * @text: the command line
- * @at: set to the ring's physical address; 0 if the kernel chooses it
+ * @at: set to the ring's physical address; 0 if PLACE is no address, but a
+ *      label of reserve_mem=
  */
 bool ht_kernel_words_ring(const char *text, uint64_t *at);
 
@@ -29,7 +32,7 @@ bool ht_kernel_words_label(const char *text, const char *label);
 /**
  * ht_kernel_words_values() - get all values of a word that may be repeated
  * @text: the command line
- * @name: the word's name, for example "trace_event"
+ * @name: the word's name, for example "trace_event"; with '_', not '-'
  *
  * Return: newly allocated: all values, each followed by a comma
  */
@@ -40,8 +43,9 @@ char *ht_kernel_words_values(const char *text, const char *name);
  * @text: the command line
  * @words: more words for the kernel
  *
- * The words are appended to the kernel's part. If a quotation mark is not
- * closed, no word can follow it: then the words are inserted at the start.
+ * The words are appended to the kernel's part, before a "--". If @text has a
+ * quotation mark without a partner, no word can follow: then the words are
+ * inserted at the start.
  *
  * Return: newly allocated
  */

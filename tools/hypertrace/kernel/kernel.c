@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: event formats and symbols of a kernel image, from the cache
+ * hypertrace: get event formats and symbols of a kernel image, and cache them
  *
  * The cache is $XDG_CACHE_HOME/hypertrace/kernels/HASH/{info,formats,kallsyms}.
  * An entry is written to a temporary folder, which is then renamed, so that an
@@ -128,9 +128,9 @@ static void write_cache(const HtKernel *k)
 }
 
 /*
- * Take the next line of a guest's text. Replace bytes that are not printable,
- * because the line is shown on terminals. Returns NULL if no line is left, or
- * if it is longer than 1024 bytes.
+ * Copy the next line of a guest's text, and advance *@text past it. Replace
+ * bytes that are not printable, because the line is shown on terminals. Returns
+ * NULL if no line is left, or if it is longer than 1024 bytes.
  */
 static char *take_line(char **text, char *end)
 {

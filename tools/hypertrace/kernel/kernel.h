@@ -2,10 +2,10 @@
 /*
  * hypertrace: get event formats and symbols of a kernel image
  *
- * ht_kernel_get() lets the kernel print them: it boots the kernel once in a
- * temporary guest without devices.  The result is stored in the user's cache
- * under the hash of the image.  The guest's output is not trusted: its size is
- * bounded, and it is parsed before it is stored.
+ * ht_kernel_get() boots the kernel once in a temporary guest, which prints
+ * them. The guest has no device except a serial port. The result is stored in
+ * the user's cache under the hash of the image. The guest's output is not
+ * trusted: its size is bounded, and it is parsed before it is stored.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -78,7 +78,7 @@ HtKernel *ht_kernel_of_image(HtKernelImage *image);
 /**
  * ht_kernel_image_in() - copy the kernel's image out of a guest's memory
  * @mem: the memory of a guest whose kernel's file is not known
- * @quiet: report no progress on a terminal
+ * @quiet: do not show the progress if standard error is a terminal
  * @job: the job that runs this, which may be stopped; or NULL
  * @error: set if the memory cannot be read, or has no kernel that was built for
  *         kdump (VMCOREINFO)

@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include "kernel/record-log.h"
 
-/* A poll ends when it has this many bytes of lines */
+/* A poll ends once it has read records with this many bytes of lines. */
 #define POLL_BYTES (1u << 20)
 
 struct HtRecordLog {

@@ -2,8 +2,8 @@
 /*
  * hypertrace: read the log of the kernel in a guest's memory
  *
- * The records of one boot are read in small portions, as text for the
- * recording. A log is used by one thread.
+ * The records of one boot are read in small portions and converted to lines of
+ * the recording's log. Only one thread may use an HtRecordLog.
  */
 #ifndef HYPERTRACE_KERNEL_RECORD_LOG_H
 #define HYPERTRACE_KERNEL_RECORD_LOG_H
@@ -17,7 +17,7 @@ typedef struct HtRecordLog HtRecordLog;
 /**
  * ht_record_log_new() - start to read a kernel's log
  * @k: the kernel; must outlive the log
- * @seen: function that gets each record once it is read
+ * @seen: function that is called for each record that was read
  * @opaque: its argument
  * @error: set if the log of this kernel cannot be read
  *
@@ -32,7 +32,7 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k,
  * ht_record_log_look() - read new records
  * @boot: number of the boot, from 0, for the recording
  * @last: the guest has ended: do not wait for records that are not complete
- * @budget: the function returns when this time is over
+ * @budget: the function returns after the record at which this time is over
  * @out: lines for ht_rec_writer_log() are appended, at most about 1 MiB
  *
  * Return: true if there may be more to read at once

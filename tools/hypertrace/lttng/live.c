@@ -14,8 +14,8 @@ struct HtLive {
 };
 
 /*
- * HtFtRunsOps.learn: does nothing, because ht_lttng_sink_post() registers new
- * classes with the next events
+ * HtFtRunsOps.learn: does nothing, because the sink's thread registers new
+ * classes when it gets the next events
  */
 static void learn_later(void *opaque)
 {
@@ -48,7 +48,7 @@ static bool init_runs(HtLive *l, const HtFtFormats *formats)
     l->runs.classes = ht_class_table_new();
     l->runs.formats = formats;
     l->runs.instances = &l->instances;
-    /* ht_ft_runs_init() would fail only with a full class table */
+    /* This fails only if the class table is full, but the table is new. */
     return ht_ft_runs_init(&l->runs);
 }
 

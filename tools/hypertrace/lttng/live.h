@@ -12,7 +12,8 @@
 typedef struct HtLive HtLive;
 
 /**
- * ht_live_new() - find LTTng, and with @options->url create the session
+ * ht_live_new() - check that LTTng's module is installed and, if @options->url
+ *                 is set, create the session
  * @options: @name and @url must outlive the result
  * @formats: formats of the kernel's events, which must outlive the result;
  *           NULL: events have no fields
@@ -27,8 +28,8 @@ HtLive *ht_live_new(const HtLttngOptions *options, const HtFtFormats *formats,
 void ht_live_start(HtLive *l);
 
 /**
- * ht_live_runs() - get the object that receives the kernel's events; not used
- * after ht_live_end()
+ * ht_live_runs() - get the object to which the caller passes the kernel's
+ *                  events; it must not be used after ht_live_end()
  */
 HtFtRuns *ht_live_runs(HtLive *l);
 

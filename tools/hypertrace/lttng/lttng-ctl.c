@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the module that controls a session of LTTng
+ * hypertrace record: create and end a session of LTTng, in a module of its own
  */
 #include "hypertrace/base.h"
 #include <lttng/lttng.h>
@@ -9,8 +9,8 @@
 
 #define CHANNEL         "hypertrace"
 /*
- * LTTng's buffer for each of the host's CPUs: size in bytes, and number, of
- * the sub-buffers
+ * LTTng has a buffer for each of the host's CPUs. It consists of SUBBUF_COUNT
+ * sub-buffers of SUBBUF_SIZE bytes.
  */
 #define SUBBUF_SIZE     (UINT64_C(1) << 20)
 #define SUBBUF_COUNT    8
@@ -71,8 +71,8 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
 }
 
 /*
- * Restrict the session to this process: other processes may have a provider
- * of the same name.
+ * Restrict the session to events of this process: other processes may have a
+ * provider of the same name.
  */
 static bool track(const char *name, GError **error)
 {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: modules that use LTTng
+ * hypertrace record: load the modules that use LTTng
  */
 #include "hypertrace/base.h"
 #include <dlfcn.h>
 
 #include "lttng/lttng-module.h"
 
-/* Find a module: beside the program in a build tree, or where installed. */
+/*
+ * Get the path of a module: in the folder of the program if it is there, as in
+ * a build tree, else in the folder of installed modules.
+ */
 static char *module_path(const char *name)
 {
     g_autofree char *file = g_strdup_printf("hypertrace-lttng-%s.so", name);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: modules that use LTTng
+ * hypertrace record: load the modules that use LTTng
  *
  * LTTng-UST starts threads in each program that is linked to it, and waits for
- * session daemons before main(). So the command loads it only with --lttng or
- * --net. The library that controls sessions is loaded only with --net.
+ * session daemons before main(). So the command is not linked to it, and loads
+ * it only with --lttng or --net. The library that controls sessions is loaded
+ * only with --net.
  */
 #ifndef HYPERTRACE_LTTNG_MODULE_H
 #define HYPERTRACE_LTTNG_MODULE_H
@@ -15,7 +16,7 @@
 #define HT_LTTNG_PROGRAMS       "-programs"
 
 /**
- * struct HtUstOps - hypertrace-lttng-ust.so
+ * struct HtUstOps - functions of the module hypertrace-lttng-ust.so
  * @create: ht_ust_session_new()
  * @destroy: ht_ust_session_free()
  * @expect: ht_ust_session_expect()
@@ -35,10 +36,10 @@ typedef struct HtUstOps {
 extern const HtUstOps ht_ust_ops;
 
 /**
- * struct HtLttngOps - hypertrace-lttng-ctl.so
+ * struct HtLttngOps - functions of the module hypertrace-lttng-ctl.so
  * @begin: create and start a session with the name @name. It records all events
  *         of this process's providers for the guest @name, and sends the events
- *         to @url
+ *         to the relay daemon at @url; with @live, they can be read meanwhile
  * @end: stop the session, wait until all events are sent, and destroy it; @lost
  *       is set to the number of events for which LTTng had no room
  *
@@ -58,7 +59,8 @@ extern const HtLttngOps ht_lttng_ops;
  * @symbol: symbol in the module
  * @error: set if it cannot be loaded
  *
- * Return: the address of @symbol, for the life of the process
+ * Return: the address of @symbol, valid for the life of the process; NULL on
+ * failure
  */
 const void *ht_lttng_module(const char *name, const char *symbol,
                             GError **error);

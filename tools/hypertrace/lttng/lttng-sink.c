@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: a queue and a thread that deliver to LTTng-UST
+ * hypertrace record: deliver events to LTTng-UST, from a queue and in a thread
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -8,13 +8,16 @@
 #include "hypertrace/thread.h"
 #include "lttng/lttng-sink.h"
 
-/* Maximum number of bytes of events that wait for LTTng */
+/* Maximum number of bytes of events that wait in the queue of a sink */
 #define BACKLOG         ((size_t)128 << 20)
-/* Time in ns without progress after which LTTng counts as hanging */
+/*
+ * At the end of a sink: time in ns after which LTTng counts as hanging if it
+ * has accepted no events meanwhile
+ */
 #define HANG_NS         (INT64_C(5) * 1000000000)
 /*
- * Maximum time in ns for LTTng to send the events that it has taken, and to end
- * the session
+ * Maximum time in ns that LTTng may need, after it has accepted all events, to
+ * send them and to end the session
  */
 #define SEND_NS         (INT64_C(60) * 1000000000)
 
@@ -97,8 +100,8 @@ static void load(HtLttngSink *s)
     }
     session = s->ust->create(&cfg);
     /*
-     * Register one event, so that viewers see the trace before its first
-     * event.
+     * This registers the event that reports losses, so that viewers see the
+     * trace even before its first event.
      */
     s->ust->expect(session, NULL, 0);
     /* Pairs with the load-acquire in ht_lttng_sink_wants(). */
@@ -110,8 +113,8 @@ static void begin(void *opaque)
     HtLttngSink *s = opaque;
 
     /*
-     * a sink that ends before its start has no events, and does not load
-     * LTTng
+     * If the sink is ended without having been started, it has no events: do
+     * not load LTTng.
      */
     if (s->started) {
         load(s);
@@ -201,9 +204,9 @@ HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg)
 void ht_lttng_sink_start(HtLttngSink *s)
 {
     /*
-     * Let a thread wait in LTTng-UST while LTTng's buffers are full. In this
-     * process, only the threads of an HtLttngSink emit events, so that no other
-     * thread waits.
+     * Permit LTTng-UST to make a thread wait while LTTng's buffers are full. In
+     * this process, only the threads of sinks emit events, so no other thread
+     * waits.
      */
     g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
     /*
@@ -222,8 +225,8 @@ void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms)
     ht_mutex_lock(&s->lock);
     while (!s->ready && ht_cond_wait_until(&s->loaded, &s->lock, end)) {
         /*
-         * The thread was woken before @ready was set: wait for the rest of the
-         * time.
+         * The wait may end before @ready is set: wait again, for the rest of
+         * the time.
          */
     }
     ht_mutex_unlock(&s->lock);
@@ -265,8 +268,8 @@ bool ht_lttng_sink_wants(const HtLttngSink *s, const HtClass *c, bool unknown)
 }
 
 /*
- * Wait for the sink's thread to end, as long as it makes progress.  Return:
- * false if it hangs.
+ * Wait for the sink's thread to end, as long as it makes progress. Return false
+ * if it hangs.
  */
 static bool wait_gone(HtLttngSink *s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: a queue and a thread that deliver to LTTng-UST
+ * hypertrace record: deliver events to LTTng-UST, from a queue and in a thread
  *
- * Posting a run never waits. If LTTng does not take an event in time, it is
- * lost for LTTng, but is still in the recording.
+ * The thread that posts events never waits for LTTng. If the queue is full, an
+ * event is lost for LTTng, but is still in the recording.
  */
 #ifndef HYPERTRACE_LTTNG_SINK_H
 #define HYPERTRACE_LTTNG_SINK_H
@@ -12,13 +12,14 @@
 #include "lttng/lttng-module.h"
 
 /**
- * struct HtLttngOptions - names in LTTng
+ * struct HtLttngOptions - how to deliver events to LTTng
  * @name: name of the guest; characters are [A-Za-z0-9_.-]. The provider of its
- *        kernel's events has this name, that of its programs' events has the
- *        name with HT_LTTNG_PROGRAMS. NULL: no LTTng
- * @url: URL of a relay daemon: a session with the name @name is created, which
- *       sends the events there. NULL: the user's sessions record them
- * @live: the session can be read while it is recorded
+ *        kernel's events has this name. The provider of its programs' events
+ *        has this name followed by HT_LTTNG_PROGRAMS. NULL: do not deliver
+ * @url: URL of a relay daemon: the recorder creates a session with the name
+ *       @name, which sends the events there. NULL: only sessions that the user
+ *       has created record the events
+ * @live: the recorder's session can be read while it is recorded
  */
 typedef struct HtLttngOptions {
     char *name;
@@ -46,10 +47,11 @@ typedef struct HtLttngSinkConfig {
 
 /**
  * struct HtLttngStats - counts of events
- * @taken: events that LTTng recorded for a session
+ * @taken: events that LTTng recorded in at least one session
  * @unwanted: events that no session had enabled
  * @lost: events lost because LTTng hung, was too slow, or had no room
  * @why: message about the last failure, or NULL; valid as long as the sink
+ *       exists
  */
 typedef struct HtLttngStats {
     uint64_t taken;
@@ -69,8 +71,8 @@ HtLttngSink *ht_lttng_sink_new(const HtLttngSinkConfig *cfg);
  * ht_lttng_sink_start() - load LTTng-UST, and begin to deliver runs
  * @s: not started
  *
- * Start QEMU first: otherwise it would inherit the descriptors and the
- * environment variables of LTTng-UST.
+ * Start QEMU before this call: otherwise QEMU would inherit the descriptors and
+ * the environment variables of LTTng-UST.
  */
 void ht_lttng_sink_start(HtLttngSink *s);
 
@@ -85,30 +87,34 @@ void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms);
  * ht_lttng_sink_post() - queue a run
  * @s: started or not; after ht_lttng_sink_end() this does nothing
  * @run: the run; its events are copied
- * @fill: the buffer of the run's stream, NULL at first; updated
+ * @fill: the buffer into which the events of the run's stream are copied; NULL
+ *        before the first call; updated
  *
  * Context: one thread at a time for each @fill
  */
 void ht_lttng_sink_post(HtLttngSink *s, const HtRun *run, HtBuffer **fill);
 
 /**
- * ht_lttng_sink_release() - drop the reference to the buffer of a stream,
- * @fill
+ * ht_lttng_sink_release() - drop the caller's reference to the buffer of a
+ *                           stream
+ * @fill: the buffer, from ht_lttng_sink_post()
  */
 void ht_lttng_sink_release(HtLttngSink *s, HtBuffer **fill);
 
 /**
- * ht_lttng_sink_wake() - let the sink's thread register new classes now
+ * ht_lttng_sink_wake() - make the sink's thread register new classes now,
+ *                        before their first events
  */
 void ht_lttng_sink_wake(HtLttngSink *s);
 
 /**
- * ht_lttng_sink_wants() - test whether LTTng has the event of a class enabled
+ * ht_lttng_sink_wants() - test whether a session of LTTng has enabled the
+ *                         events of a class
  * @s: the sink
  * @c: the class
- * @unknown: the result if LTTng does not have the class yet
+ * @unknown: the result if the class is not registered with LTTng yet
  *
- * Return: true also if LTTng cannot be used
+ * Return: true if it is enabled, or if LTTng could not be loaded
  */
 bool ht_lttng_sink_wants(const HtLttngSink *s, const HtClass *c, bool unknown);
 
@@ -117,8 +123,9 @@ bool ht_lttng_sink_wants(const HtLttngSink *s, const HtClass *c, bool unknown);
  * @s: started or not; the posting thread has ended or calls this
  * @stats: filled in
  *
- * Return: false if LTTng hangs. Its thread still runs then, so that @s and its
- * classes must stay, and the process must end by _exit().
+ * Return: false if LTTng hangs. The sink's thread then still runs, so the
+ * caller must free neither @s nor its classes, and must end the process by
+ * _exit().
  */
 bool ht_lttng_sink_end(HtLttngSink *s, HtLttngStats *stats);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the module that delivers to LTTng-UST
+ * hypertrace record: the module hypertrace-lttng-ust.so, which delivers events
+ * to LTTng-UST
  */
 #include "hypertrace/base.h"
 #include "lttng/lttng-module.h"

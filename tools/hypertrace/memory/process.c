@@ -11,13 +11,13 @@
 #include "memory/process.h"
 
 /*
- * Maximum number of bytes that ht_process_read() returns; "maps" may have
- * 65,530 lines
+ * Maximum number of bytes that ht_process_read() returns; by default, the file
+ * "maps" may have up to 65,530 lines
  */
 #define TEXT_MAX (64u << 20)
 /*
- * Maximum bytes and number of arguments in ht_process_args(): a process can
- * make its arguments any text
+ * Maximum number of bytes and of arguments that ht_process_args() returns: a
+ * process can set its arguments to any text of any length
  */
 #define ARGS_BYTES  (256u << 10)
 #define ARGS_MAX    4096u
@@ -143,11 +143,12 @@ bool ht_process_ended(const HtProcess *p)
 }
 
 /*
- * Put CAP_SYS_PTRACE into the effective set, or take it out. A recorder that
- * hypertrace watch starts has this right in the permitted set only. It is
- * effective only while a file in /proc is opened or examined.
+ * Put CAP_SYS_PTRACE into this thread's effective set of capabilities, or take
+ * it out. A recorder that hypertrace watch starts has the capability in its
+ * permitted set only. It is effective only while a file in /proc is opened or
+ * examined.
  *
- * Return: true if the set was changed
+ * Return: true if the effective set was changed
  */
 static bool set_ptrace(bool on)
 {
@@ -238,8 +239,8 @@ int ht_process_open(const HtProcess *p, const char *name)
 }
 
 /*
- * Read a file of /proc/PID: to its end (then set @whole), or at least @limit
- * bytes.
+ * Read a file of /proc/PID to its end, or until @limit bytes or a few more were
+ * read. Set @whole to whether the end was reached.
  */
 static GByteArray *read_text(const HtProcess *p, const char *name, size_t limit,
                              bool *whole, GError **error)

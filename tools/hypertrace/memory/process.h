@@ -29,7 +29,7 @@ typedef struct HtProcessOwner {
 } HtProcessOwner;
 
 /**
- * struct HtProcess - a process
+ * struct HtProcess - a reference to a process
  * @pid: number of the process
  * @pidfd: descriptor that becomes readable when the process ends, even before
  *         its parent has waited for it
@@ -66,8 +66,8 @@ GArray *ht_process_children(void);
 /**
  * ht_process_wrapped() - whether this process has more than one descendant
  *
- * The program that the recorder has started, as sudo, may then have started
- * QEMU.
+ * If so, the program that the recorder has started may be no QEMU, but one that
+ * starts QEMU, as sudo does.
  */
 bool ht_process_wrapped(void);
 
@@ -76,28 +76,31 @@ bool ht_process_ended(const HtProcess *p);
 
 /**
  * ht_process_owner() - get the parent, the user and the program of a process
- * @o: set if true is returned
+ * @o: filled in; valid only if true is returned
  *
- * Return: false if it cannot be read, or if the real, effective, saved and file
- * system ids differ: the process has rights of several users
+ * Return: false if this cannot be read, or if the real, effective, saved and
+ * file system ids of the user or of the group differ, so that the process has
+ * rights of several users or groups
  */
 bool ht_process_owner(const HtProcess *p, HtProcessOwner *o);
 
 /**
- * ht_process_is_owner() - whether user and program are the same as before
- * @expected: from ht_process_owner(); the parent is ignored
+ * ht_process_is_owner() - whether user, group and program are the same as
+ * before
+ * @expected: earlier result of ht_process_owner(); the parent is not compared
  */
 bool ht_process_is_owner(const HtProcess *p, const HtProcessOwner *expected);
 
 /**
  * ht_process_close_others() - close the descriptors of this process
- * @keep: descriptors that stay open, besides the standard streams
- * @n: number of these
+ * @keep: descriptors that stay open, in addition to the standard streams
+ * @n: number of descriptors in @keep
  */
 void ht_process_close_others(const int *keep, unsigned n);
 
 /**
- * ht_process_is_ours() - whether the process has the user of this program
+ * ht_process_is_ours() - whether the process belongs to this process's
+ *                        effective user
  *
  * If not, its command line is not trusted: it may name any file.
  */

@@ -20,19 +20,19 @@
 
 /* Minimum size in bytes of a mapping that may be a guest's RAM */
 #define LEAST (UINT64_C(8) << 20)
-/* Alignment in bytes of anonymous RAM of QEMU, or a divisor of it */
+/* QEMU's anonymous RAM begins at a multiple of this, in bytes. */
 #define ALIGN (UINT64_C(2) << 20)
 /*
  * Maximum number of entries of pagemap read at once. first_present() reads a
  * single entry at first, because most pages of a guest are present.
  */
 #define ENTRIES 512
-/* bits of a pagemap entry: the page is present, or it is swapped out */
+/* Bits of a pagemap entry: one is set if the page is present or swapped out. */
 #define PRESENT (UINT64_C(3) << 62)
 /*
- * Time for which a hole stays cached, in us. On a busy host this program may
- * pause. If the time is shorter than a pause, a search scans the hole again for
- * each 2 MiB.
+ * Time in us for which a hole stays cached. While a hole is cached, a search
+ * does not read the hole's pagemap again for each 2 MiB. On a busy host, this
+ * program may not run for a while; the time must be longer than that.
  */
 #define HOLE_TIME 500000
 
@@ -51,9 +51,9 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
         }
         part = MIN(len, r->at + r->size - offset);
         /*
-         * If ranges are separate pieces of RAM, a read must not continue in the
-         * next range. They are one piece only in a source of
-         * ht_source_process_nodes(), which has no s->mem.piece.
+         * A read must not continue in the next range, because that is another
+         * piece of RAM. Only in a source of ht_source_process_nodes(), which
+         * has no s->mem.piece, the ranges are one piece.
          */
         if (part < len && s->mem.piece) {
             return -ENXIO;
@@ -77,10 +77,10 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
 }
 
 /*
- * Find the first page of @r that is present or swapped, beginning with the page
- * that has @offset. Returns the page's offset, or the end of @r if there is no
- * such page. If pagemap cannot be read, returns the offset that it was read
- * for.
+ * Find the first page of @r that is present or swapped out, beginning with the
+ * page that has @offset. Returns the page's offset, or the end of @r if there
+ * is no such page. If the pagemap entry of a page cannot be read, returns the
+ * offset of that page.
  */
 static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)
@@ -225,9 +225,10 @@ static bool is_other(const Mapping *m, const GPtrArray *others)
 }
 
 /*
- * Add a mapping as a range. @begins has the addresses of its lines except the
- * first one. Other anonymous memory may lie directly before RAM and be joined
- * with it. Then RAM begins at one of these addresses.
+ * Add a mapping as a range, if it may be RAM and is not that of a source in
+ * @others. @begins has the addresses of the mapping's lines in "maps" except
+ * the first line, and is emptied. Other anonymous memory may lie directly
+ * before RAM and be joined with it. Then RAM begins at one of these addresses.
  */
 static void add_mapping(HtSource *s, const Mapping *m, GArray *begins,
                         const GPtrArray *others)
@@ -275,7 +276,10 @@ static void add_mappings(HtSource *s, const char *maps,
     }
 }
 
-/* Open the memory of a process, as a source without ranges; set @maps. */
+/*
+ * Open the memory of a process, as a source without ranges. Set @maps to the
+ * text of /proc/PID/maps.
+ */
 static HtSource *open_process(const HtProcess *process, char **maps,
                               GError **error)
 {
@@ -337,9 +341,10 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
 }
 
 /*
- * Find the range of @size bytes. Returns NULL if no range or several ranges
- * have this size. An inner range may have it, too: that range ends with its
- * mapping, and so does RAM, because QEMU puts a guard page after RAM.
+ * Find the range of @size bytes in @ranges. Returns NULL if no range or several
+ * ranges have this size. RAM ends where its mapping ends, because QEMU puts a
+ * guard page after RAM. So this also finds RAM in HtSource.inner, whose ranges
+ * end where their mappings end.
  */
 static const HtSourceRange *range_of_size(const GArray *ranges, uint64_t size)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: read a guest's memory from a file
+ * hypertrace: read a guest's memory from a file; functions for all sources
  *
- * The file is read, not mapped: reading a hole of a mapping would allocate it,
- * and if the file is truncated meanwhile, SIGBUS would end the program.
+ * The file is read, not mapped: to read a hole through a mapping could allocate
+ * it, and if the file is truncated meanwhile, SIGBUS would end the program.
  */
 #include "hypertrace/base.h"
 #include <elf.h>
 #include "memory/source.h"
 
 /*
- * Alignment in bytes: the reader searches for rings at multiples of this in
- * guest addresses.
+ * The reader searches for rings at guest addresses that are multiples of this,
+ * in bytes.
  */
 #define ALIGN HT_FT_SEARCH_FAST
 

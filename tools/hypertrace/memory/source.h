@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sources of a guest's memory
+ * hypertrace: read a guest's memory from a file, an ELF core or a running QEMU
  */
 #ifndef HYPERTRACE_SOURCE_H
 #define HYPERTRACE_SOURCE_H
@@ -13,10 +13,11 @@ typedef struct HtSource HtSource;
 
 /**
  * HtSourceRange: a part of a guest's memory
- * @from: address in the process, or physical address in a core
+ * @from: for a process, its address in the process; for a core, its physical
+ *        address in the guest
  * @size: number of bytes
- * @file: offset in the file of a core
- * @at: offset in HtFtMem; private
+ * @file: for a core, its offset in the file
+ * @at: offset in HtFtMem at which the reader sees it; private
  */
 typedef struct HtSourceRange {
     uint64_t from;
@@ -29,14 +30,15 @@ typedef struct HtSourceRange {
  * HtSource: a guest's memory
  * @mem: interface for the reader; its next() skips holes and pages that were
  *       never written, since reading those may allocate them
- * @fd: file, or mem of a process
- * @pagemap: pagemap of a process, or -1
+ * @fd: descriptor of the file, or of /proc/PID/mem of a process
+ * @pagemap: descriptor of /proc/PID/pagemap of a process, or -1
  * @ranges: HtSourceRange, sorted by offset in @mem; none for a file of RAM
- * @inner: HtSourceRange, each from a place within one of @ranges where RAM may
- *         begin to the end of that range
- * @hole_from: offset in @mem of the hole found last
- * @hole_to: its end; both are 0 if no hole was found
- * @hole_time: g_get_monotonic_time() when it was found
+ * @inner: HtSourceRange; each is the end part of one of @ranges, from a place
+ *         where RAM may begin
+ * @hole_from: cached hole, which is the one found last: its begin, as an offset
+ *             in @mem
+ * @hole_to: end of the cached hole; both are 0 if no hole was found
+ * @hole_time: g_get_monotonic_time() when the hole was found
  * @ended: the process no longer has memory, so a search must not go on
  */
 struct HtSource {
@@ -89,7 +91,8 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
                             GError **error);
 
 /**
- * ht_source_process_nodes() - use the two nodes of a QEMU's RAM as one piece
+ * ht_source_process_nodes() - use a QEMU's RAM as one piece if it consists of
+ *                             two NUMA nodes
  * @process: the QEMU; the caller may free it afterwards
  * @low: bytes of the first node, which is anonymous; a multiple of 2 MiB
  * @top: source of the file that the second node maps as a whole
@@ -102,7 +105,8 @@ HtSource *ht_source_process_nodes(const HtProcess *process, uint64_t low,
                                   const HtSource *top, GError **error);
 
 /**
- * ht_source_same() - whether two sources have the same ranges
+ * ht_source_same() - whether two sources have the same ranges at the same
+ * offsets
  * @a: source of a process
  * @b: later source of the same process
  */
@@ -150,7 +154,8 @@ HtSource *ht_source_new(int fd);
  * @from: see HtSourceRange
  * @size: number of bytes
  * @file: see HtSourceRange
- * @place: the range's offset in @s->mem is equal to this modulo 2 MiB
+ * @place: the range's offset in @s->mem is chosen so that it equals this number
+ *         modulo 2 MiB
  */
 void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
                    uint64_t place);
@@ -162,7 +167,8 @@ void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
 void ht_source_begin(HtSource *s, uint64_t from);
 
 /**
- * ht_source_find() - find the range at an offset, or the next one after it
+ * ht_source_find() - find the range that has an offset, or the first one after
+ * it
  * @offset: offset in @s->mem
  *
  * Return: the range; NULL if no range ends after @offset
