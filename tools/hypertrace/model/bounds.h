@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the errors of many times
+ * hypertrace: summarize the errors of many times
  *
  * A single time, as the first one of a boot, may have an error of minutes while
- * all others have one of microseconds. The largest error alone says little.
+ * all others have errors of microseconds. So the maximum error alone says
+ * little, and bounds for a part of the times are computed, too.
  */
 #ifndef HYPERTRACE_TOOL_BOUNDS_H
 #define HYPERTRACE_TOOL_BOUNDS_H
@@ -12,10 +13,11 @@
 #include <stdint.h>
 
 /**
- * HtBounds: errors of times, in arrays by the number of bits of the error;
- * zeroed at first
- * @count: number of times with such an error
- * @max: the largest such error, in nanoseconds
+ * HtBounds: errors of times; all members must be 0 before the first
+ * ht_bounds_add(). The index of the arrays is the number of significant bits of
+ * the error in nanoseconds.
+ * @count: number of times whose error has this number of bits
+ * @max: the largest error with this number of bits, in nanoseconds
  * @all: number of all times
  */
 typedef struct HtBounds {
@@ -25,7 +27,7 @@ typedef struct HtBounds {
 } HtBounds;
 
 /**
- * ht_bounds_add: count the error @ns of a time
+ * ht_bounds_add: count a time whose error is @ns nanoseconds
  */
 static inline void ht_bounds_add(HtBounds *b, uint64_t ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: durations of a guest's clock
+ * hypertrace: compute durations from times of a guest's clock
  *
  * Use these functions for the difference between two guest times. The guest's
  * clock may step back. The difference is then unknown or 0, but never wraps
@@ -59,7 +59,8 @@ static inline uint64_t ht_elapsed(uint64_t from, uint64_t to)
 /**
  * ht_duration_longer: compare two durations, to sort the longest first
  *
- * Returns: -1, 0 or 1; unknown durations come last
+ * Returns: -1 if @a is longer, 1 if @b is longer, or 0; an unknown duration
+ * counts as the shortest
  */
 static inline int ht_duration_longer(HtDuration a, HtDuration b)
 {

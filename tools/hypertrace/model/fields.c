@@ -6,7 +6,10 @@
 #include "hypertrace/base.h"
 #include "model/fields.h"
 
-/* Lowest address that a 64-bit kernel may have, also with 5-level paging */
+/*
+ * Lowest address of the kernel's half of the address space, with 5-level
+ * paging; with fewer levels, kernel addresses are higher
+ */
 #define KERNEL_BEGIN    UINT64_C(0xff00000000000000)
 
 static const char digits[] = "0123456789abcdef";
@@ -35,8 +38,9 @@ static void put_bytes(GString *out, const uint8_t *p, size_t len)
 }
 
 /*
- * Check whether to print a number as an address. A field that is no pointer but
- * unsigned may hold an address, too: the value decides.
+ * Check whether to print a number as an address, in hexadecimal. A field whose
+ * type is no pointer may hold an address, too: if it is unsigned, its value
+ * decides.
  */
 static bool is_address(const HtFtField *f, uint64_t v)
 {

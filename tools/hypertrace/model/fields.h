@@ -10,8 +10,8 @@
 
 /**
  * ht_fields_text: append all fields as name=value
- * @out: appended to; not escaped.  An event of an unknown type is shown as its
- *       bytes.
+ * @out: appended to; not escaped. If the event's format is not known, its bytes
+ *       are appended in hexadecimal.
  */
 void ht_fields_text(const HtModelEvent *ev, GString *out);
 
@@ -27,7 +27,8 @@ void ht_fields_value(const HtFtField *f, const HtModelEvent *ev, GString *out);
  * @j: inside an object
  *
  * Numbers, strings and arrays become those of JSON. Fields of other types
- * become strings of hexadecimal digits.
+ * become strings of hexadecimal digits. If the event's format is not known, the
+ * only member is "bytes", with the event's bytes in hexadecimal.
  */
 void ht_fields_json(const HtModelEvent *ev, HtJson *j);
 

@@ -8,10 +8,7 @@
  */
 #include "model/gaps.h"
 
-/*
- * Maximum number of gaps of a processor that are kept as they are; see
- * CpuGaps
- */
+/* Number of gaps of a processor from which further ones are merged: see CpuGaps */
 #define GAPS_MAX        65536
 
 typedef struct Gap {
@@ -20,13 +17,14 @@ typedef struct Gap {
 } Gap;
 
 /*
- * The gaps of a processor. Gaps beyond GAPS_MAX are merged with the gap before
- * them, unless they are of another segment. After 2 * GAPS_MAX gaps, the rest
- * of the recording is one gap. Thus a gap may contain recorded events.
+ * The gaps of a processor, in the order of time. Once there are GAPS_MAX gaps,
+ * a new gap is merged with the last one if both are in the same segment. Once
+ * there are 2 * GAPS_MAX gaps, a gap that cannot be merged begins @rest, which
+ * reaches to the end of the recording. Thus a gap may contain recorded events.
  */
 typedef struct CpuGaps {
     GArray *all;
-    /* @rest is valid: the recording from there on counts as one gap */
+    /* @rest is valid: the recording from its begin on counts as one gap */
     bool cut;
     Gap rest;
 } CpuGaps;

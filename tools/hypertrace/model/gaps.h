@@ -15,9 +15,10 @@ typedef struct HtGaps HtGaps;
  * ht_gaps_new: find all gaps of a recording
  * @m: model; rewound
  *
- * Memory is bounded: if a processor has more than 65,536 gaps, adjacent gaps
- * are merged. If it has more than 131,072 that cannot be merged, the rest of
- * the recording is one gap.
+ * Memory is bounded: if a processor has more than 65,536 gaps, each further one
+ * is merged with the gap before it, if both are in the same segment of the
+ * clock. If more than 131,072 gaps remain, the rest of the recording is one
+ * gap.
  */
 HtGaps *ht_gaps_new(HtModel *m);
 
@@ -45,7 +46,8 @@ void ht_gaps_add(HtGaps *g, uint32_t cpu, uint32_t epoch, uint32_t segment,
 void ht_gaps_free(HtGaps *g);
 
 /**
- * ht_gaps_between: whether events between two times may be missing
+ * ht_gaps_between: whether a gap overlaps the time between two times, so that
+ *                  events there may be missing
  * @ev: an event of the boot and segment to which the times belong
  * @cpu: processor, or HT_GAPS_ANY
  * @from: begin of the time, in nanoseconds of the guest's clock

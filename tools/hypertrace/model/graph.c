@@ -87,7 +87,10 @@ static void pop(HtStack *s)
     g_array_set_size(s->frames, s->frames->len - 1);
 }
 
-/* Drop the calls at @depth and deeper from a stack: their ends were lost. */
+/*
+ * Move the calls at @depth and deeper from a stack to @g->lost: they have
+ * ended, but the events of their ends were lost.
+ */
 static void drop(HtGraph *g, HtStack *s, int32_t depth)
 {
     while (top(s) && top(s)->depth >= depth) {
@@ -123,8 +126,8 @@ static void leave(HtGraph *g, HtStack *s, HtGraphStep *step)
 
 /*
  * Add a call that the function tracer reports. Its caller is the innermost
- * frame of the function that the event names as parent. Frames inside it have
- * ended and are dropped.
+ * frame of the function that the event names as parent. Frames inside the
+ * caller's have ended and are dropped.
  */
 static void call(HtGraph *g, HtStack *s, const HtModelEvent *ev, HtFrame *f)
 {
@@ -171,7 +174,7 @@ bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step)
     }
     begin = ht_event_uint(ev, HT_F_GRAPH_CALLTIME);
     end = ht_event_uint(ev, HT_F_GRAPH_RETTIME);
-    /* if the times from the guest are impossible, use the event's time */
+    /* If the begin and end in the event are impossible, use the event's time. */
     if (begin > end || end > ev->rec.ns) {
         begin = end = ev->rec.ns;
     }

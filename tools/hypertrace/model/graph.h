@@ -48,12 +48,14 @@ typedef struct HtStack {
 } HtStack;
 
 /**
- * HtGraphStep: the change by an event
+ * HtGraphStep: what an event has changed
  * @stack: calls of the event's task, after the change
  * @frame: the call that began or ended
- * @end_ns: if the event is an end: the guest time of the end, in nanoseconds;
- *          @frame.ns is then the time of the begin that this event has
- * @known: if the event is an end: the event of the begin was recorded too
+ * @end_ns: if the event is the end of a call: the guest time of the end, in
+ *          nanoseconds; the event also has the time of the begin, which is in
+ *          @frame.ns. Else 0.
+ * @known: if the event is the end of a call: the event of its begin was
+ *         recorded, too
  * @lost: of HtFrame: calls that must have ended although no end was recorded;
  *        innermost first. Valid until the next event.
  */
@@ -84,16 +86,18 @@ void ht_graph_free(HtGraph *g);
  * @ev: any event
  * @step: filled in if the event is one of a function tracer
  *
- * At the start of a boot or a segment of the clock, all stacks are freed. The
- * function tracer does not record ends: its calls end when another function of
- * the same or an outer caller begins, and @step.lost is empty.
+ * The first event of a function tracer in a boot or a segment of the clock
+ * frees all stacks. The function tracer (not function_graph) does not record
+ * the ends of calls: a call ends when the same or an outer caller calls
+ * another function, and @step.lost is empty.
  *
  * Returns: true if the event is one of a function tracer
  */
 bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step);
 
 /**
- * ht_graph_stacks: get the stacks of all tasks that had calls in this segment
+ * ht_graph_stacks: get the stacks of all tasks that had calls in the segment of
+ *                  the last event
  *
  * Returns: a table whose values are HtStack
  */

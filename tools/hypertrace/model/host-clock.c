@@ -12,7 +12,7 @@
 #define SEGMENTS_MAX 1000
 
 struct HtHostClock {
-    /* the recording's clock is the host's, so there is nothing to convert */
+    /* the recording's times are already the host's: nothing is converted */
     bool same;
     /* table from number_of(boot, segment) to HtFtDates */
     GHashTable *segments;

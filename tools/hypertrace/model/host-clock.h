@@ -10,13 +10,13 @@
 typedef struct HtHostClock HtHostClock;
 
 /**
- * ht_host_clock_new: relate the clocks of a recording to the host's clock
- * @m: model of the recording; rewound, unless its clock is the host's already
+ * ht_host_clock_new: relate the guest's clock of a recording to the host's
+ *                    clock
+ * @m: model of the recording. If its times are already those of the host's
+ *     clock, as in a host's part, nothing is read; else it is read and rewound.
  * @errp: set on failure
  *
- * The times of a host's part are already those of the host's clock.
- *
- * Returns: the clock, or NULL
+ * Returns: the clock, for ht_host_clock_free(); NULL on failure
  */
 HtHostClock *ht_host_clock_new(HtModel *m, GError **errp);
 
@@ -31,8 +31,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostClock, ht_host_clock_free)
 /**
  * ht_host_clock_date: convert the time of an event
  * @ev: the event; @ev->rec.ns is set to the host's CLOCK_MONOTONIC, and
- *      @ev->bound_ns to the maximum error of that time. Within a segment, the
- *      host's times never decrease.
+ *      @ev->bound_ns to the maximum error of that time in nanoseconds. If
+ *      events were lost before, @ev->rec.lost_from_ns is converted, too.
+ *
+ * If the events of a segment are passed in their order, the host's times never
+ * decrease.
  *
  * Returns: false if the host's time is not known, because the recorder polled
  * the guest less than twice in this segment of the guest's clock
@@ -47,8 +50,8 @@ bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev);
  * @host_ns: set to the host's CLOCK_MONOTONIC
  * @bound_ns: set to the maximum error of @host_ns
  *
- * Unlike those of ht_host_clock_date(), times may decrease by less than their
- * error.
+ * Unlike with ht_host_clock_date(), the host time may decrease from one guest
+ * time to a later one, by less than the error.
  *
  * Returns: false if the host's time is not known
  */
@@ -56,12 +59,13 @@ bool ht_host_clock_at(HtHostClock *c, unsigned boot, uint32_t segment,
                       uint64_t ns, uint64_t *host_ns, uint64_t *bound_ns);
 
 /**
- * ht_host_clock_worst: get the maximum error of the times of a segment
+ * ht_host_clock_worst: get the maximum error of the host times in a segment
  * @boot: boot, counted from 1
  * @segment: segment of the guest's clock in that boot
- * @from_ns: guest time from which times are considered
+ * @from_ns: guest time in nanoseconds; errors of earlier times are not counted
  *
- * Returns: nanoseconds; UINT64_MAX if the host's time is not known there
+ * Returns: nanoseconds; 0 if the recording has the host's clock; UINT64_MAX if
+ * the host's time is not known there
  */
 uint64_t ht_host_clock_worst(HtHostClock *c, unsigned boot, uint32_t segment,
                              uint64_t from_ns);
@@ -79,9 +83,10 @@ bool ht_host_clock_wall(HtModel *m, int64_t *offset_ns);
  * ht_host_clock_shift: relate the host clocks of two recordings
  * @m: model of a recording
  * @first: model of the recording whose host clock is the common clock
- * @shift_ns: set to the nanoseconds to add to @m's host times. 0 if both were
- *            recorded in the same boot of the same host; else the difference by
- *            the wall clocks of the hosts, or 0 if a recording lacks that
+ * @shift_ns: set to the nanoseconds to add to @m's host times to get times of
+ *            the common clock. 0 if both were recorded in the same boot of the
+ *            same host, or if a recording lacks the host's wall clock; else
+ *            computed from the wall clocks of both hosts
  * @errp: set if the clock of @first's host began after @m was recorded, so that
  *        @m's times would be negative
  *

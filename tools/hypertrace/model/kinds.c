@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the kernel's events that commands interpret
+ * hypertrace: table of the kernel's events and fields that commands interpret
  */
 #include <string.h>
 
@@ -64,9 +64,9 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
 };
 
 /*
- * The events of the system "syscalls" have the number and the result of a call
- * in fields with other names than those of raw_syscalls. They have no field for
- * the arguments that all calls share.
+ * The events of the system "syscalls" have the kinds of those of raw_syscalls,
+ * but the field with the number of the call has another name. Each call has
+ * fields of its own for its arguments, so there is no name for HT_F_SYS_ARGS.
  */
 const char *ht_kind_field(HtKind kind, const char *system, unsigned field)
 {

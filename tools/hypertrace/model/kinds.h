@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the kernel's events and fields that commands interpret
+ * hypertrace: table of the kernel's events and fields that commands interpret
  */
 #ifndef HYPERTRACE_TOOL_KINDS_H
 #define HYPERTRACE_TOOL_KINDS_H
@@ -63,9 +63,9 @@ enum {
     HT_F_SWITCH_PREV_STATE, HT_F_SWITCH_NEXT_COMM, HT_F_SWITCH_NEXT_PID,
     HT_F_SWITCH_NEXT_PRIO,
     /*
-     * fields of the events sched_waking, sched_wakeup, sched_wakeup_new,
+     * first fields of the events sched_waking, sched_wakeup, sched_wakeup_new,
      * sched_process_exit, sched_process_free, sched_process_wait,
-     * sched_migrate_task
+     * sched_migrate_task; HT_F_WAKE_ and HT_F_MIGRATE_ are further ones
      */
     HT_F_TASK_COMM = 0, HT_F_TASK_PID, HT_F_TASK_PRIO,
     HT_F_WAKE_CPU = 3,
@@ -91,7 +91,7 @@ enum {
 };
 
 /**
- * HtKindInfo: the event of a kind
+ * HtKindInfo: the event that a kind stands for
  * @system: the event's system in tracefs
  * @name: the event's name
  * @fields: names of fields; NULL after the last
@@ -105,12 +105,13 @@ typedef struct HtKindInfo {
 extern const HtKindInfo ht_kinds[HT_KINDS];
 
 /**
- * ht_kind_field: get the name of a field of a kind
+ * ht_kind_field: get the name of a field in the events of a kind
  * @kind: the kind
- * @system: the event's system in tracefs
+ * @system: the event's system in tracefs: events of "syscalls" have other
+ *          fields than those of "raw_syscalls", but the same kinds
  * @field: HT_F_*
  *
- * Returns: the name; NULL if the kind has no such field
+ * Returns: the name; NULL if these events have no such field
  */
 const char *ht_kind_field(HtKind kind, const char *system, unsigned field);
 

@@ -32,23 +32,24 @@
 struct HtMatchFormats {
     HtFtFormats *formats;
     /*
-     * names of HtMatch.list; caches for each type of events whether it matches
+     * HtMatch.list, parsed; has a cache by type of event, which is valid only
+     * with @formats
      */
     HtNames *names;
-    /* names of tasks; NULL if the condition does not need them */
+    /* tasks, to know their names; NULL if the condition does not need names */
     HtTasks *tasks;
     HtEventClass *classes[TYPES];
 };
 
 struct HtMatch {
     const char *option;
-    /* pattern for lines of the log; NULL: events match, not lines */
+    /* pattern for lines of the kernel's log; NULL: the match is for events */
     GRegex *lines;
     char *list;
     /* text of @list without the names after a '!' */
     char *wanted;
     HtNames *names;
-    /* condition; NULL: each event that @names has matches */
+    /* condition; NULL: each event that is in @names matches */
     HtWhere *where;
     /* formats of the guest's events; NULL: not known */
     HtMatchFormats *f;
@@ -74,7 +75,10 @@ static char *wanted_names(const char *list)
     return g_string_free(names, false);
 }
 
-/* Compile a pattern whose cost is bounded; errors refer to @text alone. */
+/*
+ * Compile a pattern with LINE_STEPS before it. Compile it alone first, so that
+ * places in error messages refer to @text.
+ */
 static GRegex *bounded_pattern(const char *text, GError **error)
 {
     g_autoptr(GRegex) plain = ht_grep_new(text, error);
@@ -190,8 +194,8 @@ bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
 }
 
 /*
- * Test whether the condition needs the names of tasks: it has "comm", and an
- * event that @f->names has lacks a field of that name.
+ * Test whether the condition needs the names of tasks: it has "comm", and one
+ * of the events in @f->names has no field of that name.
  */
 static bool needs_tasks(const HtMatch *m, const HtMatchFormats *f)
 {

@@ -5,9 +5,11 @@
  *   sched:sched_process_exec where filename ~ "*login"
  *   log:Kernel panic
  *
- * The text has a list of events as for ht_names_new(), and may have a condition
- * as for ht_where_new(). After "log:", it is a regular expression for lines of
- * the kernel's log, as for ht_grep_new(). A match is used by one thread.
+ * A match is the argument of an option, as in these examples: either a list of
+ * events as for ht_names_new(), which "where" and a condition as for
+ * ht_where_new() may follow; or "log:" and a regular expression for lines of
+ * the kernel's log, as for ht_grep_new(). Only one thread may use a match,
+ * except in functions with another context.
  */
 #ifndef HYPERTRACE_MODEL_MATCH_H
 #define HYPERTRACE_MODEL_MATCH_H
@@ -21,7 +23,7 @@ typedef struct HtMatch HtMatch;
 /**
  * ht_match_new: parse an option
  * @option: name of the option, for messages; must outlive the match
- * @text: its argument
+ * @text: the option's argument
  * @error: set if @text is malformed
  *
  * Returns: the match, for ht_match_free(); NULL on failure
@@ -37,19 +39,24 @@ void ht_match_free(HtMatch *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtMatch, ht_match_free)
 
 /**
- * ht_match_events: get the names of the events, without those after a '!'
+ * ht_match_events: get the names in the list of events, without those after a
+ *                  '!'
  *
- * Returns: the names, separated by commas; "" if lines of the log match
+ * Returns: the names, separated by commas; "" if the match is for lines of the
+ *          log
  */
 const char *ht_match_events(const HtMatch *m);
 
-/** ht_match_is_log: test whether lines of the kernel's log match, not events */
+/** ht_match_is_log: test whether the match is for lines of the kernel's log */
 bool ht_match_is_log(const HtMatch *m);
 
 /**
  * ht_match_check: check that the events and their fields exist
  * @formats: formats of the guest's events
- * @error: set if a name matches no event, or if none of the events has a field
+ * @error: set if a name in the list matches no event, or if none of the listed
+ *         events has a field of the condition
+ *
+ * Returns: true if all exist, or if the match is for lines of the log
  */
 bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
                     GError **error);
@@ -98,15 +105,16 @@ HtMatchFormats *ht_match_formats_set(HtMatch *m, HtMatchFormats *f);
 void ht_match_formats_free(HtMatchFormats *f);
 
 /**
- * ht_match_piece: compare the events of a piece
+ * ht_match_piece: test which events of a piece match, and count them
  * @m: match or NULL
- * @p: piece. The pieces of a processor must be in the order of the ring.
- * @from_ns: earlier events do not match
+ * @p: piece. The pieces of a processor must be passed in the order of the ring.
+ * @from_ns: guest time in nanoseconds; earlier events do not match
  */
 void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns);
 
 /**
- * ht_match_line: compare a record of the kernel's log
+ * ht_match_line: test whether a record of the kernel's log matches, and count
+ *                it
  * @m: match or NULL
  * @r: record
  */
@@ -126,7 +134,8 @@ uint64_t ht_match_count(const HtMatch *m);
 uint64_t ht_match_skipped(const HtMatch *m);
 
 /**
- * ht_match_text: describe the event or line that was the first to match
+ * ht_match_text: describe the first event or line that matched since the start
+ *                or ht_match_forget()
  *
  * Returns: the description, owned by the match; safe for a terminal; NULL if
  * nothing has matched
@@ -134,8 +143,8 @@ uint64_t ht_match_skipped(const HtMatch *m);
 const char *ht_match_text(const HtMatch *m);
 
 /**
- * ht_match_forget: set the number of events that matched to 0, and forget
- *                  their description
+ * ht_match_forget: set the number of events or lines that matched to 0, and
+ *                  forget the description of the first one
  * @m: match
  */
 void ht_match_forget(HtMatch *m);

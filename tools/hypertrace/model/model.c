@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the events of a recording, with their classes and tasks
+ * hypertrace: read the events of a recording, with their classes and tasks
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 #include "model/tasks.h"
 
 /*
- * KASLR moves a kernel by a multiple of this, in bytes. It is the step of arm64
- * with UEFI; the steps of other kernels are multiples of it.
+ * KASLR moves a kernel by a multiple of this, in bytes. It is the step of KASLR
+ * on arm64 with UEFI; the steps of other kernels are multiples of it.
  */
 #define SLIDE           UINT64_C(0x10000)
 /* Number of events between two calls of ht_progress_show() */
@@ -29,7 +29,7 @@ struct HtModel {
     HtFtFormats *formats;
     /* the kernel's symbols; NULL: addresses are printed as numbers */
     HtSymbols *symbols;
-    /* reasons why the recording's formats and symbols cannot be read */
+    /* reasons why the recording's formats and symbols are damaged, or NULL */
     GError *bad_formats, *bad_symbols;
     /* finds the address of a boot's kernel if the recording lacks it */
     HtShifts *shifts;
@@ -37,8 +37,8 @@ struct HtModel {
     HtEventClass *classes[1 << 16];
     GHashTable *texts;          /* texts that ht_model_info() has returned */
     /*
-     * if @any: the event that was returned last; before the next one,
-     * ht_tasks_after() must be called for it
+     * if @any is true: the event that was returned last. Before the next event
+     * is read, ht_tasks_after() must be called for this one.
      */
     HtModelEvent last;
     bool any;
@@ -429,7 +429,10 @@ bool ht_event_has_lines(const HtModelEvent *ev)
            ev->class->kind == HT_KIND_USER_STACK;
 }
 
-/* Print a stack here: the kernel's print format has only eight frames. */
+/*
+ * Print the event of a stack, with all its frames: the kernel's print format
+ * has only eight.
+ */
 static void print_stack(HtModel *m, const HtModelEvent *ev, GString *out)
 {
     const HtFtField *f = ev->class->field[HT_F_STACK_CALLERS];

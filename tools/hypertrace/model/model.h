@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the events of a recording, with their classes and tasks
+ * hypertrace: read the events of a recording, with their classes and tasks
  *
  * The model uses the reader of host-lib. It returns events in the order of
  * time. Each event has its class, the fields that commands need, and the task
@@ -49,14 +49,14 @@ typedef struct HtTask {
 /**
  * HtEventClass: a type of events
  * @type: its number in the ring
- * @kind: the kind, if commands handle it; else HT_KIND_OTHER
+ * @kind: the kind, if commands interpret such events; else HT_KIND_OTHER
  * @format: its format; NULL if the recording has none for this type
  * @name: its name; "type-N" without a format
  * @system: its system; "" without a format
  * @print: its compiled print format, or NULL; compiled when first needed
  * @tried: the print format was compiled, perhaps without success
- * @field: the fields of ht_kinds[@kind]; NULL for a field that the guest's
- *         kernel does not have
+ * @field: for each name of ht_kind_field(), the field in @format; NULL for a
+ *         field that the event does not have in the guest's kernel
  */
 typedef struct HtEventClass {
     uint16_t type;
@@ -108,8 +108,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtModel, ht_model_free)
  * ht_model_next: get the next event in the order of boots, segments and time
  * @ev: filled in
  *
- * If the event ends or renames a task, the model keeps the old state of that
- * task until the next call.
+ * If the event creates, ends or renames a task, the model keeps the state from
+ * before the event until the next call.
  *
  * Returns: false after the last event
  */
@@ -124,7 +124,7 @@ HtRecording *ht_model_recording(HtModel *m);
 /**
  * ht_model_formats: get the formats of events
  *
- * Returns: the formats; NULL if the recording has none
+ * Returns: the formats; NULL if the recording has none, or if they are damaged
  */
 const HtFtFormats *ht_model_formats(const HtModel *m);
 
@@ -138,26 +138,27 @@ const HtFtFormats *ht_model_formats(const HtModel *m);
 const char *ht_model_info(HtModel *m, const char *group, const char *key);
 
 /**
- * ht_model_guest_ended: whether the recording reaches to the end of the guest
- * @m: model; read to its end
+ * ht_model_guest_ended: whether the recording is complete up to the guest's end
+ * @m: model, whose events were read to the last one
  */
 bool ht_model_guest_ended(HtModel *m);
 
 /**
  * ht_model_trouble: describe what the recording lacks
- * @m: model; read to its end
+ * @m: model, whose events were read to the last one
  * @out: a line is appended for each problem: a recorder that stopped early or
- *       was killed, damaged file, read error, processors left out, ring without
- *       events, symbols of another kernel
+ *       was killed, damaged file, read error, processors left out, no events,
+ *       missing or damaged formats, damaged symbols or those of another kernel
  */
 void ht_model_trouble(HtModel *m, GString *out);
 
 /**
- * ht_model_shift: get the offset of a boot's kernel from its symbols (KASLR)
+ * ht_model_shift: get the difference between a boot's addresses of the kernel
+ *                 and the addresses in the symbols, as caused by KASLR
  * @boot: boot, counted from 1
  * @shift: set to the number to subtract from an address before it is looked up
  *
- * Returns: false if the offset is not known
+ * Returns: false if the difference is not known
  */
 bool ht_model_shift(HtModel *m, unsigned boot, uint64_t *shift);
 
@@ -182,7 +183,7 @@ void ht_event_class_free(HtEventClass *c);
 HtEventClass *ht_model_class(HtModel *m, uint16_t type);
 
 /**
- * ht_model_task: find the task that has a PID now
+ * ht_model_task: find the task that has a PID at the last event that was read
  * @pid: thread
  *
  * Returns: the task, or NULL if it is not known
@@ -190,7 +191,8 @@ HtEventClass *ht_model_class(HtModel *m, uint16_t type);
 const HtTask *ht_model_task(const HtModel *m, int32_t pid);
 
 /**
- * ht_model_task_id: get the unique number of the task that has a PID now
+ * ht_model_task_id: get the unique number of the task that has a PID at the
+ *                   last event that was read
  * @pid: thread
  * @cpu: processor; distinguishes the idle tasks, which all have PID 0
  *
@@ -243,7 +245,7 @@ bool ht_event_has_lines(const HtModelEvent *ev);
  */
 void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out);
 
-/** ht_event_task_id: get ht_model_task_id() of the task that had the event */
+/** ht_event_task_id: get ht_model_task_id() of the task that ran at the event */
 uint64_t ht_event_task_id(const HtModelEvent *ev);
 
 /**

@@ -12,7 +12,10 @@
 #include "model/patterns.h"
 
 #define WORDS_MAX       4
-/* Maximum number of events A that wait for a B: the guest chooses them. */
+/*
+ * Maximum number of events A that wait for a B: a hostile guest may have any
+ * number of events A without a B.
+ */
 #define WAITING_MAX     (1u << 20)
 #define NESTED_MAX      64
 
@@ -22,11 +25,11 @@ enum { FROM, TO };
 typedef struct Word {
     enum { TASK, CPU, FIELD } what;
     char *name[2];
-    /* the word is a PID: compare the tasks' unique numbers */
+    /* the word is a PID: the key has the task's unique number instead */
     bool is_pid;
 } Word;
 
-/* The fields of an event class that are words of the key */
+/* The fields that the words of the key mean in the events of a class */
 typedef struct Fields {
     const HtFtField *words[WORDS_MAX];
     const HtFtField *drop;      /* field with the name HtPairs.drop */
@@ -78,8 +81,8 @@ struct HtPairs {
 };
 
 /*
- * Keys used without --key; the first entry whose patterns match A and B
- * counts.
+ * Default keys. The first entry whose patterns match A and B is used, if there
+ * is no --key or if --key names the same key.
  */
 static const struct {
     const char *from, *to, *key, *drop;
@@ -331,8 +334,9 @@ static void remove_start(HtPairs *p, const Key *k)
 }
 
 /*
- * Drop all waiting events: no pair spans two boots or two segments of the
- * guest's clock.
+ * Drop all waiting events A and count them as alone, at the end or at the begin
+ * of a boot or segment: no pair spans two boots or two segments of the guest's
+ * clock.
  */
 static void forget_all(HtPairs *p)
 {

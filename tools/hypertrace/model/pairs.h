@@ -3,7 +3,8 @@
  * hypertrace: find pairs of events
  *
  * A pair is an event A and the next event B that has the same key: the same
- * task, processor, or values of fields.
+ * task, processor, or values of fields. If another A with the same key comes
+ * before the B, it replaces the first one; only calls of function_graph nest.
  */
 #ifndef HYPERTRACE_TOOL_PAIRS_H
 #define HYPERTRACE_TOOL_PAIRS_H
@@ -17,7 +18,8 @@
  * @to_ns: guest time of B in nanoseconds
  * @from_cpu: processor of A
  * @to_cpu: processor of B
- * @pid: the task of the key; if the key has none, the task that ran at A
+ * @pid: PID of the task in the key; if the key has no PID, of the task that ran
+ *       at A
  * @task: that task; NULL if it is not known
  */
 typedef struct HtPair {
@@ -33,8 +35,8 @@ typedef struct HtPair {
 /**
  * HtPairsCounts: counts of events that are in no pair
  * @from_alone: events A without a B: another A with the same key, the end of
- *              the recording, a boot or a step of the guest's clock came before
- *              the B; or A is a wakeup, and the task was switched out
+ *              the recording, a new boot or a step of the guest's clock came
+ *              before the B; or A is a wakeup, and the task was switched out
  * @to_alone: events B without an A
  * @across_gaps: pairs left out because events between A and B may be missing
  * @left_out: events A left out because too many were waiting for their B
@@ -78,11 +80,12 @@ const char *ht_pairs_key(const HtPairs *p);
 
 /**
  * ht_pairs_event: add the next event
- * @pair: filled in if the event completes a pair; @pair.task is valid until the
- *        next event
+ * @pair: filled in if true is returned; @pair.task is valid until the next
+ *        event
  * @errp: set if the event lacks a field of the key
  *
- * Returns: true if the event completes a pair
+ * Returns: true if the event completes a pair, and no events between A and B
+ * may be missing
  */
 bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
                     GError **errp);

@@ -23,9 +23,9 @@ HtNames *ht_names_new(const char *list);
  * ht_names_whole: check that a list has no empty name
  * @option: the option that has the list, for the message
  * @list: the list, or NULL
- * @errp: set if a name is empty
+ * @errp: set if a name or the whole list is empty
  *
- * A script whose variable is empty must not select all events.
+ * The check prevents that a script whose variable is empty selects all events.
  *
  * Returns: true if no name is empty, or if @list is NULL
  */
@@ -51,7 +51,8 @@ void ht_names_free(HtNames *p);
 /**
  * ht_names_event: whether a list matches a type of events
  * @p: list of events; a name with a colon matches system:event
- * @c: type; must always be of the same model, since results are cached
+ * @c: type. For one @p, all types must have the same formats, because the
+ *     result is cached by the number of the type.
  */
 bool ht_names_event(HtNames *p, const HtEventClass *c);
 

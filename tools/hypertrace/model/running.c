@@ -45,7 +45,10 @@ static void push(HtNests *n, HtKind kind, char *name)
     }
 }
 
-/* End the innermost activity of a kind, and the activities nested in it. */
+/*
+ * End the innermost activity of a kind, and the activities nested in it. If
+ * @n->deeper is not 0, the activity that ended has no entry.
+ */
 static void pop(HtNests *n, HtKind kind)
 {
     unsigned i = n->nr;
@@ -195,7 +198,7 @@ static void task_event(HtRunning *r, const HtModelEvent *ev)
         pop(task, HT_KIND_INITCALL_START);
         break;
     case HT_KIND_SYS_ENTER:
-        /* Drop a system call whose exit event is missing. */
+        /* Drop an earlier system call, whose exit event is missing. */
         clear_nests(task);
         push(task, HT_KIND_SYS_ENTER,
              g_strdup_printf("system call %d",

@@ -27,15 +27,15 @@ typedef struct HtNests {
 
 /**
  * HtRunCpu: the state of a processor
- * @seen: it had an event
+ * @seen: it had an event in this segment of the clock
  * @known: the task that it runs is known
- * @pid: that task
+ * @pid: PID of that task
  * @since: guest time in nanoseconds since which the task runs; if its start was
  *         not recorded, since which it is known to run
  * @last: guest time of its last event in nanoseconds
  * @irqs: interrupts that the processor is in
- * @version: changes whenever anything except @last changes, also the initcall
- *           or system call of its task
+ * @version: changes whenever another member than @last changes, or the initcall
+ *           or system call of the task that it runs
  */
 typedef struct HtRunCpu {
     bool seen;
@@ -112,8 +112,8 @@ const HtRunCpu *ht_running_cpu(const HtRunning *r, uint32_t cpu);
  * ht_running_task: get the initcall or system call that a task is in
  * @pid: task
  *
- * Returns: the initcall or system call. NULL, or a result without entries: the
- * task is in none, or its begin was not recorded
+ * Returns: the initcall or system call. If the task is in none, or if the begin
+ * was not recorded: NULL, or a result without entries.
  */
 const HtNests *ht_running_task(const HtRunning *r, int32_t pid);
 

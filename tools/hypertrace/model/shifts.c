@@ -22,7 +22,7 @@ struct HtShifts {
     /* reader of the recording; NULL until ht_shifts_of() is called */
     HtRecording *rec;
     unsigned boot;
-    /* different addresses of initcalls that this boot has run */
+    /* the first different addresses of initcalls that boot @boot has run */
     uint64_t addrs[FUNCTIONS];
     unsigned count;
     /* table from a boot to the result of ht_shifts_of() */

@@ -3,8 +3,9 @@
  * hypertrace: find the kernel's address (KASLR) from the events of a boot
  *
  * After a warm reset, the ring still names the address of the previous boot's
- * kernel. In each boot, the initcall events have the addresses of the same
- * functions. The address of the boot's kernel is computed from them.
+ * kernel. But in each boot, the initcall events have the addresses of the same
+ * functions. The difference of these addresses to those in the symbols is the
+ * shift of the boot's kernel.
  */
 #ifndef HYPERTRACE_TOOL_SHIFTS_H
 #define HYPERTRACE_TOOL_SHIFTS_H

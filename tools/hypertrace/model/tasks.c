@@ -30,7 +30,7 @@ typedef struct Known {
     bool made;
     /* sched_process_exit has reported the task */
     bool exits;
-    bool gone;                  /* after its exit, the task was switched out */
+    bool gone;                  /* after its exit, it was switched out forever */
 } Known;
 
 struct HtTasks {
@@ -40,7 +40,7 @@ struct HtTasks {
      * cache: the entry of @by_pid that was used last, by the PID's lower bits
      */
     Known *recent[RECENT];
-    /* copy of @by_pid from the end of boot @earlier_boot */
+    /* the table @by_pid as it was at the end of boot @earlier_boot */
     GHashTable *earlier;
     uint32_t ids;
     unsigned boot;
@@ -188,7 +188,7 @@ static void name_field(HtTasks *t, const HtModelEvent *ev, int32_t pid,
 
 /*
  * Get the PID of the task that a task_rename event renames. Since kernel 6.15,
- * the event has no such field: it is always the running task.
+ * the event has no field for it, because it always renames the running task.
  */
 static int32_t renamed(const HtModelEvent *ev)
 {
@@ -285,8 +285,8 @@ static void new_task(HtTasks *t, const HtModelEvent *ev)
 }
 
 /*
- * Handle sched_process_fork. If task_newtask has created the task already, only
- * note that both events came.
+ * Handle sched_process_fork. If task_newtask has already reported the new task,
+ * do not create it again.
  */
 static void forked(HtTasks *t, const HtModelEvent *ev)
 {

@@ -28,7 +28,8 @@ void ht_tasks_free(HtTasks *t);
 void ht_tasks_clear(HtTasks *t);
 
 /**
- * ht_tasks_before: update names and tasks by the state before an event
+ * ht_tasks_before: update names and tasks by what an event shows about the
+ *                  state before it
  * @ev: event; all members except @ev->task are set
  *
  * Returns: the task that was running, valid until the next call

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: find CTF traces of devices in a folder
+ * hypertrace: find CTF traces in a folder
  */
 #ifndef HYPERTRACE_TOOL_TRACES_H
 #define HYPERTRACE_TOOL_TRACES_H

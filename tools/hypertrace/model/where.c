@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: conditions on the fields of events
+ * hypertrace: parse and evaluate conditions on the fields of events
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -126,7 +126,7 @@ static bool take_value(Parser *s, Node *n)
         errno = 0;
         n->number = g_ascii_strtoull(n->text, &end, 0);
     }
-    /* A number that does not fit in 64 bits is treated as text only. */
+    /* A value that is no number of at most 64 bits is treated as text only. */
     n->is_number = *n->text && !*end && !errno;
     return true;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: conditions on the fields of events
+ * hypertrace: parse and evaluate conditions on the fields of events
  *
  *   prev_state != 0 && next_comm ~ "kworker*"
  *
  * Operators, in the order of increasing precedence: ||, &&, !, and the
  * comparisons == != < <= > >= & ~ !~ of a field with a number or a text. "="
- * means ==. A field meets ~ if its text matches a pattern with '*' and '?', and
- * !~ if it does not match. A field without an operator is true if it is neither
- * 0 nor empty. Parentheses group. If an event has no field "cpu", "pid" or
- * "comm", the name means the event's processor, or the PID or name of its task.
- * If an event lacks any other field, a comparison with that field is false.
+ * means ==, and "=~" means ~. "&" is true if field and number have a common
+ * bit. "~" is true if the field's text matches a pattern with '*' and '?', and
+ * "!~" if it does not match. A field without an operator is true if it is
+ * neither 0 nor empty. Parentheses group. If an event has no field "cpu", the
+ * name means the event's processor; likewise "pid" and "common_pid" mean the
+ * PID of its task, and "comm" the name of its task. If an event lacks any
+ * other field, a comparison with that field is false.
  */
 #ifndef HYPERTRACE_MODEL_WHERE_H
 #define HYPERTRACE_MODEL_WHERE_H
@@ -36,18 +38,20 @@ HtWhere *ht_where_new(const char *text, GError **error);
 void ht_where_free(HtWhere *w);
 
 /**
- * ht_where_check: check that each field of a condition is in some event
+ * ht_where_check: check that each field of a condition is in some event, and
+ *                 can have the value with which it is compared
  * @formats: formats of the recording
  * @events: the events that the condition is for; NULL: all
- * @error: set if no event has a field; suggests similar names
+ * @error: set if no event has a field, with similar names; or if a field that
+ *         is a number is compared with a text
  *
- * Returns: false if no event has one of the fields
+ * Returns: false if @error was set
  */
 bool ht_where_check(const HtWhere *w, const HtFtFormats *formats,
                     const HtNames *events, GError **error);
 
 /**
- * ht_where_uses: whether a condition has a field
+ * ht_where_uses: whether a condition contains a field
  * @field: name of the field
  */
 bool ht_where_uses(const HtWhere *w, const char *field);
