@@ -8,7 +8,10 @@
  */
 #include "model/gaps.h"
 
-/* Number of gaps of a processor from which further ones are merged: see CpuGaps */
+/*
+ * Number of gaps of a processor after which further gaps are merged; see
+ * CpuGaps
+ */
 #define GAPS_MAX        65536
 
 typedef struct Gap {

@@ -174,7 +174,7 @@ bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step)
     }
     begin = ht_event_uint(ev, HT_F_GRAPH_CALLTIME);
     end = ht_event_uint(ev, HT_F_GRAPH_RETTIME);
-    /* If the begin and end in the event are impossible, use the event's time. */
+    /* If the begin or end in the event is impossible, use the event's time. */
     if (begin > end || end > ev->rec.ns) {
         begin = end = ev->rec.ns;
     }

@@ -245,7 +245,7 @@ bool ht_event_has_lines(const HtModelEvent *ev);
  */
 void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out);
 
-/** ht_event_task_id: get ht_model_task_id() of the task that ran at the event */
+/** ht_event_task_id: get ht_model_task_id() of the task that ran at an event */
 uint64_t ht_event_task_id(const HtModelEvent *ev);
 
 /**

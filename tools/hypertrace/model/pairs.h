@@ -80,8 +80,8 @@ const char *ht_pairs_key(const HtPairs *p);
 
 /**
  * ht_pairs_event: add the next event
- * @pair: filled in if true is returned; @pair.task is valid until the next
- *        event
+ * @pair: filled in; valid only if true is returned; @pair.task is valid until
+ *        the next event
  * @errp: set if the event lacks a field of the key
  *
  * Returns: true if the event completes a pair, and no events between A and B

@@ -30,7 +30,8 @@ typedef struct Known {
     bool made;
     /* sched_process_exit has reported the task */
     bool exits;
-    bool gone;                  /* after its exit, it was switched out forever */
+    /* after its exit, the task was switched out for the last time */
+    bool gone;
 } Known;
 
 struct HtTasks {
