@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: boot a kernel in a temporary guest that prints information about
- *             it
+ * hypertrace: boot a kernel in a temporary guest to get information about it
  *
  * QEMU emulates the machine, without KVM, in QEMU's own sandbox. The machine
  * has only a serial port. Its initramfs has a static busybox and the script

@@ -3,8 +3,8 @@
  * hypertrace: find the kernel in a guest's memory
  *
  * A watch finds the kernel of a known image in a guest's memory, reads its
- * event formats, and detects a new boot of the guest. A poll takes a few
- * milliseconds at most, and the last poll some seconds.
+ * event formats, and detects a new boot of the guest. A poll takes
+ * about 10 ms at most, and the last poll some seconds.
  */
 #ifndef HYPERTRACE_KERNEL_WATCH_H
 #define HYPERTRACE_KERNEL_WATCH_H

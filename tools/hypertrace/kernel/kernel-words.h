@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 /**
- * ht_kernel_words_ring() - whether a command line asks for a ring that the
- *                          kernel maps at a fixed place
- *                          (trace_instance=NAME@PLACE)
+ * ht_kernel_words_ring() - whether a command line asks for a ring at a fixed
+ *                          place in memory, by the word
+ *                          trace_instance=NAME@PLACE
  * @text: the command line
  * @at: set to the ring's physical address; 0 if PLACE is no address, but a
  *      label of reserve_mem=

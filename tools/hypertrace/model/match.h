@@ -5,11 +5,11 @@
  *   sched:sched_process_exec where filename ~ "*login"
  *   log:Kernel panic
  *
- * A match is the argument of an option, as in these examples: either a list of
- * events as for ht_names_new(), which "where" and a condition as for
- * ht_where_new() may follow; or "log:" and a regular expression for lines of
- * the kernel's log, as for ht_grep_new(). Only one thread may use a match,
- * except in functions with another context.
+ * The argument of an option describes the match, as in these examples. It is a
+ * list of events as for ht_names_new(), and then may have "where" and a
+ * condition as for ht_where_new(). Or it is "log:" and a regular expression
+ * for lines of the kernel's log, as for ht_grep_new(). Only one thread may use
+ * a match, except in functions that state another context.
  */
 #ifndef HYPERTRACE_MODEL_MATCH_H
 #define HYPERTRACE_MODEL_MATCH_H
@@ -39,8 +39,7 @@ void ht_match_free(HtMatch *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtMatch, ht_match_free)
 
 /**
- * ht_match_events: get the names in the list of events, without those after a
- *                  '!'
+ * ht_match_events: get the list of events, without the names after a '!'
  *
  * Returns: the names, separated by commas; "" if the match is for lines of the
  *          log
