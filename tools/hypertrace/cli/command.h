@@ -38,8 +38,8 @@ enum ht_exit {
 int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /**
- * ht_messages_of() - set the name that later messages on standard error have
- * for COMMAND
+ * ht_messages_of() - set COMMAND of later messages on standard error; see
+ * ht_error()
  * @command: name of a command; not copied, so it must stay valid
  */
 void ht_messages_of(const char *command);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: files of settings
+ * hypertrace: read files of settings
  */
 #include <inttypes.h>
 #include <string.h>
@@ -98,8 +98,8 @@ static bool refuse_escapes(GKeyFile *file, const char *group, const char *key,
 /*
  * Check @error of a GLib function that reads a setting: return false if GLib
  * failed to decode the value, true if it succeeded or the setting is missing.
- * The result of the GLib function does not tell: after a failure, it is NULL in
- * some versions of GLib, and the undecoded value in others.
+ * The result of the GLib function cannot be used for this: after a failure, it
+ * is NULL in some versions of GLib, and the undecoded value in others.
  */
 static bool is_decoded(const GError *error)
 {

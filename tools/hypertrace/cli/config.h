@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: files of settings
+ * hypertrace: read files of settings
  *
  * A file has groups of settings, as "keep=20". The error of a wrong value names
  * the group, the setting, its value and the accepted values. If the file does
@@ -112,8 +112,8 @@ bool ht_config_flag(GKeyFile *file, const char *group, const char *key,
 
 /**
  * ht_config_folder() - get the folder of recordings
- * @below: name of a folder in the state folder, which is the default; if it is
- *         NULL, the state folder itself is the default. The state folder is
+ * @below: The default is the folder of this name in the state folder; if @below
+ *         is NULL, it is the state folder itself. The state folder is
  *         /var/lib/hypertrace for root, and $XDG_STATE_HOME/hypertrace (or
  *         ~/.local/state/hypertrace) for other users.
  * @folder: set to the path, newly allocated, also on failure; it is absolute on

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: folders that other users may change at the same time
+ * hypertrace: open, list and remove folders that other users may be changing
  *
  * A folder is opened by its parent's descriptor. Symbolic links are not
  * followed.

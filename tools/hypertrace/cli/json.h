@@ -62,7 +62,7 @@ void ht_json_text(HtJson *j, const char *name, const char *s, gsize len);
 void ht_json_str(HtJson *j, const char *name, const char *s);
 
 /**
- * ht_json_made: append an element of an array that is already JSON text
+ * ht_json_made: append JSON text as an element of an array
  */
 void ht_json_made(HtJson *j, const GString *json);
 

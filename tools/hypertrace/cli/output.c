@@ -180,8 +180,8 @@ static bool is_null(const char *path)
 }
 
 /*
- * Check whether two paths, neither of which is standard output, are the same
- * file, or would be if it existed.
+ * Check whether two paths mean the same file, which need not exist. Neither
+ * path is standard output.
  */
 static bool same_path(const char *a, const char *b)
 {
