@@ -135,7 +135,8 @@ static void raise_cause(HtFlight *f, HtCause cause)
 static void raise_death(HtFlight *f, HtFlightDeath death)
 {
     if (death != HT_FLIGHT_NO_DEATH) {
-        raise_cause(f, death == HT_FLIGHT_PANIC ? HT_CAUSE_PANIC : HT_CAUSE_RESET);
+        raise_cause(f, death == HT_FLIGHT_PANIC ? HT_CAUSE_PANIC :
+                       HT_CAUSE_RESET);
     }
 }
 
@@ -347,8 +348,9 @@ static void print_line(const HtFlight *f, const char *path, uint64_t events)
     g_autoptr(GString) last = g_string_new(NULL);
 
     ht_last_brief(path, last);
-    ht_notice("%s: %s, %" PRIu64 " event%s%s%s", ht_cause_name(f->pending), path,
-              events, ht_number_s(events), last->len ? "; " : "", last->str);
+    ht_notice("%s: %s, %" PRIu64 " event%s%s%s", ht_cause_name(f->pending),
+              path, events, ht_number_s(events), last->len ? "; " : "",
+              last->str);
 }
 
 /* Write the recording and reply; runs in the child process. */
