@@ -607,8 +607,9 @@ void ht_dispatch_release(HtDispatch *d, HtBuffer **fill)
 /*
  * Test whether this thread may deliver a run itself; if so, return with the
  * session's lock held.  Runs of a stream stay in order: the caller holds the
- * stream's lock, and the sink's queue is empty.  A run with a class that the
- * sink's thread did not register yet must be queued.
+ * stream's lock, and the sink's queue is empty.  If the sink's thread has not
+ * registered all classes of the run yet, or if the session refuses any class,
+ * the run must be queued.
  *
  * Context: the dispatcher's lock is held
  */

@@ -84,7 +84,7 @@ bool ht_enable_decide(HtEnable *e)
     return changed;
 }
 
-/* Test whether a class is off only because no sink wants it */
+/* Test whether any class is off only because no sink wants it */
 static bool any_off(const HtEnable *e)
 {
     uint32_t id;

@@ -5,9 +5,10 @@
  *
  * If a guest panics, is reset or hangs, its driver no longer hands over its
  * committed events.  The driver has sent the address of the stream's memory
- * before (HT_F_MEMORY).  The host reads that memory when the VM stops or is
- * reset, and when the device is removed.  If the guest then continues and hands
- * over the same bytes, ht_consumer_feed() skips them.
+ * before (HT_F_MEMORY).  The host reads that memory when the VM stops, when the
+ * system or the driver resets the device, and when the device is removed.  If
+ * the guest then continues and hands over the same bytes, ht_consumer_feed()
+ * skips them.
  *
  * The guest controls this memory.  Its driver protects only the table of
  * addresses from programs; the content of the table and of the memory may be

@@ -560,9 +560,10 @@ static void tell_discarded(HtStreams *a)
 }
 
 /*
- * Open, consume and close streams as requested.  Consume one packet of each
- * stream, or less if the callbacks set HtStreams.more.  Return true if there
- * was anything to do.  Context: worker
+ * Open, consume and close streams as requested.  Consume about one packet of
+ * each stream, and about a ring of a stream that must be closed; consume less
+ * if the callbacks set HtStreams.more.  Return true if there was anything to
+ * do.  Context: worker
  */
 static bool work_all(HtStreams *a, bool force)
 {

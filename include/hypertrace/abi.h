@@ -363,7 +363,7 @@ struct ht_msg_open {
  * The table at ht_msg_open.memory has 64-bit guest-physical addresses: that of
  * the stream's control page, then that of each packet.  The driver stores 0 to
  * the first entry when the host must no longer read the memory.  If the VM is
- * stopped or reset, or the device is unplugged, before all committed events
+ * stopped, or the device is reset or unplugged, before all committed events
  * were submitted, the host reads these events at the addresses.
  */
 #define HT_MEMORY_CONTROL       0u

@@ -224,8 +224,9 @@ const char *ht_consumer_load(HtConsumer *c, uint32_t index,
  * ht_consumer_resume: continue a stream; delivers an HT_RUN_OPEN run
  * @c: loaded consumer, open
  *
- * The run has the time of the last run that the saved consumer delivered.
- * Discarded events that the saved consumer reported are not reported again.
+ * The run has the time of the last run that the saved consumer delivered,
+ * converted to this host's clock by ht_streams_load().  Discarded events that
+ * the saved consumer reported are not reported again.
  */
 void ht_consumer_resume(HtConsumer *c);
 

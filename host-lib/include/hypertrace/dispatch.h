@@ -182,7 +182,8 @@ const char *ht_dispatch_end(HtDispatch *d, int64_t end_ns);
 void ht_dispatch_free(HtDispatch *d);
 
 /**
- * ht_dispatch_wait_idle: wait until everything that was posted is delivered
+ * ht_dispatch_wait_idle: wait until everything that was posted is delivered,
+ * and all classes of the table were passed to HtSinkOps.learn
  * @d: the dispatcher, after ht_dispatch_start()
  * @end_ns: time of ht_now_ns() until which to wait, in ns
  *

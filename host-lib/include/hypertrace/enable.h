@@ -17,7 +17,7 @@
 #include "hypertrace/class.h"
 #include "hypertrace/pattern.h"
 
-/* Interval of polls while a class is off only because no sink wants it */
+/* Interval of polls while any class is off only because no sink wants it */
 #define HT_ENABLE_OFF_MS 20
 /*
  * Interval of polls while all classes that the patterns select are on.  If no

@@ -73,8 +73,8 @@
  * @flags: HT_FT_PIECE_* bits
  * @lost_from_ns: with HT_FT_PIECE_LOST: end of the processor's previous piece;
  *                the gap ends at @begin_ns
- * @lost_estimate: with HT_FT_PIECE_LOST: estimated number of lost events; 0 if
- *                 not known
+ * @lost_estimate: with HT_FT_PIECE_LOST: number of lost events, estimated if
+ *                 the ring does not count them; 0 if not known
  * @host_before: host clock in ns; all events of the piece except the first were
  *               committed after this time.  0 if not known.
  * @host_after: host clock in ns; all events were committed before this time.
@@ -117,7 +117,7 @@ typedef struct HtFtFollowOps {
  * HtFtStats: counters of one processor, or the sum of all
  * @events: events passed on
  * @bytes: bytes of records passed on
- * @lost: estimated number of lost events
+ * @lost: number of lost events, as the sum of HtFtPiece.lost_estimate
  * @gaps: number of gaps, including one after the last piece
  * @late: processors whose first events were overwritten before the first poll
  * @retries: copies that were repeated because the guest changed the page

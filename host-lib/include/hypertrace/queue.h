@@ -147,7 +147,8 @@ bool ht_queue_room(const HtQueue *q);
 bool ht_queue_filling(const HtQueue *q);
 
 /**
- * ht_queue_empty: test whether all items were taken and given back
+ * ht_queue_empty: test whether no item is in the queue or pending, and all
+ * items that were taken have been given back
  * @q: the queue
  */
 bool ht_queue_empty(const HtQueue *q);

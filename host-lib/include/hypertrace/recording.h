@@ -616,7 +616,7 @@ bool ht_rec_next_piece(HtRecording *r, uint32_t cpu, HtFtPiece *p);
 
 /**
  * ht_rec_damaged: get the number of bytes that were skipped because they are no
- * valid pieces
+ * valid pieces, or because the piece is a copy of an earlier one
  * @r: the recording, read to its end
  */
 uint64_t ht_rec_damaged(const HtRecording *r);

@@ -58,8 +58,10 @@ enum {
  * @begin_ns: time of the first event, or of the opening or closing
  * @end_ns: time of the last event
  * @counter: raw guest counter of the first event
- * @discarded: number of events of the stream that were discarded since it was
- *             opened, before this run (the host's count, never decreasing)
+ * @discarded: number of events that were discarded before this run and since
+ *             the stream was opened, without those that an earlier host has
+ *             reported; a stream's runs may also count events of producers
+ *             that have no stream.  Never decreases
  * @total: number of the stream's events up to the end of this run, by the
  *         producer's count; HT_RUN_UNKNOWN; 0: the same as in the previous run
  * @lost: the producer's count of discarded events, of which an earlier host may

@@ -26,8 +26,8 @@ typedef struct HtServer HtServer;
  *           stream's lock is held
  * @wants: return whether to switch a class on; NULL: all classes are on.
  *         Context: the messages' lock is held
- * @added: called after a class was registered; may be NULL.  Context: the
- *         messages' lock is held
+ * @added: called after a class was registered for the first time; may be NULL.
+ *         Context: the messages' lock is held
  * @changed: called when the enable bytes have changed; @seq is the new
  *           ht_caps.enable_seq; may be NULL.  Context: as @wants
  * @counter: read the guest's counter; NULL: the host cannot, so the guest's

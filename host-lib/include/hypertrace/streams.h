@@ -263,7 +263,8 @@ static inline HtStreamPhase ht_stream_phase(const HtStream *s)
 /**
  * ht_streams_open: execute HT_MSG_STREAM_OPEN
  * @a: the streams
- * @m: the message; the reply has the stream's index and instance
+ * @m: the message; if the opening has begun, the reply has the stream's index
+ *     and instance
  * @info: name and vCPU of the stream
  */
 enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,

@@ -25,7 +25,8 @@ typedef enum HtWalkStop {
  * @clock: guest counter of the last event, or of the start of the packet
  * @ns: host time of the last event, opening or closing; never decreases
  * @cut: accept the next event even if its 24-bit clock cannot be compared with
- *       that of the previous event; set at the start, and after HT_WALK_CUT
+ *       that of the previous event; ht_walk() sets it when it returns
+ *       HT_WALK_CUT, its caller at the start and after events that it skips
  * @most: maximum number of events in a call; 0 for no limit
  * @backward: number of events whose counter went back; they get the time of
  *            the previous event
