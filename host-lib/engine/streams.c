@@ -71,8 +71,9 @@ static void set_state(HtStream *s, enum ht_stream_state state)
     if (state == HT_STREAM_CLOSED) {
         /*
          * A wake word of 0 makes the producer call notify() at its next commit.
-         * notify() finds the stream closed, and counts events as discarded.  A
-         * commit loads host.wake with relaxed order, after its store of head.
+         * notify() finds the stream closed, and counts the committed event as
+         * discarded.  A commit loads host.wake with relaxed order, after its
+         * store of head.
          */
         ht_atomic_store_release(&s->ring->host.wake, ht_le64(0));
     }
@@ -223,8 +224,8 @@ static size_t read_ring(HtStream *s, size_t most)
     done = ht_consumer_ring(c, s->ring, s->packets, 1);
     if (done && done < most && c->events - events < cfg.piece_events) {
         /*
-         * If the piece is shorter than @most, because its packet has ended,
-         * consume the rest of @most from the next packet.
+         * If the piece is shorter than @most, for example because its packet
+         * has ended, consume up to the rest of @most.
          */
         c->cfg.piece = most - done;
         c->walk.most = cfg.piece_events - (c->events - events);

@@ -52,8 +52,8 @@ typedef struct HtDirectory {
  * present ht_wall_offset()
  * @d: the directory
  * @discarded: the number of discarded events that no trace has reported yet;
- *     the directory never has a smaller one, so a host that is killed in this
- *     function loses none
+ *     stored before the streams are removed, because it may include events of
+ *     these streams: a host that is killed in this function loses none
  */
 void ht_directory_clear(HtDirectory *d, uint64_t discarded);
 
