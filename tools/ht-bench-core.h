@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-bench: the workload, for every port of the library
+ * ht-bench: emit the events of the workload and report the results, on any port
+ * of the library
  *
- * It is freestanding: it needs only two hooks from its environment.
+ * The code is freestanding: besides the library, it needs only two hooks from
+ * its environment.
  */
 #ifndef HT_BENCH_CORE_H
 #define HT_BENCH_CORE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-bench: payloads of its events
+ * ht-bench: fill the payloads of its events
  *
  * Every payload is computed from the stream's tag (its index in the device) and
  * the event's sequence number, so that a reader of the trace can check each

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: a distribution of times, in constant memory
+ * ht-verify: count times in a distribution, in constant memory
  */
 #ifndef HT_VERIFY_LATENCY_H
 #define HT_VERIFY_LATENCY_H

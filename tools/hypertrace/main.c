@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the command; see hypertrace(1)
+ * hypertrace: run the command that the first argument names; see hypertrace(1)
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace as the emulator: a link named qemu-system-ARCH to this program
+ * hypertrace as the emulator: if this program was started by a link named
+ * qemu-system-ARCH, run QEMU and record its guest
  *
  * This process becomes QEMU by exec. The recorder is its grandchild, so that
  * QEMU has no child that it did not start. The recorder reads QEMU's memory
@@ -196,8 +197,8 @@ static int start_recorder(HtRecord *r, int lock, const char **why)
     close(ready[0]);
     if (recorder > 0) {
         /*
-         * With Yama, a process without CAP_SYS_PTRACE may read QEMU only if it
-         * is an ancestor or is set here.
+         * With Yama, a process without CAP_SYS_PTRACE may read QEMU only if the
+         * process is an ancestor of QEMU or is named here.
          */
         prctl(PR_SET_PTRACER, recorder, 0, 0, 0);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace as the emulator: a link named qemu-system-ARCH to this program
+ * hypertrace as the emulator: if this program was started by a link named
+ * qemu-system-ARCH, run QEMU and record its guest
  */
 #ifndef HYPERTRACE_EMULATOR_H
 #define HYPERTRACE_EMULATOR_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace as the emulator: the folder of recordings
+ * hypertrace as the emulator: make and remove recordings in a folder
  *
  * The folder is locked while recordings are made or removed in it, and each
  * recording is locked by its recorder.

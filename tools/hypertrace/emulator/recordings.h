@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace as the emulator: the folder of recordings
+ * hypertrace as the emulator: make and remove recordings in a folder
  */
 #ifndef HYPERTRACE_EMULATOR_RECORDINGS_H
 #define HYPERTRACE_EMULATOR_RECORDINGS_H

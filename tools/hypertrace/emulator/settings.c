@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace as the emulator: settings
+ * hypertrace as the emulator: read the settings
  */
 #include "hypertrace/base.h"
 

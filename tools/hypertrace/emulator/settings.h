@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace as the emulator: settings
+ * hypertrace as the emulator: read the settings
  *
- * A setting comes from the environment, else from the first of these files
- * that exists, else from the defaults:
+ * A setting comes from the environment, else from the first of these files that
+ * exists, else from the defaults:
  *   $XDG_CONFIG_HOME/hypertrace/emulator.conf, /etc/hypertrace/emulator.conf
  */
 #ifndef HYPERTRACE_EMULATOR_SETTINGS_H

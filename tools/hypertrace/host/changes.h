@@ -19,7 +19,7 @@
 static inline unsigned ht_changes_until(const GArray *changes, uint64_t ns)
 {
     unsigned low = 0, high = changes ? changes->len : 0;
-    /* g_array_get_element_size() takes an array that is not const. */
+    /* Cast: the parameter of g_array_get_element_size() is not const. */
     guint size = changes ? g_array_get_element_size((GArray *)changes) : 0;
 
     while (low < high) {

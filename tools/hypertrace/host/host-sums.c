@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sums of the vCPUs in the host's part of a recording
+ * hypertrace: add up what the vCPUs in the host's part of a recording did
  */
 #include <string.h>
 

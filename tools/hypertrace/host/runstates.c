@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sums of the states and exits of the vCPUs of a host
+ * hypertrace: add up the states and exits of the vCPUs of a host
  *
  * The events may be damaged: each table has a limit.
  */

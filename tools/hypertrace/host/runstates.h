@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sums of the states and exits of the vCPUs of a host
+ * hypertrace: add up the states and exits of the vCPUs of a host
  *
  * There are two sources: a trace of a Xen host (xentrace.h), whose times are
  * cycles of the TSC, and the host's part of a recording (host-sums.h), whose

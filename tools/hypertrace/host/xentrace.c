@@ -125,8 +125,8 @@ static void runstate(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
 }
 
 /*
- * Handle CONTINUE: the scheduler lets the vCPU run on. This is news only if the
- * vCPU was not known to run on this CPU.
+ * Handle CONTINUE: the scheduler lets the vCPU run on. This changes the sums
+ * only if the vCPU was not known to run on this CPU.
  */
 static void run_on(HtRunstates *x, Cpu *cpus, unsigned n, Record r)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: expressions of print formats
+ * hypertrace: parse expressions of print formats
  *
  * The arguments of a print format are expressions of C after preprocessing. The
  * text comes from a guest: depth and number of nodes are bounded, and nothing

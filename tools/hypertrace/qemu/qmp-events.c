@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: QMP events of a QEMU, received without waiting
+ * hypertrace: receive QMP events of a QEMU without waiting
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -67,8 +67,8 @@ static void tell(HtQmpEvents *q, const char *text)
     ssize_t len = strlen(text);
 
     /*
-     * A request is short. If the socket does not take all of it at once, QEMU's
-     * monitor does not read: close the connection.
+     * A request is short. If the socket does not accept all of it at once,
+     * QEMU's monitor has stopped reading: close the connection.
      */
     if (q->fd >= 0 &&
         send(q->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) != len) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: QMP events of a QEMU, received without waiting
+ * hypertrace: receive QMP events of a QEMU without waiting
  *
  * These functions never block; those of qmp.h wait for replies.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the socket of a flight recorder
+ * hypertrace record: serve the socket of a flight recorder
  */
 #include "hypertrace/base.h"
 #include <sys/epoll.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the socket of a flight recorder for "hypertrace snapshot"
+ * hypertrace record: serve the socket of a flight recorder, for "hypertrace
+ * snapshot"
  *
  * A connection requests a recording. The reply is one line of JSON: an object
  * with the members "directory", "events" and "cause", or the member "error".

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the folder of a flight recorder
+ * hypertrace record: make and remove recordings in the folder of a flight
+ * recorder
  *
  * A recording is written under a hidden name and renamed when it is complete.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the folder of a flight recorder
+ * hypertrace record: make and remove recordings in the folder of a flight
+ * recorder
  *
  * The folder has numbered recordings, as "12-panic". Only one recorder uses a
  * folder at a time.
@@ -96,7 +97,9 @@ char *ht_flight_dir_commit(const HtFlightDir *d, HtCause cause, GError **error);
  */
 uint64_t ht_flight_dir_number(const char *name);
 
-/** ht_flight_dir_is_file() - whether a file of a recording has such a name */
+/**
+ * ht_flight_dir_is_file() - whether a recording may have a file of this name
+ */
 bool ht_flight_dir_is_file(const char *name);
 
 /**

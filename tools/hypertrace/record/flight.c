@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: a flight recorder
+ * hypertrace record --flight: look for causes, and write recordings
  *
  * A child process writes each recording. The child has a copy of the events at
  * the time of the fork, so a slow disk does not delay the next poll.

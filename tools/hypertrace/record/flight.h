@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: a flight recorder
+ * hypertrace record --flight: look for causes, and write recordings
  *
  * The session keeps the newest events in memory. A cause, such as a panic of
  * the guest, writes them to a numbered recording. The session then continues.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the functions that the kernel's tracers record in a boot
+ * hypertrace record: parse and check the functions that the kernel's tracers
+ * record in a boot
  */
 #ifndef HYPERTRACE_RECORD_FUNCTIONS_H
 #define HYPERTRACE_RECORD_FUNCTIONS_H

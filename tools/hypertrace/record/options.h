@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: values of options that record and attach share
+ * hypertrace: parse values of options that record and attach share
  */
 #ifndef HYPERTRACE_RECORD_OPTIONS_H
 #define HYPERTRACE_RECORD_OPTIONS_H

@@ -105,7 +105,8 @@ static uint64_t precision_ns(HtPrograms *p)
 
 /*
  * Let a successor find the trace by the link. If an earlier recorder was
- * killed, the link stays at its trace until this trace has the open streams.
+ * killed, the link names the trace of that recorder until this trace has the
+ * events of the open streams.
  */
 static void publish_trace(HtPrograms *p)
 {

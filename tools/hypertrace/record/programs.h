@@ -10,7 +10,10 @@
 
 #include "lttng/lttng-sink.h"
 
-/* Minimum size of the memory: one ring of the default size, and the layout */
+/*
+ * Minimum size of the memory: the smallest power of two that has room for one
+ * ring of the default size and for the layout
+ */
 #define HT_PROGRAMS_SIZE_MIN    (UINT64_C(8) << 20)
 
 #define HT_PROGRAMS_FOLDER      "programs"
@@ -76,7 +79,7 @@ HtPrograms *ht_programs_new(int fd, bool create,
                             const HtProgramsOptions *options, GError **error);
 
 /**
- * ht_programs_start() - start to serve the guest; once
+ * ht_programs_start() - start to serve the guest; call this once
  *
  * Start QEMU first; see ht_lttng_sink_start().
  *

@@ -177,7 +177,8 @@ char *ht_record_lacks(const HtKernelImage *image, HtTraceBuffer buffer);
 void ht_record_clear(HtRecord *r);
 
 /**
- * ht_record_run() - run the plan or use the process, and record until its end
+ * ht_record_run() - run QEMU as planned, or use @r->process, and record until
+ * the end of QEMU or of the process
  * @info: parameters of the session
  *
  * Return: the exit status: that of QEMU, if it was run and its status is not 0

@@ -339,9 +339,10 @@ static bool add_candidate(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 }
 
 /*
- * Test more candidates of a search.  After the last one, begin again with the
- * first.  A session follows at most RINGS_MAX rings; begin with the ring after
- * the one that was added last, so that each gets its turn.
+ * Test more candidates of a search, and add the rings that are found. After the
+ * last candidate, begin again with the first. A session follows at most
+ * RINGS_MAX rings: of the found rings, begin with the one after that which was
+ * added last, so that each gets its turn.
  */
 static void search_place(HtSession *s, HtSessionPlace *p, HtFtSearch *search,
                          uint64_t candidates)

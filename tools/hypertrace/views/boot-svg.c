@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace boot --svg: a boot as a picture
+ * hypertrace boot --svg: draw a boot as a picture
  *
  * Time runs to the right. There is one row for the phases, one for each level
  * of initcalls, and one for each of the longest processes.

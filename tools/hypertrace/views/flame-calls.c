@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: stacks of functions, built from the ends of calls
+ * hypertrace flame: build stacks of functions from the ends of calls
  *
  * The event at the end of a call has the call's begin and depth. If call A of a
  * task began later and ended earlier than the task's call B, then B called A,

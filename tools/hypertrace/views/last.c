@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace last: one page that shows the end of a guest's boot
+ * hypertrace last: print one page that shows the end of a guest's boot
  */
 #include <gio/gio.h>
 #include <inttypes.h>

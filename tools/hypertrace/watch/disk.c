@@ -19,7 +19,8 @@
 
 /*
  * Seconds to subtract from the time of a recording that is in the future: the
- * host's clock was set back after it. It then counts as older than all others.
+ * host's clock was set back after it. The recording then counts as older than
+ * all others.
  */
 #define FUTURE      (INT64_C(1) << 40)
 #define USERS_MAX   10000

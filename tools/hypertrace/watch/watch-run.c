@@ -129,8 +129,8 @@ static unsigned count_of_user(const Watch *w, uid_t uid)
 }
 
 /*
- * Record the machine later. Print the reason, unless it was printed before or
- * TOLD_MAX reasons were.
+ * Record the machine later. Print the reason, unless this one, or TOLD_MAX
+ * others, were printed before.
  */
 static void postpone(Watch *w, HtWatchVm *vm, const char *reason)
 {
