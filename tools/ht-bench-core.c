@@ -328,7 +328,10 @@ static uint64_t percentile(const struct ht_bench_report *r, unsigned percent)
     return sixteenths_ns(r, value_of(i));
 }
 
-/* Get a producer's mean time per event, in hundredths of a nanosecond. */
+/*
+ * Get the mean time per event of one producer over the whole run, in hundredths
+ * of a nanosecond.
+ */
 static uint64_t mean(const struct ht_bench_report *r)
 {
     uint64_t all = r->sum->sent + r->sum->discarded;

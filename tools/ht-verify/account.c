@@ -17,8 +17,9 @@
 
 typedef struct ClassUser {
     WorkloadClass workload;
-    Stream *stream;             /* stream of the last event of the class */
-    Row *row;                   /* counters of the class in @stream */
+    /* stream that had the latest event of the class */
+    Stream *stream;
+    Row *row;                   /* counters of @stream for the class */
 } ClassUser;
 
 void account_problem(Account *a, const char *fmt, ...)

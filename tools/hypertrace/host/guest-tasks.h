@@ -48,7 +48,7 @@ uint32_t ht_guest_tasks_process(const HtGuestTasks *g);
 const char *ht_guest_tasks_dir(const HtGuestTasks *g);
 
 /**
- * ht_guest_tasks_bounds: get the errors of the events' host times
+ * ht_guest_tasks_bounds: get the maximum errors of the events' host times
  */
 const HtBounds *ht_guest_tasks_bounds(const HtGuestTasks *g);
 

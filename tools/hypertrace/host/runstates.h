@@ -111,7 +111,7 @@ typedef struct HtTaker {
 
     /*< private >*/
     uint64_t wait;              /* start of the wait for which @part counts */
-    /* ticks of the wait @wait in which the taker ran */
+    /* ticks for which the taker ran in the wait that began at @wait */
     uint64_t part;
 } HtTaker;
 
@@ -210,7 +210,7 @@ typedef struct HtVcpuSums {
     uint64_t mode_since;
     /* the vCPU's last exit was for HLT, and no entry has followed yet */
     bool halt;
-    /* time up to which the present wait is counted for its takers */
+    /* time up to which the vCPU's present wait has been added to its takers */
     uint64_t taken_since;
 } HtVcpuSums;
 

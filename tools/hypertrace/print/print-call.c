@@ -62,7 +62,10 @@ static bool names(HtPrintParse *p, GArray *all)
             continue;           /* an empty list is "{ }" */
         }
         value = ht_print_expression(p);
-        /* Some lists end with "{ -1, NULL }". */
+        /*
+         * Some lists end with "{ -1, NULL }": accept an expression in place of
+         * the text.
+         */
         if (value && pp_expect(p, ",") && !ht_print_string(p, &name.text) &&
             !p->error) {
             ht_print_node_free(ht_print_expression(p));
@@ -205,7 +208,9 @@ static HtPrintNode *call_disk(HtPrintParse *p)
     return n && pp_expect(p, ")") ? n : pp_fail(p, n, "')' is missing");
 }
 
-/* Parse a call of a function. Its first argument stands for its result. */
+/*
+ * Parse the arguments of a call. Return the first one, and skip further ones.
+ */
 static HtPrintNode *call_same(HtPrintParse *p)
 {
     HtPrintNode *n = argument(p, "(");

@@ -524,7 +524,7 @@ static void put_piece(const HtPrintPiece *p, const Run *r, GString *out)
         break;
     case 'p':
         put_pointer(p, r, width, out);
-        /* The width of %*ph and %*pb is the size of the object. */
+        /* The width of %*ph and %*pb is the size of the object: do not pad. */
         pad(out, start, p->pointer[0] && strchr("hb", p->pointer[0]) ?
             -1 : width, left);
         break;

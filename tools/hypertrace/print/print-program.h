@@ -27,9 +27,12 @@ typedef enum HtPrintOp {
     HT_OP_SYMBOLIC,
     /* text: name of the value @a, or @text if it has no name */
     HT_OP_NAMED,
-    /* text: @a bytes of @field in hexadecimal, with @text between them */
+    /*
+     * text: the first @a bytes of @field in hexadecimal, with @text between
+     * them
+     */
     HT_OP_HEX,
-    /* text: @a elements of @field, of @b bytes each */
+    /* text: the first @a elements of @field, of @b bytes each */
     HT_OP_ARRAY,
     HT_OP_BITMASK,              /* text: @field as hexadecimal words */
     /* text: @field as ranges of bits, such as 0-3 */

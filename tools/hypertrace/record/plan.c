@@ -59,7 +59,10 @@ static bool is_confidential(const HtQemu *q)
            ht_opts_get(q->machine, "memory-encryption");
 }
 
-/* How the command line can give shared memory to a machine of some type */
+/*
+ * Ways in which the command line can give shared memory to a machine of some
+ * type
+ */
 typedef enum MachineKind {
     /* nothing is known of the machine: its memory is not changed */
     MACHINE_OTHER,

@@ -47,7 +47,7 @@ struct HtHostSplit {
      */
     GHashTable *vcpus;
     unsigned changes;           /* number of Change in all of @vcpus */
-    /* errors of the guest times that were converted to host times */
+    /* possible errors of the guest times that were converted to host times */
     HtBounds bounds;
 };
 

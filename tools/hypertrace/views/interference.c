@@ -17,7 +17,10 @@
  * it must have waited for a rival for there to be advice
  */
 #define ADVICE_SHARE    0.05
-/* Greatest share of unknown time of a machine at which there is advice */
+/*
+ * If the state of a machine's vCPUs is unknown for more than this share of its
+ * time, there is no advice for it.
+ */
 #define ADVICE_UNKNOWN  0.1
 /*
  * A quota is advised for a machine that ran for more than this many times the

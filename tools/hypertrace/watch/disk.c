@@ -25,8 +25,8 @@
 #define FUTURE      (INT64_C(1) << 40)
 #define USERS_MAX   10000
 /*
- * Maximum number of files and folders of a user that are looked at: a user
- * can create any number
+ * Maximum number of files and folders of a user that are examined: a user can
+ * create any number
  */
 #define ENTRIES_MAX 50000
 

@@ -226,7 +226,7 @@ bool ht_watch_recorder_start(HtWatchRecorder *r,
 
 /*
  * Check whether the recorder's credit allows a further message now; if so,
- * use it.
+ * subtract the message's cost from it.
  */
 static bool has_credit(HtWatchRecorder *r)
 {

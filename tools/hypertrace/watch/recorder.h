@@ -36,7 +36,10 @@ typedef struct HtWatchRecorder {
     GHashTable *told;
     unsigned failures;
     int64_t started;
-    /* time in us that is saved for messages: each printed one costs LINE_US */
+    /*
+     * credit for messages in us: it grows with time, and each printed message
+     * costs LINE_US
+     */
     int64_t credit;
     int64_t credited;
     uint64_t suppressed;

@@ -182,8 +182,8 @@ static gboolean is_over(void *pid, void *seen, void *opaque)
 }
 
 /*
- * Read the PID that was given last: the last word of /proc/loadavg. Return: 0
- * if it is not known
+ * Read the PID that the kernel has assigned last: the last word of
+ * /proc/loadavg. Return: 0 if it is not known
  */
 static pid_t newest_pid(const HtWatchVms *v)
 {
