@@ -13,7 +13,8 @@
 
 /**
  * struct ht_node_map - mappings of a stream
- * @ring_offset: from struct ht_ioc_info; set by the caller of ht_node_map()
+ * @ring_offset: bytes from @ring to the control page, from struct ht_ioc_info;
+ *               set by the caller of ht_node_map()
  * @ring: start of the mapping that holds the ring; NULL: not mapped
  * @size: size of the mapping at @ring in bytes
  * @doorbell: the doorbell; NULL for the channels virtio and memory
@@ -72,8 +73,8 @@ void ht_node_unmap(struct ht_node_map *map);
  * @map: the mappings; ht_node_unmap() unmaps the pages
  *
  * The driver delivers the committed events, and closes the stream.  The pages
- * are zeroes, so the ring in them has the state "closed".  Stores to the pages
- * have no effect.
+ * are zeroes, so the ring in them has the state "closed".  Neither the driver
+ * nor the host sees stores to the pages.
  *
  * Return: true on success.  Otherwise the ring is still mapped, but a doorbell
  * may no longer reach the host.

@@ -42,7 +42,8 @@ struct thread_stream {
  * @retirements: number of streams retired so far
  * @openings: threads between ht_trace_begin_opening() and _end_opening()
  * @forks: number of threads in fork()
- * @missed: number of events without a stream, not yet reported to the host
+ * @missed: number of discarded events not yet reported to the host: those
+ *          without a stream, and those of closed streams
  * @attach_at: time of the next attempt to find a device, in ms
  * @shared: the stream for threads without their own, or NULL
  * @sharing: 1: a thread is opening or has opened @shared
@@ -72,7 +73,7 @@ struct process {
  * @stuck: the stream that the thread found busy
  * @stuck_mark: number of events and discards of @stuck when it was found busy
  * @stuck_since: time when @stuck was found busy, in ms
- * @stuck_events: number of events discarded since then
+ * @stuck_events: number of events that the thread discarded since @stuck_since
  * @tid: thread id; 0: not known yet
  * @opening: the thread is between ht_trace_begin_opening() and _end_opening()
  * @ended: the thread's key destructor has run
@@ -118,7 +119,7 @@ struct process *ht_new_process(void);
 struct process *ht_this_process(void);
 
 /**
- * ht_watch_forks() - install handlers for fork(), once
+ * ht_watch_forks() - install handlers for fork(); called once in a process
  */
 void ht_watch_forks(void);
 

@@ -632,7 +632,7 @@ static bool any_class_on(void)
     return false;
 }
 
-/* Get the state that ht_trace_status() reports if opening a device gave @r */
+/* Get the state that ht_trace_status() reports if find_device() returned @r */
 static enum ht_trace_state state_of(int r)
 {
     switch (r) {

@@ -9,7 +9,8 @@
  * tests/model/wake.pml proves that no event is forgotten.
  *
  * memory: there is no doorbell.  The wake word is HT_WAKE_NEVER while the
- * stream is open, and 0 when it is closed, so that commits call notify().
+ * stream is open.  It is 0 when the stream is closed, so that the next commit
+ * calls notify() in switch.c, which tests whether the stream is closed.
  */
 #include "core.h"
 

@@ -190,7 +190,10 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     uint64_t packet = s->packet;
     bool room = false;
 
-    /* Set busy: space() may submit packets, which only one context may do. */
+    /*
+     * Set busy: ht_has_space() may submit packets, which only one context may
+     * do.
+     */
     if (s->busy) {
         return false;
     }

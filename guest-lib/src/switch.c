@@ -86,7 +86,10 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     p->seq = s->packet;
     p->clock_begin = now;
     p->events = s->events;
-    /* The packet's header has the same number as the ring. */
+    /*
+     * Store the same number of discarded events in the control page and in the
+     * packet's header.
+     */
     ht_publish_lost(s);
     p->lost = s->told;
     p->clock_end = 0;

@@ -7,7 +7,8 @@
 /*
  * Each message contains the guest's counter before and after the previous
  * exchange, in which the host has read its own clock.  So the last of @rounds
- * exchanges needs one more message.  The host uses the best exchange.
+ * exchanges needs one more message.  Each exchange is a sample for the host's
+ * map of the guest's clock.
  */
 int ht_time_sync(struct ht_device *dev, unsigned rounds)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: describe Linux's trace events by hypertrace's classes
+ * hypertrace: make hypertrace's classes and payloads of Linux's trace events
  */
 #include "hypertrace/ftrace-class.h"
 

@@ -291,9 +291,10 @@ bool ht_ft_cpu_use(HtFtCpu *c, HtFtLook *look, HtFtCopy result,
 }
 
 /*
- * The kernel moves to a page, commits the previous one, and only then writes
- * the page's time stamp.  Until that, the stamp is that of the overwritten
- * page; such a page counts as not started.
+ * The kernel moves to a new page, commits the previous page, and only then
+ * writes the new page's time stamp.  Until then, the sub-buffer has the stamp
+ * of the page that is overwritten; the new page then counts as not started
+ * (@lag_size is 0).
  */
 void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot)
 {

@@ -18,7 +18,10 @@
 #include "ftrace-cpu.h"
 
 #define TRIES 4
-/* A page this number of places after the writer's page counts as ahead of it */
+/*
+ * A page at least this number of places after the writer's page counts as ahead
+ * of the writer
+ */
 #define AHEAD 3
 
 typedef enum Walk {

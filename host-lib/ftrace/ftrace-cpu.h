@@ -123,7 +123,7 @@ typedef struct HtFtWitness {
  * @paused: a walk that searches for untaken pages, and has found none yet, goes
  *          on at the place @paused_at; @witness is the page before it
  * @paused_at: see @paused
- * @behind: the last poll left committed records
+ * @behind: the last poll may have left committed records
  * @moved: the guest address of the sub-buffers has changed: another boot took
  *         the ring over, and nothing that it wrote was taken yet
  * @moved_looks: number of earlier polls since @moved was set
@@ -141,7 +141,8 @@ typedef struct HtFtWitness {
  * @lag_begin: the host's clock at the start of that poll
  * @epoch: epoch of the last piece; less than the ring's epoch if nothing was
  *         taken since the latter began
- * @segment: segment of the last piece, as @epoch
+ * @segment: segment of the last piece within @epoch; less than the ring's
+ *           segment if nothing was taken since the latter began
  * @newest_ns: time of the last event taken
  * @rate_events: number of recent events, for HtFtPiece.lost_estimate
  * @rate_ns: time in which these events were written, in ns

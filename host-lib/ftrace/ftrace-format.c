@@ -321,7 +321,8 @@ static int by_offset(const void *a, const void *b)
 
 /*
  * Parse one event, from the line after "name:" to the next "name:", "system:"
- * or "header:"; returns false if the event is malformed.
+ * or "header:"; returns false if the event is malformed, or if an earlier event
+ * has its id.
  */
 static bool parse_event(HtFtFormats *f, HtFtEvent *event, Span text)
 {

@@ -128,8 +128,9 @@ static const char *line_wrong(const Line *l)
 }
 
 /*
- * Each sub-buffer must occur exactly once. Add the number of sub-buffers that
- * were tested to @checked.
+ * Test whether each sub-buffer occurs exactly once in the order at @offset, and
+ * add the number of sub-buffers that were tested to @checked.  Returns NULL or
+ * what is wrong.
  */
 static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
                                uint32_t subbufs, uint64_t *checked)
@@ -177,8 +178,9 @@ static bool is_same_ring(const HtFtMem *mem, const HtFtRing *ring,
 }
 
 /*
- * Add the processor whose part @line was read at @line_at; set @end to the end
- * of its sub-buffers.
+ * Add the processor whose part @line was read at @line_at, unless something is
+ * wrong with the part; set @end to the end of its sub-buffers.  Returns NULL or
+ * what is wrong.
  */
 static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
                            const uint8_t *line, uint64_t line_at,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: parse a guest kernel's symbols, from the text of /proc/kallsyms
+ * hypertrace: search a guest kernel's symbols, which are added one by one or
+ * parsed from the text of /proc/kallsyms
  */
 #include "hypertrace/name-hash.h"
 #include "hypertrace/symbols.h"
@@ -179,7 +180,7 @@ void ht_symbols_free(HtSymbols *s)
     }
 }
 
-/* Index of the first symbol at or after @addr */
+/* Index of the first symbol at or after @addr whose address has bit 63 set */
 static unsigned first_from(const HtSymbols *s, uint64_t addr)
 {
     const Symbol *t = all(s);

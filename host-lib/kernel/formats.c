@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's event formats, read from its memory
+ * hypertrace: read a kernel's event formats from its memory
  */
 #include "hypertrace/kernel-formats.h"
 #include "hypertrace/ftrace-page.h"
@@ -9,8 +9,8 @@
 #define TYPE_MAX_BYTES      512u
 #define PRINT_MAX_BYTES     16384u
 /*
- * Maximum number of bytes of all events; Debian's 7.2 kernel has 2 MiB. Later
- * events are skipped.
+ * Maximum number of bytes of all events; Debian's 7.2 kernel has 2 MiB.  An
+ * event that would exceed this sum is left out.
  */
 #define EVENTS_MAX_BYTES    (16u << 20)
 /* Maximum number of type names to keep; Debian's 7.2 kernel has 1,000 */
@@ -162,8 +162,9 @@ void ht_kernel_formats_free(HtKernelFormats *f)
 
 /*
  * Include a member in the copies of its structure.  Returns false with @error
- * set if it is not @found, or if its size is not @least to @most bytes.  The
- * types may come from the guest's memory.
+ * set if the member is not @found, if its size is not @least to @most bytes, or
+ * if the copy would exceed STRUCT_MAX.  The types may come from the guest's
+ * memory, so their values are not trusted.
  */
 static bool include(Struct *type, const char *path, bool found,
                     const Member *m, uint32_t least, uint32_t most,
@@ -180,7 +181,10 @@ static bool include(Struct *type, const char *path, bool found,
     return true;
 }
 
-/* Find a member that every kernel has: a number or a pointer */
+/*
+ * Find a member that is a number or a pointer; returns false with @error set if
+ * the kernel does not have it
+ */
 static bool need(const HtBtf *btf, Struct *type, const char *path, Member *m,
                  GError **error)
 {
@@ -306,8 +310,8 @@ static int append(HtKernelFormats *f, uint64_t addr, size_t max, GString *out)
     int ret = ht_kernel_cache_string(f->cache, addr, max, out);
 
     /*
-     * If a text cannot be read, assume the maximum: one read of memory for each
-     * TEXT_BYTES, which the cache does not count.
+     * If a text cannot be read, count the maximum work: one read of memory for
+     * each TEXT_BYTES.  The cache does not count these reads itself.
      */
     f->work += ret ? WORK_READ * (1 + max / TEXT_BYTES) :
                WORK_COPY * (1 + (out->len - from) / TEXT_BYTES);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the traceable functions of a kernel, from its image
+ * hypertrace: find the traceable functions of a kernel in its image
  */
 #include "hypertrace/base.h"
 #include "hypertrace/kernel-functions.h"
 #include "hypertrace/name-hash.h"
 #include "hypertrace/pattern.h"
 
-/* Maximum distance of the tracer's call after the function's start (IBT) */
+/*
+ * Maximum distance of the tracer's call after the function's start, in bytes
+ * (x86 with IBT)
+ */
 #define CALL_AFTER      8u
 /*
- * Maximum distance of the tracer's call before the function's start (arm64,
- * CALL_OPS)
+ * Maximum distance of the tracer's call before the function's start, in bytes
+ * (arm64 with CALL_OPS)
  */
 #define CALL_BEFORE     16u
 

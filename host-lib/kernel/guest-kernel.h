@@ -106,7 +106,8 @@ HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
  *         the clock
  * @with_clock: set to the number of these whose clock can be read
  *
- * Kernels that move come first.
+ * A kernel for which ht_guest_kernel_moves() is true is preferred to one with a
+ * later clock for which it is false.
  *
  * Returns: the index of the kernel with the latest clock; if no clock can be
  * read, of the first kernel that counts as alive; 0 if @alive is 0

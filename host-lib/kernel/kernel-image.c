@@ -174,7 +174,8 @@ static HtKernelImage *from_kernel(GBytes *kernel, GError **error)
 
     if (!machine) {
         /*
-         * An arm64 Image begins at _text; kallsyms tells the address of _text.
+         * An arm64 Image begins at _text.  The tables of kallsyms in it
+         * determine the address of _text.
          */
         image = image_new(kernel, HT_MACHINE_AARCH64);
         image->segments[0] = (HtKernelSegment) { .size = size };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the log of a guest's kernel
+ * hypertrace: start to read the log of a guest's kernel
  */
 #include "hypertrace/kernel-log.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's log, read from its memory
+ * hypertrace: read a kernel's log from its memory
  *
  * A descriptor's state holds its id and, in two bits, the progress of its
  * record.  The writer sets the state to "reserved" before it writes, and to
@@ -166,8 +166,8 @@ static int read_ring(HtKernelLog *log)
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->data, &r->data);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->tail, &r->tail);
     /*
-     * Read the head after the tail: a head from before could be behind the
-     * tail.
+     * Read the head after the tail: a head that was read first could be older
+     * than the tail.
      */
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->head, &r->head);
     if (!ret && (r->count_bits > HT_KERNEL_LOG_BITS_MAX ||

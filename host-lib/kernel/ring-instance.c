@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the trace buffers of a guest's kernel
+ * hypertrace: find a trace buffer of a guest's kernel by its instance's name
  */
 #include "hypertrace/kernel-ring.h"
 

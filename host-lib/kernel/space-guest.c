@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the address space of a guest's kernel
+ * hypertrace: translate addresses of a guest's kernel for its readers
  */
 #include "hypertrace/kernel-space.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's address space, as its readers see it
+ * hypertrace: read a kernel's memory by virtual address
  */
 #include "hypertrace/kernel-space.h"
 #include "hypertrace/atomic.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: names of Linux's events in LTTng's kernel tracer
+ * hypertrace: translate names of Linux's events and fields to those that
+ * LTTng's kernel tracer uses
  *
  * Viewers for traces of lttng-modules expect the names that lttng-modules has
  * used since version 2.7.  Most names of events and fields are the kernel's.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: names of Linux's events in LTTng's kernel tracer
+ * hypertrace: translate names of Linux's events and fields to those that
+ * LTTng's kernel tracer uses
  */
 #ifndef HYPERTRACE_CTF_LTTNG_H
 #define HYPERTRACE_CTF_LTTNG_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: one stream instance of a CTF trace
+ * hypertrace: write one stream instance of a CTF trace
  *
  * Readers reject a whole trace because of one incomplete packet, and a process
  * can be killed between any two instructions.  A file is therefore never
@@ -31,8 +31,8 @@
 #define ALIGN           128u
 
 /*
- * Time in ns between the events of two runs after which the later run checks
- * whether the file still exists: 10 ms
+ * A run that ends at least this number of ns of event time (10 ms) after the
+ * run that checked last checks whether the file still exists
  */
 #define CHECK_NS        10000000
 
@@ -127,8 +127,9 @@ static void set_counts(HtCtfHeader *h, const HtRun *run)
 }
 
 /*
- * Make the header of a packet that begins at @start and extends to the end of
- * the file.  The packet holds the events of @run, or none
+ * Make the header of a packet that extends from offset @start to offset @size,
+ * which is usually the end of the file.  The packet holds the events of @run,
+ * or no events if @run is NULL
  */
 static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
                                uint64_t size, uint64_t seq, const HtRun *run,

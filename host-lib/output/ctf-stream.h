@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: one stream instance of a CTF trace
+ * hypertrace: write one stream instance of a CTF trace
  */
 #ifndef HYPERTRACE_CTF_STREAM_H
 #define HYPERTRACE_CTF_STREAM_H
@@ -109,7 +109,8 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
  * @s: open stream
  * @run: events
  *
- * When it returns, the events can be read and survive the end of the process.
+ * When it returns 0, readers can read the events, which survive the end of the
+ * process.
  *
  * Returns: 0, or -errno: the run was dropped and its events are counted in
  * @s->dropped and, as soon as something can be written, in the trace.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a directory with a CTF 1.8 trace
+ * hypertrace: write a directory with a CTF 1.8 trace
  *
  * Unfinished files and directories have hidden names, which readers skip: the
  * directory until its metadata exists, the metadata while it is written, a

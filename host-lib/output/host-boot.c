@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the id of the host's boot
+ * hypertrace: read the id of the host's boot
  */
 #include <glib.h>
 

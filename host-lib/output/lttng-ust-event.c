@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: event classes as LTTng-UST events, defined at run time
+ * hypertrace: register event classes as LTTng-UST events, at run time
  *
  * LTTng-UST's macros generate a probe for each event at compile time.  This
  * file fills in the same public structures when a guest registers a class.  One

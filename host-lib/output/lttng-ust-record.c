@@ -243,7 +243,10 @@ static inline void emit(const HtUstEvent *e, UstRecord *r, const HtEvent *ev)
     }
 }
 
-/* Enter LTTng-UST and take its read lock; done() reverses both */
+/*
+ * Enter LTTng-UST and take its read lock; done() reverses both.  Returns false,
+ * without the lock, if the process is ending
+ */
 static bool begin(void)
 {
     static __thread bool known;
@@ -274,7 +277,7 @@ static bool any_enabled(HtUstEvent *const *events, uint32_t classes)
     uint32_t id;
 
     for (id = 1; id <= classes; id++) {
-        /* Pairs with the release-store of the event's owner to @events. */
+        /* Pairs with the store-release in ht_ust_session_learn(). */
         const HtUstEvent *e = ht_atomic_load_acquire(&events[id]);
 
         if (e && CMM_LOAD_SHARED(e->tp.state)) {
@@ -305,7 +308,7 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
     set_stream(&r, run->stream);
     ht_run_iter_init(&it, run, classes);
     while (ht_run_next(&it, &ev)) {
-        /* Pairs with the release-store of the event's owner to @events. */
+        /* Pairs with the store-release in ht_ust_session_learn(). */
         const HtUstEvent *e = ht_atomic_load_acquire(&events[ev.cls->id]);
 
         if (n++ == EMIT_MAX) {

@@ -102,7 +102,7 @@ char *ht_ust_session_learn(HtUstSession *s, const HtClass *c)
 bool ht_ust_session_wants(const HtUstSession *s, const HtClass *c,
                           bool unknown)
 {
-    /* Pairs with the release in ht_ust_session_learn(). */
+    /* Pairs with the store-release in ht_ust_session_learn(). */
     const HtUstEvent *e = ht_atomic_load_acquire(&s->events[c->id]);
 
     return e ? ht_ust_event_enabled(e) : unknown;

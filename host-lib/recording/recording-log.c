@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the kernel's log in a recording
+ * hypertrace: write and read the kernel's log in a recording, its file "log"
  */
 #include "hypertrace/recording-log.h"
 
-/* Maximum size of a line: each byte of its text may take four bytes */
+/* Maximum size of a line in bytes: a byte of the text may become four */
 #define LINE_MAX_BYTES (128u + 4 * HT_LOG_TEXT_MAX)
 /* Start of the record that panic() writes */
 #define PANIC_TEXT "Kernel panic - not syncing"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the newest pieces of a ring, in a bounded amount of memory
+ * hypertrace: keep the newest pieces of a ring in a bounded amount of memory
  *
  * The entries lie one after another in one block of memory.  An entry that does
  * not fit at the end of the block is written at the block's start.

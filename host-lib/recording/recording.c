@@ -79,7 +79,10 @@ struct HtRecording {
     HtRecEnd end;
     bool end_found;
     bool end_read;
-    /* ht_rec_more(): time at which the events that may be returned end */
+    /*
+     * set by ht_rec_more(): ht_rec_next() returns no event at or after this
+     * time, on the clock of the recorded ring
+     */
     uint64_t before_ns;
     /* size in bytes of all processors' files when they were opened */
     uint64_t bytes;
@@ -115,7 +118,10 @@ static int open_file(const char *path, struct stat *st, GError **error)
     return fd;
 }
 
-/* Read a text of at most @max bytes; @text stays NULL if there is no file */
+/*
+ * Read a text of at most @max bytes.  Returns true with @text unchanged if
+ * there is no such file; false with @error set on failure
+ */
 static bool read_text(const char *dir, const char *name, size_t max,
                       char **text, size_t *size, GError **error)
 {

@@ -61,8 +61,8 @@
 
 /*
  * Attribute of a function whose stores race harmlessly with loads of the host:
- * the thread sanitizer does not report these races.  The function's comment
- * says what the host may see.
+ * it keeps the thread sanitizer from reporting these races.  The function's
+ * comment says what the host may see.
  */
 #ifdef __SANITIZE_THREAD__
 #define ht_benign_race  __attribute__((__noinline__, no_sanitize_thread))
@@ -229,9 +229,9 @@ static inline void ht_full_fence(void)
 }
 
 /**
- * ht_atomic_inc() - add one, atomically with respect to contexts that
- *                   interrupt this one
- * @p: the counter
+ * ht_atomic_inc() - add one atomically
+ * @p: the counter, to which interrupting contexts and, in a kernel, other
+ *     processors may add at the same time
  */
 static inline void ht_atomic_inc(uint64_t *p)
 {
@@ -243,8 +243,10 @@ static inline void ht_atomic_inc(uint64_t *p)
 }
 
 /**
- * ht_atomic_next() - add one, and return a value that no other caller gets
+ * ht_atomic_next() - add one atomically
  * @p: the counter
+ *
+ * Return: the new value, which no other caller gets until the counter wraps.
  */
 static inline uint32_t ht_atomic_next(uint32_t *p)
 {

@@ -111,7 +111,7 @@ struct ht_slow {
  * members up to @lost; @reserved leaves room for further members.
  */
 struct ht_stream {
-    /* The members that each event uses are in the first cache line. */
+    /* An event of the fast path uses the first cache line, and @events. */
     uint8_t *cur;               /* address at which the next event starts */
     /*
      * the fast path may reserve bytes below this address; NULL: slow path only
@@ -138,7 +138,8 @@ struct ht_stream {
      * between ht_get() and ht_commit(): end of the event that is being written
      */
     uint8_t *next;
-    const struct ht_slow *slow; /* NULL: the stream is not open */
+    /* NULL: the stream is not open, or an event has found it closed */
+    const struct ht_slow *slow;
     /*
      * number of discarded events of contexts that interrupted the producer; in
      * a kernel, also of CPUs without a stream
@@ -151,7 +152,10 @@ struct ht_stream {
     uint8_t *packet_end;        /* end of the open packet; NULL: none is open */
     /* number of the open packet; if none is open, of the next one */
     uint64_t packet;
-    /* copy of host.tail: number of the oldest packet that the host uses */
+    /*
+     * copy of host.tail, the number of the oldest packet that the host has not
+     * released; the host may have released more packets since
+     */
     uint64_t tail;
     /* virtio: position after the last byte submitted to the host */
     uint64_t submitted;
@@ -199,7 +203,8 @@ struct ht_stream_params {
  * @cls: the class; its id is set
  *
  * Registering a class again is cheap and gives the same id.  Waits for the
- * device, not for the host's backends (typically less than a millisecond).
+ * device's reply, typically less than a millisecond, but not for the host's
+ * backends.
  *
  * Context: one thread at a time for each device, unless the port locks the
  * device (ops->lock); not on the emit path.
@@ -362,7 +367,7 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
                  struct ht_stats *stats);
 
 /**
- * ht_host_stats() - read what the host does with a vCPU of this guest
+ * ht_host_stats() - read how a vCPU of this guest spent its time on the host
  * @dev: an open device
  * @vcpu: number of the vCPU on the host, 0 to HT_HOST_VCPUS - 1; a guest may
  *        give its processors other numbers.  If the host runs all vCPUs in one
@@ -370,14 +375,14 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
  * @stats: filled in; undefined after an error
  *
  * The host updates the values some 10 times a second.  If @stats->to_ns no
- * longer changes, the host has stopped recording them.  The values are the
- * host's word: the library checks their ranges only.
+ * longer changes, the host has stopped recording them.  The library checks only
+ * that each value is in its range: a host can give false values.
  *
  * Context: any, also an interrupt; sends no message and does not wait.
  *
- * Return: 0; -ENODATA: the host does not tell, or not about this vCPU; -EAGAIN:
- * the host was writing them in each of some attempts; -EPROTO: they have
- * another version; -EIO: a value is out of its range.
+ * Return: 0; -ENODATA: the host publishes no statistics, or none of this vCPU;
+ * -EAGAIN: the host was writing them during each of 64 attempts; -EPROTO: they
+ * have another version; -EIO: a value is out of its range.
  */
 int ht_host_stats(const struct ht_device *dev, unsigned vcpu,
                   struct ht_host_stats *stats);

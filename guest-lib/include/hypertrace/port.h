@@ -31,8 +31,8 @@
  * @reap: virtio: advance host.tail in the control page past packets whose
  *        buffers the host has returned.  Never sleeps.
  * @relax: wait before a retry, after a reply BUSY or after -EAGAIN of @submit;
- *         @tries: number of earlier waits of this call.  Returns 0, or a
- *         negative errno, such as -ETIMEDOUT, to give up.
+ *         @tries: number of earlier waits for the same message or flush.
+ *         Returns 0, or a negative errno, such as -ETIMEDOUT, to give up.
  * @lock: lock the device's message buffer and list of streams.  NULL if the
  *        caller serializes all users of the device; then the list is not used.
  * @unlock: undo @lock
@@ -235,8 +235,8 @@ void ht_link_caps(const struct ht_device *dev,
  * The first message must be HT_MSG_TAKEOVER.  The present host does not know
  * the classes and streams that an earlier host knew.
  *
- * Return: 0; -ENODEV: there is no host; -EPROTO: the memory has another layout
- * than before.
+ * Return: 0; -ENODEV: there is no host; -EPROTO: the memory's capabilities
+ * differ from those in @dev in more than epoch, clock_hz and enable_seq.
  */
 int ht_link_attach(struct ht_device *dev, struct ht_link *link);
 
@@ -313,7 +313,7 @@ struct ht_msg *ht_control_begin(struct ht_device *dev, uint16_t type,
 void ht_control_end(struct ht_device *dev);
 
 /**
- * ht_control() - send a message, again while the device is busy
+ * ht_control() - send a message, and repeat it while the reply is BUSY
  * @dev: the device
  * @msg: the message; its header's type and size are set
  *

@@ -8,8 +8,8 @@
  * flags of "pkg-config --static hypertrace".
  *
  * The host chooses the classes that it wants, and may change its choice at any
- * time.  An event of another class costs two loads, a compare and a branch, and
- * is not counted as discarded.
+ * time.  An event of a class that the host does not want costs two loads, a
+ * compare and a branch, and is not counted as discarded.
  *
  * Each thread has a stream, opened at its first event that the host wants and
  * closed at its end.  Threads for which the device has no stream share one.
@@ -62,7 +62,8 @@ struct ht_module;
  * @HT_TRACE_NO_LIBRARY: libhypertrace.so.0 was not found
  * @HT_TRACE_DISABLED: HYPERTRACE_DEVICE is "none"
  * @HT_TRACE_NO_DEVICE: there is no device, or its driver is not loaded
- * @HT_TRACE_DENIED: no permission to open the device
+ * @HT_TRACE_DENIED: no permission to open the device, or a system call that the
+ *                   library needs at its start has failed
  * @HT_TRACE_NO_ANSWER: the device's host does not answer
  * @HT_TRACE_INCOMPATIBLE: the device has another version, or using it failed
  *                         with an error that no other state describes
@@ -142,7 +143,8 @@ void ht_module_add(struct ht_module *module);
  * Context: may block; not in a signal handler.
  *
  * Return: the class, which is never freed; NULL: not a valid description, out
- * of memory, or the process has made 1,023 such classes already.
+ * of memory, the library could not be initialized, or the process has made
+ * 1,023 such classes already.
  */
 struct ht_class *ht_event_parse(const char *text);
 
@@ -208,10 +210,11 @@ bool ht_event_is_on(const struct ht_class *cls);
 /**
  * ht_trace_discarded() - get the number of discarded events not yet reported
  *
- * The number counts events for which this process had no stream.  The library
- * reports it to the host when it opens a stream, in messages, at least 500 ms
- * apart, while it cannot open one, and when the program exits.  No report is
- * made if the program is killed or may not open the device.
+ * The number counts events for which this process had no stream, and events
+ * whose stream was closed before the host got their number.  The library
+ * reports the number to the host when it opens a stream, by messages at least
+ * 500 ms apart while it cannot open a stream, and when the program exits.  No
+ * report is made if the program is killed or may not open the device.
  *
  * Return: the number.
  */
@@ -262,7 +265,10 @@ extern __thread struct ht_stream *ht_thread_stream
 __attribute__((weak, visibility("hidden"))) HT_TLS_MODEL
 __thread struct ht_stream *ht_thread_stream = 0;
 
-/* Functions of the library; NULL if it is neither linked nor loaded yet */
+/*
+ * The first two are NULL if the library was neither linked nor loaded when this
+ * module was loaded; dlsym is NULL in a static program that lacks it.
+ */
 extern __typeof__(ht_module_add) ht_module_add __attribute__((weak));
 extern __typeof__(ht_trace_status) ht_trace_status __attribute__((weak));
 extern __typeof__(dlsym) dlsym __attribute__((weak));

@@ -89,8 +89,10 @@ static inline void ht_bm_pci_write(struct ht_bm_device *d, unsigned offset,
 }
 
 /*
- * Functions that open a device of each kind; they set caps, ops and the mapping
- * of @d->dev
+ * ht_bm_regs_open() opens a device of channel hypercall or shm, and
+ * ht_bm_virtio_open() one of channel virtio.  Both set the members of @d->dev
+ * that ht_device_init() and the core need.  ht_bm_virtio_reset() resets a
+ * device of channel virtio.  All return 0 or a negative errno.
  */
 
 int ht_bm_regs_open(struct ht_bm_device *d);

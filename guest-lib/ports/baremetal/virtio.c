@@ -184,8 +184,10 @@ static const struct ht_port_ops virtio_ops = {
 };
 
 /*
- * Map the area that virtio capability @type describes.  Returns NULL if no such
- * area of at least @min bytes is inside its BAR, or if map() fails.
+ * Map the area that virtio capability @type describes.  Sets *@cap to the
+ * offset of the capability, and *@length to the size of the area in bytes.
+ * Returns NULL if no such area of at least @min bytes is inside its BAR, or if
+ * map() fails.
  */
 static uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
                                    uint64_t min, unsigned *cap,

@@ -94,7 +94,10 @@ int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in);
  * ht_bm_vq_reap() - take back the pairs that the device has used
  * @vq: the queue
  *
- * Return: number of pairs taken back, in the order in which they were added.
+ * Pairs are taken back in the order in which they were added: a pair that the
+ * device returns early stays out until the device has returned all older pairs.
+ *
+ * Return: number of pairs taken back.
  */
 unsigned ht_bm_vq_reap(struct ht_bm_vq *vq);
 

@@ -106,8 +106,9 @@ int ht_btf_struct_size(const HtBtf *btf, const char *name, uint32_t *size);
  * Pointers are not followed: a path must stay within the structure.
  *
  * Returns: 0; -ENOENT if there is no such structure or member; -EINVAL if the
- * path is malformed, the index is beyond the array, or the type's size is
- * unknown
+ * path is malformed, the index is beyond the array, the member exceeds its
+ * structure, its type's size is unknown, or it is a bit field that has more
+ * than 64 bits or is an array
  */
 int ht_btf_field(const HtBtf *btf, const char *name, const char *path,
                  HtBtfField *field);
@@ -133,7 +134,8 @@ int ht_btf_offset(const HtBtf *btf, const char *name, const char *path,
  * @path: path in the structure pointed to; or NULL for the structure
  * @field: filled in; without @path: offset 0 and the size of the structure
  *
- * Returns: as ht_btf_field(); -ENOENT also if it does not point to a structure
+ * Returns: as ht_btf_field(); -ENOENT also if @pointer does not point to a
+ * structure or union
  */
 int ht_btf_pointee(const HtBtf *btf, const HtBtfField *pointer,
                    const char *path, HtBtfField *field);
@@ -145,8 +147,8 @@ int ht_btf_pointee(const HtBtf *btf, const HtBtfField *pointer,
  * @size: size of @copy in bytes
  * @value: set to the value; signed values are sign-extended
  *
- * Returns: 0; -ERANGE if the field lies beyond @size; -EINVAL if it is no
- * integer of 1, 2, 4 or 8 bytes
+ * Returns: 0; -ERANGE if the field lies beyond @size; -EINVAL if it is neither
+ * a bit field nor a single value of 1, 2, 4 or 8 bytes
  */
 int ht_btf_field_value(const HtBtfField *field, const void *copy, size_t size,
                        uint64_t *value);

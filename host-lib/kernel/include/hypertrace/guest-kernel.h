@@ -132,8 +132,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtGuestKernel, ht_guest_kernel_free)
  * the guest has not booted again.  Call this before each group of reads, such
  * as a poll.
  *
- * Returns: 0, -ESTALE if the kernel is no longer there, or the error of the
- * reader
+ * Returns: 0, -ESTALE if the kernel is no longer there or the guest has booted
+ * again, or the error of the reader
  */
 int ht_guest_kernel_check(HtGuestKernel *k);
 
@@ -155,8 +155,8 @@ typedef struct HtKernelClock {
  * The clocks advance while the kernel runs.
  *
  * Returns: 0, -ENOENT without BTF or data symbols, -ERANGE if the wall clock is
- * later than a kernel allows, so that its memory was overwritten, or -errno of
- * the reader
+ * later than a kernel allows, which shows that its memory was overwritten, or
+ * -errno of the reader
  */
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
 
@@ -182,8 +182,8 @@ bool ht_guest_kernel_moves(const HtGuestKernel *k);
 bool ht_guest_kernel_same_boot(const HtGuestKernel *a, const HtGuestKernel *b);
 
 /**
- * ht_guest_kernel_image: get the parsed file of the kernel
- * @k: the kernel
+ * ht_guest_kernel_image: get the kernel's image, with its symbols and types
+ * @k: the kernel, which keeps the reference
  */
 HtKernelImage *ht_guest_kernel_image(const HtGuestKernel *k);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's event formats, read from its memory
+ * hypertrace: read a kernel's event formats from its memory
  *
  * The kernel keeps the ids, fields and print formats of its events in the list
  * ftrace_events.  Modules, kprobes and synthetic events add events at run time.
@@ -67,9 +67,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
 /**
  * ht_kernel_formats_step: continue a pass over all events
  * @f: the reader
- * @reads: number of reads of memory after which the pass pauses, or 16 times as
- *         many copies of pages that this call has read; the last event may need
- *         up to 1,800 reads more
+ * @reads: number of reads of memory after which the pass pauses.  A copy from a
+ *         page that this call has already read counts as 1/16 of a read.  The
+ *         call finishes the event at which it pauses, which may need up to
+ *         1,800 reads more.
  *
  * The first call, and a call after the end of a pass, starts a pass.
  *
@@ -86,7 +87,11 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads);
  *         enumerators by numbers.
  *
  * The test finds events that were added, usually by one or two reads of memory.
- * @texts takes some reads more.
+ * @texts takes some reads more.  The removal of an event other than the newest
+ * is not found.
+ *
+ * Returns: true if there was a change; false also while a pass is under way, or
+ * if the memory cannot be read
  */
 bool ht_kernel_formats_changed(HtKernelFormats *f, bool texts);
 
@@ -98,7 +103,8 @@ bool ht_kernel_formats_changed(HtKernelFormats *f, bool texts);
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f);
 
 /**
- * ht_kernel_formats_bytes: get the size of all events in memory, at most 16 MiB
+ * ht_kernel_formats_bytes: get the size in bytes of the copies of all events,
+ * at most 16 MiB
  * @f: the reader
  */
 uint64_t ht_kernel_formats_bytes(const HtKernelFormats *f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's log, read from its memory
+ * hypertrace: read a kernel's log from its memory
  *
  * Kernels from 5.10 on keep the output of printk() in a lockless ring: an array
  * of descriptors, an array with the properties of each record, and a ring of

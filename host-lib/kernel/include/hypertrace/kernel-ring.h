@@ -39,7 +39,8 @@
  * @node_page: buffer_page.page; buffer_page.list has offset 0
  * @array_buffer: trace_array.array_buffer.buffer
  * @buffers: trace_buffer.buffers
- * @subbuf_size: trace_buffer.subbuf_size; UINT32_MAX if it is a page
+ * @subbuf_size: trace_buffer.subbuf_size; UINT32_MAX in a kernel without this
+ *               member, whose sub-buffers are pages
  * @page_size: page size of the kernel in bytes
  */
 typedef struct HtKernelRingLayout {

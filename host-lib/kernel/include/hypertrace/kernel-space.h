@@ -73,8 +73,9 @@ int ht_kernel_space_u64(const HtKernelSpace *s, uint64_t addr,
  * @addr: the address
  * @value: the value that was read before; set
  *
- * As ht_kernel_space_u64(), but reads an unchanged value only once: a torn read
- * that equals the old value shows no change, and the next one will.
+ * As ht_kernel_space_u64(), but reads an unchanged value only once.  If the
+ * value is changing and a torn read equals the old value, the next call shows
+ * the change.
  */
 int ht_kernel_space_u64_again(const HtKernelSpace *s, uint64_t addr,
                               uint64_t *value);
