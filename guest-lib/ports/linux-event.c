@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: event classes made at run time
+ * libhypertrace, Linux user space: make event classes at run time, and emit
+ * their events
  *
  * For programs in languages that cannot use the macros of event.h.
  */

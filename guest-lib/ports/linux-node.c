@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: the module's node, /dev/hypertraceN
+ * libhypertrace, Linux user space: use the module's node, /dev/hypertraceN
  */
 #define _GNU_SOURCE
 #include "linux-node.h"

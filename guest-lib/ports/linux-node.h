@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: the module's node, /dev/hypertraceN
+ * libhypertrace, Linux user space: use the module's node, /dev/hypertraceN
  *
  * ht_open() and ht_trace() use these functions, which do not change errno.
  * Unless stated otherwise, they return 0 or a negative errno.
@@ -20,8 +20,9 @@
  * @doorbell: the doorbell; NULL for the channels virtio and memory
  * @reaped_at: virtio: clock at the last ht_node_submit() that freed nothing
  * @pause: ticks to wait after @reaped_at; 0: none
- * @refused: virtio, ht_open(): first position that was not submitted when the
- *           driver last had no free buffer; HT_WAKE_NEVER: none
+ * @refused: virtio, and only for a device from ht_open(): first position that
+ *           was not submitted when the driver last had no free buffer;
+ *           HT_WAKE_NEVER: the last submission succeeded
  */
 struct ht_node_map {
     uint32_t ring_offset;
@@ -53,8 +54,8 @@ int ht_node_control(int fd, struct ht_msg *msg, uint32_t size);
  * @fd: the node by which the stream was opened
  * @dev: its device
  * @stream: index of the stream
- * @map: all members except @map->ring_offset are set; if the call succeeds, the
- *       caller must pass it to ht_node_unmap()
+ * @map: initialized by this, except @map->ring_offset; if the call succeeds,
+ *       the caller must pass it to ht_node_unmap()
  * @ring: set to the address of the control page
  * @packets: set to the address of the packets
  */
@@ -91,7 +92,7 @@ int ht_node_map_enable(int fd, void *at, uint8_t **enable);
 
 /**
  * ht_node_submit() - virtio: submit committed events, and reap buffers
- * @fd: any node of the device
+ * @fd: any descriptor of the device's node
  * @dev: the device
  * @map: mappings of the stream; @pause and @reaped_at are updated
  * @s: the stream; @doorbells is updated

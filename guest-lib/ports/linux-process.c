@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: processes and fork()
+ * libhypertrace, Linux user space: make the state of a process, also after
+ * fork()
  *
  * struct process, with the streams, is in memory that the kernel clears in a
  * child of fork().  The child makes another struct process at its first event.

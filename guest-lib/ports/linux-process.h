@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: processes, threads and their streams
+ * libhypertrace, Linux user space: state of a process, of its threads and of
+ * their streams
  */
 #ifndef HT_LINUX_PROCESS_H
 #define HT_LINUX_PROCESS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: the device and the classes of ht_trace()
+ * libhypertrace, Linux user space: find the device of ht_trace(), and register
+ * the classes there
  *
  * The library keeps no descriptor open, because programs may close descriptors
  * that they do not know.  The mapping of a stream references the open file, so
@@ -308,8 +309,8 @@ static void choose_device(void)
 }
 
 /*
- * Open the device used last or chosen by the user.  If that fails, try
- * /dev/hypertrace0 to 31, unless the user has chosen one.  Returns a
+ * Open the device that the user has chosen, or that was tried last.  If that
+ * fails, try /dev/hypertrace0 to 31, unless the user has chosen one.  Returns a
  * descriptor, the error of a device that could not be opened, or -ENODEV if
  * there is no device.
  *

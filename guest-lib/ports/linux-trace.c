@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: ht_trace(), a stream for each thread
+ * libhypertrace, Linux user space: choose the stream for an event of ht_trace()
  *
  * A program may emit an event in a signal handler, inside an allocator, or
  * between a call that fails and its check of errno.  For this reason no
@@ -42,7 +42,10 @@ static uint32_t stamps;
 static pthread_key_t thread_end;
 static bool thread_end_works;
 
-/* Event of the shared stream: the following events are of this thread */
+/*
+ * Event in the shared stream: the events after it are of this thread, until the
+ * next event of this class
+ */
 HT_EVENT_NAMED(context, "hypertrace.thread", (s32, tid), (text, comm));
 
 static void get_comm(char comm[17])
@@ -58,7 +61,10 @@ static void get_comm(char comm[17])
     }
 }
 
-/* Use the coarse clock, which is read without a system call. */
+/*
+ * Return the time in ms, never 0, by the coarse clock, which is read without a
+ * system call
+ */
 static uint64_t now_ms(void)
 {
     struct timespec t = { 0, 0 };

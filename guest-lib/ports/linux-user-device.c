@@ -17,7 +17,10 @@ static int device_control(struct ht_device *dev, struct ht_msg *msg,
         return -ENODEV;
     }
     r = ht_node_control(to_linux(dev)->fd, msg, size);
-    /* EPERM: the driver closed the stream when the machine was suspended. */
+    /*
+     * EPERM: this process no longer has the stream, for example because the
+     * driver closed it when the machine was suspended.
+     */
     return r == -EPERM ? -EIO : r;
 }
 

@@ -56,7 +56,10 @@ int ht_linux_open_device(struct ht_linux *l, const char *path);
  */
 int ht_linux_open_memory(struct ht_linux *l, const char *address);
 
-/* Call @try for each ivshmem PCI device until @try returns 0. */
+/*
+ * Call @try for each ivshmem PCI device until @try returns 0.  Returns 0, or
+ * the first error of @try other than -ENODEV, or -ENODEV.
+ */
 int ht_linux_scan_pci(int (*try)(const char *address, struct ht_device **dev),
                       struct ht_device **dev);
 

@@ -119,14 +119,14 @@ class Event:
 
 
 def status():
-    """Return (state, text): 0 if events are recorded, and state in words."""
+    """Return (state, text): enum ht_trace_state, 0 if events are recorded, and a text for it."""
     why = ctypes.c_char_p()
     state = _library.ht_trace_status(ctypes.byref(why))
     return state, (why.value or b"").decode()
 
 
 def host_stats(vcpu=0):
-    """Return what the host tells about a vCPU of this machine, or None if it does not.
+    """Return the host's statistics of a vCPU of this machine, or None if it publishes none.
 
     The result has the members of struct ht_host_stats by name; "exits" is a list of
     (name, number of the reason, count, ns).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the hypercall channel
+ * libhypertrace: hand events over to the host by the channel hypercall
  *
  * The guest rings the doorbell after every `batch` commits.  The store to the
  * doorbell causes an exit, and the host consumes up to 8 KiB of events before

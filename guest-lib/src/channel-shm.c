@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the channels shm and memory
+ * libhypertrace: hand events over to the host by the channels shm and memory
  *
  * The host polls the ring.
  *

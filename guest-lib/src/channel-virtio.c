@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the virtio channel
+ * libhypertrace: hand events over to the host by the channel virtio
  *
  * The ring is in the guest's memory, in the layout of stream memory.  The guest
  * writes both lines of the control page.  It submits closed packets to the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the device, and control messages to it
+ * libhypertrace: check a device's capabilities, and exchange control messages
+ * with it
  */
 #include "core.h"
 

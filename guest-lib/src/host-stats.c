@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: read what the host tells about this guest's vCPUs
+ * libhypertrace: read the host's statistics of this guest's vCPUs
  *
  * A guest need not trust its host: the words are copied in a bounded number of
  * attempts, and the copy is checked.

@@ -6,9 +6,9 @@
  * more, order[0], for readers in the guest.  The writer moves from place to
  * place.  A reader swaps order[0] with the page at the head, and marks the page
  * that it gives back as empty.  Swaps happen only at places that the writer has
- * passed.  Until the writer has come around, the pages that it has written
- * since a poll are therefore those after the page taken last, in the order of
- * that poll.
+ * passed.  The writer "has come around" when it has passed all places since a
+ * poll.  Until then, the pages that it has written since the poll are those
+ * after the page taken last, in the order of that poll.
  *
  * The witness is a page that the writer must overwrite before it overwrites
  * pages that were not taken: the page before the head, the page taken last, or

@@ -126,15 +126,15 @@ typedef struct HtFtWitness {
  * @behind: the last poll may have left committed records
  * @moved: the guest address of the sub-buffers has changed: another boot took
  *         the ring over, and nothing that it wrote was taken yet
- * @moved_looks: number of earlier polls since @moved was set
+ * @moved_looks: number of polls that began since @moved was set
  * @fresh: all records written before @moved was set have been taken
  * @held: slot of a page whose commit count may be that of the previous boot
  * @held_stamp: time stamp of that page
  * @held_commit: commit count of that page
  * @held_times: number of polls that left that page for this reason
  * @holds: this poll did not take the page @held
- * @changed: something was taken since the first poll
- * @looked: the first poll is complete
+ * @changed: something was taken after the first complete poll
+ * @looked: a poll has taken everything that was committed
  * @lag_slot: with @relaxed: the writer's slot at the previous poll
  * @lag_stamp: time stamp of that page
  * @lag_size: committed bytes of that page then; 0 if it was not started

@@ -92,8 +92,9 @@ static uint64_t polls(void *opaque G_GNUC_UNUSED,
                       const HtFtMem *mem G_GNUC_UNUSED, const HtFtRing *ring)
 {
     /*
-     * Usually, each sub-buffer is one piece, and has at least 4 KiB: a poll
-     * copies more than half of HT_FT_LOOK_MAX.
+     * Usually, each sub-buffer is one piece.  It has at least 4 KiB and counts
+     * as HT_FT_LOOK_PIECE (2 KiB) more, so a poll that stops at HT_FT_LOOK_MAX
+     * has copied more than half of HT_FT_LOOK_MAX.
      */
     return ring->size / (HT_FT_LOOK_MAX / 2) + 1;
 }
@@ -359,8 +360,8 @@ static uint64_t scale(uint64_t events, uint64_t ns, uint64_t gap_ns)
 
 /*
  * Estimate the number of events in a gap from the event rates before and after
- * it.  The length of the gap is limited by the time since the last poll that
- * left nothing.
+ * it.  The gap is at most as long as the time since the last poll that took
+ * everything.
  */
 static uint64_t estimate(HtFtFollow *f, guint i)
 {

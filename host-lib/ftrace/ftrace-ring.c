@@ -459,8 +459,9 @@ static HtFtRing *whole_ring(const HtFtMem *mem, HtFtRing *ring)
 }
 
 /*
- * Add a ring, unless it lies within a ring found before, as a later header of
- * 6.11 does.  Remove rings that lie within the new one.
+ * Add a ring, unless it lies within a ring found before: in kernels before
+ * 6.15, the header of each further processor looks like that of a ring.  Remove
+ * rings that lie within the new one.
  */
 static bool add_ring(HtFtSearch *s, HtFtRing *ring)
 {

@@ -227,7 +227,10 @@ static void emit(HtFtRuns *runs, HtFtStream *s, const HtFtRecord *r,
     s->end_ns = ns;
 }
 
-/* Saturate at LOST_MAX: the guest determines the estimates. */
+/*
+ * Saturate at LOST_MAX: the guest can make the estimated numbers as large as it
+ * wants.
+ */
 static uint64_t add(uint64_t lost, uint64_t more)
 {
     return lost + MIN(more, LOST_MAX - MIN(lost, LOST_MAX));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's types by name (BTF)
+ * hypertrace: find a kernel's types and their members by name (BTF)
  *
  * The kernel's Documentation/bpf/btf.rst describes the format.  Parsing checks
  * the bounds of each type, that names are in the string section, and that the
@@ -16,7 +16,10 @@
 /* size in bytes of a type's head, with which each type begins */
 #define TYPE            12u
 
-/* Maximum depth of typedefs and qualifiers, arrays, and anonymous members */
+/*
+ * Maximum length of a chain of typedefs and qualifiers, and maximum depth of
+ * nested arrays and of nested anonymous members
+ */
 #define CHAIN_MAX       32u
 /* Maximum number of structure members that one search visits */
 #define VISITS_MAX      (1u << 16)

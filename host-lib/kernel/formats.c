@@ -103,8 +103,9 @@ struct HtKernelFormats {
     GHashTable *events;         /* Event by id */
     gsize bytes;                /* sum of Event.bytes of @events */
     /*
-     * ids of the present events whose print formats have names of enumerators,
-     * which the kernel replaces by numbers; set at the end of each pass
+     * ids of the events that the last complete pass found and whose print
+     * formats have names of enumerators, which the kernel replaces by numbers;
+     * set at the end of each pass
      */
     GArray *named;
     unsigned sample;            /* number of tests of elements of @named */

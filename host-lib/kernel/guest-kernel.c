@@ -147,7 +147,9 @@ int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
            ht_kernel_space_u64(&space, k->canary_at, canary);
 }
 
-/* Compare the canary with the one that was read first. */
+/*
+ * Compare the canary with the one that was read first; -ESTALE if they differ
+ */
 static int check_canary(HtGuestKernel *k)
 {
     const HtKernelSpace space = ht_kernel_space_of(k);

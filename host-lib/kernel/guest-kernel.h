@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest's kernel, found in its memory: shared by the files that
- * find it, translate addresses and read it
+ * hypertrace: declarations shared by the files that find a guest's kernel in
+ * its memory, translate its addresses and read it
  */
 #ifndef HYPERTRACE_KERNEL_GUEST_KERNEL_H
 #define HYPERTRACE_KERNEL_GUEST_KERNEL_H

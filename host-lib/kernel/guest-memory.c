@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest's memory by physical address
+ * hypertrace: read a guest's memory by physical address
  */
 #include "hypertrace/guest-memory.h"
 

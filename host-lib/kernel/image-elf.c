@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sections and segments of a 64-bit little-endian ELF file
+ * hypertrace: find sections and segments of a 64-bit little-endian ELF file
  *
  * The file is not trusted.  Fields are read byte by byte, so they need not be
  * aligned.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sections and segments of a 64-bit little-endian ELF file
+ * hypertrace: find sections and segments of a 64-bit little-endian ELF file
  */
 #ifndef HYPERTRACE_KERNEL_ELF_H
 #define HYPERTRACE_KERNEL_ELF_H
@@ -23,8 +23,8 @@ bool ht_elf_is(const void *data, size_t size);
  * @data: content of the file
  * @size: size of @data in bytes
  *
- * Returns: EM_X86_64, EM_AARCH64 or another; 0 if the file is not 64-bit
- * little-endian
+ * Returns: EM_X86_64, EM_AARCH64 or another; 0 if the file is no 64-bit
+ * little-endian ELF file
  */
 unsigned ht_elf_machine(const void *data, size_t size);
 

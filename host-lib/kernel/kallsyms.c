@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's symbols from the tables in its image
+ * hypertrace: decode a kernel's symbols from the tables in its image
  *
  * The kernel's scripts/kallsyms.c writes these tables, each aligned to 8 bytes:
  *   to 6.3:   offsets, relative_base, num_syms, names, markers,

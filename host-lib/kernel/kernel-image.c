@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: symbols, types and version of a kernel image
+ * hypertrace: find the symbols, types and version of a kernel image
  */
 #include "hypertrace/base.h"
 #include <elf.h>

@@ -128,8 +128,8 @@ static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
 }
 
 /*
- * Check the page at _text before a copy: it must have been written, and on
- * arm64 it must have the header of an image.
+ * Check the page at _text before a copy: the guest must have used it, and on
+ * x86 it must not be zero; on arm64 it must have the header of an image.
  */
 static bool may_be_text(const HtKernelScan *s, const Place *p, uint64_t offset)
 {

@@ -16,7 +16,8 @@
 #define FLAGS   3u
 
 /*
- * Number of nodes, from the writer's on, that are searched for the head first
+ * Number of nodes, from the writer's on, that are searched for the head before
+ * the whole list is searched
  */
 #define AHEAD   4u
 #define TRIES   4u

@@ -4,7 +4,7 @@
  */
 #include "ring.h"
 
-/* Minimum of the number of reads that a processor may use in a poll */
+/* Number of reads that each processor may use in a poll at least */
 #define READS_MIN 256u
 /*
  * Maximum number of reads for a page: to find the oldest page, to copy the page

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: one processor's part of an ordinary ftrace ring
+ * hypertrace: declarations shared by the files that follow an ordinary ftrace
+ * ring
  */
 #ifndef HYPERTRACE_KERNEL_RING_PRIVATE_H
 #define HYPERTRACE_KERNEL_RING_PRIVATE_H

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a cache of a kernel's pages
+ * hypertrace: read a kernel's memory through a cache of its pages
  */
 #include "hypertrace/kernel-space.h"
 
 /* Size of a piece that is read at once: the smallest page */
 #define PIECE   4096u
-/* Number of pieces that are kept; each has one place, by its address */
+/*
+ * Number of places for pieces in the cache; a piece's address determines its
+ * place
+ */
 #define PIECES  64u
 
 struct HtKernelCache {

@@ -28,7 +28,10 @@
 
 /* Minimum growth of the output buffer, in bytes */
 #define GROW            (16u << 20)
-/* Maximum size of a compressed block (lz4) or of a block's content (lzop) */
+/*
+ * Maximum size in bytes of a compressed block (lz4), or of a block's
+ * uncompressed content (lzop)
+ */
 #define BLOCK_MAX       (64u << 20)
 #define LZMA_MEMORY     (UINT64_C(256) << 20)
 

@@ -269,7 +269,7 @@ static void done(void)
     ht_ust_leave();
 }
 
-/* LTTng-UST's read lock is released after this number of events */
+/* LTTng-UST's read lock is released, and taken again, after so many events */
 #define EMIT_MAX 256
 
 static bool any_enabled(HtUstEvent *const *events, uint32_t classes)

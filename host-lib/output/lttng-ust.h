@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an LTTng-UST event that was defined at run time
+ * hypertrace: declarations of LTTng-UST events that are defined at run time
  */
 #ifndef HYPERTRACE_LTTNG_UST_H
 #define HYPERTRACE_LTTNG_UST_H

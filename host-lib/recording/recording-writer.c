@@ -28,7 +28,10 @@
 
 typedef struct CpuFile {
     bool made;
-    /* descriptor of the processor's file; -1: opened for each write */
+    /*
+     * descriptor of the processor's file; -1: not made yet, or, for processors
+     * from HT_REC_OPEN_MAX on, opened for each write
+     */
     int fd;
     bool failed;
     uint64_t written;           /* bytes in the file */

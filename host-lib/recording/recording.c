@@ -17,7 +17,10 @@
 typedef struct Stream {
     char *path;
     bool exists;
-    /* descriptor of the file; -1: the file is opened for each read */
+    /*
+     * descriptor of the file; -1: the file does not exist, or, for processors
+     * from HT_REC_OPEN_MAX on, is opened for each read
+     */
     int fd;
     uint64_t offset;
     uint8_t *buffer;
@@ -40,7 +43,7 @@ typedef struct Stream {
     uint64_t lost_estimate, lost_from_ns;
     /* latest time of the events up to @record in its segment */
     uint64_t order_ns;
-    /* reading pages: buffer in which a page is joined of its pieces */
+    /* reading pages: buffer in which the pieces of a page are joined */
     uint8_t *page;
 } Stream;
 
@@ -67,7 +70,8 @@ struct HtRecording {
     uint64_t unread;
     int error;                  /* errno of the first read that failed */
     /*
-     * limits of ht_rec_until(): last epoch, and last time in its last segment
+     * limits of ht_rec_until(): last epoch; and last time, which is a limit
+     * from @last_part on only
      */
     uint32_t until_epoch;
     uint64_t until_ns;

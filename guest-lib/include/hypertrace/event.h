@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: typed events
+ * libhypertrace: define and emit typed events
  *
  *     HT_EVENT(irq_done, (u32, irq), (x64, addr), (text, who));
  *

@@ -132,7 +132,8 @@ static inline uint32_t ht_request_bytes(const struct ht_msg *msg, uint32_t size)
  * @reply: header of the reply
  * @size: argument of ops->control()
  *
- * Return: size of a header to @size; 0: the reply is malformed.
+ * Return: the number, at least the size of a header and at most @size; 0: the
+ * reply is malformed.
  */
 static inline uint32_t ht_reply_bytes(uint16_t type, const struct ht_msg *reply,
                                       uint32_t size)

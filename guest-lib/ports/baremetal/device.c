@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: open a device; the channels hypercall and shm,
- * which have registers and stream RAM
+ * libhypertrace, bare metal: open a device, and drive devices of the channels
+ * hypercall and shm, which have registers and stream RAM
  */
 #include "internal.h"
 
 #define SYNC_ROUNDS     8
-/* maximum time in ms for which replies may be BUSY */
+/* maximum time in ms for which one message or flush is retried */
 #define RELAX_MS        5000
 
 int ht_bm_relax(struct ht_device *dev, unsigned tries)

@@ -108,8 +108,9 @@ int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
  * that runs for hours should call ht_time_sync() from time to time.
  *
  * Return: 0; -ENODEV: not a hypertrace device, or firmware left it without
- * addresses; -EPROTO: another version, or capabilities that are inconsistent or
- * do not fit the BARs; -ENOMEM: no memory or mapping; -EIO: the device refuses;
+ * addresses; -EPROTO: another version, a missing feature of virtio, or
+ * capabilities that are inconsistent or do not fit the BARs; -ENOMEM: no memory
+ * or mapping; -EIO: the device does not finish a reset, or a reply is an error;
  * -ETIMEDOUT: the device does not answer.
  */
 int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: PCI configuration accesses of a PC
+ * libhypertrace, bare metal: access PCI configuration space on a PC
  */
 #include "ht-baremetal.h"
 

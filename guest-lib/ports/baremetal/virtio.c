@@ -257,7 +257,10 @@ static int negotiate(struct ht_bm_device *d)
     low = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
     ht_bm_write32(c + COMMON_DEVICE_SELECT, 1);
     high = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
-    /* Event indexes suppress notifications, so the port requires them. */
+    /*
+     * Event indexes suppress interrupts and notifications, so the port requires
+     * them.
+     */
     if (!(low & FEATURE_EVENT_IDX) || !(high & FEATURE_VERSION_1)) {
         return -EPROTO;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: split virtqueue
+ * libhypertrace, bare metal: add buffers to a split virtqueue, and reap them
  */
 #include "virtqueue.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's types by name (BTF)
+ * hypertrace: find a kernel's types and their members by name (BTF)
  *
  * BTF, the type information in a kernel's image, has the offset of each member
  * of each structure.  BTF is not trusted: parsing checks the references that

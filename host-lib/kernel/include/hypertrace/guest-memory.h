@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest's memory by physical address
+ * hypertrace: read a guest's memory by physical address
  *
  * A RAM file, a process or a core is read through HtFtMem, by offset.  The
  * guest's page tables hold physical addresses.  HtGuestMem maps one to the
@@ -36,8 +36,8 @@ typedef struct HtGuestRange {
  * @ranges: the pieces of RAM; they overlap neither in @phys nor in @offset
  * @n_pieces: number of @pieces in use
  * @pieces: contiguous parts of @mem whose physical address is not known; their
- *          @phys is 0.  A piece may be the end of an earlier piece, if RAM may
- *          begin within that piece
+ *          @phys is 0.  A piece may be the last part of an earlier piece, for
+ *          the case that RAM begins within the earlier piece
  */
 typedef struct HtGuestMem {
     const HtFtMem *mem;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the functions of a kernel that its function tracers can trace
+ * hypertrace: find the functions of a kernel that its function tracers can
+ * trace
  *
  * The compiler puts a call to the tracer at the start of a function, and the
  * address of the call into a table (mcount_loc), which is in the kernel's

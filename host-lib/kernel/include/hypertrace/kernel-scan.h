@@ -53,9 +53,10 @@ int ht_kernel_scan_step(HtKernelScan *s, const HtBudget *budget);
 double ht_kernel_scan_progress(const HtKernelScan *s);
 
 /**
- * ht_kernel_scan_take: take the kernel whose clock is the latest
+ * ht_kernel_scan_take: take the kernel whose clock is the latest, or, if no
+ * clock can be read, the first kernel found
  * @s: a scan whose last step returned 1
- * @error: set if no kernel was found, or if none of them can be read
+ * @error: set if no kernel was found whose memory and symbols can be read
  *
  * Returns: the kernel, with an image of its own, for ht_guest_kernel_free();
  * or NULL
