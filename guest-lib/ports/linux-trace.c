@@ -622,8 +622,8 @@ static struct ht_stream *begin(struct ht_stream **slot,
 
 /*
  * Get another stream for an event that was discarded because @t is closed or
- * retired.  Replace a stream of this process at most once in a millisecond,
- * since the other stream may be closed as well.
+ * retired.  Replace a stream of this process at most once in a millisecond: the
+ * other stream may be closed as well, and the event would move on without end.
  */
 static struct ht_stream *another(struct process *p,
                                  struct ht_stream **slot,

@@ -67,7 +67,10 @@ static void virtio_notify(struct ht_stream *s)
 
 static void virtio_closed(struct ht_stream *s)
 {
-    /* If no buffer is free, the next packet, push or flush submits this one. */
+    /*
+     * If no buffer is free, the packet is submitted when the next packet is
+     * closed, or by a push or flush.
+     */
     (void)submit_reaping(s, false);
 }
 

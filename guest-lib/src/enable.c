@@ -2,9 +2,9 @@
 /*
  * libhypertrace: test which classes the host wants
  *
- * The enable bytes are hints, which are loaded and stored without ordering.  A
- * change that is seen late has two effects only: an event is emitted that no
- * backend wants, or an event that a backend wants is missing.
+ * The enable bytes are hints, which are loaded and stored without ordering.  If
+ * a guest sees a change late, there are only two effects: an event is emitted
+ * that no backend wants, or an event that a backend wants is missing.
  */
 #include "core.h"
 

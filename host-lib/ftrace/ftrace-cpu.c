@@ -114,8 +114,8 @@ static bool unread(const HtFtCpu *c, uint32_t slot, uint64_t *stamp)
 
 /*
  * Read the order of all pages.  Returns the head's slot; HT_FT_NO_SLOT, with
- * the previous order kept, if a reader in the guest changed it during each
- * attempt.
+ * the previous order kept, if no attempt succeeded, usually because a reader in
+ * the guest changed the order during each attempt.
  */
 static uint32_t read_order(HtFtCpu *c, HtFtLook *look)
 {
@@ -361,7 +361,10 @@ static void set_limit(const HtFtCpu *c, const Writer *w, HtFtWant *want)
     want->stamp = want->writers ? w->stamp : 0;
 }
 
-/* Take the rest of the last page, then the pages up to the writer's page */
+/*
+ * Take the new records of the page taken last, then the pages after it up to
+ * the writer's page
+ */
 static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
 {
     HtFtWant want = {

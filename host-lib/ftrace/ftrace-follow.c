@@ -176,8 +176,8 @@ static HtFtTaken *taken_at(HtFtFollow *f, guint i)
  * everything (@behind is false), and that events are missing since, as after
  * the processor's part was cleared.  New events that are older than the
  * previous poll's newest event by more than HT_FT_EPOCH_NS are then of another
- * boot.  If no event is missing, the vCPU may have been stopped between an
- * event's time stamp and its commit.
+ * boot.  If no event is missing, old events prove nothing: the vCPU may have
+ * been stopped between an event's time stamp and its commit.
  */
 static bool begins_boot(const HtFtFollow *f, const HtFtPiece *p, bool behind)
 {
@@ -508,8 +508,8 @@ static void grow(HtFtFollow *f)
 
 /*
  * Count the polls since the ring moved, and set @fresh.  A host with weak
- * memory ordering waits for one poll more, because it passes on records one
- * poll late.
+ * memory ordering waits for one poll more, because it passes on each record one
+ * poll later than other hosts.
  */
 static void note_moved(HtFtCpu *c)
 {

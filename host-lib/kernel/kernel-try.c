@@ -2,13 +2,13 @@
 /*
  * hypertrace: test whether a kernel is at an offset of the memory
  *
- * The line of /proc/version proves the build.  The address of the first system
- * call's handler gives the slide.  The kernel's page tables (x86), or
- * kimage_voffset together with the page tables (arm64), give the physical
- * address of the kernel's first byte, which must fit the offset.  The page
- * tables also show that the kernel has initialized itself.  An image that was
- * unpacked but not relocated yet, or a copy in the page cache, fails one of
- * these checks.
+ * The line of /proc/version proves the build.  The slide is the difference
+ * between the address of the first system call's handler in memory and its link
+ * address.  The physical address of the kernel's first byte is read from the
+ * kernel's page tables (x86), or computed from kimage_voffset and checked by
+ * the page tables (arm64); it must fit the offset.  The page tables also show
+ * that the kernel has initialized itself.  An image that was unpacked but not
+ * relocated yet, or a copy in the page cache, fails one of these checks.
  */
 #include "guest-kernel.h"
 #include "hypertrace/kernel-space.h"
@@ -158,7 +158,10 @@ static bool x86_base(const HtGuestKernel *k, const HtGuestRange *r,
     return true;
 }
 
-/* x86-64: find the physical address that the kernel's table gives for _text */
+/*
+ * x86-64: find the physical address to which the kernel's page tables map _text,
+ * and the layout of these tables
+ */
 static bool x86_place(HtGuestKernel *k, const HtGuestRange *r)
 {
     uint64_t pmd = link_of(k, "level2_kernel_pgt");
@@ -389,7 +392,10 @@ void ht_guest_kernel_direct_map(HtGuestKernel *k)
     direct_at(k, base, start);
 }
 
-/* Find the clocks.  The types give the offset of the wall clock in tk_core. */
+/*
+ * Find the addresses of the clocks.  The offset of the wall clock in tk_core is
+ * read from the kernel's types.
+ */
 static void find_clocks(HtGuestKernel *k)
 {
     const HtBtf *btf = ht_kernel_image_btf(k->image);
@@ -420,7 +426,10 @@ static void find_clocks(HtGuestKernel *k)
     }
 }
 
-/* Find the random number by which two boots of a kernel differ. */
+/*
+ * Find and read the stack canary of the first task, a random number by which
+ * two boots of a kernel differ
+ */
 static void find_canary(HtGuestKernel *k)
 {
     const HtBtf *btf = ht_kernel_image_btf(k->image);

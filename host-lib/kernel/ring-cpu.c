@@ -10,8 +10,8 @@
  * old stamp and count, so the node must also have the same page after the copy.
  *
  * When the writer has left a page, the page is final.  The next page is that of
- * the next node, unless the writer has come around since.  If the previous page
- * still has its stamp, the writer has not come around.
+ * the next node, unless the writer has passed all nodes since and overwritten
+ * both pages.  If the previous page still has its stamp, it was not overwritten.
  *
  * After the cursor was lost, the kernel's counters show whether events are
  * missing: they count each event that is committed.
@@ -61,10 +61,11 @@ static bool is_in_place(const HtFtCpu *c, HtListCpu *l, const HtListCursor *at)
 
 /*
  * Reset the state after the ring was emptied, by "echo >trace" or by a change
- * of the trace clock.  Events written since the last poll are gone.  Unchanged
- * bytes after the last event taken prove that no event was written: emptying
- * the ring does not touch them.  They prove nothing if the ring may have been
- * emptied twice.
+ * of the trace clock.  Events that were written after the last poll and before
+ * the ring was emptied can no longer be read.  Unchanged bytes after the last
+ * event taken prove that there was no such event: emptying the ring does not
+ * change these bytes.  They prove nothing if the ring may have been emptied
+ * twice.
  */
 static void reset(const HtFtCpu *c, HtListCpu *l)
 {

@@ -134,7 +134,10 @@ static HtListWalk failed(int ret)
     return ret == -EAGAIN ? HT_LIST_MORE : HT_LIST_ERROR;
 }
 
-/* Walk from @from, at most @max nodes, to a pointer that marks the head */
+/*
+ * Walk from @from, at most @max nodes, to a pointer that marks the head, and
+ * read the head's node to @head
+ */
 static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
                             HtListNode *head)
 {
@@ -207,8 +210,8 @@ static void choose(HtListCpu *l, const HtListNode *n, uint64_t stamp,
 
 /*
  * Find the oldest page, from the head on, that is newer than the page taken
- * last.  The writer may overwrite the head meanwhile: a page that is newer than
- * its successor is not the oldest.
+ * last.  The writer may overwrite the head during this search: a page that is
+ * newer than its successor is not the oldest.
  */
 static HtListWalk find_newer(HtListCpu *l, const HtListHeader *h,
                              HtListNode *n)

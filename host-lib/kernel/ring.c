@@ -17,7 +17,10 @@ typedef struct List {
     HtKernelSpace space;
     HtKernelRingLayout layout;
     uint64_t array;             /* guest address of the trace_array */
-    /* guest addresses of its trace_buffer, and of the latter's array, or 0 */
+    /*
+     * guest addresses of the trace_array's trace_buffer, and of that buffer's
+     * array of pointers to each processor's part; 0: not known yet
+     */
     uint64_t buffer;
     uint64_t buffers;
     uint32_t subbuf_size;

@@ -31,9 +31,9 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
         len -= n;
     }
     /*
-     * Do later loads after this one.  Pairs with the order of the guest's
-     * stores (x86's own, and the kernel's barriers between a record, its commit
-     * and its page's successor).
+     * Order these loads before later ones.  Pairs with the order of the guest's
+     * stores: on x86 that of all stores; else that of the kernel's barriers
+     * between a record, its commit and the next page's stores.
      */
     ht_fence_acquire();
     return 0;

@@ -125,7 +125,10 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
     /* Trace Compass opens its kernel analyses for this domain only. */
     append_string(out, "domain", "kernel");
     if (info->lttng) {
-        /* The tracer's name tells Trace Compass which names events have. */
+        /*
+         * Trace Compass expects lttng-modules' names of events and fields in a
+         * trace of this tracer.
+         */
         append_string(out, "sysname", "Linux");
         append_string(out, "tracer_name", "lttng-modules");
         g_string_append(out, "\ttracer_major = 2;\n\ttracer_minor = 13;\n");

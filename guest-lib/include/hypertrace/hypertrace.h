@@ -303,9 +303,10 @@ int ht_stream_flush(struct ht_stream *s);
  * @s: the stream
  *
  * Call this to bound the time that events wait in an open packet.  virtio
- * submits the committed events.  hypercall kicks if a batch is incomplete.  shm
- * and memory hand over nothing, because the host polls.  On every channel, the
- * number of discarded events is published.  Never sleeps and sends no message.
+ * submits the committed events.  hypercall rings the doorbell if an event was
+ * committed since the last doorbell.  shm and memory hand over nothing, because
+ * the host polls.  On every channel, the number of discarded events is stored
+ * for the host.  Never sleeps and sends no message.
  * The next event reads the clock, whatever ht_stream_stamps() set.
  *
  * Context: the producer, or a context that interrupts it (a timer on its CPU).
