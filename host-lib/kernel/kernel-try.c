@@ -159,8 +159,8 @@ static bool x86_base(const HtGuestKernel *k, const HtGuestRange *r,
 }
 
 /*
- * x86-64: find the physical address to which the kernel's page tables map _text,
- * and the layout of these tables
+ * x86-64: find the physical address to which the kernel's page tables map
+ * _text, and the layout of these tables
  */
 static bool x86_place(HtGuestKernel *k, const HtGuestRange *r)
 {

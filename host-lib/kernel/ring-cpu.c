@@ -11,7 +11,8 @@
  *
  * When the writer has left a page, the page is final.  The next page is that of
  * the next node, unless the writer has passed all nodes since and overwritten
- * both pages.  If the previous page still has its stamp, it was not overwritten.
+ * both pages.  If the previous page still has its stamp, the writer has not
+ * overwritten it.
  *
  * After the cursor was lost, the kernel's counters show whether events are
  * missing: they count each event that is committed.
