@@ -109,7 +109,7 @@ struct HtKernelFormats {
      */
     GArray *named;
     unsigned sample;            /* number of tests of elements of @named */
-    /* names of fields' types, by their address in the guest */
+    /* names of fields' types, by the address of the name in the guest */
     GHashTable *strings;
     /* text of the fields that all events have in common */
     char *common;

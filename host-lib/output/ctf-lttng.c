@@ -49,7 +49,10 @@ static const Name events[] = {
     { "x86_platform_ipi_", "x86_irq_vectors_ipi_" },
 };
 
-/* Fields of the scheduler's events, whose "pid" is the id of a thread */
+/*
+ * Fields of the scheduler's events.  The kernel names them "pid", although they
+ * hold the id of a thread; lttng-modules names them "tid".
+ */
 static const Name sched_fields[] = {
     { "pid", "tid" },
     { "prev_pid", "prev_tid" },

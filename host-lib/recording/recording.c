@@ -712,9 +712,10 @@ void ht_rec_more(HtRecording *r, uint64_t ns)
 }
 
 /*
- * Walk the pieces in @size bytes of @data, the end of a file. Returns false if
- * something else is there, or no whole piece. An incomplete piece at the end
- * was being written when the recorder was killed, or is being written now.
+ * Walk the pieces in @size bytes of @data, the end of a file, and set @last to
+ * the last whole one.  Returns false if something else is there, or no whole
+ * piece.  Ignore an incomplete piece at the end: it was being written when the
+ * recorder was killed, or is being written now.
  */
 static bool walk_tail(const uint8_t *data, size_t size, HtFtPiece *last)
 {
