@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-# Shell functions. refused COMMAND: fail if the command succeeds, because "set -e" ignores the
-# result of "! cmd". hold ARGUMENTS: start ht-devtest in the background, and wait until it prints
-# that it holds its stream. killed: send SIGKILL to the last background program, and wait for its
-# end.
+# Shell functions. refused COMMAND: end the script with status 1 if COMMAND succeeds; "! COMMAND"
+# would not end it, because "set -e" ignores its result. hold ARGUMENTS: start ht-devtest in the
+# background, and wait until it prints that it holds its stream. killed: send SIGKILL to the last
+# background program, and wait for its end.
 PRELUDE = """
 set -e
 refused() {
@@ -37,8 +37,9 @@ killed() {
 }
 """
 
-# Job of a guest whose kernel has the trace instance boot_map: evaluate each line of shell that the
-# test sends, and confirm it. A job may define more shell functions before this text.
+# Shell script for a guest whose kernel has the trace instance boot_map: define marks() and work(),
+# then evaluate each line that the test sends, and print {"done": 1} after it. A test may put more
+# shell functions before this script.
 RING_LOOP = r"""
 T=/sys/kernel/tracing/instances/boot_map
 marks() {
@@ -139,7 +140,7 @@ def call_sites(text):
 
 def much(channel, **more):
     """Properties of a device that gets many events: with channel=hypercall, the guest rings the
-    doorbell once for 64 events"""
+    doorbell after every 64th event"""
     batch = {"batch": 64} if channel == "hypercall" else {}
     return {"channel": channel, **batch, **more}
 

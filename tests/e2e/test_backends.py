@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Backends as QEMU objects, and the LTTng backend with the events of a
-guest."""
+"""Test the backends as QEMU objects: their errors, their use by several devices, and a session
+daemon that does not run or hangs. Compare the LTTng backend's trace of a guest with the CTF
+backend's."""
 
 import collections
 import os
@@ -141,7 +142,7 @@ def test_lttng_without_daemon(tmp_path, monkeypatch):
 
 
 def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
-    """If the session daemon hangs, QEMU starts only after LTTng has waited for it:
+    """If the session daemon hangs, QEMU starts only after LTTng has waited for the daemon:
     for ten seconds, or for the time in LTTNG_UST_REGISTER_TIMEOUT."""
     needs_lttng(tmp_path)
     s = session(events=["ht0:*"])
@@ -156,8 +157,8 @@ def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
 
 
 def lttng_events(trace):
-    """[(stream, vcpu, ns, name, fields)] of the LTTng backend's events,
-    in the order of the recording"""
+    """[(stream, vcpu, ns, name, fields)] of the LTTng backend's events, in the order of the
+    recording; ns is the field guest_ns, a date by the host's monotonic clock"""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         assert not isinstance(msg, bt2._DiscardedEventsMessageConst)

@@ -33,7 +33,7 @@ KINDS = [
                          "fixed": [-1, 0, 2**31 - 1]}),
     ("selftest.arrays", {"raw": [], "list": [], "fixed": [-1, 0, 2**31 - 1]}),
     ("selftest.empty", {}),
-    # 40 events of each of 270 classes, more than an event's 8-bit id can name
+    # 40 events of each of 270 classes: an 8-bit id in an event cannot name so many classes
     *[(f"selftest.id{n % 270:03}", {}) for n in range(40 * 270)],
     ("selftest.empty", {}),
 ]
@@ -178,8 +178,8 @@ def test_selftest_log(tmp_path):
 
 
 def test_bar_above_4g(tmp_path, accel):
-    """Four devices with BARs of 1 GiB each do not fit below 4 GiB: the devices
-    work with a BAR above."""
+    """Four devices with BARs of 1 GiB each do not fit below 4 GiB, so at least one has its BAR
+    above: all of them work."""
     vm = run(tmp_path, accel, "selftest",
              [{"channel": "shm", "streams": 32, "packets": 16,
                "packet_size": "1M"} for _ in range(4)])
@@ -257,7 +257,8 @@ def test_bench_flat(tmp_path, accel, channel):
 
 
 def test_bench_overwrite(tmp_path, accel):
-    """In overwrite mode the guest never discards; the host counts losses."""
+    """In overwrite mode the guest never discards an event; the host counts those that the guest
+    overwrote before the host read them."""
     vm = run(tmp_path, accel, "bench mode=flat events=200000",
              [{"channel": "shm", "packets": 4, "packet_size": "4k",
                "mode": "overwrite"}])

@@ -195,7 +195,11 @@ def test_interrupted(tmp_path):
 
 
 def a_run(told=5, **changed):
-    """A run of 100 events, of which LTTng discarded 10 and the guest 5."""
+    """A run of 100 events, of which LTTng discarded 10 and the guest 5.
+
+    told: number of events discarded by the guest that the trace has
+    changed: other values for figures of this run, which contradict the rest
+    """
     stream = {"device": "shm", "stream": 0, "instance": 1, "trace": "lttng",
               "recorded": 85, "altered": 0, "duplicates": 0, "disordered": 0,
               "backward": 0, "discarded": told,

@@ -183,8 +183,9 @@ def recorded(trace):
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_lttng_switches(channel, session, tmp_path):
-    """lttng enable-event and disable-event, for an event of a program and one
-    of the kernel; the property `events` overrides both."""
+    """`lttng enable-event` and `disable-event` switch an event of a program and events of the
+    kernel. The device's property `events`, which `hypertrace enable` and `disable` set, overrides
+    LTTng's choice."""
     s = session(events=())
     control = Control(tmp_path)
     with VM(devices=[{"channel": channel, "backend": "lttng",

@@ -53,8 +53,8 @@ def emit(vm, device, events=EVENTS, timeout=60, **options):
 
 
 def trace_counts(trace):
-    """({provider: number of events}, LTTng's total of discarded events)
-    of a trace"""
+    """({provider: number of events}, LTTng's total of discarded events) of a trace. Events
+    "discarded", which the backend itself records, do not count."""
     found = collections.Counter()
     discarded = 0
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
@@ -164,7 +164,7 @@ def test_daemon_too_slow(tmp_path):
 
 @own_run
 def test_consumer_killed(tmp_path):
-    """LTTng's consumers are killed, so its buffers stay full.  The guest still
+    """LTTng's consumers are killed, so its buffers fill, and nobody empties them. The guest still
     emits, and a new session daemon records."""
     with session(tmp_path / "first") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
@@ -193,7 +193,7 @@ def stopped(pids):
 @own_run
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_blocking_consumer_hangs(tmp_path, channel):
-    """In blocking mode QEMU's thread waits for buffer space that the stopped
+    """In blocking mode the backend's thread in QEMU waits for buffer space that the stopped
     consumer does not free.  The guest's emits still return, and the VM can be
     stopped and continued without delay."""
     with session(tmp_path / "trace", blocking=True, subbuf_size="128k",
@@ -221,7 +221,7 @@ def test_blocking_consumer_hangs(tmp_path, channel):
 @own_run
 def test_quit_while_blocked(tmp_path):
     """LTTng's exit handler would wait for a thread that is blocked in LTTng. QEMU
-    exits nevertheless, and it removes all files that it normally removes."""
+    exits nevertheless, and it removes its pid file."""
     pid = tmp_path / "pid"
     with session(tmp_path / "trace", blocking=True, subbuf_size="4k",
                  num_subbuf=2) as s:
@@ -285,7 +285,7 @@ def test_thread_does_not_run(tmp_path, channel):
                     reason=str(kvm_problem()))
 @pytest.mark.parametrize("channel", RINGS)
 def test_reset_before_dating(tmp_path, channel):
-    """A reset restarts KVM's counter. Events that were committed before the reset,
+    """A reset restarts the guest's counter under KVM. Events that were committed before the reset,
     but are consumed only after the guest's next boot, are dated before the reset."""
     log = tmp_path / "log"
     # channel=hypercall: a doorbell comes only after 4096 events, so none of this test's events
@@ -357,9 +357,9 @@ def small_disk(path, size):
 
 
 def accounted(trace, rows):
-    """For each stream instance that has a file, the trace's recorded and discarded
-    events together are as many as the guest emitted; returns the number of recorded
-    events."""
+    """Check that the first and the last stream instance have a file, and that in each instance
+    with a file the recorded and the discarded events together are as many as the guest emitted.
+    Return the number of recorded events."""
     streams = ctf_events.read(trace)
     assert {1, len(rows)} <= set(streams) <= set(range(1, len(rows) + 1))
     for instance, s in streams.items():
@@ -513,8 +513,8 @@ def deleted(vm, backend):
 @own_run
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_unplug_while_blocked(tmp_path, channel):
-    """A device whose thread waits in LTTng is unplugged while a program emits. The
-    unplugging ends within a limited time, and committed events are delivered.
+    """A device is unplugged while a program emits and the thread of the device's backend waits in
+    LTTng. The unplugging ends within a limited time, and committed events are delivered.
 
     On a busy machine LTTng discarded events that it had accepted, even in blocking
     mode with eight sub-buffers: the test does not count those.
@@ -529,8 +529,8 @@ def test_unplug_while_blocked(tmp_path, channel):
                 job=PACE_JOB, workdir=tmp_path) as vm:
             paces(vm, lambda emitted, discarded: emitted > 1000)
             with stopped(s.consumers()):
-                # the device's thread hangs, so the ring fills, but the guest's
-                # program goes on
+                # The backend's thread waits in LTTng. When its backlog is full, the device stops
+                # reading the ring: the ring fills, and the guest's program discards events.
                 paces(vm, lambda emitted, discarded: discarded > 1000)
                 vm.qmp.command("device_del", id="ht0")
                 s.wait_for(lambda: "ht0" not in [c["name"] for c in vm.qmp.command(

@@ -37,8 +37,8 @@ def run(workdir, accel, append, *devices, **kwargs):
 
 
 def reports(text):
-    """The payload's last report of each honest stream; a reset may have
-    cut a line short."""
+    """{device: {instance: the payload's last report of this honest stream}}, without lines that a
+    reset has cut short"""
     found = {}
     for line in re.findall(r'\{[^{}\n]*"flushed"[^{}\n]*\}', text):
         row = json.loads(line)
@@ -49,6 +49,7 @@ def reports(text):
 def check_honest(vm, device=0, ended=True, reported=False):
     """The events of the honest streams arrived, in order and without a gap.
 
+    ended: no reset ended the payload, so a stream's last report counts all its events
     reported: the guest may have reported discards of other events, so the streams'
     counts of discards need not be 0
     """
@@ -110,8 +111,8 @@ def test_streams_kvm(tmp_path, channel):
 
 
 def virtqueues(workdir, accel, append, **properties):
-    """Run the guest with corrupt virtqueues.  Without MSI-X vectors the device
-    uses an interrupt pin."""
+    """Run a guest that corrupts its virtqueues. With vectors=0 the device has no MSI-X, and uses
+    an interrupt pin."""
     vm = run(workdir, accel, f"what=virtqueues {append}",
              {"channel": "virtio", "vectors": 0, **properties},
              {"channel": "shm"})

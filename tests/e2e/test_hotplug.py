@@ -36,7 +36,8 @@ def held(vm):
     """Return the resources of QEMU: (KiB of anonymous memory, number of threads,
     number of open files)."""
     proc = Path(f"/proc/{vm.process.pid}")
-    # RssAnon is inexact: it lacks counts that the kernel caches per processor
+    # Use "Anonymous", because RssAnon is inexact: it lacks counts that the kernel caches per
+    # processor.
     rows = dict(line.split(":", 1) for name in ("status", "smaps_rollup")
                 for line in (proc / name).read_text().splitlines())
     return (int(rows["Anonymous"].split()[0]), int(rows["Threads"]),
@@ -50,8 +51,8 @@ def assert_no_more(after, before):
 
 
 # Linux 6.12.95 takes TCG for real hardware, on which ACPI announces no processors
-# that are plugged later.  So the second one exists from the start, but the kernel
-# ignores it until the test enables it; for drivers that is the same.
+# that are plugged later.  So the second processor exists from the start, but
+# the kernel ignores it until the test enables it; for drivers that is the same.
 CPUS = {"cpus": "2,maxcpus=3", "kernel_args": "maxcpus=1"}
 CPU_JOB = """
 set -e
@@ -184,8 +185,8 @@ HYPERTRACE_DEVICE=$(device) ht-bench -j -n 1000 -l >&3
 
 
 def add_at_once(vm, **properties):
-    """Add a device whose id a removed device still has: retry until it
-    works."""
+    """Add a device whose id a removed device still has: retry until QEMU accepts it. Return how
+    often QEMU refused it."""
     deadline = time.monotonic() + 30
     refused = 0
     while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The examples in other languages, in a Linux guest with each channel."""
+"""Run the examples in Python and Rust in a Linux guest, with each channel."""
 
 import os
 import shutil

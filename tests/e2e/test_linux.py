@@ -117,7 +117,7 @@ def test_discards_are_counted(channel, tmp_path):
 
 
 def test_one_program_three_channels(tmp_path):
-    """examples/hello.c works unchanged; each device has its own events."""
+    """examples/hello.c works unchanged with each channel; each device has its own events."""
     job = "set -e\n" + "".join(
         f"HYPERTRACE_DEVICE=/dev/hypertrace{n} ht-hello\n" for n in range(3))
     with VM(devices=[{"channel": c} for c in CHANNELS], job=job,
@@ -141,8 +141,8 @@ rmmod hypertrace
 
 
 def test_killed_process(channel, tmp_path):
-    """The committed events of a process that is killed arrive, and another process
-    can open its stream."""
+    """The committed events of a process that is killed arrive, and another process can open the
+    device's only stream."""
     batch = {"batch": 65536} if channel == "hypercall" else {}
     with VM(devices=[{"channel": channel, "streams": 1, "flush_ms": 1000,
                       **batch}],
@@ -247,7 +247,8 @@ ht-bench -j -n 1000 -l >&3
 
 
 def test_unplug_while_emitting(channel, tmp_path):
-    """A program and the kernel survive an unplug, and use the device again."""
+    """A program and the kernel survive an unplug of the device. After it is plugged in again,
+    programs use it, and their classes have the same ids."""
     with VM(devices=[{"channel": channel, "backend": "null"}],
             job=UNPLUG_JOB, files=sources_module(),
             workdir=tmp_path / "vm") as vm:

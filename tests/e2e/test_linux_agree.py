@@ -36,9 +36,9 @@ EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls",
 FUNCTIONS = {"FTRACE": "-p function",
              "PARAMETERS": "events= functions=entry:*",
              "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
-# Calls of umask() mark the beginning and the end of the comparison.  Each CPU makes
-# MARKS calls: an interrupt may come between the two recordings of some calls,
-# but not of all.
+# Calls of umask() mark the beginning and the end of the comparison. Each CPU makes MARKS calls
+# at the beginning and MARKS at the end: an interrupt may come between the two recordings of some
+# calls, but not of all.
 UMASK = 95                      # its number on x86-64
 MARKS = 4
 
@@ -119,7 +119,8 @@ def value_of(text):
 
 
 def comparable(name, fields):
-    """An event as both recorders can give it: its fields are sorted by name"""
+    """(name, fields sorted by name): the form in which the events of both recorders are
+    compared"""
     return name, sorted(fields.items())
 
 

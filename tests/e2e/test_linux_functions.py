@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The function events of hypertrace-sources.ko, compared with ftrace's own."""
+"""Compare the function events of hypertrace-sources.ko with those of ftrace's function tracer,
+and test the settings that choose functions, also while they change under load."""
 
 import itertools
 import os
@@ -15,7 +16,8 @@ from linux_guest import (
     PRELUDE, assert_sound, call_sites, much, sources_module, stats)
 
 # fprobes: succeeds if the guest's kernel can trace exits of functions, which older
-# kernels cannot. $1: a part of /proc/kallsyms, whose 200,000 lines take seconds to read
+# kernels cannot. $1: a file with a part of /proc/kallsyms, whose 200,000 lines take seconds to
+# read; by default all of /proc/kallsyms is read
 FPROBES = """
 fprobes() { grep -Fqw register_fprobe "${1-/proc/kallsyms}"; }
 """

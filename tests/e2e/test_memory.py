@@ -86,8 +86,8 @@ def test_record(tmp_path, env):  # noqa: F811
     recorder.terminate()
     recorder.communicate(timeout=DEADLINE)
     if tells:
-        # The columns are guest, exits, VMM, halted, waiting, ...: one thread of QEMU
-        # emulates both vCPUs.
+        # The columns are guest, exits, VMM, halted, waiting, ... One thread of QEMU emulates both
+        # vCPUs, so all times but VMM and waiting are 0.
         told = re.search(r"^ +all +0 +0 +(\d+) +0 +\d+ ", console(tmp_path), re.M)
         assert told and int(told[1]) > 100, console(tmp_path)
     assert "\nmemory" in console(tmp_path)

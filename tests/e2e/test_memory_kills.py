@@ -161,7 +161,7 @@ def kill_recorders(tmp, environment, kills, burst):
         run.wait_programs()
         for _ in range(kills):
             time.sleep(rng.random())
-            # In one of ten cases let the recorder end by itself, else kill it.
+            # End the recorder by SIGTERM in one of ten cases on average, else by SIGKILL.
             run.hosts[-1].end(kill=rng.random() < 0.9)
             time.sleep(rng.random() * rng.choice([0, 0.1, 1]))
             run.attach()

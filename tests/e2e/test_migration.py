@@ -18,7 +18,7 @@ from test_accounting import ht_verify
 from vm.machine import VM, Failure
 from vm.payload import Payload, kvm_problem
 
-# Minimum number of events that the guest emits on each host
+# Minimum number of events that a Linux guest emits on each host
 EVENTS = int(os.environ.get("HT_MIGRATION_EVENTS", "3000"))
 TIMEOUT = 120 + EVENTS // 200
 THREADS = 2
@@ -63,8 +63,8 @@ def wait_events(vm, count=EVENTS):
 
 
 def move(here, there, by, tmp_path):
-    """Migrate the guest from the running VM here to the waiting VM there, and
-    end the VM here."""
+    """Migrate the guest from the VM `here`, which runs it, to the VM `there`, which waits for it.
+    Then end the VM `here`."""
     if by == "file":
         uri = f"file:{tmp_path}/state"
         here.qmp.command("migrate", uri=uri)
@@ -84,8 +84,8 @@ def move(here, there, by, tmp_path):
 
 
 class Journey:
-    """A guest and one VM for each host: the first VM runs it, the others
-    wait for its migration"""
+    """A guest and one VM for each host: the first VM runs the guest, the others wait for the
+    guest's migration"""
 
     def __init__(self, make, tmp_path, hops):
         self.tmp_path = tmp_path
@@ -120,8 +120,8 @@ class Journey:
         return here
 
     def joined(self):
-        """{instance: figures} of the streams: counts of recorded and discarded
-        events, summed over the traces of all hosts"""
+        """{instance: figures} of the streams, summed over the traces of all hosts: counts of
+        recorded and discarded events and of hosts, and the last sequence number"""
         sums = {}
         for vm in self.vms:
             for s in streams(vm):

@@ -60,7 +60,7 @@ def doorbells(events):
 def too_early(guest, rung, bound, shift=0):
     """Each event precedes its doorbell, and the doorbell the next event.  Return the
     number of dates that contradict this order by more than bound, with shift added
-    to QEMU's dates."""
+    to QEMU's dates, all in ns."""
     story = [date for n, ns in enumerate(guest)
              for date in (ns, rung[n] + shift)]
     return sum(b + bound < a for a, b in zip(story, story[1:]))
@@ -89,7 +89,8 @@ def run(tmp_path, session):
 
 
 def test_order(run):
-    """Both traces have the same clock"""
+    """The dates of both traces are by the same clock: they have the order of the events, and a
+    shift of one trace by SHIFT contradicts it."""
     tmp, trace = run
     stream, = ctf_events.read(trace).values()
     own = of_qemu(tmp / "lttng")

@@ -29,8 +29,8 @@ DEADLINE = 300              # seconds; on an idle machine a guest takes 5
 # The RAM's size, 513 MiB, is no multiple of 2 MiB. The search for a ring proceeds in steps
 # of 2 MiB, and must also find the ring in such a RAM.
 MEMORY = ["-m", "513", "-smp", "2"]
-# Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel
-# patches while another processor runs it.
+# Emulate one processor at a time, without cmpxchg16b: Debian 12's QEMU sometimes miscompiles
+# cmpxchg16b, and code that a kernel patches while another processor runs it.
 EMULATION = ["-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
 
 pytestmark = pytest.mark.xdist_group("record")
@@ -284,7 +284,7 @@ def dump_core(qmp, path):
 
 MARKS = 2000
 
-# Each processor writes numbered markers to the main trace buffer.
+# A process on each processor writes numbered markers to the main trace buffer.
 MARKS_JOB = markers.shell("/sys/kernel/tracing", 2, MARKS) + """
 wait
 dmesg >/dev/ttyS1
@@ -364,7 +364,7 @@ def test_functions(tmp_path, env):
     """The functions of a boot equal those in the guest's file `trace`.
 
     Only this test proves it for the tracer `function`: each call, its caller,
-    its processor and its time. """
+    its processor, and its time rounded to us. """
     recorder = record_until(
         tmp_path, env, "READY",
         [*guest(tmp_path, initrd(tmp_path / "initrd", FUNCTIONS_JOB)),
@@ -467,8 +467,7 @@ def test_pid(tmp_path, env):
              tmp_path / name], env=env, check=True,
             stdout=subprocess.PIPE, text=True, timeout=DEADLINE).stdout
         assert f"after {len(events)} events" in page, page
-        # the last message may be one about clocks, which a guest on a busy host
-        # prints
+        # Do not expect a certain last message: a guest on a busy host may print one about clocks.
         last = [e for e in events if e["event"] == "console"][-1]
         assert last["fields"]["msg"].strip() in page, page
         assert report(tmp_path, env) == events, (name, options)
@@ -625,8 +624,9 @@ def empty_machine(*more):
 
 @pytest.mark.parametrize("ignored", [False, True])
 def test_status_without_a_ring(env, tmp_path, ignored):
-    """If QEMU succeeds but nothing was recorded, the status is 3, also if the
-    parent ignores SIGCHLD, so that the child's status is lost."""
+    """If QEMU succeeds but nothing was recorded, the status is 3; if QEMU fails, it is QEMU's
+    status. Both hold also if the recorder's parent ignored SIGCHLD, so that the kernel discards
+    the status of the recorder's children."""
     def ignore():
         if ignored:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -649,7 +649,7 @@ RUN = 'sched_process_exec where filename == "/ht/busybox"'
 
 @pytest.mark.parametrize("until, job, poll_us, status, end", (
     (RUN, "sleep 999", 1000, 0, f"the recording ended: {AT}"),
-    # The guest ends before the recorder's next poll reads the event.
+    # The guest probably ends before the recorder's next poll, which reads the event.
     (RUN, "", 1000000, 0,
      f"the recording ended: (QEMU ended with status 0, after )?{AT}"),
     (RUN.replace("busybox", "nothing"), "", 1000, 3,
@@ -759,8 +759,8 @@ def test_an_existing_recording_is_kept(killed, env):
 
 
 def talk(command, env):
-    """Type a reply to the guest on the recorder's standard input; return
-    all that the recorder prints."""
+    """Type a reply to the guest on the recorder's standard input; return the recorder's status
+    and all that it prints on its standard output."""
     p = subprocess.Popen(command, env=env, stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE, bufsize=0)
     killer = threading.Timer(DEADLINE, p.kill)

@@ -30,7 +30,8 @@ from vm.machine import Qmp
 HOST = "127.0.0.1"
 
 
-# A separate process: libbabeltrace2 may abort while a trace is being written.
+# Program that counts a trace's events by provider. It is a separate process, because
+# libbabeltrace2 may abort while a trace is being written.
 READER = """
 import bt2, collections, json, sys
 found = collections.Counter()
@@ -71,8 +72,8 @@ class Relay:
         return True
 
     def kept(self):
-        """{provider: number of events} in the complete packets that the
-        relay daemon has written"""
+        """{provider: number of events} in the complete packets that the relay daemon has written;
+        None if they cannot be read"""
         p = subprocess.run([sys.executable, "-B", "-c", READER, self.output],
                            check=False, stdin=subprocess.DEVNULL,
                            capture_output=True, text=True)
@@ -217,8 +218,8 @@ def declared(daemon, relay, traces):
 
 
 def record_two(daemon, relay, guests):
-    """Run the guests, then kill them; return (events, messages of the
-    recorder) for each."""
+    """Run the guests, then kill them. Return two lists: the number of each guest's events, and the
+    messages of each recorder."""
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(g()) for g in guests]
         def wait(condition):
@@ -243,7 +244,7 @@ def record_two(daemon, relay, guests):
         expected = {f"vm{n}": count for n, count in enumerate(counts)}
         # all events are read while the guests run
         wait_until(lambda: relay.kept() == expected, running)
-        # these checks need a running QEMU
+        # Check the recordings and the live readers before QEMU is killed.
         wait(lambda g: recording.recorded(g.tmp, g.env) ==
              recording.counted(g.tmp))
         wait_until(lambda: sum((r.read() for r in readers),

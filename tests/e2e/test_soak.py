@@ -49,8 +49,12 @@ def host(**changes):
 
 
 def account(stats, instance, virtio=False, told=True):
-    """Number of errors that Accounts finds in the figures of one closed
-    instance"""
+    """Number of events that Accounts cannot account for in the figures of one closed instance.
+
+    stats: the host's counts of the instance
+    instance: the guest's counts (sent, discarded)
+    told: give Accounts the host's counts when the instance is closed
+    """
     a = Accounts("dut", virtio)
     i = Instance(0, 1, 7, *instance)
     i.host = stats if told else None

@@ -44,7 +44,8 @@ echo done >&3
 read answer <&3
 """
 
-# The fields that Trace Compass reads of each event
+# Fields that each event must have: those that Trace Compass reads, and fields of events that it
+# does not read
 FIELDS = {
     "sched_switch": {"prev_comm", "prev_tid", "prev_prio", "prev_state",
                      "next_comm", "next_tid", "next_prio"},

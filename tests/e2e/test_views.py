@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A stock guest's boot, recorded and shown in every way: the guest itself,
-trace-cmd, babeltrace2 and protoc must agree."""
+"""Record a stock guest's boot. The output of `hypertrace report`, `log` and `export` must agree
+with the guest's own texts, trace-cmd, libkshark, babeltrace2 and protoc, and the output of boot,
+top, flame, latency and last with that of `report`."""
 
 import base64
 import collections
@@ -118,7 +119,7 @@ def alike(text):
 def test_guests_own_trace(guest, report):
     """`hypertrace report` equals the guest's own `trace` file, line by line, except
     that the file has microseconds instead of nanoseconds, sizes of symbols, and hashed
-    pointers."""
+    pointers. Names of threads, and further lines of an event's text, are not compared."""
     line = re.compile(r" *.*-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{6}): (\w+): ?"
                       r"(.*)$")
     theirs = []
@@ -158,9 +159,10 @@ def test_log(guest):
 
 
 def test_trace_cmd(guest, report, tmp_path):
-    """`hypertrace report` equals trace-cmd report, line by line.  trace-cmd runs
-    without its plugins, which format some events differently.  Names of threads
-    are not compared: trace-cmd shows only the last name of a thread."""
+    """`hypertrace report` equals trace-cmd report, line by line, for the events of the clock's
+    largest segment. trace-cmd runs without its plugins, which format some events differently.
+    Names of threads are not compared, because trace-cmd shows only the last name of a thread;
+    further lines of an event's text are not compared, either."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     dat = tmp_path / "trace.dat"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-devtest: producers that are killed, unplugged or monitored
+ * ht-devtest: tests that emit events by the library while the program is
+ * killed, the device is unplugged, or the machine is suspended or ends
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -70,9 +71,9 @@ static int no_room(struct ht_device *dev, struct ht_stream *s, uint64_t from,
 }
 
 /*
- * With channel=virtio, submit the first 11 events. Emit the rest of @events,
- * which must reach a further packet, without submitting them; then die by
- * SIGKILL.
+ * With channel=virtio, submit the first 11 events. Emit the rest of @events
+ * without submitting them: they must fill the first two packets and reach the
+ * third. Then die by SIGKILL.
  */
 static void abandon(uint64_t events)
 {
@@ -124,8 +125,9 @@ static void __attribute__((noreturn)) emit_until_killed(struct progress *p)
 }
 
 /*
- * In each round, fork a producer, kill it at another moment after it has
- * emitted 1500 events, and print its counts.
+ * In each round, fork a producer, wait until it has emitted 1500 events, wait
+ * up to 1 ms longer, another time in each round, then kill the producer, and
+ * print its counts.
  */
 static void kills(unsigned rounds)
 {
@@ -152,8 +154,9 @@ static void kills(unsigned rounds)
 }
 
 /*
- * Emit @rate events a second until the test creates /tmp/end. Print the counts
- * every 100 ticks of 1 ms, which proves to the test that no emit blocks.
+ * Emit @rate / 1000 events and sleep for 1 ms, again and again until the test
+ * creates /tmp/end. Print the counts after every 100th sleep, which proves to
+ * the test that no emit blocks.
  */
 static void pace(unsigned rate)
 {
@@ -230,8 +233,9 @@ static void endless(void)
 }
 
 /*
- * Emit before and after a suspend of the machine, which closes the stream. Then
- * open the stream again, and emit into its new instance.
+ * Emit before a suspend of the machine, which closes the stream. Emit after it:
+ * these events are lost. Then open the stream again, and emit into its new
+ * instance.
  */
 static void suspended(void)
 {

@@ -138,8 +138,8 @@ static void check_names(int fd)
 }
 
 /*
- * Size of a CLASS_REGISTER message with a name of 12 bytes, rounded up to 8
- * bytes
+ * Size of a CLASS_REGISTER message with a name of 12 bytes, rounded up to a
+ * multiple of 8 bytes
  */
 #define CLASS_STRIDE \
     ((sizeof(struct ht_msg_class) + 12 + HT_MESSAGE_ALIGN - 1) & \
@@ -147,7 +147,8 @@ static void check_names(int fd)
 
 /*
  * Register classes @first to @first + @count - 1 by one ioctl. If the device
- * replies BUSY to a message and so to all after it, send these messages again.
+ * replies BUSY to a message, it replies BUSY to all messages after it: send
+ * these messages again by another ioctl.
  *
  * Returns: the number of classes that were registered; the others exceed the
  * user's quota

@@ -17,7 +17,7 @@ void expect(const char *what, int got, int wanted);
  * @name: name of the test
  * @arg: the test's argument, or NULL
  *
- * Returns: 0 if no such test exists
+ * Returns: 0 if no such test exists, 1 after the end of the test
  */
 int emit_test(const char *name, const char *arg);
 

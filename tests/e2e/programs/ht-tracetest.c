@@ -89,8 +89,9 @@ static int wait_status(void)
 }
 
 /*
- * Make 20 children, in turn by fork() and by clone() as a system call, which
- * bypasses the C library; parent and children emit.
+ * Make 20 children one after the other: every second one by the system call
+ * clone(), which bypasses the C library, the others by fork(). The parent and
+ * its children emit.
  */
 static void forks(unsigned n)
 {
@@ -200,7 +201,7 @@ static void on_tick(int number)
 
 /*
  * Emit in a child of vfork(), which shares the parent's memory: the child must
- * not use the parent's stream.
+ * not use the parent's stream, and its event counts as discarded.
  */
 static void __attribute__((noinline)) vforks(void)
 {

@@ -12,7 +12,7 @@
  * larger than the previous number on the same processor. "mixed" counts markers
  * in a wrong epoch: n / 1000000 must be the same for all markers of an epoch,
  * and larger than in the epoch before. With "core" the program searches for the
- * ring once and reads it once.
+ * ring once, reads it to its end, and waits for no further events.
  */
 #include "hypertrace/base.h"
 #include <poll.h>
@@ -28,7 +28,7 @@ typedef struct Follow {
     HtFtFollow *f;
     HtRecWriter *w;
     uint64_t events[HT_FT_CPUS_MAX];
-    /* by processor: number of the last marker that the guest wrote on it */
+    /* by processor: number of the last marker written on that processor */
     uint64_t last[HT_FT_CPUS_MAX];
     uint64_t last_marker;
     uint64_t markers, disorder, doubled, mixed;
@@ -41,7 +41,7 @@ typedef struct Follow {
     bool boot_known;
     GHashTable *seen;
     uint32_t epochs, segments;
-    /* time of the newest event of each earlier epoch, as text */
+    /* time in ns of the newest event of each earlier epoch, as text */
     GString *boots;
     GString *texts;
     /* number of epochs whose kernel address is in @texts */

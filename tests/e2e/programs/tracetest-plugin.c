@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A shared object with its own classes, loaded or preloaded by ht-tracetest
+ * A shared object with its own classes, which ht-tracetest loads with dlopen(),
+ * or which a test preloads into ht-tracetest
  */
 #include <sys/syscall.h>
 #include <unistd.h>
