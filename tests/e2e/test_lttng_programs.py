@@ -31,8 +31,8 @@ pytestmark = [
 RECORDED = 4000
 ROUNDS = 5
 TICK = "vm-programs:tracetest.tick"
-# Longest time in seconds from the end of the lttng command to the first or
-# last event of the guest; without load it is some 25 ms.
+# Tolerated time in seconds from the end of the lttng command to the first or last event of the
+# guest; without load this time is some 25 ms
 SWITCH_MAX = 2.0
 
 

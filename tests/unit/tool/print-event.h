@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An event with a field of each kind, for tests that print events
+ * An event with fields of several kinds, for tests that print events
  */
 #ifndef TESTS_PRINT_EVENT_H
 #define TESTS_PRINT_EVENT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Print formats, compiled to programs
+ * Compile print formats to programs, and print records with them
  *
  * Promise: an expression has the value that C gives it, also where
  * libtraceevent computes another one (print-oracle-test.c compares with
@@ -104,15 +104,16 @@ static const struct {
     { "\"%s\", __print_flags(REC->common_flags, \"|\","
       " { NO_SUCH, \"NONE\" }, { 0, \"ZERO\" })", "" },
     { "\"%s\", REC->n == NO_SUCH ? \"such\" : \"other\"", "other" },
-    /* functions that libtraceevent lacks, an unknown one, a missing argument */
+    /* functions that libtraceevent lacks */
     { "\"%s|%s\", nvme_trace_disk_name(p, REC->comm),"
       " xen_hypercall_name(REC->args[0])", "disk=comm, |(update_descriptor)" },
     { "\"%lx\", pte_val(native_make_pte(REC->args[1]))", "14" },
     { "\"%llu.%09u\", __print_ns_to_secs(REC->addr),"
       " __print_ns_without_secs(REC->addr)", "18446744071.578853392" },
     /*
-     * other functions are printed as calls, with those arguments that can be
-     * printed
+     * Unknown functions are printed as calls, with those arguments that can be
+     * printed; a format that computes with their value is refused.  Then
+     * statements in parentheses, swaps of bytes, and other rare expressions.
      */
     { "\"%s|%d|%-9s\", no_such(p, REC->n, REC->u), other(REC->comm), f()",
       "no_such(-5, 0x80000005)|other(comm)|f()      " },

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest for `hypertrace record --programs` without a processor: its device is
- * the memory that QEMU would map
+ * A guest for `hypertrace record --programs` without a processor: a process
+ * whose device is the memory that QEMU would map
  *
  * usage: programs-guest ... -object memory-backend-file,...,mem-path=FILE,...
  *
- * For each number N read from standard input, it emits N events of two classes
- * in each of two streams, waits while a ring is full, flushes, and confirms it.
- * Events of a class that is off are left out.  For "full N" it emits N events
- * in the first stream without waiting, so that some are discarded.  For "on ID"
- * or "off ID" it waits until the host has switched the class on or off, and
- * prints the time.  For "host N" it prints what the host tells about vCPU N, as
+ * For each number N read from standard input, it emits N events in each of two
+ * streams, every third one of the class "text", the others of "step".  While a
+ * ring is full it waits.  Then it flushes, and prints how many events each
+ * stream has had.  Events of a class that is off are left out.  For "full N" it
+ * emits N events in the first stream without waiting, so that some are
+ * discarded.  For "on ID" or "off ID" it waits until the host has switched the
+ * class on or off, and prints the time.  For "host N" it prints what the host tells about vCPU N, as
  * JSON, and for "name TEXT" it gives its thread this name.  It ends with its
  * input.
  */

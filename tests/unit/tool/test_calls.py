@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace's commands that pair events.
+"""hypertrace's latency, callgraph, flame and last, which pair events, and `recover`.
 
 The recordings are described in tests/unit/recording/calls.c.
 """
@@ -434,7 +434,7 @@ class TestCalls:
         end = lines("last", self.pairs, "--boot=1")[0]
         assert [(c["cpu"], c["in"]) for c in end["cpus"]] == [(0, []),
                                                               (1, [])]
-        # an interrupt, and calls, that did not end
+        # a system call, an interrupt, a softirq and two calls that did not end
         end = lines("last", self.hang)[0]
         assert [(c["pid"], c["task"], c["in"], c["calls"])
                 for c in end["cpus"]] == [
@@ -471,7 +471,7 @@ class TestCalls:
         assert last("killed") == (
             False, "hypertrace last: the recorder was killed or still"
             " records: later events of the guest may be missing\n")
-        # with the kernel's log, too
+        # other views also tell that the recorder was killed, here of a recording with a log
         (self.tmp / "ends-killed/log").write_text("6,0,10000,0,T1;a\n")
         for view in "log", "report", "top":
             assert b"was killed or still records" in run(
@@ -601,8 +601,8 @@ class TestCalls:
 
     @staticmethod
     def last_streams(page, out):
-        """`last` shows the recovered trace @out as `recover` has printed it
-        (@page), except the names of streams."""
+        """`last` shows the recovered trace @out as `recover` has printed it (@page), but without
+        the streams' names, and with one sum of the events before the trace and the lost ones."""
         p = run("last", out, "--boot=1", status=2)
         assert "need a recording" in p.stderr.decode(), p.stderr
         if b"without libbabeltrace2" in subprocess.run(

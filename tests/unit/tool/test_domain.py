@@ -18,8 +18,8 @@ esac
 
 @pytest.fixture(name="domain")
 def made_domain(tmp_path):
-    """The name of a domain, the environment with a virsh that knows the domain,
-    and the path of its memory"""
+    """The name of a domain, an environment with a virsh that knows the domain, and the path of
+    the file that is the memory of the domain's device"""
     name, kernel, virsh = f"test-{os.getpid()}", tmp_path / "kernel", tmp_path / "virsh"
     kernel.write_bytes(bytes(0x202) + b"HdrS" + bytes(512))
     virsh.write_text(VIRSH.format(name=name, kernel=kernel))
@@ -30,8 +30,8 @@ def made_domain(tmp_path):
 
 
 def test_memory_is_created_once(domain):
-    """The text names attach --create, with the size of the device, only while the
-    memory's file does not exist."""
+    """The text that `hypertrace domain` prints has `attach --create`, with the size of the device,
+    only while the memory's file does not exist."""
     name, env, memory = domain
     create = f"hypertrace attach --create=16M {memory}"
     text = run("domain", "--programs=16M", name, env=env).stdout.decode()

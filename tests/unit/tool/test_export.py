@@ -205,8 +205,8 @@ class TestExport:
         for e in "initcall_start", "initcall_finish":
             assert 'function = "slow_init"' in seen[e], seen[e]
         assert 'prev_comm = "late"' in seen["sched_switch"]
-        # a field whose name is also that of the length of the text "event": it
-        # gets another name
+        # The field "_event_length" gets another name, because the length of the text "event" has
+        # that name in CTF.
         odd = seen["odd_names"]
         assert "field__event_length = 1" in odd and " int = 2" in odd, odd
         assert "[0] = 170, [1] = 187, [2] = 204" in odd

@@ -15,7 +15,7 @@ from vm.lttng_session import private_run
 pytestmark = pytest.mark.xdist_group("record")
 
 # Command lines, whose files are on the full disk {disk}. {tmp} has room, {pid} is a virtual
-# machine, and {ram} is its memory.
+# machine, and {ram} is a copy of its memory.
 COMMANDS = {
     "recover": "recover -q -o {disk}/new {ram}",
     "recover with parents": "recover -q -o {disk}/a/b/new {ram}",
@@ -29,7 +29,8 @@ COMMANDS = {
     "lttng": "export -o {disk}/new.lttng {tmp}/story",
     "several": "export -f ctf -o {disk}/new {tmp}/story {tmp}/pairs",
 }
-# Free blocks, and free inodes, of the file system
+# Free blocks of 4 KiB, and the limit of inodes of the file system: 0 is no limit, and its root
+# folder uses one inode
 ROOM = [*((blocks, 0) for blocks in (0, 1, 2, 4, 8, 12)), *((0x10000, n) for n in range(1, 8))]
 
 
@@ -53,7 +54,8 @@ def files(tmp_path_factory):
 
 
 def run_in(room, folder, command):
-    """Run a command. Return its status, its messages, and what it has left."""
+    """Run a command with a disk that has the given room, a row of ROOM. Return the command's
+    status, its messages, and the files and folders that it has left."""
     disk, (blocks, inodes) = folder["disk"], room
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={4 * blocks + 4}k,nr_inodes={inodes}",
                     "small", disk], check=True)

@@ -23,7 +23,7 @@ from hosttrace import (  # noqa: F401
 from hypertrace import ENV, TOOL, run
 
 # 0.7 s of a KVM host with a guest of two vCPUs (Debian 13 on AMD's SVM, emulated).
-# Its clock was x86-tsc, so that its nanoseconds are cycles.
+# Its clock was x86-tsc, so its dates, which the tests take for nanoseconds, are cycles.
 REAL = Path(__file__).parent / "kvm-host"
 DEADLINE = 120
 
@@ -33,8 +33,8 @@ def vcpus(path):
 
 VCPU, RIVAL = ("CPU 0/KVM", 11), ("rival", 12)
 
-# Events of a processor, and the sums in nanoseconds that vcpus must compute
-# from them
+# Events of a processor, and what vcpus must compute from them: sums in ns, {reason of exits:
+# (number, sum and maximum in ns)}, and {PID for which the vCPU waited: ns}
 STORIES = {
     "an exit excludes the time off the processor": (
         [(1000, switch(IDLE, RUNS, VCPU)), (1010, event(ENTRY, 11, 0)),

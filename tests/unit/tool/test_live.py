@@ -122,8 +122,8 @@ def test_perfetto(tmp):
         recorder.write_until_listed(s, "vm-7:ftrace.raw")
         before = recorder.recorded()
         recorder.write(1000)
-        # the dates need two polls that find events: they relate the guest's clock
-        # to the host's
+        # Dates by the host's clock need two polls that find events: polls relate the guest's clock
+        # to the host's.
         s.wait_for(lambda: recorder.recorded() > before + 4096,
                    "the events are not in the recording")
         recorder.write(1000)

@@ -240,7 +240,7 @@ class TestMerge:
         assert early(2 * SHIFT) > 5000 and early(-2 * SHIFT) > 5000
 
     def test_trace_fields(self):
-        """Text from a guest's program is escaped, and cut if it is long."""
+        """Text from a guest's program becomes valid UTF-8, and is cut if it is long."""
         packets = self.with_trace()
         lost, odd, again = [i for i in perfetto_text.instants(packets)
                      if i[1] == "stream 1, CPU 1"]

@@ -22,8 +22,8 @@ from vm.lttng_session import PrivateSession, missing_programs
 pytestmark = pytest.mark.skipif(
     bool(missing_programs()), reason=f"missing: {' '.join(missing_programs())}")
 STEP, TEXT = 1, 2           # ids of the classes
-# Longest time in seconds from the end of the lttng command to the change of
-# the guest's enable byte; without load it is some 25 ms.
+# Tolerated time in seconds from the end of the lttng command to the change of the guest's enable
+# byte; without load the change takes some 25 ms
 SWITCH_MAX = 1.0
 
 

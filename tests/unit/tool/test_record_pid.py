@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace record --pid on processes that are virtual machines without a kernel.
+"""hypertrace record --pid on processes that are virtual machines without a processor.
 
-watch-guest is the machine; its memory has a ring, an empty ring, or none.  Each test
-states the promise that only it proves.
+watch-guest is the machine; its memory has a small kernel with a ring or an empty ring, or neither
+kernel nor ring. Each test states the promise that only it proves.
 """
 
 import contextlib

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace report, log, top and boot on small recordings.
+"""hypertrace report, log, top, boot and other views on small recordings: output, selection of
+events, damaged recordings, mistakes on the command line, and completion in shells.
 
 The recordings are described in tests/unit/recording/story.c.
 """
@@ -215,8 +216,8 @@ class TestViews:
             "first", "same", "between", "same", "late", "end"]
 
     def test_log_stamped(self):
-        """The console events of Linux 5.10 begin with the time of their records, and
-        may be seconds later: each line is printed once and with the record's time."""
+        """The texts of Linux 5.10's console events begin with the times of the log's records, and
+        the events may be seconds later: each line is printed once, with its record's time."""
         lines_ = ["[    0.010000] first", "[    0.020000] second",
                   "[    1.500000] third", "[    2.700000] [1.2] no time"]
         dir_ = story("stamped", self.tmp / "stamped")
@@ -595,9 +596,9 @@ class TestViews:
     @pytest.mark.parametrize("content", (b"", bytes(range(256)) * 20), ids=len)
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_damaged_texts(self, tmp_path, view, content):
-        """If the formats or symbols of a recording are damaged, or empty after a
-        full disk, each view reports it. All views but callgraph and latency still
-        show the events."""
+        """If the formats of a recording are damaged, or empty after a full disk, or its symbols
+        are damaged, each view reports it. All views but callgraph and latency still show the
+        events. Empty symbols are not reported."""
         path = story("story", tmp_path / "damaged")
         (path / "formats").write_bytes(content)
         (path / "kallsyms").write_bytes(content)

@@ -93,7 +93,7 @@ class Watch:
         self.log = tmp / "log"
         tool = TOOL
         if user:
-            # The build tree may be in a folder of root.
+            # Copy the program: the build tree may be in a folder that only root may enter.
             tool = shutil.copy(TOOL, tmp)
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Output below the commands: escapes, JSON, protocol buffers, output files
+ * Code below the commands: escapes, JSON, protocol buffers, output files,
+ * bounds of errors, removal of secrets, and times on the command line
  */
 #include <glib/gstdio.h>
 #include <inttypes.h>
@@ -54,7 +55,10 @@ static void test_escape(void)
     check_escape(HT_ESCAPE_JSON, "</script>", 9, "\\u003c/script\\u003e");
 }
 
-/* Promise: any bytes are escaped to valid UTF-8 without control characters. */
+/*
+ * Promise: any bytes are escaped to valid UTF-8, without control characters
+ * except with HT_ESCAPE_UTF8, which keeps these.
+ */
 static void test_escape_random(void)
 {
     unsigned i, k, how;
@@ -408,7 +412,9 @@ static void test_redact(void)
     }
 }
 
-/* Times are exact, up to a limit; other texts are refused. */
+/*
+ * Times are exact to the nanosecond, up to a limit; other texts are refused.
+ */
 static void test_times(void)
 {
     static const struct {
