@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace tests: recordings with calls, wakeups and interrupts
+ * hypertrace tests: write recordings with calls of functions, wakeups of tasks,
+ * and interrupts
  */
 #include "recording-make.h"
 
@@ -52,14 +53,20 @@ void make_pairs(const char *dir)
     make_switch(m, 1, 105 * MS, 20, "twice", 0, 0, "swapper/1");
     make_switch(m, 1, 106 * MS, 0, "swapper/1", 0, 20, "twice");
     make_switch(m, 1, 107 * MS, 20, "twice", 1, 0, "swapper/1");
-    /* CPU 0 has nested interrupts, CPU 1 one interrupt at the same time */
+    /*
+     * CPU 0 has interrupt 5 and within it interrupt 6, while CPU 1 has
+     * interrupt 5
+     */
     irq(m, 0, 110 * MS, 5, true);
     irq(m, 1, 110 * MS + 1 * US, 5, true);
     irq(m, 0, 110 * MS + 2 * US, 6, true);
     irq(m, 0, 110 * MS + 4 * US, 6, false);
     irq(m, 1, 110 * MS + 8 * US, 5, false);
     irq(m, 0, 110 * MS + 10 * US, 5, false);
-    /* a gap on CPU 1 may hide a switch; an interrupt on CPU 0 is complete */
+    /*
+     * A gap on CPU 1 lies between the wakeup of task 30 and its switch, and
+     * within an interrupt of CPU 1; an interrupt of CPU 0 is complete.
+     */
     wakes(m, 0, 120 * MS, 0, 30);
     irq(m, 0, 121 * MS, 5, true);
     irq(m, 1, 121 * MS, 5, true);
@@ -97,7 +104,7 @@ void make_naps(const char *dir)
     make_switch(m, 0, 11 * MS, 7, "napper", 2, 8, "disk");
     wakes(m, 0, 13 * MS, 8, 7);
     make_switch(m, 0, 14 * MS, 8, "disk", 2, 7, "napper");
-    /* the time across a gap counts as unknown */
+    /* flame does not count a sleep during which another CPU has a gap */
     make_switch(m, 0, 15 * MS, 7, "napper", 1, 0, "swapper/0");
     wakes(m, 1, 15 * MS, 0, 9);
     make_gap(m, 1, 1);
@@ -174,8 +181,8 @@ void make_functions(const char *dir)
     make_gap(m, 0, 4);
     leaves(m, 0, t + 9 * US, 7, TEXT + READ, 0, t);
     /*
-     * a gap hides the begins of calls: only ends follow, as with
-     * tracing_thresh
+     * A gap hides the begins of calls: only their ends follow.  With the
+     * kernel's tracing_thresh, too, calls have only ends.
      */
     t = 30 * MS;
     make_gap(m, 0, 0);
@@ -198,7 +205,10 @@ void make_functions(const char *dir)
     make_end(m);
 }
 
-/* A recording that ends in a softirq, within an interrupt, within a call */
+/*
+ * A recording that ends while CPU 0 is in a softirq within an interrupt, within
+ * calls of functions, within a system call
+ */
 void make_hang(const char *dir)
 {
     Make *m = make_new(dir);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file left by a killed QEMU: a device's stream memory
+ * Write a file as a killed QEMU leaves it: the stream memory of a device
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -19,7 +19,10 @@ static void write_file(const char *dir, const char *name, const void *data,
     g_assert_true(g_file_set_contents(path, data, size, NULL));
 }
 
-/* Fill a stream with the numbers from 0 to @n - 1, one per microsecond. */
+/*
+ * Fill a stream with @n events that have the numbers from 0 to @n - 1, with
+ * 1 us between them.
+ */
 static void fill(CtMemory *m, uint32_t stream, const char *name, uint64_t n)
 {
     CtRing ring;
@@ -29,7 +32,7 @@ static void fill(CtMemory *m, uint32_t stream, const char *name, uint64_t n)
     ring.stream = stream;
     ring.instance = 5 + stream;
     for (i = 0; i < n; i++) {
-        /* ct_ring_emit() adds 10 to the clock */
+        /* ct_ring_emit() first adds 10 to the clock */
         ring.clock = 1000000 - 10 + i * 1000;
         g_assert_true(ct_ring_emit(&ring, i));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The trace of a guest's device as its backend would have written it, for
- * test_merge.py
+ * Write the trace of a guest's device as the CTF backend would have written it,
+ * for test_merge.py
  */
 #include <glib/gstdio.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The end of a recording, found without reading it, and reading up to a time
+ * Find the end of a recording without reading all of it, and read a recording
+ * up to an epoch and a time
  */
 #include "hypertrace/recording.h"
 #include <glib/gstdio.h>

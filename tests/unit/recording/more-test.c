@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording that is read while it is written
+ * Read a recording while it is written
  *
  * Promise: ht_rec_more() loses no event and repeats none, whatever was written
- * between two calls, and the events are in the order of time if none is written
- * later than the limit allows.
+ * between two calls.  The events are in the order of time if, when a call
+ * passes a limit, all events before that limit are in the files.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening recordings from an untrusted source
+ * Open recordings from an untrusted source: files that are not regular or too
+ * large, and too many processors
  */
 #include "hypertrace/recording.h"
 #include <glib/gstdio.h>
@@ -148,7 +149,10 @@ static void test_processors(void)
     }
     g_assert_cmpuint(events, ==, 2 * CPUS);
     ht_rec_close(r);
-    /* if a processor's file cannot be opened, this is an error */
+    /*
+     * The reader keeps the files of the first 256 processors open. If the
+     * process may not open so many files, this is an error.
+     */
     limit_files(20);
     refused("Too many open files");
     limit_files(CPUS - 50);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The newest pieces in a bounded amount of memory
+ * Queue that keeps the newest pieces in a bounded amount of memory
  *
  * Promise: the queue holds exactly the newest pieces that fit into its size,
  * whatever their sizes are, unchanged and in their order; a recording made of
@@ -120,7 +120,7 @@ static void test_newest(void)
     }
 }
 
-/* Until the queue is full, no piece is removed and no flag is changed. */
+/* As long as the queue is not full, it keeps all pieces and their flags. */
 static void test_all(void)
 {
     g_autoptr(HtRecQueue) q = ht_rec_queue_new(HT_REC_QUEUE_MIN, NULL);

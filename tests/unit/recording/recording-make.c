@@ -6,7 +6,8 @@
 #define DELTA_BITS      27
 #define TYPE_EXTEND     30
 /*
- * Maximum size in bytes of a record's data if its type_len field has the size
+ * Maximum size in bytes of a record's data if the record's field type_len
+ * contains this size; larger data have a size of their own
  */
 #define LONGEST         112u
 

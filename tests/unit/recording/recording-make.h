@@ -66,8 +66,8 @@ void make_step(Make *m);
  * @before: host's clock at the start of the previous poll, ns
  * @after: host's clock at the end of this poll, ns
  *
- * Without a call, the events have the bounds of a guest that is polled all the
- * time.
+ * Without a call, the host's clock is 5 s ahead of the guest's; of each piece,
+ * @before is the time of its first event, and @after is 1 us after its last one.
  */
 void make_look(Make *m, uint64_t before, uint64_t after);
 
@@ -78,8 +78,8 @@ void make_look(Make *m, uint64_t before, uint64_t after);
 void make_end(Make *m);
 
 /*
- * Add an event of a given type by its fields. A text is @len arbitrary bytes;
- * a task's name has at most 16.
+ * Add an event of a given type by its fields. A text is @len arbitrary bytes. Of
+ * a task's name the first 16 bytes are written.
  */
 void make_switch(Make *m, unsigned cpu, uint64_t ns, int32_t prev,
                  const char *prev_comm, uint64_t state, int32_t next,
@@ -94,7 +94,7 @@ void make_exec(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
 void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
                   const void *text, size_t len);
 
-/* Whole recordings; calls.c describes them */
+/* Write whole recordings; calls.c describes them */
 void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);
@@ -118,7 +118,7 @@ typedef struct Device Device;
 Device *device_new(const char *dir, uint64_t ns);
 
 /**
- * device_think: add an event
+ * device_think: add an event "think" to stream 0
  * @d: the device
  * @host: true date of the event, ns; its recorded date is wrong by up to the
  *         bound in the trace
@@ -134,9 +134,9 @@ void device_think(Device *d, uint64_t host, uint32_t n);
 void device_end(Device *d);
 
 /**
- * device_end_quiet: end a trace that has no events, but lost 5 events of stream
- * 1
- * @d: the trace, freed
+ * device_end_quiet: end a trace that has no events, and in which stream 1 has
+ * 5 discarded events
+ * @d: the device; freed
  */
 void device_end_quiet(Device *d);
 

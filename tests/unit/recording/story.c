@@ -3,8 +3,8 @@
  * hypertrace tests: write a recording, for tests/unit/tool and for measurements
  *
  *   recording-story story DIR      one of everything, hostile texts included
- *   recording-story slower DIR     a single boot with one slower initcall
- *   recording-story kept DIR       boots whose kernel address is unknown
+ *   recording-story slower DIR     one boot; its second initcall takes longer
+ *   recording-story kept DIR       boots for which info has no kernel address
  *   recording-story pairs DIR      pairs of events for latency (calls.c)
  *   recording-story functions DIR  function events (calls.c)
  *   recording-story hang DIR       a hang within an interrupt (calls.c)
@@ -13,9 +13,10 @@
  *   recording-story deep DIR       300 nested calls (calls.c)
  *   recording-story inside DIR     functions called within initcalls (calls.c)
  *   recording-story talk DIR       two guests that exchange messages (talk.c)
- *   recording-story losses DIR     a device's trace that only lost events
+ *   recording-story losses DIR     a device's trace with lost events only
  *   recording-story dead DIR       stream memory of a killed QEMU (dead.c)
  *   recording-story steps DIR      a clock that goes back, lost ends
+ *   recording-story levels DIR     40 levels of initcalls
  *   recording-story steps-process DIR  a clock that goes back in a process
  *   recording-story repeats DIR    a console line that is printed twice
  *   recording-story stamped DIR    console lines of Linux 5.10
@@ -35,7 +36,7 @@
 /* address of the kernel's text in the second boot */
 #define TEXT2   0xffffffffa1000000u
 
-/* Text that every output must escape */
+/* Text with bytes that outputs escape */
 #define HOSTILE "\033[2J</script>\"'&\001\377x"
 
 static void func(Make *m, uint64_t ns, int32_t pid, uint16_t type,
@@ -168,8 +169,9 @@ static void slower(const char *dir)
 }
 
 /*
- * Five boots without a known kernel address. The third has too few events to
- * find the address, and the fifth has addresses that fit no kernel.
+ * Five boots; the file info has no kernel address for the last three. A reader
+ * can find that of the fourth from the addresses of its initcalls. The third
+ * has too few initcalls, and the addresses in the fifth fit no kernel.
  */
 static void kept(const char *dir)
 {
@@ -269,7 +271,7 @@ static void levels(const char *dir)
     make_end(m);
 }
 
-/* A line that is printed again seconds later */
+/* Console lines, of which one is printed again 5 s later */
 static void repeats(const char *dir)
 {
     Make *m = make_new(dir);

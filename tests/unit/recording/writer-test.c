@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Permissions of a recording, and links that another user put into its folder
+ * Test the permissions of a recording's files, and that the writer neither
+ * follows links nor changes files that others put into the recording's folder
  */
 #include "hypertrace/recording.h"
 #include <glib/gstdio.h>

@@ -11,9 +11,9 @@
  * stream has had.  Events of a class that is off are left out.  For "full N" it
  * emits N events in the first stream without waiting, so that some are
  * discarded.  For "on ID" or "off ID" it waits until the host has switched the
- * class on or off, and prints the time.  For "host N" it prints what the host tells about vCPU N, as
- * JSON, and for "name TEXT" it gives its thread this name.  It ends with its
- * input.
+ * class on or off, and prints the time.  For "host N" it prints what the host
+ * tells about vCPU N, as JSON, and for "name TEXT" it gives its thread this
+ * name.  It ends with its input.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>
