@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record --flight: the ends of a guest's boots
+ * hypertrace record --flight: count the ends of a guest's boots
  *
- * Only this test proves which ends count, whichever sources report them, how
- * late and in which order.
+ * Only this test proves which resets and panics count, whichever sources report
+ * them, how late and in which order.
  */
 #include "hypertrace/base.h"
 #include "record/flight-boots.h"
@@ -37,10 +37,11 @@ static void poll_for(Guest *g, uint64_t ns)
 }
 
 /*
- * Observations, one a character: b a boot's first events; k its kernel's log; g
- * the kernel is gone; p its log has a panic; P, R: the monitor reports a panic,
- * a reset; space: polls for 100 ms; _ polls for 5 s.  Characters without a
- * space between them come before one poll.
+ * Observations, one a character: b: a boot's first events are found; k: the log
+ * of its kernel is found; g: this log is no longer found; p: the log has a
+ * panic; P, R: the monitor reports a panic, a reset; space: the recorder polls
+ * for 100 ms; _: for 5 s.  The recorder does not poll between characters that
+ * have no space between them.
  */
 static const struct {
     const char *seen;
@@ -203,7 +204,7 @@ static void test_random(void)
             g.n.panic_boot = n;
         }
         see(&g, " ");
-        /* Without a monitor, the next boot shows the last end. */
+        /* Without a monitor, only one more boot shows the end of boot @n. */
         g.n.boots = n + 1;
         see(&g, "_");
         g_assert_cmpuint(g.panics, ==, panics);

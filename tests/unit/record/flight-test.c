@@ -284,8 +284,8 @@ static void test_causes(void)
 
 /*
  * The recording of a reset has the events that the guest writes between the
- * last poll and the reset. If QEMU reports the same reset again, this causes no
- * further recording.
+ * last poll and the reset. As long as the recorder finds no further boot, more
+ * RESET messages of QEMU cause no further recording.
  */
 static void test_last_events(void)
 {
@@ -401,7 +401,7 @@ static const char match_formats[] =
     "system: test\nname: probe\nID: 17\nformat:\n" FG_COMMON_FIELDS
     "\tfield:u64 seq;\toffset:8;\tsize:8;\tsigned:0;\n\n";
 
-/* Start a flight recorder that makes a recording at events of "probe" */
+/* Start a flight recorder that makes a recording at events that match @text */
 static HtMatch *setup_probe(Test *t, const char *text)
 {
     g_autoptr(GError) error = NULL;
@@ -798,8 +798,8 @@ static void before_fork(void)
 
 /*
  * Promise: the process that writes a recording is forked while a job is between
- * two pieces of work, where it holds no lock. If the job does not finish its
- * piece, the process is forked nevertheless.
+ * two pieces of work, where the job holds no lock. If the job does not finish
+ * its piece, the process is forked nevertheless.
  */
 static void test_job(void)
 {

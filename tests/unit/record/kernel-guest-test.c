@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: a helper guest that misbehaves
+ * hypertrace record: helper guests that answer, misbehave, or end early
  *
- * A script stands for QEMU, a file for busybox.
+ * A helper guest runs a kernel in QEMU and prints the kernel's data.  Here a
+ * script takes QEMU's place, and a file that of busybox.
  */
 #include "hypertrace/base.h"
 #include <elf.h>

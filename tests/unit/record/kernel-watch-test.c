@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The running kernel is distinguished from dead kernels of earlier boots
+ * Distinguish the running kernel from the dead kernels of earlier boots
  *
  * Only this test proves that no dead kernel is followed whatever is left of its
  * memory, and that a boot at the address of the last one is noticed.

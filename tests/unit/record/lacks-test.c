@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: kernels that lack what the recording needs
+ * hypertrace record refuses kernels that lack what the recording needs
  */
 #include "hypertrace/base.h"
 
@@ -10,7 +10,7 @@
 /*
  * Promise: a kernel without the features that the chosen buffer needs is
  * refused before it boots, with a message that names its release and the
- * feature. The kernels of this test have no ring in reserved memory.
+ * feature. The kernels of this test cannot put a ring into reserved memory.
  */
 static void test_lacks(void)
 {

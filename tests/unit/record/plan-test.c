@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: QEMU's command line, before and after
+ * hypertrace record: the options and words that it adds to QEMU's command line
  *
  * KERNEL in a row stands for a file that looks like a kernel, UKI for one that
  * looks like a unified kernel image, and DIR for an empty folder.

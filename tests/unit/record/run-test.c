@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the memory of the process that is recorded
+ * hypertrace record reads a process whose mappings change
  *
  * A child stands for QEMU. Its memory has a kernel with a log, but no ring.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording session of an artificial guest, for the tests of sessions
+ * Recording session of an artificial guest, for the tests of sessions
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>

@@ -27,7 +27,10 @@ typedef struct Test {
      * has read its place; 0: none, or it has appeared
      */
     uint64_t appears;
-    /* ns that each test of a place for a ring takes; sum over all tests */
+    /*
+     * cost: ns that the session takes to test one place for a ring; spent: sum
+     * of the ns that it took for all places so far
+     */
     uint64_t cost, spent;
 } Test;
 
@@ -37,7 +40,10 @@ extern uint64_t st_clock_ns;
 /* Set up a guest with @size bytes of RAM.  st_begin() starts its session. */
 void st_setup(Test *t, uint64_t size);
 
-/* Set up a session for 64 MiB of RAM with a kernel at @phys. */
+/*
+ * Set up a guest with 64 MiB of RAM, the buffer @ram, and a kernel at @phys.
+ * st_begin() starts its session.
+ */
 void st_setup_kernel(Test *t, KmKernel *kernel, uint8_t *ram, uint64_t phys);
 
 void st_begin(Test *t);
@@ -57,10 +63,16 @@ void st_look(Test *t);
  */
 void st_look_for_kernel(Test *t, bool there);
 
-/* Write an event before each poll until the session records the ring. */
+/*
+ * Write an event before each poll until the session records the ring; add the
+ * number of these events to *@written
+ */
 void st_find(Test *t, unsigned ring, unsigned *written);
 
-/* Count a recording's events by boot; return the number of all events. */
+/*
+ * Count the recording's events of each boot in @boots, which has room for @max
+ * boots; return the number of all events
+ */
 unsigned st_recorded(const Test *t, unsigned *boots, unsigned max);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: memory that is found, and memory that is refused
+ * hypertrace record: the memory of a process or of a file that is read as a
+ * guest's RAM, and files that are refused
  *
  * The process whose memory is read is this one, or a child of it.
  */

@@ -67,7 +67,8 @@ void make_step(Make *m);
  * @after: host's clock at the end of this poll, ns
  *
  * Without a call, the host's clock is 5 s ahead of the guest's; of each piece,
- * @before is the time of its first event, and @after is 1 us after its last one.
+ * @before is the time of its first event, and @after is 1 us after its last
+ * one.
  */
 void make_look(Make *m, uint64_t before, uint64_t after);
 
@@ -78,8 +79,8 @@ void make_look(Make *m, uint64_t before, uint64_t after);
 void make_end(Make *m);
 
 /*
- * Add an event of a given type by its fields. A text is @len arbitrary bytes. Of
- * a task's name the first 16 bytes are written.
+ * Add an event of a given type by its fields. A text is @len arbitrary bytes.
+ * Of a task's name the first 16 bytes are written.
  */
 void make_switch(Make *m, unsigned cpu, uint64_t ns, int32_t prev,
                  const char *prev_comm, uint64_t state, int32_t next,

@@ -3,10 +3,10 @@
  * Two guests that exchange messages, for test_merge.py
  *
  * One guest's clock is fast, the other's is slow; each was 0 at the guest's
- * boot.  The host polls a guest every 1 ms, but sometimes only after 25 ms.  A message is received some microseconds
- * after it was sent, and answered as fast; in between, the second guest's
- * device emits an event.  Each event contains the host's time at which it
- * happened.
+ * boot.  The host polls a guest every 1 ms, but sometimes only after 25 ms.  A
+ * message is received some microseconds after it was sent, and answered as
+ * fast; in between, the second guest's device emits an event.  Each event
+ * contains the host's time at which it happened.
  */
 #include <glib/gstdio.h>
 
