@@ -55,7 +55,10 @@ const HtRun *tl_run_end(TlRun *r);
 HtRun tl_mark(const HtStreamInfo *stream, unsigned flag, uint64_t ns,
               uint64_t discarded);
 
-/* Run a program; asserts that it could be started. */
+/*
+ * Run a program; return its wait status, its output and its messages. Assert
+ * that it could be started.
+ */
 int tl_spawn(const char *const *argv, char **out, char **err);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: speed of the CTF backend for runs of several sizes
+ * hypertrace: measure the speed of the CTF backend for runs of several sizes
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ctf-writer.h"

@@ -65,7 +65,7 @@ HtTimeMap ct_time(uint64_t offset);
 
 /**
  * CtRing: a ring and its producer's private state
- * @control, @data: guest memory, each allocated at its exact size
+ * @control, @data: guest memory, each allocated with its exact size
  */
 typedef struct CtRing {
     uint32_t packet_size;
@@ -89,8 +89,8 @@ void ct_ring_init(CtRing *r, uint32_t packet_size, uint32_t packets,
 void ct_ring_destroy(CtRing *r);
 
 /*
- * Emit an event with the number @n. If the ring is full, count the event as
- * lost and return false.
+ * Add 10 to @r->clock, and emit an event with this time and the number @n. If
+ * the ring is full, count the event as lost and return false.
  */
 bool ct_ring_emit(CtRing *r, uint64_t n);
 /*

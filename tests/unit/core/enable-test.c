@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When the sinks are asked which classes they want, in virtual time
+ * Test when HtEnable asks the sinks which classes they want, in virtual time
  */
 #include "hypertrace/base.h"
 #include "hypertrace/enable.h"
@@ -40,7 +40,7 @@ static void add(Fixture *f, const char *name)
     CtMessage m;
 
     ct_class(&m, name);
-    /* HT_ENABLE_OFF_MS after a class was added, the owner polls */
+    /* The owner polls HT_ENABLE_OFF_MS after it has added a class. */
     ht_enable_register(f->e, ht_class_table_get(f->classes,
                                                 ct_register(f->classes, &m)));
     f->next_ms = MIN(f->next_ms, f->now_ms + HT_ENABLE_OFF_MS);
@@ -86,8 +86,9 @@ static void teardown(Fixture *f)
 }
 
 /*
- * While a class is off, it is switched on within HT_ENABLE_OFF_MS.  While all
- * are on, polls are rare.  Patterns that leave out a class do not cause polls.
+ * A class that is off is switched on within HT_ENABLE_OFF_MS after a sink wants
+ * it. While all classes are on, polls are rare. Patterns that leave out a class
+ * do not cause frequent polls.
  */
 static void test_poll(void)
 {
@@ -105,14 +106,14 @@ static void test_poll(void)
     pass(&f, HT_ENABLE_OFF_MS);
     g_assert_true(f.byte[2]);
 
-    /* a change that follows soon is also seen soon */
+    /* a change soon after it is also seen within HT_ENABLE_OFF_MS */
     f.unwanted = 1;
     pass(&f, HT_ENABLE_OFF_MS);
     g_assert_false(f.byte[1]);
     f.unwanted = 0;
     pass(&f, HT_ENABLE_QUICK_MS + HT_ENABLE_ON_MS);
 
-    /* a change that follows a new class is also seen soon */
+    /* so is a change soon after a new class */
     add(&f, "c");
     pass(&f, 2 * HT_ENABLE_OFF_MS);
     f.unwanted = 3;

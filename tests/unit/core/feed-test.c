@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The consumer of submitted buffers (virtio)
+ * Consume buffers that the guest submits, as with virtio
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"

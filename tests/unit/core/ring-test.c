@@ -112,7 +112,10 @@ static void test_partial(void)
     teardown(&f);
 }
 
-/* A full ring discards new events until the consumer makes room. */
+/*
+ * The producer discards new events while the ring is full, until the consumer
+ * makes room.
+ */
 static void test_full(void)
 {
     Fixture f;

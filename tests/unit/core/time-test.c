@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest counter to host time: slope, stops, resets, drift
+ * Convert the guest's counter to the host's time: slope, stops, resets, drift
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"

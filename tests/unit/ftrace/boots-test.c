@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Following a ring over warm resets, after which the next kernel may keep,
+ * Follow a ring over warm resets, after which the next kernel may keep,
  * clear or replace the ring: each event is delivered once, with the right boot
  * and date, and all boots are counted
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Following a ring: the follower's reports on events: bounds of the host's
- * time, the boot that they belong to, and gaps
+ * Follow a ring: check what the follower reports on events: bounds of the
+ * host's time, the boot that they belong to, and gaps
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"
@@ -404,7 +404,7 @@ static void test_bounded(void)
     test_end(&t);
 }
 
-/* By processor: number that its next event must have */
+/* @next: by processor, number that its next event must have */
 typedef struct Pieces {
     Test t;
     uint64_t next[2];

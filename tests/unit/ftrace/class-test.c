@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event classes made from Linux' event formats, and payloads of them made from
- * arbitrary bytes
+ * Make event classes from Linux' event formats, and payloads of these classes
+ * from arbitrary bytes
  */
 #include "hypertrace/ftrace-class.h"
 #include "hypertrace/run.h"

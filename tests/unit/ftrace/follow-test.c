@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Following a ring: no event is delivered twice or out of order, and each loss
+ * Follow a ring: no event is delivered twice or out of order, and each loss
  * is reported as a gap
  */
 #include "hypertrace/ftrace-follow.h"

@@ -159,8 +159,8 @@ static void commit_full(FtGuest *g, uint32_t cpu)
 
 /*
  * Mark the rest of the full page as padding, move the tail to the next page,
- * and commit. If the event's number is a multiple of 4, do not commit here: the
- * event acts as if it interrupted a write, which commits later.
+ * and commit. For each fourth event, do not commit here: the event acts as if
+ * it interrupted a write, which commits later.
  */
 static void move_tail(FtGuest *g, uint32_t cpu)
 {

@@ -114,7 +114,8 @@ bool fg_read(FtGuest *g, uint32_t cpu);
 void fg_reset(FtGuest *g, uint32_t cpu);
 /*
  * Warm reset: call fg_take_over() for each processor's part, as the booting
- * kernel does early. Call fg_up() when the processor comes online.
+ * kernel does early. Call fg_up() when the processor comes online. fg_boot()
+ * does both for a processor.
  */
 void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va);
 void fg_up(FtGuest *g, uint32_t cpu);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Conversion of a ring's pieces to runs: each event is posted or counted
+ * Convert a ring's pieces to runs: each event is posted or counted
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-runs.h"
@@ -46,9 +46,9 @@ static void release(void *opaque, HtBuffer **fill)
 }
 
 /*
- * Two rings together have more processors than there can be streams, and the
- * guest looks like a new boot again and again: no event and no loss is
- * forgotten.
+ * Two rings together have more processors than there can be streams, and pieces
+ * of new boots come again and again: each event is posted or counted as
+ * dropped, and each loss is counted.
  */
 static void test_accounted(void)
 {

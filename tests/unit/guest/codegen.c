@@ -4,7 +4,7 @@
  */
 #include "guest-events.h"
 
-/* External, so that the compiler cannot assume the classes' ids. */
+/* Visible to other files: the compiler must assume that the ids change. */
 struct ht_class *const codegen_classes[] = { &ht_class_four, &ht_class_note };
 
 bool codegen_32(struct ht_stream *s, uint64_t a, uint64_t b)

@@ -15,8 +15,9 @@ typedef struct Case {
 } Case;
 
 /*
- * Emit all events. If the ring is full, let the host consume, and emit the
- * event again. Returns: the number of refused emits
+ * Emit EVENTS events, each until the stream accepts it. Return the number of
+ * refused emits. @step: let the host consume after each refusal and every BURST
+ * events; otherwise the host consumes by itself
  */
 static uint64_t emit_all(GtSink *sink, struct ht_stream *s, bool step)
 {

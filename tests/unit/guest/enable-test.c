@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: classes that the host enables
+ * Guest library: ht_wanted() of classes that the host switches on and off
  */
 #include "hypertrace/base.h"
 #include "loopback.h"
@@ -57,8 +57,8 @@ static bool others(unsigned i)
 }
 
 /*
- * Classes are switched on and off; reading the enable bytes of all takes
- * several messages.
+ * Classes are switched on and off. On channel=virtio, reading the enable bytes
+ * of all classes takes several messages.
  */
 static void test_switch(const void *opaque)
 {
@@ -82,7 +82,10 @@ static void test_switch(const void *opaque)
     }
     check(dev, c, thirds);
 
-    /* a class registered again keeps its state */
+    /*
+     * Registering a class again does not change its state: the host has
+     * switched it on.
+     */
     again = c[1];
     ht_loopback_enable(lb, again.id, true);
     g_assert_cmpint(ht_register(dev, &again), ==, c[1].id);

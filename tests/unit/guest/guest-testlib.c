@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library tests: sending and checking a known stream of events
+ * Guest library tests: emit a stream of known events, and check what arrives
  *
  * The expected bytes are written by hand, without the library's macros.
  */
@@ -13,10 +13,10 @@ struct ht_class *gt_class_tick = &ht_class_tick;
 #define TEXT_MAX 40
 #define WORDS_MAX 20
 
-/* Random values from which all contents of an event are computed */
+/* Pseudo-random values from which all contents of an event are computed */
 typedef struct Draw {
     uint64_t n;
-    /* hash of @n and of the stream */
+    /* hash of the event's number @n and of its stream */
     uint64_t r;
     char text[TEXT_MAX + 1];
     uint32_t words[WORDS_MAX];

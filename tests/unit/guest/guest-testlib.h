@@ -22,8 +22,8 @@ typedef enum GtKind {
 } GtKind;
 
 /*
- * A stream as it was received: @opened and @closed count all its openings, the
- * other members describe the last one
+ * A stream as the host delivered it: @opened and @closed count in all instances
+ * of the stream, the other members describe the last instance
  */
 typedef struct GtReceived {
     uint64_t events;
@@ -70,7 +70,8 @@ void gt_free(GtSink *sink);
 bool gt_emit(GtKind kind, struct ht_stream *s, uint64_t n);
 
 /*
- * The class "tick" as guest-testlib.c defines it; other files define their own
+ * The class object "tick" of guest-testlib.c, which gt_new() registers; each
+ * other file that includes guest-events.h has its own
  */
 extern struct ht_class *gt_class_tick;
 

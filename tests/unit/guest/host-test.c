@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a host tells a guest about its vCPUs: the host's writer beside the
- * guest's reader
+ * Statistics of a guest's vCPUs: the host writes them into the enable page, and
+ * the guest reads them with ht_host_stats(), also during a write
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -83,7 +83,10 @@ static void test_values(void)
     unsigned i;
 
     set_up();
-    /* The sequence number passes 0, which would mean that there is no data. */
+    /*
+     * The sequence number wraps. The host skips 0, which means that there is no
+     * data.
+     */
     ht_host_page_begin(&host, enable, UINT64_MAX - 4);
     for (i = 0; i < 6; i++) {
         want = values(HT_HOST_VCPUS - 1);
@@ -162,8 +165,8 @@ static void test_hostile(void)
     g_assert_cmpint(read_stats(0, &s), ==, -EAGAIN);
 
     /*
-     * If ht_host_stats() succeeds, each value is in its range, for any words
-     * that the guest has written into the slot.
+     * The guest writes random words into the slot. If ht_host_stats() succeeds,
+     * the number of exits, the guest's time and the names are valid.
      */
     words = (uint64_t *)&page->vcpus[0];
     for (i = 0; i < 20000; i++) {
@@ -221,7 +224,7 @@ static void *write_all(void *opaque)
 
 /*
  * Promise: a guest that reads while the host writes never gets parts of two
- * updates, and no older update than before.
+ * updates, and no older update than in an earlier read.
  */
 static void test_beside(void)
 {

@@ -17,8 +17,8 @@
 #define SIZE            (8 * HT_MAP_ALIGN)
 
 /*
- * Last step that the scripted host has done for a request; it can end after
- * each
+ * Last step that the scripted host has done for a request; the host can end
+ * after each step
  */
 enum step {
     IDLE,               /* the host has not read the request yet */
@@ -274,7 +274,7 @@ static void test_ends(void)
         }
         /*
          * A successor does not execute requests that were made before it
-         * attached. When the guest has attached to it, requests are executed.
+         * attached. When the guest has attached to it, it executes them.
          */
         host_attach(0x33);
         g_assert_cmpint(exchange(&m, &waited), ==, -ENODEV);
@@ -374,7 +374,7 @@ static void test_reboot(void)
     g_assert_cmpuint(host.executed, ==, 2);
 
     /*
-     * If the host never answers the old request, only the new boot's first
+     * While the host does not answer the old request, only the new boot's first
      * message waits for the host.
      */
     ram->page.go++;
@@ -520,7 +520,7 @@ static void test_threads(void)
         r = ht_memory_exchange(dev, &to_host, &m.h, sizeof(m));
         /*
          * On a busy machine, the host's thread may not run for
-         * HT_BEAT_LOST_MS.
+         * HT_BEAT_LOST_MS; the exchange then fails.
          */
         if (r != -ENODEV && r != -EBUSY) {
             g_assert_cmpint(r, ==, 0);

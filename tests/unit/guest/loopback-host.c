@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include "loopback-host.h"
 
-/* Maximum time in ms between two polls of the host's thread */
+/* Maximum time in ms for which the host's thread sleeps */
 #define FLUSH_MS 10
 
 /* Duration in ns of the measurement of the counter's frequency */
@@ -100,7 +100,10 @@ size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream)
     return ht_server_consume(lb->server, stream, SIZE_MAX);
 }
 
-/* Poll all streams once; returns true if the thread should sleep */
+/*
+ * Poll all streams once. If there was nothing to consume, arm the wake words
+ * (channel=shm). Return true if there is still nothing: the thread may sleep.
+ */
 static bool look(struct ht_loopback *lb)
 {
     const bool armed = lb->cfg.channel == HT_CHANNEL_SHM;

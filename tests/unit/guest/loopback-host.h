@@ -34,7 +34,7 @@ struct ht_loopback_stream {
 };
 
 struct ht_loopback {
-    /* must be the first member: the port's functions convert its address */
+    /* the port's functions find the ht_loopback by this member's address */
     struct ht_device dev;
     struct ht_loopback_config cfg;
     HtServer *server;
@@ -46,7 +46,10 @@ struct ht_loopback {
     pthread_mutex_t control;
     uint8_t *memory;
     uint8_t *enable;
-    /* size of @memory in bytes; 0: it is mapped from a file */
+    /*
+     * size of @memory in bytes; with ht_loopback_config.file it is 0, and
+     * @memory is NULL
+     */
     size_t memory_size;
 
     GThread *thread;

@@ -2,8 +2,8 @@
 /*
  * Tests: the loopback port, guest and host in one process
  *
- * The guest is the real library and the host is the real consumer; ordinary
- * memory replaces the device.  For unit tests and native benchmarks.
+ * The guest is the real library, and the host is the real server of host-lib;
+ * ordinary memory replaces the device.  For unit tests and native benchmarks.
  */
 #ifndef HT_LOOPBACK_H
 #define HT_LOOPBACK_H
@@ -40,9 +40,9 @@ enum ht_loopback_host {
  * @at_once: maximum number of messages executed in an exchange, the others get
  *      the reply BUSY; 0: all are executed
  * @host: when the host consumes
- * @eager: thread: while the thread sleeps, a commit wakes it; if false, only a
- *         commit in the next packet does
- * @pace_us: thread: pause after each poll in us
+ * @eager: thread: while the thread sleeps, the next commit wakes it; if false,
+ *         only the end of the packet does (shm)
+ * @pace_us: thread: pause in us after each poll that found events
  * @file: descriptor of a file that holds the rings and the enable page at the
  *        offsets of the Linux driver's node, for a producer in another process;
  *        0: anonymous memory
@@ -103,8 +103,8 @@ void ht_loopback_enable(struct ht_loopback *lb, uint32_t id, bool on);
  * ht_loopback_step() - consume now
  * @lb: the device
  *
- * Consumes everything that was committed or submitted, then arms the wake
- * words.
+ * Consumes everything that was committed or submitted, then, on channel=shm,
+ * arms the wake words.
  */
 void ht_loopback_step(struct ht_loopback *lb);
 

@@ -88,17 +88,19 @@ static const Case cases[] = {
     { "overwrite/shm-tiny", { SHM, STEP, OVERWRITE, TINY }, 333,
       false, true },
     /*
-     * the host runs in a thread: packets are overwritten while it copies them
+     * the host runs in a thread: packets may be overwritten while it copies
+     * them
      */
     { "overwrite/shm-thread", { SHM, THREAD, OVERWRITE, RING }, 0,
       false, true },
     { "overwrite/shm-thread-tiny", { SHM, THREAD, OVERWRITE, TINY,
       .eager = true }, 0, false, true },
-    /* each doorbell makes the host consume, before the ring wraps */
+    /* each doorbell makes the host consume, before events are overwritten */
     { "overwrite/hypercall", { HYPERCALL, OVERWRITE, RING, .batch = 65536 },
       0, false, false },
     /*
-     * queued buffers belong to the host, so mode=overwrite discards new events
+     * the producer may not overwrite submitted buffers: while they fill the
+     * ring, it discards new events, in mode=overwrite too
      */
     { "overwrite/virtio", { VIRTIO, STEP, OVERWRITE, RING }, 1777,
       true, false },
@@ -138,7 +140,7 @@ static void test_newest(void)
 
 /*
  * A stream's next packet reports the events that the stream has counted as lost
- * (they are then in @told), and the host counts them once.
+ * (ht_stream.told then contains them), and the host counts them once.
  */
 static void test_carried(gconstpointer opaque)
 {

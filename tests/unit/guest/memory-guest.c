@@ -2,7 +2,7 @@
 /*
  * Guest library tests: a guest in this process, over memory alone
  *
- * This file is a port of the guest library: the functions that it calls.
+ * This file is a port: it has the functions that the guest library calls.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

@@ -28,7 +28,10 @@ typedef struct Host {
     uint64_t lost;
     unsigned opened;
     unsigned closed;
-    /* do not check the events, because the guest is hostile */
+    /*
+     * do not check the events: the guest is hostile, or a successor continues
+     * the previous host's streams
+     */
     bool any;
     /* by class id: 1: class is on; -1: off; 0: no decision yet */
     int decided[CLASSES + 1];
@@ -304,7 +307,7 @@ static int64_t wait_enable(const MgGuest *g, uint32_t id, uint8_t on)
     return ht_now_ns() - start;
 }
 
-/* Register two classes and open a stream that a successor can continue */
+/* Connect, register two classes and open a stream */
 static void register_two(MgGuest *g, struct ht_stream *s)
 {
     mg_connect(g);
@@ -489,7 +492,10 @@ static void *attack(void *opaque)
     return NULL;
 }
 
-/* Send a valid message, so that some streams are open. */
+/*
+ * Send a valid request, so that some streams are open: open a stream, or close
+ * or flush a random one.
+ */
 static void send_message(MgGuest *g, uint64_t *seed)
 {
     struct ht_msg_open open = {
@@ -552,7 +558,7 @@ static void test_hostile(void)
     g_test_message("%" PRIu64 " polls under attack", polls);
     g_assert_cmpuint(polls, >, 0);
 
-    /* Page 0 has random content: let new hosts initialize it. */
+    /* Page 0 has random content: one host initializes it, the next attaches. */
     ht_memory_free(h.m);
     host_new(&h, fd, false);
     ht_memory_free(h.m);

@@ -20,7 +20,8 @@
 
 /*
  * Install a seccomp filter that passes openat() and the driver's ioctl() to
- * the test, and allows all other calls.
+ * the test, and allows all other calls. Return the descriptor by which the test
+ * gets the calls, or -1.
  */
 static int install_filter(void)
 {

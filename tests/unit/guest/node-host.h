@@ -33,10 +33,11 @@ typedef struct NodeMark {
  * @channel: enum ht_channel of the device
  * @streams_max: number of the device's streams; 0: 64
  * @plugged: the node exists; commands "plug" and "unplug"
- * @error: a control message fails with this error number; commands "stall",
- *         "refuse" (EBUSY) and "go"
+ * @error: each control message fails with this error number; 0: none; commands
+ *         "stall" (ETIMEDOUT), "refuse" (EBUSY) and "go" (0)
  * @unwanted: all classes are off
- * @busy: the device never returns a submitted buffer; command "busy"
+ * @busy: the host does not consume rings and never returns a submitted buffer;
+ *        command "busy"
  * @denied: errno of opening the node; 0: it may be opened
  * @told: events reported by HT_MSG_DISCARDED
  * @lost: events that streams counted as lost; command "take-N": close the

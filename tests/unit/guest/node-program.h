@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library tests: what the processes that node-host.h serves share
+ * Guest library tests: what node-test.c and node-step-test.c share
  */
 #ifndef NODE_PROGRAM_H
 #define NODE_PROGRAM_H
@@ -17,7 +17,7 @@ typedef struct NodeChild {
     void (*run)(const char *value);
 } NodeChild;
 
-/* Number of events of the class "step" that say_emitted() has not yet told */
+/* Number of events of the class "step" since the last say_emitted() */
 extern unsigned emitted;
 
 /* emit: emit @n events of the class "step" */

@@ -3,7 +3,8 @@
  * Guest library: a program counts each event that it loses, whatever happens
  * after any instruction of an event
  *
- * The processor's trap flag stops the program after each instruction.
+ * Exempt is the event that siglongjmp() leaves.  With the processor's trap
+ * flag, a signal handler runs after each instruction.
  */
 #define _GNU_SOURCE
 #include "hypertrace/base.h"
@@ -252,8 +253,8 @@ static void test_take(void)
 }
 
 /*
- * If a signal handler emits many events, the event that it interrupts is lost
- * and counted.
+ * A signal handler emits many events while it interrupts an event: the library
+ * takes the interrupted event for abandoned, and counts it as lost.
  */
 static void test_nested(void)
 {
@@ -261,8 +262,8 @@ static void test_nested(void)
     const uint64_t all = run_child(&h, "nested", NULL);
 
     /*
-     * an event that is interrupted after its commit arrives, but is also
-     * counted as lost
+     * an event that is interrupted after its commit arrives, but may be counted
+     * as lost, too
      */
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 5);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: a program that uses ht_trace() counts each event that it
- * loses, for all actions of its host, its signal handlers and its children
+ * Guest library: a program that uses ht_trace(), with hosts that are absent, do
+ * not answer or do not consume, with cancelled threads, children, and denied
+ * system calls
  *
  * This program is both sides: node-host.h runs it again as the traced process.
  */
@@ -61,9 +62,9 @@ static void child_cancel(const char *value)
 }
 
 /*
- * The host does not respond when the program starts. If @value is "unplug", the
- * device is also removed. The command "plug" brings the device back, and "go"
- * makes the host respond.
+ * The control messages fail when the program starts. If @value is "unplug", the
+ * device is also removed. The command "plug" brings the device back, and after
+ * "go" the messages succeed.
  */
 static void child_stall(const char *value)
 {
@@ -600,7 +601,7 @@ static void test_denied(void)
 
 /*
  * A library that cannot start, because a seccomp filter denies a system call,
- * does not keep signals from its program.
+ * does not leave its program's signals blocked.
  */
 static void test_start(void)
 {

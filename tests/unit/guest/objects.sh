@@ -51,8 +51,9 @@ check_path() {
     fi
 }
 
-# An emit stores the busy flag twice, the header, its own position, the ring's
-# head, the count and the payload. Each store may delay the next event.
+# An emit stores the busy flag twice, the header, the producer's own position, the
+# ring's head, the number of events, and the payload. Each store may delay the next
+# event.
 check_stores() {
     path=$(fast_path "$1" "$2")
     stores=$(echo "$path" | grep -E '^(mov[a-z]*|add[lq]?|inc[lq]?) +.*[^,]\)$' |

@@ -108,7 +108,8 @@ static void test_bytes(void)
     g_assert_cmpmem(e + 8, 8, seq, 8);
 
     /*
-     * the packet has no room for this event: it is closed, the next one opened
+     * the packet has no room for this event: the emit closes the packet and
+     * opens the next one
      */
     fake_clock += 5;
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - HEADER - 6));
@@ -218,7 +219,7 @@ static void test_extended(void)
 
 /*
  * An event leaves @left bytes of its packet. The next event goes into the
- * packet if it fits, else into a new one. Test all sizes near @left.
+ * packet if it fits, else into a new one. Test all sizes up to 40 bytes.
  */
 static void test_end_of_packet(void)
 {
@@ -303,7 +304,7 @@ static void test_too_large(void)
     ht_loopback_free(c.lb);
 }
 
-/* Return @count; the compiler cannot warn about its value. */
+/* Return @count; hide its value from the compiler, which would warn. */
 static size_t unknown(size_t count)
 {
     volatile size_t v = count;
@@ -415,8 +416,8 @@ static void test_batch(void)
 }
 
 /*
- * The ring wraps between two doorbells. No event is lost, because the host has
- * consumed at each earlier doorbell.
+ * The producer passes the ring's end several times, between two doorbells. No
+ * event is lost, because the host has consumed at each earlier doorbell.
  */
 static void test_batch_wrap(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: classes and devices, valid and refused
+ * Guest library: which classes, streams and capabilities of a device are
+ * accepted, and which are refused
  */
 #include "hypertrace/base.h"
 #include "guest-testlib.h"
@@ -289,9 +290,9 @@ static void test_limit(void)
 }
 
 /*
- * Many classes are registered by one call.  A class that the library or
- * the host refuses does not affect others.  Only classes for which the host had
- * no time are sent again.
+ * Many classes are registered by one call.  A class that the library or the
+ * host refuses does not affect others.  A class that gets the reply BUSY is
+ * sent again.
  */
 static void test_all(unsigned busy_replies, unsigned at_once)
 {

@@ -167,7 +167,10 @@ static void storm(struct ht_loopback_config cfg, bool step)
     install(SIGALRM, on_timer);
     storming = 1;
     set_timer(10);
-    /* 0.5 s are enough for 1000 signals if this process runs meanwhile. */
+    /*
+     * 0.5 s are enough for 1000 events of the handler if this process runs
+     * meanwhile; otherwise wait up to 60 s.
+     */
     while (gt_ns() - begin < 500000000 ||
            ((inner_sent <= 1000 || inner_sent == inner_refused) &&
             gt_ns() - begin < 60000000000)) {

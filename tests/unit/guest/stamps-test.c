@@ -74,7 +74,7 @@ static void sink_open(Sink *sink, struct ht_stream *s, uint32_t stamps,
     dev = ht_loopback_device(sink->lb);
     g_assert_cmpint(ht_register(dev, &ht_class_numbered), >, 0);
     g_assert_cmpint(ht_stream_open(dev, s, &params), ==, 0);
-    /* begin 10 s after the opening: no event can have a date before it */
+    /* begin 10 s after the opening, so that no date lies before the opening */
     ht_loopback_step(sink->lb);
     map = &ht_loopback_consumer(sink->lb, 0)->time;
     fake_clock = map->seg[map->count - 1].counter + 10 * ht_time_map_hz(map);
@@ -103,7 +103,7 @@ static uint64_t next_step(void)
 }
 
 /*
- * Emit events of all sizes at irregular times, with some pushes. The stream
+ * Emit events of random sizes at random times, with some pushes. The stream
  * reads the clock at least for every @stamps-th event, and each event has the
  * date of the last reading.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Hosts of memory alone that are killed, one after the other
+ * Kill hosts of the memory-only transport, one after the other
  *
  * Promise: each event is delivered or counted exactly once if hosts are killed
  * before or after one of their first runs, while the guest emits, discards, and
@@ -63,7 +63,10 @@ static void deliver(void *opaque, const HtRun *run)
     (void)opaque;
     g_assert_cmpuint(instance, <, INSTANCES_MAX);
     step();
-    /* A recording writes the run's events and counts in one step. */
+    /*
+     * No step() here: a recording, too, writes a run's events and counts at
+     * once.
+     */
     ht_run_iter_init(&it, run, ht_server_classes(ht_memory_server(m)));
     while (run->events && ht_run_next(&it, &ev)) {
         g_assert_cmpuint(ht_get_le64(ev.payload), <, EVENTS_MAX);
@@ -174,7 +177,10 @@ static bool serve_guest(Emitter *e)
     return true;
 }
 
-/* Emit until the host is killed, sometimes faster than the host reads. */
+/*
+ * Emit until the host is killed, sometimes faster than the host reads. After
+ * EVENTS_MAX / 2 events, kill it.
+ */
 static void emit_until(Emitter *e, pid_t pid)
 {
     int64_t end = ht_now_ns() + 10 * INT64_C(1000000000);
@@ -248,7 +254,10 @@ static void kill_hosts(unsigned first, unsigned second)
     close(fd);
 }
 
-/* Do every KILLERS-th of the kills, in recordings of this process. */
+/*
+ * Do every KILLERS-th of the kills, from number @first, in recordings of this
+ * process.
+ */
 static void kill_some(unsigned first)
 {
     unsigned i;

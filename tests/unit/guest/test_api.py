@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest library's public functions: the library exports exactly the functions
 that its headers declare, and each function that users call has a manual page. The
-library makes exactly the system calls that the manual lists for seccomp filters."""
+library makes exactly the system calls that the manual lists for seccomp filters. The
+Python module agrees with the specification."""
 
 import os
 import re

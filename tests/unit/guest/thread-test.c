@@ -71,8 +71,8 @@ static void run(struct ht_loopback_config cfg)
         pthread_join(p[i].thread, NULL);
     }
     /*
-     * each stream that was used has received all events of the last thread that
-     * used it
+     * the host has received all events of the last instance of each stream that
+     * was used
      */
     for (i = 0; i < PRODUCERS; i++) {
         const GtReceived *got = &sink.stream[i];

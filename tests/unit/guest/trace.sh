@@ -41,7 +41,7 @@ skip() {
     echo "ok $test $1 # SKIP $2"
 }
 
-# An unsupported processor gives a clear error, not one of the assembler's.
+# A build for an unsupported processor ends with the library's own #error.
 echo '#include <hypertrace/arch.h>' >"$libraries/arch.c"
 # shellcheck disable=SC2317
 processors() {
@@ -131,7 +131,8 @@ else
     skip "one class for an inline function of a C++ header" "no C++ compiler"
 fi
 
-# lld may discard sections although __start_ and __stop_ symbols refer to them.
+# With --gc-sections, lld may discard sections although __start_ and __stop_ symbols
+# refer to them.
 cat >"$libraries/sections.c" <<END
 #include <hypertrace.h>
 HT_EVENT(one);
