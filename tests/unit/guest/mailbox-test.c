@@ -47,7 +47,7 @@ static void test_size(void)
     unsigned i, good = 0, bad = 0;
 
     dev->caps.mailbox_size = HT_MAILBOX_SIZE;
-    /* until enough exchanges have succeeded and failed, or for 20,000,000 */
+    /* until enough exchanges have succeeded and failed, at most 20,000,000 */
     for (i = 0; (good < 100000 || bad < 1000) && i < 20000000; i++) {
         struct {
             struct ht_msg_stats m;

@@ -96,7 +96,7 @@ uint32_t bm_union(BtfMake *m, const char *name, uint32_t size)
     return bm_type(m, name, BM_UNION, 0, true, size);
 }
 
-/* Count another member or value of the type that was made last. */
+/* Add 1 to the number of members or values of the type that was made last. */
 static void count(BtfMake *m)
 {
     uint8_t *info = m->types->data + m->last + 4;

@@ -20,7 +20,7 @@ typedef struct BtfMake {
     GByteArray *types;
     GByteArray *names;
     uint32_t n;
-    /* offset in the types of the structure or enumeration that gets members */
+    /* offset in @types of the type that was made last */
     size_t last;
 } BtfMake;
 
@@ -29,7 +29,7 @@ void bm_init(BtfMake *m);
 /* Return the finished BTF, and free the content of @m. */
 GBytes *bm_finish(BtfMake *m);
 
-/* Make a type that has only a head; returns its number */
+/* Append the head of a type; returns the type's number */
 uint32_t bm_type(BtfMake *m, const char *name, unsigned kind, unsigned vlen,
                  bool flag, uint32_t size);
 

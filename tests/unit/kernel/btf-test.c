@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Types by name: types whose members move, malformed types, and circular ones
+ * Look up a kernel's types (BTF) by name: types whose members move, malformed
+ * types, and circular ones
  */
 #include "hypertrace/btf.h"
 #include "btf-make.h"
@@ -97,7 +98,7 @@ static void test_moved(void)
         g_assert_cmpint(ht_btf_field(btf, "ring", "tail", &f), ==, 0);
         g_assert_cmpuint(f.count, ==, 0);
 
-        /* value for bits 8 to 19 of the anonymous member */
+        /* values of "high" (bits 8 to 19) and "low" (bits 3 to 7) */
         ht_put_le32(copy + at[1], 0x000abc00 | 9 << 3);
         g_assert_cmpint(ht_btf_field(btf, "ring", "high", &f), ==, 0);
         g_assert_cmpint(ht_btf_field_value(&f, copy, sizeof(copy), &v), ==, 0);
@@ -297,7 +298,10 @@ static void test_damaged(void)
 
 #define MANY    (1u << 18)
 
-/* Make MANY structures, type @i with the name at offset @at + @i * @step. */
+/*
+ * Make MANY structures; the name of number @i is at offset @at + @i * @step of
+ * the names.
+ */
 static HtBtf *make_many(BtfMake *m, uint32_t at, uint32_t step)
 {
     uint32_t i, first = m->types->len;
@@ -331,8 +335,8 @@ static void test_names(void)
     g_assert_cmpuint(size, ==, 8);
 
     /*
-     * "ab" and "bA" have the same hash, so all names of 18 such pairs have the
-     * same hash, too.
+     * "ab" and "bA" have the same g_str_hash(), so all names of 18 such pairs
+     * have the same hash, too.
      */
     bm_init(&m);
     bm_struct(&m, "good", 8);

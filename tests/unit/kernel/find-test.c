@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel in RAM: found, chosen among several, and read by its own addresses
+ * Find a kernel in RAM, choose among several, and read memory by the kernel's
+ * own addresses
  */
 #include "kernel-make.h"
 #include "guest-kernel.h"
@@ -475,8 +476,8 @@ static void test_scan(void)
 }
 
 /*
- * Promise: the scan reads little memory, even if RAM has many pages with text
- * like VMCOREINFO that names addresses without a kernel.
+ * Promise: the scan makes few reads, even if RAM has many pages with text like
+ * VMCOREINFO that names addresses without a kernel.
  */
 static void test_scan_cost(void)
 {

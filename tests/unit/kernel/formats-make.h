@@ -47,7 +47,10 @@ void fm_types(BtfMake *m, uint32_t u32, uint32_t u64);
 /* Make BTF that has only the types of event formats. */
 HtBtf *fm_btf(void);
 
-/* Make a guest with @size bytes of memory and two empty lists. */
+/*
+ * Make a guest with @size bytes of memory; ftrace_events and
+ * ftrace_common_fields are empty.
+ */
 void fm_init(FormatsGuest *g, uint64_t size);
 void fm_clear(FormatsGuest *g);
 

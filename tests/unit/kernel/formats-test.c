@@ -218,8 +218,8 @@ static void test_named(void)
 }
 
 /*
- * A list that does not end: the pass ends. If it is a list of fields, the other
- * events are read.
+ * A list does not end, but the pass over the formats does. If it is an event's
+ * list of fields, the other events are read.
  */
 static void test_circles(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The functions that a kernel's tracers can trace
+ * Find the functions that a kernel's tracers can trace
  */
 #include "hypertrace/kernel-functions.h"
 #include "kernel-make.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Kernel files: each compression, made by the programs that Linux' build uses,
- * and distribution kernels in the build's cache
+ * Read kernel files: one in each compression, made by the programs that Linux'
+ * build uses, and distribution kernels in the build's cache
  *
  * images-test [FILE...]: kernels to read; by default those in the build's
  * cache. Without any, the tests that read kernels are skipped.
@@ -161,8 +161,8 @@ static void test_refused(void)
 }
 
 /*
- * Promise: another user's FIFO, device or huge file in place of a kernel is
- * refused at once.
+ * Promise: a FIFO, device, folder or huge file, which another user may have put
+ * in place of a kernel, is refused at once.
  */
 static void test_files(void)
 {
@@ -233,7 +233,10 @@ static void test_kernels(void)
 }
 
 #ifdef HT_HAVE_LIBBPF
-/* Compare the named members of a structure. */
+/*
+ * Compare the named members of a structure with libbpf's; return the number of
+ * compared members.
+ */
 static unsigned compare_struct(const struct btf *oracle, const HtBtf *mine,
                                const struct btf_type *t, const char *name)
 {
@@ -269,7 +272,7 @@ static unsigned compare_struct(const struct btf *oracle, const HtBtf *mine,
 
 /*
  * Promise: offset, size and width of every named member of every named
- * structure of a distribution's kernel are those that libbpf reads.
+ * structure or union of a distribution's kernel are those that libbpf reads.
  */
 static void test_oracle(void)
 {

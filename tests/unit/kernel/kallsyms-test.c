@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's symbol tables, in each layout, whole and damaged
+ * Decode a kernel's symbol tables, in each layout, whole and damaged
  */
 #include "hypertrace/kallsyms.h"
 #include "kernel-make.h"
@@ -101,7 +101,7 @@ static void test_layouts(void)
 
 /*
  * Promise: tables with addresses that do not fit the file's segments are
- * refused.
+ * refused.  KM_7_2 is left out: its tables have only relative addresses.
  */
 static void test_elsewhere(void)
 {

@@ -23,7 +23,10 @@ enum {
 /* Offset of stack_canary in struct task_struct, in bytes */
 #define TASK_CANARY 64u
 
-/* Offsets in the structures of the kernel's log, and sizes, in bytes */
+/*
+ * LOG_DESCS: number of the log's descriptors. The others: sizes, and offsets in
+ * the structures of the log, in bytes
+ */
 enum {
     LOG_DESCS = 16, LOG_TEXT = 4096, DESC_SIZE = 24, INFO_SIZE = 88,
     LOG_AT_DESCS = 8, LOG_AT_INFOS = 16, LOG_AT_HEAD = 24, LOG_AT_TAIL = 32,

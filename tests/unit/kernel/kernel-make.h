@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Make a kernel for tests: symbol tables in each layout, and an x86-64 kernel
- * in RAM that passes the search for one
+ * in RAM that a search finds
  */
 #ifndef KERNEL_MAKE_H
 #define KERNEL_MAKE_H
@@ -45,7 +45,10 @@ void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
 
 void km_add(GArray *symbols, uint64_t addr, char type, const char *name);
 
-/* Add @n function symbols, whose addresses are @addr, @addr + 16 and so on. */
+/*
+ * Add @n function symbols sys_call_0, sys_call_1 and so on, whose addresses are
+ * @addr, @addr + 16 and so on.
+ */
 void km_fill(GArray *symbols, uint64_t addr, unsigned n);
 
 /* A kernel's image, and offsets in bytes from _text of its variables */

@@ -60,8 +60,8 @@ uint64_t lg_get(const ListGuest *g, uint64_t addr);
 void lg_put(ListGuest *g, uint64_t addr, uint64_t v);
 
 /*
- * Write an event: 8 bytes of common fields, its sequence number, @filling
- * words.
+ * Write an event: 8 bytes of common fields, its sequence number in 8 bytes, and
+ * @filling words of 4 bytes
  */
 void lg_event(ListGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
 /*
@@ -77,8 +77,8 @@ bool lg_read(ListGuest *g, uint32_t cpu, bool swap);
 /* Empty a processor's buffer as "echo >trace" does */
 void lg_reset(ListGuest *g, uint32_t cpu);
 /*
- * Change buffer_size_kb: lg_shrink() removes the head's page, lg_grow() inserts
- * a page before it.
+ * Change buffer_size_kb: lg_shrink() removes the head's page, if the writer is
+ * not close to it; lg_grow() inserts a page before the head's.
  */
 void lg_shrink(ListGuest *g, uint32_t cpu);
 void lg_grow(ListGuest *g, uint32_t cpu);

@@ -104,8 +104,8 @@ static void test_follow(gconstpointer data)
 }
 
 /*
- * If a record is never finished, the records after it are not read until the
- * last drain().
+ * If a record is never finished, the records after it are read only by the last
+ * drain(), which skips the unfinished record.
  */
 static void test_cut(void)
 {

@@ -112,7 +112,7 @@ static void init_ring(Guest *t, uint32_t pages, uint64_t size)
     begin(t, t->g.mem, size, NULL);
 }
 
-/* 80 MiB of events: either each steps back in time, or each has 8 bytes */
+/* 80 MiB of events: every second steps back in time, or each has 8 bytes */
 static void full(const char *what, bool steps)
 {
     uint32_t pages = 80 * MIB / 4096, i, at;

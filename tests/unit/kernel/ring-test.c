@@ -246,8 +246,8 @@ static void test_row(gconstpointer data)
 }
 
 /*
- * A follower that starts after the ring has wrapped reads all that the ring
- * holds, and reports that it was late.  Nothing counts as lost.
+ * A follower whose first poll comes after the ring has wrapped reads all that
+ * the ring holds, and reports that it was late.  Nothing counts as lost.
  */
 static void test_late(void)
 {
