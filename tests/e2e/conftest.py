@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fixtures of several end-to-end tests."""
+"""Fixtures that several end-to-end tests share."""
 
 import os
 from pathlib import Path

@@ -207,7 +207,7 @@ def test_no_daemon(tmp_path, monkeypatch, channel):
 
 
 # An LTTng session that is started while the VM runs, and finished before the VM ends,
-# has the events from its start on.
+# has the events from the session's start on.
 def test_session_later(tmp_path, session):
     s = session(events=(), start=False)
     twice = (job("-p mix -l") + "echo AGAIN >&3\n" + job("-p mix -l"))

@@ -111,8 +111,8 @@ def test_instructions(study):
               "the stock kernel's ring",
               *(f"hypertrace-sources.ko, {c}" for c in channels)}
     assert wanted <= set(found)
-    # insns_least: the smallest count of all groups of events. Over shm, after a doorbell each
-    # event takes more instructions until the consumer runs. That group has no such event.
+    # insns_least: the instructions of the group of events that took the fewest. Over shm, after
+    # a doorbell each event takes more until the consumer runs: this group has no such event.
     least = {c["series"]: c["summary"]["insns_least"]["median"]
              for c in cases(result, table="ways")}
     assert least["shm"] == least["virtio"] < found["trace_marker"]

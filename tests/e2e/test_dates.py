@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Events are dated by the host's clock, within the bound that the device reports.
 The test notes the host's time before and after the guest emits.  After every fourth
-time it stops the VM, which stops the guest's counter under TCG, but not under KVM."""
+emit it stops the VM, which stops the guest's counter under TCG, but not under KVM."""
 
 import time
 

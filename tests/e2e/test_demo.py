@@ -197,7 +197,7 @@ def test_interrupted(tmp_path):
 def a_run(told=5, **changed):
     """A run of 100 events, of which LTTng discarded 10 and the guest 5.
 
-    told: number of events discarded by the guest that the trace has
+    told: number of events discarded by the guest that the trace reports
     changed: other values for figures of this run, which contradict the rest
     """
     stream = {"device": "shm", "stream": 0, "instance": 1, "trace": "lttng",

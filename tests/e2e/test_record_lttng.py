@@ -25,7 +25,7 @@ JOB = """
 echo READY >/dev/console
 sleep 1000
 """
-# kernel words that make the running guest trace into its main buffer
+# Parameters of the guest's kernel, which make it trace into its main buffer
 WORDS = " trace_event=sched,initcall trace_buf_size=4096K trace_clock=local"
 
 pytestmark = [

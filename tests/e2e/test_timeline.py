@@ -29,7 +29,7 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 pytestmark = pytest.mark.xdist_group("timeline")
 
 MODULE = "hypertrace-sources.ko"
-# Words for the kernel: a ring, and the events that it records. The kernel emits these
+# Kernel parameters: a ring, and the events that it records. The kernel emits these
 # events, except those of "task", with interrupts off: no other event comes between the
 # record in the ring and the event of the device.
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"

@@ -20,8 +20,8 @@ from test_record import (DEADLINE, EMULATION, HYPERTRACE, MEMORY, QEMU, initrd,
 
 pytestmark = pytest.mark.xdist_group("record")
 
-# Words for the kernel: the user must give them, because `hypertrace watch` does not
-# start the machine.
+# Kernel parameters: the user must give them, because `hypertrace watch` does not start
+# the machine.
 WORDS = " trace_event=sched:sched_switch,sched:sched_process_exec"
 JOB = """
 echo 0 >/proc/sys/kernel/printk

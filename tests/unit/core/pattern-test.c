@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Patterns of events that an operator wants
+ * Select events by the patterns that an operator gives
  */
 #include "hypertrace/pattern.h"
 

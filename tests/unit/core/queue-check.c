@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two queues over one pool, and their invariants
+ * Check the invariants of two queues that share one pool of buffers
  *
  * An event here is its number, eight bytes.  Each event is delivered in order,
  * or counted as discarded in a later run; nothing is delivered twice, no queue

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two queues over one pool, and their invariants
+ * Check the invariants of two queues that share one pool of buffers
  */
 #ifndef QUEUE_CHECK_H
 #define QUEUE_CHECK_H

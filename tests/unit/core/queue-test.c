@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The queue of runs to a backend
+ * Test the queue of runs to a backend: merging, budget, streams that close
  */
 #include "hypertrace/base.h"
 #include "queue-check.h"

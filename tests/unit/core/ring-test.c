@@ -282,7 +282,10 @@ static void test_arm(void)
     g_assert_cmpuint(ht_le64(f.ring.control->guest.head), >=,
                      ht_le64(host->wake));
     g_assert_true(ht_consumer_arm(&f.consumer, f.ring.control, true));
-    /* without @eager, the first commit in the next packet rings the doorbell */
+    /*
+     * without @eager, the doorbell is rung only when head reaches the end of
+     * the packet
+     */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, false));
     g_assert_cmpuint(ht_le64(host->wake), ==, SIZE);
     emit(&f, A_PACKET);

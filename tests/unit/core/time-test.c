@@ -60,7 +60,7 @@ static void test_slope(void)
                      SECOND * 3 / 2 + 39998);
     g_assert_cmpuint(ht_time_map_to_ns(&m, SECOND / 2), <=,
                      SECOND * 3 / 2 + 40002);
-    /* the future rate may be any from 30 to 100 ppm (80 was measured) */
+    /* later, the map may assume any rate from 30 to 100 ppm (80 is measured) */
     g_assert_cmpuint(ht_time_map_to_ns(&m, 2 * SECOND), >=,
                      3 * SECOND + 110000);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 2 * SECOND), <=,

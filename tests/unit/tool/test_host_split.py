@@ -56,7 +56,7 @@ def record(tmp_path, host, threads, cpus):
     pieces = []
     for n in range(turns()):
         t, (name, pid), after = START + (FIRST + n * TURN) * MS, TASKS[n % 2], TASKS[(n + 1) % 2]
-        # A poll dates the second of the events that it reads: here within a nanosecond.
+        # Each poll gives a date to the second event that it reads: here within a nanosecond.
         pieces.append(piece([(t - 2, event(WAKING, pid, *after, 120, 0)),
                              (t, switch((name, pid), RUNS, after))], polled=(t - 1, t + 1)))
     return make_part(path, [pieces], f"process=10\n[guest]\ncpus={cpus}\n")
@@ -192,8 +192,8 @@ def test_last(rec):
 
 
 def test_time_that_the_host_does_not_know(rec):
-    """Of the guest's time, that before the host's part, that after it, and that
-    of a gap in it are unknown."""
+    """What the host did is unknown for the guest's time before the host's part,
+    after it, and in a gap in it."""
     events = list(host_events())
     half = len(events) // 2
     gap = [e for e in events if e[0] < events[half][0] - 30 * MS], events[half:-7 * 20]

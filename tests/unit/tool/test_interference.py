@@ -165,8 +165,8 @@ def test_idle_processors_must_be_known(tmp_path, name, kind):
 
 
 def test_wait_on_idle_processor(tmp_path):
-    """If the machine also waited on the CPU that was idle for longer, the advice
-    does not say that this CPU was busy."""
+    """If the machine also waited on the only CPU that was idle for at least as long as
+    the machine waited for B, the advice does not say that this CPU was busy."""
     zero, one = [], []
     for t in range(1000 * MS, 2000 * MS, 20 * MS):
         zero += [(t, switch(OTHER, RUNS, A)), (t + 4 * MS, switch(A, RUNS, B)),
