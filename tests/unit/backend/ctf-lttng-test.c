@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: CTF with the names of LTTng's kernel tracer
+ * hypertrace: write CTF with the names of events and fields of LTTng's kernel
+ * tracer, and read it with babeltrace2
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ctf-writer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the lines of the log backend
+ * hypertrace: test the lines that the log backend writes
  */
 #include "hypertrace/base.h"
 #include "hypertrace/log-format.h"

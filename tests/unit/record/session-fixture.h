@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording session of an artificial guest, for the tests of sessions
+ * Make a recording session of an artificial guest, for the tests of sessions
  */
 #ifndef SESSION_FIXTURE_H
 #define SESSION_FIXTURE_H
