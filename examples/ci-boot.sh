@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Record a boot in CI; fail if it is slower than a limit or than earlier boots.
+# Record a boot in CI. Fail if it is slower than a limit or, when DIR has at least three
+# earlier recordings, slower than those boots.
 #
 # usage: ci-boot.sh DIR QEMU...
 #

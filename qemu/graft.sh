@@ -33,7 +33,8 @@ check_tree() {
         die "$1 is QEMU $version; hypertrace needs 10.0 or newer"
 }
 
-# List a user's tree without what git ignores and without builds in it.
+# List the files of a user's tree. In a git tree, leave out files that git ignores, and
+# those of the submodules in roms/. In another tree, leave out .git and build folders.
 user_files() {
     cd "$1"
     if [ -e .git ] && have git; then
@@ -111,7 +112,8 @@ apply_patches() {
     done
 }
 
-# Our paths as they are in both trees: folders as a whole, tests by file.
+# List the files and folders of the checkout that QEMU's tree gets as links. A path is
+# the same in both trees.
 grafted() {
     cd "$HT_TOP"
     for path in hw/hypertrace backends/hypertrace include/hypertrace host-lib \
@@ -149,8 +151,8 @@ if [ -n "$HT_USER_QEMU" ]; then
     base=$HT_USER_QEMU
     check_tree "$base"
     user_files "$base" >"$HT_TREE/files"
-    # The key tells whether the copy is up to date. For a user's tree, it has the
-    # files' names, sizes and times instead of their contents.
+    # If the key differs from that of the last copy, the tree is copied again. For a
+    # user's tree, it depends on the files' names, sizes and times, not on their contents.
     key=$(cd "$base" && tr '\n' '\0' <"$HT_TREE/files" |
           xargs -0 stat -c '%n %s %Y' | sha256sum)
 else

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Sourced by the tests: a guest with a busybox and Debian's kernel.
+# Sourced by the tests of the packages: functions that boot a guest, which has a busybox
+# and the newest of Debian's cloud kernels that are installed.
 
 set -eu
 cd "${AUTOPKGTEST_TMP:?is set by autopkgtest}"
@@ -9,8 +10,8 @@ kernel=$(find /boot -name 'vmlinuz-*-cloud-*' | sort -V | tail -n 1)
 # shellcheck disable=SC2034 # read by the test
 release=${kernel#/boot/vmlinuz-}
 
-# no_timer_check: if the host is busy, QEMU's timer is late, and the kernel's test of
-# it ends in a panic.
+# no_timer_check switches off the kernel's test of its timer interrupt. On a busy host
+# QEMU raises that interrupt late, and the test would end in a panic.
 words='mitigations=off no_timer_check'
 
 # guest_root: read commands for the guest from standard input, and make a root
@@ -29,8 +30,9 @@ guest_root() {
     chmod +x root/init
 }
 
-# guest COMMAND...: run QEMU with the guest as arguments of COMMAND, such as
-# env or hypertrace record. The guest's console is the file ./console.
+# guest COMMAND...: run COMMAND with the command line of a QEMU that boots the guest as
+# its last arguments. COMMAND is env or hypertrace record, for example. The guest's
+# console is written to the file ./console.
 guest() {
     (cd root && find . | cpio --quiet -o -H newc) >initrd
     # QEMU 7.2 emulates cmpxchg16b wrongly.

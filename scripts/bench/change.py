@@ -4,7 +4,8 @@ after it.
 
 Each run before the change is compared with the next run after it, by the ratio of
 their figures; shown are the median and quartiles over these pairs.  An emit's cost
-is first divided by the limit loop's of the same round, as compare.py does.
+is first divided by the limit loop's of the same round, as compare.py does.  The limit
+loop reads the clock and stores a 32-byte event as an emit does, but checks nothing.
 """
 
 import json
@@ -23,9 +24,9 @@ WORSE = 1.1
 
 def costs(result):
     """{(case, figure): median over the rounds}, in which a lower value is always
-    better: the median of a figure of which more is better is inverted. The cost
-    p50_ns of a case is divided by that of the limit loop, where compare.py does
-    that."""
+    better: for a figure of which more is better, it is 1 / median. The cost p50_ns
+    of a case is divided by that of the limit loop if compare.py does so for the
+    case's table."""
     f = Figures(result)
     near = bases(f)
     found = {}

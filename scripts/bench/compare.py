@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Do the ratios of two runs agree within the spread that they state?
+"""Do the ratios of two runs agree within the spread that each run states?
 
 The spread of a ratio is the range of its rounds, which come from several starts of
-the guest, but at least FLOOR around its median.  FLOOR allows for conditions, such as
+the guest, and at least its median +/- FLOOR.  FLOOR allows for conditions, such as
 the place in memory, that differ between runs but not within a run.  Quartiles
 describe one run only, so they are not used here.
 """
@@ -15,8 +15,8 @@ from bench.targets import Figures, evaluate
 
 SAME = ("processor", "processors", "kernel", "QEMU", "KVM")
 
-# Tables whose figures are not divided by the limit loop's cost: they are measured
-# in other rounds, or do not depend on the processor's speed
+# Tables whose figures are not divided by the limit loop's cost: they are measured in
+# other rounds than the limit loop, or do not depend on the processor's speed
 BASELESS = ("base", "latency", "linux", "macro", "one event", "overload",
             "producers", "ways")
 
@@ -73,8 +73,8 @@ def ratios(result):
 
 
 def stated(s):
-    """The lowest and the highest ratio of a spread, but at least FLOOR below and
-    above the median"""
+    """The lowest and the highest ratio of a spread, but at least the median's share
+    FLOOR below and above the median"""
     return (min(s["min"], s["median"] * (1 - FLOOR)),
             max(s["max"], s["median"] * (1 + FLOOR)))
 

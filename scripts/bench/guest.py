@@ -261,8 +261,8 @@ class Study(Payload):
                 raise TooLate(device)
             match = self.out.find(ROW, delay / 1000 + 2)
         if not match:
-            # No row has arrived, because the main loop was stopped while it held the
-            # lock that the guest's output needs.
+            # No row has arrived: the main loop was stopped while it held the lock that
+            # QEMU needs to write the guest's output.
             raise TooLate(device)
         row = self._row(match)
         if row["function"] != "emitted":

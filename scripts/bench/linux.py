@@ -181,8 +181,8 @@ class Linux(VM):
         return text
 
     def start_lttng(self):
-        """In the guest, start an LTTng session with the settings of the native
-        peer's; its trace is written to the guest's tmpfs."""
+        """In the guest, start an LTTng session that records the event of
+        ht-marker-lttng; LTTng writes its trace to the guest's tmpfs."""
         kernel = "--no-kernel"
         if self.lttng_modules:
             # lttng-sessiond loads LTTng's modules from /lib/modules

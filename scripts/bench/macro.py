@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost of tracing for programs that are not instrumented, in a Linux guest.
+"""What a program that emits events costs other programs in a Linux guest.
 
-A round runs each benchmark without tracing, then with each source of events
-(linux.py) at a stated rate.  The benchmarks are the host's own (Debian:
-rt-tests, sysbench), copied into the guest with their libraries.
+A round runs each benchmark alone, then beside each source of events (linux.py), which
+emits RATE events a second.  The benchmarks are the host's own (Debian: rt-tests,
+sysbench), copied into the guest with their libraries.
 """
 
 import re

@@ -221,7 +221,8 @@ def guest_cases(accel, channels, peers, ms):
              *(exit_cases(accel, channels, peers, ms) if accel == "kvm"
                else ()),
              *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
-    # Do not measure the limit loop under TCG, where ratios to it mean nothing.
+    # Under TCG do not measure the limit loop between the cases: ratios to it mean
+    # nothing there.
     return list(with_bases(cases, accel, ms)) if accel == "kvm" else cases
 
 
@@ -269,8 +270,9 @@ def overload_cases(accel, channels, ms):
 
 
 def latency_cases(accel, channels, events):
-    """Latency at two rates: at the lower one an event wakes the sleeping consumer,
-    at the higher one it waits for the next poll of the open packet."""
+    """Latency at two rates. With shm and a consumer that does not spin, an event at the
+    lower rate wakes the sleeping consumer; at the higher rate it waits for the next
+    poll of the open packet."""
     for rate in LATENCY_RATES:
         for c in channels:
             for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:

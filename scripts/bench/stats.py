@@ -78,8 +78,8 @@ def summarise(rows):
 
 
 def ratio(above, below, name="p50_ns"):
-    """Median and range of the ratio of two cases, which is computed for each round;
-    None if a case has no values"""
+    """Summary (see spread()) of the ratio of two cases, which is computed for each
+    round; None if a case has no values"""
     if not above or not below:
         return None
     pairs = [(derived(a).get(name), derived(b).get(name))

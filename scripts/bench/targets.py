@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The project's targets, and the measured figures.
 
-A target is a limit of a ratio within the rounds of one run, of a time or of a rate;
-docs/comparison explains the targets.
+A target is a limit for the median over the rounds of a run. The figure is a ratio of
+two cases, a time, a rate or a number of wakeups. docs/comparison explains the targets.
 """
 
 from bench.stats import ratio, spread
@@ -34,8 +34,8 @@ def _quantity(case, name):
 
 
 def _more(case, base):
-    """Median and range of the difference between the median costs of two cases,
-    which is computed for each round"""
+    """Summary (see stats.spread()) of the difference between the median costs of two
+    cases, which is computed for each round"""
     if not case or not base:
         return None
     return spread([a["p50_ns"] - b["p50_ns"]

@@ -3,11 +3,11 @@
 
 A plugin for TCG counts the guest's instructions, also those of its kernel, between
 two marks in the program (tests/bench/insn-plugin.c).  The count is the same on any
-machine, with one exception: while the consumer of channel shm is late, each event
-takes more instructions.  On a busy host the consumer can be late for the whole run
-of a program.  So ht-marker-trace runs RUNS times over each channel, and the minimum of all
-groups is recorded, too.  Except in a smoke run, the same programs are then timed in a
-guest without the plugin.
+machine, with one exception: over channel shm, after a doorbell each event takes more
+instructions until the consumer runs.  On a busy host the consumer may not run during
+the whole run of a program.  So ht-marker-trace runs RUNS times over each channel, and
+the minimum of all groups is recorded, too.  Except in a smoke run, the same programs are
+then timed in a guest without the plugin.
 """
 
 import os
@@ -279,7 +279,8 @@ def cases_of(ways, rounds, events, lines):
 
 
 def against(none, case, row):
-    """A row's cost minus that of the row "none" of the same x, which must come first"""
+    """A row's cost minus that of the row "none" of the same x, which must come first.
+    If there is no such row, the cost stays as it is."""
     if case.series == "none":
         none[case.x] = row
     base = none.get(case.x)

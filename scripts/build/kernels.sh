@@ -3,8 +3,8 @@
 # Sourced after debian.sh: Debian's kernels that the Linux modules are built for
 # and tried in, kept in $HT_CACHE/kernels.
 
-# columns: name, Debian suite, package that depends on the headers,
-# architecture
+# columns: name, Debian suite, package that depends on the headers, and the
+# architecture if it is not amd64
 ht_kernels="\
 6.1 bookworm linux-headers-amd64
 6.1-rt bookworm linux-headers-rt-amd64
@@ -117,7 +117,7 @@ kernel_headers() {
 }
 
 # kernel_image NAME: put the kernel NAME into the folder kernels/NAME.image of the cache, as the
-# file "kernel", with a static busybox, and with those drivers that are modules. If Debian no
+# file "kernel", with a static busybox and with virtio's drivers that are modules. If Debian no
 # longer has the kernel of the fetched headers, fetch its present kernel and headers.
 kernel_image() {
     kernel_headers "$1"

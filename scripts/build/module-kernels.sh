@@ -47,8 +47,8 @@ build() {
         return 77
     fi
     module_farm "$farm"
-    # The kernel may be configured for a compiler that has more options than this
-    # one: CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT is off. Without debugging data the
+    # The kernel may be configured for a compiler that has more options than this one.
+    # So switch CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT off. Without debugging data the
     # build is faster.
     logged "module-$1" \
         "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \

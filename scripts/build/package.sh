@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Packages of the checkout: Debian's from debian/, RPM's from packaging/.
+# Build and test packages of the checkout: Debian's from debian/ and, with --rpm, RPM
+# packages from packaging/.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"

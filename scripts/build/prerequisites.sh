@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Install what the build needs and this system lacks.
+# Install what the build needs and this system lacks. On a system without apt, only
+# report what is missing.
 
 . "$(dirname -- "$0")/../lib.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Programs, the driver and its modules on arm64: Debian's kernels with pages of
-# 4 and of 16 KiB, emulated, over each channel.
+# Test programs and the Linux modules on arm64 over each channel. The guests run
+# Debian's kernels with pages of 4 KiB and of 16 KiB; QEMU emulates the processor.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
