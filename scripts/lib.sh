@@ -46,8 +46,8 @@ have() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# common_option ARGS...: parse an option that all building commands have. Sets
-# qemu_arg, and shift_by to the number of arguments to drop; fails for other options.
+# common_option ARGS...: parse --qemu DIR, the option that all building commands have. Sets
+# qemu_arg, and shift_by to the number of arguments to drop; returns 1 for other options.
 #   while common_option "$@"; do shift "$shift_by"; done
 # shellcheck disable=SC2034
 qemu_arg=
@@ -92,18 +92,18 @@ ht_paths() {
     HT_KERNEL=$HT_GUEST/vmlinuz
     HT_VMLINUX=$HT_GUEST/vmlinux
     HT_KERNEL_OLD=$HT_CACHE/guest-old/vmlinuz
-    # no_timer_check: on a busy host the timer may be late when the kernel tests
-    # it. nohz=off: if ticks stop on an idle processor, its timers may be lost.
-    # rcupdate...: if the kernel measures its clock wrongly, a slow boot looks
-    # stalled.
+    # no_timer_check skips a test that fails if a busy host lets the timer be late.
+    # nohz=off: if ticks stop on an idle processor, its timers may be lost.
+    # rcupdate...: if the kernel measures its clock wrongly, RCU takes a slow boot for
+    # a stall, and would report it.
     HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_timeout=300"
-    # The kernel reports a vCPU as stuck that a busy host does not run for a while: raise the
-    # threshold to 60 s.
+    # If a busy host does not run a vCPU for a while, the kernel reports the vCPU as stuck:
+    # raise the threshold to 60 s.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS watchdog_thresh=60"
-    # The following switches off features that no test uses, which take a third of
-    # the processor time of a boot.
+    # Switch off features that no test uses and that take a third of the processor time
+    # of a boot.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS cryptomgr.notests mitigations=off"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS ipv6.disable=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS lsm=capability initcall_blacklist=jent_mod_init"

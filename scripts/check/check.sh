@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build, then run all kinds of tests with pytest.
+# Build what the tests need, then run all kinds of tests, or the chosen kinds, with pytest.
 
 . "$(dirname -- "$0")/../lib.sh"
 
@@ -32,8 +32,8 @@ while [ $# -gt 0 ]; do
     --unit|--fuzz|--qtest|--e2e) kinds="$kinds ${1#--}"; shift ;;
     --long) export HT_LONG=1; shift ;;
     --flavour) flavour=${2:?--flavour needs a name}; shift 2 ;;
-    # For CI: the argument is 1 if lint has failed, else 0; the totals count
-    # lint as one more test.
+    # CI passes --count-lint 1 if ./run lint has failed, and --count-lint 0 if it has
+    # succeeded. The totals then count lint as one more test.
     --count-lint) lint_failed=${2:?}; shift 2 ;;
     -h|--help) usage; exit 0 ;;
     *) die "./run check: unknown argument '$1'; see --help" ;;
@@ -93,9 +93,9 @@ HT_TOTALS=$results/totals
 export HT_SCRATCH HT_TOTALS PYTHONDONTWRITEBYTECODE=1
 
 # in_memory COMMAND...: run COMMAND with its temporary files in a tmpfs, because
-# a slow disk makes tests miss their deadlines. If the memory does not suffice,
-# or this user may not mount, run it with files on the disk. The tmpfs ends with
-# COMMAND: to examine the files afterwards, run pytest itself.
+# a slow disk makes tests miss their deadlines. If less than 8 GiB of memory are free, or
+# if this user may not mount, run COMMAND with files on the disk. The tmpfs ends with
+# COMMAND: to examine the files afterwards, run pytest without this script.
 in_memory() {
     available=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
     trap : INT                  # on Ctrl-C, wait until the command ends

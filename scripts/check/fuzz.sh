@@ -5,8 +5,8 @@
 . "$(dirname -- "$0")/../lib.sh"
 
 # Files of host-lib and include whose lines count in the coverage of the core.
-# The coverage of the files in "backends" (output to files) and in "tool" is
-# counted separately.
+# The coverage of the files in "backends" (output to files) and in "tool" (the
+# command hypertrace) is counted separately.
 core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  engine/consumer-state.c engine/dead-streams.c engine/run.c
  ftrace/ftrace-class.c ftrace/ftrace-copy.c ftrace/ftrace-cpu.c

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Test the Linux modules in other kernels: kernels with checkers and RT, built from
-# Debian's linux-source, and the oldest and the newest supported
-# kernel.
+# Test the Linux modules in other kernels. Two kernels with checkers and one with
+# PREEMPT_RT are built from Debian's linux-source. The oldest and the newest supported
+# kernel are Debian's own, each normal and PREEMPT_RT.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -194,8 +194,8 @@ use_debians() {
     HT_PATIENCE=4
     export HT_GUEST_MEMORY HT_PATIENCE HT_INITRD
     not=test_checkers
-    # noirqdebug: with a threaded handler of the UART, so many interrupts can
-    # come before it runs that the kernel would disable the interrupt.
+    # If the UART's handler is a thread, many interrupts can come before the handler
+    # runs. noirqdebug keeps the kernel from disabling the interrupt then.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS noirqdebug"
 }
 

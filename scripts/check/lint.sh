@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Style of the sources: QEMU's checkpatch, shellcheck, and the project's own.
+# Check the style of the sources: QEMU's checkpatch, shellcheck, and the project's own
+# rules.
 
 . "$(dirname -- "$0")/../lib.sh"
 
@@ -30,7 +31,8 @@ complain() {
     printf ' %s' "$2" >>"$failed"
 }
 
-# Files in the given folders, committed or not ignored, without fuzz corpora
+# List the files in the given folders that git tracks or does not ignore, without links
+# and without fuzz corpora.
 # shellcheck disable=SC2016 # the inner shell expands them
 files() {
     git ls-files --cached --others --exclude-standard -- "$@" | sort -u |

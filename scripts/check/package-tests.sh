@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Install the packages in a clean chroot of Debian, test them there with
-# autopkgtest, and remove them.
+# Install the packages in a clean chroot of Debian, and test them there with autopkgtest.
+# Then install a lower version, upgrade it, and remove and purge the packages.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"

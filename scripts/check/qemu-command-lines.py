@@ -321,7 +321,8 @@ def adapt(argv, tmp, arch):
         if name in ("-curses", "-nographic"):
             name, v, value = "-display", "none", "none"
         if name in ("-serial", "-netdev", "-net", "-nic", "-gdb"):
-            # The console of this script, host interfaces and fixed ports
+            # Replace the standard input and output of this script, and tap
+            # interfaces; drop fixed ports.
             v = re.sub(r"^(mon:)?stdio$", "null", v)
             v = re.sub(r"^tap\b.*?(,id=[^,]*)?(,.*)?$", r"user\1", v)
             v = re.sub(r",hostfwd=[^,]*", "", v)

@@ -113,8 +113,8 @@ class Demo:
                 self.read_ctf(guest, self.runs[first:])
 
     def read_ctf(self, guest, runs):
-        """Read the traces of the CTF backend, of which each device has one, and give
-        each run the trace of its device."""
+        """Read the trace that the CTF backend of each device has made, and give each
+        run the trace of its device."""
         self.say("reading the traces")
         traces = [verify(d) for d in guest.traces()]
         for n, run in enumerate(runs):

@@ -15,7 +15,7 @@ from vm.lttng_session import UNPRIVILEGED, PrivateSession, missing_programs
 from vm.machine import Failure
 
 # Size and number of LTTng's sub-buffers, which each device has for each CPU: they have
-# room for a burst. LTTng counts events for which there is no room.
+# room for a burst of the default length. LTTng counts events for which there is no room.
 SUBBUF_SIZE = "1M"
 SUBBUF_COUNT = 16
 

@@ -66,7 +66,8 @@ class Counted:
                f"{self.discarded}")
 
     def latency(self):
-        """Latency of the run's stream; None unless the trace has exactly one."""
+        """Latency of the run's stream; None unless the trace has exactly one stream of
+        the run"""
         return self.streams[0]["latency"] if len(self.streams) == 1 else None
 
 

@@ -225,7 +225,8 @@ class Accounts:
             self.wrong(0, f"{stats['errors']} errors")
 
     def check_recorded(self, verified):
-        """Check the result of ht-verify for the complete trace of the device."""
+        """Compare the result of ht-verify for the device's complete trace with the
+        host's counters."""
         for problem in verified["inputs"][0]["problems"]:
             self.wrong(1, f"ht-verify: {problem}")
         rows = {s["instance"]: s for s in verified["inputs"][0]["streams"]}

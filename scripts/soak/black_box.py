@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A month of hypertrace watch in some minutes: each death has its recording.
+"""Test hypertrace watch with many ends, resets and panics of machines within some
+minutes: after each, hypertrace watch must report a recording.
 
 One watch follows synthetic machines (tests/unit/tool/watch-guest.c) and stock guests
-under TCG; its recordings are on a small file system.  docs/reliability.md has the
-faults that happen at random.
+under TCG; its recordings are on a small file system.  docs/reliability.md lists the
+faults that this program causes at random.
 """
 
 import argparse

@@ -9,8 +9,8 @@
 The daemon has its own LTTNG_HOME and so is independent of a running one.  LTTng
 allows root only one daemon per machine, so root's private daemon runs as an
 unprivileged user.  A program that root runs with the same LTTNG_HOME is traced
-nevertheless, but a daemon that is started later does not find it.  private_run()
-gives root a daemon of its own, in a private /run.
+nevertheless, but a daemon that is started after the program does not find it.  In a
+function that private_run() calls, root can have a daemon of its own (own_run).
 
 As a command: lttng_session.py [--event PATTERN]... OUTPUT -- COMMAND...
 records while COMMAND runs, and exits as it does.
@@ -95,7 +95,7 @@ class PrivateSession:
         must run with env(), which then sets LTTNG_UST_ALLOW_BLOCKING
     subbuf_size, num_subbuf: buffers per CPU
     snapshot: flight recorder; snapshot() writes the buffers
-    per_uid: share buffers between programs.  Off, because a killed program
+    per_uid: share buffers between programs.  Off by default, because a killed program
         leaves such buffers unusable for the others
     own_run: the caller is root, in private_run()
     """
@@ -316,9 +316,9 @@ class PrivateSession:
     def enable(self, pattern, filter=None, channel="main", session=None):
         """Record matching events, also those that programs register later.
 
-        If the pattern matches all events of a device, record the event that reports
-        the device's discards in the channel "discarded". So what LTTng discards in
-        other channels is always events of the guest.
+        If the pattern matches all events of a device, record the event by which the
+        device reports its discards in the channel "discarded". So LTTng's counts of
+        discards in the other channels contain only events of the guest.
         """
         common = ["enable-event", "--userspace",
                   f"--session={session or self.name}"]

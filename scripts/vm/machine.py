@@ -187,8 +187,8 @@ class Qmp:
 
     def stats(self, name):
         """Statistics of the device that has this id"""
-        # QEMU would search all objects for an id, which takes time that benchmarks
-        # would count.
+        # Name the device by its path: for an id, QEMU would search all objects, which
+        # takes time that benchmarks would count.
         one, = self.command("query-hypertrace",
                             object=f"/machine/peripheral/{name}")
         return one

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Record a stock kernel under the distribution's QEMU, and show the recording.
+# Record a stock kernel under the distribution's QEMU, and show the recording. With
+# --check, run the tests with stock guests instead.
 
 . "$(dirname -- "$0")/../lib.sh"
 
