@@ -47,7 +47,8 @@ def _modules():
 
 
 def suits(vm):
-    """True if a guest can start from a saved state; all have 512 MiB and 2 vCPUs"""
+    """True if a guest can start from a saved state; all saved states have 512 MiB and
+    2 vCPUs"""
     return bool(
         DIRECTORY and vm.job is not None and vm.module and not vm.fresh
         and os.environ.get("HT_MODULE") and vm.accel.startswith("tcg")

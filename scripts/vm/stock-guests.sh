@@ -189,8 +189,8 @@ while [ ! -b /dev/vda ]; do $b sleep 0.1; done
 $b mount -t ext4 /dev/vda /root
 exec $b switch_root /root /sbin/host-init'
 
-# Script that makes the initrd of the root file system in the folder $1 in the
-# folder $2
+# Script that puts the files of an initrd for the root file system in the folder $1
+# into the folder $2, and writes the initrd to its standard output
 #
 # shellcheck disable=SC2016
 host_initrd='set -eu
