@@ -2,7 +2,8 @@
 """Do the ratios of two runs agree within the spread that each run states?
 
 The spread of a ratio is the range of its rounds, which come from several starts of
-the guest, and at least its median +/- FLOOR.  FLOOR allows for conditions, such as
+the guest, and at least the part FLOOR of the median above and below the median.
+FLOOR allows for conditions, such as
 the place in memory, that differ between runs but not within a run.  Quartiles
 describe one run only, so they are not used here.
 """

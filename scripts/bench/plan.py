@@ -270,9 +270,8 @@ def overload_cases(accel, channels, ms):
 
 
 def latency_cases(accel, channels, events):
-    """Latency at two rates. With shm and a consumer that does not spin, an event at the
-    lower rate wakes the sleeping consumer; at the higher rate it waits for the next
-    poll of the open packet."""
+    """Latency at two rates. Over shm, an event at the lower rate wakes a consumer that
+    is asleep; at the higher rate it waits for the next poll of the open packet."""
     for rate in LATENCY_RATES:
         for c in channels:
             for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:

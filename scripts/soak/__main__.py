@@ -27,8 +27,8 @@ CHANNELS = ("hypercall", "shm", "virtio")
 STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
 RING = 128 << 10        # bytes of a stream, for any packet size
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-# A round has a twentieth of the soak's goal of events on average, but on average at most
-# this number of events
+# The mean number of events of a round is a twentieth of the soak's goal, but at most this
+# number
 ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}
 INSTANCES_MAX = 400     # maximum for a recorded device: each instance is a file
 # Growth of QEMU's memory in KiB up to which no leak is reported: QEMU touches the rings
