@@ -3,9 +3,8 @@
 
 The spread of a ratio is the range of its rounds, which come from several starts of
 the guest, and at least the part FLOOR of the median above and below the median.
-FLOOR allows for conditions, such as
-the place in memory, that differ between runs but not within a run.  Quartiles
-describe one run only, so they are not used here.
+FLOOR allows for conditions, such as the place in memory, that differ between runs but
+not within a run.  Quartiles describe one run only, so they are not used here.
 """
 
 import json
