@@ -28,8 +28,8 @@ static int htk_fs_init(struct fs_context *fc)
 
 /*
  * File system of the inodes htk.mappings, mounted while the module is loaded.
- * It has no owner: otherwise the mount would keep the module from being
- * unloaded.  It is not registered, so user space cannot mount it.
+ * Its .owner is not set: otherwise the mount would keep the module from
+ * being unloaded.  It is not registered, so user space cannot mount it.
  */
 static struct file_system_type htk_fs = {
 	.name		 = KBUILD_MODNAME,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared code of the fuzz targets
+ * Code that the fuzz targets share: take numbers and events from the input,
+ * make classes and sinks, and check counters
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared code of the fuzz targets
+ * Code that the fuzz targets share: take numbers and events from the input,
+ * make classes and sinks, and check counters
  *
  * Most targets read their input as a program: each byte chooses an action, the
  * bytes after it are its arguments, and bytes missing at the end are 0.  So

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For the payload's measurements: durations of groups of operations, and their
- * distribution
+ * For the payload's measurements: store durations of groups of operations, and
+ * print their distribution
  */
 #ifndef PAYLOAD_SAMPLES_H
 #define PAYLOAD_SAMPLES_H

@@ -36,7 +36,7 @@
 #define FIRST(n, size) (4 * (n) + (size))
 #define SECOND(n) (4 * (n) + 3)
 
-byte tail;                      /* of the host; the guest may see an old value */
+byte tail;                      /* the host's; the guest may see an old value */
 byte emitted;                   /* committed events */
 byte lost;
 bool done;

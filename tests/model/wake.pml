@@ -145,7 +145,7 @@ active proctype producer()
 byte cursor;
 byte quiet;
 bool progress = true, before, eager, timer, polling;
-bool again;                     /* a turn ended with work left: the next must follow */
+bool again;                     /* a turn ended with work left: another must follow */
 
 /*
  * Start the timer.  If head is in the store buffer now, "old" makes it visible

@@ -25,7 +25,7 @@ extern const char *const chaos_backends[BACKENDS];
  * @disk: image for snapshots, or NULL
  * @fifo: FIFO of the log backend that hangs at times
  * @hanging: no thread reads @fifo
- * @lossy: @fifo may lack events, because a sink ended while it hung
+ * @lossy: @fifo may lack events, because a sink ended while @fifo hung
  * @posted: events of closed sinks of @fifo, delivered or discarded
  * @discarded: how many of @posted were discarded
  */

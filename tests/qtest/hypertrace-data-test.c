@@ -8,9 +8,8 @@
 #include "libqos/hypertrace.h"
 
 /*
- * A DISCARDED message whose own count is this or more is refused.  The device
- * adds up smaller counts until a stream reports them; this sum stays at MOST
- * if it would exceed it.
+ * A DISCARDED message whose count is MOST or more is refused.  The device adds
+ * up smaller counts until a stream reports the sum, and limits the sum to MOST.
  */
 #define MOST (UINT64_C(1) << 56)
 
@@ -225,7 +224,7 @@ static void test_time(const void *data)
 
 /*
  * hypercall: the device consumes events before a doorbell's write returns.  A
- * write anywhere in the 64 KiB of a stream's doorbell rings it, and no other.
+ * write anywhere in the 64 KiB of a stream's doorbell rings this doorbell only.
  */
 static void test_hypercall_synchronous(const void *data)
 {

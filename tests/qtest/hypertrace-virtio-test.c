@@ -61,8 +61,8 @@ typedef struct Bad {
 } Bad;
 
 /*
- * A buffer with wrong positions, size or stream index stops the stream of its
- * queue, and no other one.
+ * A buffer with wrong positions, size or stream index stops only the stream
+ * of its queue.
  */
 static void test_bad_submit(void)
 {
