@@ -22,7 +22,7 @@
  * @pause: ticks to wait after @reaped_at; 0: none
  * @refused: virtio, and only for a device from ht_open(): first position that
  *           was not submitted when the driver last had no free buffer;
- *           HT_WAKE_NEVER: the last submission succeeded
+ *           HT_WAKE_NEVER: the last submission did not fail for this reason
  */
 struct ht_node_map {
     uint32_t ring_offset;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: write and read the kernel's log in a recording, its file "log"
+ * hypertrace: make the lines of a recording's file "log" of records of the
+ * kernel's log, and read them
  */
 #include "hypertrace/recording-log.h"
 
