@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Make this checkout's own copy of a QEMU tree, apply the patch series, and
-# link the checkout's files into it, so that an edit here needs only ninja.
+# link the checkout's files into it. After an edit in the checkout, only ninja must run.
 
 . "$(dirname -- "$0")/../scripts/lib.sh"
 

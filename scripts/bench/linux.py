@@ -236,8 +236,8 @@ def row_of(text):
 
 
 def measure(accel, channels, rounds, events, workdir, step):
-    """Measure the cost of an event from each source, in turns; returns the cases of
-    the table "linux"."""
+    """Measure the cost of an event from each source. A round measures one source after
+    the other. Returns the cases of the table "linux"."""
     cases = {}
     with Linux(channels, accel, workdir) as guest:
         emitted = 0

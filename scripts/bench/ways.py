@@ -209,8 +209,8 @@ def measure(channels, rounds, events, workdir, step, timed):
 
 
 def run_all(channels, rounds, events, workdir, step, args):
-    """Run all ways in turns in a guest, @rounds times. Returns the ways and, for
-    each round and way, the median ns of an event in the fastest of its runs."""
+    """In each of @rounds rounds, run one way after the other in a guest. Returns the
+    ways and, for each round and way, the smallest median of its runs: ns of an event."""
     modules = Path(os.environ["HT_MODULE"]).parent
     recorder = shutil.which("trace-cmd")
     times = []
