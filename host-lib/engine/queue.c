@@ -182,8 +182,8 @@ static void set_marks(HtQueue *q, HtQueueStream *s, unsigned marks)
 }
 
 /*
- * Make an item of what is pending for a stream: a closing, else an opening,
- * else a count of discarded events
+ * Make an item from a pending mark of a stream: of the closing, else of the
+ * opening, else of the count of discarded events
  */
 static HtQueued take_mark(HtQueue *q, HtQueueStream *s)
 {

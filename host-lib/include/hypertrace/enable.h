@@ -20,9 +20,9 @@
 /* Interval of polls while any class is off only because no sink wants it */
 #define HT_ENABLE_OFF_MS 20
 /*
- * Interval of polls while all classes that the patterns select are on.  If no
- * sink wants a class any more, the class stays on until the next poll: the
- * sinks drop its events.
+ * Interval of polls while all classes that the patterns select are on.  If the
+ * last sink stops wanting a class, the class stays on until the next poll, and
+ * the sinks drop its events.
  */
 #define HT_ENABLE_ON_MS 5000
 /*
