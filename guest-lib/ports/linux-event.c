@@ -169,7 +169,7 @@ static const char *parse_count(struct ht_field *f, const char *s)
 static const char *parse_labels(struct made *m, struct ht_field *f,
                                 const char *s)
 {
-    char *end;
+    char *end, separator = 0;
     size_t len;
 
     f->flags |= HT_FIELD_LABELS;
@@ -191,13 +191,15 @@ static const char *parse_labels(struct made *m, struct ht_field *f,
             return NULL;
         }
         s = skip_spaces(end);
-        if (*s == '|') {
-            f->flags |= HT_FIELD_BITS;
-        }
         m->labels++;
         f->count++;
-    } while (*s == ',' || *s == '|');
-    return *s == '}' ? s + 1 : NULL;
+        if (*s == '}') {
+            f->flags |= separator == '|' ? HT_FIELD_BITS : 0;
+            return s + 1;
+        }
+        separator = separator ? separator : *s;
+    } while (*s == separator && (*s == ',' || *s == '|'));
+    return NULL;
 }
 
 static const char *parse_field(struct made *m, struct ht_field *f,

@@ -324,6 +324,7 @@ static void check_descriptions(void)
         "a text[3] t", "a chars c", "a chars[] c", "a:loud u8 n", "a: u8 n",
         "a u8{} n", "a u8{x} n", "a u8{x=} n", "a u8{x=1 n", "a u8{=1} n",
         "a text{x=1} t", "a u8[2]{x=1} n", "a/b u8 n", "a u8 0n",
+        "a u8{x=1,y=2|z=4} n", "a u8{x=1|y=2,z=4} n", "a u8{x=1;y=2} n",
     };
     const struct ht_field *f;
     struct ht_class *c;

@@ -16,6 +16,19 @@ int ht_folder_open(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* Read the next entry.  At an error, return NULL and set *@code to errno. */
+static struct dirent *next(DIR *dir, int *code)
+{
+    struct dirent *e;
+
+    errno = 0;
+    e = readdir(dir);
+    if (!e && errno) {
+        *code = errno;
+    }
+    return e;
+}
+
 bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque)
 {
     int copy = ht_folder_open(fd, "."), code = 0;
@@ -29,7 +42,7 @@ bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque)
             close(copy);
         }
     }
-    while (dir && (!left || *left) && (e = readdir(dir))) {
+    while (dir && (!left || *left) && (e = next(dir, &code))) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) {
             continue;
         }
@@ -45,7 +58,7 @@ bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque)
         closedir(dir);
     }
     errno = code;
-    return ok;
+    return ok && !code;
 }
 
 typedef bool (*IsOurs)(const char *name);

@@ -39,8 +39,8 @@ int ht_folder_open(int at, const char *name);
  * @each: the function
  * @opaque: passed to @each
  *
- * Return: false if a call failed, or if the folder cannot be opened; errno is
- * then that of the last failure
+ * Return: false if a call failed, or if the folder cannot be opened or read to
+ * its end; errno is then that of the last failure
  */
 bool ht_folder_each(int fd, unsigned *left, HtFolderEach each, void *opaque);
 
