@@ -357,6 +357,20 @@ class TestViews:
         out = text("top", self.story)
         assert out[0].startswith("47 events of 20 types, 6 tasks, 2 CPUs")
 
+    def test_top_rows(self):
+        """--rows=N lists N tasks, without the idle task, and N events, and counts the others."""
+        top = lines("top", self.story)[0]
+        tasks = sum(t["pid"] != 0 for t in top["tasks"])
+        assert 0 < tasks < len(top["tasks"])
+        for n in (0, 1, 2, tasks - 1, tasks, tasks + 1, 100):
+            parts = "\n".join(text("top", self.story, f"--rows={n}")).split("\n\n")[1:]
+            for part, total in zip(parts, (tasks, len(top["types"]))):
+                rows = [line for line in part.split("\n")[1:] if line and
+                        "(idle)" not in line and "(not known" not in line]
+                more = total - min(n, total)
+                tail = [f"and {more} more; --rows=N lists N"] if more else []
+                assert rows[min(n, total):] == tail and len(parts) == 2, (n, part)
+
     def test_top_reuse(self):
         """A task is identified by boot, PID and start."""
         top = lines("top", story("reuse", self.tmp / "reuse"))[0]

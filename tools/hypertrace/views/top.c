@@ -252,7 +252,7 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
 {
     g_autoptr(GPtrArray) tasks = sorted_tasks(t);
     g_autoptr(GArray) types = sorted_types(t);
-    unsigned i;
+    unsigned left = rows, more = 0, i;
 
     g_string_append_printf(o->text, "%" PRIu64 " event%s of %u type%s, %u"
                            " task%s, %u CPU%s, %.6f s", t->events,
@@ -284,13 +284,17 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
         g_string_append_printf(o->text, "%*s(not known: gaps, or before the"
                                " first switch)\n", t->host ? 50 : 30, "");
     }
-    for (i = 0; i < tasks->len && i < rows; i++) {
+    for (i = 0; i < tasks->len; i++) {
         const TopTask *k = tasks->pdata[i];
 
         if (!k->pid) {
-            rows++;
+            continue;                   /* has a row already */
+        }
+        if (left == 0) {
+            more++;
             continue;
         }
+        left--;
         put_share(o, k->ns, t->cpu_ns);
         if (t->host) {
             ht_host_split_share(&k->split, HT_SPLIT_EXITS, o);
@@ -304,9 +308,9 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
         }
         g_string_append_c(o->text, '\n');
     }
-    if (i < tasks->len) {
+    if (more) {
         g_string_append_printf(o->text, "and %u more; --rows=N lists N\n",
-                               tasks->len - i);
+                               more);
     }
     g_string_append_c(o->text, '\n');
     ht_output_colour(o, HT_COLOUR_BOLD);
