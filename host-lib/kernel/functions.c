@@ -8,13 +8,14 @@
 #include "hypertrace/pattern.h"
 
 /*
- * Maximum distance of the tracer's call after the function's start, in bytes
- * (x86 with IBT)
+ * Largest accepted distance of the tracer's call after the function's start, in
+ * bytes, on every architecture.  Kernels of x86 with IBT have the call there.
  */
 #define CALL_AFTER      8u
 /*
- * Maximum distance of the tracer's call before the function's start, in bytes
- * (arm64 with CALL_OPS)
+ * Largest accepted distance of the tracer's call before the function's start,
+ * in bytes, on every architecture.  Kernels of arm64 with CALL_OPS have the
+ * call there.
  */
 #define CALL_BEFORE     16u
 

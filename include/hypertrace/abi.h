@@ -171,9 +171,9 @@ struct ht_caps {
 /* Page 0 of the memory-only transport ------------------------------------ */
 
 /*
- * All offsets in @caps are from the start of this page.  The creator of the
- * memory writes the page before the virtual machine starts.  A driver uses the
- * device only if @caps is valid, and writes nothing while it probes.
+ * All offsets in @caps are from the start of this page.  The host that creates
+ * the memory writes the page before the virtual machine starts.  A driver uses
+ * the device only if @caps is valid, and writes nothing while it probes.
  *
  * An exchange causes no exit.  The request area is at mailbox_offset, the reply
  * area after it at mailbox_offset + mailbox_size.  The guest writes the

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Check each variant of a model exhaustively, and that each mutant fails in at
-# least one of them: a model that does not detect a missing barrier proves
-# nothing. Prints TAP.
+# Check each variant of a model exhaustively. Also check that spin refutes each
+# mutant of this model in at least one variant: a model that does not detect a
+# missing barrier proves nothing. Prints TAP.
 
 dir=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 1
 for tool in spin gcc; do

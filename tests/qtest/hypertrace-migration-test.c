@@ -272,9 +272,9 @@ static void test_continued(const void *channel)
 
 /*
  * A reset of a VM that was loaded and has not run yet loses no event. A ring
- * survives the reset, and is consumed when the VM runs, on this target or on
- * the next. Virtqueues do not survive the reset, so the reset consumes their
- * buffers at once.
+ * survives the reset. It is consumed when the VM runs, on this target of a
+ * migration or on a later target. Virtqueues do not survive the reset, so the
+ * reset consumes their buffers at once.
  */
 static void reset_loaded(const void *channel, unsigned until)
 {

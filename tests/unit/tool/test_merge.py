@@ -336,7 +336,7 @@ class TestMerge:
         for name, changes, said in (
                 ("guest", [(clock, "the guest's trace clock")],
                  "has its guest's clock"),
-                ("nobody", [('tracer_name = "hypertrace"',
+                ("foreign", [('tracer_name = "hypertrace"',
                              'tracer_name = "mine"')],
                  "no clock that is known"),
                 ("before", [('host_boot = "test"', 'host_boot = "x"'),

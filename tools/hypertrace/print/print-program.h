@@ -11,13 +11,18 @@
 
 #include "print/print-fmt.h"
 
+/*
+ * HtPrintOp: operation of a node.  Each comment begins with what the node
+ * yields: a value, or a text that is printed.
+ */
 typedef enum HtPrintOp {
     HT_OP_CONSTANT,             /* value: @value, or the string @text */
     HT_OP_FIELD,                /* value: that of @field, or its bytes */
     HT_OP_LENGTH,               /* value: number of bytes of @field */
     HT_OP_CAST,                 /* value: @a, cast to the type of this node */
-    HT_OP_UNARY,                /* value: unary operator @value applied to @a */
-    /* value: binary operator @value applied to @a and @b */
+    /* value: the result of the unary operator @value for the operand @a */
+    HT_OP_UNARY,
+    /* value: the result of the binary operator @value for @a and @b */
     HT_OP_BINARY,
     HT_OP_SELECT,               /* value: @a ? @b : @c */
     HT_OP_ELEMENT,              /* value: element @a of @field */
