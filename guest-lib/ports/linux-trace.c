@@ -442,7 +442,11 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
             __atomic_compare_exchange_n(&t->holder, &none, 0, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }
-        /* Do not wait for an event that this thread has interrupted. */
+        /*
+         * This thread holds the stream: a signal handler runs during its event,
+         * or has left the event by longjmp().  Do not wait: the event cannot
+         * end now.
+         */
         if (none == ht_self.tid || spins == most) {
             return false;
         }

@@ -152,7 +152,11 @@ static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
     uint64_t lo = minus(now->lo, ht_time_scale(ticks, m->fastest) + 1);
     uint64_t hi = minus(now->hi, ht_time_scale(ticks, m->slowest));
 
-    /* The intersection can be empty only because of rounding. */
+    /*
+     * The intersection can be empty by rounding, or if the rate between two
+     * earlier readings is outside the limits that later readings gave.  Then
+     * keep the end of @t that is nearest to the other bounds.
+     */
     t->lo = MIN(MAX(t->lo, lo), t->hi);
     t->hi = MAX(MIN(t->hi, hi), t->lo);
 }

@@ -190,8 +190,9 @@ struct ht_caps {
  * The host advances @beat at least every HT_BEAT_MS.  A guest that sees no new
  * beat for HT_BEAT_LOST_MS answers its callers with "no host".  After a new
  * epoch the guest takes the streams away from their producers, sends TAKEOVER,
- * registers its classes and opens its streams again.  The streams that the new
- * host continues stay open until TAKEOVER.
+ * registers its classes and opens its streams again.  The new host may continue
+ * streams that the previous host left open.  These streams stay open until
+ * TAKEOVER.
  *
  * Between the mailbox and the rings is an area in which the host keeps the
  * state that the next host needs.  The guest must not write to the area.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For the payload's function study: emit on one processor, or on two at once
+ * For "study", a function of the payload: emit on one processor, or on two
+ * at once
  */
 #ifndef PAYLOAD_PAIR_H
 #define PAYLOAD_PAIR_H

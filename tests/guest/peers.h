@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For the payload's function study: peers, other ways to report an event to the
- * host, for comparison
+ * For "study", a function of the payload: peers, other ways to report an event
+ * to the host, for comparison
  */
 #ifndef PAYLOAD_PEERS_H
 #define PAYLOAD_PEERS_H

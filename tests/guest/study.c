@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's function study: run measurements that the host commands one by
- * one through the serial port, so that a comparison can interleave them
+ * "study", a function of the payload: run measurements that the host commands
+ * one by one through the serial port, so that a comparison can interleave them
  *
  * A command is a line; the answer is a line on the debug port:
  *

@@ -387,7 +387,10 @@ static void test_fair_backend(void)
     qht_quit(h);
 }
 
-/* Count the events that QEMU's main thread has consumed, as in QEMU's trace */
+/*
+ * Read QEMU's trace log, and return the number of events that QEMU's main
+ * thread @pid has consumed by it.
+ */
 static unsigned taken_by_main(const char *path, unsigned long pid)
 {
     g_autofree char *log = NULL;
