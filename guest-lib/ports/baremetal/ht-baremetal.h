@@ -71,6 +71,7 @@ struct ht_bm_device {
     /* members of the channels hypercall and shm */
     uint8_t *regs;
     uint8_t *doorbells;         /* where to ring the doorbell of stream 0 */
+    int tcg;                    /* QEMU's TCG emulates the processor */
     uint8_t *ram;
 
     /* members of channel virtio */
