@@ -101,10 +101,33 @@ static const struct ht_port_ops regs_ops = {
     .relax = ht_bm_relax,
 };
 
-/* Test whether @n areas of @stride bytes, from @offset on, end within @size */
-static int inside(uint64_t size, uint64_t offset, uint64_t n, uint64_t stride)
+/*
+ * Find where to ring the doorbells.  Returns 0 if the capabilities, which a
+ * hostile device may have chosen, do not place all doorbells in BAR0.
+ */
+static int find_doorbells(struct ht_bm_device *d)
 {
-    return offset <= size && stride <= (size - offset) / n;
+    const struct ht_caps *caps = &d->dev.caps;
+    uint64_t first = caps->doorbell_offset;
+
+    /*
+     * If a stream's doorbell has several pages, ring in the second.  QEMU's TCG
+     * chooses an entry of its TLB by the low bits of a page's number, and the
+     * TLB can have as few as 64 entries.  The first page of a doorbell and the
+     * control page of a ring are at multiples of 64 KiB, so in one layout of
+     * four they have the same entry.  Each doorbell would then cost a walk of
+     * the page tables.
+     */
+    if (caps->doorbell_stride > HT_PAGE) {
+        first += HT_PAGE;
+    }
+    if ((caps->doorbell_offset | caps->doorbell_stride) % 4 ||
+        first + (uint64_t)(caps->streams - 1) * caps->doorbell_stride + 4 >
+        d->bar[HT_PCI_BAR_REGS].size) {
+        return 0;
+    }
+    d->doorbells = d->regs + first;
+    return 1;
 }
 
 int ht_bm_regs_open(struct ht_bm_device *d)
@@ -131,26 +154,13 @@ int ht_bm_regs_open(struct ht_bm_device *d)
     /* Make the host close an earlier owner's streams and change the epoch. */
     ht_bm_write32(d->regs + HT_REG_TAKEOVER, HT_MAGIC);
     ht_bm_read_caps(caps, d->regs);
-    if (!ht_caps_fit(caps, ram->size) ||
-        (caps->doorbell_offset | caps->doorbell_stride) % 4 ||
-        !inside(regs->size, caps->doorbell_offset, caps->streams,
-                caps->doorbell_stride)) {
+    if (!ht_caps_fit(caps, ram->size) || !find_doorbells(d)) {
         return -EPROTO;
     }
     d->ram = p->map(p->opaque, ram->base, ram->size, 1);
     if (!d->ram) {
         return -ENOMEM;
     }
-    /*
-     * If a stream's doorbell has several pages, ring in the second.  QEMU's TCG
-     * chooses an entry of its TLB by the low bits of a page's number, and the
-     * TLB can have as few as 64 entries.  The first page of a doorbell and the
-     * control page of a ring are at multiples of 64 KiB, so in one layout of
-     * four they have the same entry.  Each doorbell would then cost a walk of
-     * the page tables.
-     */
-    d->doorbells = d->regs + caps->doorbell_offset +
-                   (caps->doorbell_stride > HT_PAGE ? HT_PAGE : 0);
     d->tcg = is_tcg();
     d->dev.ops = &regs_ops;
     d->dev.enable = d->ram + caps->enable_offset;
