@@ -143,7 +143,8 @@ struct ht_caps {
     uint32_t doorbell_offset;
     /*
      * 0x4c: bytes from a stream's doorbell to the next stream's; 0: all streams
-     * have the same doorbell
+     * have the same doorbell.  If the channel is hypercall, a write anywhere in
+     * these bytes rings the stream's doorbell.
      */
     uint32_t doorbell_stride;
     uint32_t mailbox_offset;    /* 0x50: offset of the mailbox in stream RAM */

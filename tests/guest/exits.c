@@ -19,6 +19,7 @@
 #define DELAY_PORT      0x80    /* a write has no effect, but causes an exit */
 
 static uint8_t *mmio_target;
+static struct ht_stream *rung;
 static uint32_t mmio_value;
 
 static void nothing(void)
@@ -38,6 +39,11 @@ static void mmio_write(void)
 static void mmio_write16(void)
 {
     ht_bm_write16(mmio_target, mmio_value);
+}
+
+static void ring(void)
+{
+    rung->dev->ops->doorbell(rung->dev, rung->index);
 }
 
 static void mmio_read(void)
@@ -105,10 +111,9 @@ static void device_exits(unsigned index, uint64_t count)
      * events.
      */
     if (d->regs) {
-        mmio_target = d->regs + d->dev.caps.doorbell_offset +
-                      s->index * d->dev.caps.doorbell_stride;
-        mmio_value = s->index;
-        report("doorbell_ns", mmio_write, count, hz);
+        rung = s;
+        report("doorbell_ns", ring, count, hz);
+        json_u64("tcg", d->tcg);
     } else {
         mmio_target = d->data[s->index]->notify;
         mmio_value = HT_VQ_DATA(s->index);

@@ -77,14 +77,15 @@ static void regs_doorbell(struct ht_device *dev, uint32_t stream)
 
 #if defined(__x86_64__)
     if (to_bm(dev)->tcg) {
-        unsigned long count = 1;
+        uint64_t count = 1;
 
         /*
          * TCG accesses a device only in the last instruction of a block of
-         * code.  At another instruction it leaves the block, and executes the
-         * instruction again in a block of its own, which takes a quarter of the
-         * time of a doorbell.  A string instruction with a repeat prefix ends a
-         * block.  (Source: cpu_io_recompile() and gen_repz() in QEMU.)
+         * code.  At another instruction it leaves the block, and begins the
+         * instruction again in a block of its own: docs/performance.md has the
+         * cost.  A string instruction with a repeat prefix ends a block.
+         * (Source: translator_loop(), cpu_io_recompile() and do_gen_rep() in
+         * QEMU 10.0)
          */
         __asm__ volatile("rep stosl" : "+D"(at), "+c"(count) : "a"(stream)
                          : "memory");
@@ -111,15 +112,16 @@ static int find_doorbells(struct ht_bm_device *d)
     uint64_t first = caps->doorbell_offset;
 
     /*
-     * If a stream's doorbell has several pages, ring in the second.  QEMU's TCG
+     * A hypercall doorbell has 64 KiB: ring in their last page.  QEMU's TCG
      * chooses an entry of its TLB by the low bits of a page's number, and the
      * TLB can have as few as 64 entries.  The first page of a doorbell and the
-     * control page of a ring are at multiples of 64 KiB, so in one layout of
-     * four they have the same entry.  Each doorbell would then cost a walk of
-     * the page tables.
+     * control page of a ring are at multiples of 64 KiB.  If map() keeps the
+     * low bits of addresses, these two pages have the same entry in one layout
+     * of four, and each doorbell would cost a walk of the page tables.
      */
-    if (caps->doorbell_stride > HT_PAGE) {
-        first += HT_PAGE;
+    if (caps->channel == HT_CHANNEL_HYPERCALL &&
+        caps->doorbell_stride == HT_MAP_ALIGN) {
+        first += HT_MAP_ALIGN - HT_PAGE;
     }
     if ((caps->doorbell_offset | caps->doorbell_stride) % 4 ||
         first + (uint64_t)(caps->streams - 1) * caps->doorbell_stride + 4 >

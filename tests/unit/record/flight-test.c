@@ -641,6 +641,32 @@ static void test_names(void)
     }
 }
 
+/* The number of a recording that a user has renamed is not given again. */
+static void test_next_number(void)
+{
+    static const char *const dirs[] = { "3-signal", "7-panic-kept", "x-9" };
+    g_autofree char *top = g_dir_make_tmp("ht-flight-XXXXXX", NULL);
+    g_autoptr(GError) error = NULL;
+    HtFlightDir *d;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(dirs); i++) {
+        g_autofree char *path = g_build_filename(top, dirs[i], NULL);
+
+        g_assert_cmpint(g_mkdir(path, 0700), ==, 0);
+    }
+    d = ht_flight_dir_open(top, 3, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(d->number, ==, 8);
+    ht_flight_dir_close(d);
+    for (i = 0; i < G_N_ELEMENTS(dirs); i++) {
+        g_autofree char *path = g_build_filename(top, dirs[i], NULL);
+
+        g_assert_cmpint(g_rmdir(path), ==, 0);
+    }
+    g_assert_cmpint(g_rmdir(top), ==, 0);
+}
+
 /* Only the owner can read a recording. */
 static void test_private(void)
 {
@@ -916,6 +942,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flight/share", test_share);
     g_test_add_func("/flight/keep", test_keep);
     g_test_add_func("/flight/names", test_names);
+    g_test_add_func("/flight/next-number", test_next_number);
     g_test_add_func("/flight/private", test_private);
     g_test_add_func("/flight/folder", test_folder);
     g_test_add_func("/flight/silence", test_silence);

@@ -59,22 +59,34 @@ bool ht_flight_dir_remove(int dir, const char *name)
     return ht_folder_remove(dir, name, ht_flight_dir_is_file);
 }
 
-uint64_t ht_flight_dir_number(const char *name)
+/*
+ * Parse the number with which a name begins, before a '-'.  Set *@rest to the
+ * text after the '-'.  Return 0 if the name begins otherwise
+ */
+static uint64_t parse_number(const char *name, char **rest)
 {
-    char *end;
     uint64_t n;
-    unsigned i;
 
     /* ht_flight_dir_commit() writes no leading 0. */
     if (*name < '1' || *name > '9') {
         return 0;
     }
-    n = g_ascii_strtoull(name, &end, 10);
-    if (*end != '-' || n == UINT64_MAX) {
+    n = g_ascii_strtoull(name, rest, 10);
+    if (**rest != '-' || n == UINT64_MAX) {
         return 0;
     }
-    for (i = 0; i < HT_CAUSES; i++) {
-        if (!g_strcmp0(end + 1, cause_names[i])) {
+    ++*rest;
+    return n;
+}
+
+uint64_t ht_flight_dir_number(const char *name)
+{
+    char *rest;
+    uint64_t n = parse_number(name, &rest);
+    unsigned i;
+
+    for (i = 0; n && i < HT_CAUSES; i++) {
+        if (!g_strcmp0(rest, cause_names[i])) {
             return n;
         }
     }
@@ -136,15 +148,25 @@ static bool check(const HtFlightDir *d, GError **error)
     return true;
 }
 
+static bool raise_number(int fd, const char *name, void *opaque)
+{
+    HtFlightDir *d = opaque;
+    char *rest;
+
+    (void)fd;
+    d->number = MAX(d->number, parse_number(name, &rest) + 1);
+    return true;
+}
+
+/*
+ * Find the number of the next recording.  It is larger than that of a recording
+ * that a user has renamed to "12-panic-kept", so that no two have one number.
+ */
 static bool find_number(HtFlightDir *d, GError **error)
 {
-    g_autoptr(GPtrArray) names = list(d, error);
-
-    if (names) {
-        d->number = names->len ?
-                    ht_flight_dir_number(names->pdata[names->len - 1]) + 1 : 1;
-    }
-    return names;
+    d->number = 1;
+    return ht_folder_each(d->fd, NULL, raise_number, d) ||
+           fail(error, "read", d->path);
 }
 
 HtFlightDir *ht_flight_dir_open(const char *path, unsigned keep,

@@ -32,7 +32,10 @@ typedef enum HtCause {
     HT_CAUSES
 } HtCause;
 
-/** ht_cause_name() - the name of a cause, such as "panic"; static */
+/**
+ * ht_cause_name() - the name of a cause, such as "panic"; static; NULL for
+ * HT_CAUSE_NONE
+ */
 const char *ht_cause_name(HtCause cause);
 
 /**
@@ -79,7 +82,7 @@ HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error);
 /**
  * ht_flight_dir_commit() - rename a complete recording to its final name
  * @d: the folder; the caller must increment @d->number
- * @cause: the cause, which the name has; not HT_CAUSE_NONE
+ * @cause: the cause, with which the name ends; not HT_CAUSE_NONE
  * @error: set on failure
  *
  * The writer of the recording must have been freed.
