@@ -15,8 +15,8 @@
 #include "htk.h"
 
 /*
- * Refuse indirect descriptors: without them a submission allocates no memory,
- * so it is possible in any context.
+ * Refuse indirect descriptors: without them a submission allocates no memory.
+ * A submission is then possible in any context.
  */
 static int htk_validate(struct virtio_device *vdev)
 {

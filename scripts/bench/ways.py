@@ -280,7 +280,7 @@ def cases_of(ways, rounds, events, lines):
 
 def against(none, case, row):
     """A row's cost minus that of the row "none" of the same x, which must come first.
-    If there is no such row, the cost stays as it is."""
+    If there is no such row, the cost is not changed."""
     if case.series == "none":
         none[case.x] = row
     base = none.get(case.x)

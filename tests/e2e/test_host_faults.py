@@ -164,8 +164,8 @@ def test_daemon_too_slow(tmp_path):
 
 @own_run
 def test_consumer_killed(tmp_path):
-    """LTTng's consumers are killed, so its buffers fill, and nobody empties them. The guest still
-    emits, and a new session daemon records."""
+    """LTTng's consumers are killed, so its buffers fill, and no process empties them. The guest
+    still emits, and a new session daemon records."""
     with session(tmp_path / "first") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
         emit_on_all(vm)

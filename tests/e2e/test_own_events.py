@@ -2,7 +2,7 @@
 """QEMU's own events, recorded by LTTng, compared with a guest's.
 
 With channel=hypercall and batch=1, a guest dates an event and writes to the doorbell.
-QEMU dates the write.  Only then does the guest continue with its next event.  The
+QEMU dates the write.  The guest continues with its next event after that.  The
 test needs a QEMU built with LTTng-UST: ./run check --e2e --flavour ust
 """
 

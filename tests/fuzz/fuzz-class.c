@@ -138,8 +138,8 @@ static HtClass *add(HtClassTable *t, const uint8_t *bytes, size_t size)
 }
 
 /*
- * Register classes until the table has @count of them, or a class has a name
- * that the input has used. Classes are never removed.
+ * Register classes until the table has @count classes, or until a class has a
+ * name that the input has used. Classes are never removed.
  */
 static void fill(HtClassTable *t, uint32_t count)
 {
