@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: set how long LTTng-UST waits for a session daemon
+ * hypertrace: set how long LTTng-UST waits for a session daemon, unless the
+ * environment sets it
  *
  * LTTng-UST waits 3 s by default; after a timeout, events that are registered
  * later can never be enabled. A daemon on a busy machine can take longer. The

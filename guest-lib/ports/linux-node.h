@@ -18,7 +18,7 @@
  * @ring: start of the mapping that holds the ring; NULL: not mapped
  * @size: size of the mapping at @ring in bytes
  * @doorbell: the doorbell; NULL for the channels virtio and memory
- * @reaped_at: virtio: clock at the last ht_node_submit() that freed nothing
+ * @reaped_at: virtio: clock at the last ht_node_submit() that freed no packet
  * @pause: ticks to wait after @reaped_at; 0: none
  * @refused: virtio, and only for a device from ht_open(): first position that
  *           was not submitted when the driver last had no free buffer;
@@ -101,12 +101,13 @@ int ht_node_submit(int fd, const struct ht_device *dev,
                    struct ht_node_map *map, struct ht_stream *s);
 
 /**
- * ht_node_may_reap() - virtio: test whether ht_node_submit() may free a buffer
+ * ht_node_may_reap() - virtio: test whether to call ht_node_submit() in order
+ *                      to free packets
  * @map: mappings of the stream
  *
- * Return: false for 20 us after a call of ht_node_submit() that freed no
- * buffer.  This time doubles with each such call, up to 1 ms.  So discarded
- * events do not cause a system call each.
+ * Return: false for 20 us after a call of ht_node_submit() that freed no packet
+ * of the ring.  This time doubles with each further such call in a row, up to
+ * 1 ms.  So discarded events do not cause a system call each.
  */
 bool ht_node_may_reap(const struct ht_node_map *map);
 

@@ -4,7 +4,8 @@
  * fork()
  *
  * struct process, with the streams, is in memory that the kernel clears in a
- * child of fork().  The child makes another struct process at its first event.
+ * child of fork().  The child makes another struct process when it first calls
+ * the library.
  * The cleared one stays mapped, because the child's first thread may still have
  * pointers to a stream there; a cleared stream is not open.
  */
@@ -19,12 +20,13 @@ struct process *ht_process;
 __thread struct self ht_self HT_TLS_MODEL;
 
 /*
- * Descriptors by which threads open streams.  A thread has such a descriptor
- * only between ht_trace_begin_opening() and ht_trace_end_opening().  A child of
+ * Descriptors of the device's node, by which threads open streams, register
+ * classes and report discarded events.  A thread has such a descriptor only
+ * between ht_trace_begin_opening() and ht_trace_end_opening().  A child of
  * fork() must not inherit the descriptor: the child lacks the thread that
  * closes it, and the stream would stay open.  So fork() waits for threads in
- * this section, and no thread enters the section while a fork() waits.  If the
- * host hangs, fork() continues after 50 ms, and the child closes the
+ * this section, and no thread enters the section while another is in fork().
+ * If the host hangs, fork() continues after 50 ms, and the child closes the
  * descriptors.
  *
  * Up to THREADS_MAX threads can have a descriptor at the same time.

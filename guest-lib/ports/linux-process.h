@@ -15,12 +15,14 @@
  * struct thread_stream - a stream and its owner
  * @s: the stream; the first member, so that the addresses are equal
  * @map: mappings of the stream
- * @owner: id of the thread; 0: free; SHARED: this is the shared stream, for
- *         threads that have no stream of their own
+ * @owner: id of the thread, also after it has ended, until the stream is
+ *         reused; 0: free; SHARED: this is the shared stream, for threads that
+ *         have no stream of their own, or reclaim() is closing the stream
  * @holder: shared stream: id of the thread that is emitting, or 0
  * @last: shared stream: id of the thread of the previous event; 0: none
  * @retry_at: shared stream: time of the next attempt to open it, in ms; 0: now
- * @retired: 0: not retired; else lower for streams that were retired earlier
+ * @retired: 0: not retired; else the number of the retirement, which is lower
+ *           for streams that were retired earlier
  * @used: the stream was opened for its thread, so a program may have a pointer
  *        to it
  */

@@ -112,8 +112,9 @@ static inline int ht_sys_thread_exists(int pid, int tid)
 }
 
 /*
- * Block all signals except those of faults and system calls: the kernel ends a
- * process in which such a signal is raised while it is blocked.
+ * Block all signals except SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and SIGSYS:
+ * if an instruction or a system call raises one of these while it is blocked,
+ * the kernel ends the process.  Returns true on success.
  * @mask: set, for ht_sys_restore_signals()
  */
 static inline bool ht_sys_block_signals(uint64_t *mask)

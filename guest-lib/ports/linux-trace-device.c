@@ -25,9 +25,9 @@ static enum {
     CHOICE_UNKNOWN,             /* HYPERTRACE_DEVICE was not read yet */
     CHOICE_NONE,
     CHOICE_USER,
-    /* HYPERTRACE_DEVICE is not set: use any device */
+    /* HYPERTRACE_DEVICE is not set, empty or too long: use any device */
     CHOICE_ANY,
-    /* HYPERTRACE_DEVICE is not set, and no device can appear later */
+    /* as CHOICE_ANY, and no device can appear later */
     CHOICE_ANY_NOW,
 } choice;
 
@@ -60,9 +60,10 @@ static unsigned nr_made;
  * The enable page, which the driver maps into this process.  The page is never
  * unmapped, because threads read it; that of another device is mapped at the
  * same address.  If the device is removed or suspended, the driver replaces the
- * page by a copy of the last bytes, or by bytes that are all on if another
- * device is present.  Then the next event of a class that is on finds its
- * stream closed, and this process looks for a device.
+ * page by a copy of the last bytes.  When another device is present, another
+ * host has attached, or the device is back, all bytes of this page are on.
+ * Then the next event of a class that is on finds its stream closed, and this
+ * process looks for a device.
  */
 static uint8_t *enable;
 
@@ -77,8 +78,8 @@ static int found = -ENODEV;
 static bool had_device;
 
 /*
- * Device and mappings that trace_control() and trace_map() use while this
- * thread opens
+ * Descriptor of the device and mappings of the stream that trace_control() and
+ * trace_map() use while this thread opens a stream or sends messages
  */
 static __thread struct opening {
     int *fd;

@@ -181,8 +181,8 @@ static struct thread_stream *claim(struct process *p, int tid)
         int owner = __atomic_load_n(&t->owner, __ATOMIC_RELAXED);
 
         /*
-         * The stream is of an earlier thread with the id @tid, which has ended
-         * without its key destructor.
+         * The stream is of an earlier thread with the id @tid, which has ended,
+         * or may_retire() has closed this stream of the calling thread.
          */
         if (owner == tid && tid > 0 && !t->retired) {
             close_stream(p, t);
@@ -197,7 +197,7 @@ static struct thread_stream *claim(struct process *p, int tid)
     return NULL;
 }
 
-/* Free the streams of threads that ended without their key destructor */
+/* Close and free the streams of threads that have ended; returns the number */
 static unsigned reclaim(struct process *p)
 {
     unsigned i, n = 0;
@@ -311,7 +311,8 @@ static bool open_own(struct process *p)
 
 /*
  * Close the streams of the calling thread, which ends; a key destructor.  No
- * event of the thread is in progress; later destructors may emit events.
+ * event of the thread is in progress; later destructors may emit events, which
+ * are discarded.  The streams keep their @owner until reclaim() or claim().
  */
 static void end_thread(void *opaque)
 {
@@ -357,9 +358,10 @@ static bool is_stuck(const struct thread_stream *t, unsigned events)
 }
 
 /*
- * If RETIRED_MAX streams of the process are retired, reuse the one that this
- * thread retired first.  Its event was almost certainly abandoned: otherwise
- * signal handlers are nested as deep as the thread has retired streams.
+ * If RETIRED_MAX streams of the process are retired, close the oldest of those
+ * whose event is of this thread, so that it can be reused.  Its event was
+ * almost certainly abandoned: otherwise signal handlers are nested as deep as
+ * the thread has retired streams.
  *
  * Return: true if the caller may retire another stream.
  */
@@ -459,10 +461,10 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
 }
 
 /*
- * Retire the shared stream if its holder has abandoned an event.  If the holder
- * is this thread, test how long the stream has been busy and how many events
- * were discarded since.  If it is another thread, which may be waiting for a
- * processor, test the time only.
+ * Retire the shared stream if its holder seems to have abandoned an event.  If
+ * the holder is this thread, test how long the stream has been busy, and how
+ * many events this thread has discarded since.  If the holder is another
+ * thread, which may be waiting for a processor, test the time only.
  */
 static void retire_shared(struct process *p, struct thread_stream *t,
                           int holder)
@@ -626,8 +628,9 @@ static struct ht_stream *begin(struct ht_stream **slot,
 
 /*
  * Get another stream for an event that was discarded because @t is closed or
- * retired.  Replace a stream of this process at most once in a millisecond: the
- * other stream may be closed as well, and the event would move on without end.
+ * retired.  A thread replaces a stream of this process at most once in a
+ * millisecond: the other stream may be closed as well, and the event would move
+ * on without end.
  */
 static struct ht_stream *another(struct process *p,
                                  struct ht_stream **slot,

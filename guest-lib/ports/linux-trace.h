@@ -10,7 +10,7 @@
 #ifndef HT_LINUX_TRACE_H
 #define HT_LINUX_TRACE_H
 
-/* trace.h leaves out what it adds to programs */
+/* With HT_LIBRARY, trace.h omits the definitions that only programs need */
 #define HT_LIBRARY
 #include "hypertrace/trace.h"
 #include "linux-node.h"
@@ -29,8 +29,9 @@ extern const struct ht_runtime ht_trace_runtime;
 bool ht_trace_init(void);
 
 /**
- * ht_trace_begin_opening() - start a section that signals must not interrupt
- * @mask: for ht_trace_end_opening()
+ * ht_trace_begin_opening() - start a section in which the thread may have a
+ *                            descriptor, and signals are blocked
+ * @mask: set, for ht_trace_end_opening()
  *
  * Context: ht_this_process() does not return NULL
  *

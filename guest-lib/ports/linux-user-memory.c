@@ -9,7 +9,8 @@
  * stores to uncached memory fault.
  *
  * If a process is killed, its streams stay open until the device is opened
- * again.  If another host attaches, the program must open the device again.
+ * again.  If another host starts to serve the memory, the program must open the
+ * device again.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -209,7 +210,10 @@ static int memory_check(struct ht_linux *l)
            ht_device_init(&l->dev) : -EPROTO;
 }
 
-/* Wait for a host's beat, and make it close an earlier process's streams */
+/*
+ * Wait for a host's beat, make the host close an earlier process's streams, and
+ * relate the clocks
+ */
 static int memory_attach(struct ht_linux *l)
 {
     struct ht_msg m = { .type = HT_MSG_TAKEOVER, .size = sizeof(m) };

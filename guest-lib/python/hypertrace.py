@@ -107,7 +107,8 @@ class Event:
         are neither converted nor checked.
 
         Returns True if the event was committed, and False if it was discarded
-        or the host does not want it.
+        or the host does not want it. Raises ValueError if the event is on and
+        the values do not fit the fields.
         """
         if not _library.ht_event_is_on(self._class):
             return False
@@ -126,10 +127,10 @@ def status():
 
 
 def host_stats(vcpu=0):
-    """Return the host's statistics of a vCPU of this machine, or None if it publishes none.
+    """Return the host's statistics of a vCPU of this machine; None if the host publishes none.
 
-    The result has the members of struct ht_host_stats by name; "exits" is a list of
-    (name, number of the reason, count, ns).
+    The result has the members of struct ht_host_stats by name, except "seq" and "nr_exits";
+    "exits" is a list of (name, number of the reason, count, ns).
     """
     device, stats = ctypes.c_void_p(), _HostStats()
     error = _library.ht_open(None, ctypes.byref(device))

@@ -2,9 +2,9 @@
 /*
  * libhypertrace: hand events over to the host by the channel hypercall
  *
- * The guest rings the doorbell after every `batch` commits.  The store to the
- * doorbell causes an exit, and the host consumes up to 8 KiB of events before
- * the guest continues.
+ * The producer rings the doorbell after every `batch` commits.  The store to
+ * the doorbell causes an exit, and the host consumes up to 8 KiB and up to 1000
+ * events before the vCPU continues.
  */
 #include "core.h"
 

@@ -34,8 +34,8 @@ static void shm_closed(struct ht_stream *s)
 {
     /*
      * Full barrier: store head before loading the wake word.  Pairs with the
-     * full fence between wake word and head in the host's arming, so that one
-     * of the two sees the other's store.
+     * host's full fence, which is between its store of the wake word and its
+     * load of head: at least one of the two sides sees the other's store.
      */
     ht_full_fence();
     shm_notify(s);

@@ -4,16 +4,17 @@
  *
  * The ring is in the guest's memory, in the layout of stream memory.  The guest
  * writes both lines of the control page.  It submits closed packets to the
- * device.  When the device has returned all buffers of a packet, the port
- * advances host.tail, and the packet's memory is free again.
+ * device.  When the device has returned all buffers of a packet, the port, or
+ * the Linux driver that the port uses, advances host.tail, and the packet's
+ * memory is free again.
  */
 #include "core.h"
 
 static void virtio_opened(struct ht_stream *s)
 {
     /*
-     * Do not set host.state: the port has set it to OPENED, or to CLOSED if the
-     * device was removed since.
+     * Do not set host.state: the port or the Linux driver has set it to OPENED,
+     * or to CLOSED if the device was removed since.
      */
     s->ring->host.instance = s->instance;
     /* The word is HT_WAKE_NEVER while the stream is open. */
@@ -68,8 +69,9 @@ static void virtio_notify(struct ht_stream *s)
 static void virtio_closed(struct ht_stream *s)
 {
     /*
-     * If no buffer is free, the packet is submitted when the next packet is
-     * closed, or by a push or flush.
+     * If no buffer is free, the packet is submitted later: when the next packet
+     * is closed, when the ring is full (virtio_reclaim()), or by a push or
+     * flush.
      */
     (void)submit_reaping(s, false);
 }

@@ -206,8 +206,8 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     }
     if (!room) {
         /*
-         * If the stream is not open or is closed, report room: a wait for room
-         * would never end.
+         * Report room if the stream is not open, or if the host or the driver
+         * has closed it: a wait for room would never end.
          */
         room = !s->ops || packet - s->tail <= s->packets_mask ||
                s->overwrite || ht_is_closed(s) || ht_has_space(s, packet);

@@ -60,7 +60,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
 {
     struct ht_packet *p = ht_packet_at(s, s->packet);
 
-    /* Test for a removed device first, since its full ring stays full. */
+    /* Test first whether the stream was closed: its ring, if full, stays so. */
     if (ht_is_closed(s)) {
         s->slow = NULL;
         return false;
@@ -127,9 +127,10 @@ static uint32_t short_header(uint32_t id)
 }
 
 /*
- * Second part of get_early().  If no packet is open, and the ring has no room
- * for a packet, count the event as discarded and return NULL; else return
- * HT_READ_CLOCK.  Not inlined, so that get_early() need not save registers.
+ * Second part of get_early().  If the stream is open, no packet is, and the
+ * ring has no room for a packet, count the event as discarded and return NULL;
+ * else return HT_READ_CLOCK.  Not inlined, so that get_early() need not save
+ * registers.
  */
 static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
 {
@@ -198,11 +199,12 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
 }
 
 /*
- * Kick the host, because head has reached the wake word.  After the stream's
- * memory was taken away (by a suspend, an unplug or a fork), other memory is
- * mapped, with the state "closed" and the wake word 0.  So the next commit
- * calls this function, which closes the stream; the committed event counts as
- * discarded.
+ * Called by a commit whose head has reached the wake word: kick the host.
+ *
+ * A host that closes a stream sets the wake word to 0.  So does a driver that
+ * takes the stream's memory away (for a suspend, an unplug or a fork): it maps
+ * other memory, with the state "closed".  The next commit then calls this
+ * function, which closes the stream; the committed event counts as discarded.
  */
 static void notify(struct ht_stream *s)
 {

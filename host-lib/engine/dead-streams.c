@@ -48,7 +48,7 @@ static void read_streams(HtDead *d, const HtDirectory *dir, const uint8_t *ram)
         uint32_t state = ht_le32(ht_layout_ring(&d->caps, ram, i)->host.state);
 
         if (state != HT_STREAM_OPENED && state != HT_STREAM_STOPPED) {
-            /* the stream is closed: the host had consumed its ring */
+            /* the stream is closed, and the host consumed what its ring had */
             continue;
         }
         if (ht_directory_stream(dir, i, &in)) {

@@ -5,14 +5,15 @@
 #include "hypertrace/base.h"
 #include "hypertrace/guest-clock.h"
 
-/* Interval of readings in ns, if the host can read the guest's counter */
+/* Minimum interval of readings in ns, if the host can read the counter */
 #define SAMPLE_NS           INT64_C(10000000)
 
 /*
- * Time in ns from now for which an error bound is valid.  SAMPLE_AHEAD_NS, if
- * the host reads the counter: more than SAMPLE_NS, and half of the default
- * HtTimeMap.step_ns.  BRACKET_AHEAD_NS, if not: the longest interval at which
- * the guest sends exchanges (HT_SYNC_MS)
+ * An error bound is valid for events up to this number of ns from now.  If the
+ * host reads the counter, this is SAMPLE_AHEAD_NS, which is longer than
+ * SAMPLE_NS, and half of the default HtTimeMap.step_ns.  Else it is
+ * BRACKET_AHEAD_NS, the longest interval between two exchanges of the guest
+ * (HT_SYNC_MS).
  */
 #define SAMPLE_AHEAD_NS     INT64_C(25000000)
 #define BRACKET_AHEAD_NS    INT64_C(1000000000)

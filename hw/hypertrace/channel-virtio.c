@@ -55,7 +55,7 @@ struct HtVirtio {
     QEMUBH *messages;
     /* arrays with an element for each stream */
     VirtQueue **data;
-    /* by stream: number of buffers to pop before the stream can close */
+    /* by stream: maximum number of buffers to pop before it can close */
     unsigned *closing;
     HtTaken *taken;
 };

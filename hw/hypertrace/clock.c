@@ -81,7 +81,7 @@ static uint64_t host_hz(uint32_t *ppm)
             elapsed = end.ns - begin.ns;
             error_ppm = MIN((double)(begin.width + end.width) / elapsed *
                             1000000 + 1, HT_TIME_PPM_MAX);
-            /* The loop exceeds 10 ms only if readings were interrupted. */
+            /* The loop exceeds 10 ms only if readings took long. */
             if (elapsed >= MEASURE_NS &&
                 (error_ppm <= HT_TIME_NOMINAL_PPM / 4 ||
                  elapsed >= NANOSECONDS_PER_SECOND / 2)) {

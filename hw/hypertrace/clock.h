@@ -20,9 +20,9 @@ typedef struct HtClock {
 } HtClock;
 
 /*
- * Initialize a device's clock.  Returns false with @errp set if the host cannot
- * date events by a counter of this target, or QEMU runs with -icount.  Context:
- * BQL; CPUs exist
+ * Initialize a device's clock.  Returns false with @errp set if no counter of
+ * this target, or not its frequency, is known, or if QEMU runs with -icount.
+ * Context: BQL; CPUs exist
  */
 bool ht_clock_init(HtClock *c, Error **errp);
 /*

@@ -2,7 +2,7 @@
 /*
  * hypertrace: callbacks of a device's control messages (hypertrace/control.h)
  *
- * All code runs with the BQL held, and none waits for a sink.
+ * All functions run with the BQL held, and none of them waits for a sink.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"

@@ -113,7 +113,7 @@ struct HypertraceDevice {
  * hypertrace_device_prepare: check all properties, and acquire the objects that
  * they name
  * @dev: the device, not yet realized
- * @errp: set if a value is refused: the problem, and the accepted range
+ * @errp: set on failure; for a refused value, it names the accepted range
  *
  * Every step of the device that can fail is here, before the PCI proxy is
  * realized: QEMU leaks a proxy whose realize function fails late.

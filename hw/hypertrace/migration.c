@@ -95,8 +95,8 @@ static int state_pre_load(void *opaque)
     m->streams = g_malloc0(m->streams_size);
     m->loaded = false;
     /*
-     * The streams are closed: a reset before loadvm has closed them, or none
-     * was opened since QEMU started.
+     * No stream is open: a reset before loadvm has closed them, none was opened
+     * since QEMU started, or those of an earlier load were not resumed.
      */
     if (!ht_streams_unload(&dev->streams, &open)) {
         error_report("hypertrace %s: stream %" PRIu32 " is open",

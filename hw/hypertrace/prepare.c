@@ -330,7 +330,7 @@ fail:
 }
 
 /*
- * Release the objects of the host, also after hypertrace_device_prepare() has
+ * Release what hypertrace_device_prepare() has acquired, also after it has
  * failed.  Streams, clock and stream RAM stay until finalize, since a vCPU may
  * still be in a doorbell.
  */

@@ -57,10 +57,10 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
 }
 
 /*
- * Context: vCPU thread; from QEMU 10.2 on without the BQL.  Control messages
- * take the BQL.  Doorbells do not need it: the array of streams is constant
- * until finalize.  A doorbell may take its stream's lock, and the locks after
- * that one in the lock order of device.h.
+ * Context: vCPU thread; from QEMU 10.2 on without the BQL, which only the
+ * handling of registers takes.  Doorbells need no BQL: the array of streams is
+ * constant until finalize.  A doorbell may take its stream's lock, and the
+ * locks after that one in the lock order of device.h.
  */
 static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
                           unsigned size)

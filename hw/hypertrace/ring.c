@@ -3,9 +3,9 @@
  * hypertrace: channels hypercall and shm, whose rings are in the device's RAM
  *
  * hypercall: the producer rings the doorbell after every `batch` commits.  The
- * vCPU's thread then consumes up to HT_DOORBELL_BYTES before the guest
- * continues.  The IOThread consumes the rest, and polls periodically for the
- * events of an incomplete batch.
+ * vCPU's thread then consumes up to HT_DOORBELL_BYTES or HT_DOORBELL_EVENTS
+ * before the vCPU continues.  The IOThread consumes the rest, and polls
+ * periodically for the events of an incomplete batch.
  *
  * shm: the producer rings the doorbell at most once each time the consumer arms
  * the wake word.  Under KVM, the write ends in the kernel, at the ioeventfd;

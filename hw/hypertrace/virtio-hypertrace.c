@@ -169,7 +169,7 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
  * Make the worker consume what was committed, close the streams and then read
  * the guest's counter again, which the reset may have changed.  Called for
  * resets of the system and of PCI, but not when a driver writes status = 0.
- * The reset does not change the stream RAM.
+ * The reset does not clear the stream RAM.
  */
 static void hypertrace_reset_hold(Object *obj, ResetType type)
 {

@@ -255,9 +255,9 @@ static void worker_poll_end(EventNotifier *n)
         dev->worker.polling = false;
         worker_arm(dev);
         /*
-         * The IOThread stops polling, and the timer was off while it polled.  A
-         * commit may have missed the wake word that was armed just now: let the
-         * timer run for two ticks.
+         * The IOThread stops polling, and the timer may be off since.  A commit
+         * may have missed the wake word that was armed just now: let the timer
+         * run for two ticks.
          */
         dev->worker.quiet = 0;
         worker_start_timer(dev);

@@ -83,9 +83,9 @@ static void regs_doorbell(struct ht_device *dev, uint32_t stream)
          * TCG accesses a device only in the last instruction of a block of
          * code.  At another instruction it leaves the block, and begins the
          * instruction again in a block of its own: docs/performance.md has the
-         * cost.  A string instruction with a repeat prefix ends a block.
-         * (Source: translator_loop(), cpu_io_recompile() and do_gen_rep() in
-         * QEMU 10.0)
+         * cost.  A string instruction with a repeat prefix ends a block, so
+         * ring the doorbell by such an instruction.  (Source:
+         * translator_loop(), cpu_io_recompile() and do_gen_rep() in QEMU 10.0)
          */
         __asm__ volatile("rep stosl" : "+D"(at), "+c"(count) : "a"(stream)
                          : "memory");
@@ -103,8 +103,9 @@ static const struct ht_port_ops regs_ops = {
 };
 
 /*
- * Find where to ring the doorbells.  Returns 0 if the capabilities, which a
- * hostile device may have chosen, do not place all doorbells in BAR0.
+ * Set @d->doorbells.  Returns 1 on success; 0 if the capabilities, which a
+ * hostile device may have chosen, place a doorbell outside of BAR0, or at an
+ * address that is not a multiple of 4.
  */
 static int find_doorbells(struct ht_bm_device *d)
 {
@@ -112,12 +113,13 @@ static int find_doorbells(struct ht_bm_device *d)
     uint64_t first = caps->doorbell_offset;
 
     /*
-     * A hypercall doorbell has 64 KiB: ring in their last page.  QEMU's TCG
+     * A hypercall doorbell has 64 KiB: write to its last page.  QEMU's TCG
      * chooses an entry of its TLB by the low bits of a page's number, and the
-     * TLB can have as few as 64 entries.  The first page of a doorbell and the
+     * TLB can have as few as 64 entries: pages whose addresses are equal modulo
+     * 256 KiB then share an entry.  The first page of a doorbell and the
      * control page of a ring are at multiples of 64 KiB.  If map() keeps the
-     * low bits of addresses, these two pages have the same entry in one layout
-     * of four, and each doorbell would cost a walk of the page tables.
+     * low bits of addresses, the two would share an entry in one of four cases,
+     * and each doorbell would then cost a walk of the page tables.
      */
     if (caps->channel == HT_CHANNEL_HYPERCALL &&
         caps->doorbell_stride == HT_MAP_ALIGN) {

@@ -15,7 +15,7 @@
 #include "wait.h"
 
 #ifndef ENOMEM
-#define ENOMEM          12              /* Linux's number, as in arch.h */
+#define ENOMEM          12      /* as in Linux, like the numbers in arch.h */
 #endif
 
 /**
@@ -23,7 +23,7 @@
  * @pci_read: read 4 bytes of a function's configuration space; @bdf is
  *            bus << 8 | slot << 3 | function, @offset a multiple of 4;
  *            returns all ones if there is no function
- * @pci_write: write 4 bytes
+ * @pci_write: write 4 bytes of a function's configuration space
  * @map: map memory of the device: stream RAM as write-back memory if @ram is
  *       true, else registers as device memory.  Returns NULL on failure
  * @alloc: allocate zeroed, physically contiguous memory, which is never freed.
@@ -45,8 +45,9 @@ struct ht_bm_platform {
 
 /**
  * struct ht_bm_bar - a base address register (BAR), as set by firmware
- * @base: 0 if it is absent, in I/O space, or not assigned
- * @size: size in bytes
+ * @base: physical address; 0 if the BAR is absent, in I/O space, or has no
+ *        address yet
+ * @size: size in bytes; 0 if @base is 0
  */
 struct ht_bm_bar {
     uint64_t base;
@@ -105,14 +106,16 @@ int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
  *
  * If an earlier owner (firmware, or a kernel before a reboot) left streams
  * open, the host consumes their events and closes them.  With virtio, events
- * that were not submitted are lost.  The clocks are related once; a program
- * that runs for hours should call ht_time_sync() from time to time.
+ * that were not submitted are lost, unless that owner's driver negotiated
+ * HT_F_MEMORY.  The clocks are related once; a program that runs for hours
+ * should call ht_time_sync() from time to time.
  *
- * Return: 0; -ENODEV: not a hypertrace device, or firmware left it without
- * addresses; -EPROTO: another version, a missing feature of virtio, or
- * capabilities that are inconsistent or do not fit the BARs; -ENOMEM: no memory
- * or mapping; -EIO: the device does not finish a reset, or a reply is an error;
- * -ETIMEDOUT: the device does not answer.
+ * Return: 0; -ENODEV: not a hypertrace device, firmware left it without
+ * addresses, or an area of virtio's registers is missing or cannot be mapped;
+ * -EPROTO: another version, a missing feature of virtio, or capabilities that
+ * are inconsistent or do not fit the BARs; -ENOMEM: no memory or mapping; -EIO:
+ * the device does not finish a reset, or a reply is an error; -ETIMEDOUT: the
+ * device does not answer, or answers only that it is busy.
  */
 int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
                uint16_t bdf);
@@ -126,13 +129,16 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
  * call reads a register, and sends messages if its value has changed.  With
  * other channels the call does nothing.
  *
- * Return: 0; or as ht_control().
+ * Return: 0; or a negative errno of ht_control().
  */
 int ht_bm_update(struct ht_bm_device *d);
 
 /**
  * ht_bm_close() - close a device
- * @d: its streams must be closed; the device accesses no memory afterwards
+ * @d: its streams must be closed
+ *
+ * A virtio device is reset, so that it accesses no memory of the guest
+ * afterwards.  With other channels the call does nothing.
  */
 void ht_bm_close(struct ht_bm_device *d);
 

@@ -41,9 +41,9 @@
 #define STATUS_DRIVER_OK        0x04
 #define STATUS_FEATURES_OK      0x08
 
-/* in the word of the features 0 to 31 */
+/* a bit of the word with the features 0 to 31 */
 #define FEATURE_EVENT_IDX       (1u << 29)
-/* in the word of the features 32 to 63 */
+/* a bit of the word with the features 32 to 63 */
 #define FEATURE_VERSION_1       (1u << 0)
 #define NO_VECTOR               0xffff
 
@@ -223,7 +223,7 @@ static int find_areas(struct ht_bm_device *d)
     if (d->notify) {
         d->notify_multiplier = ht_bm_pci_read(d, cap + CAP_NOTIFY_MULTIPLIER);
     }
-    /* Find @common last: if it is set, ht_bm_close() resets the device. */
+    /* Set @common only if no area is missing: ht_bm_close() tests it. */
     if (d->config && d->notify) {
         d->common = find_area(d, CAP_TYPE_COMMON, COMMON_LENGTH, &cap,
                               &length);

@@ -64,7 +64,7 @@ int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in)
      */
     ht_full_fence();
     event = avail_event(vq);
-    /* Notify if idx has just passed the event index. */
+    /* The device wants a notification if idx has just passed avail_event. */
     return (uint16_t)(vq->avail_idx - event - 1) <
            (uint16_t)(vq->avail_idx - old);
 }
@@ -83,7 +83,7 @@ unsigned ht_bm_vq_reap(struct ht_bm_vq *vq)
 
         if (id % 2 || pair >= vq->pairs || vq->done[pair] ||
             (pair + vq->pairs - vq->oldest) % vq->pairs >= vq->out) {
-            vq->broken = 1;     /* the device returned a pair it did not have */
+            vq->broken = 1;     /* the device did not hold the pair @id / 2 */
             break;
         }
         vq->done[pair] = 1;

@@ -238,7 +238,8 @@ void ht_consumer_resume(HtConsumer *c);
  * @max_bytes: start no further piece once this many bytes were consumed; 1:
  *             consume one piece; SIZE_MAX: consume everything
  *
- * Returns: bytes consumed; 0 if there was nothing (or the stream is stopped)
+ * Returns: bytes consumed; 0 if there was nothing, if the stream is stopped, or
+ * if the producer overwrote the packet during each attempt to copy it
  */
 size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
                         const uint8_t *packets, size_t max_bytes);

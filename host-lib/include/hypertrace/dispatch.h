@@ -56,8 +56,8 @@ typedef struct HtDispatch HtDispatch;
  * @gone: frees the session, which gets no further call.  Called by
  *        ht_dispatch_free(), or later through HtDispatchConfig.later
  *
- * The sink's thread makes all calls except those of @wants and @gone and, if
- * the session cannot block, those of @deliver.
+ * The sink's thread makes all calls except those of @wants and @gone.  If the
+ * session cannot block, a thread that posts may also call @deliver.
  */
 typedef struct HtSinkOps {
     void (*begin)(void *session);

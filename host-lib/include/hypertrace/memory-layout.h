@@ -22,7 +22,7 @@
 /**
  * ht_layout: compute the offsets of the parts
  * @c: the caller has set packet_size and packets; magic, version, mailbox_size,
- *     the offsets and the rings' stride are filled in
+ *     enable_offset, mailbox_offset, ring_offset and ring_stride are filled in
  *
  * Returns: false if packet_size or packets is out of its range
  */

@@ -124,8 +124,9 @@ HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error);
  * @m: from one of the two functions above; once, before the first poll
  *
  * After ht_memory_attach(), this delivers an HT_RUN_OPEN run of each stream of
- * the previous host that it continues, and no event.  A request that the guest
- * has sent to that host is not executed.
+ * the previous host that it continues, maybe a run that reports discarded
+ * events, and no event.  A request that the guest has sent to that host is not
+ * executed.
  */
 void ht_memory_start(HtMemory *m);
 

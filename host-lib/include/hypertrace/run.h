@@ -63,7 +63,8 @@ enum {
  *             reported; a stream's runs may also count events of producers
  *             that have no stream.  Never decreases
  * @total: number of the stream's events up to the end of this run, by the
- *         producer's count; HT_RUN_UNKNOWN; 0: the same as in the previous run
+ *         producer's count; HT_RUN_UNKNOWN if it is not known; 0: the same as
+ *         in the previous run
  * @lost: the producer's count of discarded events, of which an earlier host may
  *        have reported a part
  * @classes: length of the class table when the run was made; the ids in @data
