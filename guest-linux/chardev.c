@@ -130,8 +130,8 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
 	/*
-	 * The host wrote the size in the reply's header.  It may exceed the
-	 * size of the program's memory, so copy no more than the latter.
+	 * The host wrote the reply's size into the reply's header.  It may
+	 * exceed the size of the program's memory: do not write beyond that.
 	 */
 	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
 	if (!ret && copy_to_user(user, msg, bytes))
@@ -233,7 +233,10 @@ static vm_fault_t htk_fault(struct vm_fault *vmf)
 	ret = vmf_insert_pfn(vma, addr, htk_pfn(h, offset));
 	while (ret == VM_FAULT_NOPAGE && (addr += PAGE_SIZE) < end) {
 		offset += PAGE_SIZE;
-		/* Ignore the error: it recurs if the program uses the page. */
+		/*
+		 * Ignore an error: if the program uses this page, the page's
+		 * own fault returns the error.
+		 */
 		if (vmf_insert_pfn(vma, addr, htk_pfn(h, offset)) !=
 		    VM_FAULT_NOPAGE)
 			break;

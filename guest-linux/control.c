@@ -25,11 +25,11 @@ void htk_revoke_all(struct htk *h)
 
 /*
  * Virtio: submit all committed bytes, so that the host has them before it
- * executes the next message.  Wait until the device has returned all buffers,
- * or @wait is over.
+ * executes STREAM_CLOSE or STREAM_FLUSH, which the caller sends next.  Wait
+ * until the device has returned all buffers, or @wait is over.
  *
- * Context: h->life held; h->control not held, so that other callers need not
- * wait
+ * Context: h->life held; h->control not held, so that other threads can send
+ * messages meanwhile
  */
 static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 {
@@ -42,12 +42,12 @@ static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 }
 
 /*
- * Virtio: submit no further buffers, since the device would return a buffer
- * unread after STREAM_CLOSE.  Wait for buffers that the timer has submitted
- * since htk_settle().
+ * Virtio: submit no further buffers, since after STREAM_CLOSE the device
+ * returns a buffer unread.  Wait until the device has returned the buffers that
+ * the timer has submitted since htk_settle().
  *
- * Context: h->control held, or the stream has no other user, so that it cannot
- * be opened during the call
+ * Context: h->control held, or the stream has no other user: nobody can open
+ * the stream during the call
  */
 static void htk_seal(struct htk *h, u32 stream, struct htk_wait *wait)
 {
@@ -100,8 +100,8 @@ static void htk_disown(struct htk *h, u32 stream)
 	if (h->transport->ring_put)
 		h->transport->ring_put(h, stream);
 	/*
-	 * Pairs with the load-acquire in htk_close_owner(), whose caller frees
-	 * the owner after @open has become 0.
+	 * Pairs with the load-acquire in htk_close_owner().  A caller of that
+	 * function, htk_orphan_work(), frees an owner whose @open is 0.
 	 */
 	smp_store_release(&owner->open, owner->open - 1);
 }
@@ -256,8 +256,9 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	htk_seal(h, stream, wait);
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
 	/*
-	 * After a timeout the host may still close the stream.  After another
-	 * error the host keeps it open, so submit its bytes again.
+	 * After a timeout the host may still close the stream.  Another error
+	 * usually means that the message was not sent: then the stream stays
+	 * open, so submit its bytes again.
 	 */
 	if (ret && ret != -ETIMEDOUT && h->transport->seal)
 		h->transport->seal(h, stream, false);
@@ -269,8 +270,8 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 		break;
 	default:
 		/*
-		 * The stream is closed: by this message or before, for example
-		 * by a takeover.
+		 * This message or an earlier one, for example TAKEOVER, has
+		 * closed the stream.
 		 */
 		htk_disown(h, stream);
 	}
@@ -278,9 +279,9 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 }
 
 /*
- * Send STREAM_CLOSE or STREAM_FLUSH.  Release h->control while the device
- * consumes the committed bytes, which may take long, and then check the claim
- * again.
+ * Send STREAM_CLOSE or STREAM_FLUSH.  The device may need long to consume the
+ * committed bytes: release h->control meanwhile, and then check again that the
+ * owner has the stream.
  *
  * Context: h->life and h->control held
  */
@@ -364,8 +365,11 @@ static int htk_dispatch(struct htk *h, struct htk_owner *owner,
 }
 
 /**
- * htk_takeover() - close the streams that an earlier driver has left
- * @h: the device, which no other thread uses yet, or with h->control held
+ * htk_takeover() - let the host close all streams that are open, such as those
+ *                  of an earlier driver
+ * @h: the device
+ *
+ * Context: no other thread uses the device yet, or h->control held
  *
  * Return: 0, or a negative errno.
  */
@@ -390,9 +394,9 @@ int htk_takeover(struct htk *h)
  *       overwrite them
  * @room: size of @msg in bytes
  *
- * A program that is killed stops waiting for the host.  The kernel keeps
- * waiting, even if the process that unloads a module is killed, since the
- * kernel's streams must be closed.
+ * If a program is killed, it stops waiting for the host, except for the first
+ * reply to STREAM_OPEN.  The kernel keeps waiting, even if the process that
+ * unloads a module is killed, since the kernel's streams must be closed.
  *
  * Context: may sleep for seconds
  *
@@ -435,8 +439,8 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 }
 
 /*
- * Request the host to close a stream, or ask again whether it is closed: for
- * the host both are the same message.
+ * Send STREAM_CLOSE: the first one requests the host to close the stream, each
+ * further one asks whether the stream is closed.
  *
  * Context: h->life held
  *
@@ -487,13 +491,13 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
  * @h: the device
  * @owner: the owner; NULL: all streams of a device whose @gone is set
  *
- * The streams have no other user: the owner's file was released, or h->life is
- * held for writing.
+ * The streams have no other user: the owner's file was released, the kernel no
+ * longer uses them, or h->life is held for writing.
  *
- * The host closes the streams concurrently, so repeat the request for each
- * stream that is not closed yet.  After 5 s, send these requests a last time
- * and release the streams' memory: a host that continues later closes the
- * streams.
+ * The host closes the streams concurrently.  While it replies BUSY for a
+ * stream, repeat the request, for 5 s at most.  Then, or after an error, give
+ * up: release the stream's memory.  A host that continues later closes the
+ * stream.
  *
  * Context: h->life held
  */
@@ -523,9 +527,10 @@ void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			if (ret == -EAGAIN && !over)
 				continue;
 			/*
-			 * ENODEV: there is no host, or a new one.  At the
-			 * takeover a new host reads the ring's events and the
-			 * number of discarded events.
+			 * ENODEV: the host has ended, or another one has
+			 * attached.  The next host reads the ring's events and
+			 * the number of discarded events at the takeover, so
+			 * this needs no warning.
 			 */
 			if (ret && ret != -ENODEV)
 				dev_warn_ratelimited(h->dev,

@@ -29,7 +29,8 @@ static int htk_fs_init(struct fs_context *fc)
 /*
  * File system of the inodes htk.mappings, mounted while the module is loaded.
  * Its .owner is not set: otherwise the mount would keep the module from
- * being unloaded.  It is not registered, so user space cannot mount it.
+ * being unloaded.  The file system is not registered, so user space cannot
+ * mount it.
  */
 static struct file_system_type htk_fs = {
 	.name		 = KBUILD_MODNAME,
@@ -75,7 +76,7 @@ struct htk *htk_get_by_misc(struct miscdevice *misc)
 }
 
 /**
- * htk_next_generation() - get a number that no device had before
+ * htk_next_generation() - get a generation number that no device had before
  *
  * Context: any
  */

@@ -56,7 +56,7 @@ struct htk_emit {
 /**
  * struct htk_class - a class of a module
  * @cls: the class; its @id is 0 until the host has registered it
- * @refused: the host of the present device refused the class
+ * @refused: the host of htk_emit_device refused the class
  */
 struct htk_class {
 	struct ht_class *cls;
@@ -73,11 +73,11 @@ EXPORT_PER_CPU_SYMBOL_GPL(ht_kernel_stream);
 static struct ht_stream *htk_emit_first;
 
 /*
- * Number of discarded events that no stream will report to the host.  The
- * kernel had no stream, because the machine was suspended, the device was being
- * replaced, or programs have all streams; or the host had closed the stream
- * that counted them.  They are added to the count of htk_emit_first; without
- * this stream, a message reports them.
+ * Number of discarded events that are not in the count of an open stream,
+ * because the kernel had no stream (for example, the machine was suspended, or
+ * programs had all streams), or because the host had closed the stream that
+ * counted them.  htk_emit_report_missed() adds the number to the count of
+ * htk_emit_first or, without this stream, sends it in a message.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
@@ -454,8 +454,9 @@ static void htk_emit_work_fn(struct work_struct *work)
 
 /*
  * Choose the device that takes the kernel's events: the device that the
- * parameter kernel_device names, or the first one.  Ids of classes belong to a
- * device, so register all classes again.
+ * parameter kernel_device names; without the parameter, the first in
+ * htk_sources.  If there is none, change nothing.  Ids of classes belong to a
+ * device, so let the work item register all classes again.
  *
  * Context: htk_emit_exchange and htk_emit_mutex held
  */
@@ -549,7 +550,7 @@ void htk_emit_enabled(struct work_struct *work)
 	if (!ret)
 		ret = htk_emit_read_settings(h);
 	if (ret && ret != -ENODEV) {
-		/* The host has not answered: ask again later. */
+		/* The device is present, but the exchange failed: try again. */
 		dev_warn_once(h->dev,
 			      "cannot read enable bytes or settings: error %d, retrying\n",
 			      ret);
@@ -582,7 +583,8 @@ bool htk_emit_is(const struct htk *h)
 
 /**
  * htk_emit_add() - add a device that is ready
- * @h: the device; it takes the kernel's events unless another device does
+ * @h: the device; it takes the kernel's events unless another device does, or
+ *     the parameter kernel_device names another device
  *
  * Context: may sleep
  */
@@ -599,16 +601,17 @@ void htk_emit_add(struct htk *h)
 
 /**
  * htk_emit_remove() - remove a device that is going away
- * @h: the device; if it took the kernel's events, the next device takes them
- * @back: the device will come back, so keep the classes on and count events as
- *        discarded until then
+ * @h: the device; if it took the kernel's events, htk_emit_choose() chooses
+ *     another one
+ * @back: the device will come back: if no other device takes the events until
+ *        then, keep the classes on and count events as discarded
  *
  * Context: may sleep
  */
 void htk_emit_remove(struct htk *h, bool back)
 {
 	mutex_lock(&htk_emit_exchange);
-	/* After a failed resume, the device is not in the list. */
+	/* If a resume has failed, the device is not in the list: no effect. */
 	mutex_lock(&htk_emit_mutex);
 	list_del_init(&h->source);
 	mutex_unlock(&htk_emit_mutex);

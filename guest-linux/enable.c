@@ -217,8 +217,9 @@ void htk_enable_remove(struct htk *h)
 }
 
 /*
- * Value that marks a mapping of the enable page with the device's generation;
- * the mapping is out of date if the device was away since
+ * Get the value that marks a mapping of the enable page with the device's
+ * generation.  If the device was away after the mapping was made, the
+ * generation has changed, so the mapping is out of date.
  */
 static void *htk_enable_mark(const struct htk *h)
 {

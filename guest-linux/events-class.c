@@ -20,8 +20,9 @@
 #define HTE_WORD_MAX	64
 
 /*
- * Split a type into its element and its array.  "__data_loc char[]" is an array
- * of "char" whose offset and size are in a word of the entry.
+ * Set @d to the parts of a type: the type of an element, and the number of
+ * elements if the type is an array.  "__data_loc char[]" is an array of "char"
+ * whose offset and size are in a word of the entry.
  */
 static void hte_split(struct hte_decl *d, char *type)
 {
@@ -71,7 +72,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 		e->dynamic[n].text = f->kind == HT_FIELD_TEXT;
 		e->dynamic[n++].shift = hte_shift(f);
 	}
-	/* Accept the event only if its fields fill the entry and e->dynamic. */
+	/* The fields must fill the entry exactly, and also e->dynamic. */
 	return at == e->size && (!dynamic || n == e->nr_dynamic) ? 0 : -EINVAL;
 }
 

@@ -3,7 +3,7 @@
  * hypertrace-sources: make fields of an event class from kernel declarations
  *
  * Integers keep their size and sign.  Arrays of char become text.  Other arrays
- * keep their elements.  Everything else becomes an array of bytes.
+ * of integers keep their elements.  Everything else becomes an array of bytes.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-sources: trace events and system calls, without ftrace
+ * hypertrace-sources: trace events and system calls, by probes of this module
+ * instead of ftrace's
  *
  * The parameter events selects the events that the host may receive.  A probe
  * is attached only while the host wants an event of the probe.  Classes and
@@ -50,7 +51,7 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
 	m->stream = ht_kernel_begin(&m->flags);
 	if (unlikely(!m->stream))
 		return NULL;
-	/* ht_begin() discards an event that is larger than a packet. */
+	/* ht_begin() discards an event of the size HT_EV_TOO_LONG. */
 	m->size = likely(size <= HTE_SCRATCH) ? size : HT_EV_TOO_LONG;
 	/*
 	 * Reserve the size of the entry; the packed event is not longer.  From
@@ -106,7 +107,8 @@ notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 
 /*
  * Match an event by the rules of tracefs's set_event: "system:event",
- * "system:", or a word without ":", which is the name of a system or an event.
+ * "system:", ":event", or a word without ":", which is the name of a system or
+ * an event.
  */
 static bool hte_matches(const struct hte_event *e, const char *system,
 			const char *name)
@@ -129,7 +131,7 @@ static int hte_parse_word(void *unused, char *word)
 		hte_for_each(e) {
 			if (!hte_matches(e, system, name))
 				continue;
-			/* A kernel may not have the tracepoint, e.g. of nmi. */
+			/* The kernel may lack the tracepoint: no error. */
 			e->named = on && e->tp;
 			found = true;
 		}

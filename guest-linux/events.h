@@ -14,7 +14,10 @@
 #include "hypertrace-kernel.h"
 #include "sources.h"
 
-/* Size of the largest entry with strings, in bytes */
+/*
+ * Maximum size of an entry with data of variable size, in bytes; a larger event
+ * is discarded
+ */
 #define HTE_SCRATCH	PAGE_SIZE
 
 /**
@@ -96,7 +99,7 @@ extern unsigned int hte_nr_events;
  * @count: number of elements of an array, or 0 if unknown
  * @size: size in bytes
  * @array: the declaration has brackets
- * @dynamic: the event itself has the offset and the size of the data
+ * @dynamic: the size of the data varies: a text or a sequence
  * @is_signed: the elements are signed
  */
 struct hte_decl {

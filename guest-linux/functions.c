@@ -63,8 +63,8 @@ struct fn_limits {
 
 /**
  * struct fn_set - a selection of functions and calls
- * @bound: the parameter's text, which limits the host's setting while this is
- *         parsed; NULL while a text of the parameter is parsed
+ * @bound: while a setting of the host is parsed: the parameter's text, which
+ *         limits the setting; while the parameter is parsed: NULL
  * @ops: its filter holds the functions whose entries are events
  * @entry: the set selects functions whose entries are events
  * @calls: pattern of the functions whose calls are events; empty: no function
@@ -193,8 +193,8 @@ static bool notrace fn_never_ends(unsigned long ip)
 {
 #if defined(CONFIG_PROVE_RCU) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 	/*
-	 * Test whether ftrace's @ip is in the first 16 bytes of one of these
-	 * functions.
+	 * @ip is the address of the instruction that ftrace has patched, near
+	 * the start of the function: compare with the first 16 bytes.
 	 */
 	return ip - (unsigned long)rcu_read_lock_any_held < 16 ||
 	       ip - (unsigned long)rcu_lockdep_current_cpu_online < 16;
@@ -247,7 +247,7 @@ static int fn_calls_attach(const struct fn_set *set)
 	fn_fprobe.exit_handler = fn_on_return;
 	fn_fprobe.entry_data_size = sizeof(u64);
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-	/* Limit of calls in progress; fprobe's default is too low. */
+	/* Maximum number of calls in progress; the default is too low. */
 	fn_fprobe.nr_maxactive = 4096;
 #endif
 	return register_fprobe(&fn_fprobe, set->calls,
@@ -291,7 +291,7 @@ static unsigned long fn_missed(void)
 
 /* Selection --------------------------------------------------------------- */
 
-/* Free the filters of @ops, and clear @ops, in which ftrace leaves pointers. */
+/* Free the filters of @ops, and reset @ops, in which ftrace leaves pointers. */
 static void fn_free_ops(struct ftrace_ops *ops)
 {
 	ftrace_free_filter(ops);
@@ -540,8 +540,9 @@ static void fn_use_next(void)
 }
 
 /*
- * Apply a new text of the parameter.  If the text is wrong, nothing changes.
- * If it does not allow the host's setting, no function is selected.
+ * Apply a new text of the parameter.  If the text is wrong, change nothing.  If
+ * the text does not allow all that the host's setting selects, select no
+ * function.
  *
  * Context: fn_mutex held
  */
@@ -561,9 +562,9 @@ static int fn_select(const char *text)
 }
 
 /*
- * Apply the host's setting if it has changed: as a whole, or refuse it, which
- * leaves the selection unchanged.  Without a setting, the parameter alone
- * selects.
+ * If the host's setting has changed, apply all of it.  If a part of it is wrong
+ * or not allowed by the parameter, refuse it: the selection does not change.
+ * Without a setting, the parameter alone selects.
  *
  * Context: fn_mutex held
  */

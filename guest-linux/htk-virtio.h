@@ -26,14 +26,14 @@ struct htk_slot {
  * @lock: protects @pages, @ring, @submitted, @kicks, @first, @count, @slots and
  *        @sealed; taken in any context except the emit path
  * @h: the device
- * @work: submits packets that a stream of the kernel has closed
+ * @work: submits the closed packets of a stream of the kernel
  * @vq: the data queue
  * @pages: pages of the ring, or NULL when the stream is closed
  * @ring: the ring in the kernel's mapping of @pages
  * @table: addresses of @pages for the host, or zeroes when the stream is closed
  * @submitted: position up to which all bytes were submitted
- * @kicks: number of notifications since the stream was opened
- * @asked: time at which an event last asked for buffers, in ns
+ * @kicks: number of notifications of the device since the stream was opened
+ * @asked: time of the last htk_virtio_queue_reap() that queued @work, in ns
  * @first: index of the oldest buffer that the device has
  * @count: number of buffers that the device has
  * @slots: the buffers, in the order of submission

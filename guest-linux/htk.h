@@ -144,7 +144,7 @@ struct htk_claim {
 /**
  * struct htk - one device
  * @core: the guest library's part; kernel streams use it
- * @wq: htk_wq, for files that htk_new() uses
+ * @wq: htk_wq, for files that must not refer to device.c
  * @kref: references of the driver and of each open file
  * @life: held for reading during htk_control() and between messages that belong
  *        together, and for writing to take the device away.  @control nests

@@ -15,8 +15,8 @@
 #include "htk.h"
 
 /*
- * Refuse indirect descriptors: without them a submission allocates no memory.
- * A submission is then possible in any context.
+ * Refuse indirect descriptors: without them a submission, which may run in an
+ * interrupt, allocates no memory.
  */
 static int htk_validate(struct virtio_device *vdev)
 {
@@ -85,8 +85,8 @@ static void htk_remove(struct virtio_device *vdev)
 }
 
 /*
- * Take the device away before a reboot or kexec.  Interrupts still work, so the
- * driver can wait for the device.
+ * Take the device away before a shutdown, reboot or kexec.  Interrupts still
+ * work, so the driver can wait for the device.
  */
 static void htk_shutdown(struct virtio_device *vdev)
 {

@@ -176,7 +176,10 @@ static void htk_memory_watch(struct work_struct *work)
 					    HTK_ABSENT_MS));
 }
 
-/* Read and check page 0, before any region of the device is claimed */
+/*
+ * Read and check page 0.  The driver claims no region of the device before,
+ * since the device may belong to another driver.
+ */
 static int htk_memory_check(struct pci_dev *pdev, struct ht_caps *caps)
 {
 	void *page;
@@ -304,7 +307,7 @@ static int __maybe_unused htk_memory_resume(struct device *dev)
 {
 	struct htk *h = dev_get_drvdata(dev);
 
-	/* The host may have ended meanwhile: wait for a new beat. */
+	/* The host may have ended during the suspend: wait for a new beat. */
 	mutex_lock(&h->control);
 	ht_link_init(&h->core, &h->link);
 	mutex_unlock(&h->control);

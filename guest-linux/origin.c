@@ -147,10 +147,10 @@ static bool htk_origin_limited(const struct htk *h,
  * @owner: the owner
  *
  * The kernel and root have no quota.  One stream for each possible CPU is
- * reserved, but not more than htk_origin_kernel_streams(), and never the
- * device's last stream.  All users other than root together may have as many
- * streams as are not reserved, and one user half of that number, but at least
- * one.
+ * reserved for the kernel, but not more than htk_origin_kernel_streams(), and
+ * never all streams of the device.  All users other than root together may have
+ * as many streams as are not reserved.  One of these users may have half of
+ * that number, but at least one stream.
  *
  * Context: h->control held
  */
@@ -246,9 +246,8 @@ static struct htk_user *htk_user_get(struct htk *h, kuid_t uid)
 }
 
 /*
- * Check whether a user other than root may add @more classes.  One user may
- * have an eighth of the device's classes, all these users together half of
- * them.
+ * Check whether a user other than root may add @more classes.  One such user
+ * may have an eighth of the device's classes, all of them together one half.
  *
  * Context: h->control held
  */
@@ -262,8 +261,8 @@ static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 }
 
 /*
- * Count a class if the host has registered it, or has not replied: then it may
- * have registered the class.
+ * Count a class that the host has registered.  If the host has not replied,
+ * count the class as well, since the host may have registered it.
  *
  * Context: h->control held
  */

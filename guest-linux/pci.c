@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: channels hypercall and shm, with registers in BAR0 and stream
- * memory in BAR4; and rings in stream memory, also for memory.c
+ * hypertrace: the channels hypercall and shm, with registers in BAR0 and stream
+ * memory in BAR4.  memory.c also uses the functions for rings.
  */
 #include <linux/io.h>
 #include <linux/pci.h>

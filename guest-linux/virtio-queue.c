@@ -137,7 +137,7 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	htk_virtio_reap_locked(h, s);
 	if (s->sealed)
 		return 0;
-	/* Each packet takes two rounds: submit it, then skip its unused end. */
+	/* A packet takes two rounds at most: submit it, skip its unused end. */
 	for (rounds = 0; rounds < 2 * caps->packets + 2; rounds++) {
 		u64 end = head, next;
 
@@ -222,7 +222,7 @@ unsigned int htk_virtio_reap(struct htk *h, u32 stream)
 }
 
 /*
- * Submit packets that a stream of the kernel has closed, and reap buffers.  The
+ * Submit the closed packets of a stream of the kernel, and reap buffers.  The
  * emit path cannot do so, because it may run under any lock or in an NMI.
  */
 void htk_virtio_irq_work(struct irq_work *work)

@@ -231,7 +231,7 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	spin_lock_irq(&s->lock);
 	pages = s->pages;
 	ring = s->ring;
-	/* While @pages is NULL, nothing is submitted to the device. */
+	/* While @pages is NULL, no packet of this stream is submitted. */
 	WRITE_ONCE(s->pages, NULL);
 	s->ring = NULL;
 	spin_unlock_irq(&s->lock);
@@ -240,8 +240,8 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	irq_work_sync(&s->work);
 	vunmap((void *)ring - htk_ring_offset(h));
 	/*
-	 * The host may not have closed the stream.  By an empty table it finds
-	 * no pages, so that these can be used for other purposes.
+	 * A host that has not closed the stream finds the pages by the table.
+	 * Clear the table, so that the host does not read pages that are freed.
 	 */
 	htk_virtio_clear_table(h, s);
 	/*
@@ -384,8 +384,8 @@ fail:
 }
 
 /*
- * Reset the device and delete its queues; htk_virtio_find_queues() creates them
- * again.  All streams are closed.
+ * Reset the device, delete its queues, and free all pages of streams, which the
+ * caller has closed.  htk_virtio_find_queues() creates the queues again.
  */
 static void htk_virtio_stop(struct htk *h)
 {
@@ -393,12 +393,12 @@ static void htk_virtio_stop(struct htk *h)
 	unsigned int len;
 	u32 i;
 
-	/* there is no control queue if the device failed to resume */
+	/* If the device has failed to resume, there is no control queue. */
 	if (!v->control)
 		return;
 	cancel_delayed_work_sync(&v->flush);
 	virtio_reset_device(htk_vdev(h));
-	/* After the reset, the device has no buffer. */
+	/* After the reset, the device uses no buffer: take all of them back. */
 	for (i = 0; i < h->core.caps.streams; i++) {
 		struct htk_vstream *s = v->streams[i];
 

@@ -48,12 +48,13 @@ int ht_kernel_register(struct ht_class *const *classes, unsigned int count);
  *
  * When this function returns, no event of the classes is being emitted.
  *
- * Context: may sleep.
+ * Context: may sleep, for seconds if the host does not answer.  The caller must
+ * not hold a lock that a notifier of CPU hot-plug or of modules takes.
  */
 void ht_kernel_unregister(struct ht_class *const *classes, unsigned int count);
 
 /**
- * ht_kernel_sync() - wait until the host has registered all classes
+ * ht_kernel_sync() - wait until the host has registered or refused all classes
  *
  * Without a device, this function does not wait.  If the host does not answer,
  * this function returns after a timeout of some seconds, and the driver keeps
@@ -111,7 +112,7 @@ void ht_kernel_unwatch(struct ht_kernel_watch *w);
 DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 
 /**
- * ht_kernel_missed() - count an event of a CPU without a stream
+ * ht_kernel_missed() - count an event of a CPU without a stream as discarded
  *
  * Context: any, interrupts off.
  */

@@ -75,7 +75,8 @@ struct ht_ioc_control {
  * @stream: index of an open stream
  * @reserved: 0
  * @instance: instance of the stream, from the reply to STREAM_OPEN
- * @kicks: out: number of notifications for this stream since it was opened
+ * @kicks: out: how often the driver has notified the device for this stream
+ *         since the stream was opened
  *
  * Take back the buffers that the device has returned, advance host.tail in the
  * control page, and submit all bytes up to guest.head.  Any file that is open
@@ -116,9 +117,9 @@ struct ht_ioc_submit {
  * a kernel whose pages are larger than 4096 bytes.  The doorbell is one page
  * that holds the stream's doorbell register (hypercall, shm).
  *
- * When the stream is closed or the device is removed, a mapping stays valid.
- * It then shows private pages, in which the stream's state is HT_STREAM_CLOSED.
- * A child of fork() sees such pages, too.
+ * When the stream is closed or the device goes away, a mapping stays valid.  It
+ * then shows pages of the open file that the host does not read; in them, the
+ * stream's state is HT_STREAM_CLOSED.  A child of fork() sees these pages, too.
  *
  * The enable page can be mapped for reading only, through any file of the
  * device, and stays valid in a child of fork().  The byte at a class's id is 1
