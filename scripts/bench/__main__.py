@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compare hypertrace's channels with each other and with their peers.
 
-All rows are measured in one run, in interleaved rounds: a round measures each case
-once.  Without a usable KVM, rows come from TCG: they prove that a channel works, but
-their ratios mean nothing.
+A group of cases is measured in interleaved rounds: a round measures each case once.
+Without a usable KVM, the guests' times come from TCG: they prove that a channel works,
+but their ratios mean nothing.  Instructions are always counted under TCG.
 """
 
 import argparse
@@ -22,16 +22,16 @@ SCHEMA = 1
 NATIVE_PEERS = ["lttng-ust", "usdt"]
 
 PROFILES = {
-    # Columns: number of rounds, ms per case, native events per row, ms per step of
-    # "overload", events of a latency case, events of a source in a Linux guest
+    # Columns: number of rounds; ms per case; number of events per row of emit-bench; ms per
+    # rate of "overload"; number of events of a latency case, and of a source in a Linux guest
     "smoke": (1, 1, 100000, 5, 20, 320),
     "quick": (3, 8, 900000, 40, 250, 8000),
     "full": (11, 40, 3600000, 100, 1000, 40000),
 }
 
-# Number of starts of the guest in a run. Each start places the guest elsewhere in
-# memory, which affects the figures; with several starts, the spread of the rounds
-# includes this effect.
+# Maximum number of starts of the guest that measures the costs. Each start places the
+# guest elsewhere in memory, which affects the figures; with several starts, the spread
+# of the rounds includes this effect.
 LAUNCHES = 3
 
 
@@ -249,9 +249,8 @@ class Bench:
             self.take(natives.cases)
 
     def linux_accel(self, environment):
-        """The accelerator for Linux guests: TCG if KVM cannot be used, or if it
-        emulates ring 0, since a kernel then takes hours to boot, or if the user
-        chose it; else KVM"""
+        """Return "tcg" for Linux guests if KVM cannot be used, if KVM emulates ring 0
+        (a kernel then takes hours to boot), or if the user chose TCG; else "kvm"."""
         from vm.payload import kvm_problem
         return "kvm" if not kvm_problem() and \
             "emulated" not in environment["KVM"] and \
@@ -364,7 +363,7 @@ class Bench:
         for case in cases:
             progress.step(case.id)
             case.measure(guest)
-            # The guest's run may end before LTTng gets its last events: wait for them.
+            # The run may end in the guest before LTTng gets the last events: wait for them.
             guest.settle(case.device)
             # Read LTTng's flight recorder now: events of the next case may overwrite those of this
             # one.

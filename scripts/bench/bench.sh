@@ -20,7 +20,8 @@ case " $*" in
 *)
     "$HT_TOP/scripts/build/prerequisites.sh" --qemu="$qemu_arg" --for bench
     "$HT_TOP/scripts/build/build.sh" --qemu="$qemu_arg" --only qemu --only own
-    # The kernel of the Linux guest is a Debian package; other measurements work without it.
+    # The kernel of the Linux guest is a Debian package. Without dpkg, skip the Linux guest:
+    # the other measurements do not need it.
     if have dpkg; then
         "$HT_TOP/scripts/build/build.sh" --qemu="$qemu_arg" --only guest
     fi

@@ -33,8 +33,8 @@ def costs(result):
     for key, case in f.cases.items():
         name = ", ".join(str(k) for k in key)
         if "limit" in key[1:3] or key[1] == "base":
-            # Leave out the limit loop and the base: they show the speed of the machine,
-            # not of hypertrace.
+            # Leave out the limit loop, also where it was measured between other cases
+            # (table "base"): it shows the speed of the machine, not of hypertrace.
             continue
         for figure, less in FIGURES.items():
             s = case.summary.get(figure)
@@ -55,7 +55,8 @@ def changes(before, after):
     is worse
 
     If a figure is missing in a run after the change, or a rate of delivery is 0
-    there, the ratio of its pair is infinite.
+    there, the ratio of its pair is infinite.  Figures that a run before the change
+    lacks are left out.
     """
     pairs = [(costs(b), costs(a)) for b, a in zip(before, after)]
     had = [key for key in pairs[0][0]

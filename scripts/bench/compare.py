@@ -73,8 +73,8 @@ def ratios(result):
 
 
 def stated(s):
-    """The lowest and the highest ratio of a spread, but at least the median's share
-    FLOOR below and above the median"""
+    """The range that is stated for a ratio: from its lowest to its highest value, but at
+    least FLOOR * median on each side of the median"""
     return (min(s["min"], s["median"] * (1 - FLOOR)),
             max(s["max"], s["median"] * (1 + FLOOR)))
 

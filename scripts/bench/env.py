@@ -25,7 +25,7 @@ def _first_line(argv):
 
 
 def kvm_kind():
-    """Whether KVM runs ring 0 natively or emulates it."""
+    """Describe how KVM runs ring 0: by the processor's extension, or by emulation."""
     flags = re.search(r"^flags\s*:(.*)$", _read("/proc/cpuinfo"), re.M)
     have = {"vmx": "Intel VT-x", "svm": "AMD SVM"}
     for flag, name in have.items():

@@ -19,8 +19,8 @@ ROW = r"^(\{.*\})\n"
 
 
 class TooLate(Exception):
-    """A measurement that must be repeated: the main loop was stopped after the
-    payload had begun to emit, or while it held a lock that the payload needs."""
+    """A measurement that must be repeated: the payload may have begun to emit before the
+    main loop was stopped, or the main loop held a lock while it was stopped."""
 
 
 class StoppedThread:
@@ -63,8 +63,8 @@ class Study(Payload):
     """The payload, with devices whose consumers can be controlled.
 
     Each device except virtio's has its own IOThread, which sleeps unless it is set
-    to poll.  On a host with at least two processors, the first vCPU has one processor
-    to itself, and all other threads of QEMU share a second one.
+    to poll.  On a host with at least two processors, the first vCPU is pinned to one
+    processor, and all other threads of QEMU are pinned to another one.
     """
 
     def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):
@@ -144,8 +144,8 @@ class Study(Payload):
         return row
 
     def answer(self, timeout):
-        """Wait up to `timeout` for the result of a command, which the guest prints
-        as one JSON row; return the row."""
+        """Wait up to `timeout` seconds for the result of a command, which the guest
+        prints as one JSON row; return the row."""
         return self._row(self.out.expect(ROW, timeout))
 
     def tell(self, command, timeout=120, **options):
@@ -188,8 +188,8 @@ class Study(Payload):
             try:
                 return self._run(device, consumer, dict(options, delay=delay))
             except TooLate:
-                # This attempt is too late: let the payload finish it, then try a longer
-                # delay.
+                # This attempt is invalid: let the payload finish it, then try again with
+                # the next delay.
                 self.answer(10)
                 self.tell("go")
         raise Failure(f"{device}: cannot be stopped within a second")

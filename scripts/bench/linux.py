@@ -23,8 +23,8 @@ LTTNG = ["lttng", "lttng-sessiond",
          "/usr/lib/x86_64-linux-gnu/lttng/libexec/lttng-consumerd"]
 LTTNG_XSD = "/usr/share/xml/lttng/session.xsd"
 
-# The script of the guest: it puts the libraries where programs search for them
-# and runs the commands of tell().
+# The guest's job: it puts the libraries where programs search for them, and runs the
+# commands that Linux.run() sends.
 JOB = """
 mkdir -p /dev/shm /run /var /lib
 mount -t tmpfs tmpfs /dev/shm
@@ -124,8 +124,8 @@ class Linux(VM):
                     "events": events, "packet_size": "64k", "packets": 64}
                    for c in channels]
         if idle:
-            # The idle device must be the last one that the guest's kernel finds. It has the
-            # channel virtio, because the kernel finds virtio devices last.
+            # ways.py assumes that the guest's kernel finds the idle device last. So its
+            # channel is virtio, because the kernel finds virtio devices last.
             devices.append({"channel": "virtio", "backend": "null",
                             "id": "idle", "events": "nothing"})
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng

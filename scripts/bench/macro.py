@@ -2,8 +2,8 @@
 """What a program that emits events costs other programs in a Linux guest.
 
 A round runs each benchmark alone, then beside each source of events (linux.py), which
-emits RATE events a second.  The benchmarks are the host's own (Debian: rt-tests,
-sysbench), copied into the guest with their libraries.
+emits RATE events a second.  The benchmarks are programs of the host (Debian: rt-tests,
+sysbench), which are copied into the guest with their libraries.
 """
 
 import re
@@ -14,7 +14,7 @@ from bench.plan import Case
 from vm.machine import Failure
 
 # Rate in events per second. ht-bench polls the clock for the last 100 us before an
-# event is due, so at a higher rate the benchmarks would measure this polling.
+# event is due: at this rate it polls for a tenth of the time, at a higher rate for more.
 RATE = 1000
 
 # {name: (program, arguments, pattern of the figure in its output, True if a higher

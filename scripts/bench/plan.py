@@ -21,13 +21,14 @@ EXIT_NS = {"kvm": 26000, "tcg": 400}
 
 @dataclass
 class Case:
-    """One figure to be measured.
+    """A measurement that each round makes once.
 
-    table: name of the table that shows the figure
-    series, x: the figure's line and its place in the line
+    table: name of the table that shows the case
+    series, x: the case's line in a plot, and the place in that line
     device: id of a device of the guest; None: a peer, whose name is in options
+    consumer: state of the device's consumer: stopped, paced or asleep
     options: options of the payload's command
-    rows: the measured values, one per round
+    rows: the results, one per round
     """
 
     table: str

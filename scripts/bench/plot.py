@@ -50,7 +50,7 @@ def _blocks(series):
 
 def lines(series, xlabel, ylabel, xticks=None, logx=False, logy=True,
           more=""):
-    """Draw lines.
+    """Draw lines with error bars; return the SVG.
 
     series: [(name, [(x, median, q1, q3)])]
     xticks: names of 0, 1, ...

@@ -3,9 +3,9 @@
 
 import statistics
 
-# Minimum spread of a ratio, as a part of its median. Some conditions, such as memory
-# and alignment, differ between runs although they are constant within a run, so the
-# rounds of a run do not show their effect.
+# Minimum distance of each end of a ratio's stated range from the median, as a part of the
+# median. Some conditions, such as memory and alignment, differ between runs although they
+# are constant within a run, so the rounds of a run do not show their effect.
 FLOOR = 0.10
 
 

@@ -136,8 +136,8 @@ def _native_targets(f, target, times):
 
 
 def _exit_bound(one, limit):
-    """The reason that the report prints when a ratio between an exit and
-    an event misses its target."""
+    """Return the reason that the report prints if the ratio of an exit's cost to an
+    event's cost misses its target."""
     bound = ratio(one, limit)
     return f"an exit is {_times(bound['median'])} limit loops in this guest, " \
         f"and no event that reads the clock is cheaper; {EXPLAINED}" \

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The guest: Debian's 6.12 cloud kernel (virtio and virtio_pci built in), its
-# headers for building the module, and an initrd of a static busybox.  Tests that
-# read a kernel's memory also use Debian's 6.1 cloud kernel.
+# Fetch the kernels of the test guest, and make its initrd of a static busybox.  The
+# kernel is Debian's 6.12 cloud kernel (virtio and virtio_pci built in), with its
+# headers for building the modules.  Tests that read a kernel's memory also use
+# Debian's 6.1 cloud kernel.
 #
-# The kernel is the one backported to bookworm: its build tools run with
+# The kernel 6.12 is the one backported to bookworm: its build tools run with
 # Debian 12's libc and with newer ones, and its modules build with gcc 12 or
 # newer. The build tools of trixie's own package need trixie's libc.
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Build LTTng's kernel tracer for the guest's kernel from Debian's package for DKMS.
-# ./run bench compares it with the events of our module.
+# ./run bench compares it with hypertrace-sources.ko.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"

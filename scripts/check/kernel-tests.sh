@@ -128,8 +128,8 @@ build_module() {
         kernel_make "$1" M="$farm/guest-linux" KCFLAGS=-Werror modules
 }
 
-# make_initrd NAME: make an initrd of the guest's one and of those modules that
-# the kernel NAME needs for its devices
+# make_initrd NAME: make an initrd from the guest's initrd and the modules that the
+# kernel NAME needs for its devices
 make_initrd() {
     root=$HT_TREE/initrd-$1.root
     rm -rf "$root"

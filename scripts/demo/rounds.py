@@ -2,8 +2,8 @@
 """The demo's rounds: a workload over each channel in turn, in one guest.
 
 The guest is Linux with ht-bench, or the bare-metal payload, whose "bench" is the
-same program.  The payload measures real exits even where KVM emulates ring 0 and
-no operating system runs.
+same program.  The payload measures real exits even where KVM emulates ring 0, so
+that Linux would take hours to boot.
 """
 
 import json
@@ -186,7 +186,7 @@ class BareGuest:
 
 
 def ring0_at_speed(workdir):
-    """Return True if KVM runs ring 0 natively, which Linux needs."""
+    """Return True if KVM runs ring 0 natively; if not, Linux takes hours to boot."""
     workdir.mkdir(parents=True)
     with Payload("probe", accel="kvm", workdir=workdir) as vm:
         vm.wait(60)

@@ -147,9 +147,8 @@ def micro(ns):
 
 
 def uncertainty(row):
-    """The error bound of the device's dates in ns. If an event was recorded before
-    it was emitted, that proves an error; if this is larger than the bound, return
-    it."""
+    """The error of the device's dates in ns: the bound that the device states or, if it
+    is larger, the time by which an event was recorded before its own date"""
     bound, least = row["latency_bound_ns"], row["latency_min_ns"]
     return bound if bound is None or least is None else max(bound, -least)
 

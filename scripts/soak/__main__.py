@@ -27,8 +27,8 @@ CHANNELS = ("hypercall", "shm", "virtio")
 STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
 RING = 128 << 10        # bytes of a stream, for any packet size
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-# The mean number of events of a round is a twentieth of the soak's goal, but at most this
-# number
+# The mean number of events of a round is a twentieth of the soak's goal (--events), but at
+# least 1000 and at most this number
 ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}
 INSTANCES_MAX = 400     # maximum for a recorded device: each instance is a file
 # Growth of QEMU's memory in KiB up to which no leak is reported: QEMU touches the rings
@@ -315,8 +315,8 @@ class Soak(Payload):
         self.rounds += 1
         deadline = time.monotonic() + 60
         while self.book().rounds != self.rounds:
-            # Wait until the guest has read the command, so that the reset of a "cut"
-            # round comes later.
+            # Wait until the guest has read the command: the reset that ends a "cut" round
+            # must not come before.
             if time.monotonic() > deadline:
                 raise Failure("the guest does not begin a round")
         for _ in range(rng.choice([0, 0, 1, 3])):

@@ -161,9 +161,9 @@ class Accounts:
     def _compare(self, i, host, final):
         """Compare an instance's figures with the host's counters.
 
-        final: the instance has ended, so the host must know all discards. Before the
-        end it may know of fewer; also after the end, if the producer of a virtio
-        stream has not closed it.
+        final: the instance has ended. Then the host must know all discards, unless the
+        producer of a virtio stream has not closed the stream. Before the end, the host
+        may know of fewer.
         """
         what = f"stream {i.stream}, instance {i.instance}"
         got = host["events"] + host["dropped"]

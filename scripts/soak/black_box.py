@@ -249,8 +249,8 @@ class Soak:
         self.rand.choice(guest.actions)(guest)
 
     def fill_disk(self):
-        """Kill a machine while the file system is full: its recording must replace
-        older ones of the same machine."""
+        """Kill a machine while the file system is full: its recorder must remove older
+        recordings of the same machine to make room for the new one."""
         guest = self.a_guest()
         big = self.disk / "big"
         st = os.statvfs(self.disk)

@@ -76,7 +76,7 @@ def missing_programs():
 
 
 def _die_with_parent():
-    """In the child: get SIGTERM when the parent ends in any way."""
+    """In the child: get SIGTERM when the thread that started the child ends."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(1, signal.SIGTERM, 0, 0, 0)      # PR_SET_PDEATHSIG
 

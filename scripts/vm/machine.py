@@ -116,8 +116,8 @@ class Stream:
         return m
 
     def finish(self, timeout):
-        """Wait up to timeout seconds until QEMU, which has ended, has closed the
-        socket."""
+        """Wait up to timeout seconds until all that QEMU, which has ended, had written to
+        the socket has been received."""
         self._thread.join(timeout)
 
     def close(self):
@@ -250,10 +250,10 @@ class VM:
         module is false.  Unpacking takes a fourth of the boot's time, but is required
         to resume from suspend.
     fresh: whether to boot even if a saved state could be used (see vm.saved)
-    accel: kvm, tcg, or tcg-single, which emulates one processor at a time.  That is
-        the default if files has a module that switches the kernel's events: the kernel
-        then patches its text, and TCG with parallel processors sometimes executes an
-        int3 that the kernel has removed.
+    accel: kvm, tcg, or tcg-single, which emulates one processor at a time.  The default
+        is tcg-single if files has a module that switches the kernel's events, else tcg.
+        Such a module lets the kernel patch its text, and TCG with parallel processors
+        sometimes executes an int3 that the kernel has removed.
     """
 
     def __init__(self, devices=(), job=None, accel=None, module=True,

@@ -20,7 +20,7 @@ from pathlib import Path
 DIRECTORY = None
 
 # The job of the guest whose state is saved. The state is saved while the job waits for
-# its first line, the time.
+# the first line of its input, which has the time.
 WAIT_JOB = """
 echo waiting >&3
 read -r now <&3
