@@ -17,11 +17,12 @@
 
 /**
  * ht_config_load() - read a file of settings
- * @file: the settings are added to it
+ * @file: gets the settings of the file in place of those that it has
  * @path: path of the file, which must exist; or NULL
  * @name: used if @path is NULL: name of the file in $XDG_CONFIG_HOME/hypertrace
  *        (by default ~/.config/hypertrace) or, if that file does not exist, in
- *        /etc/hypertrace. If both are missing, @file stays empty.
+ *        /etc/hypertrace. If both are missing, @file does not change, and
+ *        this is no failure.
  * @error: set if the file cannot be read or has a wrong syntax; names the file
  *
  * Return: false on failure

@@ -25,7 +25,8 @@ typedef struct HtNear {
 } HtNear;
 
 /**
- * ht_near_add() - add a candidate if it is among the most similar names so far
+ * ht_near_add() - add a candidate if it is similar to the name, and among the
+ *                 most similar candidates so far
  * @n: before the first call, all members except @n->name must be zero
  * @candidate: a valid name
  */

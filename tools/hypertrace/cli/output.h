@@ -21,8 +21,9 @@
  * @colour: ht_output_colour() appends the terminal's sequences for colours
  * @columns: maximum width of a line
  *
- * After each few pieces of text, the caller calls ht_output_flush() or
- * ht_output_room(), which write @text and empty it.
+ * After each few pieces of text, the caller calls ht_output_flush(), which
+ * writes @text and empties it, or ht_output_room(), which does so only if @text
+ * has 64 KiB or more.
  */
 typedef struct HtOutput {
     GString *text;

@@ -32,7 +32,7 @@ typedef struct Stream {
     uint32_t events;
     /*
      * times of the first and the last event in @run, in ns; if @run is empty,
-     * @end_ns is the time of the last event before
+     * @end_ns is the time of the last event that was given to the writer
      */
     uint64_t begin_ns, end_ns;
     /* estimated number of lost events since the start of the stream */

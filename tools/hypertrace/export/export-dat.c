@@ -102,7 +102,7 @@ static void name_tasks(HtModel *m, unsigned boot, GString *out)
 }
 
 /*
- * Read all events, to learn the tasks. Return a GString for each part
+ * Read the selected events, to learn the tasks. Return a GString for each part
  * (HtExportPart): the PIDs and names of the tasks that are known at the end of
  * that part.
  */

@@ -59,8 +59,8 @@ typedef struct File {
 } File;
 
 /*
- * Write the kernel release and other properties of the machine, and with the
- * host's clock its name. Without the release, Perfetto assumes an old kernel
+ * Write the kernel release and other properties of the machine, and its name
+ * unless it is machine 0. Without the release, Perfetto assumes an old kernel
  * and misinterprets the states of tasks.
  */
 static void put_system(File *f, uint64_t ns, unsigned boot)

@@ -175,8 +175,9 @@ static bool begin(Trace *t, const bt_stream *stream, uint64_t ns)
 }
 
 /*
- * Refuse a stream whose clock is not the host's CLOCK_MONOTONIC, or not that of
- * the trace's first stream. For the first stream, also set the members of @t
+ * Refuse a stream whose clock is not known to be the host's CLOCK_MONOTONIC, or
+ * is not that of the trace's first stream. The clock is known only in traces of
+ * hypertrace and LTTng. For the first stream, also set the members of @t
  * that describe the trace: whether it is of LTTng, its clock and its name.
  */
 static bool check_clock(Trace *t, const bt_stream *bs)

@@ -131,6 +131,7 @@ static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
 
 /*
  * Add the events of a piece to the piece's part, which is created if it is new.
+ * Skip a piece without events, and one of another boot than that of --boot.
  * @shift is CLOCK_REALTIME - CLOCK_MONOTONIC of the host in ns, or NULL if it
  * is not known. Return false if there are too many parts.
  */

@@ -118,8 +118,8 @@ bool ht_export_next(HtExport *x, HtModelEvent *ev);
  * @boot: the event's boot
  * @segment: the event's segment
  *
- * Returns: the part; NULL if @x->parts does not have it, which happens only if
- * the recording changes during the export
+ * Returns: the part; NULL if @x->parts does not have it. After all parts were
+ * counted, this means that the recording has changed during the export
  */
 HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 

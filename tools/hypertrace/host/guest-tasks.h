@@ -56,8 +56,8 @@ const HtBounds *ht_guest_tasks_bounds(const HtGuestTasks *g);
  * ht_guest_tasks_at: find the task of a processor at a time
  * @vcpu: the processor; -1 if one thread of the host runs all processors
  * @ns: the time, by the host's CLOCK_MONOTONIC
- * @until: set to the time, after @ns, of the next change of the task;
- *         UINT64_MAX if no change follows
+ * @until: set to the time, after @ns, of the next change of the task, or from
+ *         which on tasks were not stored; UINT64_MAX if neither follows
  *
  * Returns: "NAME-PID" or "idle", owned by @g, with any bytes in the name; NULL
  * if the task is not known

@@ -36,9 +36,10 @@
 #define RING_MIN_KB     256u
 /*
  * Period in ns at which the rings are read: POLL_NS for each KiB of a
- * processor's ring, so that the kernel must write 84 MB/s to fill the ring in
- * one period, but at least POLL_MIN_NS. A longer period costs less, because the
- * kernel copies a page that is not full event by event.
+ * processor's ring, but at least POLL_MIN_NS. A ring of 1.6 MiB or more is full
+ * after one period if the kernel writes 84 MB/s into it; for a smaller ring, a
+ * lower rate suffices. A longer period costs less, because the kernel copies a
+ * page that is not full event by event.
  */
 #define POLL_NS         (UINT64_C(50000000) / RING_CPU_KB)
 #define POLL_MIN_NS     UINT64_C(20000000)

@@ -12,10 +12,11 @@
 #define STEP_NS         UINT64_C(1000000)
 #define STEP_LAST_NS    UINT64_C(5000000000)
 /*
- * Pause in ns between searches, from SEARCH_NS to PAUSE_MAX: as long as the
- * last search took or, after EAGER_NS without a kernel, PAUSE_LATER times as
- * long. Searches thus use up to half of a processor at first. Later they use
- * 1 %, or more if a search takes longer than 20 ms.
+ * While no kernel is known: pause in ns between searches, from SEARCH_NS to
+ * PAUSE_MAX: as long as the last search took or, after EAGER_NS without a
+ * kernel, PAUSE_LATER times as long. Searches thus use up to half of a
+ * processor at first. Later they use 1 %, or more if a search takes longer than
+ * 20 ms.
  */
 #define SEARCH_NS       UINT64_C(2000000)
 #define EAGER_NS        UINT64_C(30000000000)
@@ -225,11 +226,11 @@ static bool at_same_place(const HtGuestKernel *a, const HtGuestKernel *b)
 /*
  * Decide whether the kernel @k, which a search has found, is the running one.
  * RAM may also hold dead kernels of earlier boots. A kernel whose tick count
- * advances runs. A kernel whose clock has no known address is accepted. If the
- * tick count of @k does not advance, accept @k only if the search found no
- * other kernel, and if no kernel was known before or @k's place and clock can
- * be those of the next boot. @last: this is the last call, so accept @k
- * although the search found others.
+ * advances runs. A kernel whose clock has no known address is accepted, one
+ * whose clock cannot be read is not. If the tick count of @k does not advance,
+ * accept @k only if the search found no other kernel, and if either no kernel
+ * was known before, or @k's place and clock can be those of the next boot.
+ * @last: this is the last call, in which the search may have found others.
  */
 static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
 {
@@ -275,7 +276,8 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
  * the same kernel has booted again at the same address: return true. If the
  * clock stands still, or was overwritten, another kernel may have booted:
  * begin a search, if the pause after the last search is over. @last: this is
- * the last call, so read the clock and begin a search in any case.
+ * the last call, so do not wait for CLOCK_NS or for the end of the pause, and
+ * begin a search although the clock goes on.
  */
 static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
 {

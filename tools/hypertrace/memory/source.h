@@ -59,8 +59,8 @@ struct HtSource {
  * @name: name of the file, for messages
  * @error: set on failure
  *
- * The core must be ELF with 64 bits, as QEMU's dump-guest-memory writes by
- * default.
+ * The core must be ELF with 64 bits, little-endian, as QEMU's dump-guest-memory
+ * writes by default.
  *
  * Return: the source or NULL
  */

@@ -127,7 +127,7 @@ static void leave(HtGraph *g, HtStack *s, HtGraphStep *step)
 /*
  * Add a call that the function tracer reports. Its caller is the innermost
  * frame of the function that the event names as parent. Frames inside the
- * caller's have ended and are dropped.
+ * caller's have ended and are dropped; if no frame is the caller's, all are.
  */
 static void call(HtGraph *g, HtStack *s, const HtModelEvent *ev, HtFrame *f)
 {

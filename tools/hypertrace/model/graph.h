@@ -97,7 +97,7 @@ bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step);
 
 /**
  * ht_graph_stacks: get the stacks of all tasks that had calls in the segment of
- *                  the last event
+ *                  the last event for which ht_graph_event() returned true
  *
  * Returns: a table whose values are HtStack
  */

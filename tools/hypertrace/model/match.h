@@ -52,8 +52,9 @@ bool ht_match_is_log(const HtMatch *m);
 /**
  * ht_match_check: check that the events and their fields exist
  * @formats: formats of the guest's events
- * @error: set if a name in the list matches no event, or if none of the listed
- *         events has a field of the condition
+ * @error: set if a name in the list matches no event, if none of the listed
+ *         events has a field of the condition, or if the condition compares a
+ *         field that is a number with a text
  *
  * Returns: true if all exist, or if the match is for lines of the log
  */

@@ -267,8 +267,8 @@ static inline uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field)
  * @field: HT_F_*
  * @len: set to its length
  *
- * Returns: pointer into the event; may have any bytes, has no NUL at its end;
- * never NULL
+ * Returns: pointer into the event; may have any bytes, has no NUL at its end.
+ * "" if the event has no such string; never NULL
  */
 const char *ht_event_text(const HtModelEvent *ev, unsigned field, gsize *len);
 

@@ -37,6 +37,9 @@ bool ht_names_whole(const char *option, const char *list, GError **errp);
  * @formats: formats of the events
  * @errp: set if a name matches no event; suggests similar names
  *
+ * Names that begin with "type-" are accepted: events without a format have such
+ * names, and are not in @formats.
+ *
  * Returns: false if a name matches no event
  */
 bool ht_names_check(const char *list, const HtFtFormats *formats,

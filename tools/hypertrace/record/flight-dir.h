@@ -56,8 +56,8 @@ typedef struct HtFlightDir {
  * ht_flight_dir_open() - open or create the folder, and lock it
  * @path: its name
  * @keep: maximum number of recordings, 1 to HT_FLIGHT_KEEP_MAX
- * @error: set if others own it or can write to it, or if another recorder uses
- *         it
+ * @error: set if it cannot be created or read, if others own it or can write to
+ *         it, or if another recorder uses it
  *
  * Removes the incomplete recording of a recorder that was killed.
  *

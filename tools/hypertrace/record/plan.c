@@ -420,8 +420,9 @@ static void set_names(HtRecordPlan *p, const HtQemu *q)
 
 /*
  * Choose the size of the ring, which all processors share: double the default
- * until there are CPU_BYTES for each processor, but use at most 1/RAM_PART of
- * the RAM for more than the default
+ * until there are CPU_BYTES for each processor, or HT_RECORD_SIZE_MAX in all. A
+ * ring larger than the default has at most 1/RAM_PART of the RAM. If the size
+ * of the RAM is not known, use the default.
  */
 static uint64_t default_size(const HtQemu *q)
 {

@@ -84,7 +84,8 @@ HtPrograms *ht_programs_new(int fd, bool create,
  * Start QEMU first; see ht_lttng_sink_start().
  *
  * If another recorder served the memory and was killed, the events that it did
- * not record are recorded, and those that it recorded are not recorded again.
+ * not record are recorded. Those that it recorded are not recorded again, if
+ * HtProgramsOptions.link leads to its trace.
  */
 void ht_programs_start(HtPrograms *p);
 

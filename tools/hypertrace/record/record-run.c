@@ -248,8 +248,10 @@ static bool is_followed(const HtRecordRun *run, const HtSource *source)
 }
 
 /*
- * Open the RAM files that did not exist at the start. If no ring or no kernel
- * was found, search the memory of the process, too.
+ * While no ring is found, open the RAM files that did not exist at the start,
+ * and search the rest of the process's memory, too, for shared files and a NUMA
+ * node only after ELSEWHERE_NS. If the recorder's memory is a NUMA node, search
+ * both nodes for the kernel.
  */
 static void find_sources(HtRecordRun *run)
 {

@@ -19,7 +19,8 @@
 /**
  * enum HtTraceBuffer - the buffer of the guest's kernel that is read
  * @HT_TRACE_BUFFER_ANY: not chosen by the user: choose_buffer() chooses
- * @HT_TRACE_BUFFER_BOOT: a ring in memory that is reserved at boot (6.12)
+ * @HT_TRACE_BUFFER_BOOT: a ring in memory that is reserved at boot (Linux 6.12
+ *                        and later)
  * @HT_TRACE_BUFFER_MAIN: its main trace buffer
  */
 typedef enum HtTraceBuffer {

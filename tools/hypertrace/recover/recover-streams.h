@@ -18,7 +18,7 @@ bool ht_recover_is_streams(const char *path);
  * @dir: directory in which the trace is created; created if needed
  * @lines: number of events to show of each stream
  * @quiet: show nothing
- * @error: set on failure
+ * @error: set on failure; also if the streams have no events
  *
  * Returns: true on success
  */

@@ -38,8 +38,8 @@ typedef struct HtBootPhase {
  * @level: the level's name for an initcall, interned; "" for a process
  * @pid: the task that ran the initcall; the process
  * @begin: nanoseconds, see &HtBoot.back_ns
- * @end: nanoseconds, see &HtBoot.back_ns; the end of the recording if the item
- *       had not ended then; @begin if an initcall's end may be lost
+ * @end: nanoseconds, see &HtBoot.back_ns; &HtBoot.end if the item had not
+ *       ended then; @begin if an initcall's end may be lost
  * @took: time from @begin to @end; unknown if an initcall's end may be lost
  * @cpu_ns: CPU time of a process in nanoseconds
  * @ret: return value of an initcall

@@ -169,7 +169,8 @@ void ht_last_host_text(const HtLast *l, HtOutput *o);
  * ht_last_name: get the name of a task at the end
  * @pid: the task
  *
- * Returns: the name, which may have any bytes; "<...>" if it is not known
+ * Returns: the name, which may have any bytes; "<...>" if it is not known,
+ * "<idle>" for PID 0
  */
 const char *ht_last_name(const HtLast *l, int32_t pid);
 

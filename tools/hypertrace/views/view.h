@@ -18,8 +18,9 @@
  * @json: JSON instead of text
  * @no_pager: use no pager on a terminal
  * @boot: only this boot, counted from 1; 0 for all
- * @from_ns: skip earlier events; nanoseconds of guest time
- * @to_ns: skip later events; nanoseconds of guest time
+ * @from_ns: skip earlier events; nanoseconds by the recording's own clock, that
+ *           is the guest's, or the host's for a host's part
+ * @to_ns: skip later events; nanoseconds by the same clock
  * @host: converts times of events to the host's clock; NULL: events keep the
  *        guest's times
  * @shift: nanoseconds added to times of the host's clock

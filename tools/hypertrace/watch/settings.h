@@ -55,7 +55,8 @@ typedef struct HtWatchSettings {
  * @options: settings of the command line, in the form of the file
  * @path: the file; NULL for the user's file or that of the system, which need
  *        not exist
- * @error: set if a setting is not valid, or if no rule is given
+ * @error: set if the file cannot be read, if a setting is not valid, or if no
+ *         rule is given
  */
 bool ht_watch_settings_read(HtWatchSettings *s, GKeyFile *options,
                             const char *path, GError **error);
