@@ -242,7 +242,7 @@ static int read_host(const struct ht_device *dev, unsigned vcpu,
     return r;
 }
 
-/* Print what the host tells about this guest's vCPUs, if the host tells it. */
+/* Print the host's times of this guest's vCPUs, if the host provides them. */
 static void print_host(const struct ht_device *dev)
 {
     struct ht_host_stats s;

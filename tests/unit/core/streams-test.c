@@ -198,9 +198,9 @@ static void test_phases(void)
     g_assert_cmpuint(h->events, ==, 5);
 
     /*
-     * OPEN, and the guest has sent a close: the host first consumes committed
-     * events. The message and the ring each have a count of lost events; the
-     * host keeps the higher one.
+     * The stream is open, and the guest sends a close: the host first consumes
+     * the committed events. The message and the ring each have a count of
+     * lost events; the host keeps the higher one.
      */
     ct_ring_emit(&h->ring[0], 5);
     g_assert_cmpint(send_close(h, 0, 7), ==, HT_STATUS_BUSY);

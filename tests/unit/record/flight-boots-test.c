@@ -61,7 +61,8 @@ static const struct {
     /*
      * The recorder no longer finds the kernel's log, and has no monitor. If the
      * next boot's log is found late or never, this is one reset. If the log of
-     * the same boot is found again soon, no reset is counted (last row).
+     * the same boot is found again soon, no reset is counted: see the last of
+     * these rows.
      */
     { "bk _ g _", 1, 0 },
     { "bk _ g _ _ b _ k _", 1, 0 },

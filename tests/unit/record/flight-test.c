@@ -759,7 +759,8 @@ static void in_child(void)
 
 /*
  * While the writer's process is stopped, the guest is still followed. A cause
- * that comes meanwhile is recorded afterwards, with all events up to its time.
+ * that comes meanwhile is recorded afterwards, with the events that the guest
+ * has written until then.
  */
 static void test_disk_hangs(void)
 {

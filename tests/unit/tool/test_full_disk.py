@@ -11,7 +11,7 @@ from hypertrace import ENV, TOOL, story
 from test_record_pid import MEMORY, machines
 from vm.lttng_session import private_run
 
-# Tests of "hypertrace watch" find the machine, so do not run them meanwhile.
+# Tests of "hypertrace watch" find the machine, so do not run them at the same time.
 pytestmark = pytest.mark.xdist_group("record")
 
 # Command lines, whose files are on the full disk {disk}. {tmp} has room, {pid} is a virtual

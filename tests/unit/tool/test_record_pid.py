@@ -23,7 +23,7 @@ from vm.lttng_session import private_run
 GUEST = built("tests/unit/tool/watch-guest")
 MEMORY = 16 << 20           # bytes of its memory
 
-# Tests of "hypertrace watch" find these machines, so do not run them meanwhile.
+# Tests of "hypertrace watch" find these machines, so do not run them at the same time.
 pytestmark = pytest.mark.xdist_group("record")
 
 

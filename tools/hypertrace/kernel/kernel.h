@@ -81,8 +81,8 @@ HtKernel *ht_kernel_of_image(HtKernelImage *image);
  * @quiet: do not show the progress if standard error is a terminal
  * @job: the job that runs this, which may be stopped; or NULL
  * @error: set if the memory's process has ended, or if no kernel that was built
- *         for kdump (VMCOREINFO) was found in the memory or, if @job was stopped,
- *         in the part that was read until then
+ *         for kdump (VMCOREINFO) was found. If @job is stopped, only a part of
+ *         the memory is searched
  *
  * Reads all memory that was ever written, which takes up to a second for 4 GiB.
  *

@@ -50,7 +50,7 @@
  */
 #define PAUSE_NS    INT64_C(2000000000)
 
-/* What a recording says of its cause; NULL: f->why, or the matches */
+/* Texts about the causes; NULL: use f->why, or a description of the matches */
 static const char *const texts[HT_CAUSES] = {
     [HT_CAUSE_COMMAND] = "recorded when hypertrace snapshot asked",
     [HT_CAUSE_SIGNAL] = "recorded at SIGUSR1",

@@ -269,8 +269,8 @@ void ht_session_remove_rings(HtSession *s, const HtFtMem *mem)
 }
 
 /*
- * Check whether a known ring begins at @offset or has one CPU's part there, and
- * the known ring's header is valid. @except: a ring that does not count, or NULL
+ * Check whether a known ring with a valid header begins at @offset, or has one
+ * CPU's part there. @except: a ring that does not count, or NULL
  */
 static bool is_known(const HtSession *s, const HtFtMem *mem, uint64_t offset,
                      const HtSessionRing *except)
