@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Make this checkout's own copy of a QEMU tree, apply the patch series, and
-# link the checkout's files into it. After an edit in the checkout, only ninja must run.
+# link the checkout's files into it. After an edit of a linked file, ninja alone updates the build.
 
 . "$(dirname -- "$0")/../scripts/lib.sh"
 

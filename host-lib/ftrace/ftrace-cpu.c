@@ -36,8 +36,9 @@ typedef struct Writer {
     /* maximum number of bytes to take of the page in sub-buffer @slot */
     uint32_t limit;
     /*
-     * On a host with weak memory ordering: the page's stamp at the previous
-     * poll, and whether the page had committed records then; else 0 and true
+     * On a host with weak memory ordering: the page's time stamp at the
+     * previous poll, and whether the page had committed records at that poll.
+     * On other hosts: 0 and true
      */
     uint64_t stamp;
     bool begun;

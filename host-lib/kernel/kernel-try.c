@@ -209,7 +209,7 @@ static bool usual_low(uint64_t below)
  * x86-64: find the ranges of RAM from the piece @r, which holds the kernel.  A
  * PC's RAM is one piece, of which the part above the PCI hole continues at
  * 4 GiB.  The kernel stores the end of RAM (max_pfn).  If RAM has several
- * pieces (NUMA nodes), only @r becomes a range.  With @usual, refuse a kernel
+ * pieces (NUMA nodes), the ranges cover only @r.  With @usual, refuse a kernel
  * above 4 GiB if RAM below the hole does not have a usual size.
  */
 static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)

@@ -26,7 +26,7 @@
 #include <lzo/lzo1x.h>
 #endif
 
-/* Minimum growth of the output buffer, in bytes */
+/* Minimum free space in bytes after grow(), if @max permits it */
 #define GROW            (16u << 20)
 /*
  * Maximum size in bytes of a compressed block (lz4), or of a block's

@@ -69,10 +69,10 @@ void ht_worker_settle(HypertraceDevice *dev);
 void ht_worker_pause(HypertraceDevice *dev);
 void ht_worker_go(HypertraceDevice *dev);
 /*
- * With mode=overwrite: if @unread, do not consume until the VM stops or is
- * reset, or the guest closes or flushes a stream, so that each ring keeps the
- * guest's last events.  Else consume again, beginning with the rings' present
- * content.  Context: BQL
+ * With mode=overwrite: if @unread, consume only a stream that the guest closes,
+ * and all streams when the VM stops or is reset or the guest flushes: each ring
+ * keeps the guest's last events.  Else consume again, beginning with the rings'
+ * present content.  Context: BQL
  */
 void ht_worker_set_unread(HypertraceDevice *dev, bool unread);
 /* Schedule a turn of the worker of a HypertraceDevice.  Context: any thread */

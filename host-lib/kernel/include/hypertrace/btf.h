@@ -108,7 +108,8 @@ int ht_btf_struct_size(const HtBtf *btf, const char *name, uint32_t *size);
  * Returns: 0; -ENOENT if there is no such structure or member; -EINVAL if the
  * path is malformed, the index is beyond the array, the member exceeds its
  * structure, its type's size is unknown, or it is a bit field that has more
- * than 64 bits or is an array
+ * than 64 bits, is an array, or does not begin at a byte in BTF of old tools,
+ * which puts the width of a bit field into its type
  */
 int ht_btf_field(const HtBtf *btf, const char *name, const char *path,
                  HtBtfField *field);

@@ -299,7 +299,9 @@ unsigned ht_guest_kernel_cpus(HtGuestKernel *k);
  * @cpu: number of the CPU, less than ht_guest_kernel_cpus()
  * @addr: set
  *
- * Returns: 0, -EINVAL if the number is too high, or as ht_guest_kernel_read()
+ * Returns: 0; -EINVAL if @cpu is HT_FT_CPUS_MAX or more, or if it is not 0 and
+ * the kernel was built without CONFIG_SMP; or as ht_guest_kernel_read().  @cpu
+ * is not compared with ht_guest_kernel_cpus().
  */
 int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
                            uint64_t *addr);
