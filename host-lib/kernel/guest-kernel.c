@@ -148,7 +148,8 @@ int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
 }
 
 /*
- * Compare the canary with the one that was read first; -ESTALE if they differ
+ * Compare the canary with the known one; -ESTALE if they differ.  If none is
+ * known yet, read it.
  */
 static int check_canary(HtGuestKernel *k)
 {

@@ -133,7 +133,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtGuestKernel, ht_guest_kernel_free)
  * as a poll.
  *
  * Returns: 0, -ESTALE if the kernel is no longer there or the guest has booted
- * again, or the error of the reader
+ * again, or as ht_guest_kernel_read()
  */
 int ht_guest_kernel_check(HtGuestKernel *k);
 
@@ -156,7 +156,7 @@ typedef struct HtKernelClock {
  *
  * Returns: 0, -ENOENT without BTF or data symbols, -ERANGE if the wall clock is
  * later than a kernel allows, which shows that its memory was overwritten, or
- * -errno of the reader
+ * as ht_guest_kernel_read()
  */
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
 
@@ -177,7 +177,8 @@ bool ht_guest_kernel_moves(const HtGuestKernel *k);
  * @b: a kernel of the same image
  *
  * Returns: false if their addresses in memory, their slides (KASLR) or the
- * stack canaries of their first tasks, which are random in each boot, differ
+ * stack canaries of their first tasks, which are random in each boot, differ.
+ * Canaries are compared only if both are known.
  */
 bool ht_guest_kernel_same_boot(const HtGuestKernel *a, const HtGuestKernel *b);
 
