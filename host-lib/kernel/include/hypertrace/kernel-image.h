@@ -199,8 +199,9 @@ bool ht_kernel_image_has_data_symbols(const HtKernelImage *image);
  * @addr: link address
  * @len: number of bytes
  *
- * Returns: the content, valid as long as @image; NULL if the file does not hold
- * all of it.  Addresses in it may not be relocated yet.
+ * Returns: the content, valid until ht_kernel_image_shrink() or the end of
+ * @image; NULL if the file does not hold all of it, or if it was freed.
+ * Addresses in it may not be relocated yet.
  */
 const void *ht_kernel_image_bytes(const HtKernelImage *image, uint64_t addr,
                                   size_t len);
