@@ -40,8 +40,8 @@ static const char *const channels[DEVICES] = { "hypercall", "shm", "virtio" };
  * @h: NULL while the device is unplugged
  * @number, @fat: class ids
  * @s: streams; the image of a closed stream is NULL
- * @emitted: events of all streams since the device was plugged in
- * @given: events that were passed to its present sinks
+ * @emitted: number of events of all streams since the device was plugged in
+ * @given: number of events that the device's present sinks must get
  * @backend: @backends indices into chaos_backends[]
  */
 typedef struct Device {
@@ -267,7 +267,7 @@ static void unplug(Chaos *c, unsigned i)
 
 /*
  * Emit up to 300 events of one class. With virtio, each commit takes an entry
- * of the virtqueue, so commit after 16 small events only: then the entries
+ * of the virtqueue, so commit small events 16 at a time: then the entries
  * suffice for a full ring.
  */
 static void emit(Chaos *c, Device *d)
@@ -420,8 +420,8 @@ static void migrate(Chaos *c)
 
     forget_saved(c);
     /*
-     * If a backend hangs, end that in three of four cases: in the fourth, the
-     * source QEMU waits 5 s for the backend when it exits.
+     * If the FIFO's backend hangs, let it continue in three of four cases. In
+     * the fourth, the source QEMU waits 5 s for the backend when QEMU exits.
      */
     if (c->f.hanging && below(c, 4)) {
         files_hang(&c->f, false);
@@ -494,7 +494,7 @@ static void leave(Chaos *c)
     for (i = 0; i < BACKENDS; i++) {
         QHT_WAIT(qht_object_del(c->base.qts, chaos_backends[i]));
     }
-    /* The backends were deleted, so @fifo must have all its events. */
+    /* A backend is deleted after its last event: @fifo must have all events. */
     c->f.lossy = false;
 }
 

@@ -163,8 +163,8 @@ static void test_unknown_type(const void *channel)
 }
 
 /*
- * The reply to a CLASS_REGISTER has the class's id from the first reply on,
- * also if its status is BUSY.
+ * Each reply to a CLASS_REGISTER that is valid has the class's id, also a reply
+ * with the status BUSY.
  */
 static void test_register(const void *channel)
 {

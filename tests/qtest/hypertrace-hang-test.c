@@ -23,8 +23,8 @@
 typedef struct Hang {
     QHt *h;
     /*
-     * If @h replaces the device with which the test started: that device; else
-     * NULL
+     * the device with which the test started, if another device has replaced
+     * it in @h; else NULL
      */
     QHt *first;
     QHtStream s;
@@ -89,7 +89,7 @@ static void emit(Hang *g, unsigned n)
 
 /*
  * Emit enough events to fill the FIFO, so that the backend hangs. The ring
- * has room for these events, so it loses no event.
+ * has room for all of these events, so none is lost.
  */
 static void hang(Hang *g)
 {
@@ -377,8 +377,8 @@ static void test_budget(const void *channel)
 }
 
 /*
- * Promise: if a driver resets the device while no backend has room, the host
- * has consumed the buffers on the queues, and counts each event.
+ * Promise: a reset by the driver consumes the buffers on the queues and counts
+ * each event, although no backend has room.
  */
 static void test_reset(const void *channel)
 {
@@ -408,7 +408,8 @@ static void test_reset(const void *channel)
 
 /*
  * QEMU ends in time although the backend of many devices hangs.  If QEMU waited
- * for one device after the other, it would need longer than LIMIT_US.
+ * for one of the 14 devices after the other, it would need longer than
+ * LIMIT_US.
  */
 static void test_quit(const void *channel)
 {
@@ -420,7 +421,7 @@ static void test_quit(const void *channel)
     setup(&g, channel);
     hang(&g);
     qht_stream_forget(&g.s);
-    /* With virtio, test one device only: setting up virtqueues is slow. */
+    /* With virtio, add one device only: setting up virtqueues is slow. */
     n = g.h->control ? 1 : G_N_ELEMENTS(more);
     for (i = 0; i < n; i++) {
         g_autofree char *id = g_strdup_printf("x%u", i);

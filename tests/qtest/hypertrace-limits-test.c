@@ -359,8 +359,8 @@ static void test_batch_hostile(const void *channel)
         g_assert_cmpuint(ldl_le_p(&second->status), ==, HT_STATUS_INVAL);
     }
     /*
-     * First, a last message that is shorter than a header; then, messages whose
-     * size ends near the buffer's end.
+     * First, the last message is shorter than a header. Then, the size of the
+     * only message is that of the buffer, or up to 8 bytes less.
      */
     for (size = 1; size < sizeof(*second); size++) {
         at = ROUND_UP(put_class(msgs, 0, "good"), HT_MESSAGE_ALIGN);
@@ -479,8 +479,8 @@ static void test_message(const void *channel)
     stw_le_p(&m->type, HT_MSG_STATS);
     stl_le_p(&m->size, HT_MESSAGE_MAX);
     /*
-     * Send a message of the maximum size, which is wrong for its type, then one
-     * that is a byte longer.
+     * Send a message of the maximum size, which is wrong for its type; then say
+     * in its header that it is a byte longer.
      */
     g_assert_cmpuint(qht_exchange(h, m, HT_MESSAGE_MAX), ==, HT_STATUS_INVAL);
     g_assert_cmpuint(ldl_le_p(&m->size), ==, HT_MESSAGE_MAX);

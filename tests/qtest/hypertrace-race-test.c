@@ -346,7 +346,7 @@ static void test_spite(const void *channel)
     teardown(&r);
 }
 
-/* The device can be unplugged while producers write; QEMU can end later. */
+/* The device can be unplugged while producers write; QEMU still works. */
 static void test_unplug(const void *channel)
 {
     unsigned i;

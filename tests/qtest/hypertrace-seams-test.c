@@ -388,8 +388,8 @@ static void test_fair_backend(void)
 }
 
 /*
- * Read QEMU's trace log, and return the number of events that QEMU's main
- * thread @pid has consumed by it.
+ * Return the number of events that QEMU's main thread @pid has consumed,
+ * according to QEMU's trace log.
  */
 static unsigned taken_by_main(const char *path, unsigned long pid)
 {
@@ -421,8 +421,8 @@ static void test_doorbell(const void *data)
 {
     const bool empty = data != NULL;
     /*
-     * A doorbell consumes at most 1,000 events, or the event with which it
-     * reaches 8 KiB; events with a payload have 12 bytes each.
+     * A doorbell stops after 1,000 events, or after the event with which it has
+     * consumed 8 KiB or more; events with a payload have 12 bytes each.
      */
     const unsigned most = empty ? 1000 : 8192 / 12 + 1;
     g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);

@@ -340,7 +340,10 @@ static void test_many(void)
                     .stream = cpu_to_le32(i),
                 };
 
-                /* a packet has room for 5 x 64 events of 12 bytes */
+                /*
+                 * One packet has room for the events of all rounds: 5 x 64
+                 * events of 12 bytes.
+                 */
                 qht_write_number(&s[i], id, n);
                 s[i].submitted = s[i].offset;
                 sub.to = cpu_to_le64(s[i].submitted);

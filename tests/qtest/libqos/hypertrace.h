@@ -193,7 +193,7 @@ void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index);
 void qht_stream_close(QHtStream *s);
 /* Write the count of lost events into the ring or the announced memory */
 void qht_stream_write_lost(QHtStream *s, uint64_t lost);
-/* Free the producer's state of a stream that the device closed */
+/* Free the producer's state of a stream, but do not close the stream */
 void qht_stream_forget(QHtStream *s);
 void qht_stream_flush(QHtStream *s);
 
@@ -337,7 +337,7 @@ void qht_unlink(char *path);
 
 /* Add a disk for snapshots that no device uses; returns its file's path */
 char *qht_add_disk(QTestState *qts);
-/* Execute savevm or loadvm on the disk of qht_add_disk() */
+/* Save or load a snapshot, which is on the disk of qht_add_disk() */
 void qht_snapshot(QTestState *qts, bool load, const char *tag);
 
 /* Write events whose numbers are @from to @to - 1 */
