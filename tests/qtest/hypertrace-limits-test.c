@@ -359,8 +359,8 @@ static void test_batch_hostile(const void *channel)
         g_assert_cmpuint(ldl_le_p(&second->status), ==, HT_STATUS_INVAL);
     }
     /*
-     * First, the last message is shorter than a header. Then, the size of the
-     * only message is that of the buffer, or up to 8 bytes less.
+     * First, the last message is shorter than a header. Then, the first message
+     * ends 8 bytes before the end of the buffer.
      */
     for (size = 1; size < sizeof(*second); size++) {
         at = ROUND_UP(put_class(msgs, 0, "good"), HT_MESSAGE_ALIGN);
