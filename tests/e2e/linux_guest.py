@@ -150,8 +150,8 @@ def stats(vm, device="ht0"):
 
 
 def wait_events(vm, count, timeout=240):
-    """Wait until the device has counted at least count events since its
-    start."""
+    """Wait until the device has counted at least count events in all since it was plugged
+    in."""
     deadline = time.monotonic() + timeout
     while (now := stats(vm))["events"] < count:
         assert time.monotonic() < deadline, f"{now}\n{vm}\n{vm.where()}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""If root runs the tests, run a test in private namespaces.  There it has a
-session daemon of root of its own, and it can mount file systems."""
+"""Decorators that run a test in private namespaces if root runs the tests.  There the test
+can start a session daemon of LTTng as root, and can mount file systems."""
 
 import functools
 import os

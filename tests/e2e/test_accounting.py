@@ -80,8 +80,8 @@ def all_of(result):
 # The guest emits as fast as it can, so the rings and LTTng's buffers may overflow: each
 # event is recorded, or counted as discarded by the device or by LTTng.
 def test_flat_out(tmp_path, session, channel):
-    # The session has one LTTng channel, "ht0", so all events that LTTng discarded
-    # belong to ht0.
+    # The session records only events of ht0, so all events that LTTng discarded are of
+    # ht0.
     s = session(events=["ht0:*"], subbuf_size="256k", num_subbuf=4)
     result, after = bench(tmp_path, {"channel": channel, "backend": "lttng"},
                           "-p mix")

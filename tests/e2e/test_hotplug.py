@@ -290,8 +290,8 @@ def test_cycles_leak_nothing(channel, tmp_path):
                  args=["-S", "-action", "reboot=reset", "-object",
                        "hypertrace-backend-null,id=be"]) as vm:
         cycles(vm, channel, 80)
-        # a leak makes QEMU grow in each of three attempts; memory that QEMU
-        # allocates once does not
+        # a leak makes QEMU grow in each of three attempts; memory that QEMU allocates once
+        # makes QEMU grow in one of them at most
         for _ in range(3):
             before = held(vm)
             cycles(vm, channel, 120)

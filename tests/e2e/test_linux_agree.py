@@ -180,8 +180,8 @@ def displaced(first, second, same):
 
     while f < len(first) or s < len(second):
         if late and is_next(late[-1][0]):
-            # second[s] equals the last event in `late`. It is that event if all events
-            # since then were in a deeper context.
+            # second[s] equals the event that was last put into `late`. Both are the same
+            # event if all events between them were in a deeper context.
             n, since = late[-1]
             level = max(first[n][1], second[s][1])
             if min(depths[since:], default=level) > level:

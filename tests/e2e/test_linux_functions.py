@@ -195,7 +195,7 @@ def test_entries_as_ftrace(run):
 
 
 def test_calls(run):
-    """The setting calls: records the exits of functions. Of two nested functions,
+    """The selection "calls:" records the exits of functions. Of two nested functions,
     most_depth=1 records only the outer one, and least_depth=2 only the inner one.
     With least_ns of 50 ms, only the longer of two sleeps is recorded."""
     text, _, streams = run

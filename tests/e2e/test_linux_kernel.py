@@ -373,7 +373,7 @@ wait
 def test_kernel_device(tmp_path):
     """The device that the parameter kernel_device names takes the kernel's events.
     Events can be attached and detached under load. The module leaves out tracepoints
-    with fields that it cannot describe, such as sched_move_numa."""
+    with values that it cannot read, such as sched_move_numa."""
     with VM(devices=[{"channel": "shm"}, {"channel": "hypercall"}],
             job=DEVICE_JOB, files=sources_module(),
             module_args="kernel_device=1", workdir=tmp_path / "vm") as vm:
@@ -461,8 +461,8 @@ def test_lockdown(tmp_path):
         vm.say("go")
         vm.out.expect("^locked", 60)
         assert worked() > 0
-        # The driver looks for the kernel's lockdown only when the host changes
-        # the setting.
+        # The driver checks whether the kernel is locked down only when the host switches
+        # events on or off.
         host_wants("!*")
         host_wants("*")
         vm.until(lambda: worked() == 0, "the kernel still emits")

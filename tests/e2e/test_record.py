@@ -660,9 +660,9 @@ RUN = 'sched_process_exec where filename == "/ht/busybox"'
      "--until: there was no such line: QEMU ended with status 0"),
 ))
 def test_until(env, tmp_path, until, job, poll_us, status, end):
-    """--until an event or a line of the log ends the recording and QEMU, and the recorder's
-    last line names it. If the guest ends before that, the status is 3. The event need not be in
-    --event."""
+    """The event or the line of the log that --until names ends the recording and QEMU, and the
+    recorder's last line names it. If the guest ends before, the status is 3. --event need not
+    select the event."""
     image = initrd(tmp_path / "initrd", f"/ht/busybox true\n{job}\n",
                    shutil.which("busybox"))
     p = run(env, "--event", "initcall", "--poll-us", str(poll_us), "--until", until,

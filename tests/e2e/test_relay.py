@@ -234,7 +234,7 @@ def record_two(daemon, relay, guests):
         readers = [stack.enter_context(LiveReader(
             url, running[0].tmp.parent / f"live{n}"))
             for n, url in enumerate(relay.sessions())]
-        # One viewer is connected to each session: babeltrace reads events from here on.
+        # Wait until each session has one viewer: from then on babeltrace reads events.
         wait_until(lambda: set(relay.sessions().values()) == {1}, running)
 
         for g in running:

@@ -126,8 +126,8 @@ static void __attribute__((noreturn)) emit_until_killed(struct progress *p)
 
 /*
  * In each round, fork a producer, wait until it has emitted 1500 events, wait
- * up to 1 ms longer, another time in each round, then kill the producer, and
- * print its counts.
+ * for a further time of up to 1 ms, which differs from round to round, then
+ * kill the producer, and print its counts.
  */
 static void kills(unsigned rounds)
 {

@@ -11,8 +11,9 @@
  * wrote to its trace_marker is checked: "disorder" counts numbers that are not
  * larger than the previous number on the same processor. "mixed" counts markers
  * in a wrong epoch: n / 1000000 must be the same for all markers of an epoch,
- * and larger than in the epoch before. With "core" the program searches for the
- * ring once, reads it to its end, and waits for no further events.
+ * and larger than in the epoch before. With DIRECTORY the program also writes a
+ * recording there. With "core" it searches for the ring once, reads it to its
+ * end, and waits for no further events.
  */
 #include "hypertrace/base.h"
 #include <poll.h>
@@ -139,8 +140,9 @@ static void answer(bool *asked)
 }
 
 /*
- * Append the address of the kernel's text in each new epoch to @w->texts. The
- * address of an epoch before the last one is unknown, so append 0 for it.
+ * Append the address of the kernel's text in each new epoch to @w->texts. If
+ * several epochs have begun since the last call, only the address in the newest
+ * one is known: append 0 for the others.
  */
 static void note_text(Follow *w)
 {
