@@ -10,7 +10,7 @@
  *	ht_trace(queue_full, cpu, depth);	// anywhere, even in an NMI
  *
  * Each CPU has a stream if the device has enough.  Events go to the first
- * device, or to the device that the module parameter kernel_device names.
+ * device, or to the device that hypertrace.ko's parameter kernel_device names.
  * Without a device, no class is on and nothing fails, so instrumented code need
  * not know whether it is traced.
  */
@@ -114,6 +114,8 @@ DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 /**
  * ht_kernel_missed() - count an event of a CPU without a stream as discarded
  *
+ * The event is not counted if no device takes the kernel's events.
+ *
  * Context: any, interrupts off.
  */
 void ht_kernel_missed(void);
@@ -126,8 +128,8 @@ void ht_kernel_missed(void);
  *
  * Context: any, also NMIs and probes.
  *
- * Return: the stream.  NULL if the CPU has no stream: the event was counted as
- * discarded, interrupts are restored, and the caller must not call
+ * Return: the stream.  NULL if the CPU has no stream: ht_kernel_missed() was
+ * called, interrupts are restored, and the caller must not call
  * ht_kernel_end().
  */
 static __always_inline struct ht_stream *ht_kernel_begin(unsigned long *flags)

@@ -3,9 +3,9 @@
  * hypertrace: the contract between guest and host
  *
  * The device, the guest library, the kernel module and the tools use this
- * header.  docs/specs/hypertrace.rst describes it in prose; a difference
- * between the two is a bug.  All numbers are little-endian; every structure is
- * naturally aligned and has no implicit padding.
+ * header.  docs/specs/ describes the same contract in prose; a difference
+ * between the header and the prose is a bug.  All numbers are little-endian;
+ * every structure is naturally aligned and has no implicit padding.
  */
 #ifndef HYPERTRACE_ABI_H
 #define HYPERTRACE_ABI_H
@@ -35,7 +35,10 @@
  * HT_REG_*
  */
 #define HT_PCI_BAR_REGS         0
-/* BAR of the stream RAM with channels hypercall and shm */
+/*
+ * BAR of the stream RAM (rings, enable page, mailbox) with channels hypercall
+ * and shm
+ */
 #define HT_PCI_BAR_RING         4
 
 /*
@@ -55,8 +58,10 @@ enum ht_channel {
 };
 
 enum ht_mode {
-    HT_MODE_DISCARD   = 0,      /* a full ring discards the newest event */
-    HT_MODE_OVERWRITE = 1,      /* a full ring loses its oldest packet */
+    /* while its ring is full, a producer discards its new events */
+    HT_MODE_DISCARD   = 0,
+    /* if its ring is full, a producer overwrites the oldest packet */
+    HT_MODE_OVERWRITE = 1,
 };
 
 /* The guest counter that events carry as their time */
@@ -69,8 +74,8 @@ enum ht_counter {
 
 #define HT_PAGE                 4096u
 /*
- * Alignment in bytes of the parts of stream RAM that a guest maps separately: a
- * multiple of every page size of x86 and Arm
+ * Alignment in bytes of the parts of stream RAM that a guest maps separately:
+ * the largest base page size of x86 and Arm
  */
 #define HT_MAP_ALIGN            65536u
 #define HT_STREAMS_MAX          512u
@@ -79,7 +84,10 @@ enum ht_counter {
 #define HT_PACKETS_MIN          2u
 #define HT_PACKETS_MAX          1024u
 #define HT_CLASSES_MAX          8192u
-/* maximum number of classes that have the same name, with different fields */
+/*
+ * maximum number of classes that are registered with the same name: they differ
+ * in their fields, or one is the kernel's and the other a program's
+ */
 #define HT_CLASS_VERSIONS_MAX   64u
 /* maximum length of a class's name in bytes, without a NUL */
 #define HT_CLASS_NAME_MAX       127u
@@ -98,12 +106,14 @@ enum ht_counter {
  * shm, a driver may skip virtio's initialization; then no feature is
  * negotiated.
  */
-/* feature bit 0, channel virtio: the device uses ht_msg_open.memory */
+/* feature bit 0, channel virtio: the host reads events by ht_msg_open.memory */
 #define HT_F_MEMORY             0
 
 /*
- * Capabilities of a device.  The structure is at the start of BAR0, at the
- * start of stream RAM, and in virtio's configuration space.
+ * Capabilities of a device.  A driver reads them at the start of BAR0 (channels
+ * hypercall and shm), in virtio's configuration space (these channels and
+ * virtio), or at the start of stream RAM (memory).  With hypercall and shm, the
+ * copy at the start of stream RAM is only for the host's tools.
  */
 
 struct ht_caps {
@@ -126,11 +136,11 @@ struct ht_caps {
      */
     uint32_t flush_ms;
     /*
-     * 0x2c: an event this many ticks after the previous one, or more, needs an
-     * extended header
+     * 0x2c: an event needs an extended header if the counter has advanced or
+     * gone back by this many ticks or more since the packet's previous event
      */
     uint32_t max_gap;
-    /* 0x30: guest counter's frequency in Hz; 0: unknown */
+    /* 0x30: frequency in Hz that the host expects of the counter; 0: unknown */
     uint64_t clock_hz;
     /*
      * 0x38: number that changes at a reset of the system or of PCI, and at a
@@ -149,8 +159,8 @@ struct ht_caps {
     uint32_t doorbell_stride;
     uint32_t mailbox_offset;    /* 0x50: offset of the mailbox in stream RAM */
     /*
-     * 0x54: maximum size in bytes of an exchange's messages together: of the
-     * requests, and of the replies; virtio has the same limit
+     * 0x54: maximum total size in bytes of the requests of an exchange, and
+     * that of its replies; it also applies to virtio, which has no mailbox
      */
     uint32_t mailbox_size;
     uint32_t max_classes;       /* 0x58: maximum class id */
@@ -191,11 +201,11 @@ struct ht_caps {
  * The host advances @beat at least every HT_BEAT_MS.  A guest that sees no new
  * beat for HT_BEAT_LOST_MS answers its callers with "no host".  After a new
  * epoch the guest takes the streams away from their producers, sends TAKEOVER,
- * registers its classes and opens its streams again.  The new host may continue
- * streams that the previous host left open.  These streams stay open until
- * TAKEOVER.
+ * registers its classes and opens its streams again.  The new host may go on
+ * reading the rings that the previous host left open.  These streams stay open
+ * until TAKEOVER.
  *
- * Between the mailbox and the rings is an area in which the host keeps the
+ * Between the reply area and the rings is an area in which the host keeps the
  * state that the next host needs.  The guest must not write to the area.
  *
  * The host cannot read the guest's counter.  While a stream is open, the guest
@@ -396,7 +406,10 @@ struct ht_msg_time {
     uint32_t prev;
     uint32_t reserved;
     uint64_t host_ns;           /* reply: the host's CLOCK_MONOTONIC in ns */
-    /* reply: maximum error in ns of dates of events; all ones: unknown */
+    /*
+     * reply: maximum error in ns of the dates of events of the next second (or
+     * 25 ms, if the host reads the guest's counter); all ones: unknown
+     */
     uint64_t bound_ns;
 };
 
@@ -530,9 +543,10 @@ struct ht_host_stats {
     uint64_t woken_ns;
     /* time for which the guest had halted the vCPU */
     uint64_t halted_ns;
-    /* time for which the vCPU's thread waited for something else */
+    /* time for which the vCPU's thread was blocked for another reason */
     uint64_t waiting_ns;
-    uint64_t unknown_ns;        /* time about which the host has lost events */
+    /* time of unknown use, for example because the host has lost events */
+    uint64_t unknown_ns;
     /*
      * The next four are parts of the stolen time, by the task that the CPU ran.
      */
@@ -561,8 +575,9 @@ struct ht_host_page {
 /* A stream's ring: one control page, then the packets ---------------------- */
 
 /*
- * A position is a number of bytes since the stream was opened.  Packet n
- * starts at position n * packet_size.  A position has 64 bits and never wraps.
+ * A position is the number of a byte in the packets of a stream, counted since
+ * the stream was opened: packet n starts at position n * packet_size, and the
+ * unused bytes of a packet count, too.  A position has 64 bits and never wraps.
  * If head is a multiple of packet_size, no packet is open.
  */
 /* the part of the control page that the guest writes */
@@ -580,7 +595,10 @@ struct ht_guest_line {
     uint64_t reserved[12];
 };
 
-/* the part of the control page that the host writes */
+/*
+ * the part of the control page that the host writes; with virtio, which has the
+ * page in guest RAM, the guest's driver and library write it
+ */
 struct ht_host_line {
     /* number of the oldest packet that the host has not released */
     uint64_t tail;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: host backends, which deliver events to a tracer or a file
+ * hypertrace: interface of the host backends, which write the events to a
+ * tracer or a file, or only count them
  */
 #ifndef HYPERTRACE_BACKEND_H
 #define HYPERTRACE_BACKEND_H
@@ -54,7 +55,8 @@ struct HypertraceBackend {
 
 /**
  * HypertraceBackendClass:
- * @setup: Check the properties.  Called once, with the BQL held.  May be NULL
+ * @setup: Check the properties, and open the files that they name.  Called
+ *         once, when the object is created, with the BQL held.  May be NULL
  * @may_block: Return whether deliver() can sleep (file I/O, a blocking tracer).
  *             If so, only the session's own thread calls deliver().  NULL:
  *             deliver() never sleeps

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: differences between the QEMU versions from 10.0 on
+ * hypertrace: hide differences between the QEMU versions from 10.0 on
  */
 #ifndef HYPERTRACE_COMPAT_H
 #define HYPERTRACE_COMPAT_H

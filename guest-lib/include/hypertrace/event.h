@@ -8,8 +8,9 @@
  *     ht_emit_irq_done(stream, 14, addr, "disk");
  *
  * HT_EVENT() may be in a source file, or in a header that several files share.
- * Each file then has its own class and must register it.  The host gives
- * classes with the same name and fields the same id.  The names that HT_EVENT()
+ * Each file then has its own class, which must be registered: by ht_register(),
+ * or by the code of trace.h when the program starts.  The host gives classes
+ * with the same name and fields the same id.  The names that HT_EVENT()
  * defines are static, so a C++ inline function in a header must use
  * HT_EVENT_INLINE().
  *
@@ -119,8 +120,8 @@ enum ht_level {
  * @...: fields, see above
  *
  * C++17 or later.  All files of a program share one class and one emit
- * function, as C++'s one-definition rule requires of an inline function's
- * names.  So each HT_EVENT_INLINE() of a program must have another @ident.
+ * function, as C++'s one-definition rule requires of the names that an inline
+ * function uses.  So two events of a program must not have the same @ident.
  */
 #if defined(__cplusplus) && __cplusplus >= 201703L
 #define HT_EVENT_INLINE(ident, class_name, level, ...) \
@@ -206,7 +207,7 @@ enum ht_level {
 #endif
 
 /*
- * Enable byte of all classes that were not passed to the library: always 0,
+ * Enable byte of all classes that were not passed to the library yet: always 0,
  * which means off
  */
 __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;

@@ -2,9 +2,10 @@
 /*
  * libhypertrace: emit trace events from a guest to its host
  *
- * Freestanding: no libc.  Nothing is allocated, locked or copied between
- * ht_get() and ht_commit().  A port (port.h) connects the library to a device.
- * The same calls work over all channels: hypercall, shm, virtio and memory.
+ * The core needs no libc.  To emit an event it allocates no memory and takes no
+ * lock, and the caller writes the event directly into the ring.  A port
+ * (port.h) connects the library to a device.  The same calls work over all
+ * channels: hypercall, shm, virtio and memory.
  */
 #ifndef HYPERTRACE_H
 #define HYPERTRACE_H
@@ -83,16 +84,18 @@ struct ht_class {
 
 /**
  * struct ht_slow - slow paths of an emit
- * @early: called before the clock is read.  Returns the end of the event if the
- *         event gets the time of the previous event; NULL if the ring is full
- *         and the event was counted as discarded; else HT_READ_CLOCK
- * @get: reserve an event that @early did not handle, for example the first of a
- *       packet.  Returns the end of the event; NULL: the event was discarded
- *       and counted
+ * @early: called before the clock is read, for an event that the fast path
+ *         cannot reserve below @end of the stream.  Returns the end of the
+ *         event if the event gets the time of the previous event; NULL if the
+ *         ring is full and the event was counted as discarded; else
+ *         HT_READ_CLOCK
+ * @get: reserve an event for which @early returned HT_READ_CLOCK, such as the
+ *       first of a packet, or one that needs a longer header.  Returns the end
+ *       of the event; NULL: the event was discarded and counted
  * @notify: called after a commit if head has reached the wake word
  *
  * A stream points to the functions of the library that opened it, so that a
- * program need not be linked to it.
+ * program need not be linked to the library.
  */
 struct ht_slow {
     uint8_t *(*early)(struct ht_stream *s, uint32_t id, uint32_t size);
@@ -104,14 +107,15 @@ struct ht_slow {
 /**
  * struct ht_stream - one producer's ordered events
  *
- * One context uses a stream at a time.  A signal or interrupt handler that
- * interrupts it gets NULL from ht_get(), and its event counts as discarded.
+ * One context uses a stream at a time.  If a signal or interrupt handler
+ * interrupts an event or another call on the stream, ht_get() returns NULL to
+ * the handler, and the handler's event counts as discarded.
  * The members are private to the library; they are public for the inline emit.
  * A stream of all zeros is not open.  Programs compile in the offsets of the
  * members up to @lost; @reserved leaves room for further members.
  */
 struct ht_stream {
-    /* An event of the fast path uses the first cache line, and @events. */
+    /* An emit of the fast path accesses the first cache line, and @events. */
     uint8_t *cur;               /* address at which the next event starts */
     /*
      * the fast path may reserve bytes below this address; NULL: slow path only
@@ -202,18 +206,20 @@ struct ht_stream_params {
  * @dev: an open device
  * @cls: the class; its id is set
  *
- * Registering a class again is cheap and gives the same id.  Waits for the
- * device's reply, typically less than a millisecond, but not for the host's
- * backends.
+ * Registering a class again on the same device gives the same id, unless
+ * another host has attached to a memory-only device.  Waits for the device's
+ * reply, typically less than a millisecond, but not for the host's backends.
  *
  * Context: one thread at a time for each device, unless the port locks the
  * device (ops->lock); not on the emit path.
  *
  * Return: the id, 1 to HT_CLASSES_MAX; -EINVAL: a name or field does not have
- * the form that struct ht_class requires; -ENOSPC: a limit of the host, or the
- * message is too long; -EIO: the device was removed, or the reply is not valid;
- * -ETIMEDOUT: the host did not answer within seconds; or another error of
- * ops->control(), such as -ENODEV: there is no device or no host.
+ * the form that struct ht_class requires, or a name is reserved; -ENOSPC: a
+ * limit of the host or a quota of the Linux driver is reached, or the message
+ * is too long; -EIO: the device was removed, or the reply is not valid;
+ * -ETIMEDOUT: the host did not answer, or did not do the work, within seconds;
+ * or another error of ops->control(), such as -ENODEV: there is no device or no
+ * host.
  */
 int ht_register(struct ht_device *dev, struct ht_class *cls);
 
@@ -222,9 +228,9 @@ int ht_register(struct ht_device *dev, struct ht_class *cls);
  * @dev: the device
  * @cls: a class registered on @dev
  *
- * If the port has mapped the enable page, the value is the present one.
- * Otherwise it is the last value that the device sent to the port.  ht_get()
- * does not test whether the class is wanted.
+ * If the port has mapped the device's enable page, the value is the present
+ * one.  With virtio it is the last value that the device has sent to the driver
+ * or port.  ht_get() does not test whether the class is wanted.
  *
  * Return: true if events are wanted, or if the port cannot tell.
  */
@@ -233,15 +239,16 @@ bool ht_wanted(const struct ht_device *dev, const struct ht_class *cls);
 /**
  * ht_register_all() - register many event classes at once
  * @dev: an open device
- * @classes: array of @n classes; NULL is skipped.  Their ids are set; classes
- *           that were refused, or not sent because the call ended, get id 0
+ * @classes: array of @n pointers to classes; a pointer may be NULL.  The ids of
+ *           the classes are set; classes that were refused, or not sent because
+ *           the call ended, get id 0
  * @n: number of @classes
  *
  * As ht_register() for each class, but one exchange registers up to 16 classes.
  * A refused class does not affect the others.
  *
- * Return: 0, or the first error of a class.  A failure of the device, such as
- * -ETIMEDOUT, ends the call and is returned instead.
+ * Return: 0, or the first error of a class.  If an exchange fails, for example
+ * with -ETIMEDOUT, the call ends and returns that error instead.
  */
 int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
                     unsigned n);
@@ -253,9 +260,10 @@ int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
  *     an event uses few cache lines
  * @params: NULL for any stream, not bound to a vCPU, without a name
  *
- * Return: 0; -EBUSY: all streams (or the requested one) are in use; -EINVAL: a
- * member of @params is not valid; -EIO: the device was removed; -ETIMEDOUT: the
- * host did not answer within seconds; or another error of the port, such as
+ * Return: 0; -EBUSY: all streams (or the requested one) are in use, or a quota
+ * of the Linux driver is used up; -EINVAL: a member of @params is not valid;
+ * -EIO: the device was removed; -ETIMEDOUT: the host did not answer, or did not
+ * open the stream, within seconds; or another error of the port, such as
  * -ENODEV: there is no device or no host.
  */
 int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
@@ -275,8 +283,8 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
  *
  * Context: the producer.
  *
- * Return: 0; -EINVAL: @n is out of range; -EBUSY: called between ht_get() and
- * ht_commit(); -EIO: @s is not open.
+ * Return: 0; -EINVAL: @n is out of range; -EBUSY: an event or another call is
+ * using @s; -EIO: @s is not open.
  */
 int ht_stream_stamps(struct ht_stream *s, uint32_t n);
 
@@ -293,8 +301,9 @@ int ht_stream_stamps(struct ht_stream *s, uint32_t n);
  * Context: the producer.
  *
  * Return: 0; -EIO: the stream was stopped as corrupt, closed by the host, or is
- * not open; -EBUSY: called between ht_get() and ht_commit(); -ETIMEDOUT: the
- * host did not answer within seconds; or another error of the port.
+ * not open; -EBUSY: an event or another call is using @s; -ETIMEDOUT: the host
+ * did not answer, or did not read the events, within seconds; or another error
+ * of the port.
  */
 int ht_stream_flush(struct ht_stream *s);
 
@@ -306,7 +315,8 @@ int ht_stream_flush(struct ht_stream *s);
  * submits the committed events.  hypercall rings the doorbell if an event was
  * committed since the last doorbell.  shm and memory hand over nothing, because
  * the host polls.  On every channel, the number of discarded events is stored
- * for the host.  Never sleeps and sends no message.
+ * for the host.  Sends no message and does not sleep; with virtio in Linux user
+ * space it makes a system call.
  * The next event reads the clock, whatever ht_stream_stamps() set.
  *
  * Context: the producer, or a context that interrupts it (a timer on its CPU).
@@ -328,7 +338,7 @@ int ht_stream_push(struct ht_stream *s);
  *
  * Return: true if ht_get() would find room, or if waiting is useless: the
  * stream is not open, the host has closed it, or the device was removed.  False
- * if there is no room, or if called between ht_get() and ht_commit().
+ * if there is no room, or if an event or another call is using @s.
  */
 bool ht_stream_room(struct ht_stream *s, uint32_t size);
 
@@ -351,7 +361,9 @@ int ht_stream_close(struct ht_stream *s);
  * Needed only if the host cannot compute the guest's counter itself.
  *
  * Return: the error bound in ns, or INT_MAX if it is larger or not known;
- * -EINVAL: @rounds is out of range; or an error of ht_control().
+ * -EINVAL: @rounds is out of range; -EIO: the device was opened through the
+ * Linux driver, which does not pass these messages on; or another error of
+ * ht_control().
  */
 int ht_time_sync(struct ht_device *dev, unsigned rounds);
 
@@ -390,7 +402,7 @@ int ht_host_stats(const struct ht_device *dev, unsigned vcpu,
 
 /**
  * ht_discard() - discard an event because its stream is not open, and count it
- * @s: the stream, whose @busy the caller has set
+ * @s: the stream, whose @busy the caller has set; this function clears @busy
  *
  * Return: NULL.
  */
@@ -403,12 +415,12 @@ static inline uint8_t *ht_discard(struct ht_stream *s)
 }
 
 /**
- * ht_begin() - reserve an event, for a caller that keeps its end
+ * ht_begin() - reserve an event, for a caller that remembers where it ends
  * @s: the stream
  * @id: from ht_register()
  * @size: size of the payload in bytes
  *
- * As ht_get(), but the caller passes the end of the event to ht_finish().
+ * As ht_get(), but the caller passes the returned address to ht_finish().
  *
  * Return: the end of the @size payload bytes, or NULL.
  */
@@ -467,7 +479,7 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
     ht_store_release(&s->ring->guest.head, head);
     /*
      * The relaxed load can miss a wake word that the host is arming.  Then the
-     * event waits until the consumer's next poll; proof: tests/model/wake.pml.
+     * event waits for the host's timer; proof: tests/model/wake.pml.
      */
     if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
         /* @s is still busy, so interrupting events do not call notify() */
@@ -483,7 +495,8 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
  * @id: from ht_register()
  * @size: size of the payload in bytes
  *
- * Never blocks.  Until ht_commit(), no other event may be reserved on @s.
+ * Never sleeps, and never waits for room.  Until ht_commit(), no other event
+ * can be reserved on @s.
  *
  * Return: the address for @size payload bytes; NULL: the event is discarded and
  * counted (the ring is full, @size exceeds a packet, @id is not valid, @s is

@@ -60,8 +60,10 @@ struct ht_port_ops {
  * @cookie: last cookie used
  * @streams: list of open streams; empty if @ops->lock is NULL
  * @enable: the enable page, or a copy of it; NULL if the port has neither
- * @enable_copy: virtio: the address in @enable, for ht_register() to write to,
- *               with at least HT_CLASSES_MAX + 1 bytes; else NULL
+ * @enable_copy: if @enable is a copy that the core must update: the same
+ *               address, to which ht_register() writes; at least
+ *               HT_CLASSES_MAX + 1 bytes.  NULL: @enable is the device's page,
+ *               or a copy that the Linux driver updates
  * @msg: buffer for messages, used between ops->lock and ops->unlock
  */
 struct ht_device {
@@ -254,7 +256,7 @@ int ht_link_attach(struct ht_device *dev, struct ht_link *link);
  * the message was not sent, because an earlier one was not answered; -EIO: the
  * reply is not valid; or the errno of link->pause().
  *
- * Context: waits at most HT_BEAT_LOST_MS if the host has ended
+ * Context: waits for about HT_BEAT_LOST_MS if the host has ended
  */
 int ht_memory_exchange(struct ht_device *dev, struct ht_link *link,
                        struct ht_msg *msg, uint32_t size);
@@ -284,8 +286,8 @@ bool ht_caps_fit(const struct ht_caps *caps, uint64_t size);
  * ht_device_init() - check the capabilities and initialize the core's part
  * @dev: @dev->caps and @dev->ops are set
  *
- * Return: 0; -ENODEV: no magic; -EPROTO: another version, or values that are
- * out of range or inconsistent.
+ * Return: 0; -ENODEV: no magic; -EPROTO: another version, a counter other than
+ * HT_COUNTER, or values that are out of range or inconsistent.
  */
 int ht_device_init(struct ht_device *dev);
 
@@ -301,8 +303,8 @@ void ht_device_close_streams(struct ht_device *dev);
  * @type: enum ht_msg_type
  * @size: size of the message in bytes, at least that of its structure
  *
- * Return: the message, with its header set and the rest of @size bytes zero.
- * The caller must call ht_control_end().
+ * Return: the message: the header has @type and @size, and all else is 0.  The
+ * caller must call ht_control_end().
  */
 struct ht_msg *ht_control_begin(struct ht_device *dev, uint16_t type,
                                 uint32_t size);
@@ -314,7 +316,7 @@ struct ht_msg *ht_control_begin(struct ht_device *dev, uint16_t type,
 void ht_control_end(struct ht_device *dev);
 
 /**
- * ht_control() - send a message, and repeat it while the reply is BUSY
+ * ht_control() - send a message, and send the reply back while it is BUSY
  * @dev: the device
  * @msg: the message; its header's type and size are set
  *

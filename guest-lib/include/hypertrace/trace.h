@@ -11,8 +11,9 @@
  * time.  An event of a class that the host does not want costs two loads, a
  * compare and a branch, and is not counted as discarded.
  *
- * Each thread has a stream, opened at its first event that the host wants and
- * closed at its end.  Threads for which the device has no stream share one.
+ * Each thread has a stream, which is opened at the thread's first event that
+ * the host wants, and closed when the thread ends.  Threads for which the
+ * device has no stream share one.
  * Unplugged devices, a suspend, closed descriptors and full rings do not
  * disturb the program.  The library counts discarded events and reports their
  * number to the host, unless it cannot open the device or the process is killed
@@ -23,14 +24,16 @@
  *
  * A signal handler that interrupts an event may call siglongjmp() or cancel its
  * thread.  The thread loses that event.  Then the thread discards and counts
- * its events for 100 ms, but at most 65 events, and gets another stream.
+ * its next events, for about 100 ms but at most 65 events, and gets another
+ * stream.
  *
  * $HYPERTRACE_DEVICE selects the device: "/dev/hypertraceN" or "none"; the
- * default is the first of /dev/hypertrace0 to 31 that can be opened.  While
- * there is no device, or while its host does not answer, events look for a
- * device at most every 500 ms, and cost a function call and the evaluation of
- * their arguments.  On an x86 machine that is not virtual, they do so only if
- * $HYPERTRACE_DEVICE names a device.
+ * default is the first of /dev/hypertrace0 to 31 that can be opened.  The
+ * library looks for a device when the program starts.  While there is no
+ * device, or while its host does not answer, the next events look for one
+ * again, at least 500 ms apart, and each event costs a function call and the
+ * evaluation of its arguments.  On an x86 machine that is not virtual, events
+ * do so only if $HYPERTRACE_DEVICE names a device.
  */
 #ifndef HYPERTRACE_TRACE_H
 #define HYPERTRACE_TRACE_H
@@ -83,8 +86,8 @@ enum ht_trace_state {
 /**
  * struct ht_runtime - the library's functions for ht_trace()
  * @begin: get a stream for an event of @cls; stores it in @slot if it is this
- *         thread's own.  NULL: the event was discarded and counted, or the host
- *         does not want it
+ *         thread's own.  NULL: the host does not want the event, the process
+ *         has never found a device, or the event was discarded and counted
  * @end: called after an attempt to write an event to the stream @s.  If @s was
  *       returned by @begin or @end, the caller must call this.  If @s was in
  *       @slot, the caller must call this only if the event was discarded
@@ -119,7 +122,8 @@ struct ht_module {
 
 /**
  * ht_module_add() - register a module's classes with the library
- * @module: must stay in place until it is removed; its runtime is set
+ * @module: must stay in place until it is removed; its @runtime is set, unless
+ *          the library could not be initialized
  *
  * Called when the program starts, or a shared object is loaded.
  */
@@ -129,8 +133,8 @@ void ht_module_add(struct ht_module *module);
 
 /**
  * ht_event_parse() - make an event class from a description
- * @text: the name, a colon and the level unless that is "debug", and the
- *        fields, each a kind and a name:
+ * @text: the name; a colon and the level, unless the level is "debug"; and the
+ *        fields, each a kind and a name, with a semicolon between two fields:
  *
  *            "hello u32 n; text who"
  *            "disk.error:err x64 sector; u8{read=0, write=1} op; u16[4] tags"
@@ -200,7 +204,7 @@ int ht_event_values(const struct ht_class *cls, const struct ht_value *values,
                     unsigned n);
 
 /**
- * ht_event_is_on() - test whether events of a class would be recorded
+ * ht_event_is_on() - test whether to emit events of a class
  * @cls: the class
  *
  * The result is a hint, as that of ht_event_enabled().
@@ -377,11 +381,12 @@ static __attribute__((destructor)) void ht_module_stop(void)
 /* Tracing ------------------------------------------------------------------ */
 
 /**
- * ht_event_enabled() - test whether an event would be recorded
+ * ht_event_enabled() - test whether to emit an event
  * @ident: identifier given to HT_EVENT()
  *
  * Use it to skip work that is needed for the event only.  The result is a hint:
- * the host may change the class's enable byte at any time.
+ * the host may change the class's enable byte at any time.  It is also true
+ * while events look for a device.
  */
 #define ht_event_enabled(ident) \
     ht_unlikely(__atomic_load_n(__atomic_load_n(&ht_class_##ident.on,       \
@@ -397,11 +402,11 @@ static __attribute__((destructor)) void ht_module_stop(void)
  *
  * Include this file before HT_EVENT().
  *
- * Does not change errno.  An event of a thread without an open stream opens
- * one, for example the first event, or the first one after a suspend.  It waits
- * for the device, for seconds if the device's host hangs.  If opening fails,
- * later events of the thread try again, at most every 500 ms.  No other event
- * waits for the device.
+ * Does not change errno.  An event of a thread without an open stream looks for
+ * a device if none is known, and opens a stream: for example the first event,
+ * or the first one after a suspend.  It waits for the device's replies, for
+ * seconds if the device's host hangs.  If this fails, later events of the
+ * thread try again, at least 500 ms apart.  No other event waits for a reply.
  *
  * Context: any thread; a signal handler.
  */

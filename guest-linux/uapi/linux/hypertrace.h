@@ -62,7 +62,8 @@ struct ht_ioc_info {
  * or one of these of the driver: HT_STATUS_INVAL for a class with a reserved
  * name, HT_STATUS_LIMIT if a quota or the streams are used up, HT_STATUS_EXIST
  * if the stream has an owner, HT_STATUS_NOENT if no stream has the index, and
- * HT_STATUS_BUSY while a stream of a closed file is being closed.
+ * HT_STATUS_BUSY if no wanted stream is free, but one of a closed file is being
+ * closed.
  */
 struct ht_ioc_control {
 	__u64 msg;
@@ -95,7 +96,7 @@ struct ht_ioc_submit {
  * EINVAL	invalid argument
  * EFAULT	an address in an argument is not valid
  * ENOMEM	no memory in the kernel
- * EPERM	the caller does not own the stream, it is not open, or the
+ * EPERM	the file does not own the stream, the stream is not open, or the
  *		message is not allowed; mmap(): the enable page for writing
  * EBADF	submit: the file is not open for writing
  * EINTR	the caller was killed while it waited for the host
@@ -123,11 +124,12 @@ struct ht_ioc_submit {
  *
  * The enable page can be mapped for reading only, through any file of the
  * device, and stays valid in a child of fork().  The byte at a class's id is 1
- * if the host wants the class's events.  While the device is away, the bytes
- * keep their last values, so that events are counted as discarded.  If another
- * device is present then, all bytes are 1, so that the program opens the other
- * device.  In a mapping that was made before the device's generation changed,
- * all bytes are 1.
+ * if the host wants the class's events.  While the device is removed or
+ * suspended, the bytes keep their last values, so that events are counted as
+ * discarded.  But if another device is present then, all bytes are 1, so that
+ * the program opens the other device.  While a memory-only device has no host,
+ * the bytes do not change.  In a mapping that was made before the device's
+ * generation changed, all bytes are 1.
  */
 #define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
 #define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
