@@ -23,9 +23,9 @@ typedef enum HtRunstate {
     HT_RUN_STATES,
 } HtRunstate;
 
-/* What a running vCPU does; known only for vCPUs of QEMU */
+/* What a running vCPU does; known only for vCPUs of KVM */
 typedef enum HtRunMode {
-    HT_MODE_UNKNOWN,            /* no event has shown the mode yet */
+    HT_MODE_UNKNOWN,            /* no event has shown it, or none since a gap */
     HT_MODE_GUEST,              /* the vCPU executes the guest's code */
     /* the host's kernel handles an exit of the vCPU */
     HT_MODE_EXIT,

@@ -9,8 +9,10 @@
 #include "hypertrace/thread.h"
 #include "kernel/kernel.h"
 
-/* Time in ns of a step of the scan. After each step, the progress is shown, and
- * the scan ends if its job was stopped. */
+/*
+ * Time in ns of a step of the scan. After each step, the progress is shown, and
+ * the scan ends if its job was stopped.
+ */
 #define STEP_NS 250000000
 
 static int scan_all(HtKernelScan *scan, bool progress, HtJob *job)

@@ -38,7 +38,10 @@ static int find_program(const char *name)
     return -1;
 }
 
-/* Get the value of "-name VALUE" or "-name=VALUE", also with two hyphens. */
+/*
+ * Get the value of @option, from "-OPTION VALUE" or "-OPTION=VALUE", also with
+ * two hyphens. NULL: it is not given.
+ */
 static const char *option_value(const char *option, char **args)
 {
     size_t len;

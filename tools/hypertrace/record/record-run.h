@@ -61,7 +61,10 @@ typedef struct HtRecordRun {
     uint64_t scanned;
 } HtRecordRun;
 
-/* Test whether --for or --until has ended the recording. */
+/*
+ * Test whether --for or --until has ended the recording, also because nothing
+ * can match --until any more.
+ */
 bool ht_run_is_over(const HtRecordRun *run);
 
 /* Print the likely reasons why no ring or kernel was found. */
