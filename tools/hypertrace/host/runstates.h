@@ -23,7 +23,10 @@ typedef enum HtRunstate {
     HT_RUN_STATES,
 } HtRunstate;
 
-/* What a running vCPU does; known only for vCPUs of KVM */
+/*
+ * What a running vCPU does; not known with Xen. If TCG emulates a vCPU,
+ * ht_host_sums() counts all its running time as HT_MODE_VMM.
+ */
 typedef enum HtRunMode {
     HT_MODE_UNKNOWN,            /* no event has shown it, or none since a gap */
     HT_MODE_GUEST,              /* the vCPU executes the guest's code */
