@@ -80,7 +80,7 @@ const char *ht_ctf_env(const bt_trace *trace, const char *name);
  * ht_ctf_number: get an integer from a structure
  * @structure: the structure or NULL
  * @name: name of the member
- * @v: set to its value; a larger one becomes INT64_MAX
+ * @v: set to its value; a value above INT64_MAX becomes INT64_MAX
  *
  * Returns: false if there is no integer of that name
  */
@@ -104,7 +104,7 @@ bool ht_ctf_unsigned(const bt_field_class *structure, uint64_t i);
  * ht_ctf_unsigned_find: find a member that is an unsigned integer
  * @structure: class of the structure
  * @name: name of the member
- * @i: set to its index
+ * @i: set to its index; changed also if the function returns false
  *
  * Returns: false if there is no unsigned integer of that name
  */

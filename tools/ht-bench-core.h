@@ -150,7 +150,7 @@ void ht_bench_add(struct ht_bench_result *sum,
                   const struct ht_bench_result *one);
 
 /**
- * ht_bench_payload() - get the bytes of a kind's payload
+ * ht_bench_payload() - get the size of a kind's payload in bytes
  */
 uint32_t ht_bench_payload(enum ht_bench_kind kind);
 

@@ -137,7 +137,8 @@ uint64_t account_missing(const Stream *s);
 
 /**
  * account_lossless: append a message for each stream with missing or discarded
- * events, and one if LTTng discarded events or packets
+ * events, and one if LTTng counted discarded events or packets. Account.unknown
+ * alone gives no message.
  */
 void account_lossless(Account *a);
 

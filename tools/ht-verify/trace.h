@@ -22,7 +22,8 @@ typedef enum TraceKind {
 
 /**
  * TraceClass: an event class of a trace
- * @kind: kind of the trace
+ * @kind: kind of the trace; TRACE_OTHER also for those classes of a trace of
+ *        LTTng that are not hypertrace's
  * @device: name of the hypertrace device
  * @name: name without the device
  * @fields: class of the payload; NULL if events have no payload
@@ -73,8 +74,10 @@ typedef struct TraceEvent {
 /**
  * TraceLoss: a report of a tracer or of the device about discarded events
  * @kind: kind of the trace
- * @device: name of the device that discarded events; NULL: LTTng did
- * @channel: channel of LTTng, or NULL
+ * @device: name of the device that discarded events; NULL: LTTng did, or the
+ *          tracer of a trace that is TRACE_OTHER
+ * @channel: if @device is NULL, LTTng's channel, or the name that the trace of
+ *           another tracer gives to the stream, without numbers at its end
  * @stream: index of the device's stream
  * @instance: instance of the device's stream; 0 in TRACE_LTTNG
  * @events: number of discarded events
@@ -104,7 +107,8 @@ typedef struct TraceReader {
 /**
  * trace_read: read every trace below a directory, in the order of time
  * @dir: searched for directories with a file "metadata"
- * @reader: called for each event and each loss
+ * @reader: called for each event of hypertrace and for each loss; a device's
+ *          report about discarded events is a loss, not an event
  * @err: set on failure
  *
  * Returns: the number of traces; -1 on failure

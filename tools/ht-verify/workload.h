@@ -23,7 +23,8 @@ typedef struct WorkloadClass {
 } WorkloadClass;
 
 /**
- * workload_is_extra: whether the tracer added a field to the guest's ones
+ * workload_is_extra: whether, by its name, the tracer added a field to those of
+ * the guest
  * @cls: class of the event
  * @name: name of the field
  */

@@ -214,7 +214,7 @@ static const struct {
     { "probe", 0, 0, NULL },
 };
 
-/* A line of the log that matches is counted once, in each boot. */
+/* Each line of the log that matches is counted exactly once. */
 static void test_match_line(void)
 {
     const uint64_t first = 8 * MIB, second = 24 * MIB;

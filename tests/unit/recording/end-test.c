@@ -53,8 +53,9 @@ static void make(GRand *rand, const char *dir)
 }
 
 /*
- * Append a part of a header, or random bytes, to a random processor's file.
- * Return whether a reader counts that as damage.
+ * Append a part of a header, or bytes that are no header, to the file of a
+ * random processor, if it has one. Return whether a reader counts that as
+ * damage.
  */
 static bool damage(GRand *rand, const char *dir)
 {
@@ -67,8 +68,8 @@ static bool damage(GRand *rand, const char *dir)
 
     if (f) {
         /*
-         * 8 bytes are the begin of a header. 72 random bytes count as damage:
-         * they do not begin with a valid header.
+         * The first 8 bytes of a header do not count as damage. 72 bytes
+         * without the header's magic number do.
          */
         fwrite(whole ? header : &other, 4, 1, f);
         fwrite(header + 1, 4, 1, f);

@@ -285,7 +285,10 @@ static void repeats(const char *dir)
     make_end(m);
 }
 
-/* Console events whose text begins with the record's time, which is earlier */
+/*
+ * Console events. All texts but the last begin with the time of the log's
+ * record, which is earlier than the event's.
+ */
 static void stamped(const char *dir)
 {
     Make *m = make_new(dir);

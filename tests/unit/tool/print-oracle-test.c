@@ -3,10 +3,10 @@
  * Print formats against libtraceevent
  *
  * Promise: random records of every format are printed as libtraceevent prints
- * them, except for formats that libtraceevent does not understand, and for
- * those in the table below.  The formats in this file are compared, and
- * with HT_FORMATS=FILE also those of a kernel ("hypertrace formats" prints
- * them).
+ * them, except for formats with %c, for formats that libtraceevent does not
+ * understand, and for those in the table below.  The formats in this file are
+ * compared, and with HT_FORMATS=FILE also those of a kernel ("hypertrace
+ * formats" prints them).
  * test_texts() in tests/e2e/test_record.py has those of the tests' kernel.
  */
 #include <event-parse.h>

@@ -471,7 +471,7 @@ class TestCalls:
         assert last("killed") == (
             False, "hypertrace last: the recorder was killed or still"
             " records: later events of the guest may be missing\n")
-        # other views also tell that the recorder was killed, here of a recording with a log
+        # other views say it, too; "log" needs a recording that has a log
         (self.tmp / "ends-killed/log").write_text("6,0,10000,0,T1;a\n")
         for view in "log", "report", "top":
             assert b"was killed or still records" in run(

@@ -120,7 +120,8 @@ class TestExport:
             clocks = perfetto_text.packets(path)[0]["clock_snapshot"][0]
             guest, wall = [c["timestamp"][0] for c in clocks["clocks"]]
             walls.append(wall - guest - 1_700_000_000_000_000_000)
-        # the poll ended 2 ms, and 20 ms, after the last event of a segment
+        # the poll after the last event of a segment ended 2 ms after it in one segment, and
+        # 20 ms after it in the other
         assert sorted(walls) == [2_000_000, 20_000_000], walls
 
     def test_perfetto_later(self):

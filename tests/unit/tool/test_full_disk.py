@@ -29,8 +29,8 @@ COMMANDS = {
     "lttng": "export -o {disk}/new.lttng {tmp}/story",
     "several": "export -f ctf -o {disk}/new {tmp}/story {tmp}/pairs",
 }
-# Free blocks of 4 KiB, and the limit of inodes of the file system: 0 is no limit, and its root
-# folder uses one inode
+# Number of free blocks of 4 KiB, and of all inodes that the file system may have, one of which its
+# root folder uses; 0: any number of inodes
 ROOM = [*((blocks, 0) for blocks in (0, 1, 2, 4, 8, 12)), *((0x10000, n) for n in range(1, 8))]
 
 

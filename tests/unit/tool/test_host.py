@@ -187,7 +187,8 @@ def test_text_and_its_errors(tmp_path):
 
 
 def test_damaged_parts_are_read(tmp_path):
-    """Any bytes in a host's files give sums or an error, and times stay consistent."""
+    """Any bytes in a host's files, except info, give sums or an error, and times stay
+    consistent."""
     rng = random.Random(36)
     original = {n: (REAL / n).read_bytes() for n in ("cpu0", "cpu1", "formats", "info")}
     original["threads"] = b"178 176 CPU 0/KVM\n179 176 CPU 1/KVM\n"

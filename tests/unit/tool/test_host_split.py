@@ -160,7 +160,7 @@ def parts_between(begin, end):
 def test_last(rec):
     """last --host splits three times: from the last event to the end of the
     recording by the host's clock, the time for which the last task ran, and the
-    longest time without an event."""
+    longest time without an event of a processor that ran a task."""
     switched = FIRST + (turns() - 1) * TURN
     seen, ended = switched + 3, switched + 9
     t = START + seen * MS
@@ -220,8 +220,8 @@ def test_time_in_an_unknown_mode(rec):
 
 @pytest.mark.parametrize("name, part", (("CPU 0/TCG", "guest"), ("CPU 0/KVM", "unknown")))
 def test_no_modes(tmp_path, name, part):
-    """If the host's part has no event of KVM, a vCPU of TCG counts as executing
-    its guest; the part of a vCPU of KVM is unknown."""
+    """If the host's part has no event of KVM, the time in which a vCPU's thread ran is
+    the part "guest" with TCG, and unknown with KVM."""
     thread = name, 11
     host = [(START + n * PERIOD * MS + ms * MS, switch(old, RUNS, new)) for n in range(ROUNDS)
             for ms, old, new in ((0, RIVAL, thread), (6, thread, RIVAL))]

@@ -132,8 +132,8 @@ def test_no_daemon(tmp, monkeypatch):
 
 
 def test_attach(tmp, monkeypatch):
-    """Promise: attach delivers to LTTng, too. Its provider has the name of the
-    memory's file. If SIGTERM ends a recorder, the next recorder of the memory
+    """Promise: attach delivers to LTTng, too. If --lttng has no value, the provider is
+    named after the memory's file. If SIGTERM ends a recorder, the next recorder of the memory
     delivers to the same session."""
     memory = tmp / "vm 1"
     with PrivateSession(str(tmp / "trace"), events=["vm_1-programs:*"],

@@ -266,8 +266,8 @@ def test_stopped(tmp_path, machine):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a program setuid")
 def test_not_ours():
-    """--for ends the command even if the machine runs as root, so that the user
-    may not end it. The machine goes on."""
+    """--for ends the command even if the user may not end the machine, because it
+    runs as root. The machine goes on."""
     need("setpriv")
     with public_directory() as tmp:
         program = shutil.copy(GUEST, tmp / "qemu-system-x86_64")

@@ -83,8 +83,8 @@ def test_exits_hypercalls_and_two_cpus(tmp_path):
 
 
 def test_every_cut_is_read(tmp_path):
-    """A file that is cut off anywhere is read up to the cut; an empty or foreign
-    file is refused."""
+    """A file that is cut off anywhere after its first header is read up to the cut; an
+    empty or foreign file is refused."""
     data = chunk(0, state(1, 1, 0, 5), state(1, 0, 2, 9), record(0x81001, 10))
     path = tmp_path / "cut"
     for size in range(12, len(data) + 1):

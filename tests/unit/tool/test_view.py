@@ -62,7 +62,7 @@ class TestViews:
 
     def test_report_kept_ring(self):
         """report finds the kernel's address from the addresses of its initcalls.
-        If it fails, functions are shown as numbers."""
+        If it cannot, functions are shown as numbers."""
         out = lines("report", story("kept", self.tmp / "kept"))
         for boot, known in (3, False), (4, True), (5, False):
             start = next(e for e in out if e["boot"] == boot
@@ -543,8 +543,8 @@ class TestViews:
 
     @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
     def test_nothing(self, tmp_path, view):
-        """Without events, and without the formats of events, each view says
-        what is missing, and prints no empty page without a message."""
+        """If a recording lacks the formats of its events, or lacks events, each view says
+        which of them is missing. Only export as .dat need not say it of the formats."""
         path = story("story", tmp_path / "nothing")
         formats = (path / "formats").read_bytes()
         (path / "formats").unlink()
