@@ -214,7 +214,7 @@ struct ht_caps {
 struct ht_memory {
     struct ht_caps caps;        /* 0x000: capabilities, written by the host */
     uint8_t  gap0[0x100 - sizeof(struct ht_caps)];
-    /* 0x100: written by the host, which increases it while it runs */
+    /* 0x100: written by the host: a number that it increases while it runs */
     uint64_t beat;
     /*
      * 0x108: written by the host: number of the last request that it executed
@@ -392,7 +392,7 @@ struct ht_msg_stream {
     uint32_t ticket;
     /* instance from the reply to STREAM_OPEN; 0 for all streams */
     uint64_t instance;
-    /* close: number of events that the producer discarded */
+    /* close: number of events that the producer has discarded in all */
     uint64_t lost;
 };
 
@@ -528,14 +528,17 @@ struct ht_host_stats {
      */
     uint64_t from_ns;
     uint64_t to_ns;
-    /* number of the vCPU; -1: the sums are of all vCPUs */
+    /* number of the vCPU; -1: sums of the one thread that runs all vCPUs */
     int32_t  vcpu;
     uint32_t nr_exits;          /* number of valid elements of @exits */
     /* time in which the vCPU ran the guest's code */
     uint64_t guest_ns;
     /* time in which the host's kernel handled the vCPU's exits */
     uint64_t exits_ns;
-    /* time in which the emulator's code ran in the vCPU's thread */
+    /*
+     * time in which the emulator's code ran in the vCPU's thread; without KVM,
+     * this includes the guest's code
+     */
     uint64_t vmm_ns;
     /* stolen time: waiting for a CPU after another task had taken the CPU */
     uint64_t preempted_ns;
@@ -582,7 +585,11 @@ struct ht_host_page {
  */
 /* the part of the control page that the guest writes */
 struct ht_guest_line {
-    uint64_t head;              /* position after the last committed event */
+    /*
+     * position after the last committed event; after a packet is closed, the
+     * start of the next packet
+     */
+    uint64_t head;
     /* mode overwrite: number of the newest packet, stored before its header */
     uint64_t opening;
     /* number of events that the producer has discarded so far */

@@ -367,7 +367,7 @@ static const struct ht_label ht_labels_bool[] = {
 
 /*
  * (chars, f, 16) declares its parameter as [static 16], so that C compilers
- * warn about a text of fewer bytes.  C++ has no such syntax.
+ * warn about an array of fewer bytes.  C++ has no such syntax.
  */
 #ifdef __cplusplus
 #define HT_EV_AT_LEAST

@@ -128,7 +128,7 @@ struct ht_stream {
     const uint64_t *wake;
     /* counter value of the last event from ht_slow.get() */
     uint64_t clock;
-    /* an event this many ticks after @clock, or more, needs a longer header */
+    /* an event this many ticks after @clock, or more, gets a longer header */
     uint64_t max_gap;
     /*
      * 1: a context uses the stream, so events of contexts that interrupt it are
@@ -495,8 +495,8 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
  * @id: from ht_register()
  * @size: size of the payload in bytes
  *
- * Never sleeps, and never waits for room.  Until ht_commit(), no other event
- * can be reserved on @s.
+ * Does not wait for room.  With virtio in Linux user space, it may make a
+ * system call.  Until ht_commit(), no other event can be reserved on @s.
  *
  * Return: the address for @size payload bytes; NULL: the event is discarded and
  * counted (the ring is full, @size exceeds a packet, @id is not valid, @s is
