@@ -54,7 +54,8 @@ void ht_number_seconds(GString *out, uint64_t ns, unsigned width);
 void ht_number_duration(GString *out, uint64_t ns, unsigned width);
 
 /**
- * ht_number_time: parse a time of the guest's clock, or a duration
+ * ht_number_time: parse a time of the clock of a recording's events, or a
+ * duration
  * @option: name of the option, for the message
  * @s: "1.5", "1.5s", "20ms", "300us", "7ns", "5min" or "5m", "2h"; "-20ms" is a
  *     time before the end of the recording

@@ -60,7 +60,8 @@ bool ht_tracefs_write(const HtTracefs *t, const char *name, const char *text,
  * @name: its name
  * @formats: the format is appended, as hypertrace/ftrace-format.h describes it
  *
- * Return: false if the kernel does not have the event or cannot enable it
+ * Return: false if the kernel does not have the event, or if the event's format
+ * cannot be read or the event cannot be enabled
  */
 bool ht_tracefs_enable(const HtTracefs *t, const char *system,
                        const char *name, GString *formats);

@@ -112,8 +112,9 @@ const HtRunCpu *ht_running_cpu(const HtRunning *r, uint32_t cpu);
  * ht_running_task: get the initcall or system call that a task is in
  * @pid: task
  *
- * Returns: the initcall or system call. If the task is in none, or if the begin
- * was not recorded: NULL, or a result without entries.
+ * Returns: the initcall or system call. If the task is in none, if the begin
+ * was not recorded, or if too many tasks are tracked: NULL, or a result without
+ * entries.
  */
 const HtNests *ht_running_task(const HtRunning *r, int32_t pid);
 

@@ -93,7 +93,8 @@ int64_t ht_qmp_int(JsonObject *o, const char *name);
  * @o: object of the reply
  * @name: name of the member
  *
- * Returns: the string, owned by @o; "" if the member does not exist
+ * Returns: the string, owned by @o; "" if the member does not exist or is no
+ * string
  */
 const char *ht_qmp_text(JsonObject *o, const char *name);
 

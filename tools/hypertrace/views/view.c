@@ -411,8 +411,9 @@ static bool check_cpus(const HtView *v, HtModel *m, GError **errp)
 /*
  * Check that the recording has the boot, the events and the fields that the
  * user named, and at least one of the processors of --cpu; with several
- * recordings, only the boot. Otherwise set an error: the command would print
- * nothing.
+ * recordings, only the boot. Events and fields are checked only if the
+ * recording has formats of events. If a check fails, set an error: the command
+ * would print nothing.
  */
 static bool check_selection(HtView *v, HtModel *m, GError **errp)
 {
