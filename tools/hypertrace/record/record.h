@@ -182,7 +182,9 @@ void ht_record_clear(HtRecord *r);
  * the end of QEMU or of the process
  * @info: parameters of the session
  *
- * Return: the exit status: that of QEMU, if it was run and its status is not 0
+ * Return: the exit status, see hypertrace-record(1): that of QEMU if this
+ * function ran QEMU and QEMU failed, else HT_EXIT_*. If LTTng hangs, the
+ * function ends the process with this status instead.
  */
 int ht_record_run(HtRecord *r, const HtSessionInfo *info);
 
