@@ -8,7 +8,8 @@
  *     bench serial=1
  *
  * Without device and channel, all devices are measured in turn.  With serial=1,
- * the host sends such "bench ..." lines to the serial port, and "quit" at last.
+ * the payload reads the lines "bench ..." from the serial port, to which the
+ * host writes them.  The line "quit" ends the payload.
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"

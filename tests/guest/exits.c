@@ -3,9 +3,9 @@
  * The payload's function exits: measure the cost of leaving the guest, without
  * any tracing
  *
- * Explains the figures of "bench": with channel=hypercall a doorbell cannot be
- * cheaper than an exit to QEMU. With the other channels KVM handles the
- * doorbell, which cannot be cheaper than an exit to the kernel.
+ * These costs are lower limits for the function bench: with channel=hypercall a
+ * doorbell cannot be cheaper than an exit to QEMU. With the other channels KVM
+ * handles the doorbell, which cannot be cheaper than an exit to the kernel.
  */
 #include "hypertrace/hypertrace.h"
 #include "clock.h"
@@ -52,8 +52,8 @@ static void mmio_read(void)
 }
 
 /*
- * Return the ticks that @count calls take in the fastest of five rounds, since
- * other programs slow some rounds.
+ * Run five rounds of @count calls, and return the ticks of the fastest round:
+ * other programs on the host slow some rounds.
  */
 static uint64_t cost(void (*op)(void), uint64_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For "study", a function of the payload: emit on one processor, or on two
- * at once
+ * For the payload's function study: emit on one processor, or on two processors
+ * at the same time
  */
 #ifndef PAYLOAD_PAIR_H
 #define PAYLOAD_PAIR_H
@@ -12,10 +12,11 @@
 #define PAIR_MAX        2
 
 /**
- * pair_run() - emit 32-byte events, and print the time that it took
+ * pair_run() - emit events with 32 bytes of payload, and print for each
+ *              producer its events, its time and the cost of an event
  * @streams: open streams, one per producer; for two, call smp_start() before
  * @n: number of producers
- * @events: events of each producer
+ * @events: events of each producer, rounded up to a multiple of 64
  * @hz: ticks of the clock per second
  */
 void pair_run(struct ht_stream *const *streams, unsigned n, uint64_t events,

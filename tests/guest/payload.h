@@ -15,7 +15,7 @@ payload_function payload_exits;         /* measure the cost of an exit */
 payload_function payload_bench;         /* measure the cost of an emit */
 /* check that the device meets its specification */
 payload_function payload_selftest;
-/* measure as commands on the serial port request */
+/* take the measurements that the host requests on the serial port */
 payload_function payload_study;
 /* use all devices at once, for a long time */
 payload_function payload_soak;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Report events by the peers "pio" and "mmio", with one exit for each event,
- * and by the peer "limit", without exits
+ * The peers "pio" and "mmio", which cause one exit for each event, and the peer
+ * "limit", which causes none
  */
 #include "internal.h"
 #include "io.h"
@@ -45,8 +45,9 @@ static const struct peer peer_limit = {
 };
 
 /*
- * A marker port, like the boot timers of other monitors: the port to which
- * firmware writes its progress codes, handled in QEMU without an effect.
+ * The peer "pio": one write to an I/O port for each event, as the boot timers
+ * of other virtual machine monitors use it. Port 0x80, to which firmware writes
+ * its progress codes, causes an exit to QEMU, which ignores the write.
  */
 static void pio_emit(uint64_t n)
 {
@@ -62,10 +63,11 @@ static const struct peer peer_pio = {
 };
 
 /*
- * The "hypertrace" design of 2016: arguments are stored in shared memory, then
- * a register write makes the host read them.  Here the register is the status
- * register of QEMU's educational device, which ignores the arguments: this is
- * the lower bound of such an event's cost.
+ * The peer "mmio": the design of the patches named "hypertrace" that were
+ * posted for QEMU in 2016. The guest stores arguments in shared memory, then
+ * writes a register, so that the host reads them.  Here the register belongs to
+ * QEMU's educational device, and no host code reads the arguments: this is the
+ * lower bound of such an event's cost.
  */
 #define EDU_VENDOR_DEVICE       0x11e81234u
 #define EDU_FACTORIAL_STATUS    0x20

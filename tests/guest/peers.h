@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For "study", a function of the payload: peers, other ways to report an event
- * to the host, for comparison
+ * For the payload's function study: peers, which are other ways to report an
+ * event to the host, for comparison with hypertrace
  */
 #ifndef PAYLOAD_PEERS_H
 #define PAYLOAD_PEERS_H
@@ -11,7 +11,8 @@
 /**
  * struct peer - one of these ways to report an event
  * @name: its name in commands and results
- * @open: find the hardware; negative if this machine does not have it
+ * @open: find and start the hardware; returns 0, or a negative errno, which is
+ *        -ENODEV if this machine does not have the hardware
  * @emit: report @n events to the host, one by one
  */
 struct peer {

@@ -2,9 +2,9 @@
 /*
  * The payload's function probe: measure the speed of ring 0 and of ring 3
  *
- * A KVM without hardware virtualization emulates ring 0, a thousand times
- * slower than it runs ring 3.  An operating system does not work in such a
- * guest; this payload does.
+ * A KVM without hardware virtualization emulates ring 0: code takes about a
+ * thousand times as long there as in ring 3.  In such a guest, an operating
+ * system is too slow to use; this payload is not, because it runs in ring 3.
  */
 #include "boot.h"
 #include "clock.h"

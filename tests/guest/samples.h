@@ -13,7 +13,7 @@
 /**
  * struct samples - measured groups
  * @nr: number of groups in @ticks; groups after SAMPLES_MAX are dropped
- * @ticks: ticks of each group, per 64 operations
+ * @ticks: for each group, the ticks that 64 of its operations took on average
  */
 struct samples {
     uint32_t nr;
@@ -31,8 +31,9 @@ static inline void samples_add(struct samples *s, uint64_t ticks,
 }
 
 /**
- * samples_json() - print percentiles into the open JSON object, in ns
- * @s: the samples; sorted here
+ * samples_json() - print the number of groups, and the percentiles of the time
+ *                  of one operation in ns, into the open JSON object
+ * @s: the samples; the function sorts them
  * @hz: ticks per second
  */
 void samples_json(struct samples *s, uint64_t hz);

@@ -3,8 +3,8 @@
  * The payload's function selftest: check that the device does towards a guest
  * what its specification says
  *
- * Each check prints one line.  The host checks the events on arrival:
- * selftest-events.c emits a known sequence.
+ * Each check prints one line.  selftest-events.c emits a known sequence of
+ * events, and the host's test checks its trace.
  */
 #include "cmdline.h"
 #include "device.h"
@@ -61,8 +61,8 @@ static void device_done(const struct ht_bm_device *d, unsigned index)
 /* Messages of a careless guest --------------------------------------------- */
 
 /*
- * Send a message; return the reply's status, or < 0 if the port could not
- * exchange it
+ * Send a message, also repeatedly while the device replies that it is busy.
+ * Return the status of the reply, or a negative errno without a valid reply.
  */
 static int64_t exchange(struct ht_bm_device *d, void *msg, uint16_t type,
                         uint32_t size)

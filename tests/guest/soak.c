@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's function soak: emit on all devices at once, for as long as the
- * host wants
+ * The payload's function soak: emit on the streams of all devices in random
+ * order, for as long as the host wants
  *
  *     soak
  *
- * The host sends command lines to the serial port, and the payload answers each
- * with a row on the debug port:
+ * The host sends command lines to the serial port. The payload answers each
+ * command "round" with one row on the debug port; "quit" ends the payload:
  *
  *     round seed=S events=N [few=MASK] end=close|leave|takeover|reset
  *     quit
  *
- * A round is random, from its seed: streams are opened and closed, and events
- * of all sizes are emitted in bursts of any length, with and without waiting
- * for room, at a rate and at full speed, with pauses, pushes and flushes in
- * between.  A round ends after N events.  Devices whose bit in MASK is set, and
- * those of channel hypercall, emit short bursts only.
+ * The seed decides what a round does: it opens and closes streams, and emits
+ * events of all sizes in bursts of random length.  Some bursts wait for room in
+ * the ring, some have a fixed rate.  Between bursts, it may pause, push or
+ * flush.  A round ends after N events.  Devices whose bit in MASK is set, and
+ * those of channel hypercall, emit only short bursts.  At the end, the round
+ * closes all streams, leaves them open, opens some devices again as another
+ * driver would, or waits for one more line and then resets the machine.
  *
- * The results are in struct book, which the host reads from the guest's memory
- * at any time; the first row gives the address.
+ * The results are in struct book.  The host may read it from the guest's memory
+ * whenever the VM is stopped; the payload's first row states its address.
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -64,8 +66,9 @@ struct slot {
 };
 
 /*
- * Results for the host. The content is inconsistent while @changing is set, or
- * the busy flag of an open stream. @rounds: number of rounds begun since boot.
+ * Results for the host. The content is inconsistent while @changing is set or
+ * while the member `busy` of any open stream is set. @rounds: number of rounds
+ * begun since boot.
  */
 static struct book {
     uint64_t changing;
@@ -113,8 +116,8 @@ static uint64_t below(uint64_t n)
 }
 
 /*
- * Get a random number from 1 to @most. Numbers of each length in bits are
- * equally likely.
+ * Get a random number from 1 to @most. All lengths in bits are equally likely,
+ * so most numbers are small.
  */
 static uint64_t magnitude(uint64_t most)
 {

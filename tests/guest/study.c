@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * "study", a function of the payload: run measurements that the host commands
- * one by one through the serial port, so that a comparison can interleave them
+ * The payload's function study: take the measurements that the host requests
+ * one by one through the serial port, so that the host can alternate between
+ * those that it compares
  *
- * A command is a line; the answer is a line on the debug port:
+ * A command is a line; the result is a line on the debug port:
  *
  *     run device=I event=0|8|32|64|256|1024|4096 events=N [group=N]
  *         [batch=N] [mode=lossless|flat|rate] [rate=N] [hold=1]
@@ -12,15 +13,20 @@
  *     pair device=I producers=1|2 events=N
  *     quit
  *
- * lossless: the producer waits for room between groups; the groups' times do
- * not include the waits.  flat: the producer never waits.  rate: groups are due
- * at N events a second; the producer never waits for room, but pushes events
- * that have waited for half of the device's flush-ms.  hold: report when the
- * stream is open and when all events are emitted, and wait for a line each
- * time, so that the host can stop its consumer while events are emitted.  The
- * ring is brought into this processor's cache after the first line.  delay:
- * print "ready", wait for MS milliseconds without an exit, then begin, so that
- * the host can stop the thread that passes the lines.
+ * mode=lossless: before each group, the producer waits for room; the groups'
+ *     times do not include the waits.
+ * mode=flat: the producer never waits.
+ * mode=rate: the producer waits until the next group is due, so that it emits
+ *     N events a second.  Meanwhile it pushes the open packet every half of the
+ *     device's flush-ms.  It never waits for room.
+ * hold=1: print "opened" before the first event and "emitted" after the last
+ *     one, and wait for a line after each, so that the host can stop its
+ *     consumer while events are emitted.  The command "run" brings the ring
+ *     into this processor's cache after the first of these lines.  The command
+ *     "pair" also waits twice, see pair().
+ * delay=MS: print "ready", wait for MS milliseconds without an exit, then
+ *     begin, so that the host can stop the thread of QEMU that passes on the
+ *     host's lines.
  */
 #include "hypertrace/port.h"
 #include "clock.h"
@@ -242,8 +248,8 @@ static void run(void)
     }
     check(ht_stream_close(s), "cannot close the stream");
     /*
-     * drain_ns includes the waits for the host's lines, if the option "hold" is
-     * given: hold() is above.
+     * With the option "hold", drain_ns includes the time for which hold()
+     * waited for the host's line after "emitted".
      */
     drained = ht_clock();
     device[index]->dev.caps.batch = old_batch;

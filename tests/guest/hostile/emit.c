@@ -46,9 +46,10 @@ void hostile_takeovers(unsigned index)
 }
 
 /*
- * Emit events until the machine is reset. Print again and again how many of
- * them the host must have read at least and at most. At least: with a ring all
- * committed events, with virtio those that were flushed.
+ * Emit bursts of events until the machine is reset. In each report, print the
+ * lowest number of events that the host must read ("flushed"), and the number
+ * of events emitted ("sent"). With a ring, the host must read all committed
+ * events; with virtio, only a report after a flush states a number above 0.
  */
 void hostile_emits(unsigned index)
 {

@@ -43,8 +43,8 @@ void hostile_stream(struct ht_bm_device *d, struct ht_stream *s,
 struct honest *honest_new(void);
 void honest_open(struct honest *h, struct ht_bm_device *d);
 /*
- * Emit @n honest events; count a failed check for each event that finds no room
- * in the ring
+ * Emit @n honest events. This is one check, which fails if any of the events
+ * was lost, for example because the ring had no room.
  */
 void honest_emit(struct honest *h, unsigned n);
 void honest_flush(struct honest *h);
@@ -74,7 +74,7 @@ void hostile_emits(unsigned index);
  */
 unsigned hostile_rounds(unsigned otherwise);
 /*
- * Value of the option "step": check only every step-th offset of the
+ * Value of the option "step": read and write only every step-th offset of the
  * registers
  */
 unsigned hostile_step(void);

@@ -126,9 +126,10 @@ static void register_class(struct chaos *c)
 }
 
 /*
- * Change one word: if the device has a ring, in a quarter of the cases a word
- * of the guest's line, else in half of the cases a word of the @size bytes from
- * position @at, else a word anywhere in the packets
+ * Write a random value to one random word of 8 bytes. If the device has a ring,
+ * one call in four chooses a word of the guest's line. Half of the other calls
+ * choose a word of the @size bytes from position @at of the stream, the rest a
+ * word anywhere in the packets.
  */
 static void corrupt(struct chaos *c, uint64_t at, uint64_t size)
 {

@@ -115,7 +115,11 @@ static void check_mailbox(struct ht_bm_device *d)
     hostile_check("mailbox bytes that differ", wrong, 0);
 }
 
-/* Make a random message, of which some parts may be valid; return its size */
+/*
+ * Make a random message, of which some parts may be valid. Return the size to
+ * write to the register `go`: the message's size, or in one case of eight a
+ * random number
+ */
 static uint32_t random_message(uint8_t *msg)
 {
     static const uint8_t sizes[TYPES] = {

@@ -65,7 +65,7 @@ static const struct {
 };
 
 /**
- * struct forger - a stream written without the library
+ * struct forger - a stream whose bytes this file writes, instead of the library
  * @bytes: packets that will be copied to the ring or, with channel=virtio, be
  *         submitted
  * @content: number of used bytes of each packet

@@ -3,9 +3,9 @@
  * A hostile guest (what=virtqueues): use virtqueues that break virtio's
  * rules, and pass buffers in device memory
  *
- * The attacked device uses its interrupt pin: with a buffer in device memory,
- * other devices of QEMU had the bug that a thread raised the pin without
- * holding the big lock.
+ * The attacker enables the interrupt pin of the device, because other devices
+ * of QEMU had a bug there: if a buffer was in device memory, a thread raised
+ * the pin without holding the big QEMU lock.
  */
 #include "hostile.h"
 #include "io.h"
@@ -28,7 +28,7 @@
 
 #define WAIT_MS                 5000
 #define RANDOM_WAIT_MS          20
-/* number of descriptors in the table: more than a queue may have */
+/* descriptors in the indirect table: more than a queue of QEMU may have */
 #define TABLE                   2048
 
 enum attack {
@@ -58,8 +58,8 @@ static const struct {
     [NO_MEMORY] = { "buffer where nothing is", EITHER },
     [NO_TABLE] = { "indirect table where nothing is", EITHER },
     /*
-     * The device writes its reply to its own registers, which may disable the
-     * queue or the device, so any outcome is right.
+     * On the control queue, the device writes its reply to its own registers.
+     * This may disable the queue or the device, so any outcome is right.
      */
     [OWN_REGISTERS] = { "buffer in the device's own registers", ANY },
     [OTHER_REGISTERS] = { "buffer in another device's registers", EITHER },
@@ -253,7 +253,7 @@ static void take_over(struct attacker *a)
     uint32_t command;
 
     a->d = hostile_open(a->index);
-    /* Enable the device's interrupt, which the port has disabled. */
+    /* Enable the pin, which the bare-metal port disabled in ht_bm_open(). */
     command = ht_bm_pci_read(a->d, HT_BM_PCI_COMMAND) & 0xffff;
     ht_bm_pci_write(a->d, HT_BM_PCI_COMMAND,
                     command & ~HT_BM_PCI_CMD_NO_INTX);
@@ -313,7 +313,10 @@ void hostile_virtqueues(unsigned index)
     if (a.irq > 15) {
         payload_die(PAYLOAD_USAGE, "the device has no interrupt", NULL);
     }
-    /* Unmask all interrupts: IF is off, so none needs a handler. */
+    /*
+     * Unmask all interrupts in both PICs. They need no handler, because the
+     * processor's interrupt flag is off.
+     */
     outb(PIC_MASTER + 1, 0);
     outb(PIC_SLAVE + 1, 0);
     if (index + 1 < device_count()) {

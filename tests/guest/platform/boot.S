@@ -3,10 +3,11 @@
  * The payload's platform: get from multiboot's 32-bit entry to C at CPL 3 in
  * long mode
  *
- * Ring 0 is slow where KVM emulates it, so the assembler lays out page tables
- * and TSS, and ring 0 is left at once.  C code runs at CPL 3 with interrupts
- * off, all ports allowed by the TSS's all-zero bitmap, and the first 4 GiB
- * identity-mapped, writable and cacheable.
+ * Some KVMs emulate ring 0, which is slow.  So this code leaves ring 0 soon:
+ * the page tables and the TSS are constants in this file, which only the
+ * assembler computes.  C code runs at CPL 3 with interrupts off, all ports
+ * allowed by the TSS's all-zero bitmap, and the first 4 GiB identity-mapped,
+ * writable and cacheable.
  */
 #include "boot.h"
 
@@ -153,8 +154,8 @@ stubs:
         .rept   32
         .balign STUB_SIZE
         /*
-         * no dummy code for vectors 8, 10-14, 17, 21, 29, 30: the CPU pushes
-         * an error code
+         * Push 0 instead of an error code, except for the vectors 8, 10-14,
+         * 17, 21, 29 and 30, where the CPU pushes an error code.
          */
         .if     !((0x60227d00 >> vector) & 1)
         pushq   $0

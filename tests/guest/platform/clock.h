@@ -8,10 +8,12 @@
 #include <stdint.h>
 
 /**
- * clock_hz() - ticks of the counter per second
- * @known: value reported by a device; 0: unknown, then the 8254 is used once
+ * clock_hz() - ticks of the time stamp counter per second
+ * @known: value reported by a device; 0: unknown, then the first such call
+ *         measures it with the 8254 timer
  *
- * Return: the frequency; without a working timer, the payload ends
+ * Return: the frequency; if it must be measured and the timer does not work,
+ *         the payload ends
  */
 uint64_t clock_hz(uint64_t known);
 

@@ -31,8 +31,9 @@ void put_hex(uint64_t v);
 void put_flush(void);
 
 /*
- * JSON objects.  Each call writes its value at once.  Names and strings must
- * not have characters that need escaping, except quotes and backslashes.
+ * JSON objects.  Each call appends its text to the buffer of put_char().  Names
+ * and strings must not have characters that need escaping, except quotes and
+ * backslashes.
  */
 /* @name: NULL for the outermost object */
 void json_begin(const char *name);

@@ -12,8 +12,8 @@
 #define PTE_ADDRESS     0x000ffffffffff000u
 #define SIZE_2M         (1ull << 21)
 /*
- * First virtual address that is not mapped: higher ones would have to be
- * sign-extended
+ * End of the addresses that can be mapped. From bit 47 on, a virtual address is
+ * sign-extended, so it could not be equal to its physical address.
  */
 #define MAP_END         (1ull << 47)
 

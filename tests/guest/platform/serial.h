@@ -5,7 +5,7 @@
 #ifndef PAYLOAD_SERIAL_H
 #define PAYLOAD_SERIAL_H
 
-/* Call before the host may write: from then on the FIFO keeps its bytes */
+/* Enable the port's FIFO. Call this before the host writes its first byte. */
 void serial_init(void);
 
 /**

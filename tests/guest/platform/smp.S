@@ -3,7 +3,8 @@
  * The payload's platform: get the second processor from its start in real mode
  * to CPL 3
  *
- * This processor may not access I/O ports, and a fault resets the machine.
+ * This processor has no IDT, so any fault resets the machine.  An access to an
+ * I/O port is such a fault, because the TSS allows none.
  */
 #include "boot.h"
 
@@ -111,7 +112,7 @@ smp_tss:
         .quad   smp_ring0_stack_top
         .fill   102 - 12, 1, 0
         /*
-         * offset of the I/O map; none is within the limit, so no port is
+         * offset of the I/O map: it is after the TSS's limit, so no port is
          * allowed
          */
         .word   104

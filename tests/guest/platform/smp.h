@@ -18,11 +18,11 @@
 bool smp_start(uint64_t hz);
 
 /**
- * smp_run() - call a function on the second processor
- * @fn: must neither use ports nor print
+ * smp_run() - let the second processor call a function, and do not wait for it
+ * @fn: the function; it must neither use ports nor print
  * @arg: its argument
  *
- * smp_wait() waits until it has returned.
+ * smp_wait() waits until @fn has returned.
  */
 void smp_run(void (*fn)(void *arg), void *arg);
 void smp_wait(void);
