@@ -18,8 +18,8 @@ image|queue|ftring|ring) runs=400 ;;
 *) runs=1000 ;;
 esac
 [ "${HT_LONG-}" != 1 ] || runs=$((runs * 5))
-# libFuzzer counts the inputs of the corpus, and before them one empty input, as
-# runs.
+# libFuzzer first runs one empty input and each input of the corpus. -runs includes
+# these, so add their number.
 for input in "$tmp/corpus/"*; do
     [ ! -f "$input" ] || runs=$((runs + 1))
 done

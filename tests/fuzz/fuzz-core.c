@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target core: open any file as a guest's memory, or as a core dump of a
- * guest. Reads stay within the file, and each guest address has one place in
- * it.
+ * guest. Reads stay within the file, and each guest address has at most one
+ * place in it.
  */
 #include "hypertrace/base.h"
 #include <sys/mman.h>
@@ -53,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         s->mem.read(s, next, buf, sizeof(buf));
         /*
-         * Continue the search behind the address that was found: @size bytes
-         * further or, every second time, 4 bytes.
+         * Continue the search after the address that was found: alternately
+         * @size bytes and 4 bytes further.
          */
         at = next + (i & 1 ? 4 : size);
     }

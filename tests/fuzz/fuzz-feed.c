@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target feed: pass buffers to a consumer as a guest submits them by a
- * virtqueue: those of an honest guest, and arbitrary ones
+ * virtqueue. They are those of an honest guest, or arbitrary ones. The honest
+ * guest's bytes may also be passed as if the host had read them from a ring
  *
  * Delivered runs are well-formed and counted.  A stopped stream stays stopped.
  * Every event of an honest guest is delivered, or counted as lost by the guest.
@@ -16,7 +17,7 @@ typedef struct Feed {
     /* stream position after the last submitted byte */
     uint64_t position;
     uint64_t tried;
-    /* no byte was submitted that the honest guest did not write */
+    /* all bytes submitted so far are those that the honest guest wrote */
     bool honest;
 } Feed;
 
@@ -52,9 +53,10 @@ static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
 }
 
 /*
- * Let the consumer have all committed bytes: without @fetch those after
- * @f->position, as one buffer per packet; with @fetch those after the
- * consumer's cursor, as the host reads them from the ring.
+ * Pass all committed bytes to the consumer, each packet separately. Without
+ * @fetch, pass those after @f->position as buffers that the guest submits; with
+ * @fetch, pass those after the consumer's cursor as bytes that the host has
+ * read from the ring.
  */
 static void submit_honest(Feed *f, bool fetch)
 {

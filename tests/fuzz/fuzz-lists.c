@@ -10,9 +10,9 @@
 #include "log-guest.h"
 
 /*
- * The readers limit their reads of the memory. This is the maximum number of
- * calls of hostile_read() for each read that the limit allows: a reader may
- * read a word twice, and reads a text page by page
+ * Each call of a reader has a limit of reads. One read of this limit may cause
+ * up to AGAIN calls of hostile_read(): a reader may read a word twice, and
+ * reads a text page by page
  */
 #define AGAIN 4u
 
@@ -27,9 +27,9 @@ typedef struct Kernel {
 } Kernel;
 
 /*
- * Overwrite a word with a copy of another word, with an address, or with a
- * number. A copied word can close a list to a circle, or make two lists share a
- * node.
+ * Overwrite a word with a copy of another word, with an address or with a
+ * number, or flip one of its bits. A copied word can close a list to a circle,
+ * or make two lists share a node.
  */
 static void overwrite(Kernel *k)
 {

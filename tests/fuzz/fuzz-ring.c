@@ -181,7 +181,7 @@ static void race(void)
     fuzz_guest = race;
 }
 
-/* Continue with another consumer, as after a migration. */
+/* Save the consumer's state, and load it as a new host of a migration does. */
 static void migrate(Ring *f)
 {
     HtConsumer *c = &f->consumer;

@@ -27,8 +27,8 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
         ns = ht_time_segment_to_ns(s, MIN(a, b));
         g_assert_cmpuint(ht_time_segment_to_ns(s, MAX(a, b)), >=, ns);
         /*
-         * For a counter within this segment, the map gives the same time as the
-         * segment.
+         * At the first counter of this segment, the map gives the segment's
+         * time, unless the next segment begins at the same counter.
          */
         if (i + 1 == m->count || s->counter < s[1].counter) {
             g_assert_cmpuint(ht_time_map_to_ns(m, s->counter), ==, s->ns);
@@ -121,7 +121,7 @@ static void honest(FuzzInput *in, uint64_t hz)
         uint8_t how = fuzz_u8(in);
         uint64_t before = last, at, bound, off;
 
-        /* readings are 4 us to 2.1 s apart, as the device takes them */
+        /* readings are 4 us to 2.1 s apart */
         t.ns += ((uint64_t)(how & 15) + 1) << (12 + (how >> 4));
         /* a reading is never more precise than a tick */
         bound = fuzz_bits(in, 2) % 20000 + 1 + 1000000000 / hz;

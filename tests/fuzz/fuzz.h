@@ -79,7 +79,7 @@ ssize_t fuzz_payload(const HtClass *c, const uint8_t *p, size_t avail);
  * fuzz_event: append an event as an honest guest writes it
  * @in: chooses class, values and the step of the clock
  * @out: array to append to
- * @clock: time of the last event; updated
+ * @clock: the guest's counter at the last event; updated
  */
 void fuzz_event(FuzzInput *in, GByteArray *out, uint64_t *clock);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Model of STREAM_FLUSH, STREAM_CLOSE and closing by a reset or another driver:
- * events committed before are delivered, and the final count of losses is
- * reported
+ * events committed before a flush or close are delivered before it is done, and
+ * a close reports the final count of lost events
  *
  * The vCPU emits events and executes control messages (with the BQL).  The
- * IOThread executes ht_streams_turn() and work(); both sides' code is
- * host-lib/engine/streams.c.  With -DVIRTIO the host cannot read the final
- * count from a ring.  Words that the IOThread writes for the vCPU are plain
- * variables in this model; mutants swap the order of their stores.  -DM_...
- * selects a mutant; run.sh ensures that each mutant fails.
+ * IOThread executes ht_streams_turn(), which calls work() for each stream; the
+ * host's code of both threads is host-lib/engine/streams.c.  With -DVIRTIO the
+ * host cannot read the final count from a ring.  Words that the IOThread writes
+ * for the vCPU are plain variables in this model; mutants swap the order of
+ * their stores.  -DM_... selects a mutant; run.sh checks that spin refutes it.
  */
 #define HEAD 0
 #define FLUSH_WANTED 1
@@ -109,7 +109,7 @@ active proctype vcpu()
     if
     :: close(lost)
 #ifndef VIRTIO
-    :: close(0)                 /* reset: only LOST has the count */
+    :: close(0)                 /* reset: only the ring's LOST has the count */
 #endif
     fi
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Model of the mailbox of the memory-only transport: a reply that the guest
- * takes is the whole reply to its request, and each request is executed at most
- * once, by the host that it names
+ * accepts is the whole reply to its request, and each request is executed at
+ * most once, by the host whose epoch the guest wrote into it
  *
  * The guest is guest-lib/src/memory.c, the host ht_memory_start() and
- * serve_mailbox() of host-lib/engine/memory.c.  A host can be killed between
- * any two of its stores; a lock lets the next host begin then.  The guest can
- * be reset between any two of its stores.  Each side sees the stores of the
- * other in their order, because the code uses release stores and acquire loads
- * where the order matters; mutants swap stores.  -DM_... selects a mutant;
- * run.sh ensures that each mutant fails.
+ * serve_mailbox() of host-lib/engine/memory.c.  Each host except the last can be
+ * killed between any two of its stores; this frees a lock, and the next host
+ * begins.  The guest can be reset between any two of its stores.  Each side sees
+ * the stores of the other in their order, because the code uses release stores
+ * and acquire loads where the order matters; mutants swap stores.  -DM_...
+ * selects a mutant; run.sh checks that spin refutes it.
  */
 #ifndef HOSTS
 #define HOSTS 3
@@ -106,9 +106,10 @@ bool pending;
 #define MAY_RESET if :: true :: resets < RESETS -> goto reset fi
 
 /*
- * Wait until done == go.  The guest gives up if the epoch has changed.  It also
- * gives up after a time without a beat and without a reply; here, this time may
- * end at any step while the host has no beat.
+ * Wait until done == go.  The guest gives up if the epoch has changed.  The real
+ * guest also gives up if the host's beat has not advanced for some time and
+ * there is no reply; the guest of this model may do so at any step while the
+ * host that it attached to has no beat.
  */
 #ifdef M_EPOCH_FIRST
 #define AWAIT(otherwise) \

@@ -14,7 +14,8 @@
  *
  * So both sides' stores and loads are reordered unless a barrier forbids it,
  * which is weaker than x86 and covers Arm, with one exception: a store never
- * overtakes a load before it.  Where that would matter, a mutant swaps them.
+ * becomes visible before an earlier load is executed.  Where that would matter,
+ * a mutant executes the store before the load.
  */
 #ifndef LOG
 #define LOG 48

@@ -6,12 +6,13 @@
  * Events are numbered and have one or two words.  A packet is a header and
  * CAPACITY words, a ring PACKETS packets.  Every load and store of shared
  * memory is a separate step.  Asserted: delivered events were committed, are
- * whole, and come in order; an honest stream is never stopped; in the end
- * delivered + dropped + lost equals the events emitted, and dropped those that
- * were overwritten before the host read them.
+ * whole, and come in order; the host never stops the stream, whose guest is
+ * honest; in the end delivered + dropped + lost equals the number of events that
+ * the producer tried to emit.  Events that were overwritten before the host read
+ * them are counted as dropped.
  *
  * -DOVERWRITE is mode=overwrite.  -DM_... selects a mutant, which lacks one
- * thing that the protocol needs; run.sh ensures that each mutant fails.
+ * thing that the protocol needs; run.sh checks that spin refutes it.
  */
 #ifndef EVENTS
 #define EVENTS 4
@@ -230,7 +231,7 @@ inline load_newer_head()
     load_acquire(OPENING, opening);
 #endif
     load_head();
-    /* otherwise the host would stop the stream */
+    /* the host stops a stream that violates this */
     assert(opening <= PACKET_OF(head) + 1);
     opening = 0
 }
@@ -325,7 +326,7 @@ inline one_packet()
     d_step {
         if
         :: at >= first ->
-            /* otherwise the host would stop the stream */
+            /* the host stops a stream that violates this */
             assert(to <= SIZE && to >= from);
             deliver();
             first = 0

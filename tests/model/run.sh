@@ -15,8 +15,9 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 
-# One variant of the model per line. EVENTS and other sizes are chosen so that a
-# search takes a few seconds and some 1 GiB.
+# Print the compiler options of each variant of a model, one variant per line. With
+# these values of EVENTS and other sizes, a search takes a few seconds and less memory
+# than the limit MEMLIM (1.5 GiB).
 variants() {
     case $1 in
     ring)    echo "-DEVENTS=4"
@@ -63,10 +64,10 @@ fails() {
 
 n=0
 bad=0
-# Whole searches are compiled with -O1. Mutants are compiled with -O0, because
-# finding their fault takes less time than optimizing. The verifier's hash table has
-# 2^slots entries: clearing a table of the default size takes longer than most
-# searches.
+# The verifier of a complete search is compiled with -O1. That of a mutant is compiled
+# with -O0, because it finds the fault in less time than the compiler would need to
+# optimize it. The verifier's hash table has 2^slots entries: clearing a table of the
+# default size takes longer than most searches.
 level=-O1
 slots=22
 report() {
@@ -90,9 +91,9 @@ while read -r options; do
     unset result
 done <"$scratch/variants"
 
-# ordered MUTANT: print the variants for a mutant. First come those with the
-# option with which the mutant's name begins: the fault of M_TIMER_STOPS_EARLY is
-# in code for -DTIMER.
+# ordered MUTANT: print the variants in the order in which to try them for a mutant.
+# The first word of the mutant's name may be an option; print variants with this option
+# first. For example, the fault of M_TIMER_STOPS_EARLY is in code for -DTIMER.
 ordered() {
     option=${1#M_}
     option=-D${option%%_*}

@@ -4,11 +4,11 @@
  * queue.c
  *
  * A worker posts runs to two sinks, while classes are registered.  Sink 0 has
- * a backend that cannot block, so the worker may deliver; the backend of sink 1
- * may hang forever (HANG).  With TURNS the worker is the main loop, which
- * delivers nothing and wakes sinks at the end of a turn, or a sink when its
- * last buffer is used.  A section under HtDispatch.lock is one atomic step.
- * Each run fills a buffer.
+ * a backend that cannot block, so the worker itself may deliver runs to it; the
+ * backend of sink 1 may hang forever (HANG).  With TURNS the worker is the main
+ * loop, which does not deliver runs itself.  It wakes both sinks at the end of a
+ * turn, and a single sink as soon as it uses that sink's last free buffer.  A
+ * section under HtDispatch.lock is one atomic step.  Each run fills a buffer.
  *
  * Asserted: each sink delivers each run once and in order, or counts it as
  * discarded; two threads never call a backend at the same time; a backend gets
@@ -103,8 +103,8 @@ inline wake(s)
 #endif
 
 /*
- * ht_dispatch_post() for one sink.  Sets now if the worker must deliver the run
- * itself, which it may for sink 0 only.
+ * ht_dispatch_post() for one sink.  Sets @now if the worker must deliver the run
+ * itself, which happens only for sink 0.
  */
 inline post(s, nr, classes, now, was_empty)
 {
@@ -162,7 +162,7 @@ active proctype worker()
             }
             if
             :: now ->
-                /* the worker registers no class, because that may block */
+                /* the worker may not pass classes to a backend: it may block */
                 assert(classes <= learnt[0]);
                 deliver(0, nr, classes);
                 atomic { session[0] = 0; now = 0 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Model of waking the consumer of channel=shm: the consumer never sleeps while
- * an event waits
+ * Model of waking the consumer of channel=shm: no closed packet waits forever
+ * while the consumer sleeps, and with -DTIMER no event does
  *
  * The producer is ht_finish() and close_packet() with
  * guest-lib/src/channel-shm.c; the consumer is the IOThread of
@@ -10,13 +10,14 @@
  * are visible, so each side has a store buffer, which drains at any time, and
  * must be empty after a full fence and before a doorbell.
  *
- * Without -DTIMER there is no timer; a close of a packet alone must wake the
- * consumer.  With -DTIMER every commit is consumed in the end, although the
- * timer stops while the device is idle.  A store becomes visible in less than
- * the time between two ticks of the timer.  With -DRINGS the producer rings the
- * doorbell at most once for each time that the consumer arms the wake word.
+ * Without -DTIMER there is no timer, and only the close of a packet must wake
+ * the consumer.  With -DTIMER every commit is consumed in the end, although the
+ * timer stops while the device is idle.  The model assumes that a store becomes
+ * visible in less than the time between two ticks of the timer.  -DRINGS checks
+ * that the producer rings the doorbell at most once for each time that the
+ * consumer arms the wake word.
  *
- * -DM_... selects a mutant; run.sh ensures that each mutant fails.
+ * -DM_... selects a mutant; run.sh checks that spin refutes it.
  */
 #ifndef COMMITS
 #define COMMITS 3
@@ -33,7 +34,7 @@ bool doorbell = true;
 bool done;
 
 #ifdef RINGS
-byte may_ring;                  /* armings without a doorbell so far */
+byte may_ring;                  /* armings minus doorbells, at most 9 */
 #define count_arming() may_ring = (may_ring < 9 -> may_ring + 1 : 9)
 #define count_ring() assert(may_ring); may_ring--
 #else
@@ -145,7 +146,7 @@ active proctype producer()
 byte cursor;
 byte quiet;
 bool progress = true, before, eager, timer, polling;
-bool again;                     /* a turn ended with work left: another must follow */
+bool again;                     /* the last turn left work: another must follow */
 
 /*
  * Start the timer.  If head is in the store buffer now, "old" makes it visible
@@ -270,7 +271,7 @@ end:
 #ifndef M_TIMER_BEFORE_ARM
         start_timer()
 #endif
-    /* the event loop polls only while the producer runs */
+    /* in this model, the event loop polls only while the producer runs */
     :: !polling && !done && wake_buffered == 0 ->
         polling = true;
         wake_buffered = NEVER;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-lib's atomic.h with a hook before each load, in which the guest may run:
- * like a second CPU that writes between two loads of the host, but repeatable
+ * host-lib's atomic.h with a hook before each load and each acquire fence. A
+ * fuzz target runs the guest in this hook: like a second CPU that writes
+ * between two loads of the host, but repeatable
  */
 #ifndef HT_FUZZ_ATOMIC_H
 #define HT_FUZZ_ATOMIC_H
