@@ -13,9 +13,9 @@
 #include "emit-bench.h"
 
 /*
- * Bytes of memory that the loops overwrite, from its start again when its end
- * is reached: as many as a ring of the default size has, so that there are as
- * many cache misses as in an emit
+ * Size in bytes of the memory that the loops overwrite repeatedly from its
+ * start to its end. It is the default size of a ring, so that the loops have as
+ * many cache misses as an emit.
  */
 #define WINDOW          (1u << 20)
 #define LOOK_US         20
@@ -122,8 +122,8 @@ void bench_limit_live_prefetch(uint64_t n)
 }
 
 /*
- * Emit without reading the clock: the time is mostly that of the transfer of
- * cache lines between producer and consumer.
+ * Store the same events without reading the clock: the time is mostly that of
+ * the transfer of cache lines between producer and consumer.
  */
 void bench_lines_live(uint64_t n)
 {

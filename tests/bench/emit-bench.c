@@ -51,19 +51,17 @@ typedef struct Row {
     const char *name;
     const char *what;
     void (*run)(Bench *b, uint64_t n);
-    /* @run emits Bench.events / @fewer events; 0 means 1 */
+    /* the row emits Bench.events / @fewer events; 0 means 1 */
     unsigned fewer;
-    /*
-     * For a row without a stream: called instead of @run; NULL for other rows
-     */
+    /* if not NULL, called instead of @run: the row needs no struct Bench */
     void (*loop)(uint64_t n);
     bool skip;
     double ns[ROUNDS_MAX];
 } Row;
 
 /*
- * Bytes of memory that run_limit() overwrites, from its start again when its
- * end is reached: as many as a ring of the default size has
+ * Size in bytes of the memory that run_limit() overwrites repeatedly from its
+ * start to its end: the default size of a ring
  */
 #define WINDOW (1u << 20)
 

@@ -12,9 +12,10 @@ struct ht_stream;
 struct ht_device;
 
 /*
- * Each function with a parameter n is a loop that emits n events.  These
- * functions are not in emit-bench.c, so that the compiler cannot move their
- * code into the measuring loop.
+ * Each function with a parameter n runs a loop n times.  An iteration emits an
+ * event; in bench_empty() it does nothing.  These functions are not in
+ * emit-bench.c, so that the compiler cannot move their code into the measuring
+ * loop.
  */
 void bench_emit_32(struct ht_stream *s, uint64_t n);
 void bench_emit_8(struct ht_stream *s, uint64_t n);

@@ -78,8 +78,8 @@ static void count(void *opaque, const HtRun *run)
 }
 
 /*
- * Measure the consumer: return the median time in ns in which it consumes
- * STEP_EVENTS events
+ * Measure the consumer: return the median processor time in ns in which it
+ * consumes STEP_EVENTS events
  */
 static uint64_t steps(struct ht_loopback *lb, struct ht_stream *s)
 {

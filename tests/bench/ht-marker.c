@@ -3,10 +3,10 @@
  * ht-marker: emit events in a Linux guest by one of several methods, for
  * comparison with ht-bench
  *
- * With -r it emits at a rate until it is killed; after a sleep it catches up at
- * full speed, like ht-bench. With -n it emits at full speed, prints the cost of
- * an event, and marks each group of events for insn-plugin.c, which counts
- * instructions.
+ * With -r it emits at a rate until it is killed. If a sleep was too long, it
+ * emits the events that are due at full speed, like ht-bench. With -n it emits
+ * at full speed, prints the cost of an event, and executes marks around each
+ * group of events for insn-plugin.c, which counts instructions.
  */
 #include <errno.h>
 #include <getopt.h>

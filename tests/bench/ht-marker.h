@@ -25,7 +25,7 @@ extern const char *const marker_target;
 bool marker_open(const char *target);
 
 /**
- * marker_emit() - emit one event; a payload has 32 bytes
+ * marker_emit() - emit one event; if the method has a payload, it has 32 bytes
  * @n: number of the event
  * @time: time at which the event was due, in ns; 0 at full speed
  *

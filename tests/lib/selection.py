@@ -17,10 +17,10 @@ import pytest
 
 from scale import LONG
 
-# Parts of the names of tests that take more than some 15 s of processor time, the
-# longest first. At the end are parts of the names of tests that wait for some 10 s. The
-# tests of a group run in one process, one after the other, so the name of one of them
-# suffices.
+# Parts of the names of tests that take more than about 15 s of processor time, the
+# longest first. At the end are parts of the names of tests that mostly wait, for about
+# 10 s. The tests of a group run in one process, one after the other, so the name of one
+# of them suffices.
 LONGEST = (
     "test_record.py", "test_bench.py", "test_linux_functions.py", "test_ring.py",
     "hypertrace-migration-refuse-test", "hypertrace-migration-test",

@@ -32,10 +32,10 @@ sleep 1000
 
 
 def assert_all(tmp, err):
-    """Assert that in tmp's recording of a guest with INIT each marker of each processor is an
-    event once or lies within a gap that is reported, and that its log is the guest's dmesg. If
-    no event is lost, the recording has as many events as the guest's counters say. tmp has the
-    recording rec, and the files console and dmesg; err has the recorder's messages."""
+    """Check the recording tmp/rec of a guest with INIT: each marker that the guest wrote is
+    recorded exactly once or lies within a reported gap, and the recorded log begins with the
+    guest's dmesg. If no event is lost, the recording has as many events as the guest's counters
+    say. tmp also has the files console and dmesg; err has the recorder's messages."""
     events = list(stock.reported(tmp / "rec"))
     markers.assert_followed(events, CPUS, MARKS, err)
     markers.assert_log_is_dmesg((tmp / "dmesg").read_text(errors="replace"),

@@ -91,8 +91,8 @@ def job(tmp, script, files):
 
 
 def run(tmp, machine, script, files, options, recorder=()):
-    """Boot the host whose disk is in the folder `machine`. It runs the script, which
-    may write a tar archive to its second disk; return the folder with that archive's
+    """Boot the host whose disk is in the folder `machine`. It runs the script, which must
+    write a tar archive to its second disk (see END). Return the folder with the archive's
     files.
 
     recorder: words before QEMU's command line, such as those of a command that

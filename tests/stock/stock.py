@@ -165,10 +165,10 @@ def reported(recording):
 
 
 def compare(ours, theirs):
-    """Assert that both have the same lines of each processor in the same order; a
-    line begins with its processor. Lines of different processors are not compared in
-    order, because events of two processors with equal times have none. Returns the
-    number of lines."""
+    """Assert that for each processor both iterables have the same lines in the same order. A
+    line is a tuple that begins with its processor. The order of lines of different
+    processors may differ, because events with equal times have no order. Return the number
+    of lines."""
     waiting = collections.defaultdict(collections.deque)
     lines = 0
     ours = iter(ours)

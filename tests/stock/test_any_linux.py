@@ -92,8 +92,8 @@ sleep 1000
     ("5.10", "acpi_init"), ("7.x", "acpi_init"),
     ("arm64", "of_platform_default_populate_init")])
 def test_graph(tmp_path, name, function):
-    """The call graph of an initcall equals that in the guest's file `trace`, of kernels
-    whose records of calls have other layouts than those of 6.12."""
+    """The recorded call graph of an initcall equals the one in the guest's file `trace`. These
+    kernels store the records of calls in other layouts than kernel 6.12 does."""
     needs(ROWS[name])
     stock.record(tmp_path, command(tmp_path, ROWS[name], GRAPH_INIT), "--event",
                  "initcall", "--graph", f"{function},depth=3")
@@ -198,9 +198,10 @@ def make_boots(tmp_path):
     (Row(stock.GUESTS / "arm64/vmlinuz", "513", stock.ARM64), 3),
 ], ids=["6.12", "6.12 nokaslr", "6.12 16 GiB", "5.10", "7.x", "arm64"])
 def test_resets(boots, row, resets):
-    """Resets by the guest and by QEMU. Only this test, the next ones and test_kvm_followed.py
-    prove that no data of a dead kernel is taken for that of the running kernel: neither by a
-    recorder that followed all boots, nor by commands that find both kernels in the memory."""
+    """Reset the guest, in turn by itself and by QEMU. Only this test, test_kexec(), test_kdump()
+    and test_kvm_followed.py prove that data of a previous kernel is not taken for that of the
+    running kernel: neither by a recorder that followed all boots, nor by commands that find both
+    kernels in the memory."""
     guest = boots(row)
     for n in range(resets):
         guest.look()

@@ -106,8 +106,8 @@ def firmware(tmp):
 
 
 def costs(result):
-    """Print a table of the costs, and return {way to record: instructions for an exit, those of
-    the guest's own loop included}"""
+    """Print a table of the costs, and return {way to record: instructions for one exit}. These
+    include the instructions of the guest's own loop."""
     lines = [line.split() for line in (result / "result").read_text().splitlines()]
     rows = {way: int(ticks, 16) / EXITS for way, ticks, _ in lines}
     for way, _, ns in lines:

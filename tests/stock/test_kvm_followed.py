@@ -59,7 +59,8 @@ def test_followed(tmp_path):
 
 
 def test_reset(tmp_path):
-    """Only this test resets a guest of KVM, whose dead kernel stays in its memory."""
+    """Only this test resets a guest under KVM. Data of the kernel that ran before the reset stays
+    in the memory, and must not be taken for that of the running kernel."""
     result = hosts.kvm_linux(tmp_path, followed.BOOTS_INIT, RESET)
     err = (result / "log").read_text()
     boots = followed.ready(stock.console(result))

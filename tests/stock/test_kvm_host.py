@@ -201,7 +201,8 @@ def sums(path):
 
 
 def test_two_guests_compete_for_a_processor(tmp_path):
-    """Only this test compares the waits of real machines with the scheduler's own sums."""
+    """Only this test compares how long real virtual machines waited for a processor, by
+    `hypertrace interference`, with the sums of the host's scheduler (schedstat)."""
     result = hosts.kvm_linux(tmp_path, BUSY, COMPETE)
     begin, end = sums(result / "begin"), sums(result / "end")
     wall, ran_a, waited_a, ran_b, waited_b = [y - x for x, y in zip(begin, end, strict=True)]

@@ -162,8 +162,8 @@ def run_domain(session, *console):
 
 def test_domain(session):
     """libvirt probes, starts and ends a QEMU that is a link to hypertrace; the
-    recording has the whole boot.  A hundred domains leave no process, no
-    descriptor, and no file except the newest recordings."""
+    recording has the whole boot.  A hundred starts and ends of the domain leave no
+    process, no descriptor, and no file except the newest recordings."""
     session.define(session.top / "qemu-system-x86_64")
     run_domain(session)
     (rec,) = recordings(session)

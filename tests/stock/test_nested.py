@@ -30,8 +30,9 @@ def switches(trace):
 def test_two_levels_on_one_timeline(tmp_path):
     """Only this test records a host from outside while it records itself and its guest.
 
-    The host's switches of tasks are in both recordings: they must be the same, and the
-    difference of their dates must be that of the wall clocks."""
+    The host's switches of tasks are in both recordings and must be the same. Their dates are
+    of two wall clocks: the difference must be less than 1 s, and constant within 1 ms for
+    98 % of the switches."""
     if not shutil.which("babeltrace2"):
         pytest.skip("babeltrace2 is not installed")
     result = hosts.kvm_linux(

@@ -195,8 +195,8 @@ def sleeps(pid):
 
 
 def answer(listener, recorder):
-    """Answer each SYNC of the guest when the recorder has slept POLLS times since
-    then."""
+    """Answer each SYNC of the guest as soon as the recorder has slept POLLS times after the
+    SYNC."""
     guest, _ = listener.accept()
     with guest, guest.makefile("rw") as f:
         for line in f:

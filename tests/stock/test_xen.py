@@ -47,8 +47,8 @@ EOT
 } >/run/out/log 2>&1
 """ + hosts.END
 
-# Ids of trace records, as in Xen's public/trace.h: those bits that the record's mask,
-# next to it, keeps
+# Ids of trace records, from Xen's public/trace.h. An id is compared with the bits of a
+# record's id that the mask keeps; the other bits hold, for example, the states.
 RUNSTATE, RUNSTATE_MASK = 0x21001, 0xffffccf
 VMENTRY, VMX_EXIT, SVM_EXIT, HVM_MASK = 0x81001, 0x81002, 0x81003, 0xffffaff
 RUNNING, RUNNABLE = 0, 1

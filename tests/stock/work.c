@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Init of a guest that does a fixed piece of work for each line that it reads
- * from its console. It then prints a line: "work", the TSC cycles of all parts
- * but the last, and those of each part.
+ * from its console. It then prints a line: "work", the sum of the TSC cycles of
+ * all parts except the last ("sleeps"), and the cycles of each part.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -2,10 +2,11 @@
 /*
  * Write numbered markers to the kernel's main trace buffer
  *
- * A number written to the parameter "write" is the number of markers to write
- * on the present processor.  A marker is the text "C NNNNNNNN SSSS": the
- * processor, the marker's number on it, and a checksum of both.  The parameter
- * "written" lists the last number of each processor.
+ * If a process writes a number to the parameter "write", the module writes as
+ * many markers on the processor on which this process runs.  A marker is the
+ * text "C NNNNNNNN SSSS", three hexadecimal numbers: the processor, the
+ * marker's number on it, and a checksum of both.  The parameter "written" lists
+ * the last number of each processor.
  */
 #include <linux/cpumask.h>
 #include <linux/kernel.h>
