@@ -51,8 +51,9 @@ read answer <&3
 def check_nesting(stream):
     """Check that a CPU's interrupts, softirqs and exceptions are nested properly."""
     stack = []
-    # The module attaches and detaches its probes one by one, perhaps within an
-    # interrupt: check only events from while all probes were attached.
+    # The module attaches and detaches its probes one by one. An interrupt meanwhile may
+    # have only one of its two events, so check only events from the time in which all
+    # probes were attached.
     names = [name for name, _ in stream.events]
     exits = [[n for n, name in enumerate(names) if name == exit]
              for exit in ("softirq_exit", "irq_handler_exit") if exit in names]

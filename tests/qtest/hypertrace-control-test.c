@@ -334,7 +334,7 @@ static void test_open(const void *channel)
     for (i = 0; i < 3; i++) {
         qht_stream_close(&s[i]);
     }
-    /* The log has a stream's name of the maximum length without a cut. */
+    /* The log shows all of a stream's name that has the maximum length. */
     g_assert_cmpuint(open_status(h, 2, 0, "!abcdefghijklmnopqrstuvwxyz0123~"),
                      ==, HT_STATUS_OK);
     g_assert_cmpuint(qht_log_count(h, "\"!abcdefghijklmnopqrstuvwxyz0123~\""),
