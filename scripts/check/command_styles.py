@@ -2,8 +2,8 @@
 """Command lines of QEMU as people and programs write them, for qemu-command-lines.py.
 
 Each function of STYLES makes a line in the style of one kind of caller. It chooses
-sizes, devices and the order of options at random. Files are named as in the
-folder of the check: vmlinuz, initrd, disk*.img.
+options, sizes and devices at random. adapt() of qemu-command-lines.py replaces the
+names of kernels, initrds and disks by those of files that exist.
 """
 
 import json
@@ -262,7 +262,7 @@ def fuzzer(rand):
 
 
 def container(rand):
-    """A machine that runs containers, with memory shared for virtiofs"""
+    """A machine that runs containers; often its memory is shared, as virtiofs needs it"""
     size, most = rand.choice([256, 512, 1024, 2048]), rand.choice([1, 2, 4, 8])
     sort = rand.choice(["q35", "q35", "pc", "microvm"])
     shared = rand.choice(["file", "memfd", None])
