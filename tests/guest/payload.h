@@ -17,7 +17,7 @@ payload_function payload_bench;         /* measure the cost of an emit */
 payload_function payload_selftest;
 /* take the measurements that the host requests on the serial port */
 payload_function payload_study;
-/* use all devices at once, for a long time */
+/* emit on all devices, for as long as the host wants */
 payload_function payload_soak;
 /* break the rules that drivers must follow */
 payload_function payload_hostile;

@@ -438,7 +438,7 @@ static void test_quit(const void *channel)
     for (i = 0; i < n; i++) {
         qht_quit(more[i]);
     }
-    /* a pending drain request does not delay the end */
+    /* a pending drain request does not delay QEMU's end */
     qht_drain(g.h);
     begin = g_get_monotonic_time();
     teardown(&g);

@@ -60,7 +60,10 @@ static void read_bytes(uint8_t *to, const uint8_t *from, unsigned n)
     }
 }
 
-/* Reads of any width and alignment return the same bytes. */
+/*
+ * Check at every @step-th offset, aligned or not, that reads of all widths
+ * return the same bytes
+ */
 static void check_reads(struct ht_bm_device *d, unsigned step)
 {
     uint64_t size = d->bar[HT_PCI_BAR_REGS].size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The payload's platform: get the counter's frequency
+ * The payload's platform: get the frequency of the time stamp counter
  */
 #ifndef PAYLOAD_CLOCK_H
 #define PAYLOAD_CLOCK_H

@@ -47,7 +47,7 @@ void json_str(const char *name, const char *v);
 void json_milli(const char *name, uint64_t v);
 
 void payload_exit(enum payload_exit code) __attribute__((noreturn));
-/* Print one line {"error": ...}, then end the payload */
+/* End open JSON objects, print one line {"error": ...}, and end the payload */
 void payload_die(enum payload_exit code, const char *what, const char *detail)
     __attribute__((noreturn));
 
