@@ -276,9 +276,10 @@ void account_lossless(Account *a)
 {
     unsigned i;
 
-    if (a->discarded || a->discarded_packets) {
-        account_problem(a, "LTTng discarded %" PRIu64 " events and %" PRIu64
-                        " packets", a->discarded, a->discarded_packets);
+    if (a->discarded || a->discarded_packets || a->unknown) {
+        account_problem(a, "LTTng discarded %s%" PRIu64 " events and %" PRIu64
+                        " packets", a->unknown ? "at least " : "",
+                        a->discarded, a->discarded_packets);
     }
     for (i = 0; i < a->streams->len; i++) {
         const Stream *s = a->streams->pdata[i];

@@ -354,6 +354,17 @@ def test_lttng_discards(tmp):
     expect(verify("--lossless", tmp / "t")[0], 1)
 
 
+def test_lttng_discards_before_the_trace(tmp):
+    """If the first packet of a buffer has a count of discarded events, nobody can
+    say how many of them the trace lacks: the trace is not without losses."""
+    Trace(tmp / "t").packet("shm_0", mix(0, 50), discarded=5)
+    status, result, _ = verify(tmp / "t")
+    i = result["inputs"][0]
+    expect((status, i["lttng_discarded_exact"]), (0, False))
+    status, _, stderr = verify("--lossless", tmp / "t")
+    expect((status, "discarded at least" in stderr), (1, True))
+
+
 def test_ctf_discards(tmp):
     t = Trace(tmp / "t", lttng=False)
     t.packet("s", [], instance=1)
