@@ -180,6 +180,9 @@ class Study(Payload):
         of virtio cannot poll. The row also has what the run added to the host's
         counters ("host") and to host_cpu_ns().
         """
+        # A consumer that still polls takes processor time from this device's consumer.
+        for other in self._polling.keys() - {device}:
+            self.poll(other, 0)
         self.poll(device, 10**9 if consumer == "paced" else 0)
         options = dict(options, device=self.index[device])
         if consumer != "stopped" or not self._virtio(device):
