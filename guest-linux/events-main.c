@@ -285,23 +285,17 @@ static void hte_sync(void)
 	hte_changed(NULL);
 }
 
-/*
- * Set the parameter "events". A text that is set before hte_init() is only
- * stored; hte_init() applies it.
- */
+/* Set the parameter "events".  hte_init() applies a text that is set early. */
 static int hte_events_set(const char *text, const struct kernel_param *kp)
 {
 	bool ready;
-	int ret = 0;
+	int ret;
 
 	if (strlen(text) >= sizeof(hte_patterns))
 		return -ENOSPC;
 	mutex_lock(&hte_mutex);
 	ready = hte_ready;
-	if (ready)
-		ret = hte_select(text);
-	else
-		strscpy(hte_patterns, text, sizeof(hte_patterns));
+	ret = ready ? hte_select(text) : ht_set_early(hte_patterns, text);
 	mutex_unlock(&hte_mutex);
 	if (ready && !ret)
 		hte_sync();

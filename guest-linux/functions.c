@@ -600,21 +600,21 @@ static struct ht_kernel_watch fn_watch = {
 
 /* Parameters -------------------------------------------------------------- */
 
-/*
- * Set the parameter "functions". A text that is set before fn_init() is only
- * stored; fn_init() applies it.
- */
+/* Set the parameter "functions".  fn_init() applies a text that is set early. */
 static int fn_functions_set(const char *text, const struct kernel_param *kp)
 {
-	int ret = 0;
+	int ret;
 
 	if (strlen(text) >= HT_SELECT_MAX)
 		return -ENOSPC;
 	mutex_lock(&fn_mutex);
-	if (fn_ready)
+	if (fn_ready) {
 		ret = fn_select(text);
-	if (!ret)
-		strscpy(fn_text, text, sizeof(fn_text));
+		if (!ret)
+			strscpy(fn_text, text, sizeof(fn_text));
+	} else {
+		ret = ht_set_early(fn_text, text);
+	}
 	mutex_unlock(&fn_mutex);
 	return ret;
 }

@@ -10,6 +10,7 @@
 #define HT_SOURCES_H
 
 #include <linux/kconfig.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/types.h>
@@ -42,6 +43,27 @@ static inline int ht_for_each_word(const char *text,
 		ret = *word ? parse(arg, word) : 0;
 	kfree(copy);
 	return ret;
+}
+
+/**
+ * ht_set_early() - set a parameter before its source of events has started
+ * @to: memory of HT_SELECT_MAX bytes for the text, which the source parses when
+ *      it starts
+ * @text: the text, shorter than HT_SELECT_MAX bytes
+ *
+ * Only arguments of insmod can be set so early: the kernel parses them before
+ * it adds the module to sysfs.  A write to sysfs is refused, because its writer
+ * could not learn of an error in the text, which would make insmod fail.
+ *
+ * Return: 0; -EBUSY: a write to sysfs, before the source's start or after its
+ * end.
+ */
+static inline int ht_set_early(char *to, const char *text)
+{
+	if (THIS_MODULE->mkobj.kobj.state_in_sysfs)
+		return -EBUSY;
+	strscpy(to, text, HT_SELECT_MAX);
+	return 0;
 }
 
 /**
