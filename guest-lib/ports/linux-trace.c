@@ -512,7 +512,7 @@ static struct ht_stream *take_shared(struct process *p)
             ht_trace_end_opening(&mask);
         }
         if (!t->s.slow) {
-            t->s.lost++;
+            missed(p);
             release_shared(t);
             return NULL;
         }

@@ -13,12 +13,12 @@
  *
  * Each thread has a stream, which is opened at the thread's first event that
  * the host wants, and closed when the thread ends.  Threads for which the
- * device has no stream share one.
- * Unplugged devices, a suspend, closed descriptors and full rings do not
- * disturb the program.  The library counts discarded events and reports their
- * number to the host, unless it cannot open the device or the process is killed
- * before the report.  An event that a thread writes while its device is removed
- * may be lost without being counted.
+ * device has no stream share one.  Unplugged devices, a suspend, closed
+ * descriptors and full rings do not disturb the program.  The library counts
+ * discarded events and reports their number to the host, unless it cannot open
+ * the device, the host does not answer until the program's end, or the program
+ * is killed before the report.  An event that a thread writes while its device
+ * is removed may be lost without being counted.
  *
  * A child of fork() opens streams of its own.
  *
@@ -218,7 +218,8 @@ bool ht_event_is_on(const struct ht_class *cls);
  * whose stream was closed before the host got their number.  The library
  * reports the number to the host when it opens a stream, by messages at least
  * 500 ms apart while it cannot open a stream, and when the program exits.  No
- * report is made if the program is killed or may not open the device.
+ * report is made if the program is killed or may not open the device, or if the
+ * host does not answer until the program's end.
  *
  * Return: the number.
  */
