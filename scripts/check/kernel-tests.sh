@@ -15,7 +15,8 @@ debians="6.1 6.1-rt newest newest-rt"
 # The tests that run by default: those that load the modules, so that the
 # checkers of the guest's kernel check the modules
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
- test_linux_functions.py test_enable.py test_trace.py test_hotplug.py"
+ test_linux_functions.py test_linux_churn.py test_enable.py test_trace.py
+ test_hotplug.py"
 
 usage() {
     cat <<EOT

@@ -31,6 +31,7 @@ LONGEST = (
     "hypertrace-reset-test", "hypertrace-snapshot-test", "model-control", "fuzz-",
     "ctf-crash", "guest-signal", "qtest-x86_64/", "test_emulator.py",
     "test_demo.py", "test_hotplug.py", "test_migration.py", "test_linux_load.py",
+    "test_linux_churn.py",
     "test_view.py", "test_lttng_events.py", "ftrace-follow", "model-mailbox",
     "test_messages_after", "test_hangs",
 )
