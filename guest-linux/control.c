@@ -46,7 +46,7 @@ static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
  * returns a buffer unread.  Wait until the device has returned the buffers that
  * the timer has submitted since htk_settle().
  *
- * Context: h->control held, or the stream has no other user: nobody can open
+ * Context: h->control held, or the stream has no other user: no caller can open
  * the stream during the call
  */
 static void htk_seal(struct htk *h, u32 stream, struct htk_wait *wait)

@@ -455,7 +455,7 @@ static void htk_emit_work_fn(struct work_struct *work)
 /*
  * Choose the device that takes the kernel's events: the device that the
  * parameter kernel_device names; without the parameter, the first in
- * htk_sources.  If there is none, change nothing.  Ids of classes belong to a
+ * htk_sources.  If no device is left, change nothing.  Ids of classes belong to a
  * device, so let the work item register all classes again.
  *
  * Context: htk_emit_exchange and htk_emit_mutex held

@@ -312,8 +312,9 @@ static void churn(unsigned slots, char **devices, unsigned nr)
         usleep(20000);
     }
     table->end = 1;
-    while (wait(NULL) > 0 || errno == EINTR) {
-    }
+    do {
+        i = wait(NULL) > 0 || errno == EINTR;
+    } while (i);
     free(pids);
 }
 

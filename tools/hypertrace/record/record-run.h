@@ -62,8 +62,8 @@ typedef struct HtRecordRun {
 } HtRecordRun;
 
 /*
- * Test whether --for or --until has ended the recording, also because nothing
- * can match --until any more.
+ * Test whether --for or --until has ended the recording.  --until also ends
+ * it when the recording has stopped before an event matched.
  */
 bool ht_run_is_over(const HtRecordRun *run);
 
