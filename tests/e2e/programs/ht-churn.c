@@ -61,7 +61,8 @@ struct table {
     uint32_t end;               /* whether all programs shall end */
     uint32_t seed;
     uint32_t pause;             /* in us */
-    uint32_t changed;           /* time of the last change of a setting, in s */
+    int32_t changer;            /* process that changes a setting, or 0 */
+    uint32_t changed;           /* time of the last change, in s */
     struct row rows[ROWS_MAX];
 };
 
@@ -146,20 +147,22 @@ static void burst(uint32_t i, uint64_t *seed)
 }
 
 /*
- * Change a setting of hypertrace-sources.ko, if the module is loaded.  Programs
- * make at most one change in 3 s, because a change of functions takes seconds
- * in an emulated guest.
+ * Change a setting of hypertrace-sources.ko, if the module is loaded.  One
+ * program at a time does so, and not within 3 s after the last change: a change
+ * of functions takes seconds in an emulated guest, with lockdep and KASAN
+ * minutes, in which others would wait for the module's lock.
  */
 static void set(uint64_t *seed)
 {
-    uint32_t now = (uint32_t)time(NULL), before = table->changed;
     const char *const *setting =
         settings[draw(seed, sizeof(settings) / sizeof(settings[0]))];
+    int32_t before = table->changer;
     char path[80];
     int fd;
 
-    if (now - before < 3 ||
-        !__atomic_compare_exchange_n(&table->changed, &before, now, false,
+    if ((before && !kill(before, 0)) ||
+        (uint32_t)time(NULL) - table->changed < 3 ||
+        !__atomic_compare_exchange_n(&table->changer, &before, getpid(), false,
                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         return;
     }
@@ -172,6 +175,8 @@ static void set(uint64_t *seed)
         }
         close(fd);
     }
+    table->changed = (uint32_t)time(NULL);
+    table->changer = 0;
 }
 
 static void exec_life(uint32_t i)
