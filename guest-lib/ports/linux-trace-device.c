@@ -20,7 +20,9 @@
 
 #define NODES_MAX       32
 
-/* The device that the environment variable HYPERTRACE_DEVICE selects */
+/*
+ * Which device HYPERTRACE_DEVICE selects: none, the one named in @path, or any
+ */
 static enum {
     CHOICE_UNKNOWN,             /* HYPERTRACE_DEVICE was not read yet */
     CHOICE_NONE,
@@ -182,7 +184,8 @@ static void set_generation(uint32_t to)
 {
     /*
      * Store the capabilities and ids before @generation.  Pairs with the
-     * load-acquires in open_device() and ht_trace_attached().
+     * load-acquires in open_device(), ht_trace_attached() and
+     * ht_trace_report().
      */
     __atomic_store_n(&generation, to, __ATOMIC_RELEASE);
 }

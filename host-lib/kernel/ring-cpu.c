@@ -369,7 +369,12 @@ static void resolve_doubts(HtFtLook *look, guint first, bool found,
     }
 }
 
-/* Keep the gaps of pieces in doubt, with estimated numbers of events */
+/*
+ * The kernel's counters cannot show whether events are missing before the
+ * pieces that mark_doubt() marked: report each as a gap whose number of events
+ * is estimated (HT_FT_PIECE_LOST stays).  Return whether there is such a
+ * piece.
+ */
 static bool leave_doubts(HtFtLook *look, guint first)
 {
     bool any = false;

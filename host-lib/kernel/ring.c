@@ -169,7 +169,11 @@ static void begin(void *opaque)
     }
 }
 
-/* Report processors whose part has been allocated */
+/*
+ * HtFtWay.grow: the guest may allocate a processor's part of the ring later.
+ * Set @ring->cpus to the number of the last processor that has a part, plus 1.
+ * Return true if @ring->cpus has grown.
+ */
 static bool grow(void *opaque, const HtFtMem *mem, HtFtRing *ring)
 {
     List *list = opaque;

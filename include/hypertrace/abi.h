@@ -627,7 +627,11 @@ enum ht_stream_state {
     HT_STREAM_STOPPED = 2,
 };
 
-/* value of ht_host_line.wake: the guest does not kick */
+/*
+ * value of ht_host_line.wake that no head reaches: over shm and memory, no
+ * commit kicks.  Over hypercall and virtio, the word does not decide about
+ * kicks.
+ */
 #define HT_WAKE_NEVER           (~(uint64_t)0)
 #define HT_GUEST_LINE_OFFSET    0x000
 /* between the guest's line and the host's, two cache lines are unused */

@@ -6,8 +6,8 @@
  * over the memory.
  *
  * Delivered runs are well-formed and never go back in time; each instance of a
- * stream has one opening and one closing run; a poll ends; the counters of the
- * server equal the sum of the runs.
+ * stream has one opening and one closing run; a poll ends; the server's counter
+ * of events equals the sum of the runs' events.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

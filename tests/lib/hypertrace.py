@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run the command hypertrace on recordings that recording-story makes."""
+"""Run the command hypertrace, and make recordings for it by recording-story."""
 
 import json
 import os

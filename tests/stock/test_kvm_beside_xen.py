@@ -105,7 +105,7 @@ EOT
 } >/run/out/log 2>&1
 """ + hosts.END
 
-# For each part of the work: what it does, and how often (tests/stock/work.c)
+# For each part of the work except "sleeps": what it does, and how often (tests/stock/work.c)
 PARTS = {"calls": ("system call", 20_000), "switches": ("two switches of a task", 2000),
          "forks": ("fork, exit and wait", 50), "faults": ("page touched first", 2048),
          "cpuid": ("CPUID", 1000), "ports": ("OUT to a port", 1000)}

@@ -26,9 +26,10 @@
 #define HT_TIME_HZ_MAX UINT64_C(100000000000)
 
 /*
- * Maximum change of a counter's rate, measured by the host's clock, in ppm.
- * Temperature changes the rate, and so does NTP, which adjusts CLOCK_MONOTONIC.
- * All error bounds depend on this value.
+ * Default of HtTimeMap.wander: maximum change of a counter's rate, measured by
+ * the host's clock, in ppm.  Temperature changes the rate, and so does NTP,
+ * which adjusts CLOCK_MONOTONIC.  All error bounds of a map depend on its
+ * wander.
  */
 #define HT_TIME_WANDER_PPM 50
 /*

@@ -29,7 +29,11 @@ typedef struct Row {
     int result;
 } Row;
 
-/* Return the offset in @regs of the only word that is not 0xff; else -1 */
+/*
+ * Return the offset in @regs of the doorbell that was rung: of the only word
+ * that is no longer 0xffffffff, except the capabilities and HT_REG_TAKEOVER.
+ * The word must be @stream.  Return -1 if there is no such word.
+ */
 static int64_t rung(uint32_t stream)
 {
     int64_t at = -1;

@@ -64,8 +64,8 @@ static void deliver(void *opaque, const HtRun *run)
     g_assert_cmpuint(instance, <, INSTANCES_MAX);
     step();
     /*
-     * No step() here: a recording, too, writes a run's events and counts at
-     * once.
+     * Do not call step() from here to the end of the counts: a recorder writes
+     * a run's events and counts at once, so no kill comes between them.
      */
     ht_run_iter_init(&it, run, ht_server_classes(ht_memory_server(m)));
     while (run->events && ht_run_next(&it, &ev)) {

@@ -2,8 +2,10 @@
 /*
  * Distinguish the running kernel from the dead kernels of earlier boots
  *
- * Only this test proves that no dead kernel is followed whatever is left of its
- * memory, and that a boot at the address of the last one is noticed.
+ * Only this test proves that a dead kernel is not followed instead of a
+ * running or later one, whatever is left of the dead kernel's memory, and that
+ * a boot at the address of the last one is noticed.  A kernel that is alone in
+ * memory is followed without a proof that it runs (test_only).
  */
 #include "hypertrace/base.h"
 #include "kernel-make.h"
@@ -185,8 +187,10 @@ static void test_canary(void)
 }
 
 /*
- * The recorder starts when RAM has a dead kernel and one that runs. Later the
- * second stands still, and no search finds it: the first stays unused.
+ * The watch starts when RAM has a dead kernel and one that runs, and follows
+ * the second.  Then the second stands still, and no search finds it any
+ * longer.  The watch keeps it, also at the guest's end, and does not follow
+ * the dead one.
  */
 static void test_older(void)
 {

@@ -195,7 +195,7 @@ static void test_save(void)
                                                         NULL);
     g_autofree char *dir = g_dir_make_tmp("ht-queue-XXXXXX", NULL);
     uint32_t n = 0;
-    unsigned i;
+    unsigned i, cpu;
 
     for (i = 0; i < 2; i++) {
         g_autofree char *to = g_build_filename(dir, i ? "two" : "one", NULL);
@@ -203,7 +203,6 @@ static void test_save(void)
         HtRecWriter *copy = ht_rec_writer_new(to, &error);
         HtRecording *r;
         HtFtPiece p;
-        uint32_t pieces = 0;
 
         g_assert_no_error(error);
         for (; n < 100 * (i + 1); n++) {
@@ -216,10 +215,14 @@ static void test_save(void)
         ht_rec_writer_free(copy);
         r = ht_rec_open(to, &error);
         g_assert_no_error(error);
-        while (ht_rec_next_piece(r, 0, &p)) {
-            g_assert_cmpuint(p.stamp, ==, 1000 + 2 * pieces++);
+        for (cpu = 0; cpu < 2; cpu++) {
+            uint32_t pieces = 0;
+
+            while (ht_rec_next_piece(r, cpu, &p)) {
+                g_assert_cmpuint(p.stamp, ==, 1000 + cpu + 2 * pieces++);
+            }
+            g_assert_cmpuint(pieces, ==, n / 2);
         }
-        g_assert_cmpuint(pieces, ==, n / 2);
         g_assert_cmpuint(ht_rec_damaged(r), ==, 0);
         ht_rec_close(r);
         remove_dir(to);

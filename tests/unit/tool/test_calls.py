@@ -425,7 +425,8 @@ class TestCalls:
             (1, 401, "sched_switch", 0, "<idle>", 401, [])]
         assert end["blocked"] == [{"pid": 8, "task": "worker",
                                    "since_ns": 112 * MS}]
-        # without --boot: the last boot, after the last step of its clock
+        # without --boot: the last boot. Times, CPUs and blocked tasks are those after the last
+        # step of its clock; the log is that of the whole boot.
         end = lines("last", self.story)[0]
         assert (end["boot"], end["end_ns"]) == (2, 3 * MS)
         assert len(end["log"]) == 3 and not end["blocked"]

@@ -237,8 +237,9 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
     int lock, started, status;
 
     /*
-     * Pass the link's name, which has the architecture: the name of QEMU's
-     * program may lack it.
+     * Plan with the link's name as argv[0]: the planning reads the architecture
+     * from it, and the name of QEMU's program may lack it.  QEMU itself is run
+     * by its path.
      */
     if (!ht_record_prepare(r, argv, &error)) {
         ht_error("%s", error->message);

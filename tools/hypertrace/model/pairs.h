@@ -75,7 +75,10 @@ HtPairs *ht_pairs_new(HtModel *m, const char *from, const char *to,
  */
 void ht_pairs_free(HtPairs *p);
 
-/** ht_pairs_key: get the text of the key in use */
+/**
+ * ht_pairs_key: get the names of the key's fields, such as "task,cpu": the @key
+ * of ht_pairs_new(), or the default key that it chose
+ */
 const char *ht_pairs_key(const HtPairs *p);
 
 /**
