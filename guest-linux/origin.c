@@ -246,8 +246,20 @@ static struct htk_user *htk_user_get(struct htk *h, kuid_t uid)
 }
 
 /*
- * Check whether a user other than root may add @more classes.  One such user
- * may have an eighth of the device's classes, all of them together one half.
+ * Get the part of a quota that a class takes.  By default a QEMU device has
+ * memory for HT_CLASSES_MAX classes of 128 bytes: larger classes count as
+ * several, so that no user can take this memory from the kernel or from other
+ * users.
+ */
+static unsigned int htk_class_parts(const struct ht_msg_class *m)
+{
+	return DIV_ROUND_UP(m->h.size, 128);
+}
+
+/*
+ * Check whether a user other than root may add classes that take @more parts.
+ * One such user may have an eighth of the device's classes, all of them
+ * together one half.
  *
  * Context: h->control held
  */
@@ -261,8 +273,8 @@ static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 }
 
 /*
- * Count a class that the host has registered.  If the host has not replied,
- * count the class as well, since the host may have registered it.
+ * Count a class that the host has registered; @m has its size.  If the host has
+ * not replied, count the class as well, since the host may have registered it.
  *
  * Context: h->control held
  */
@@ -277,8 +289,8 @@ static void htk_class_note(struct htk *h, struct htk_user *user,
 	*slot = hash;
 	h->nr_known++;
 	if (user) {
-		user->classes++;
-		h->user_classes++;
+		user->classes += htk_class_parts(m);
+		h->user_classes += htk_class_parts(m);
 	}
 }
 
@@ -295,7 +307,7 @@ static int htk_register_one(struct htk *h, const struct htk_owner *owner,
 		return 0;
 	}
 	if (!known && htk_origin_limited(h, owner) &&
-	    !htk_user_may(h, user, 1)) {
+	    !htk_user_may(h, user, htk_class_parts(m))) {
 		m->h.status = HT_STATUS_LIMIT;
 		return 0;
 	}
@@ -361,7 +373,8 @@ int htk_origin_register(struct htk *h, const struct htk_owner *owner,
 	}
 	htk_for_each_class(m, msg, room, pos) {
 		m->origin = from_kuid_munged(&init_user_ns, owner->uid);
-		more += !*htk_class_slot(h, htk_class_hash(m));
+		if (!*htk_class_slot(h, htk_class_hash(m)))
+			more += htk_class_parts(m);
 		refused |= htk_name_reserved((const char *)m->data,
 					     m->name_len);
 	}

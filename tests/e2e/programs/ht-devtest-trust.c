@@ -196,19 +196,25 @@ static unsigned register_some(int fd, unsigned first, unsigned count)
 }
 
 /*
- * Register classes up to the quota of one user, an eighth of caps.max_classes;
- * check_names() has already registered one class.
+ * Register classes up to the quota of one user, an eighth of caps.max_classes.
+ * check_names() has already registered one class.  A message of more than 128
+ * bytes counts as two classes.
  */
 static void check_classes(int fd)
 {
     const unsigned quota = caps.max_classes / 8;
     unsigned n = 1, some;
+    char name[HT_CLASS_NAME_MAX + 1];
+
+    memset(name, 'n', HT_CLASS_NAME_MAX);
+    name[HT_CLASS_NAME_MAX] = '\0';
+    check("a large class", register_class(fd, name), 0);
 
     do {
         some = register_some(fd, n, 16);
         n += some;
     } while (some == 16 && n < caps.max_classes);
-    check("classes of a user", n, quota);
+    check("classes of a user", n, quota - 2);
     check("classes of before", register_some(fd, 1, 16), 16);
 }
 
