@@ -512,7 +512,7 @@ static struct ht_stream *take_shared(struct process *p)
             ht_trace_end_opening(&mask);
         }
         if (!t->s.slow) {
-            missed(p);
+            t->s.lost++;
             release_shared(t);
             return NULL;
         }
@@ -739,8 +739,25 @@ void ht_trace_tell(void)
 uint64_t ht_trace_discarded(void)
 {
     struct process *p = ht_this_process();
+    struct thread_stream *t;
+    uint64_t told, n;
 
-    return p ? __atomic_load_n(&p->missed, __ATOMIC_RELAXED) : 0;
+    if (!p) {
+        return 0;
+    }
+    n = __atomic_load_n(&p->missed, __ATOMIC_RELAXED);
+    /*
+     * While the shared stream cannot be opened, it counts the events of threads
+     * without a stream.  Its holder may be counting now: read @told, which is
+     * never more than the count, first.
+     */
+    t = __atomic_load_n(&p->shared, __ATOMIC_ACQUIRE);
+    if (t && !__atomic_load_n(&t->s.slow, __ATOMIC_RELAXED)) {
+        told = __atomic_load_n(&t->s.told, __ATOMIC_ACQUIRE);
+        n += ht_load_relaxed(&t->s.lost) +
+             ht_load_relaxed(&t->s.lost_nested) - told;
+    }
+    return n;
 }
 
 int ht_trace_stamps(unsigned n)

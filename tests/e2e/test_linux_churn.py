@@ -254,7 +254,8 @@ class Churn:
         before = self.lost()
         devices = [n for n in range(len(CHANNELS)) if n != kernel]
         first = max(self.threads, default=-1) + 1
-        self.ask("rm -f /tmp/end; insmod /ht/hypertrace-sources.ko events=sched; ht-churn"
+        self.ask("rm -f /tmp/end; insmod /ht/hypertrace-sources.ko events=sched")
+        self.ask("ht-churn"
                  f" {PROGRAMS} {PAUSE} {first} {self.rng.randrange(2**31)}"
                  + "".join(f" /dev/hypertrace{n}" for n in devices)
                  + " >/tmp/rows & churn=$!")
@@ -303,6 +304,8 @@ def check(churn, counted, traces):
         if only_programs:
             churn.reported[number, memory] = totals.discarded
     assert not set(seen) - set(churn.threads)
+    assert sorted(churn.threads) == list(range(len(churn.threads)))
+    assert sum(t.evaluated for t in churn.threads.values()) > 1000
     missing, untold = Counter(), Counter()
     for number, t in churn.threads.items():
         # a thread may have events in the shared stream of its program, too
@@ -361,6 +364,8 @@ def test_churn(tmp_path, cpus):
             vm.wait()
             assert_sound(vm)
             print(f"{churn.number} rounds, {dict(churn.done)}")
+            assert "ht-churn:" not in vm.out.text, vm.out.text
+            assert cpus > 1 or churn.done["slept"], "each suspend was refused"
             check(churn, counted, [vm.trace(f"ht{n}") for n in range(3)])
     finally:
         host.end()
