@@ -23,7 +23,8 @@ from itertools import groupby
 import pytest
 
 from built import need
-from linux_guest import HYPERTRACE, assert_sound, sources_module
+from linux_guest import assert_sound, sources_module
+from test_memory import Host
 from vm.machine import PATIENCE, VM
 
 MINUTES = float(os.environ.get("HT_SOAK_MINUTES", 0))
@@ -45,38 +46,18 @@ done
 """
 
 
-class Host:
-    """The hosts of the memory-only device, one after another, each with a recording"""
+def attach(hosts, tmp_path, *options):
+    hosts.append(Host(tmp_path, os.environ, f"recording-{len(hosts)}", *options))
 
-    def __init__(self, tmp_path):
-        self.tmp = tmp_path
-        self.memory = tmp_path / "memory"
-        self.number = 0
-        self.start("--create=64M")
-        while "-device" not in self.process.stderr.readline():
-            assert self.process.poll() is None
 
-    @property
-    def recording(self):
-        return self.tmp / f"recording-{self.number}"
-
-    def start(self, *options):
-        self.number += 1
-        self.process = subprocess.Popen(
-            [HYPERTRACE, "attach", *options, "-o", self.recording, self.memory],
-            stderr=subprocess.PIPE, text=True)
-
-    def send(self, number):
-        self.process.send_signal(number)
-
-    def end(self):
-        """End this host; return its recording of programs, or None if it is empty."""
-        self.send(signal.SIGCONT)
-        self.send(signal.SIGTERM)
-        error = self.process.communicate(timeout=120)[1]
-        trace = self.recording / "programs"
-        assert self.process.returncode in (0, 3), error
-        return trace if trace.exists() else None
+def end_host(host):
+    """End a recorder, which may be stopped; return its recording of programs, or None if
+    it is empty."""
+    host.process.send_signal(signal.SIGCONT)
+    host.end()
+    assert host.process.returncode in (0, 3), host.errors
+    trace = host.dir / "programs"
+    return trace if trace.exists() else None
 
 
 def parts(trace):
@@ -148,12 +129,13 @@ class Thread:
 
 
 class Churn:
-    """A VM and a memory-only device's host, and what was changed and counted so far"""
+    """A VM, the hosts of its memory-only device (the last one is attached), and what was
+    changed and counted so far"""
 
-    def __init__(self, vm, host, rng):
+    def __init__(self, vm, hosts, rng):
         self.vm = vm
         self.cpus = vm.cpus
-        self.host = host
+        self.hosts = hosts
         self.rng = rng
         self.threads = {}
         # {(round, device): number of discarded events that programs reported}
@@ -200,11 +182,12 @@ class Churn:
 
     def stop_host(self):
         self.disturbed.add((self.number, CHANNELS.index("memory")))
-        self.host.send(signal.SIGSTOP)
+        host = self.hosts[-1].process
+        host.send_signal(signal.SIGSTOP)
         time.sleep(self.rng.uniform(0, 3))
         if self.rng.random() < 0.5:     # change something while the host is stopped
             self.rng.choice([self.reload_sources, self.settings])()
-        self.host.send(signal.SIGCONT)
+        host.send_signal(signal.SIGCONT)
 
     def suspend(self):
         """Suspend and wake the machine.  The kernel refuses to suspend if a task cannot
@@ -248,7 +231,7 @@ class Churn:
         # The kernel's events go to one device, the programs' events to the others.
         kernel = self.rng.randrange(len(CHANNELS))
         self.ask(f"insmod /ht/hypertrace.ko kernel_device={kernel}")
-        self.ask("until [ -e /dev/hypertrace3 ]; do usleep 20000; done", 240)
+        self.ask("until [ -e /dev/hypertrace3 ]; do usleep 20000; done")
         for n, channel in enumerate(CHANNELS):
             self.ask(f"grep -q {channel} /sys/class/misc/hypertrace{n}/channel")
         before = self.lost()
@@ -278,8 +261,9 @@ class Churn:
         for n, (old, new) in enumerate(zip(before, self.lost())):
             if n != kernel:
                 self.reported[self.number, n] = new - old
-        self.recordings.append((self.host.end(), kernel != CHANNELS.index("memory")))
-        self.host.start()
+        self.recordings.append((end_host(self.hosts[-1]),
+                                kernel != CHANNELS.index("memory")))
+        attach(self.hosts, self.hosts[-1].dir.parent)
         if not unload_first:
             self.ask("rmmod hypertrace")
         self.number += 1
@@ -345,16 +329,17 @@ def test_churn(tmp_path, cpus):
     need("babeltrace2")
     rng = random.Random(SEED)
     print(f"seed {SEED}, {MINUTES} minutes")
-    host = Host(tmp_path)
+    hosts = []
+    attach(hosts, tmp_path, "--create=64M")
     try:
         with VM(devices=[{"channel": c, "streams": 96} for c in CHANNELS[:3]],
                 job=JOB, files=sources_module(), packed=True, memory=768,
                 cpus=cpus, workdir=tmp_path / "vm",
                 args=["-object", "memory-backend-file,id=m,share=on,size=64M,"
-                      f"mem-path={host.memory}", "-device", "ivshmem-plain,memdev=m"]
+                      f"mem-path={tmp_path}/memory", "-device", "ivshmem-plain,memdev=m"]
                 ) as vm:
             vm.out.expect("^up", 240)
-            churn = Churn(vm, host, rng)
+            churn = Churn(vm, hosts, rng)
             churn.ask("rmmod hypertrace")
             end = time.monotonic() + 60 * MINUTES
             while not churn.number or time.monotonic() < end:
@@ -368,4 +353,4 @@ def test_churn(tmp_path, cpus):
             assert cpus > 1 or churn.done["slept"], "each suspend was refused"
             check(churn, counted, [vm.trace(f"ht{n}") for n in range(3)])
     finally:
-        host.end()
+        end_host(hosts[-1])

@@ -125,12 +125,18 @@ rmmod hypertrace && echo REMOVED
 
 
 class Host:
+    """A recorder that is attached to the file tmp/memory.  With --create, the file is
+    complete when the constructor returns."""
+
     def __init__(self, tmp, env, name, *options):
         self.dir = tmp / name
         self.process = subprocess.Popen(
             [HYPERTRACE, "attach", *options, "-o", self.dir, tmp / "memory"],
             env=env, stderr=subprocess.PIPE, text=True)
         self.errors = ""
+        if any(option.startswith("--create") for option in options):
+            while "-device" not in self.process.stderr.readline():
+                assert self.process.poll() is None
 
     def count(self):
         return len(events(self.dir / "programs")[0])
@@ -157,8 +163,6 @@ def test_hosts(tmp_path, env):  # noqa: F811
     need("babeltrace2")
     (tmp_path / "other").write_bytes(bytes(1 << 20))
     first = Host(tmp_path, env, "first", "--create=64M")
-    while "-device" not in first.process.stderr.readline():
-        assert first.process.poll() is None
     first.end(kill=True)
     qemu = subprocess.Popen(
         [*guest(tmp_path, memory_image(tmp_path, HOSTS_JOB)),
@@ -221,8 +225,6 @@ def test_stopped_host(tmp_path, env):  # noqa: F811
     meanwhile, are recorded after the host continues."""
     need("babeltrace2")
     host = Host(tmp_path, env, "host", "--create=64M")
-    while "-device" not in host.process.stderr.readline():
-        assert host.process.poll() is None
     qemu = subprocess.Popen(
         [*guest(tmp_path, memory_image(tmp_path, STOPPED_JOB)),
          "-serial", f"unix:{tmp_path}/job,server=on,wait=off",

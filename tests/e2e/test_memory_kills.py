@@ -54,8 +54,6 @@ class Run:
         self.env = environment
         self.hosts = []
         self.attach("--create=64M")
-        while "-device" not in self.hosts[0].process.stderr.readline():
-            assert self.hosts[0].process.poll() is None
         self.qemu = subprocess.Popen(
             [*guest(tmp, memory_image(tmp, JOB % (PROGRAMS, burst))),
              "-serial", f"unix:{tmp}/job,server=on,wait=off",
