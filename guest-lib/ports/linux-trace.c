@@ -134,7 +134,8 @@ static void tell_discarded(struct process *p, struct thread_stream *t)
     /* The stream may have been closed before the host could get the count. */
     lost = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
     __atomic_fetch_add(&p->missed, lost - t->s.told, __ATOMIC_RELAXED);
-    t->s.told = lost;
+    /* Store @told after the count.  Pairs with ht_trace_discarded(). */
+    __atomic_store_n(&t->s.told, lost, __ATOMIC_RELEASE);
 }
 
 /*
@@ -749,7 +750,7 @@ uint64_t ht_trace_discarded(void)
     /*
      * While the shared stream cannot be opened, it counts the events of threads
      * without a stream.  Its holder may be counting now: read @told, which is
-     * never more than the count, first.
+     * never more than the count, first.  Pairs with tell_discarded().
      */
     t = __atomic_load_n(&p->shared, __ATOMIC_ACQUIRE);
     if (t && !__atomic_load_n(&t->s.slow, __ATOMIC_RELAXED)) {
