@@ -320,9 +320,9 @@ void ht_control_end(struct ht_device *dev);
  * @dev: the device
  * @msg: the message; its header's type and size are set
  *
- * Return: 0, or the status as a negative errno: -EINVAL, -ENOSPC (LIMIT),
- * -ENOENT, -EEXIST, or -EIO for any other; -EIO: the reply is to another
- * message; or what ops->control or ops->relax failed with.
+ * Return: 0; the reply's status as a negative errno: -EINVAL, -ENOSPC (LIMIT),
+ * -ENOENT, -EEXIST, or -EIO for any other status; -EIO: the reply belongs to
+ * another message; or the error of ops->control or ops->relax.
  */
 int ht_control(struct ht_device *dev, struct ht_msg *msg);
 
