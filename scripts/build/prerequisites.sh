@@ -28,7 +28,7 @@ needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
 # Optional packages: if one of them is missing, some part is not built or tested, and a
 # message reports that part.
 wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
- libbabeltrace2-dev python3-pytest python3-pytest-xdist
+ libbabeltrace2-dev python3-pytest python3-pytest-xdist python3-pytest-timeout
  python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler
  liblzma-dev libbz2-dev libzstd-dev liblz4-dev liblzo2-dev libbpf-dev"
 case $purpose in

@@ -132,6 +132,12 @@ else
     # waits for its host half of the time.
     ! "$HT_PYTHON" -c 'import xdist' 2>/dev/null ||
         set -- -n "$(($(nproc) + 1))" --dist loadgroup "$@"
+    # A test that does not end fails after this time, in seconds, so that the other tests
+    # still give their results.
+    limit=1200
+    [ -z "${HT_LONG-}${HT_SOAK_MINUTES-}" ] || limit=14400
+    ! "$HT_PYTHON" -c 'import pytest_timeout' 2>/dev/null ||
+        set -- --timeout="$limit" "$@"
     PYTHONPATH=$HT_TOP/tests/lib in_memory "$HT_PYTHON" -B -m pytest \
         -c tests/pytest.ini --rootdir tests \
         -p programs -p selection -p no:cacheprovider -q -rs --tb=short \

@@ -22,8 +22,10 @@ QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
 CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
                   re.I)
 # A program's time limit is PATIENCE times that of meson, because the machine may be
-# busy
+# busy, but at most LONGEST seconds, less than the limit that scripts/check/check.sh has
+# for each test
 PATIENCE = 4
+LONGEST = 1000
 
 
 def pytest_collect_file(file_path, parent):
@@ -80,7 +82,7 @@ class Program(pytest.Item):
                 self.test["cmd"], cwd=self.test["workdir"] or self.build,
                 env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, check=False,
-                timeout=PATIENCE * self.test["timeout"])
+                timeout=min(PATIENCE * self.test["timeout"], LONGEST))
             status, texts = p.returncode, (p.stdout, p.stderr)
         except subprocess.TimeoutExpired as e:
             status, texts = None, (e.stdout, e.stderr)
