@@ -2,8 +2,8 @@
 """Faults of the host: daemons that die or hang, full disks, deleted files, a
 thread that does not run.
 
-In most tests the guest emits during the fault, QEMU answers, and each event is recorded or
-counted as discarded.
+In most tests the guest emits during the fault, and QEMU still answers. Each test says which
+events must then be recorded, or counted as discarded or dropped.
 """
 
 import collections
@@ -26,7 +26,7 @@ from vm.payload import kvm_problem
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 EVENTS = 20000
-RINGS = CHANNELS[:2]    # the IOThread serves these, the main loop serves virtio
+RINGS = CHANNELS[:2]    # an IOThread reads their events; the main loop reads virtio's
 END = 5                 # seconds; END_MS in hw/hypertrace/sink.c
 
 
@@ -44,8 +44,8 @@ def study(workdir, backend, channels=CHANNELS, env=None, accel="tcg",
 
 
 def emit(vm, device, events=EVENTS, timeout=60, **options):
-    """Let the guest emit on a device; returns the numbers of (sent,
-    discarded) events"""
+    """Let the guest emit on a device. Return the numbers of (sent, discarded)
+    events."""
     row = vm.tell("run", timeout, device=vm.index[device], events=events,
                   mode="flat", **options)
     assert row["sent"] + row["discarded"] == events and not row["gave_up"]
@@ -53,8 +53,8 @@ def emit(vm, device, events=EVENTS, timeout=60, **options):
 
 
 def trace_counts(trace):
-    """({provider: number of events}, LTTng's total of discarded events) of a trace. Events
-    "discarded", which the backend itself records, do not count."""
+    """Return ({provider: number of events}, LTTng's total of discarded events) of a trace.
+    Events with the name "discarded", which QEMU's LTTng backend adds, do not count."""
     found = collections.Counter()
     discarded = 0
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
@@ -107,9 +107,9 @@ def test_daemon_killed(tmp_path):
 
 @own_run
 def test_daemon_hangs(tmp_path):
-    """The session daemon is stopped, first during a recording, then during the
-    registration of a device's classes. After SIGCONT, recording and registration go
-    on."""
+    """While the session daemon is stopped by SIGSTOP, the guest emits on ht0, of which
+    LTTng knows the classes, and on ht1, of which LTTng must register them. After SIGCONT, the trace
+    has the events of both, or counts them as discarded."""
     with session(tmp_path / "trace") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
         sent = {"ht0": emit(vm, "ht0")[0], "ht1": 0, "ht2": 0}
@@ -118,8 +118,8 @@ def test_daemon_hangs(tmp_path):
             # ht0 needs no reply of the stopped daemon: LTTng already has its
             # classes
             sent["ht0"] += emit(vm, "ht0")[0]
-            # To register ht1's classes, only the backend's thread waits for the stopped
-            # daemon: QEMU answers meanwhile.
+            # To register ht1's classes, the backend's thread waits for the stopped
+            # daemon. QEMU answers meanwhile.
             vm.console.send("run device=1 event=32 events=1 mode=flat\n")
             assert vm.qmp.command("query-status")["running"]
         finally:
@@ -194,8 +194,8 @@ def stopped(pids):
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_blocking_consumer_hangs(tmp_path, channel):
     """In blocking mode the backend's thread in QEMU waits for buffer space that the stopped
-    consumer does not free.  The guest's emits still return, and the VM can be
-    stopped and continued without delay."""
+    consumer does not free.  Meanwhile the guest's emits return, and the VM can be
+    stopped and continued."""
     with session(tmp_path / "trace", blocking=True, subbuf_size="128k",
                  num_subbuf=4) as s, \
             study(tmp_path, "lttng", [channel], env=s.env()) as vm:
@@ -285,11 +285,12 @@ def test_thread_does_not_run(tmp_path, channel):
                     reason=str(kvm_problem()))
 @pytest.mark.parametrize("channel", RINGS)
 def test_reset_before_dating(tmp_path, channel):
-    """A reset restarts the guest's counter under KVM. Events that were committed before the reset,
-    but are consumed only after the guest's next boot, are dated before the reset."""
+    """Under KVM, a reset sets the guest's time-stamp counter back to 0. Events that the guest
+    committed before the reset, but that the device reads only after it, get dates before the
+    reset."""
     log = tmp_path / "log"
-    # channel=hypercall: a doorbell comes only after 4096 events, so none of this test's events
-    # causes a poll
+    # With channel=hypercall, let the guest ring the doorbell only after 4096 events: so none of
+    # the 100 events makes a vCPU read the ring.
     rare = {"batch": 4096} if channel == "hypercall" else {}
     vm = study(tmp_path, "log", [channel], accel="kvm",
                backend_options={"file": log}, **rare)
@@ -317,8 +318,7 @@ def test_reset_before_dating(tmp_path, channel):
     dates = [round(float(line.split()[0]) * 1e9)
              for line in log.read_text().splitlines() if " bench_32 " in line]
     assert len(dates) == 200 and dates == sorted(dates)
-    # Tolerance of 100 us: the log rounds dates, and a date may be wrong by its error
-    # bound
+    # Tolerate 100 us: the log rounds the dates, and each date has an error.
     assert begin - 1e5 < dates[0] and dates[99] < end + 1e5
     assert again - 1e5 < dates[100]
 
@@ -330,7 +330,7 @@ def mirrored(vm):
 
 @pytest.mark.parametrize("channel", RINGS)
 def test_thread_is_shared(tmp_path, channel):
-    """An IOThread that a disk keeps busy still reads the events."""
+    """An IOThread that a copy between two disks keeps busy still reads the events."""
     with study(tmp_path, "ctf", [channel]) as vm:
         for node in ("disk", "other"):
             vm.qmp.command("blockdev-add", node_name=node, driver="null-co",
@@ -492,8 +492,8 @@ read -r line <&3
 
 
 def paces(vm, want, timeout=90):
-    """Wait until the guest's ht-devtest has printed counts for which want(emitted,
-    discarded) is true"""
+    """Wait until the guest's ht-devtest has printed numbers of emitted and of discarded
+    events for which want(emitted, discarded) is true."""
     deadline = time.monotonic() + timeout
     while True:
         m = vm.out.expect(r"^pace /dev/hypertrace0 (\d+) (\d+)$",
@@ -514,10 +514,11 @@ def deleted(vm, backend):
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_unplug_while_blocked(tmp_path, channel):
     """A device is unplugged while a program emits and the thread of the device's backend waits in
-    LTTng. The unplugging ends within a limited time, and committed events are delivered.
+    LTTng. The device is gone within a limited time. QEMU refuses to delete the backend until
+    LTTng goes on, and deletes it then.
 
-    On a busy machine LTTng discarded events that it had accepted, even in blocking
-    mode with eight sub-buffers: the test does not count those.
+    The test does not compare the number of recorded events with the guest's: on a busy
+    machine LTTng discarded some of them, even in blocking mode with eight sub-buffers.
     """
     with session(tmp_path / "trace", blocking=True, subbuf_size="16k",
                  num_subbuf=8) as s, pytest.MonkeyPatch.context() as patch:

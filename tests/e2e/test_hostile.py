@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest that breaks the protocol harms neither QEMU nor its honest streams.
+"""A guest that breaks the protocol harms neither QEMU nor the guest's honest streams, those
+that keep to the protocol.
 
-The payload tests/guest/hostile/ misbehaves and checks the device's answers.
-Its honest streams are compared with their backend's trace. """
+The payload tests/guest/hostile/ misbehaves and checks the device's answers. These tests compare
+the events of its honest streams with the trace. """
 
 import json
 import re
@@ -47,17 +48,19 @@ def reports(text):
 
 
 def check_honest(vm, device=0, ended=True, reported=False):
-    """The events of the honest streams arrived, in order and without a gap.
+    """Check that the trace has the events of each honest stream in order and without a gap,
+    at least up to the last event that the payload reported as flushed.
 
-    ended: no reset ended the payload, so a stream's last report counts all its events
-    reported: the guest may have reported discards of other events, so the streams'
-    counts of discards need not be 0
+    ended: whether the payload ran to its end, so that a stream's last report counts all
+        its events; false if the machine was reset
+    reported: whether the payload may have sent messages that report discarded events;
+        the trace may then have discarded events, too
     """
     rows = reports(vm.out.text)[device]
     metadata, = vm.trace(f"ht{device}").rglob("metadata")
     streams = ctf_events.read(metadata.parent)
     for instance, row in rows.items():
-        # a stream of which the host received nothing is not in the trace
+        # the trace may lack a stream of which the host received no event
         s = streams.get(instance, ctf_events.Stream())
         assert s.events == [("hostile.seq", {"n": n})
                             for n in range(len(s.events))], row
@@ -73,16 +76,14 @@ def check_honest(vm, device=0, ended=True, reported=False):
 
 @pytest.mark.parametrize("channel", RING)
 def test_registers(tmp_path, accel, channel):
-    # Under KVM each access is an exit, which takes up to 1 ms if KVM is nested, so test
-    # only every 229th offset. The step is odd, so these offsets have each alignment.
+    # Under KVM each access to a register is a VM exit, which takes up to 1 ms if KVM is
+    # nested: test only every 229th offset. 229 is odd, so these offsets have all
+    # alignments.
     step = {"tcg": 1, "kvm": 229}[accel]
     vm = run(tmp_path, accel, f"what=registers step={step}",
              {"channel": channel})
     check_honest(vm, reported=True)
     assert "to register 0x" in vm.guest_errors
-
-
-# Streams
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -107,12 +108,9 @@ def test_streams_kvm(tmp_path, channel):
                      {"channel": channel}))
 
 
-# Virtqueues
-
-
 def virtqueues(workdir, accel, append, **properties):
-    """Run a guest that corrupts its virtqueues. With vectors=0 the device has no MSI-X, and uses
-    an interrupt pin."""
+    """Run a guest that corrupts the virtqueues of its first device. With vectors=0 this device
+    has no MSI-X, and uses an interrupt pin."""
     vm = run(workdir, accel, f"what=virtqueues {append}",
              {"channel": "virtio", "vectors": 0, **properties},
              {"channel": "shm"})
@@ -138,7 +136,7 @@ def test_virtqueues_kvm(tmp_path):
     virtqueues(tmp_path, "kvm", "seed=5 rounds=1")
 
 
-# The guest opens the device again while streams of its previous driver are open.
+# The guest opens the device again, as another driver would, while a stream is still open.
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -154,14 +152,15 @@ def test_takeovers(tmp_path, accel, channel):
     *(("tcg", c, 4) for c in CHANNELS), ("kvm", "shm", 2)],
     indirect=["accel"])
 def test_resets(tmp_path, accel, channel, lives):
-    """The machine is reset while it emits: committed events arrive."""
+    """The machine is reset while it emits. The trace has all events that were committed
+    before the reset, over virtio all that were flushed."""
     devices = [{"channel": channel, **SMALL}]
     with Payload("hostile what=emits", devices=devices,
                  accel=accel, workdir=tmp_path) as vm:
         vm.qmp.command("set-action", reboot="reset")
         for life in range(lives):
-            # Each stream reports repeatedly: wait until the stream of this boot has
-            # reported once.
+            # The payload reports on its stream repeatedly: wait for the first report on
+            # the stream of this boot.
             while len(reports(vm.out.text).get(0, {})) == life:
                 vm.out.expect(r'"flushed": [1-9]\d*', 60)
             # In each life, wait for another number of reports, so that the reset comes

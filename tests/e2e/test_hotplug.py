@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Devices and processors that are plugged and unplugged while events are emitted.
+"""Devices that are plugged and unplugged repeatedly, and processors that go online and offline.
 
-These tests plug and unplug repeatedly and fast.
+In most tests the guest emits events meanwhile.
 """
 
 import json
@@ -27,8 +27,8 @@ def channel(request):
 
 @pytest.fixture(autouse=True)
 def one_arena(monkeypatch):
-    """Limit malloc to one arena.  An arena for each new thread would look like
-    a leak."""
+    """Limit QEMU's malloc to one arena.  An arena for each new thread would look
+    like a leak."""
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
 
 
@@ -45,14 +45,14 @@ def held(vm):
 
 
 def assert_no_more(after, before):
-    """QEMU has no more threads and open files than before.  It may have fewer,
-    because its idle worker threads end."""
+    """Check that QEMU has at most as many threads and open files as before. It may
+    have fewer, because its idle worker threads end."""
     assert after[1] <= before[1] and after[2] <= before[2], (before, after)
 
 
-# Linux 6.12.95 takes TCG for real hardware, on which ACPI announces no processors
-# that are plugged later.  So the second processor exists from the start, but
-# the kernel ignores it until the test enables it; for drivers that is the same.
+# Under TCG, Linux 6.12.95 assumes real hardware, and ignores processors that are
+# plugged after the boot.  So these guests boot with two processors, and with the
+# kernel parameter maxcpus=1 the second one is offline until the job enables it.
 CPUS = {"cpus": "2,maxcpus=3", "kernel_args": "maxcpus=1"}
 CPU_JOB = """
 set -e
@@ -102,9 +102,8 @@ def add_cpu(vm):
 
 
 def test_vcpu(tmp_path, channel="shm"):
-    """Each processor that is present, even if it is offline, has a stream of
-    the kernel.  A processor that goes offline and online again uses the same
-    stream, and no event is lost."""
+    """A processor that comes online has a stream of the kernel at once.  If it goes
+    offline and online again, it uses the same stream, and no event is lost."""
     with VM(devices=[{"channel": channel, "packets": 64}], job=CPU_JOB,
             files=sources_module(), **CPUS,
             workdir=tmp_path / "vm") as vm:
@@ -144,8 +143,9 @@ def test_vcpu(tmp_path, channel="shm"):
 
 @pytest.mark.long
 def test_vcpu_without_streams(tmp_path):
-    """If kernel_streams is less than the number of processors, the module logs that, and the
-    trace counts the events of the processor without a stream as discarded."""
+    """If the module's parameter kernel_streams is less than the number of processors, the
+    module logs that, and the trace counts the events of the processor without a stream as
+    discarded."""
     with VM(devices=[{"channel": "shm", "streams": 6, "packets": 64}],
             job=CPU_JOB, files=sources_module(), **CPUS,
             module_args="kernel_streams=1", workdir=tmp_path / "vm") as vm:
@@ -164,8 +164,8 @@ def test_vcpu_without_streams(tmp_path):
 
 
 CYCLES = 8
-# device() prints the path of the node, whose number changes if a program still
-# holds the unplugged device.
+# device() waits for the device node and prints its path. The number in the path
+# changes if a program still has the node of the unplugged device open.
 CYCLE_JOB = f"""
 set -e
 device() {{
@@ -185,8 +185,8 @@ HYPERTRACE_DEVICE=$(device) ht-bench -j -n 1000 -l >&3
 
 
 def add_at_once(vm, **properties):
-    """Add a device whose id a removed device still has: retry until QEMU accepts it. Return how
-    often QEMU refused it."""
+    """Add a device with the id of a device that is being removed: retry until QEMU accepts it.
+    Return how often QEMU refused it."""
     deadline = time.monotonic() + 30
     refused = 0
     while True:
@@ -201,7 +201,8 @@ def add_at_once(vm, **properties):
 
 def test_quick_cycles(channel, tmp_path):
     """The device is unplugged while a program emits, and added again as soon as
-    QEMU frees its id.  Instance numbers never repeat."""
+    QEMU frees its id.  The new streams have greater instance numbers than all
+    streams before."""
     with VM(devices=[{"channel": channel, "backend": "null"}], job=CYCLE_JOB,
             files=sources_module(), workdir=tmp_path / "vm") as vm:
         newest = refused = 0
@@ -215,7 +216,7 @@ def test_quick_cycles(channel, tmp_path):
             refused += add_at_once(vm, id="ht0", channel=channel,
                                    backend="ht0-backend", name="ht0")
             vm.out.expect("^gone: flush No such device", 60)
-        assert refused > 0              # else no device_add came too early
+        assert refused > 0      # QEMU still had the id at some calls of device_add
         bench = json.loads(vm.out.expect(r'^(\{"tool".*\})\n', 60)[1])
         vm.wait()
         assert_sound(vm)
@@ -231,10 +232,10 @@ BAD = [
 
 
 def test_failed_adds(channel, tmp_path):
-    """Add fifty invalid devices while a valid one emits.  Each event of the
-    valid one is delivered or counted as discarded, and QEMU has no more threads
-    and open files.  A valid device then gets the id and the slot of the invalid
-    ones."""
+    """Try to add fifty invalid devices while the guest emits to a valid one.  Each
+    event of the guest is delivered or counted as discarded, and QEMU has no more threads
+    and open files after the fiftieth than after the tenth.  A valid device then gets
+    the id and the slot that the invalid ones had."""
     with Payload("soak", devices=[{"channel": channel,
                                    "backend": "null"}],
                  accel="tcg", workdir=tmp_path) as vm:
@@ -283,21 +284,21 @@ def cycles(vm, channel, count):
 
 
 def test_cycles_leak_nothing(channel, tmp_path):
-    """Add and remove at least two hundred valid devices, and add at least fifty invalid ones.
-    QEMU must not grow. The VM is stopped, so its guest cannot confirm an unplug; a reset
-    completes it instead."""
+    """Add and remove at least two hundred valid devices, and try to add at least fifty invalid
+    ones: QEMU must not need more memory, threads or files each time. The VM is stopped, so its
+    guest cannot confirm an unplug; a reset completes the unplug instead."""
     with Payload("probe", accel="tcg", workdir=tmp_path,
                  args=["-S", "-action", "reboot=reset", "-object",
                        "hypertrace-backend-null,id=be"]) as vm:
         cycles(vm, channel, 80)
-        # a leak makes QEMU grow in each of three attempts; memory that QEMU allocates once
-        # makes QEMU grow in one of them at most
+        # With a leak, QEMU grows in each of three attempts; memory that QEMU allocates only
+        # once does not make it grow in all of them.
         for _ in range(3):
             before = held(vm)
             cycles(vm, channel, 120)
             after = held(vm)
             assert_no_more(after, before)
-            # tolerate 2 KiB for each of the 120 devices; a larger leak is found
+            # tolerate 240 KiB, 2 KiB for each of the 120 devices
             if after[0] - before[0] <= 240:
                 return
     assert False, (before, after)

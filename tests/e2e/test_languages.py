@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run the examples in Python and Rust in a Linux guest, with each channel."""
+"""Run examples/hello.py and examples/hello.rs in a Linux guest, with each channel."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ from linux_guest import (
     LD, assert_sound, needs_glibc, shared_library)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
-# Emit values of the types that examples/hello.py does not use, and check that
-# wrong values are refused.
+# Emit an event with a floating-point and a signed number, a sequence, an array and a
+# text, and check that wrong values are refused.
 TYPES = """
 from array import array
 import hypertrace
@@ -31,14 +31,15 @@ for wrong in (0.5, 128, array("H"), array("H", [4, 5]), "text"), (1 << 64,) * 5:
         continue
     raise AssertionError(wrong)
 """
-PYTHON = "/usr/bin/python3"     # Debian's, whose library is in one folder
+# Debian's Python: its modules are below /usr, as PYTHONHOME in python() requires.
+PYTHON = "/usr/bin/python3"
 
 pytestmark = needs_glibc
 
 
 def python(tmp_path):
-    """Files for a guest that runs Python: the interpreter, and the
-    modules that the example imports"""
+    """Return (files for a guest that runs Python, commands for the guest). The files are
+    the interpreter, the scripts, and the modules that they import."""
     if not Path(PYTHON).exists():
         pytest.skip(f"no {PYTHON}")
     out = subprocess.run(
