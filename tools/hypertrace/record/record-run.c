@@ -3,9 +3,9 @@
  * hypertrace record: run QEMU or use a running one, and poll its memory
  *
  * If the guest's memory is a memfd or a shared file, this process holds it, so
- * that it outlives QEMU. Private memory is read while its process runs. Both
- * processes get the terminal's signals. SIGINT, SIGTERM, SIGHUP and SIGQUIT are
- * passed on to a QEMU that this process started.
+ * that it outlives QEMU. Private memory is read while its process runs. SIGINT,
+ * SIGTERM, SIGHUP and SIGQUIT are passed on to a QEMU that this process
+ * started; without such a QEMU, they end the recording.
  */
 #include "hypertrace/base.h"
 #include <malloc.h>
@@ -21,21 +21,21 @@
 
 #define STATUS_NS       UINT64_C(500000000)
 /*
- * If no ring is found in this time in ns after the start, HtRecordRun.rest is
- * searched, too. This does not hold for memory of kind HT_RECORD_PROCESS, which
- * is searched from the start, and of kind HT_RECORD_MEMFD, which has no rest.
+ * HT_RECORD_SHARED and HT_RECORD_NODE: if no ring is found in this time in ns
+ * after the start, the rest of QEMU's memory (HtRecordRun.rest) is searched,
+ * too
  */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
 /*
  * If no ring is found in this time in ns after the start, the likely reasons
- * are printed.
+ * are printed, unless the option --quiet is used.
  */
 #define REASONS_NS      UINT64_C(30000000000)
 /*
  * While neither a kernel nor a ring is found: minimum time in us to wait after
- * a poll that has left no work. Each wake-up also adds events to the host's
- * part of the recording.
+ * a poll that has left no work. With --host, each wake-up of this process is
+ * recorded, too.
  */
 #define SEARCH_US       5000
 /*
@@ -45,12 +45,13 @@
 #define BUSY_EVENTS     2000
 #define BUSY_PART       8
 /*
- * If fewer events than this were read since the last wait, the guest counts as
- * idle.
+ * If a flight recorder has read fewer events than this since the last wait, and
+ * it did not start QEMU, it waits for twice the time of --poll-us.
  */
 #define IDLE_EVENTS     50
 /*
- * The first search for the kernel may take this many times as long as --wait.
+ * While no ring is found: the search for the kernel may go on for this many
+ * times the time of --wait, unless it fails before with a reason.
  */
 #define LONG            20
 /*
@@ -90,9 +91,9 @@ static void set_source(HtRecordRun *run, HtSource **slot, HtSource *source,
 }
 
 /*
- * Get the HT_SESSION_* flags for the recorder's memory. If this is a NUMA node,
- * search only for rings there: the kernel may be in any node, and is searched
- * in run->whole.
+ * Get the HT_SESSION_* flags for the memfd and for run->rest. If the memfd is a
+ * NUMA node, search only for rings there: the kernel may be in any node, and is
+ * searched in run->whole.
  */
 static unsigned searched_for(const HtRecordRun *run)
 {
@@ -117,8 +118,8 @@ static bool add_memory(HtRecordRun *run, GError **error)
 }
 
 /*
- * True if a file is longer now than when it was opened, because QEMU has set
- * its size
+ * True if a file is longer now than when it was opened, for example because
+ * QEMU has set its size
  */
 static bool has_grown(const HtSource *s)
 {
@@ -129,8 +130,8 @@ static bool has_grown(const HtSource *s)
 }
 
 /*
- * Open RAM files of the user as soon as QEMU has created them, and again when
- * they have grown.
+ * Open the RAM files that QEMU's options name: each file as soon as it exists,
+ * and again when it has grown.
  */
 static void open_files(HtRecordRun *run)
 {
@@ -149,10 +150,11 @@ static void open_files(HtRecordRun *run)
 }
 
 /*
- * Find the process with the guest's memory: of all descendants of this process,
- * the one with the largest mappings that may be RAM. It may be the child of a
- * script or of sudo. A QEMU that went to the background is a child of this
- * process, which is a subreaper.
+ * Find the process with the guest's memory: the descendant of this process with
+ * the most memory that may be RAM. This QEMU may be the child of a script or of
+ * sudo. A QEMU that went to the background is a child of this process, which is
+ * a subreaper. Returns NULL if no descendant qualifies, or if this process did
+ * not start QEMU.
  */
 static HtProcess *find_guest(const HtRecordRun *run)
 {
@@ -190,8 +192,8 @@ static void set_process(HtRecordRun *run, HtProcess *process)
 }
 
 /*
- * Put a source into @slot, unless the source there is of the same process and
- * has the same ranges: a new source would restart all searches.
+ * Put @source into @slot, unless the source there is of the same process and
+ * has the same ranges: another source would restart all searches.
  */
 static void scan(HtRecordRun *run, HtSource **slot, HtSource *source,
                  unsigned what)
@@ -238,9 +240,9 @@ static void scan_process(HtRecordRun *run, bool rest, bool whole)
 }
 
 /*
- * Test whether a source of the process has the kernel whose log is read. Such a
- * source must not be replaced: in a new source, the same kernel would count as
- * another boot. If the kernel's memory is gone, the next poll notices.
+ * Test whether the session reads the log of a kernel in a source. Such a source
+ * must not be replaced: in a new source, the same kernel would count as another
+ * boot. If the kernel's memory is gone, the next poll notices.
  */
 static bool is_followed(const HtRecordRun *run, const HtSource *source)
 {
@@ -248,10 +250,10 @@ static bool is_followed(const HtRecordRun *run, const HtSource *source)
 }
 
 /*
- * While no ring is found, open the RAM files that did not exist at the start,
- * and search the rest of the process's memory, too, for shared files and a NUMA
- * node only after ELSEWHERE_NS. If the recorder's memory is a NUMA node, search
- * both nodes for the kernel.
+ * While no ring is found, open RAM files that did not exist before or have
+ * grown, and search run->rest: from the start for HT_RECORD_PROCESS, after
+ * ELSEWHERE_NS for shared files and a NUMA node. If the memfd is a NUMA node,
+ * also search both nodes for the kernel.
  */
 static void find_sources(HtRecordRun *run)
 {
@@ -308,8 +310,8 @@ static void show_status(const HtRecordRun *run, uint64_t ns)
 }
 
 /*
- * With -daemonize: detach from the terminal, and send QEMU's status to the
- * process that waits in go_to_background().
+ * With -daemonize: redirect standard input, output and error to /dev/null, and
+ * send QEMU's exit status to the process that waits in go_to_background().
  */
 static void report_status(const HtRecordRun *run, int status)
 {
@@ -349,8 +351,8 @@ static bool goes_on(HtRecordRun *run, int status)
 }
 
 /*
- * Check whether QEMU has ended. @status is set to that of waitpid(), or to 0 if
- * QEMU is not a child.
+ * Check whether QEMU has ended. If so, @status is set to that of waitpid(), or
+ * to 0 if QEMU is not a child of this process.
  */
 static bool has_ended(HtRecordRun *run, int *status)
 {
@@ -440,10 +442,10 @@ static void find_image(HtJob *job, void *opaque)
 }
 
 /*
- * If a flight recorder began before the guest had booted, search the guest's
- * memory for the kernel's image. The search takes up to seconds, so a job does
- * it while this thread polls. If the image is found, the recording begins
- * again, with symbols and formats: the guest's ring still has its events.
+ * If a flight recorder began without the kernel's image, for example before the
+ * guest had booted, search the guest's memory for the image. The search takes
+ * up to seconds, so a job does it while this thread polls. If the image is
+ * found, the recording begins again, with symbols and formats.
  */
 static void look_for_image(HtRecordRun *run, uint64_t t)
 {
@@ -475,10 +477,10 @@ static void end_image_job(HtRecordRun *run)
 }
 
 /*
- * Check whether nothing was found in the time of --wait after the start, or
- * whether the kernel has been missing for that time: the guest may have booted
- * another one. Returns true also if the image was found, with which the
- * recording begins again.
+ * With --wait: check whether no ring was found in that time after the start, or
+ * whether a known kernel has been missing for that time: the guest may have
+ * booted another kernel. Returns true also if look_for_image() has found an
+ * image, with which the recording begins again.
  */
 static bool gives_up(HtRecordRun *run, uint64_t t)
 {
@@ -508,8 +510,8 @@ static bool gives_up(HtRecordRun *run, uint64_t t)
 
 /*
  * Wait until the next poll; less long if there were many events, and at least
- * SEARCH_US while neither a ring nor a kernel is found. A flight
- * recorder that did not start QEMU waits twice as long if the guest is idle.
+ * SEARCH_US while neither a ring nor a kernel is found. A flight recorder that
+ * did not start QEMU waits twice as long if there were few events.
  */
 static void wait_for_poll(HtRecordRun *run)
 {
@@ -612,7 +614,7 @@ static void end_programs(HtRecordRun *run)
     ht_programs_summary("record", run->r->dir, n);
 }
 
-/* Begin the host's part. Without it, the guest is recorded all the same. */
+/* With --host: record the host, too. If this fails, still record the guest. */
 static void start_host(HtRecordRun *run, const HtSessionInfo *info)
 {
     g_autoptr(GError) error = NULL;
@@ -651,7 +653,10 @@ static void end_host(HtRecordRun *run, const char *why)
     }
 }
 
-/* End the flight recorder; it writes the last events if the machine ended. */
+/*
+ * End the flight recorder. It writes the last events if this process started
+ * QEMU, or if the process of the machine has ended.
+ */
 static void end_flight(HtRecordRun *run, const char *why)
 {
     bool ended = run->child || ht_process_ended(run->process);
@@ -680,9 +685,7 @@ static void catch_signals(const HtRecordRun *run)
     for (i = 0; i < G_N_ELEMENTS(signals); i++) {
         sigaction(signals[i], &sa, NULL);
     }
-    /*
-     * With a flight recorder, ht_flight_new() has set the handler of SIGUSR1.
-     */
+    /* With --flight, ht_flight_new() has set the handler of SIGUSR1. */
     if (!run->flight) {
         sigaction(SIGUSR1, &request, NULL);
     }
@@ -709,8 +712,8 @@ static int record_all(HtRecordRun *run)
     }
 #ifdef __GLIBC__
     /*
-     * Return free memory to the system: the kernel's image took some 80 MiB,
-     * and a recorder may run for weeks.
+     * Return free memory to the system: parsing the kernel's image took much
+     * memory, and a recorder may run for weeks.
      */
     malloc_trim(0);
 #endif

@@ -11,9 +11,9 @@
 #include "record/record.h"
 
 /*
- * State of a recording. @sources has the memory that this process holds, or one
- * entry for each RAM file of the user; an entry is NULL until QEMU has created
- * the file.
+ * State of a recording. @sources has the memfd that this process holds, or one
+ * entry for each RAM file that QEMU's options name; an entry is NULL until the
+ * file exists.
  */
 typedef struct HtRecordRun {
     HtRecord *r;
@@ -21,7 +21,7 @@ typedef struct HtRecordRun {
     HtFlight *flight;
     HtHostRecord *host;
     HtProgramsStats programs;   /* result of ht_programs_end(); zero before */
-    bool hangs;                 /* LTTng hangs */
+    bool hangs;                 /* LTTng hangs: end by _exit() */
     GPtrArray *sources;
     /* the memory of @process without the files in @sources; or NULL */
     HtSource *rest;
@@ -37,15 +37,16 @@ typedef struct HtRecordRun {
     bool stopped;
     /* the recording has run for the time of --for */
     bool timed_out;
-    /* the recording has ended because of an event or line of --until */
+    /* an event or line has matched --until */
     bool matched;
-    /* the recording has ended before an event or line of --until */
+    /* the recording has stopped before an event or line matched --until */
     bool too_late;
     /*
-     * for the time of --wait, there was no ring, or no kernel was in the memory
+     * no ring was found in the time of --wait, or a known kernel has been
+     * missing for that time: see gives_up()
      */
     bool gave_up;
-    /* time in ns of the last poll at which the kernel was known */
+    /* time in ns of the last poll at which the kernel was known; 0: never */
     uint64_t kernel_seen;
     uint64_t events;
     /*
@@ -62,21 +63,28 @@ typedef struct HtRecordRun {
 } HtRecordRun;
 
 /*
- * Test whether --for or --until has ended the recording.  --until also ends
- * it when the recording has stopped before an event matched.
+ * Test whether --for or --until has ended the recording. With --until, the
+ * result is also true if the recording has stopped before an event or line
+ * matched.
  */
 bool ht_run_is_over(const HtRecordRun *run);
 
 /* Print the likely reasons why no ring or kernel was found. */
 void ht_run_print_reasons(const HtRecordRun *run);
 
-/* Describe the end. @status: as from waitpid(); @signal: a signal has come */
+/*
+ * Describe the end. @status: as from waitpid(); @signal: a signal has ended
+ * the recording. Return: newly allocated
+ */
 char *ht_run_describe_end(const HtRecordRun *run, int status, bool signal);
 
 /* Print what was recorded. */
 void ht_run_print_summary(const HtRecordRun *run, int status);
 
-/* Print why the recording ended: --for, --until, or no match of --until. */
+/*
+ * With --for or --until: print why the recording ended, or that nothing matched
+ * --until. @end: from ht_run_describe_end()
+ */
 void ht_run_print_end(const HtRecordRun *run, const char *end);
 
 /* Choose the exit status, as in the table in hypertrace-record(1). */

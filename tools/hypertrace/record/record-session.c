@@ -7,8 +7,8 @@
 #include "record/session.h"
 
 /*
- * If no ring was found, number of pages of each memory that are searched at the
- * end: 16 GiB with pages of 4 KiB
+ * If no boot-mapped ring was found, number of pages of 4 KiB that are tested in
+ * each memory at the end: 16 GiB
  */
 #define ANYWHERE_LAST   (UINT64_C(4) << 20)
 
@@ -210,7 +210,7 @@ HtSessionStats ht_session_stats(const HtSession *s)
 }
 
 /*
- * Record the remaining events. The number of polls is bounded, because a guest
+ * Record the remaining events. The number of polls has a limit, because a guest
  * that still runs may write faster than the recorder reads.
  */
 static bool poll_last(HtSession *s, GError **error)
@@ -258,8 +258,9 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
         ht_session_search(s, ANYWHERE_LAST);
     }
     /*
-     * A ring is recorded when it changes, but a memory image does not change:
-     * record its first ring that can be read.
+     * A boot-mapped ring is recorded only after it has changed, but the memory
+     * of an ended guest does not change: record its first ring that can be
+     * read.
      */
     for (i = 0; !ht_session_any_taken(s) && !s->epochs && i < s->rings->len;
          i++) {

@@ -2,9 +2,10 @@
 /*
  * hypertrace record: copy events from a guest's memory into a recording
  *
- * A session searches for the ring, follows it, and repeats the search from time
- * to time, because another boot of the guest may create a ring elsewhere. It is
- * used by one thread.
+ * A session searches for boot-mapped rings, or for the kernel and its main trace
+ * buffer, and follows them. It repeats the search from time to time, because
+ * another boot of the guest may create a ring elsewhere. One thread makes all
+ * calls for a session.
  */
 #ifndef HYPERTRACE_RECORD_SESSION_H
 #define HYPERTRACE_RECORD_SESSION_H
@@ -26,10 +27,12 @@
  *          writes to files; 0: all events are written to files at once
  * @command: description of the recorded command, for the info file
  * @source: description of the way in which the memory is read
- * @words: words on the kernel's command line
+ * @words: words that the recorder planned for the kernel's command line, for the
+ *         info file; or NULL
  * @poll_us: period of polls in microseconds
  * @kernel: the kernel's formats and symbols, or NULL; must outlive the session
- * @max_bytes: limit for the size of the recording, which then ends; 0: no limit
+ * @max_bytes: limit for HtSessionStats.bytes, at which the recording ends; 0: no
+ *             limit
  * @image: the guest's kernel, whose log is recorded; NULL if it is not known.
  *         The session takes a reference
  * @main_buffer: follow the main trace buffer of @image, not a boot-mapped ring
@@ -38,8 +41,8 @@
  *        session
  * @matches: matches that get the recorded events, or NULL; must outlive the
  *           session
- * @running: the guest ran before the session: events in its ring that may be
- *           older than the session are recorded, but do not match
+ * @running: the guest ran before the session: events and lines of the log that
+ *           may be older than the session are recorded, but do not match
  * @now: a clock in nanoseconds; NULL for ht_now_ns()
  */
 typedef struct HtSessionInfo {
@@ -62,18 +65,19 @@ typedef struct HtSessionInfo {
 
 /**
  * struct HtSessionStats - counters of a session
- * @found: a ring was found
+ * @found: a ring was found and is or was recorded; also the main trace buffer
  * @events: number of events that were read
- * @held: number of events in the recording now; less than @events if newer
- *        events replaced some in memory
- * @bytes: size of the recording
+ * @held: with HtSessionInfo.memory: number of events in that memory now; else 0
+ * @bytes: bytes of recorded pieces in files or in memory; in files, also of the
+ *         kernel's log
  * @gaps: number of times that events were overwritten before they were read
  * @lost: estimate of the number of these events
  * @late: processors whose first events were overwritten before the first poll
- * @errors: number of polls that could not read a page
+ * @errors: number of polls that could not read a page, as the sum of all
+ *          processors
  * @cut: processors were left out, because a ring has too many; see HtFtRing
- * @boots: number of the guest's boots, which have a ring or a log
- * @logged: records of the kernel's log
+ * @boots: number of boots of the guest that have a ring or a log
+ * @logged: number of records of kernels' logs that were read
  * @kernel_boot: number, from 1, of the boot whose kernel's log is read now; 0:
  *               no kernel with a log is known now
  * @panic_boot: number, from 1, of the last boot whose log has a panic; 0: none
@@ -100,7 +104,7 @@ typedef struct HtSession HtSession;
  * ht_record_default_dir() - make a folder named after date and time
  * @flight: for a flight recorder: flight-DATE-TIME, not recording-DATE-TIME
  *
- * Return: its name, newly allocated
+ * Return: its name, newly allocated; also if the folder cannot be made
  */
 char *ht_record_default_dir(bool flight);
 
@@ -145,9 +149,9 @@ void ht_session_remove(HtSession *s, const HtFtMem *mem);
 bool ht_session_has_kernel(const HtSession *s, const HtFtMem *mem);
 
 /**
- * ht_session_process() - note the process of the virtual machine
+ * ht_session_process() - set the virtual machine's process for the info file
  * @s: the session
- * @pid: the process
+ * @pid: the process; 0: do nothing
  */
 void ht_session_process(HtSession *s, pid_t pid);
 
@@ -175,22 +179,23 @@ bool ht_session_more(const HtSession *s);
  *
  * ht_kernel_log_grew() with this hint costs much less than a poll.
  *
- * Return: false if no kernel's log is read
+ * Return: false if no log is read, or if none has such a word
  */
 bool ht_session_log_hint(const HtSession *s, HtKernelLogHint *hint);
 
 /**
- * ht_session_why() - get the reason why no kernel was found
+ * ht_session_why() - get the reason why no kernel was found, or why a kernel's
+ *                    formats cannot be read
  * @s: the session
  *
- * Return: a message; NULL if the reason is not known, or without @image
+ * Return: a message; NULL without such a reason, or without an image
  */
 const char *ht_session_why(const HtSession *s);
 
 /**
- * ht_session_stop() - end the recording before the guest ends
+ * ht_session_stop() - note in the info file why the recording ends early
  * @s: the session; the caller must not poll or finish it after this
- * @why: reason, for the info file
+ * @why: reason
  */
 void ht_session_stop(HtSession *s, const char *why);
 
@@ -202,6 +207,8 @@ HtSessionStats ht_session_stats(const HtSession *s);
  * @s: the session
  * @end: description of the end, for the info file
  * @error: set on failure
+ *
+ * Return: false on an error
  */
 bool ht_session_finish(HtSession *s, const char *end, GError **error);
 
@@ -210,7 +217,7 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error);
  * @s: the session
  *
  * Waits until the job that writes and parses formats has ended, so that no such
- * job runs afterwards.
+ * job runs at the return.
  */
 void ht_session_write_formats(HtSession *s);
 
@@ -230,11 +237,11 @@ bool ht_session_save(HtSession *s, HtRecWriter *to, const char *cause,
                      const char *end, GError **error);
 
 /**
- * ht_session_discard() - remove a recording without events
- * @s: the session
+ * ht_session_discard() - remove the files of a recording that is not needed
+ * @s: the session; the caller must not poll or finish it after this
  *
- * Only the session's own files are removed, and the folder if the session has
- * created it.
+ * Only the session's own files are removed, and the folders that the session
+ * has created if they are then empty. Memory is not changed.
  */
 void ht_session_discard(HtSession *s);
 void ht_session_free(HtSession *s);

@@ -23,8 +23,9 @@
 #include "record/record.h"
 
 /*
- * Searches for the image of a running guest: minimum pause between them in us;
- * part of the time of --wait that they may take (1/SCAN_PART)
+ * Searches for the image of a running guest before the recording: minimum pause
+ * between them in us; part of the time of --wait in which they begin
+ * (1/SCAN_PART)
  */
 #define SCAN_US_MIN         200000
 #define SCAN_PART           6
@@ -150,11 +151,11 @@ HtKernelImage *ht_record_scan_image(const HtRecord *r, HtJob *job,
 }
 
 /*
- * Find the image of a running guest, whose file is not known. With --wait, the
- * guest may still boot: search several times in 1/SCAN_PART of that time, with
- * pauses that are nine times as long as the search, but at least SCAN_US_MIN. A
- * flight recorder repeats the search later, while it records; its result is
- * @r->found. Without a flight recorder, --until needs the image, so search for
+ * Take @r->found, which a flight recorder has found while it recorded, or find
+ * the image of a running guest in its memory: no file of the image is known.
+ * With --wait, the guest may still boot: search several times in 1/SCAN_PART of
+ * that time, with pauses that are nine times as long as the search, but at least
+ * SCAN_US_MIN. Without a flight recorder, --until needs the image, so search for
  * all of the time of --wait.
  */
 static void scan_image(HtRecord *r, GError **error)
@@ -203,8 +204,9 @@ static bool needs_formats(const HtRecord *r)
 }
 
 /*
- * Check whether the image at @path has to be booted for its formats. Unless
- * LTTng needs them, those of a running guest are read from its memory.
+ * Check whether get_kernel() needs the image at @path for the formats of its
+ * events. Unless LTTng needs them, the formats of a running guest are read from
+ * its memory.
  */
 static bool boots_image(const HtRecord *r, const char *path)
 {
@@ -257,7 +259,7 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
     }
     /*
      * The image has symbols, but no formats. If boots_image() is true,
-     * get_kernel() boots the kernel once to get both.
+     * get_kernel() gets both from the cache or boots the kernel for them.
      */
     if (r->image && !boots_image(r, path)) {
         r->kernel = ht_kernel_of_image(r->image);
@@ -312,8 +314,8 @@ static HtFtFormats *guest_formats(const HtRecord *r, GError **error)
 }
 
 /*
- * Get the kernel's symbols, and its formats if they are needed now. A failure
- * is reported, but the guest must start.
+ * Get the kernel's symbols, and its formats if they are needed now. Only report
+ * a failure: the guest must start nevertheless.
  */
 static void get_kernel(HtRecord *r, const char *image, const char *qemu)
 {
@@ -727,8 +729,9 @@ static bool make_plan(HtRecord *r, char **argv, GError **error)
 
 /*
  * With -daemonize, record in a new process in the background. Return: true in
- * that process; false in this one, after QEMU has gone to the background or has
- * failed, with QEMU's status in @status
+ * that process; false in the calling process, after QEMU has gone to the
+ * background or the new process has ended or was not made, with the exit status
+ * in @status
  */
 static bool go_to_background(HtRecord *r, int *status)
 {

@@ -18,10 +18,11 @@
 
 /**
  * enum HtTraceBuffer - the buffer of the guest's kernel that is read
- * @HT_TRACE_BUFFER_ANY: not chosen by the user: choose_buffer() chooses
+ * @HT_TRACE_BUFFER_ANY: not chosen by the user: choose_buffer() in record.c
+ *                       chooses
  * @HT_TRACE_BUFFER_BOOT: a ring in memory that is reserved at boot (Linux 6.12
  *                        and later)
- * @HT_TRACE_BUFFER_MAIN: its main trace buffer
+ * @HT_TRACE_BUFFER_MAIN: the kernel's main trace buffer
  */
 typedef enum HtTraceBuffer {
     HT_TRACE_BUFFER_ANY,
@@ -39,12 +40,14 @@ typedef enum HtTraceBuffer {
  *            -1
  * @flight: options of the flight recorder, which runs only if its size is not 0
  * @qmp_fd: with @flight, a socket of QEMU's monitor; or -1
- * @pid: a running virtual machine monitor; or 0
- * @process: the process to record, if this process did not start it; with
- *           @plan, the process may not have mapped the guest's memory yet
+ * @pid: PID of a running virtual machine monitor; or 0
+ * @process: the process to record, if it runs already; NULL if the command of
+ *           @plan is to be run. With @plan, the process may not have mapped the
+ *           guest's memory yet
  * @kernel: symbols of the guest's kernel and, if they are known, its formats;
  *          or NULL
- * @formats: formats of its events, if they are needed before the start; or NULL
+ * @formats: formats of the kernel's events, if they are needed before the
+ *           start; or NULL
  * @buffer: the buffer that is read
  * @image: image of the guest's kernel, if the kernel's own data can be read; or
  *         NULL
@@ -60,16 +63,18 @@ typedef enum HtTraceBuffer {
  * @kernel_path: --kernel, or NULL
  * @busybox: --busybox, or NULL
  * @poll_us: period of polls in microseconds
- * @max_bytes: maximum size of the recording
- * @for_ns: duration of the recording; 0: until the guest ends
- * @until: an event that matches ends the recording; or NULL
+ * @max_bytes: maximum size in bytes of the events and log in files; the events
+ *             of the host and those of programs have this limit each
+ * @for_ns: maximum duration of the recording in ns; 0: no limit
+ * @until: an event or line of the log that matches ends the recording; or NULL
  * @events: the events of --event, with those of the matches; or NULL
- * @wait_ns: with @process and without @plan: if the kernel or its events are
- *           not found in this time, the recording ends; 0: no limit
+ * @wait_ns: with @process and without @plan: if no ring is found in this time in
+ *           ns, or if the kernel is missing for it, the recording ends, see
+ *           gives_up() in record-run.c; 0: no limit
  * @lacking: an image was found and dropped, because it lacks types or symbols
  *           of data
- * @memory_only: open no file that the process's command line names: the process
- *               may be hostile
+ * @memory_only: open no file that the command line of @process names: it may be
+ *               hostile
  * @found: image that ended a recording without @image, which begins again
  * @print: only print the command that would be run
  * @quiet: print only errors on standard error
@@ -131,6 +136,8 @@ bool ht_record_parse(HtRecord *r, int argc, char **argv, int *status);
  * @r: its options; its plan, buffer and image are set
  * @argv: QEMU and its arguments
  * @error: set if the command cannot be recorded
+ *
+ * Return: false on an error
  */
 bool ht_record_prepare(HtRecord *r, char **argv, GError **error);
 
@@ -139,7 +146,7 @@ bool ht_record_prepare(HtRecord *r, char **argv, GError **error);
  * @r: after ht_record_prepare(); if QEMU runs already, with @process
  * @argv: the command, for the recording's description
  *
- * If QEMU goes to the background, the recorder does too.
+ * With QEMU's option -daemonize, the recorder goes to the background, too.
  *
  * Return: the exit status
  */
@@ -179,12 +186,14 @@ void ht_record_clear(HtRecord *r);
 
 /**
  * ht_record_run() - run QEMU as planned, or use @r->process, and record until
- * the end of QEMU or of the process
+ * QEMU or that process ends, or until an option or a signal ends the recording
+ * @r: the recording
  * @info: parameters of the session
  *
  * Return: the exit status, see hypertrace-record(1): that of QEMU if this
- * function ran QEMU and QEMU failed, else HT_EXIT_*. If LTTng hangs, the
- * function ends the process with this status instead.
+ * function ran QEMU, and QEMU failed before --for or --until ended the
+ * recording; else HT_EXIT_*. If LTTng hangs, the function ends this process with
+ * the exit status.
  */
 int ht_record_run(HtRecord *r, const HtSessionInfo *info);
 

@@ -7,8 +7,9 @@
 #include "record/session.h"
 
 /*
- * Maximum time in ns to read the log of one kernel: in a poll, and in each of
- * at most LOG_LAST_POLLS polls when the recording ends
+ * Maximum time in ns to read the log of one kernel: LOG_NS in a poll, or
+ * LOG_LAST_POLLS times LOG_NS if the kernel has ended; LOG_LAST_NS in each of at
+ * most LOG_LAST_POLLS polls when the recording ends
  */
 #define LOG_NS          UINT64_C(1000000)
 #define LOG_LAST_NS     UINT64_C(1000000000)
@@ -190,11 +191,11 @@ void ht_session_end_formats(HtSession *s)
 }
 
 /*
- * Choose the number, from 0, of the boot of a new log. With the main buffer, it
- * is the present boot of the ring in the same memory; without such a ring, it
- * is a new boot. Otherwise, it is the boot of the newest ring, which may be
- * older or newer than the log. The number is in any case higher than those of
- * all earlier logs.
+ * Choose the number, from 0, of the boot of a new log. If the main buffer is
+ * recorded, it is the present boot of the ring in the same memory; without such
+ * a ring, it is a new boot. If boot-mapped rings are recorded, it is the boot of
+ * the newest ring. The number is in any case higher than those of all earlier
+ * logs.
  */
 static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
 {
@@ -246,8 +247,8 @@ static bool poll_log(HtSession *s, HtSessionPlace *p, bool last, uint64_t ns)
 }
 
 /*
- * Record the rest of a log. Poll at most LOG_LAST_POLLS times, because the
- * guest may still print.
+ * Record the rest of a log, for at most @ns in each poll. Poll at most
+ * LOG_LAST_POLLS times, because the guest may still print.
  */
 static void poll_log_last(HtSession *s, HtSessionPlace *p, uint64_t ns)
 {
@@ -259,10 +260,7 @@ static void poll_log_last(HtSession *s, HtSessionPlace *p, uint64_t ns)
     } while (more && ++n < LOG_LAST_POLLS);
 }
 
-/*
- * Read the rest of an ended kernel's log, as far as its memory still has it.
- * After a long pause between polls, the panic may be only in this rest.
- */
+/* After a long pause between polls, a panic may be only in the log's rest. */
 void ht_session_end_log(HtSession *s, HtSessionPlace *p)
 {
     poll_log_last(s, p, LOG_NS);

@@ -8,40 +8,40 @@
 
 /*
  * Maximum number of candidates that one call of ht_session_search() tests in a
- * memory. The fast search has one candidate for each 2 MiB.
+ * memory at the usual places, which are multiples of 2 MiB
  */
 #define SEARCH_CANDIDATES 4096
 /*
- * If no ring is recorded after this time in ns, each search also tests the next
- * ANYWHERE_LOOKS pages of a memory, also at unusual addresses.
+ * If no ring is recorded in this time in ns after the start, each search also
+ * tests the next ANYWHERE_LOOKS pages of each memory.
  */
 #define ANYWHERE_NS     UINT64_C(3000000000)
 #define ANYWHERE_LOOKS  256
 /* Maximum time in ns of the search for rings in one poll */
 #define SEARCH_NS       UINT64_C(1000000)
 /*
- * Maximum number of rings that are followed at the same time: a hostile guest
- * may forge any number.
+ * A search adds a ring only while fewer rings than this are followed: a hostile
+ * guest may forge any number.
  */
 #define RINGS_MAX       16
 /*
  * If a ring has not changed for this time in ns since it was found, it may be
- * dropped to make room for another one.
+ * dropped to make room for another ring.
  */
 #define CHANCE_NS       UINT64_C(500000000)
 
 /*
- * Pause in ns between searches: at least this long after a ring was found, at
- * most this long before. A guest may create another ring after a reset. Between
- * the parts of one search, the pause may be shorter.
+ * Pause in ns between searches: at least this long while a ring is recorded, at
+ * most this long while none is. A guest may create another ring after a reset.
+ * After a search that used up its time, the pause may be shorter: the next
+ * search continues it.
  */
 #define AGAIN_NS        UINT64_C(1000000000)
 /*
- * After a ring was found, the pause is at least this many times as long as the
+ * While a ring is recorded, the pause is at least this many times as long as the
  * search, which uses 0.05 % of a processor. The factor is only PAUSE_LATER,
- * which uses 1 %, from QUIET_LEAST_NS to QUIET_NS after the last new event: the
- * guest may have been reset. The size of the memory does not change these
- * percentages.
+ * which uses 1 %, from QUIET_LEAST_NS to QUIET_NS after events were last read:
+ * the guest may have been reset.
  */
 #define PAUSE_FOUND     1999
 #define QUIET_LEAST_NS  UINT64_C(1500000000)
@@ -161,10 +161,10 @@ static void update_info(HtSession *s, const HtSessionRing *ring)
 }
 
 /*
- * Drop each recorded ring whose last event has a guest time more than
- * HT_FT_EPOCH_NS later than the last one of @ring: it is of an earlier boot. If
- * a ring is dropped, all events of @ring are newer than the session's start,
- * and any of them can match.
+ * Drop each recorded ring that is of an earlier boot than @ring: its last event
+ * has a guest time more than HT_FT_EPOCH_NS later than the last event of @ring.
+ * If a ring is dropped, the boot of @ring began after the session, so that any
+ * event of @ring can match.
  */
 static void end_older(HtSession *s, HtSessionRing *ring)
 {
@@ -228,7 +228,6 @@ static void add_ring(HtSession *s, const HtFtMem *mem, HtFtRing *found)
     g_ptr_array_add(s->rings, ring);
 }
 
-/* Follow the main trace buffer of the kernel that a place's watch found. */
 void ht_session_follow_buffer(HtSession *s, const HtSessionPlace *p)
 {
     HtGuestKernel *k = ht_kernel_watch_kernel(p->watch);
@@ -340,9 +339,9 @@ static bool add_candidate(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 
 /*
  * Test more candidates of a search, and add the rings that are found. After the
- * last candidate, begin again with the first. A session follows at most
- * RINGS_MAX rings: of the found rings, begin with the one after that which was
- * added last, so that each gets its turn.
+ * last candidate, begin again with the first. There may be no room for all found
+ * rings (RINGS_MAX), so add them from @p->turn on, after the ring that was added
+ * last: each then gets its turn.
  */
 static void search_place(HtSession *s, HtSessionPlace *p, HtFtSearch *search,
                          uint64_t candidates)
@@ -368,10 +367,10 @@ static void search_place(HtSession *s, HtSessionPlace *p, HtFtSearch *search,
 }
 
 /*
- * Try the ring's physical address, which the guest kernel's command line has
- * (trace_instance=NAME@ADDRESS).  Its offset in memory is the address minus the
- * holes below it, whose size is not known: the PCI hole below 4 GiB has 1 or 2
- * GiB; on Arm and RISC-V, memory begins at 1 or 2 GiB.  Try 0, 1 and 2 GiB.
+ * Test for a ring at the physical address on the guest kernel's command line
+ * (trace_instance=NAME@ADDRESS). The offset in memory is this address minus the
+ * size of the holes below it, which is not known: the PCI hole below 4 GiB has 1
+ * or 2 GiB; on Arm and RISC-V, memory begins at 1 or 2 GiB. Try 0, 1 and 2 GiB.
  */
 static void search_given_address(HtSession *s, const HtFtMem *mem)
 {
@@ -471,10 +470,6 @@ void ht_session_poll_search(HtSession *s)
     }
 }
 
-/*
- * Follow the ring at the same offset again, from its oldest event on, and
- * record it. Returns false if its header is not valid now.
- */
 bool ht_session_follow_again(HtSession *s, HtSessionRing *ring)
 {
     HtFtRing *again = ht_ft_ring_at(ring->mem, ring->offset, NULL);
@@ -497,9 +492,10 @@ static bool has_changed(HtSessionRing *ring)
 }
 
 /*
- * Poll a ring. It is recorded only after it has changed: a copy in a page cache
- * and a ring of an earlier boot do not change. Drop a CPU's part of another
- * ring: a search finds the part alone while the ring's header is invalid.
+ * Poll a ring. A boot-mapped ring is recorded only after it has changed: a copy
+ * in a page cache and a ring of an earlier boot do not change. Drop @ring if it
+ * is one CPU's part of another ring: a search finds the part alone while the
+ * other ring's header is invalid.
  */
 static void poll_ring(HtSession *s, HtSessionRing *ring)
 {
@@ -522,8 +518,9 @@ static void poll_ring(HtSession *s, HtSessionRing *ring)
 }
 
 /*
- * Poll the main buffers, and all other rings whose headers are valid. Drop the
- * rest, except those that are being recorded: early in a boot, the kernel may
+ * Poll the main buffers, and all other rings with a valid header, until a ring
+ * has more to read than a poll allows. Drop boot-mapped rings without a valid
+ * header, except those that are being recorded: early in a boot, the kernel may
  * create its ring again.
  */
 void ht_session_poll_rings(HtSession *s)
@@ -555,8 +552,8 @@ void ht_session_poll_rings(HtSession *s)
         }
         if (s->more) {
             /*
-             * This ring has more to read than a poll allows: begin the next
-             * poll with the ring after it.
+             * The ring has more to read: begin the next poll with the ring
+             * after it.
              */
             s->first_ring = (n + 1) % rings->len;
         }

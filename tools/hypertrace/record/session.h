@@ -31,7 +31,10 @@ typedef struct HtSessionRing {
     const HtFtMem *mem;
     uint64_t offset;
     HtFtFollow *follow;
-    /* converter to runs; if @feed.runs is NULL, the ring is only recorded */
+    /*
+     * converter of events for HtSession.runs; if @feed.runs is NULL, the ring
+     * is only recorded
+     */
     HtFtFeed feed;
     /* number of the boot to which the ring's first epoch belongs, from 0 */
     uint32_t epoch_base;
@@ -39,7 +42,8 @@ typedef struct HtSessionRing {
     uint64_t since;             /* time in ns at which the ring was found */
     /* guest time of the last event that was read, in ns */
     uint64_t newest_ns;
-    uint64_t seen_ns;           /* highest guest time before @taken, in ns */
+    /* highest guest time of the events read before @taken, in ns */
+    uint64_t seen_ns;
     /*
      * if it is not known whether a piece is older than the session, only its
      * events from this guest time on can match
@@ -55,9 +59,9 @@ typedef struct HtSessionRing {
 typedef struct HtSessionPace {
     uint64_t started;           /* time at which the session started */
     uint64_t next;              /* time of the next search; 0: at once */
-    uint64_t active;            /* time of the last new event */
+    uint64_t active;            /* time at which events were last read */
     /*
-     * at the last poll, the newest event was 1.5 to 60 s old, as after a reset
+     * at the last poll, @active was 1.5 to 60 s in the past, as after a reset
      */
     bool quiet;
 } HtSessionPace;
@@ -70,7 +74,10 @@ typedef struct HtSessionPlace {
     HtKernelWatch *watch;       /* search for the kernel; NULL: do not search */
     /* formats of @watch that no job writes yet; or NULL */
     HtKernelFormatsList *list;
-    /* the main buffer must be followed once @list is written and parsed */
+    /*
+     * the main buffer is not followed yet, but must be: at once or, with
+     * HtSession.matches, when these have the formats of @list
+     */
     bool new_buffer;
     HtRecordLog *log;           /* log of the kernel that was found, or NULL */
     /*
@@ -104,12 +111,12 @@ struct HtSession {
     bool ending;                /* the session ends: @budget has no limit */
     /* index in @places at which the next poll begins */
     unsigned next_place;
-    /* index at which the next poll of the rings begins */
+    /* index, among the rings that are polled, at which the next poll begins */
     unsigned first_ring;
     HtSessionPace pace;
     uint64_t max_bytes;
     uint64_t ring_at;
-    /* highest number of a boot that has a ring, plus 1 */
+    /* highest number, from 0, of a boot that has a ring, plus 1 */
     uint32_t epochs;
     bool cut;                   /* value of HtSessionStats.cut */
     /* PID of the machine's process, as in @info; 0: not known yet */
@@ -121,7 +128,7 @@ struct HtSession {
     /* highest number, from 0, of a boot whose log is recorded, plus 1 */
     uint32_t log_boots;
     uint64_t logged;            /* number of records of earlier kernels' logs */
-    /* number of the last boot whose log has a panic, plus 1; 0: none */
+    /* number, from 1, of the last boot with a panic in its log; 0: none */
     uint32_t panic_boot;
     GString *log_text;
     bool more;
@@ -156,13 +163,17 @@ void ht_session_add_stats(HtFtStats *sum, const HtSessionRing *ring);
 
 bool ht_session_any_taken(const HtSession *s);
 
-/* Search for boot-mapped rings if the pause since the last search is over. */
+/*
+ * Search for boot-mapped rings if the pause since the last search is over; not
+ * if the main buffer is recorded.
+ */
 void ht_session_poll_search(HtSession *s);
 
 /*
- * Search all memories for boot-mapped rings. @anywhere: maximum number of pages
- * of each memory to test in addition to the usual places, if no ring is
- * recorded. Return: true if the time for the search was over before its end
+ * Continue the search for boot-mapped rings in all memories that are searched
+ * for them. @anywhere: maximum number of pages of each memory to test in
+ * addition to the usual places, if no ring is recorded. Return: true if the time
+ * for this part of the poll is over
  */
 bool ht_session_search(HtSession *s, uint64_t anywhere);
 
@@ -175,7 +186,11 @@ bool ht_session_follow_again(HtSession *s, HtSessionRing *ring);
 /* Poll the rings that are followed, and record new events. */
 void ht_session_poll_rings(HtSession *s);
 
-/* Search for the kernels in all memories, and read their logs and formats. */
+/*
+ * Search for the kernels in all memories, and read their logs and formats. If
+ * the time is over, the next poll continues with the other memories. @last: as
+ * for ht_kernel_watch_look(); also wait until formats are written
+ */
 void ht_session_watch(HtSession *s, bool last);
 
 /*
