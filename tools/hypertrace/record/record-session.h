@@ -2,10 +2,10 @@
 /*
  * hypertrace record: copy events from a guest's memory into a recording
  *
- * A session searches for boot-mapped rings, or for the kernel and its main trace
- * buffer, and follows them. It repeats the search from time to time, because
- * another boot of the guest may create a ring elsewhere. One thread makes all
- * calls for a session.
+ * A session searches for boot-mapped rings, or for the kernel and its main
+ * trace buffer, and follows them. It repeats the search from time to time,
+ * because another boot of the guest may create a ring elsewhere. One thread
+ * makes all calls for a session.
  */
 #ifndef HYPERTRACE_RECORD_SESSION_H
 #define HYPERTRACE_RECORD_SESSION_H
@@ -27,12 +27,12 @@
  *          writes to files; 0: all events are written to files at once
  * @command: description of the recorded command, for the info file
  * @source: description of the way in which the memory is read
- * @words: words that the recorder planned for the kernel's command line, for the
- *         info file; or NULL
+ * @words: words that the recorder planned for the kernel's command line, for
+ *         the info file; or NULL
  * @poll_us: period of polls in microseconds
  * @kernel: the kernel's formats and symbols, or NULL; must outlive the session
- * @max_bytes: limit for HtSessionStats.bytes, at which the recording ends; 0: no
- *             limit
+ * @max_bytes: limit for HtSessionStats.bytes, at which the recording ends; 0:
+ *             no limit
  * @image: the guest's kernel, whose log is recorded; NULL if it is not known.
  *         The session takes a reference
  * @main_buffer: follow the main trace buffer of @image, not a boot-mapped ring

@@ -154,9 +154,9 @@ HtKernelImage *ht_record_scan_image(const HtRecord *r, HtJob *job,
  * Take @r->found, which a flight recorder has found while it recorded, or find
  * the image of a running guest in its memory: no file of the image is known.
  * With --wait, the guest may still boot: search several times in 1/SCAN_PART of
- * that time, with pauses that are nine times as long as the search, but at least
- * SCAN_US_MIN. Without a flight recorder, --until needs the image, so search for
- * all of the time of --wait.
+ * that time, with pauses that are nine times as long as the search, but at
+ * least SCAN_US_MIN. Without a flight recorder, --until needs the image, so
+ * search for all of the time of --wait.
  */
 static void scan_image(HtRecord *r, GError **error)
 {

@@ -68,8 +68,8 @@ typedef enum HtTraceBuffer {
  * @for_ns: maximum duration of the recording in ns; 0: no limit
  * @until: an event or line of the log that matches ends the recording; or NULL
  * @events: the events of --event, with those of the matches; or NULL
- * @wait_ns: with @process and without @plan: if no ring is found in this time in
- *           ns, or if the kernel is missing for it, the recording ends, see
+ * @wait_ns: with @process and without @plan: if no ring is found in this time
+ *           in ns, or if the kernel is missing for it, the recording ends, see
  *           gives_up() in record-run.c; 0: no limit
  * @lacking: an image was found and dropped, because it lacks types or symbols
  *           of data
@@ -192,8 +192,8 @@ void ht_record_clear(HtRecord *r);
  *
  * Return: the exit status, see hypertrace-record(1): that of QEMU if this
  * function ran QEMU, and QEMU failed before --for or --until ended the
- * recording; else HT_EXIT_*. If LTTng hangs, the function ends this process with
- * the exit status.
+ * recording; else HT_EXIT_*. If LTTng hangs, the function ends this process
+ * with the exit status.
  */
 int ht_record_run(HtRecord *r, const HtSessionInfo *info);
 

@@ -8,8 +8,8 @@
 
 /*
  * Maximum time in ns to read the log of one kernel: LOG_NS in a poll, or
- * LOG_LAST_POLLS times LOG_NS if the kernel has ended; LOG_LAST_NS in each of at
- * most LOG_LAST_POLLS polls when the recording ends
+ * LOG_LAST_POLLS times LOG_NS if the kernel has ended; LOG_LAST_NS in each of
+ * at most LOG_LAST_POLLS polls when the recording ends
  */
 #define LOG_NS          UINT64_C(1000000)
 #define LOG_LAST_NS     UINT64_C(1000000000)
@@ -193,9 +193,9 @@ void ht_session_end_formats(HtSession *s)
 /*
  * Choose the number, from 0, of the boot of a new log. If the main buffer is
  * recorded, it is the present boot of the ring in the same memory; without such
- * a ring, it is a new boot. If boot-mapped rings are recorded, it is the boot of
- * the newest ring. The number is in any case higher than those of all earlier
- * logs.
+ * a ring, it is a new boot. If boot-mapped rings are recorded, it is the boot
+ * of the newest ring. The number is in any case higher than those of all
+ * earlier logs.
  */
 static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
 {

@@ -38,8 +38,8 @@
  */
 #define AGAIN_NS        UINT64_C(1000000000)
 /*
- * While a ring is recorded, the pause is at least this many times as long as the
- * search, which uses 0.05 % of a processor. The factor is only PAUSE_LATER,
+ * While a ring is recorded, the pause is at least this many times as long as
+ * the search, which uses 0.05 % of a processor. The factor is only PAUSE_LATER,
  * which uses 1 %, from QUIET_LEAST_NS to QUIET_NS after events were last read:
  * the guest may have been reset.
  */
@@ -339,9 +339,9 @@ static bool add_candidate(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 
 /*
  * Test more candidates of a search, and add the rings that are found. After the
- * last candidate, begin again with the first. There may be no room for all found
- * rings (RINGS_MAX), so add them from @p->turn on, after the ring that was added
- * last: each then gets its turn.
+ * last candidate, begin again with the first. There may be no room for all
+ * found rings (RINGS_MAX), so add them from @p->turn on, after the ring that
+ * was added last: each then gets its turn.
  */
 static void search_place(HtSession *s, HtSessionPlace *p, HtFtSearch *search,
                          uint64_t candidates)
@@ -369,8 +369,9 @@ static void search_place(HtSession *s, HtSessionPlace *p, HtFtSearch *search,
 /*
  * Test for a ring at the physical address on the guest kernel's command line
  * (trace_instance=NAME@ADDRESS). The offset in memory is this address minus the
- * size of the holes below it, which is not known: the PCI hole below 4 GiB has 1
- * or 2 GiB; on Arm and RISC-V, memory begins at 1 or 2 GiB. Try 0, 1 and 2 GiB.
+ * size of the holes below it, which is not known: the PCI hole below 4 GiB has
+ * 1 or 2 GiB; on Arm and RISC-V, memory begins at 1 or 2 GiB. Try 0, 1 and 2
+ * GiB.
  */
 static void search_given_address(HtSession *s, const HtFtMem *mem)
 {

@@ -172,8 +172,8 @@ void ht_session_poll_search(HtSession *s);
 /*
  * Continue the search for boot-mapped rings in all memories that are searched
  * for them. @anywhere: maximum number of pages of each memory to test in
- * addition to the usual places, if no ring is recorded. Return: true if the time
- * for this part of the poll is over
+ * addition to the usual places, if no ring is recorded. Return: true if the
+ * time for this part of the poll is over
  */
 bool ht_session_search(HtSession *s, uint64_t anywhere);
 

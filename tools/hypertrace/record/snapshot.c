@@ -24,8 +24,8 @@ static bool has_socket(const char *dir)
 }
 
 /*
- * Find the only directory of a recorder: the working directory or one in it.
- * Fail if there are several.
+ * Find the directory of a running flight recorder: the working directory or a
+ * directory in it. Fail if there are several, or none.
  */
 static char *find_dir(GError **error)
 {
@@ -53,7 +53,7 @@ static char *find_dir(GError **error)
     return g_steal_pointer(&found);
 }
 
-/* Wait for the reply; NULL if the recorder ends without one. */
+/* Wait for the recorder's reply, one line; NULL if it ends without a reply. */
 static char *receive(int fd, GError **error)
 {
     g_autoptr(GString) line = g_string_new(NULL);

@@ -3,8 +3,8 @@
  * hypertrace recover: recover events from stream memory
  *
  * Each ring is read several times: to count its events, to write them, and to
- * show the last ones. The memory is mapped privately, and its device and guest
- * must have ended.
+ * show the last ones. The file is mapped privately. The guest, and the device
+ * or recorder that used the memory, must have ended.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 typedef struct Dead {
     HtDead *d;
     uint8_t *ram;
-    /* name of the recovered trace: that of the file */
+    /* name of the recovered trace: the file's name, escaped */
     char *name;
     HtDeadResult results[HT_STREAMS_MAX];
     bool opened[HT_STREAMS_MAX];

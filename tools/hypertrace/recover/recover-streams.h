@@ -8,13 +8,13 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* ht_recover_is_streams: test whether a file begins as stream memory does */
+/* ht_recover_is_streams: test a file for the magic number of streams */
 bool ht_recover_is_streams(const char *path);
 
 /**
  * ht_recover_streams: write the events in stream memory to a CTF trace, and
  * show the end of each stream
- * @path: file of the memory; the trace gets its name
+ * @path: file of the memory; the trace is named after it
  * @dir: directory in which the trace is created; created if needed
  * @lines: number of events to show of each stream
  * @quiet: show nothing

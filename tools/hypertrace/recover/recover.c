@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace recover: make a recording from the memory of a guest that ended
+ * hypertrace recover: make a recording from the memory of a guest that ended,
+ * or a CTF trace from stream memory
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -167,7 +168,7 @@ static bool recover_ring(const Recover *r, GError **error)
 
     if (source && r->kernel_path) {
         kernel = ht_kernel_get(r->kernel_path, NULL, r->busybox, error);
-        /* The log can be read only with this image's types and data symbols. */
+        /* With the image's types and data symbols, the log can be read, too. */
         image = ht_kernel_image_open(r->kernel_path, NULL);
     } else if (source) {
         image = ht_kernel_image_in(&source->mem, r->quiet, NULL, &lacks);

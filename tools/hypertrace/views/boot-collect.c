@@ -14,7 +14,8 @@
 
 /*
  * If PID 1 executes another program within this time in ns after the begin of
- * the phase "init", the phase goes on.
+ * the phase "init", the phase goes on, with that program as its
+ * detail.
  */
 #define STEP_NS         20000000
 
@@ -37,7 +38,7 @@ typedef struct Collect {
     /* the different names of levels of initcalls, as strings */
     GPtrArray *levels;
     const char *level;          /* name in the last initcall_level event */
-    /* Keys of the next three tables: a task's unique number */
+    /* The next three tables have unique numbers of tasks as keys. Values: */
     /* Call: the initcall that the task is in */
     GHashTable *calls;
     /* char *: name of the module that the task loads */
@@ -51,7 +52,7 @@ typedef struct Collect {
     unsigned segment;
     /* PID 1 has executed a file: the phases of the kernel are over */
     bool kernel_done;
-    /* time in ns at which PID 1 last ended an initcall */
+    /* time in ns at which PID 1 last ended an initcall before @kernel_done */
     uint64_t last_call;
     bool services;
 } Collect;
@@ -207,8 +208,8 @@ static void initcall_start(Collect *c, const HtModelEvent *ev)
 
     if (call) {
         /*
-         * A task cannot run an initcall within an initcall, so the end of the
-         * one that began before was lost.
+         * A task cannot run an initcall within an initcall, so the end of
+         * @call was lost.
          */
         add_lost(c, call);
     } else if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
@@ -252,8 +253,9 @@ static void initcall_finish(Collect *c, const HtModelEvent *ev)
 }
 
 /*
- * Handle an event of a function tracer. If its task is in an initcall, count
- * the function for that initcall.
+ * If an event is of a function tracer, and its task is in an initcall, count
+ * the function for that initcall; at most INSIDE_MAX initcalls at a time have
+ * counts.
  */
 static void step(Collect *c, const HtModelEvent *ev)
 {
@@ -344,8 +346,8 @@ static void executes(Collect *c, const HtModelEvent *ev)
 }
 
 /*
- * Some programs execute /proc/self/exe and then set their task's name. Use this
- * name for the process.
+ * Some programs execute /proc/self/exe and then set their task's name. Use the
+ * task's name for such a process.
  */
 static void renames(Collect *c, const HtModelEvent *ev)
 {
@@ -358,8 +360,9 @@ static void renames(Collect *c, const HtModelEvent *ev)
 }
 
 /*
- * Get the time since the CPU's previous event, if the CPU ran the event's task;
- * 0 if it was idle or its task is not known. @cpu: from ht_running_before()
+ * Get the time in ns since the CPU's previous event, if the CPU ran a known
+ * task in this time; 0 if the CPU was idle or its task is not known. @cpu: from
+ * ht_running_before()
  */
 static uint64_t time_of_task(const HtRunCpu *cpu, const HtModelEvent *ev)
 {
@@ -381,8 +384,8 @@ static void split_time(Collect *c, const HtModelEvent *ev, uint64_t ns)
 }
 
 /*
- * Add CPU time to the task's process. make_monotonic() must have adjusted the
- * event's time, as it has for the begin of the process.
+ * Add @ns of CPU time to the process of the event's task. make_monotonic() must
+ * have adjusted the event's time, as it has for the begin of the process.
  */
 static void account(Collect *c, const HtModelEvent *ev, uint64_t ns)
 {
@@ -532,7 +535,7 @@ static HtBoot *new_boot(HtModel *m)
 }
 
 /*
- * Count the boots, by the ends of the recording's files; if these are damaged,
+ * Count the boots, by the ends of the recording's files; if an end is damaged,
  * by all events.
  */
 static unsigned count_boots(HtModel *m)

@@ -17,9 +17,8 @@ typedef struct Row {
     /* by boot: sum of the times of the items with this name, in ns */
     uint64_t *ns;
     /*
-     * absolute difference between the last boot and the median of the others,
-     * in ns, see difference(); rows of initcalls and of processes are sorted by
-     * it
+     * initcalls and processes: absolute difference in ns between the last boot
+     * and the median of the earlier boots, by which the rows are sorted
      */
     uint64_t change;
 } Row;

@@ -57,8 +57,8 @@ static void add(uint64_t *sum, uint64_t ns)
 }
 
 /*
- * Get the place of the sum, in ns, of the calls at @depth that have ended and
- * whose caller has not ended yet.
+ * Get the place of a sum in ns: of the times of the calls at @depth that have
+ * ended while their caller goes on.
  */
 static uint64_t *within(HtBootFunctions *f, int32_t depth)
 {

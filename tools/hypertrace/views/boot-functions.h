@@ -13,8 +13,8 @@
 /**
  * HtBootFunction: a function that an initcall called
  * @name: name or address
- * @calls: number of calls that ended; if ends of calls are not recorded, number
- *         of calls
+ * @calls: number of calls that ended within the initcall; if ends of calls are
+ *         not recorded, number of calls that began
  * @own_ns: time in the function, without the time in functions that it called
  *          and that were recorded
  * @timed: ends of calls were recorded
@@ -49,8 +49,9 @@ void ht_boot_functions_step(HtBootFunctions *f, const HtModelEvent *ev,
  * @boot: boot, from 1
  *
  * Returns: at most HT_BOOT_FUNCTIONS_MAX of HtBootFunction, for
- * g_array_unref(); NULL if no function was called. They are sorted by own time,
- * the longest first; without times, by number of calls.
+ * g_array_unref(); NULL if no call was counted. They are sorted by own time,
+ * the longest first; with equal times or without times, by number of calls, the
+ * highest first.
  */
 GArray *ht_boot_functions_end(HtBootFunctions *f, HtModel *m, unsigned boot);
 

@@ -46,9 +46,9 @@ GArray *ht_boot_limits_parse(char *const *options, GError **errp);
  * @boots: of HtBoot, at least one; with @regression at least
  *         HT_BOOT_EARLIER_MIN + 1
  * @limits: of HtBootLimit
- * @regression: also check that the last boot and its phases are not slower than
- *              in the earlier boots, see ht_boot_differs(). Only phases that
- *              all boots have are checked.
+ * @regression: also check that the last boot and its phases did not take longer
+ *              than before, see ht_boot_differs(). Of the phases, only those
+ *              that all boots have are checked.
  *
  * Returns: an array of HtBootCheck
  */

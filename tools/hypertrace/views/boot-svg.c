@@ -203,7 +203,7 @@ static gint by_duration(gconstpointer a, gconstpointer b)
 
 /*
  * List the first LEVELS_MAX levels of initcalls. @others is set to the number
- * of calls of other levels.
+ * of initcalls of other levels.
  */
 static GPtrArray *choose_levels(const HtBoot *b, unsigned *others)
 {
@@ -226,7 +226,10 @@ static GPtrArray *choose_levels(const HtBoot *b, unsigned *others)
     return levels;
 }
 
-/* Draw a row for each level of initcalls, with the longest call's name. */
+/*
+ * Draw a row for each level of initcalls, with the name of its longest
+ * initcall.
+ */
 static void draw_initcalls(Picture *p, const HtBoot *b)
 {
     unsigned others, i, k;
@@ -378,8 +381,8 @@ static void draw_left_out(Picture *p, const HtBoot *b)
 }
 
 /*
- * Draw the bars into a buffer first: they give the height of the grid, which
- * must come before them in the document.
+ * Draw the bars into a buffer first: their number gives the height of the grid,
+ * which must come before the bars in the document.
  */
 void ht_boot_svg(const HtBoot *b, GString *out)
 {

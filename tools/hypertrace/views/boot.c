@@ -23,7 +23,7 @@ static const HtColour colours[] = {
     HT_COLOUR_RED,
 };
 
-/* Draw a bar from @begin to @end; the full width stands for the whole boot. */
+/* Append a bar from @begin to @end; the full width means the whole boot. */
 static void put_bar(HtOutput *o, const HtBoot *b, uint64_t begin, uint64_t end,
                     HtColour colour)
 {
@@ -68,8 +68,8 @@ static GPtrArray *slowest(const GArray *items)
 }
 
 /*
- * Append a name in NAME_WIDTH columns. If a path is longer, show only the
- * file's name.
+ * Append a name in NAME_WIDTH columns. If @name is longer and has a '/', append
+ * only the part after the last '/'.
  */
 void ht_boot_put_name(HtOutput *o, const char *name)
 {
@@ -81,7 +81,7 @@ void ht_boot_put_name(HtOutput *o, const char *name)
 
 /*
  * Append a line for each of the first INSIDE_ROWS functions of an initcall: own
- * time, number of calls.
+ * time if it is known, and number of calls.
  */
 static void put_functions(HtOutput *o, const GArray *functions)
 {

@@ -15,14 +15,14 @@
 #define HT_BOOT_ITEMS_MAX       65536
 
 /**
- * HtBootPhase: a part of a boot; the next phase begins where this one ends
+ * HtBootPhase: a part of a boot; the next phase begins where it ends
  * @name: for example "kernel" or "services"
- * @detail: the file whose execution began the phase, as the guest names it; or
- *          NULL
+ * @detail: the file that a process executed when the phase began or, of phase
+ *          "init", soon after that, as the guest names it; or NULL
  * @begin: nanoseconds, see &HtBoot.back_ns
  * @end: nanoseconds, see &HtBoot.back_ns
  * @split: with &HtBoot.host: the time in which the processors ran a task, split
- *         by the host's part; the sum of all processors
+ *         by what the host did; the sum of all processors
  */
 typedef struct HtBootPhase {
     const char *name;
@@ -34,18 +34,22 @@ typedef struct HtBootPhase {
 
 /**
  * HtBootItem: an initcall or a process
- * @name: the function of an initcall; the file that a process executed last
- * @level: the level's name for an initcall, interned; "" for a process
+ * @name: the function of an initcall, or the name of the module that it belongs
+ *        to; the file that a process executed last, or the task's name if that
+ *        file is /proc/self/exe
+ * @level: the level's name for an initcall, interned; "" if it is not known,
+ *         and for a process
  * @pid: the task that ran the initcall; the process
  * @begin: nanoseconds, see &HtBoot.back_ns
  * @end: nanoseconds, see &HtBoot.back_ns; &HtBoot.end if the item had not
  *       ended then; @begin if an initcall's end may be lost
  * @took: time from @begin to @end; unknown if an initcall's end may be lost
  * @cpu_ns: CPU time of a process in nanoseconds
- * @ret: return value of an initcall
+ * @ret: return value of an initcall, with @ended
  * @ended: the end was recorded
- * @service: a process whose parent is PID 1
- * @functions: of HtBootFunction: functions that an initcall called; or NULL
+ * @service: the parent of a process was PID 1 when it first executed a file
+ * @functions: of HtBootFunction: functions that an initcall called, from
+ *             ht_boot_functions_end(); or NULL
  */
 typedef struct HtBootItem {
     char *name;
@@ -74,10 +78,11 @@ typedef struct HtBootItem {
  * @back_ns: sum of those steps. Times in this structure never go back: after a
  *           step, the steps so far are added to the guest's time.
  * @phases: of HtBootPhase
- * @initcalls: of HtBootItem, by their ends
+ * @initcalls: of HtBootItem, by their ends; those without an end are not in
+ *             this order
  * @processes: of HtBootItem, by their beginnings
- * @left_out: number of items beyond HT_BOOT_ITEMS_MAX
- * @host: the host's part of the recording, by which times are split; or NULL
+ * @left_out: number of initcalls and processes beyond HT_BOOT_ITEMS_MAX
+ * @host: what the host did, to split times by it; NULL: times are not split
  * @split: sum of the phases' @split
  */
 typedef struct HtBoot {
@@ -104,7 +109,8 @@ typedef struct HtBoot {
  * @boot: number of the boot, counted from 1; 0 for the last one that has events
  * @to_ns: skip events later than this guest time
  * @by_host: split times by what the host did, see HtSplit
- * @errp: set on failure
+ * @errp: set on failure; also if there is no such boot or no event, or with
+ *        @by_host if ht_host_split_new() fails
  *
  * Returns: the boot, or NULL
  */
@@ -129,7 +135,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtBoot, ht_boot_free)
 void ht_boot_svg(const HtBoot *b, GString *out);
 
 /**
- * ht_boot_put_name: append a name of a function or file, padded to a column
+ * ht_boot_put_name: append a name of a function or file, padded or cut to the
+ *                   width of a column
  * @name: name, which may have any bytes
  */
 void ht_boot_put_name(HtOutput *o, const char *name);
@@ -177,14 +184,15 @@ int ht_boot_differs(const HtBootSpread *s, uint64_t ns);
  * @boots: of HtBoot
  * @phase: name of the phase; NULL: the whole boot
  *
- * Returns: nanoseconds, one number for each boot; 0 if it has no such phase
+ * Returns: nanoseconds, one number for each boot: the sum of all phases of this
+ * name; 0 if the boot has no such phase
  */
 uint64_t *ht_boot_times(const GPtrArray *boots, const char *phase);
 
 /**
  * ht_boot_compare: print how the last boot differs from the earlier ones
  * @boots: of HtBoot, at least two
- * @rows: number of initcalls and of processes to list
+ * @rows: maximum number of initcalls and of processes to list
  */
 void ht_boot_compare(HtOutput *o, const GPtrArray *boots, unsigned rows);
 
