@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver and the library in a Linux guest, over each channel.
+"""Tests of the driver hypertrace.ko and of libhypertrace in a Linux guest, most of them with
+each channel.
 
 The guest runs under TCG: the tests check the events, not the speed.
 """
@@ -55,7 +56,8 @@ def bench_fields(size, tag, seq):
 
 
 def check_bench(run, trace):
-    """Each event of a run is in the trace, or was counted as discarded."""
+    """Check that the trace has each event that a run of ht-bench sent, with the right
+    fields, and counts those that the run discarded."""
     streams = ctf_events.read(trace)
     for row in run["streams"]:
         s = streams[row["instance"]]
@@ -81,7 +83,8 @@ ht-bench -j -n 8000 -p 256 >&3
 
 
 def test_bench(channel, tmp_path):
-    """Typed events of all sizes arrive whole, in order and accounted for."""
+    """The events of ht-bench, of four classes, are in the trace with all fields and in
+    order, or counted as discarded."""
     with VM(devices=[{"channel": channel}], job=BENCH_JOB,
             workdir=tmp_path / "vm") as vm:
         vm.wait(120)
@@ -103,7 +106,8 @@ def test_bench(channel, tmp_path):
 
 
 def test_discards_are_counted(channel, tmp_path):
-    """If the ring is too small, events are discarded, and the trace counts them."""
+    """If a stream has only two packets of 4 KiB, events are discarded (with channel=hypercall
+    perhaps none), and the trace counts them."""
     with VM(devices=[{"channel": channel, "packet_size": 4096, "packets": 2,
                       "streams": 2}],
             job="ht-bench -j -n 30000 -p mix >&3",
@@ -161,16 +165,16 @@ def test_killed_process(channel, tmp_path):
 
 
 def devtest_events(streams):
-    """[(the events' numbers, number of discarded events)] of each stream
-    of ht-devtest"""
+    """Return [(numbers in the recorded events, number of discarded events)], an item for
+    each stream of ht-devtest."""
     return [([f["n"] for _, f in s.events], s.discarded)
             for s in streams.values()
             if s.events and s.events[0][0] == "devtest.event"]
 
 
 def test_killed_while_handing_over(tmp_path):
-    """If a process is killed after it submitted a part of a packet, all its
-    committed events arrive, and a second process can emit."""
+    """If a process is killed after it submitted a part of a packet, the trace has all
+    events that it committed, and a second process can emit."""
     job = """
 ht-devtest /dev/hypertrace0 abandon 5000
 ht-bench -j -n 100 -l >&3 || exit 1
@@ -207,15 +211,15 @@ def test_killed_mid_event(channel, tmp_path):
         assert len(numbers) - emitted in (0, 1)
         assert counted - discarded in (0, 1)
         assert numbers == sorted(set(numbers))
-        # each missing number is a discarded event; events discarded after the
-        # last recorded one leave no gap
+        # Each missing number is that of a discarded event; events that were discarded
+        # after the last recorded event leave no gap in the numbers.
         assert numbers[-1] + 1 - len(numbers) <= counted
 
 
 @pytest.mark.parametrize("how", ["panic", "reboot"])
 def test_last_words(channel, how, tmp_path):
-    """Events committed just before a panic or a reboot arrive, although no
-    flush was due."""
+    """The trace has the events that were committed just before a panic or a reboot, also if
+    no flush by flush-ms was due after them."""
     job = f"""
 insmod /ht/hypertrace-sources.ko
 ht-devtest /dev/hypertrace0 last {how}
@@ -282,8 +286,8 @@ ht-devtest /dev/hypertrace0 ids >&3
 
 
 def test_reload_keeps_ids(channel, tmp_path):
-    """A class that is registered again keeps its id, also after the driver was
-    loaded again; while a process holds a stream, the driver cannot be unloaded."""
+    """A class that is registered again after the driver was unloaded and loaded has the
+    same id as before. While a process has a stream open, the driver cannot be unloaded."""
     with VM(devices=[{"channel": channel, "backend": "null"}],
             job=RELOAD_JOB, workdir=tmp_path / "vm") as vm:
         vm.wait()
@@ -293,7 +297,8 @@ def test_reload_keeps_ids(channel, tmp_path):
 
 
 def test_stream_ownership(channel, tmp_path):
-    """A file cannot map, submit to or close a stream of another file."""
+    """A program that opens the device node cannot map, submit to, flush or close a stream
+    that was opened by another open of the node."""
     job = """
 set -e
 ht-devtest /dev/hypertrace0 ownership
@@ -319,9 +324,8 @@ echo lines $(dmesg | grep -c hypertrace) >&3
 
 def test_untrusted_user(channel, tmp_path):
     """A user who may open the node cannot claim the kernel's origin, use up
-    streams or classes, send clock messages, or fill the kernel's log.
-
-    Only this test proves that the driver stamps the origin of each stream.
+    streams or classes, send clock messages, or fill the kernel's log. The driver puts the
+    program's name and the user's number into the name of each stream.
     """
     with VM(devices=[{"channel": channel}], job=TRUST_JOB,
             files=sources_module(), workdir=tmp_path / "vm") as vm:
@@ -342,7 +346,8 @@ def test_untrusted_user(channel, tmp_path):
 
 
 def test_survival(channel, tmp_path):
-    """A traced program survives fork() and the loss of its stream."""
+    """A program that emits in the child of fork(), or after it has closed the device, goes
+    on; the trace has no event of the child."""
     with VM(devices=[{"channel": channel, "packets": 64}],
             job="ht-devtest /dev/hypertrace0 survival >&3",
             workdir=tmp_path / "vm") as vm:
@@ -355,8 +360,8 @@ def test_survival(channel, tmp_path):
 
 
 def test_hostile_process(channel, tmp_path):
-    """Invalid content of a control page stops that stream; other streams, the device
-    and the guest's kernel go on."""
+    """If a process writes invalid content to a stream's control page, the device stops this
+    stream. Other streams, the device and the guest's kernel go on."""
     job = """
 set -e
 ht-devtest /dev/hypertrace0 hostile
@@ -376,9 +381,9 @@ ht-bench -j -n 5000 -p mix -l >&3
 
 @pytest.mark.parametrize("memory", [512, 3584])
 def test_mapping_is_reported(memory, tmp_path):
-    """sysfs shows how the guest's kernel maps stream RAM. Firmware makes PCI memory
-    below 4 GiB uncachable. Firmware places stream RAM above 4 GiB only if the guest
-    has RAM there."""
+    """sysfs shows how the guest's kernel maps the device's stream RAM: uncached if the
+    firmware placed it below 4 GiB, as with 512 MiB of guest RAM, and write-back if above,
+    as with 3584 MiB."""
     job = PRELUDE + """
 ht-bench -j -n 10 -l >&3
 grep hypertrace0 /proc/iomem >&3

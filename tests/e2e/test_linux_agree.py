@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel's events and functions under load, compared with an instance of
-ftrace that records the same run, which trace-cmd reads.  Each CPU must have the
-same events in the same order with the same fields, except for three differences,
-which docs/reliability.md lists.  "Ours" is the recorder in hypertrace-sources.ko.
+"""Compare the kernel's events and function entries that hypertrace-sources.ko records under
+load with those of an instance of ftrace, which records the same run and which trace-cmd reads.
+
+Each CPU must have the same events in the same order with the same fields, except for three
+differences that docs/reliability.md lists. Of functions, the callers are not compared. "Ours" is
+the recorder in hypertrace-sources.ko, "theirs" is ftrace.
 
 HT_AGREE=all tests events and functions with each channel; by default only events
 with virtio are tested.
@@ -37,9 +39,9 @@ FUNCTIONS = {"FTRACE": "-p function",
              "PARAMETERS": "events= functions=entry:*",
              "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
 # Calls of umask() mark the beginning and the end of the comparison. Each CPU makes MARKS calls
-# at the beginning and MARKS at the end: an interrupt may come between the two recordings of some
-# calls, but not of all.
-UMASK = 95                      # its number on x86-64
+# at the beginning and MARKS at the end, because an interrupt may come between the two recordings
+# of a call. At least one call at each end must have no such interrupt.
+UMASK = 95                      # number of the system call umask() on x86-64
 MARKS = 4
 
 JOB = PRELUDE + LOAD + """
@@ -73,9 +75,9 @@ EXIT_DEAD, EXIT_ZOMBIE = 0x10, 0x20
 
 
 def depth(flags):
-    """The nesting level of an event's context, from the trace flags of ftrace. In
-    the first functions of an interrupt, only the flag "interrupts off" is set, so
-    that flag counts as half a level."""
+    """Return the nesting level of an event's context, in half levels, from the trace flags
+    of ftrace. In the first functions of an interrupt, only the flag "interrupts off" is
+    set, so that flag counts as half a level."""
     flags = int(flags, 16)
     level = 3 if flags & NMI else 2 if flags & HARDIRQ else \
         1 if flags & SOFTIRQ else 0
@@ -83,8 +85,11 @@ def depth(flags):
 
 
 def from_ftrace(dat, keys):
-    """{CPU: [((event, fields), depth of its context)]} from trace-cmd report;
-    keys: the names of the fields of each event"""
+    """Return {CPU: [((event, fields), depth of the event's context)]} of the file `dat`, by
+    the command trace-cmd report.
+
+    keys: the names of the fields of each event
+    """
     cpus = {}
     patterns = {name: re.compile(f"(?:^| )({'|'.join(fields)})=")
                 for name, fields in keys.items() if fields}
@@ -108,8 +113,8 @@ def from_ftrace(dat, keys):
 
 
 def value_of(text):
-    """A field's value from trace-cmd's text: a number, a text, or the bytes of
-    an array of 64-bit numbers"""
+    """Return a field's value from trace-cmd's text: a number, a text, or for an array a
+    list of 64-bit numbers."""
     array = re.fullmatch(r"ARRAY\[(.*)\]", text)
     if array:
         octets = bytes.fromhex(array[1].replace(",", " "))
@@ -119,26 +124,26 @@ def value_of(text):
 
 
 def comparable(name, fields):
-    """(name, fields sorted by name): the form in which the events of both recorders are
-    compared"""
+    """Return (name, fields sorted by name), the form in which the test compares the events
+    of both recorders."""
     return name, sorted(fields.items())
 
 
 def reaped(first, second):
-    """True if the first recorder saw an ending task as a zombie, and the second
-    saw it after its parent, on another processor, had reaped it"""
+    """Return whether two sched_switch events differ only in that the first recorder saw the
+    ending task as a zombie, and the second saw it as dead, after its parent had reaped
+    it."""
     return first[0] == second[0] == "sched_switch" and \
         dict(first[1])["prev_state"] == EXIT_ZOMBIE and \
         dict(second[1]) == {**dict(first[1]), "prev_state": EXIT_DEAD}
 
 
 def between_marks(theirs, ours, is_mark, same):
-    """The part of each list from one of the first marks to one of the last marks, for a
-    comparison of both.
+    """Return the part of each list from one of the first marks to one of the last marks.
 
-    If an interrupt comes between the calls of the two recorders for a mark, its
-    events are before the mark in one list and after it in the other. So choose marks
-    whose neighbours are the same in both lists.
+    If an interrupt comes between the calls of the two recorders for a mark, the events of
+    the interrupt are before the mark in one list and after it in the other. So choose
+    marks that have the same neighbours in both lists.
     """
     marks = list(zip(*([n for n, (event, _) in enumerate(events)
                         if is_mark(event)] for events in (theirs, ours)),
@@ -156,22 +161,22 @@ def between_marks(theirs, ours, is_mark, same):
 
 
 def of_recorder(event, before):
-    """True if the event, one of ftrace's, is a call that our recorder caused: a function that
-    irq_work_queue() called, by which our recorder wakes the driver, or that one of the
-    functions in `before` called"""
+    """Return whether an event of ftrace is a function call that our recorder caused. Its
+    caller must be irq_work_queue(), by which our recorder wakes the driver, or one of the
+    functions in `before`."""
     fields = dict(event[1])
     return fields.get("parent_ip") in ("irq_work_queue", *before)
 
 
 def displaced(first, second, same):
-    """Compare the events of the recorder that is called first with those of the
-    second. Returns the number of events for which an interrupt came between the two
-    calls, and the number of functions that our recorder called. Fails at the first
-    difference that has another cause. Only ftrace's events have a depth; ours have
-    depth 0."""
+    """Compare the events of the recorder that the kernel calls first with those of the
+    second. Return the number of events for which an interrupt came between the two
+    calls, and the number of functions that our recorder called. Fail at the first
+    difference that has another cause. ftrace's events have the depth of their context,
+    ours have depth 0."""
     late = []           # (index in first, length of depths) of interrupted events
     depths = []         # depths of the events that both have
-    own = []            # functions that our recorder called since the last of these
+    own = []            # functions that our recorder called since the last common event
     f = s = count = owns = 0
 
     def is_next(n):
@@ -264,8 +269,8 @@ def test_agree(tmp_path, what, channel):
             own.pop(s.cpu),
             [(comparable(*e), 0) for e in s.events
              if not e[0].startswith("lttng_statedump")], is_mark, same)
-        # A tracepoint first calls the recorder that was attached first. A function
-        # first calls the recorder that was attached last.
+        # A tracepoint first calls the recorder that was attached first, which is ftrace. A
+        # function first calls the recorder that was attached last, which is ours.
         count, owns = displaced(theirs, ours, same) if what == "events" else \
             displaced(ours, theirs, lambda a, b: same(b, a))
         print(f"{channel}, CPU {s.cpu}: {len(ours)} {what} of both, an "

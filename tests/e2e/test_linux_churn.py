@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Everything changes while programs and the kernel emit: only this test proves that each
-event is accounted for then.
+"""Programs and the kernel emit while the guest and its hosts change: the test accounts for
+each event.
 
-Programs start, fork, exec and die; CPUs go offline; the modules are reloaded; settings
-change; the machine sleeps; the VM stops; the host of a memory-only device stops and is
-replaced by another. HT_SOAK_MINUTES gives the duration, HT_SOAK_SEED the seed; the test
-prints both.
+Programs start, fork, exec and die; CPUs go offline, or the machine sleeps; the modules are
+reloaded; settings change; the VM stops; the recorder of the memory-only device stops, and
+another one replaces it. An event that a program emitted is recorded once, was reported as
+discarded, or is one that its program could not report. HT_SOAK_MINUTES gives the duration,
+HT_SOAK_SEED the seed; the test prints both.
 """
 
 import os
@@ -51,8 +52,8 @@ def attach(hosts, tmp_path, *options):
 
 
 def end_host(host):
-    """End a recorder, which may be stopped; return its recording of programs, or None if
-    it is empty."""
+    """End a recorder, which may be stopped by SIGSTOP; return the folder of its recording
+    of programs, or None if there is no such folder."""
     host.process.send_signal(signal.SIGCONT)
     host.end()
     assert host.process.returncode in (0, 3), host.errors
@@ -61,13 +62,15 @@ def end_host(host):
 
 
 def parts(trace):
-    """Split a trace into traces of few streams, because babeltrace2's time for an event
-    grows with the number of streams. All streams of a thread are in the same part."""
+    """Split a trace into traces of some 50 streams, because babeltrace2's time for an event
+    grows with the number of streams. Yield the folder of each part. All streams with the
+    same name, such as those that a thread opened one after the other, are in one part."""
     for metadata in trace.rglob("metadata"):
         streams = list(metadata.parent.glob("stream-*"))
 
         def part_of(file):
-            """stream-INDEX-INSTANCE-NAME-FILE: decide by NAME, which has the thread"""
+            """Return the part for a file stream-INDEX-INSTANCE-NAME-FILE; it depends on
+            NAME, which contains the thread's number."""
             return zlib.crc32(file.name.split("-")[3].encode()) % (1 + len(streams) // 50)
 
         for n, group in groupby(sorted(streams, key=part_of), key=part_of):
@@ -79,8 +82,8 @@ def parts(trace):
 
 
 class Totals:
-    """The events of a trace that babeltrace2 reads: the number of all, those of
-    ht-churn by thread, and the number of discarded ones"""
+    """What babeltrace2 reads in a trace: the numbers of events and of discarded events. The
+    constructor also adds the numbers in ht-churn's events to `threads`, {thread: list}."""
 
     def __init__(self, threads, trace):
         self.events = self.discarded = 0
@@ -121,16 +124,20 @@ class Thread:
             int, m.groups()[3:])
 
     def untold(self, seen):
-        """The maximum number of events that may be discarded without being reported:
-        those that the program could not report, and of a killed program those after
-        the last recorded event."""
+        """Return the maximum number of this thread's events that may be missing without being
+        reported as discarded: those that the program said it could not report, and, unless
+        the program ended by exit(), those after both its last recorded event and its last
+        finished burst.
+
+        seen: sorted numbers of the recorded events
+        """
         last = max(seen[-1] + 1 if seen else 0, self.told)
         return self.unreported + (self.evaluated - last if self.ending != "exit" else 0)
 
 
 class Churn:
-    """A VM, the hosts of its memory-only device (the last one is attached), and what was
-    changed and counted so far"""
+    """A VM, the recorders of its memory-only device (the last one is attached), and what
+    was changed and counted so far"""
 
     def __init__(self, vm, hosts, rng):
         self.vm = vm
@@ -140,8 +147,9 @@ class Churn:
         self.threads = {}
         # {(round, device): number of discarded events that programs reported}
         self.reported = Counter()
-        self.disturbed = set()          # (round, device)
-        # of each round: (trace, whether only programs emitted to this device)
+        # (round, device) pairs in which the recorder stopped or the machine slept
+        self.disturbed = set()
+        # of the memory-only device in each round: (trace, whether only programs emitted)
         self.recordings = []
         self.done = Counter()
         self.number = 0
@@ -152,7 +160,8 @@ class Churn:
         assert refusable or status == 0, f"{line}: {status}\n{self.vm}"
         return status
 
-    # Each of these changes has taken effect when its function returns.
+    # Each of the following functions returns after its change, or after the guest has refused
+    # the change.
 
     def cpu(self):
         n = self.rng.randrange(1, self.cpus)
@@ -270,7 +279,8 @@ class Churn:
 
 
 def gaps(numbers):
-    """The numbers after which others are missing, each with the next one"""
+    """Return the pairs of neighbours between which numbers are missing, where -1 precedes
+    the first number, and then the last number."""
     return [(a, b) for a, b in zip([-1, *numbers], numbers) if b != a + 1] + numbers[-1:]
 
 
@@ -295,7 +305,7 @@ def check(churn, counted, traces):
         # a thread may have events in the shared stream of its program, too
         numbers = sorted(seen[number])
         what = f"{CHANNELS[t.device]}: thread {number}: {vars(t)}, {numbers[-3:]}"
-        # each once, and no invented events
+        # each event is recorded once, and was emitted
         assert len(numbers) == len(set(numbers)), what
         assert not numbers or numbers[-1] < t.evaluated, what
         missing[t.device] += t.evaluated - len(numbers)
@@ -319,10 +329,10 @@ def check(churn, counted, traces):
                 if t.device == n and t.evaluated > len(seen[number]))
 
 
-# QEMU's emulation with one thread for all processors often does not resume a machine with more
-# than one, with and without these modules: its other processors execute random code. Emulation
-# with a thread for each is no choice either, see VM in vm/machine.py. So the machine with one
-# processor sleeps, and the processors of the other one go offline.
+# With 3 processors, processors go offline; with 1 processor, the machine sleeps. A machine with
+# several processors does not sleep, because QEMU's emulation with one thread for all processors
+# often cannot resume it, with or without hypertrace's modules: all processors but the first
+# execute random code. For emulation with a thread for each processor, see VM in vm/machine.py.
 @pytest.mark.parametrize("cpus", [3, pytest.param(1, marks=[] if MINUTES else
                                                   pytest.mark.long)])
 def test_churn(tmp_path, cpus):

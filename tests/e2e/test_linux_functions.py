@@ -15,9 +15,9 @@ from vm.machine import VM
 from linux_guest import (
     PRELUDE, assert_sound, call_sites, much, sources_module, stats)
 
-# fprobes: succeeds if the guest's kernel can trace exits of functions, which older
-# kernels cannot. $1: a file with a part of /proc/kallsyms, whose 200,000 lines take seconds to
-# read; by default all of /proc/kallsyms is read
+# Shell function fprobes: succeed if the guest's kernel can trace exits of functions, which older
+# kernels cannot. $1: a file with some lines of /proc/kallsyms, by default /proc/kallsyms itself.
+# To read all its 200,000 lines takes seconds.
 FPROBES = """
 fprobes() { grep -Fqw register_fprobe "${1-/proc/kallsyms}"; }
 """
@@ -135,9 +135,9 @@ def host_wants(vm, events):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The guest's output, the device's counters, and the streams of the trace.
+    """Run JOB; yield the guest's output, the device's counters, and the streams of the trace.
 
-    One thread runs both vCPUs: with two threads, a vCPU executed a breakpoint that
+    One thread of QEMU runs both vCPUs: with two threads, a vCPU executed a breakpoint that
     the other vCPU had just removed from the kernel's text.
     """
     with VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
@@ -159,8 +159,8 @@ def run(tmp_path_factory):
 
 
 def addresses(text):
-    """{call site: name} of the functions that the job traces; a call site is the
-    address at which the function calls ftrace"""
+    """Return {call site: name} of the eight functions that the job lists; a call site is the
+    low 32 bits of an address at which the function may call ftrace. A function has two."""
     # Leave out names such as vfs_open.cold, which are parts that the compiler split
     # off.
     found = {at: name for at, name in call_sites(text) if name.isidentifier()}
@@ -201,7 +201,7 @@ def test_calls(run):
     text, _, streams = run
     needs_fprobes(text)
     names = addresses(text)
-    # A function that no pattern of the job matches gives a KeyError here.
+    # A function that is not one of addresses() gives a KeyError here.
     exits = [names[f["ip"]] for s in streams.values() for name, f in s.events
              if name == "function_exit"]
     assert len(exits) >= 8 and set(exits) == {"ksys_read", "__x64_sys_read"}
@@ -234,7 +234,8 @@ def test_trace_compass(run):
 
 
 def test_many_functions(run):
-    """With many functions, each event is recorded or counted as lost."""
+    """With many functions, the trace has as many events, and counts as many discarded
+    events, as the device's counters."""
     _, counted, streams = run
     came = sum(len(s.events) for s in streams.values())
     lost = sum(s.discarded for s in streams.values())
@@ -245,7 +246,7 @@ def test_many_functions(run):
     assert len(ips) > 40
 
 
-# Switch many functions of the kernel on and off under load, until the host ends it
+# Switch many functions of the kernel on and off under load, until the test sends a line
 SOAK_JOB = PRELUDE + FPROBES + """
 P=/sys/module/hypertrace_sources/parameters
 insmod /ht/hypertrace-sources.ko events=
@@ -283,9 +284,9 @@ rmmod hypertrace-sources
 
 
 SOAK_SECONDS = 60 * float(os.environ.get("HT_SOAK_MINUTES", 0))
-# A soak traces all functions. A round with all functions takes more than a minute, so
-# ./run check traces fewer. With lockdep and KASAN, probes at the ends of all functions
-# would leave no time for other work.
+# With HT_SOAK_MINUTES, trace all functions. A round with all functions takes more than a
+# minute, so without HT_SOAK_MINUTES trace fewer. With lockdep and KASAN, probes at the ends of
+# all functions would leave no time for other work.
 ENTRIES = "entry:*" if SOAK_SECONDS else ",".join(
     f"entry:{name}_*" for name in ("rcu", "ktime", "sched", "vfs", "do"))
 CALLS = "*" if SOAK_SECONDS and \
@@ -312,6 +313,6 @@ def test_soak(tmp_path, channel):
     print(re.findall("^rounds .*", vm.out.text, re.M)[-1], counted)
     assert counted["events"] > (100000 if SOAK_SECONDS else 1000)
     assert not counted["errors"]
-    # The guest itself discards events for which the ring has no room; the host drops
-    # none.
+    # The guest discards events for which its ring has no room ("lost"); the null backend
+    # drops none.
     assert not counted["dropped"]

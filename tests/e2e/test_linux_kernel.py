@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Linux driver as a source of events, also when the machine is suspended, a
-device is unplugged, or a container has its node."""
+"""Tests of the events that the guest's kernel itself emits through the driver, also while
+streams or classes are refused, the machine is suspended, or a device is unplugged."""
 
 import re
 
@@ -90,7 +90,8 @@ SHOWN = {
 
 
 def between(events):
-    """The events from the exec of /bin/true to the exec of /bin/false, both included"""
+    """Return the events from the exec of /bin/true to the exec of /bin/false, both
+    included."""
     at = [n for n, (name, f) in enumerate(events)
           if name == "sched_process_exec"
           and f["filename"] in ("/bin/true", "/bin/false")]
@@ -99,8 +100,8 @@ def between(events):
 
 
 def check_against_ftrace(text, stream):
-    """ftrace and the module recorded the same events of a CPU, with equal
-    fields."""
+    """Check that ftrace and the module recorded the same events of CPU 1 with equal fields,
+    from the exec of /bin/true to the exec of /bin/false."""
     ftrace, ours = [], []
     for line in re.findall(r"\[001\].*?: (\w+: .*)", text):
         name, rest = line.split(": ", 1)
@@ -186,8 +187,8 @@ read answer <&3
 
 
 def run_flood(tmp_path, **kwargs):
-    """The device's counters, the streams of the trace, and the lines of QEMU's
-    trace event hypertrace_control"""
+    """Run FLOOD_JOB. Return the device's counters, the streams of the trace, and the lines
+    of QEMU's trace event hypertrace_control."""
     with VM(job=FLOOD_JOB, files=sources_module(), workdir=tmp_path / "vm",
             **kwargs) as vm:
         vm.out.expect("^done", 120)
@@ -200,8 +201,8 @@ def run_flood(tmp_path, **kwargs):
 
 
 def test_kernel_streams_suffice(tmp_path):
-    """By default each CPU gets a stream of the kernel.  The module closes all
-    these streams at the same time, not one after the other."""
+    """By default each of 8 CPUs gets a stream of the kernel.  When hypertrace-sources.ko is
+    unloaded, the driver asks for the close of all 8 streams before it waits for one."""
     counted, streams, messages = run_flood(
         tmp_path, devices=[{"channel": "virtio"}], cpus=8,
         args=["-trace", "hypertrace_control"])
@@ -274,8 +275,9 @@ rmmod hypertrace-sources
 
 
 def test_suspend(channel, tmp_path):
-    """A suspend closes the streams, and committed events arrive.  After it, the
-    kernel emits again; a program finds its stream closed and can open another.
+    """A suspend closes the streams; the trace has all events that were committed before.
+    After the machine wakes, the kernel emits again; a program finds its stream closed, and
+    can open another one.
     """
     with VM(devices=[{"channel": channel}], job=SUSPEND_JOB,
             packed=True, files=sources_module(), workdir=tmp_path / "vm") as vm:
@@ -404,8 +406,8 @@ echo lines $(dmesg | grep -c 'the host refused') >&3
 
 
 def test_refused_classes(tmp_path):
-    """Only this test proves that classes which the host refuses cost the other
-    classes of the kernel nothing, and the kernel's log only a few lines."""
+    """If the host refuses some of the kernel's classes because class-bytes is used up, other
+    classes are still recorded, and the kernel logs at most three lines about it."""
     with VM(devices=[{"channel": "shm", "class_bytes": "64K", "packets": 64}],
             job=REFUSED_JOB, files=sources_module(),
             workdir=tmp_path / "vm") as vm:
@@ -443,15 +445,15 @@ rmmod hypertrace-sources
 
 
 def test_lockdown(tmp_path):
-    """Only this test proves that in a guest that is locked down for confidentiality no further
-    events of the kernel can be attached, and that the kernel emits nothing once the host changes
-    its setting; programs can still emit."""
+    """After a guest was locked down for confidentiality, no further events of the kernel can be
+    attached, and the kernel emits nothing from the time when the host next changes its property
+    `events`. Programs can still emit."""
     def host_wants(events):
         vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
                        property="events", value=events)
 
     def worked():
-        """Number of events that the kernel emits while the guest works"""
+        """Return the number of events that the kernel emits while the guest works."""
         before = stats(vm)["events"]
         vm.say("work")
         vm.out.expect("^worked", 60)
@@ -467,8 +469,8 @@ def test_lockdown(tmp_path):
         vm.say("go")
         vm.out.expect("^locked", 60)
         assert worked() > 0
-        # The driver checks whether the kernel is locked down only when the host switches
-        # events on or off.
+        # For events that are attached, the driver notices that the kernel is locked down
+        # when the host switches events on or off.
         host_wants("!*")
         host_wants("*")
         vm.until(lambda: worked() == 0, "the kernel still emits")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel's events and functions under load are recorded or counted as lost.
+"""Under load, the kernel's events and function entries are recorded or counted as discarded.
 
 HT_LOAD_CPUS=2,4,8 tests each channel with 2, 4 and 8 vCPUs; by default one
 channel is tested.
@@ -83,5 +83,5 @@ def test_load(tmp_path, channel, cpus):
     assert events["events"] > 10000
     functions = last["events"] - events["events"]
     assert functions > 100000
-    # The event of a function that the driver calls to submit a packet may be lost.
+    # Events of functions that the driver calls to submit a packet may be discarded.
     assert (last["lost"] - events["lost"]) * 10000 < functions

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""attach --lttng, with the distribution's QEMU, a Linux guest with hypertrace.ko, and
-a session daemon of LTTng.
+"""Test `hypertrace attach --lttng` with the distribution's QEMU, a Linux guest with
+hypertrace.ko, and a session daemon of LTTng.
 
-The unit tests in test_programs_lttng.py do without a guest; only this test proves that
-the driver and ht_trace() obey the session.
+The unit tests in test_programs_lttng.py use no guest; this test proves that the driver and
+ht_trace() obey the session.
 """
 
 import math
@@ -31,8 +31,8 @@ pytestmark = [
 RECORDED = 4000
 ROUNDS = 5
 TICK = "vm-programs:tracetest.tick"
-# Tolerated time in seconds from the end of the lttng command to the first or last event of the
-# guest; without load this time is some 25 ms
+# Tolerated time in seconds from the end of `lttng enable-event` to the guest's first event, or of
+# disable-event to its last event; without load some 25 ms
 SWITCH_MAX = 2.0
 
 
@@ -59,8 +59,8 @@ def base_16(value):
 
 
 def all_fields(line):
-    """The text that babeltrace2 must print for the event whose values
-    are in this line of ht-tracetest"""
+    """Return the text that babeltrace2 must print for the event that ht-tracetest printed
+    in this line."""
     m = re.match(r'ALL (.*) "(.*)" (.*)', line)
     n, a, b, c, d, e, f, g, h, i, j = m[1].split()
     length, *rest = m[3].split()
@@ -151,9 +151,10 @@ def check_windows(windows, dates):
 
 
 def test_attach(tmp, env):  # noqa: F811
-    """Promises: LTTng's trace has each field of some thousand events as the program
-    printed it.  The program emits an event only while LTTng has it on.  The successor
-    of a killed recorder keeps events on or off, and then obeys the session."""
+    """LTTng's trace has each field of 4000 events as the program printed it.  The program
+    emits the event "tick" from soon after LTTng enables it until soon after LTTng disables
+    it.  After a recorder is killed, this event stays on or off, and the session can change
+    that by the recorder's successor."""
     need("babeltrace2")
     with PrivateSession(str(tmp / "trace"), events=["vm-programs:tracetest.all"],
                         blocking=True) as s:
@@ -175,7 +176,7 @@ def test_attach(tmp, env):  # noqa: F811
             switch.wait("off")
             for _ in range(ROUNDS):
                 switch.on()
-                # 20 more events: LTTng gets some of them before switch.off()
+                # wait until 20 more events are recorded, some of them by LTTng
                 a.wait_events(a.count() + 20)
                 switch.off()
             a.end(kill=True)

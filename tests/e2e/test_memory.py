@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver over memory alone, with the distribution's QEMU.
+"""Tests of the memory-only transport: the driver in a Linux guest, an ivshmem device of the
+distribution's QEMU, and recorders on the host.
 
-Only these tests prove that a Linux guest uses the device, also if the recorder
-starts after the guest, or if it is killed and another recorder attaches.
+The recorder starts before or after the guest, is stopped, or is killed and followed by another.
 """
 
 import os
@@ -31,16 +31,16 @@ pytestmark = [
 
 
 def memory_image(tmp, job, *more):
-    """An initrd with the driver's modules, the program that emits
-    events, and more files"""
+    """Build an initrd with the driver's modules, the program ht-tracetest, and more files;
+    return its path."""
     return initrd(tmp / "initrd", "PATH=$PATH:/ht\n" + job,
                   os.environ["HT_MODULE"], *sources_module().values(),
                   TRACETEST, *more)
 
 
 def events(trace):
-    """(lines, one for each event; number of discarded events).  A trace that
-    babeltrace2 cannot read yet, because it has just begun, has no lines."""
+    """Return (babeltrace2's lines, one for each event; number of discarded events).  There
+    are no lines if babeltrace2 cannot read the trace, such as one that has just begun."""
     p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True)
     lost = sum(map(int, re.findall(r"discarded (\d+) event", p.stderr)))
     return p.stdout.splitlines(), lost
@@ -72,11 +72,11 @@ sleep 1000
 
 @pytest.mark.usefixtures("host")
 def test_record(tmp_path, env):  # noqa: F811
-    """Each event of four threads is in the recording once and in order, or was
-    counted as discarded. If none was discarded, each task switch of a processor
-    begins with the task with which the previous switch ended. The modules can be
-    unloaded. If the host can trace its vCPUs, the guest's program ht-info reads
-    their times."""
+    """Each event of eight threads, four at a time, is in the recording or was counted as
+    discarded; those of the first four are there once and in order. If none was discarded,
+    each task switch of a processor begins with the task with which the previous switch
+    ended. The modules can be unloaded. If the host can trace the vCPUs, the guest's program
+    ht-info reads their times."""
     need("babeltrace2")
     tells = can_trace()
     job = THREADS_JOB + (TOLD_JOB if tells else "") + READY_JOB
@@ -86,8 +86,8 @@ def test_record(tmp_path, env):  # noqa: F811
     recorder.terminate()
     recorder.communicate(timeout=DEADLINE)
     if tells:
-        # The columns are guest, exits, VMM, halted, waiting, ... One thread of QEMU emulates both
-        # vCPUs, so all times but VMM and waiting are 0.
+        # The columns are guest, exits, VMM, halted, waiting, ... With TCG, the thread of QEMU
+        # that emulates both vCPUs counts as VMM: guest, exits and halted are 0.
         told = re.search(r"^ +all +0 +0 +(\d+) +0 +\d+ ", console(tmp_path), re.M)
         assert told and int(told[1]) > 100, console(tmp_path)
     assert "\nmemory" in console(tmp_path)
@@ -157,9 +157,10 @@ class Host:
 
 
 def test_hosts(tmp_path, env):  # noqa: F811
-    """A recorder that starts after the guest's boot gets events. After a kill of the
-    recorder, its successor gets each later event once and in order, or the event is
-    counted as discarded. The driver does not write to another ivshmem device."""
+    """A recorder that starts after the guest's boot gets events. If it is killed and another
+    recorder attaches, each event from the first one's start on is in one of the two
+    recordings, in order, or counted as discarded. The driver does not write to another
+    ivshmem device."""
     need("babeltrace2")
     (tmp_path / "other").write_bytes(bytes(1 << 20))
     first = Host(tmp_path, env, "first", "--create=64M")
@@ -220,9 +221,9 @@ rmmod hypertrace-sources && rmmod hypertrace && echo REMOVED
 
 
 def test_stopped_host(tmp_path, env):  # noqa: F811
-    """Only this test proves that a process with an open stream ends although its
-    host is stopped, and that the kernel's events, which could not be registered
-    meanwhile, are recorded after the host continues."""
+    """While the recorder is stopped by SIGSTOP, a process of the guest with an open stream
+    ends within 5 s of its kill. The classes of the kernel's events cannot be registered
+    meanwhile; after the recorder continues, it records these events."""
     need("babeltrace2")
     host = Host(tmp_path, env, "host", "--create=64M")
     qemu = subprocess.Popen(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kill -9 of the recorder, which a successor follows, and of QEMU, at random instants
-under load, with the distribution's QEMU and a Linux guest.
+"""Kill the recorder of a memory-only device again and again, each time followed by another
+recorder, or kill QEMU, at random times under load.
 
-Only these tests prove that each event that a guest's programs have committed is then in one
-recording, or counted as discarded once. With HT_MEMORY_KILLS=60 each case of a test has 60
-kills. The tests print the seed of the random instants.
+The guest is a Linux in the distribution's QEMU. Each event of its programs must then be in one
+recording, or counted as discarded once. With HT_MEMORY_KILLS=60 each case of a test has 60 kills.
+HT_MEMORY_SEED gives the seed of the random times; the tests print it.
 """
 
 import os
@@ -127,7 +127,8 @@ def lines(recording):
 
 
 def steps(recording, seen):
-    """Count each event (thread, n) of a recording in seen"""
+    """Count each event (thread, n) of a recording in the Counter `seen`. Fail if the events
+    of a thread are not in order."""
     last = {}
     for line in lines(recording):
         m = re.search(r"tracetest\.step: .*thread = (\d+), n = (\d+)", line)
@@ -139,8 +140,8 @@ def steps(recording, seen):
 
 
 def count(run):
-    """({(thread, n) of an event: how often the recordings have it},
-    number of discarded events)"""
+    """Return ({(thread, n) of an event: 1}, number of discarded events) of all recordings.
+    Fail if an event is in the recordings twice."""
     seen = Counter()
     for host in run.hosts:
         steps(host.dir, seen)
@@ -150,8 +151,8 @@ def count(run):
 
 
 def kill_recorders(tmp, environment, kills, burst):
-    """Kill recorders under load; returns the Run, and the number of events
-    that the programs emitted"""
+    """End recorders under load, most of them by SIGKILL. Return the Run, and the number of
+    events that the programs emitted."""
     rng = random.Random(SEED)
     run = Run(tmp, environment, burst)
     try:
@@ -188,9 +189,9 @@ def test_recorders(tmp_path, env, burst):  # noqa: F811
 
 
 def test_qemus(tmp_path, env):  # noqa: F811
-    """When QEMU is killed, its recorder records each event that the guest has
-    committed. A recorder that attaches afterwards finds no further event. No more
-    events are missing than were counted as discarded."""
+    """After QEMU is killed, its recorder reads all events that the guest has committed: a
+    recorder that attaches afterwards finds no further one. No more numbers are missing
+    among the recorded events than were counted as discarded."""
     rng = random.Random(SEED)
     for kill in range(KILLS or 2):
         tmp = tmp_path / str(kill)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests are migrated from host to host while they emit; each host is a QEMU of this machine.
+"""Guests are migrated from host to host, or set back to a snapshot, while they emit; each host is
+a QEMU of this machine.
 
-The sequence numbers in the traces of all hosts together have no duplicates, and
-no gap that is not counted as discarded.
-HT_MIGRATION_EVENTS=20000 makes the runs as long as those in
+After a migration, no sequence number is in the traces of all hosts twice, and each missing one
+is counted as discarded. HT_MIGRATION_EVENTS=20000 makes the runs as long as those in
 docs/reliability.md; by default they are short.
 """
 
@@ -141,7 +141,7 @@ class Journey:
 def streams(vm):
     """The streams in one host's trace, as ht-verify reports them; fail if events are
     altered, doubled or in disorder"""
-    # ignore complaints about missing events: they are in other hosts' traces
+    # ignore complaints about missing events: they may be in other hosts' traces
     result, complaints, _ = ht_verify(vm.trace("ht0"))
     assert result["inputs"][0]["traces"] == 1, complaints
     for s in result["inputs"][0]["streams"]:
@@ -201,14 +201,14 @@ def test_linux_flat_out(tmp_path, channel):
     bench, sums = check_linux(tmp_path, channel, ["socket"], "-p 8,32",
                               packets=2, packet_size="4k")
     if channel != "hypercall":
-        assert bench["discarded"] > 0       # if 0, the rings were large enough
+        assert bench["discarded"] > 0       # else the rings were too large for this test
     for s in sums.values():
         # last_seq is the number of the last recorded event; events after it may have
         # been discarded, and these are counted too.
         assert s["recorded"] + s["discarded"] >= s["last_seq"] + 1
 
 
-# One LTTng recording follows the guest and has every event once.
+# One LTTng session records the QEMUs of all hosts, and has each event of the guest once.
 def test_linux_lttng(tmp_path, session, channel):
     s = session(events=["ht0:*"], blocking=True)
     with Journey(linux(channel, "-p mix -l -r 1000", backend="lttng"),
@@ -223,7 +223,7 @@ def test_linux_lttng(tmp_path, session, channel):
             == sorted((b["sent"], b["sent"]) for b in bench["streams"]))
 
 
-# A guest without an operating system; under KVM doorbells are real exits.
+# Migrate a guest without an operating system. No event is discarded or missing.
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_baremetal(tmp_path, accel, channel):
     if accel == "kvm" and kvm_problem():
@@ -271,8 +271,8 @@ def snapshot(vm, name):
     job(vm, name, tag="before", vmstate="disk", devices=["disk"])
 
 
-# A snapshot is loaded twice, so the guest emits events again. The trace has them
-# each time, in stream instances of their own.
+# A snapshot is loaded twice, so the guest emits the same numbers up to three times. The trace
+# has them each time, in other stream instances.
 def test_rewind(tmp_path, channel):
     with linux(channel, "-p mix -l -r 1000")(workdir=tmp_path) as vm:
         add_disk(vm)
