@@ -8,17 +8,18 @@
 
 #include "hypertrace/guest-kernel.h"
 
-/* Entries of the cache of translations; a power of two */
+/* Number of elements of HtGuestKernel.cache; a power of two */
 #define HT_PAGE_CACHE 64u
 
 /* Number of elements of ht_x86_low */
 #define HT_X86_LOW_N 4u
 
 /**
- * ht_x86_low: usual sizes of a PC's RAM below the PCI hole
+ * ht_x86_low: usual sizes in bytes of a PC's RAM below the PCI hole
  *
- * They apply to a PC that also has RAM above 4 GiB.  From QEMU: the machine pc
- * has 3 GiB or 3.5 GiB, q35 has 2 GiB or 2.75 GiB.
+ * They apply to a PC that also has RAM above 4 GiB.  QEMU's machine pc has
+ * 3 GiB, its types up to 1.7 have 3.5 GiB.  The machine q35 has 2 GiB, its
+ * types up to 1.7 have 2.75 GiB.  The option max-ram-below-4g may change that.
  */
 extern const uint64_t ht_x86_low[HT_X86_LOW_N];
 
@@ -28,7 +29,8 @@ extern const uint64_t ht_x86_low[HT_X86_LOW_N];
  * @root: physical address of the top table
  * @shift: binary logarithm of the page size: 12, 14 or 16
  * @levels: number of levels, 2 to 5
- * @va_bits: number of significant bits of an address; the other bits are 1
+ * @va_bits: number of significant bits of a kernel address; the higher bits
+ *           are 1
  */
 typedef struct HtPageTables {
     HtMachine machine;
@@ -44,12 +46,13 @@ typedef struct HtPageTables {
  * @pt: the tables
  * @addr: the virtual address
  * @phys: set to the physical address
- * @left: set to the number of bytes from there to the end of the page (which
+ * @left: set to the number of bytes from @phys to the end of the page (which
  *        may be a large page)
  *
  * Reads at most @pt->levels entries.
  *
- * Returns: 0, -EFAULT if nothing is mapped, or as ht_guest_mem_read()
+ * Returns: 0, -EFAULT if @addr is no kernel address or nothing is mapped there,
+ * or as ht_guest_mem_read()
  */
 int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
                   uint64_t *phys, uint64_t *left);
@@ -88,13 +91,13 @@ struct HtGuestKernel {
 };
 
 /**
- * ht_guest_kernel_try: test whether a kernel begins at an offset
+ * ht_guest_kernel_try: test whether the image's kernel begins at an offset
  * @mem: the guest's memory, with or without ranges
  * @image: the kernel's image
  * @offset: offset in the memory of the kernel's first byte (_text)
  *
- * Returns: the kernel, for ht_guest_kernel_free(); NULL if there is no kernel,
- * or if the kernel has not initialized itself yet
+ * Returns: the kernel, for ht_guest_kernel_free(); NULL if this kernel is not
+ * there, or if it has not initialized itself yet
  */
 HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
                                    uint64_t offset);
@@ -102,15 +105,14 @@ HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
 /**
  * ht_guest_kernel_newest: choose the kernel that runs
  * @found: elements: HtGuestKernel
- * @alive: set to the number of kernels of which no later kernel has overwritten
- *         the clock
- * @with_clock: set to the number of these whose clock can be read
+ * @alive: set to the number of kernels, except those with an impossible wall
+ *         clock (ht_guest_kernel_clock() returns -ERANGE)
+ * @with_clock: set to the number of kernels with a clock that can be read
  *
- * A kernel for which ht_guest_kernel_moves() is true is preferred to one with a
- * later clock for which it is false.
- *
- * Returns: the index of the kernel with the latest clock; if no clock can be
- * read, of the first kernel that counts as alive; 0 if @alive is 0
+ * Returns: the index of the kernel with the latest clock among the kernels for
+ * which ht_guest_kernel_moves() is true or, if there are none, among all.  If
+ * no clock can be read: the index of the first kernel that counts as alive; 0
+ * if @alive is 0.
  */
 unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
                                 unsigned *with_clock);
@@ -118,9 +120,10 @@ unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
 /**
  * ht_guest_kernel_canary: read the stack canary of the first task
  * @k: the kernel
- * @canary: set; 0 if the kernel has none, or has not chosen it yet
+ * @canary: set; 0 if the kernel has no canary or may still choose it, or if
+ *          its address is not known
  *
- * Returns: 0 or the error of the reader
+ * Returns: 0 or -errno
  */
 int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary);
 

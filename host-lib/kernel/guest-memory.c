@@ -4,7 +4,7 @@
  */
 #include "hypertrace/guest-memory.h"
 
-/* Granularity of ranges: the smallest page */
+/* Granularity of ranges in bytes: the smallest page */
 #define GRANULE 4096u
 
 void ht_guest_mem_init(HtGuestMem *g, const HtFtMem *mem)
@@ -19,8 +19,9 @@ void ht_guest_mem_init(HtGuestMem *g, const HtFtMem *mem)
          mem->piece(mem->opaque, i, &offset, &size, &phys); i++) {
         size -= size % GRANULE;
         /*
-         * A piece that is not aligned is left out, as is one whose physical
-         * address is known and that overlaps an earlier one.
+         * These calls fail, and so leave the piece out, if its start is not
+         * aligned or it exceeds the memory.  A piece with a known physical
+         * address is also left out if it overlaps an earlier one.
          */
         if (phys != HT_FT_PHYS_UNKNOWN) {
             ht_guest_mem_add(g, phys, size, offset);
@@ -140,7 +141,7 @@ int ht_guest_mem_read(const HtGuestMem *g, uint64_t phys, void *buf,
     return 0;
 }
 
-/* Copy less than 8 bytes out of one aligned unit */
+/* Copy less than 8 bytes out of one aligned unit of 8 bytes */
 static int copy_part(const HtFtMem *mem, uint64_t offset, void *buf,
                      size_t len)
 {
@@ -150,7 +151,8 @@ static int copy_part(const HtFtMem *mem, uint64_t offset, void *buf,
     int ret;
 
     /*
-     * ht_ft_mem_read() reads multiples of 4 only; the memory may end elsewhere.
+     * ht_ft_mem_read() reads multiples of 4 bytes only; the size of the memory
+     * need not be a multiple of 4.
      */
     if (unit % 4) {
         return mem->map ?

@@ -2,8 +2,7 @@
 /*
  * hypertrace: find sections and segments of a 64-bit little-endian ELF file
  *
- * The file is not trusted.  Fields are read byte by byte, so they need not be
- * aligned.
+ * The file is not trusted.  Its fields need not be aligned.
  */
 #include <elf.h>
 #include "image-elf.h"
@@ -34,8 +33,8 @@ static bool within(uint64_t offset, uint64_t bytes, size_t size)
 }
 
 /*
- * Return a table of @n entries; NULL if it exceeds the file, or if the size of
- * an entry is not the one wanted
+ * Return a table of @n entries; NULL if @n is 0, if the table exceeds the file,
+ * or if @entry, the size of an entry, is not the @wanted size
  */
 static const uint8_t *table(const uint8_t *p, size_t size, uint64_t offset,
                             unsigned n, unsigned entry, unsigned wanted)

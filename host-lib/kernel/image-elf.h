@@ -8,7 +8,7 @@
 #include "hypertrace/base.h"
 #include "hypertrace/kallsyms.h"
 
-/* Maximum number of segments that are read */
+/* Maximum number of segments that are used; later ones are left out */
 #define HT_ELF_SEGMENTS_MAX 64u
 
 /**
@@ -32,21 +32,23 @@ unsigned ht_elf_machine(const void *data, size_t size);
  * ht_elf_section: find a section
  * @data: content of the file
  * @size: size of @data in bytes
- * @name: name of the section
+ * @name: name of the section; if several have it, the first one counts
  * @offset: set to its offset in the file
  * @bytes: set to its size in bytes
  *
- * Returns: false if there is no such section, or if it exceeds the file
+ * Returns: true; false if there is no such section, or if the file does not
+ * hold its content (SHT_NOBITS, or the section exceeds the file)
  */
 bool ht_elf_section(const void *data, size_t size, const char *name,
                     uint64_t *offset, uint64_t *bytes);
 
 /**
- * ht_elf_segments: get the loaded segments
+ * ht_elf_segments: get the segments that are loaded into memory (PT_LOAD)
  * @data: content of the file
  * @size: size of @data in bytes
- * @segments: filled in, by rising address; segments at address 0 (x86's per-CPU
- *            data) and segments that exceed the file are left out
+ * @segments: filled in, by rising address; left out are segments at address 0
+ *            (x86's per-CPU data), segments that exceed the file, and segments
+ *            without content in the file
  *
  * Returns: the number of segments, at most HT_ELF_SEGMENTS_MAX
  */

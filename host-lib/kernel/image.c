@@ -14,7 +14,10 @@
 #define PE_MACHINE_AMD64    0x8664
 #define PE_MACHINE_ARM64    0xaa64
 #define PE_SECTIONS_MAX     96
-/* Fields of x86's boot protocol, version 2.08 and later */
+/*
+ * Offsets in a file of fields of x86's boot header, in bytes.  The fields of
+ * the payload exist from version 2.08 of the boot protocol on.
+ */
 #define X86_SETUP_SECTS     0x1f1
 #define X86_SIGNATURE       0x202
 #define X86_PROTOCOL        0x206
@@ -24,13 +27,16 @@
 #define ARM64_SIGNATURE     0x38
 /*
  * Maximum depth of files within files.  A kernel in an EFI zboot program in a
- * unified kernel image has depth 2
+ * unified kernel image has depth 2.
  */
 #define DEPTH_MAX           4u
 
 bool ht_image_load(const char *path, char **data, size_t *size, GError **error)
 {
-    /* A FIFO must not block; a terminal must not become the controlling one. */
+    /*
+     * O_NONBLOCK: do not wait for the writer of a FIFO.  O_NOCTTY: do not make
+     * a terminal this process's controlling terminal.
+     */
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     g_autofree char *copy = NULL;
     int code = errno;
@@ -163,7 +169,7 @@ bool ht_image_identify(const void *data, size_t size, HtImage *image,
 
 static GBytes *unpack(GBytes *file, unsigned depth, GError **error);
 
-/* Unpack a part of @file, which is decompressed first if it is compressed */
+/* Unpack the kernel in a part of @file; decompress the part if necessary */
 static GBytes *unpack_part(GBytes *file, uint64_t offset, uint64_t bytes,
                            unsigned depth, GError **error)
 {

@@ -9,10 +9,11 @@
  *             relative_base, seqs_of_names
  *   7.x:      as 6.4 without relative_base: an offset is relative to its own
  *             address
- * token_table holds 256 texts; token_index holds their offsets.  The token of a
- * digit is the digit.  A name is a length (one byte, or two if its top bit is
- * set) followed by as many token numbers; the first character of a name is the
- * symbol's type.  A marker is the offset of each 256th name.
+ * token_table holds 256 texts, the tokens; token_index holds their offsets.
+ * The token of a digit is the digit.  A name is a length (one byte; two if the
+ * first byte's top bit is set), and then as many numbers of tokens as the
+ * length says.  The tokens, joined, are the letter of the symbol's type and its
+ * name.  A marker is the offset of each 256th name.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/kallsyms.h"
@@ -20,7 +21,7 @@
 #define TOKENS          256u
 /* number of the token of the character '0' */
 #define DIGIT_ZERO      48u
-#define TOKEN_MAX       512u        /* maximum length of a token, in bytes */
+#define TOKEN_MAX       512u        /* maximum bytes of a token, with the NUL */
 #define NAME_MAX_BYTES  511u
 #define PER_MARKER      256u
 /* Minimum number of markers of a kernel; a marker covers 256 symbols */
@@ -30,12 +31,12 @@
  * tokens
  */
 #define SEQS_MAX        (3 * HT_KALLSYMS_MAX)
-/* Maximum number of steps of all loops over the data */
+/* Maximum number of steps of the search for the tables, over all attempts */
 #define STEPS_MAX       (16u << 20)
 
 /*
- * Address of _text to assume if the tables lack it; Linux 6.6 has this address
- * on arm64 with 48 bits of address
+ * Address of _text to assume if neither the segments nor the tables have it;
+ * Linux 6.6 has this address on arm64 with 48-bit addresses
  */
 #define TEXT_UNKNOWN    UINT64_C(0xffff800080000000)
 
@@ -59,7 +60,10 @@ static bool step(Tables *t)
     return ++t->steps <= STEPS_MAX;
 }
 
-/* Read the tokens at @start; set @end to the offset after them */
+/*
+ * Read the tokens at @start; set @places to their offsets from @start, and @end
+ * to the offset after them
+ */
 static bool read_tokens(Tables *t, uint64_t start, uint16_t places[TOKENS],
                         uint64_t *end)
 {
@@ -86,8 +90,8 @@ static bool read_tokens(Tables *t, uint64_t start, uint16_t places[TOKENS],
 }
 
 /*
- * Test whether token_index, with the offsets @places, is at the next aligned
- * offset
+ * Test whether token_index begins at @end, rounded up to a multiple of 4 or 8,
+ * and holds the offsets @places; if so, set Tables.after
  */
 static bool index_follows(Tables *t, uint64_t end,
                           const uint16_t places[TOKENS])
@@ -388,7 +392,7 @@ static bool offsets_at(Tables *t, uint64_t at, const HtKernelSegment *segments,
     o->percpu = negative > t->n / 2;
     *text = address(t, o, t->text_index);
     if (o->base == 0) {
-        /* On arm64, the base in the file may be 0: it is in the relocations. */
+        /* On arm64, the file may have 0 here: a relocation sets the base. */
         o->base = first - *text;
         *text = first;
     }
@@ -401,7 +405,7 @@ static bool find_offsets(Tables *t, const HtKernelSegment *segments,
 {
     uint64_t before = (4ull * t->n + 7) / 8 * 8 + 8, i;
 
-    /* Linux 6.4 and later: the table of offsets follows the tokens. */
+    /* Linux 6.4 and later: the table of offsets follows token_index. */
     for (i = 0; i <= 8; i += 4) {
         if (offsets_at(t, HT_ROUND_UP(t->after, 4) + i, segments, n, o,
                        text)) {

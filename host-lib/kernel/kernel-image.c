@@ -11,7 +11,7 @@
 #define BANNER_MAX      512u
 /* Size in bytes of the header of an arm64 image, which begins at _text */
 #define HEADER_BYTES    64u
-/* Maximum number of BTF headers tried in a kernel without symbols for BTF */
+/* Maximum number of BTF headers tried if no section or symbol places the BTF */
 #define BTF_TRIES       16u
 
 struct HtKernelImage {
@@ -84,7 +84,10 @@ static bool find_version(HtKernelImage *image, GError **error)
                     "the kernel has no line \"" BANNER "...\"");
         return false;
     }
-    /* The guest's text is printed on terminals: keep no control characters. */
+    /*
+     * The line is not trusted and is printed on terminals: keep printable ASCII
+     * only.
+     */
     image->version = g_strndup(text, end - text);
     for (p = image->version; *p; p++) {
         *p = g_ascii_isprint(*p) ? *p : '?';
@@ -174,8 +177,8 @@ static HtKernelImage *from_kernel(GBytes *kernel, GError **error)
 
     if (!machine) {
         /*
-         * An arm64 Image begins at _text.  The tables of kallsyms in it
-         * determine the address of _text.
+         * An arm64 Image begins at _text.  It has no field for the address:
+         * ht_kallsyms_decode() determines it.
          */
         image = image_new(kernel, HT_MACHINE_AARCH64);
         image->segments[0] = (HtKernelSegment) { .size = size };

@@ -10,7 +10,7 @@
 #define SLICE           (1u << 20)
 #define PAGE            4096u
 #define INFO            "OSRELEASE="
-/* Maximum number of VMCOREINFO pages tried; only a hostile guest has more */
+/* Maximum number of VMCOREINFO pages tried */
 #define FOUND_MAX       16u
 /* Maximum number of copies, each of up to HT_SCAN_KERNEL_MAX bytes */
 #define COPIES_MAX      32u
@@ -27,7 +27,7 @@ struct HtKernelScan {
     GPtrArray *found;
     unsigned texts;
     unsigned copies;
-    /* error of the last kernel copy that was parsed; NULL if it was valid */
+    /* why the last copy of a kernel is not valid; NULL if it is, or if none */
     GError *why;
 };
 
@@ -101,7 +101,10 @@ static bool read_info(const char *text, Place *p)
     return p->phys < UINT64_C(1) << 52;
 }
 
-/* Copy a kernel out of RAM; missing pages are zero */
+/*
+ * Copy a kernel out of RAM.  Pages that the guest never used, or that cannot be
+ * read, are zero in the copy.
+ */
 static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
                            uint64_t size)
 {
@@ -128,8 +131,9 @@ static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
 }
 
 /*
- * Check the page at _text before a copy: the guest must have used it, and on
- * x86 it must not be zero; on arm64 it must have the header of an image.
+ * Check the page at _text before a copy: it must not be a page that
+ * HtFtMem.next leaves out.  On x86 it must not be zero; on arm64 it must have
+ * the header of an image.
  */
 static bool may_be_text(const HtKernelScan *s, const Place *p, uint64_t offset)
 {
@@ -187,10 +191,10 @@ static bool try_piece(HtKernelScan *s, const Place *p, const HtGuestRange *r,
 }
 
 /*
- * Try the offsets that the physical address of _text can have in the memory.
- * If no ranges are known, try the address as an offset in each piece.  On x86,
- * a piece may continue at 4 GiB after the PCI hole; on arm64, RAM may begin at
- * 1 GiB.
+ * Try the offsets in the memory that the physical address of _text can have,
+ * until a kernel is found.  If no ranges are known, try the address as an
+ * offset in each piece.  On x86, a piece may continue at 4 GiB after the PCI
+ * hole; on arm64, RAM may begin at 1 GiB.
  */
 static void try_place(HtKernelScan *s, const Place *p)
 {

@@ -2,15 +2,15 @@
 /*
  * hypertrace: search a guest's memory for its kernel
  *
- * Kernels begin at multiples of 2 MiB (x86), or of 64 KiB (arm64 under UEFI).
- * At each candidate offset, compare the line of /proc/version.  Memory that
- * HtFtMem.next leaves out is not read.
+ * Kernels begin at physical addresses that are multiples of 2 MiB (x86, and
+ * arm64 without UEFI) or of 64 KiB (arm64 with UEFI).  At each candidate, the
+ * search compares the start of the line of /proc/version.
  */
 #include "guest-kernel.h"
 
 #define X86_ALIGN       (UINT64_C(2) << 20)
 #define ARM64_ALIGN     (UINT64_C(64) << 10)
-/* Maximum number of kernels kept; only a hostile guest has more of one build */
+/* Maximum number of kernels that a search keeps; it ignores later ones */
 #define FOUND_MAX       64u
 /* Number of bytes of the version line that are compared first */
 #define LOOK            32u
@@ -20,7 +20,7 @@ typedef struct Seen {
     uint64_t offset;
     uint64_t slide;
     uint64_t ticks;             /* tick count when the pass ended */
-    /* monotonic time in us of the first pass that read @ticks */
+    /* monotonic time in us of the first pass that read this value of @ticks */
     int64_t us;
 } Seen;
 
@@ -46,7 +46,8 @@ struct HtKernelSearch {
     GPtrArray *found;           /* elements: HtGuestKernel */
     GArray *seen;               /* elements: Seen */
     /*
-     * number of candidates that have the version line but failed another check
+     * number of candidates that have the first LOOK bytes of the version line,
+     * but that ht_guest_kernel_try() refused
      */
     unsigned early;
 };
@@ -126,8 +127,8 @@ void ht_kernel_search_forget(HtKernelSearch *s)
 }
 
 /*
- * Return the first place in the span @r, from @place on, whose physical address
- * is aligned
+ * Return the first place in the span @r, from @place on, with an aligned
+ * physical address; without ranges of RAM, with an aligned offset in the span
  */
 static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
                          uint64_t place)
@@ -271,7 +272,7 @@ static bool has_moved(const Seen *was, const Seen *now)
 /*
  * Compare the ticks of the kernels with those of the previous pass.  The memory
  * of a dead kernel may change, too, when the next kernel uses it: then the
- * difference is no plausible number of ticks.
+ * difference is seldom a plausible number of ticks.
  */
 static void find_moving(HtKernelSearch *s)
 {

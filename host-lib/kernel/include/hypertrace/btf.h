@@ -34,7 +34,8 @@ typedef struct HtBtf HtBtf;
  * @count: number of elements of an array, all dimensions multiplied; 0 for a
  *         flexible array; 1 if it is no array
  * @element: size of one element in bytes; @size if it is no array
- * @is_signed: the member is, or its elements are, signed integers
+ * @is_signed: the member is, or its elements are, signed integers or signed
+ *             enumerations
  * @is_pointer: the member is, or its elements are, pointers
  * @type: private: number of the type after typedefs and qualifiers
  */
@@ -107,9 +108,10 @@ int ht_btf_struct_size(const HtBtf *btf, const char *name, uint32_t *size);
  *
  * Returns: 0; -ENOENT if there is no such structure or member; -EINVAL if the
  * path is malformed, the index is beyond the array, the member exceeds its
- * structure, its type's size is unknown, or it is a bit field that has more
- * than 64 bits, is an array, or does not begin at a byte in BTF of old tools,
- * which puts the width of a bit field into its type
+ * structure, the size of its type is unknown, or the member is a bit field that
+ * cannot be read.  Such a bit field has more than 64 bits, or is an array, or
+ * does not begin at a byte in BTF of old tools, which have its width in its
+ * type.
  */
 int ht_btf_field(const HtBtf *btf, const char *name, const char *path,
                  HtBtfField *field);
@@ -159,7 +161,7 @@ int ht_btf_field_value(const HtBtfField *field, const void *copy, size_t size,
  * @btf: the table
  * @name: name, for example "TRACE_FN"; if it occurs several times, the first
  *        one counts
- * @value: set to the value
+ * @value: set to the value; a value of 4 bytes is read as a signed number
  *
  * Returns: 0, or -ENOENT if the name is unknown
  */
@@ -169,7 +171,7 @@ int ht_btf_enum(const HtBtf *btf, const char *name, int64_t *value);
  * ht_btf_enum_name: get the name of an enumeration's value
  * @btf: the table
  * @name: the enumeration's tag
- * @value: the value
+ * @value: the value, as ht_btf_enum() sets it
  *
  * Returns: the first enumerator with this value, valid as long as @btf; NULL
  * if no enumerator has it

@@ -3,12 +3,13 @@
  * hypertrace: find and read a guest's kernel in its memory
  *
  * Symbols and types come from the kernel's image.  The kernel's address and
- * slide (KASLR) are found in RAM and checked.  Any data of the kernel can then
- * be read by symbols and names of members, through the kernel's page tables.
+ * slide (KASLR) are found in RAM and checked.  The kernel's data can then be
+ * read by symbols and names of members, through the kernel's page tables.
  *
- * RAM may hold several kernels: those of earlier boots survive a reset, and
- * kdump keeps one in reserve.  A search finds all kernels of the image's build.
- * It chooses the one whose clock moves, else the one whose clock is the latest.
+ * RAM may hold several kernels: those of earlier boots may survive a reset, and
+ * kdump keeps one in reserve.  A search finds the kernels of the image's build.
+ * It chooses a kernel that is proved to run (see ht_guest_kernel_moves()), else
+ * the kernel with the latest clock.
  *
  * The guest may be hostile: lists may be circular, pointers may have any value.
  * The functions of this header bound their own work; a caller that follows
@@ -27,8 +28,8 @@ typedef struct HtKernelSearch HtKernelSearch;
 
 /**
  * ht_kernel_search_new: start a search for a kernel
- * @mem: the guest's memory; copied, but @mem->mem must stay valid.  If it has
- *       no ranges, the search finds the ranges of RAM.
+ * @mem: the guest's memory; copied, but @mem->mem must stay valid.  If @mem has
+ *       no ranges, the search finds those of the piece that holds the kernel.
  * @image: the kernel's image; a reference is taken
  *
  * Returns: the search, for ht_kernel_search_free()
@@ -48,12 +49,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelSearch, ht_kernel_search_free)
  * @s: the search
  * @budget: the search pauses when this is used up; NULL: no limit
  *
- * Memory that HtFtMem.next leaves out is neither read nor allocated.
- * Candidates that cannot be read are skipped.
+ * Each call tests at least one candidate.  Candidates in memory that
+ * HtFtMem.next leaves out, or that cannot be read, are skipped.
  *
  * Returns: 1 if all memory was searched, or if the image lacks a symbol that
- * the search needs; 0 if the budget is used up; -ESRCH if the process whose
- * memory is read has ended
+ * the search needs; 0 if the budget is used up; -ESRCH if the memory is read
+ * from a process that has ended
  */
 int ht_kernel_search_step(HtKernelSearch *s, const HtBudget *budget);
 
@@ -64,7 +65,8 @@ int ht_kernel_search_step(HtKernelSearch *s, const HtBudget *budget);
 double ht_kernel_search_progress(const HtKernelSearch *s);
 
 /**
- * ht_kernel_search_found: get the number of kernels found so far
+ * ht_kernel_search_found: get the number of kernels found since the search was
+ * started or restarted, without a kernel that ht_kernel_search_take() returned
  * @s: the search
  */
 unsigned ht_kernel_search_found(const HtKernelSearch *s);
@@ -75,12 +77,12 @@ unsigned ht_kernel_search_found(const HtKernelSearch *s);
  * @error: set if no kernel was found, or if several were found and the clock of
  *         none of them can be read
  *
- * A kernel runs if its tick count has moved since the same search found it
- * before a restart: see ht_guest_kernel_moves().  If none has moved, the kernel
- * with the latest clock is taken, but it may be a dead one.
+ * A kernel that is proved to run (see ht_guest_kernel_moves()) is preferred.
+ * If there is none, the kernel with the latest clock is taken.  If no clock can
+ * be read, a kernel is taken if it is the only one.  These may be dead kernels.
  *
- * A kernel that has just started to boot is not found: it has not relocated
- * itself, or its page tables are not complete.  In this case call
+ * A kernel that has just started to boot is not found until it has relocated
+ * itself and its page tables are complete.  If no kernel was found, call
  * ht_kernel_search_restart() and search again later.
  *
  * Returns: the kernel, for ht_guest_kernel_free(); or NULL
@@ -91,8 +93,10 @@ HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error);
  * ht_kernel_search_restart: restart a search
  * @s: the search
  *
- * Call this after each reset of the guest, and when the clocks of the kernel
- * stop or the kernel is gone: see ht_guest_kernel_check().
+ * The kernels found are dropped; the ticks that the last call of
+ * ht_kernel_search_take() read are kept.  Call this after each reset of the
+ * guest, and when the clocks of the kernel stop or the kernel is gone: see
+ * ht_guest_kernel_check().
  */
 void ht_kernel_search_restart(HtKernelSearch *s);
 
@@ -100,8 +104,8 @@ void ht_kernel_search_restart(HtKernelSearch *s);
  * ht_kernel_search_forget: forget the ticks of the kernels found so far
  * @s: the search
  *
- * Call this when the known kernel may have ended: a kernel that was found some
- * time before its end has advanced since then, too, but does not run.
+ * Call this when the known kernel may have ended.  Its ticks advanced between
+ * the last search and its end, which would count as a proof that it runs.
  */
 void ht_kernel_search_forget(HtKernelSearch *s);
 
@@ -109,7 +113,8 @@ void ht_kernel_search_forget(HtKernelSearch *s);
  * ht_guest_kernel_find: run a whole search
  * @mem: as for ht_kernel_search_new()
  * @image: as for ht_kernel_search_new()
- * @error: set if the process has ended, or as ht_kernel_search_take()
+ * @error: set if the memory is read from a process that has ended, or as
+ *         ht_kernel_search_take() sets it
  *
  * Returns: the kernel, for ht_guest_kernel_free(); or NULL
  */
@@ -129,8 +134,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtGuestKernel, ht_guest_kernel_free)
  *
  * Reads values that change during boot (the address of the direct map) again,
  * drops cached translations, and checks that the kernel is still there and that
- * the guest has not booted again.  Call this before each group of reads, such
- * as a poll.
+ * the guest has not booted again.  A boot of the same build at the same address
+ * is noticed only if the kernel's stack canary is known.  Call this before each
+ * group of reads, such as a poll.
  *
  * Returns: 0, -ESTALE if the kernel is no longer there or the guest has booted
  * again, or as ht_guest_kernel_read()
@@ -152,11 +158,11 @@ typedef struct HtKernelClock {
  * @k: the kernel
  * @clock: filled in
  *
- * The clocks advance while the kernel runs.
+ * The clocks of an idle kernel may stand still for seconds.
  *
- * Returns: 0, -ENOENT without BTF or data symbols, -ERANGE if the wall clock is
- * later than a kernel allows, which shows that its memory was overwritten, or
- * as ht_guest_kernel_read()
+ * Returns: 0, -ENOENT if the clock's address is not known (the image lacks BTF
+ * or symbols of data), -ERANGE if the wall clock is later than a kernel allows,
+ * which shows that its memory was overwritten, or another -errno
  */
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
 
@@ -165,8 +171,8 @@ int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
  * @k: the kernel, from ht_kernel_search_take()
  *
  * Returns: true if its tick count had advanced, by a plausible number of ticks,
- * since the same search found it before ht_kernel_search_restart(), but after
- * the last ht_kernel_search_forget()
+ * from the previous call of ht_kernel_search_take() for the same search to the
+ * call that returned @k, without ht_kernel_search_forget() between these calls
  */
 bool ht_guest_kernel_moves(const HtGuestKernel *k);
 
@@ -176,8 +182,8 @@ bool ht_guest_kernel_moves(const HtGuestKernel *k);
  * @a: a kernel
  * @b: a kernel of the same image
  *
- * Returns: false if their addresses in memory, their slides (KASLR) or the
- * stack canaries of their first tasks, which are random in each boot, differ.
+ * Returns: false if their physical addresses, their slides (KASLR) or the stack
+ * canaries of their first tasks, which are random in each boot, differ.
  * Canaries are compared only if both are known.
  */
 bool ht_guest_kernel_same_boot(const HtGuestKernel *a, const HtGuestKernel *b);
@@ -250,8 +256,9 @@ const char *ht_guest_kernel_name(const HtGuestKernel *k, uint64_t addr,
  * @offset: set to the offset in the memory (HtFtMem)
  * @left: set to the number of contiguous bytes from there; or NULL
  *
- * Addresses in the image and in the direct map are computed; for others the
- * kernel's page tables are read.
+ * Addresses in the image and in the direct map are computed.  For others the
+ * kernel's page tables are read; the result is cached until the next
+ * ht_guest_kernel_check().
  *
  * Returns: 0, -EFAULT if nothing is mapped there, -ENXIO if it is not RAM, or
  * the error of the reader
@@ -272,7 +279,7 @@ int ht_guest_kernel_read(HtGuestKernel *k, uint64_t addr, void *buf,
                          size_t len);
 
 /**
- * ht_guest_kernel_value: read an integer
+ * ht_guest_kernel_value: read an unsigned integer
  * @k: the kernel
  * @addr: its address
  * @size: 1, 2, 4 or 8 bytes
@@ -287,8 +294,8 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
  * ht_guest_kernel_cpus: get the number of CPU numbers in use (nr_cpu_ids)
  * @k: the kernel
  *
- * Returns: 1 or more, as the guest says; 1 if the symbol is missing or cannot
- * be read
+ * Returns: 1 or more, as the guest says (there is no upper limit); 1 if the
+ * symbol is missing or cannot be read
  */
 unsigned ht_guest_kernel_cpus(HtGuestKernel *k);
 
@@ -301,8 +308,8 @@ unsigned ht_guest_kernel_cpus(HtGuestKernel *k);
  * @addr: set
  *
  * Returns: 0; -EINVAL if @cpu is HT_FT_CPUS_MAX or more, or if it is not 0 and
- * the kernel was built without CONFIG_SMP; or as ht_guest_kernel_read().  @cpu
- * is not compared with ht_guest_kernel_cpus().
+ * the kernel was built without CONFIG_SMP; or another -errno.  @cpu is not
+ * compared with ht_guest_kernel_cpus().
  */
 int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
                            uint64_t *addr);

@@ -3,9 +3,9 @@
  * hypertrace: read a guest's memory by physical address
  *
  * A RAM file, a process or a core is read through HtFtMem, by offset.  The
- * guest's page tables hold physical addresses.  HtGuestMem maps one to the
- * other: on a PC, for example, RAM continues at 4 GiB after the PCI hole, and
- * on arm64's virt machine RAM begins at 1 GiB.
+ * guest's page tables hold physical addresses.  HtGuestMem maps physical
+ * addresses to offsets: on a PC, for example, RAM continues at 4 GiB after the
+ * PCI hole, and on arm64's virt machine RAM begins at 1 GiB.
  *
  * The functions use only their arguments, and take no lock.
  */
@@ -14,7 +14,10 @@
 
 #include "hypertrace/ftrace-ring.h"
 
-/* Maximum number of pieces of RAM: NUMA nodes, hot-plugged modules */
+/*
+ * Maximum number of pieces of RAM (NUMA nodes, hot-plugged modules), and of
+ * pieces that may be RAM (mappings of a process)
+ */
 #define HT_GUEST_RANGES_MAX 256u
 
 /**
@@ -35,7 +38,7 @@ typedef struct HtGuestRange {
  * @n: number of @ranges in use
  * @ranges: the pieces of RAM; they overlap neither in @phys nor in @offset
  * @n_pieces: number of @pieces in use
- * @pieces: contiguous parts of @mem whose physical address is not known; their
+ * @pieces: contiguous parts of @mem with an unknown physical address; their
  *          @phys is 0.  A piece may be the last part of an earlier piece, for
  *          the case that RAM begins within the earlier piece
  */
@@ -52,8 +55,8 @@ typedef struct HtGuestMem {
  * @g: filled in
  * @mem: the memory by offset; must stay valid as long as @g is used
  *
- * The pieces of a core have physical addresses (@mem->piece): they become
- * ranges.  A caller that knows the layout of RAM (by QMP) adds ranges.  Without
+ * The pieces of a core file have physical addresses (@mem->piece): they become
+ * ranges.  A caller that knows the layout of RAM may add ranges.  Without
  * ranges, the search for the kernel finds the physical address of the piece
  * that holds the kernel (see guest-kernel.h): a file of RAM is one piece; a
  * process has one for each mapping.
@@ -75,8 +78,8 @@ int ht_guest_mem_add(HtGuestMem *g, uint64_t phys, uint64_t size,
 
 /**
  * ht_guest_mem_piece: add a part of the memory that may be RAM
- * @g: the memory, without ranges
- * @offset: its offset in @g->mem, a multiple of 4 KiB
+ * @g: the memory; its pieces are used only while it has no ranges
+ * @offset: offset of the part in @g->mem, a multiple of 4 KiB
  * @size: its size in bytes, a multiple of 4 KiB
  *
  * Returns: 0, -EINVAL for an unaligned or empty piece, -ERANGE if it exceeds
@@ -111,10 +114,10 @@ int ht_guest_mem_phys(const HtGuestMem *g, uint64_t offset, uint64_t *phys);
  * @g: the memory
  * @phys: the physical address; any alignment
  * @buf: the destination
- * @len: number of bytes; the range may cross ranges
+ * @len: number of bytes; they may be in several ranges
  *
- * An aligned unit of 8 bytes is loaded atomically if @g->mem is mapped.
- * Otherwise it may be torn: see HtFtMem.
+ * An aligned unit of 8 bytes is loaded atomically if @g->mem is mapped
+ * (HtFtMem.map).  Otherwise it may be torn: see HtFtMem.
  *
  * Returns: 0, -ENXIO if a part is not RAM, or the error of the reader
  */

@@ -29,11 +29,12 @@ typedef struct HtKernelSegment {
  * ht_kallsyms_decode: find and decode the tables
  * @data: the kernel
  * @size: size of @data in bytes
- * @segments: mapping of @data to memory, by rising @addr; the address of the
- *            first segment is that of the symbol _text.  Only tables whose
- *            addresses agree with it are accepted.
+ * @segments: mapping of @data to memory, by rising @addr; the first segment
+ *            begins at the symbol _text.  Tables with another address of _text
+ *            are not accepted.
  * @n: number of @segments; if the address is not known (arm64's Image), pass
- *     one segment at address 0, and the tables determine the address
+ *     one segment at address 0.  The tables then determine the address; if they
+ *     lack it, a usual address is assumed.
  * @text: set to the address of _text; or NULL
  * @error: set if there are no tables, or none that are consistent
  *

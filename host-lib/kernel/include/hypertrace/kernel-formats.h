@@ -5,8 +5,8 @@
  * The kernel keeps the ids, fields and print formats of its events in the list
  * ftrace_events.  Modules, kprobes and synthetic events add events at run time.
  * ht_kernel_formats_list_text() makes a text in the form that
- * ht_ft_formats_parse() takes; for each event it equals tracefs's
- * events/.../format.
+ * ht_ft_formats_parse() takes; an event in it usually has the text of its file
+ * events/.../format in tracefs.
  *
  * All functions bound their work; a list of a hostile guest may be circular.
  */
@@ -23,7 +23,7 @@
  * HtKernelFormatsAt: addresses in the kernel
  * @events: address of ftrace_events
  * @common: address of ftrace_common_fields
- * @enter_fields: address of syscall_get_enter_fields(), or 0
+ * @enter_fields: address of syscall_get_enter_fields(); 0 if it is not known
  */
 typedef struct HtKernelFormatsAt {
     uint64_t events;
@@ -36,7 +36,7 @@ typedef struct HtKernelFormats HtKernelFormats;
 /**
  * ht_kernel_formats_new: start to read formats
  * @space: the kernel's addresses; copied
- * @btf: the kernel's types
+ * @btf: the kernel's types, used during this call only
  * @at: addresses of the lists; copied
  * @page_size: page size of the kernel in bytes
  * @error: set if a type is missing
@@ -69,26 +69,26 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
  * @f: the reader
  * @reads: number of reads of memory after which the pass pauses.  A copy from a
  *         page that this call has already read counts as 1/16 of a read.  The
- *         call finishes the event at which it pauses, which may need up to
+ *         call finishes the event at which it pauses, which may need about
  *         1,800 reads more.
  *
  * The first call, and a call after the end of a pass, starts a pass.
  *
- * Returns: 1 at the end of a pass, 0 before; -errno, after which the next call
- * starts a new pass
+ * Returns: 1 at the end of a pass; 0 if the pass has paused; -errno, after
+ * which the next call starts a new pass
  */
 int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads);
 
 /**
  * ht_kernel_formats_changed: test for changes since the last pass
  * @f: the reader
- * @texts: also test one of the texts that may change in place, a different one
- *         in each call.  During its boot the kernel replaces names of
- *         enumerators by numbers.
+ * @texts: also test one of the print formats that may change in place, the next
+ *         one in each call.  During its boot the kernel replaces names of
+ *         enumerators in them by numbers.
  *
- * The test finds events that were added, usually by one or two reads of memory.
- * @texts takes some reads more.  The removal of an event other than the newest
- * is not found.
+ * The test compares the newest event, usually by one or two reads of memory.
+ * So it finds events that were added, but not the removal of an older event.
+ * @texts takes some reads more.
  *
  * Returns: true if there was a change; false also while a pass is under way, or
  * if the memory cannot be read
@@ -96,8 +96,8 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads);
 bool ht_kernel_formats_changed(HtKernelFormats *f, bool texts);
 
 /**
- * ht_kernel_formats_serial: get a number that changes whenever the list of all
- * events changes
+ * ht_kernel_formats_serial: get a number that changes whenever an event is
+ * added or one of its texts changes
  * @f: the reader
  */
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f);
@@ -121,10 +121,11 @@ typedef struct HtKernelFormatsList HtKernelFormatsList;
  * ht_kernel_formats_list: list all events
  * @f: the reader
  *
- * This takes 1 ms or less.  The text of the list takes longer: up to 16 MiB are
- * sorted and copied.
+ * This is fast, because the texts are not copied.  The text of the list takes
+ * longer: the events are sorted, and up to 16 MiB are copied.
  *
- * Returns: the list, for ht_kernel_formats_list_free(); it does not change
+ * Returns: the list, for ht_kernel_formats_list_free(); later steps of @f do
+ * not change it
  *
  * Context: the list may be used by another thread than @f
  */
@@ -141,9 +142,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormatsList, ht_kernel_formats_list_free)
  * ht_kernel_formats_list_text: make a text with the formats of all events
  * @list: the list, which is sorted
  *
- * Events that were removed are kept, since records of them may still arrive.
- * If an id was reused, a record may be of either event: the event is then named
- * "unsure_ID" and has no fields of its own.
+ * Events that the kernel has removed are kept, since records of them may still
+ * arrive.  If two events had the same id, a record may be of either: such an
+ * event is named "unsure_ID" and has no fields of its own.
  *
  * Returns: the text, to be freed by the caller
  */

@@ -22,8 +22,9 @@ typedef struct HtKernelFunctions HtKernelFunctions;
  * ht_kernel_functions_new: find the traceable functions of a kernel
  * @image: the kernel's image; must stay valid
  *
- * If the image does not hold the addresses of the table (arm64 has them in its
- * relocations), all functions count as traceable.
+ * If the image does not hold the addresses of the table, all functions count as
+ * traceable: arm64 has the addresses in its relocations, and
+ * ht_kernel_image_shrink() frees the table.
  *
  * Returns: the functions, for ht_kernel_functions_free()
  */

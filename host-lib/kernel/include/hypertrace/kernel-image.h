@@ -4,9 +4,9 @@
  *
  * A kernel is distributed as a bzImage (x86), an Image, a compressed Image or
  * an EFI zboot program (arm64), or as a part of a unified kernel image.  The
- * file contains the bytes that a boot loader copies into memory: the kernel
- * with its symbols (kallsyms), its types (BTF) and its version.  The file is
- * not trusted: sizes are bounded, and all references are checked.
+ * file contains, usually compressed, the initial content of the kernel's
+ * memory: code and data, symbols (kallsyms), types (BTF) and the version.  The
+ * file is not trusted: sizes are bounded, and references are checked.
  */
 #ifndef HYPERTRACE_KERNEL_IMAGE_H
 #define HYPERTRACE_KERNEL_IMAGE_H
@@ -28,7 +28,8 @@ typedef enum HtMachine {
 } HtMachine;
 
 /**
- * ht_machine_name: get the name of an architecture, as in uname(1)
+ * ht_machine_name: get the name of an architecture, as `uname -m` prints it, or
+ * "unknown"
  * @machine: the architecture
  */
 const char *ht_machine_name(HtMachine machine);
@@ -55,10 +56,10 @@ typedef struct HtImage {
  * @size: set to the number of bytes
  * @error: set on failure
  *
- * Another user may choose or replace the file: a FIFO or a device is refused
- * and does not block.
+ * Another user may choose or replace the file: a FIFO or a device is refused,
+ * and the call does not wait for it.
  *
- * Returns: false with @error set
+ * Returns: true; or false with @error set
  */
 bool ht_image_load(const char *path, char **data, size_t *size, GError **error);
 
@@ -67,21 +68,26 @@ bool ht_image_load(const char *path, char **data, size_t *size, GError **error);
  * @data: content of the file
  * @size: size of @data in bytes
  * @image: filled in
- * @error: set if it is no Linux kernel for x86_64 or aarch64
+ * @error: set if the file is not one of those below, for x86_64 or aarch64
  *
- * Returns: false with @error set
+ * The file may be an ELF file, an EFI program, a bzImage or an arm64 Image.
+ * Only its header is examined: an ELF or EFI program that is no kernel is
+ * accepted, too.  A compressed file is refused.
+ *
+ * Returns: true; or false with @error set
  */
 bool ht_image_identify(const void *data, size_t size, HtImage *image,
                        GError **error);
 
 /**
  * ht_image_unpack: unpack the kernel of a file
- * @data: content of the file, as for ht_image_identify(), or the bare kernel
+ * @data: content of the file, as for ht_image_identify(); may be compressed
  * @size: size of @data in bytes, at most HT_IMAGE_FILE_MAX
- * @error: set on failure; names the library if this build lacks it
+ * @error: set on failure; if this build lacks the library that decompresses the
+ *         file, the message names the library
  *
- * Returns: an ELF file (x86_64, or a vmlinux of either) or an arm64 Image, of
- * at most HT_IMAGE_MAX bytes; or NULL
+ * Returns: a 64-bit little-endian ELF file (vmlinux) of any machine, or an
+ * arm64 Image, of at most HT_IMAGE_MAX bytes; or NULL
  */
 GBytes *ht_image_unpack(const void *data, size_t size, GError **error);
 
@@ -113,12 +119,12 @@ HtKernelImage *ht_kernel_image_parse(const void *data, size_t size,
 /**
  * ht_kernel_image_from_memory: parse a kernel that was copied out of RAM
  * @bytes: a copy of RAM, from _text on; a reference is taken
- * @machine: its architecture
+ * @machine: the guest's architecture
  * @text: virtual address of the first byte
  * @error: set on failure
  *
- * Use this for guests whose kernel's file is not available.  The symbols have
- * the addresses of this boot, so the slide is 0.
+ * Use this if the file of the guest's kernel is not available.  The symbols
+ * have the addresses of the boot from which the copy is, so the slide is 0.
  *
  * Returns: as ht_kernel_image_open()
  */
@@ -155,7 +161,8 @@ HtMachine ht_kernel_image_machine(const HtKernelImage *image);
  * ht_kernel_image_version: get the line of /proc/version (linux_banner)
  * @image: the image
  *
- * Returns: the line without newline, valid as long as @image
+ * Returns: the line without newline, valid as long as @image; a character that
+ * is not printable ASCII is replaced by "?"
  */
 const char *ht_kernel_image_version(const HtKernelImage *image);
 
@@ -166,10 +173,12 @@ const char *ht_kernel_image_version(const HtKernelImage *image);
 const char *ht_kernel_image_release(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_symbols: get the symbols, at link addresses
+ * ht_kernel_image_symbols: get the symbols
  * @image: the image
  *
- * Per-CPU symbols of x86 before 6.15 are offsets, not addresses.
+ * They have link addresses, or, after ht_kernel_image_from_memory(), the
+ * addresses of that boot.  Per-CPU symbols of x86 before 6.15 are offsets, not
+ * addresses.
  *
  * Returns: the symbols, valid as long as @image; never NULL
  */
@@ -179,8 +188,9 @@ const HtSymbols *ht_kernel_image_symbols(const HtKernelImage *image);
  * ht_kernel_image_btf: get the types
  * @image: the image
  *
- * Returns: the types, valid as long as @image; NULL if the kernel has no valid
- * BTF (CONFIG_DEBUG_INFO_BTF) and ht_kernel_image_set_btf() was not called
+ * Returns: the types, valid until the end of @image or the next
+ * ht_kernel_image_set_btf(); NULL if the kernel has no valid BTF
+ * (CONFIG_DEBUG_INFO_BTF) and ht_kernel_image_set_btf() was not called
  */
 const HtBtf *ht_kernel_image_btf(const HtKernelImage *image);
 
@@ -194,14 +204,15 @@ const HtBtf *ht_kernel_image_btf(const HtKernelImage *image);
 bool ht_kernel_image_has_data_symbols(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_bytes: get the initial content of the kernel's memory
+ * ht_kernel_image_bytes: get a part of the kernel's memory from the image
  * @image: the image
- * @addr: link address
+ * @addr: address, as of ht_kernel_image_symbols()
  * @len: number of bytes
  *
  * Returns: the content, valid until ht_kernel_image_shrink() or the end of
- * @image; NULL if the file does not hold all of it, or if it was freed.
- * Addresses in it may not be relocated yet.
+ * @image; NULL if the image does not hold all of it, or if
+ * ht_kernel_image_shrink() has freed it.  In a file, this is the initial
+ * content, in which addresses may not be relocated yet.
  */
 const void *ht_kernel_image_bytes(const HtKernelImage *image, uint64_t addr,
                                   size_t len);
@@ -210,8 +221,8 @@ const void *ht_kernel_image_bytes(const HtKernelImage *image, uint64_t addr,
  * ht_kernel_image_shrink: free the kernel's code and data
  * @image: the image, which no other thread uses
  *
- * Symbols, types and versions stay, and so does what the search for the kernel
- * in a guest's memory needs.  An unpacked kernel has some 50 MiB.
+ * Symbols, types, version and release stay, and so does the header, which the
+ * search for an arm64 kernel reads.  An unpacked kernel has some 50 MiB.
  */
 void ht_kernel_image_shrink(HtKernelImage *image);
 

@@ -4,7 +4,7 @@
  *
  * Kernels from 5.10 on keep the output of printk() in a lockless ring: an array
  * of descriptors, an array with the properties of each record, and a ring of
- * texts.  Each record has its exact time, its level and its facility.
+ * texts.  Each record has a time in ns, a level and a facility.
  */
 #ifndef HYPERTRACE_KERNEL_LOG_H
 #define HYPERTRACE_KERNEL_LOG_H
@@ -64,8 +64,10 @@ typedef struct HtKernelLogLayout {
  * ht_kernel_log_layout: get the offsets of the members
  * @btf: the kernel's types
  * @layout: filled in
- * @error: set if a member is missing (kernels before 5.10), or if a structure
- *         is larger than known ones
+ * @error: set if a member is missing (kernels before 5.10) or has another size
+ *         than expected, or if a structure is larger than known ones
+ *
+ * Returns: true; or false with @error set
  */
 bool ht_kernel_log_layout(const HtBtf *btf, HtKernelLogLayout *layout,
                           GError **error);
@@ -108,8 +110,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelLog, ht_kernel_log_free)
  * Records that were overwritten before they were read show as gaps of
  * HtLogRecord.seq.
  *
- * Returns: 1; 0 if there is no further record yet; -errno, after which the next
- * call tries again
+ * Returns: 1; 0 if no record can be read now, although the log may have more;
+ * -errno.  After 0 and -errno, the next call tries again.
  */
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record);
 
@@ -139,13 +141,12 @@ bool ht_kernel_log_hint(const HtKernelLog *log, HtKernelLogHint *hint);
  *                     ht_kernel_log_next()
  * @hint: the word, from ht_kernel_log_hint()
  *
- * This reads one word.  A recorder calls it at each of its wake-ups, when the
- * processor's caches have other data: it touches as little memory as possible.
- * The result may be wrong, for example after the kernel has moved its log or
- * changed its page tables.
+ * This reads one word, so it is fast also if a recorder calls it at each of its
+ * wake-ups.  The result may be wrong, for example after the kernel has moved
+ * its log or changed its page tables.
  *
- * Returns: true if there are new records; false also if the memory cannot be
- * read
+ * Returns: true if the word has changed: there are new records, which may not
+ * be complete yet; false also if the memory cannot be read
  */
 bool ht_kernel_log_grew(const HtKernelLogHint *hint);
 

@@ -2,14 +2,15 @@
 /*
  * hypertrace: follow an ordinary ftrace ring in a kernel's memory
  *
- * A kernel has a ring for each processor, of its main trace buffer and of each
- * instance: a circular list of pages, and one more page for readers in the
- * guest.  The pages hold the same records as those of a boot-mapped ring, and
- * the same HtFtFollow follows them: see ftrace-follow.h.
+ * The main trace buffer and the buffer of each instance have a ring for each
+ * processor: a circular list of pages, and one more page for readers in the
+ * guest.  The records have the same format as in a boot-mapped ring, and
+ * HtFtFollow follows both kinds of rings: see ftrace-follow.h.
  *
  * The kernel counts the events that it writes.  The number of lost events is
  * therefore exact if the guest wrote nothing during the poll, and the host
- * keeps the order of stores (see ht_ft_follow_set_relaxed()).
+ * keeps the order of stores (see ht_ft_follow_set_relaxed()).  It leaves out
+ * events that were not read before the guest emptied its ring.
  */
 #ifndef HYPERTRACE_KERNEL_RING_H
 #define HYPERTRACE_KERNEL_RING_H
@@ -18,10 +19,11 @@
 #include "hypertrace/kernel-space.h"
 
 /*
- * Maximum number of reads of the guest's memory in one poll.  Reads of the
- * addresses of the processors' rings do not count.  A processor may use its
- * share, and at least 256 reads.  If all are used up, the next poll begins with
- * the first processor that was left out.
+ * Maximum number of reads of the guest's memory in one poll.  A few reads for
+ * each processor do not count, such as that of its ring's address.  A processor
+ * may use its share, or 256 reads if that is more.  When fewer than 256 reads
+ * are left, the poll stops; the next poll begins with the first processor that
+ * was left out.
  */
 #define HT_KERNEL_RING_READS 4096u
 
@@ -64,8 +66,10 @@ typedef struct HtKernelRingLayout {
  * @btf: the kernel's types
  * @page_size: page size of the kernel in bytes
  * @layout: filled in
- * @error: set if a member is missing, or if the layout of a page is not the one
- *         that ftrace-page.h decodes
+ * @error: set if a member is missing or has another size than expected, or if
+ *         ftrace-page.h cannot decode pages of this layout
+ *
+ * Returns: true; or false with @error set
  */
 bool ht_kernel_ring_layout(const HtBtf *btf, uint32_t page_size,
                            HtKernelRingLayout *layout, GError **error);

@@ -2,10 +2,10 @@
 /*
  * hypertrace: find a kernel in memory without its image
  *
- * A kernel that is built for kdump keeps a page of text, VMCOREINFO, with its
- * version and its address.  By this page the scan finds the kernel and copies
- * it out of RAM, with its symbols and types.  The scan reads all of memory, so
- * it runs in steps and reports its progress.
+ * A kernel that is built for kdump keeps a page of text, VMCOREINFO, with the
+ * kernel's version and address.  By this page the scan finds the kernel and
+ * copies it out of RAM, with its symbols and types.  The scan may read all of
+ * memory, so it runs in steps and reports its progress.
  */
 #ifndef HYPERTRACE_KERNEL_SCAN_H
 #define HYPERTRACE_KERNEL_SCAN_H
@@ -35,14 +35,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelScan, ht_kernel_scan_free)
 /**
  * ht_kernel_scan_step: continue a scan
  * @s: the scan
- * @budget: the scan pauses when this is used up; NULL: no limit.  Decoding a
- *          kernel's symbols can take a second longer.
+ * @budget: the scan pauses when this is used up; NULL: no limit.  A call may
+ *          take a second longer for each kernel that it copies and decodes.
  *
- * Memory that HtFtMem.next leaves out is neither read nor allocated.  Parts
- * that cannot be read are skipped.
+ * The scan does not read memory that HtFtMem.next leaves out.  Parts that
+ * cannot be read are skipped.
  *
  * Returns: 1 at the end of the memory; 0 if the budget is used up; -ESRCH if
- * the process whose memory is read has ended
+ * the memory is read from a process that has ended
  */
 int ht_kernel_scan_step(HtKernelScan *s, const HtBudget *budget);
 
@@ -53,8 +53,8 @@ int ht_kernel_scan_step(HtKernelScan *s, const HtBudget *budget);
 double ht_kernel_scan_progress(const HtKernelScan *s);
 
 /**
- * ht_kernel_scan_take: take the kernel whose clock is the latest, or, if no
- * clock can be read, the first kernel found
+ * ht_kernel_scan_take: take the kernel with the latest clock, or, if no clock
+ * can be read, the first kernel found
  * @s: a scan whose last step returned 1
  * @error: set if no kernel was found whose memory and symbols can be read
  *

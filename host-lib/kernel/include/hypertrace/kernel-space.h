@@ -41,8 +41,8 @@ HtKernelSpace ht_kernel_space_of(HtGuestKernel *k);
  * @buf: the destination
  * @len: number of bytes; the range may cross pages
  *
- * The read has acquire semantics: a later read returns data that is at least as
- * new.
+ * The read has acquire semantics: a later read of the guest's memory returns
+ * data that is at least as new.
  *
  * Returns: 0 or -errno
  */
@@ -59,10 +59,10 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
  * @value: set
  *
  * A read of 8 bytes from another process may be torn.  If the memory is not
- * mapped, the value is therefore read until two reads agree, at most
- * HT_POINTER_TRIES times.
+ * mapped (HtFtMem.map), the value is therefore read until two successive reads
+ * agree, at most HT_POINTER_TRIES times.
  *
- * Returns: 0, -EAGAIN if no two reads agreed, or -errno
+ * Returns: 0, -EAGAIN if no two successive reads agreed, or another -errno
  */
 int ht_kernel_space_u64(const HtKernelSpace *s, uint64_t addr,
                         uint64_t *value);
@@ -109,8 +109,9 @@ typedef struct HtKernelCache HtKernelCache;
  * ht_kernel_cache_new: create a cache of a kernel's pages
  * @s: the space; must stay valid
  *
- * A read from a process is a system call, which takes longer than the copy of a
- * page.  The cache is for a reader of many small structures and texts.
+ * A read from a process is a system call, and takes longer than the copy of a
+ * page.  The cache therefore reads whole pages.  It is for a reader of many
+ * small structures and texts.
  */
 HtKernelCache *ht_kernel_cache_new(const HtKernelSpace *s);
 
@@ -134,15 +135,15 @@ void ht_kernel_cache_clear(HtKernelCache *c);
 unsigned ht_kernel_cache_reads(const HtKernelCache *c);
 
 /**
- * ht_kernel_cache_read: as ht_kernel_space_read(), but bytes may be as old as
- *                       the last ht_kernel_cache_clear()
+ * ht_kernel_cache_read: do as ht_kernel_space_read(), but bytes may have been
+ *                       read at any time since the last ht_kernel_cache_clear()
  */
 int ht_kernel_cache_read(HtKernelCache *c, uint64_t addr, void *buf,
                          size_t len);
 
 /**
- * ht_kernel_cache_string: as ht_kernel_space_string(), see
- *                         ht_kernel_cache_read()
+ * ht_kernel_cache_string: do as ht_kernel_space_string(), but the text may be
+ *                         old: see ht_kernel_cache_read()
  */
 int ht_kernel_cache_string(HtKernelCache *c, uint64_t addr, size_t max,
                            GString *out);
