@@ -76,7 +76,10 @@ static void on_request(int sig)
     got_request = sig;
 }
 
-/* Close the source in @slot, put @source there, and search it for @what. */
+/*
+ * Close the source in @slot, put @source there, and search it for @what, which
+ * is HT_SESSION_* flags. @source may be NULL.
+ */
 static void set_source(HtRecordRun *run, HtSource **slot, HtSource *source,
                        unsigned what)
 {
@@ -102,9 +105,9 @@ static unsigned searched_for(const HtRecordRun *run)
 }
 
 /*
- * Add the guest's memory to the session: a memfd of this process. QEMU's
- * options have its path already: /proc/self/fd/N if QEMU inherits the
- * descriptor, else /proc/PID/fd/N.
+ * Add the memfd of this process to the session; it is all of the guest's memory
+ * or a NUMA node of it. QEMU's options have its path already: /proc/self/fd/N
+ * if QEMU inherits the descriptor, else /proc/PID/fd/N.
  */
 static bool add_memory(HtRecordRun *run, GError **error)
 {
@@ -207,9 +210,9 @@ static void scan(HtRecordRun *run, HtSource **slot, HtSource *source,
 }
 
 /*
- * From time to time, find the process with the guest's memory and, for
- * run->rest and run->whole, its mappings again: QEMU may start late, and maps
- * its RAM after its start.
+ * From time to time, find the process with the guest's memory again and, if
+ * @rest or @whole is true, its mappings for run->rest or run->whole: QEMU may
+ * start late, and maps its RAM after its start.
  */
 static void scan_process(HtRecordRun *run, bool rest, bool whole)
 {
@@ -329,8 +332,9 @@ static void report_status(const HtRecordRun *run, int status)
 }
 
 /*
- * Check whether a virtual machine goes on after the child has ended: a QEMU in
- * the background, or one that a script has started.
+ * Check whether a virtual machine goes on after the child has exited: a QEMU in
+ * the background, or a QEMU that a script has started. If so, record it further
+ * and, with -daemonize, report the child's exit status.
  */
 static bool goes_on(HtRecordRun *run, int status)
 {

@@ -399,8 +399,8 @@ static bool give(const HtRecordPlan *plan, int *fd, int number)
 }
 
 /*
- * Make the memory that programs emit into, with the descriptor
- * @plan->programs_fd, whose number QEMU's options have already.
+ * Make the memory that programs emit into. Its descriptor gets the number
+ * @plan->programs_fd, which QEMU's options have already.
  */
 static bool make_programs(HtRecord *r, GError **error)
 {
@@ -429,10 +429,10 @@ static bool make_programs(HtRecord *r, GError **error)
 
 /*
  * Check whether root records another user's machine: the recording then belongs
- * to that user. The process is read only as long as it has this user and this
- * program: the user could read that memory anyway. A flight recorder's
- * recordings stay root's, and so does a recording with a host's part, because
- * it has what all users do.
+ * to that user. The process is then read only as long as it keeps its user and
+ * program, so that the user gets only memory that this user could read anyway.
+ * A flight recorder's recordings stay root's, and so does a recording with
+ * events of the host, because it has what all users do.
  */
 static bool is_for_owner(const HtRecord *r, HtProcessOwner *owner)
 {
@@ -643,8 +643,8 @@ int ht_record_process(HtRecord *r)
 }
 
 /*
- * Create the guest's memory as a memfd, with the number @plan->fd in this
- * process.
+ * Create a memfd for the guest's memory or for a NUMA node of it, with the
+ * descriptor number @plan->fd in this process.
  */
 static bool make_memory(HtRecord *r)
 {

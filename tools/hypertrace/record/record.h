@@ -33,7 +33,7 @@ typedef enum HtTraceBuffer {
 /**
  * struct HtRecord - options and state of a recording
  * @plan_options: options of the plan
- * @plan: the command to run; NULL with @pid
+ * @plan: the command, with what is changed in it; NULL with @pid
  * @memory_fd: memory for the guest, if the plan needs it; else -1
  * @programs: recorder of events of the guest's programs; or NULL
  * @ready_fd: pipe for the status of a QEMU that has gone to the background; or

@@ -16,7 +16,7 @@
 #define LOG_LAST_POLLS  10
 /*
  * Time in ns after which ht_session_watch() leaves the other memories to the
- * next poll
+ * next poll, unless the recording ends
  */
 #define WATCH_NS        UINT64_C(3000000)
 

@@ -17,7 +17,7 @@
  */
 #define ANYWHERE_NS     UINT64_C(3000000000)
 #define ANYWHERE_LOOKS  256
-/* Maximum time in ns of the search for rings in one poll */
+/* Maximum time in ns of the search for rings in a poll before the last ones */
 #define SEARCH_NS       UINT64_C(1000000)
 /*
  * A search adds a ring only while fewer rings than this are followed: a hostile
@@ -61,8 +61,9 @@ static uint64_t now(void *opaque)
 }
 
 /*
- * Compare a recorded piece with all matches. @epoch: the piece's epoch, as the
- * ring's follower counts it
+ * Compare the events of a recorded piece with all matches, unless they may be
+ * older than the session. @epoch: the piece's epoch, as the ring's follower
+ * counts it
  */
 static void match_piece(const HtSessionRing *ring, const HtFtPiece *p,
                         uint32_t epoch)
@@ -288,7 +289,7 @@ static bool is_known(const HtSession *s, const HtFtMem *mem, uint64_t offset,
     return false;
 }
 
-/* Drop rings that @found replaces: those at its address or within it. */
+/* Drop rings that @found replaces: their headers are within @found. */
 static void drop_earlier(HtSession *s, const HtFtMem *mem,
                          const HtFtRing *found)
 {
@@ -305,8 +306,8 @@ static void drop_earlier(HtSession *s, const HtFtMem *mem,
 
 /*
  * If RINGS_MAX rings are followed, drop rings that have not changed for
- * CHANCE_NS since they were found, until there is room for one. Returns false
- * if there is no room.
+ * CHANCE_NS since they were found, until there is room for another ring.
+ * Returns false if there is no room.
  */
 static bool make_room(HtSession *s)
 {
@@ -545,8 +546,8 @@ void ht_session_poll_rings(HtSession *s)
         unsigned n = (s->first_ring + i) % rings->len;
 
         /*
-         * poll_ring() may have dropped this ring for an earlier one of the
-         * list.
+         * The poll of a ring that comes before in the list may have dropped
+         * this ring.
          */
         if (g_ptr_array_find(s->rings, rings->pdata[n], NULL)) {
             poll_ring(s, rings->pdata[n]);

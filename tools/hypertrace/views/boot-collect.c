@@ -14,8 +14,7 @@
 
 /*
  * If PID 1 executes another program within this time in ns after the begin of
- * the phase "init", the phase goes on, with that program as its
- * detail.
+ * the phase "init", the phase goes on, with that program as HtBootPhase.detail.
  */
 #define STEP_NS         20000000
 
@@ -38,12 +37,14 @@ typedef struct Collect {
     /* the different names of levels of initcalls, as strings */
     GPtrArray *levels;
     const char *level;          /* name in the last initcall_level event */
-    /* The next three tables have unique numbers of tasks as keys. Values: */
-    /* Call: the initcall that the task is in */
+    /* from a task's unique number to Call: the initcall that the task is in */
     GHashTable *calls;
-    /* char *: name of the module that the task loads */
+    /* from a task's unique number to the name of the module that it loads */
     GHashTable *modules;
-    /* index in b->processes of the task's process, plus 1 */
+    /*
+     * from a task's unique number to the index of its process in b->processes,
+     * plus 1
+     */
     GHashTable *images;
     HtRunning *running;
     HtGraph *graph;
@@ -240,7 +241,7 @@ static void initcall_finish(Collect *c, const HtModelEvent *ev)
     } else if (call) {
         /*
          * The event ends another initcall than @call, so the end of @call was
-         * lost, and the begin of the other one, too.
+         * lost, and the begin of the other initcall, too.
          */
         add_lost(c, call);
     }

@@ -133,7 +133,7 @@ static char *tip(const char *name, uint64_t begin, HtDuration took)
 
 /*
  * Choose a step of 1, 2 or 5 times a power of ten, so that the plot has about
- * eight of them.
+ * eight steps.
  */
 static double grid_step(double span)
 {
@@ -381,7 +381,7 @@ static void draw_left_out(Picture *p, const HtBoot *b)
 }
 
 /*
- * Draw the bars into a buffer first: their number gives the height of the grid,
+ * Draw the bars into a buffer first: their rows give the height of the grid,
  * which must come before the bars in the document.
  */
 void ht_boot_svg(const HtBoot *b, GString *out)

@@ -168,8 +168,8 @@ void ht_boot_spread(const uint64_t *ns, unsigned count, HtBootSpread *s);
 
 /**
  * ht_boot_differs: compare a time with the times of earlier boots
- * @s: the earlier boots
- * @ns: nanoseconds
+ * @s: spread of the earlier times
+ * @ns: the time to compare, in nanoseconds
  *
  * A time differs if it is outside of the range of the earlier times by more
  * than the size of that range, and by more than 5 % of their median.
