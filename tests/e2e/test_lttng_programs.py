@@ -160,8 +160,6 @@ def test_attach(tmp, env):  # noqa: F811
                         blocking=True) as s:
         own = {**env, **s.env()}
         a = Host(tmp, own, "a", "--create=64M", "--lttng=vm")
-        while "-device" not in a.process.stderr.readline():
-            assert a.process.poll() is None
         qemu = subprocess.Popen(
             [*guest(tmp, memory_image(tmp, JOB)),
              "-serial", f"unix:{tmp}/job,server=on,wait=off",
