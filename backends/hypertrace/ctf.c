@@ -2,7 +2,8 @@
 /*
  * hypertrace: backend that writes CTF traces (Common Trace Format)
  *
- * Each device has its own trace, in a subdirectory of the backend's directory.
+ * Each attach of a device begins a trace, in a subdirectory of the backend's
+ * directory.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -33,7 +34,7 @@ struct HypertraceCtf {
 };
 
 /*
- * Return the offset from CLOCK_MONOTONIC to the wall clock.  All devices use
+ * Return CLOCK_REALTIME minus CLOCK_MONOTONIC.  All devices of this QEMU use
  * the offset that was measured first: an adjustment of the wall clock must not
  * change the order of events across devices.
  */
@@ -132,8 +133,8 @@ static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
         }
     }
     /*
-     * Each trace gets its own UUID, also if one device writes several traces: a
-     * reader refuses to open two traces with the same UUID together.
+     * Each trace gets its own UUID, also if a device is attached again: readers
+     * take traces with the same UUID for parts of one trace.
      */
     qemu_uuid_generate(&uuid);
     memcpy(trace.uuid, uuid.data, sizeof(trace.uuid));

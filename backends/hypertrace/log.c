@@ -107,8 +107,8 @@ static size_t write_text(int fd, const char *p, size_t size)
 }
 
 /*
- * Write the formatted lines to the file; returns the number of lines not
- * written
+ * Write the formatted lines to the file; returns the number of lines that were
+ * not written completely
  */
 static uint64_t log_write(HypertraceLog *log)
 {
@@ -117,7 +117,7 @@ static uint64_t log_write(HypertraceLog *log)
     const char *p;
 
     fflush(log->lines);
-    /* End an incomplete line first, so that the next one starts anew. */
+    /* If the last write() has cut a line, end that line first. */
     if (!log->cut || write_text(log->fd, "\n", 1) == 1) {
         done = write_text(log->fd, log->text, log->size);
         log->cut = done && log->text[done - 1] != '\n';

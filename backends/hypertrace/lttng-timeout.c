@@ -3,12 +3,13 @@
  * hypertrace: set how long LTTng-UST waits for a session daemon, unless the
  * environment sets it
  *
- * LTTng-UST waits 3 s by default; after a timeout, events that are registered
- * later can never be enabled. A daemon on a busy machine can take longer. The
- * wait must be bounded, because a daemon that hangs would keep QEMU from
- * starting. LTTng-UST reads LTTNG_UST_REGISTER_TIMEOUT when it is loaded; in a
- * QEMU with modules, this happens when the first LTTng backend is created,
- * after the function below has run.
+ * LTTng-UST waits 3 s by default.  After a timeout, events that are registered
+ * later cannot be enabled until QEMU is started again.  A daemon on a busy
+ * machine can take longer.  The wait must be bounded, because a daemon that
+ * hangs would keep QEMU from starting.  LTTng-UST reads
+ * LTTNG_UST_REGISTER_TIMEOUT when it is loaded.  A QEMU with modules loads it
+ * for the first LTTng backend, after the function below has run; a QEMU without
+ * modules loads it before, so that the function has no effect.
  */
 #include "qemu/osdep.h"
 #include "qemu/module.h"

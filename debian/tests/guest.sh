@@ -11,7 +11,7 @@ kernel=$(find /boot -name 'vmlinuz-*-cloud-*' | sort -V | tail -n 1)
 release=${kernel#/boot/vmlinuz-}
 
 # no_timer_check switches off the kernel's test of its timer interrupt. On a busy host
-# QEMU raises that interrupt late, and the test would end in a panic.
+# QEMU may raise that interrupt so late that the test ends in a panic.
 words='mitigations=off no_timer_check'
 
 # guest_root: read commands for the guest from standard input, and make a root
@@ -46,7 +46,8 @@ guest() {
     }
 }
 
-# has TEXT COMMAND...: does the output of COMMAND contain TEXT?
+# has TEXT COMMAND...: let the test fail unless COMMAND succeeds and its standard output
+# contains TEXT
 has() {
     text=$1
     shift

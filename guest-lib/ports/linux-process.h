@@ -15,9 +15,10 @@
  * struct thread_stream - a stream and its owner
  * @s: the stream; the first member, so that the addresses are equal
  * @map: mappings of the stream
- * @owner: id of the thread, also after it has ended, until the stream is
- *         reused; 0: free; SHARED: this is the shared stream, for threads that
- *         have no stream of their own, or reclaim() is closing the stream
+ * @owner: id of the thread, also after it has ended, until reclaim() frees the
+ *         stream or claim() reuses it; 0: free; SHARED: this is the shared
+ *         stream, for threads that have no stream of their own, or reclaim() is
+ *         closing the stream
  * @holder: shared stream: id of the thread that is emitting, or 0
  * @last: shared stream: id of the thread of the previous event; 0: none
  * @retry_at: shared stream: time of the next attempt to open it, in ms; 0: now
@@ -41,7 +42,8 @@ struct thread_stream {
  * struct process - the streams of one process; all zeroes in a child of fork()
  * @alive: 1; 0 in a child that has not made its own struct process yet
  * @pid: id of the process
- * @threads_seen: number of threads that had their own stream so far
+ * @threads_seen: number of streams opened for a thread's own use so far,
+ *                without reopenings
  * @retirements: number of streams retired so far
  * @openings: threads between ht_trace_begin_opening() and _end_opening()
  * @forks: number of threads in fork()
@@ -68,8 +70,8 @@ struct process {
 
 /**
  * struct self - state of a thread
- * @process: value of ht_process at the thread's last event; in a child of
- *           fork() it may be the parent's
+ * @process: result of the thread's last ht_this_process(); in a child of fork()
+ *           it may be the parent's
  * @own: the thread's stream, or NULL
  * @retry_at: time of the next attempt to open a stream, in ms
  * @another_at: time when the thread last moved an event to another stream, ms

@@ -105,7 +105,7 @@ static inline int ht_sys_gettid(void)
     return ht_sys(__NR_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-/* Returns 0 if the thread exists, -ESRCH if not */
+/* Returns 0 if the thread exists, -ESRCH if not; other errors tell nothing */
 static inline int ht_sys_thread_exists(int pid, int tid)
 {
     return ht_sys(__NR_tgkill, pid, tid, 0, 0, 0, 0);

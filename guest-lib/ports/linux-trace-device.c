@@ -3,7 +3,7 @@
  * libhypertrace, Linux user space: find the device of ht_trace(), and register
  * the classes there
  *
- * The library keeps no descriptor open, because programs may close descriptors
+ * ht_trace() keeps no descriptor open, because programs may close descriptors
  * that they do not know.  The mapping of a stream references the open file, so
  * the stream stays open until it is unmapped.
  */
@@ -21,13 +21,16 @@
 #define NODES_MAX       32
 
 /*
- * Which device HYPERTRACE_DEVICE selects: none, the one named in @path, or any
+ * Which device HYPERTRACE_DEVICE selects: none, the device at @path, or any
  */
 static enum {
     CHOICE_UNKNOWN,             /* HYPERTRACE_DEVICE was not read yet */
     CHOICE_NONE,
     CHOICE_USER,
-    /* HYPERTRACE_DEVICE is not set, empty or too long: use any device */
+    /*
+     * HYPERTRACE_DEVICE is not set, empty, too long, or ignored because the
+     * program has more rights than its caller: use any device
+     */
     CHOICE_ANY,
     /* as CHOICE_ANY, and no device can appear later */
     CHOICE_ANY_NOW,
@@ -35,7 +38,10 @@ static enum {
 
 static const uint8_t off;
 
-/* Enable byte of classes without an id: on, so that events look for a device */
+/*
+ * Enable byte of classes that no host has accepted or refused yet: on, so that
+ * their events look for a device
+ */
 static const uint8_t unknown = HT_ENABLE_ON;
 
 /*
@@ -64,8 +70,8 @@ static unsigned nr_made;
  * same address.  If the device is removed or suspended, the driver replaces the
  * page by a copy of the last bytes.  When another device is present, another
  * host has attached, or the device is back, all bytes of this page are on.
- * Then the next event of a class that is on finds its stream closed, and this
- * process looks for a device.
+ * Then the next event of any class finds its stream closed, and looks for a
+ * device.
  */
 static uint8_t *enable;
 
@@ -198,7 +204,7 @@ static int map_enable(void)
     if (r && enable) {
         /*
          * The enable page cannot be mapped: replace the mapping of the previous
-         * device by zeroes, which switches all classes off.
+         * device by zeroes, which switches all classes with an id off.
          */
         ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &error);
@@ -386,9 +392,9 @@ static int find_device(struct ht_ioc_info *info)
 }
 
 /*
- * Open the device that this process used before. If it is gone, open another.
- * A new device, and one that was suspended, no longer has the classes of this
- * process: register all of them.
+ * Open the device that this process used before.  If it is gone, open another.
+ * Another device, or a device that was suspended, does not have the classes of
+ * this process: register all of them.
  */
 static int open_device(struct ht_ioc_info *info)
 {
@@ -637,7 +643,7 @@ static bool any_class_on(void)
     return false;
 }
 
-/* Get the state that ht_trace_status() reports if find_device() returned @r */
+/* Convert the result of find_device() to a state; 0 becomes HT_TRACE_ON */
 static enum ht_trace_state state_of(int r)
 {
     switch (r) {

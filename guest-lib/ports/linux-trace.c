@@ -43,8 +43,8 @@ static pthread_key_t thread_end;
 static bool thread_end_works;
 
 /*
- * Event in the shared stream: the events after it are of this thread, until the
- * next event of this class
+ * Event in the shared stream: the events after it are of the thread @tid, until
+ * the next event of this class
  */
 HT_EVENT_NAMED(context, "hypertrace.thread", (s32, tid), (text, comm));
 
@@ -311,9 +311,10 @@ static bool open_own(struct process *p)
 }
 
 /*
- * Close the streams of the calling thread, which ends; a key destructor.  No
- * event of the thread is in progress; later destructors may emit events, which
- * are discarded.  The streams keep their @owner until reclaim() or claim().
+ * Close the streams of the calling thread, which ends; a key destructor.  If a
+ * stream is busy, its event was abandoned.  Later destructors may emit events,
+ * which are discarded.  The streams keep their @owner until reclaim() or
+ * claim().
  */
 static void end_thread(void *opaque)
 {
@@ -394,7 +395,7 @@ static bool may_retire(struct process *p)
  * Retire @t.  @mine: its event is of this thread; otherwise the thread of the
  * event reports the discarded events of @t later.
  *
- * Return: true if the thread may open another stream now.
+ * Return: true if @t was retired.
  */
 static bool retire(struct process *p, struct thread_stream *t, bool mine)
 {
@@ -647,7 +648,7 @@ static struct ht_stream *another(struct process *p,
     ht_self.another_at = now;
     /*
      * Uncount the event, because another stream may take it.  If there is no
-     * other stream, begin() counts it again.
+     * other stream, begin() counts the event again if the host still wants it.
      */
     if (t->s.busy) {
         __atomic_fetch_sub(&t->s.lost_nested, 1, __ATOMIC_RELAXED);

@@ -120,9 +120,10 @@ static inline uint64_t ht_clock(void)
 /* Ordering --------------------------------------------------------------- */
 
 /*
- * These operations order accesses of the guest against accesses of the host.
- * In a kernel built for one processor, smp_*() do not order them, so use
- * virt_*().  Each use names its pair; tests/model/ has the proofs.
+ * Loads, stores and fences for memory that the guest shares with the host or
+ * between its threads.  In a kernel built for one processor, smp_*() do not
+ * order accesses against those of the host, so use virt_*().  tests/model/ has
+ * proofs of the protocols between guest and host.
  */
 #define ht_compiler_barrier() __asm__ volatile("" : : : "memory")
 

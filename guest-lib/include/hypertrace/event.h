@@ -9,10 +9,10 @@
  *
  * HT_EVENT() may be in a source file, or in a header that several files share.
  * Each file then has its own class, which must be registered: by ht_register(),
- * or by the code of trace.h when the program starts.  The host gives classes
- * with the same name and fields the same id.  The names that HT_EVENT()
- * defines are static, so a C++ inline function in a header must use
- * HT_EVENT_INLINE().
+ * or by the code of trace.h when the program starts or the shared object is
+ * loaded.  The host gives programs' classes with the same name and fields the
+ * same id.  The names that HT_EVENT() defines are static, so a C++ inline
+ * function in a header must use HT_EVENT_INLINE().
  *
  * A class has 0 to 32 fields:
  *
@@ -28,9 +28,9 @@
  *                             { 0, "idle" }, { 1, "run" }
  *     (text, f)               const char *, UTF-8, up to 65535 bytes; NULL is
  *                             an empty text
- *     (bytes, f)              const void *, and its length as f_len
- *     (seq, u16, f)           const uint16_t *, and its count as f_len;
- *                             any integer kind
+ *     (bytes, f)              two arguments: const void *, number of bytes
+ *     (seq, u16, f)           two arguments: const uint16_t *, number of
+ *                             elements; any integer kind
  *     (array, u16, f, 6)      const uint16_t *, always 6 elements
  *     (chars, f, 16)          const char *, 16 bytes are read: UTF-8 up to the
  *                             first 0; cheaper than text
@@ -121,7 +121,8 @@ enum ht_level {
  *
  * C++17 or later.  All files of a program share one class and one emit
  * function, as C++'s one-definition rule requires of the names that an inline
- * function uses.  So two events of a program must not have the same @ident.
+ * function uses.  So a program must not define two different events with this
+ * macro and the same @ident.
  */
 #if defined(__cplusplus) && __cplusplus >= 201703L
 #define HT_EVENT_INLINE(ident, class_name, level, ...) \
@@ -255,9 +256,9 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 
 /*
  * Expansions of a field.  DESC: its struct ht_field.  PARAM: its parameters of
- * the emit function.  ARG: these parameters as arguments of a call.  LEN: a
- * variable for its length.  SIZE: its term in the sum of the payload's size.
- * PUT: the code that writes its bytes.
+ * the emit function.  ARG: these parameters as arguments of a call.  LEN: for a
+ * text, a variable with its length.  SIZE: the field's term in the sum of the
+ * payload's size.  PUT: the code that writes the field's bytes.
  */
 #define HT_EV_DESC(kind, ...)   HT_EV_CALL(DESC, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_PARAM(kind, ...)  HT_EV_CALL(PARAM, HT_EV_##kind, __VA_ARGS__)

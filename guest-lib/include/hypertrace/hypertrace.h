@@ -58,7 +58,8 @@ struct ht_field {
  * @name: [A-Za-z0-9_.-]+, 1 to HT_CLASS_NAME_MAX bytes
  * @fields: array of @nr_fields fields, in the order of the payload
  * @on: for ht_trace() in user space: points to a byte that is HT_ENABLE_ON if
- *      events of the class are wanted.  NULL in a kernel and on bare metal
+ *      events of the class are wanted, or must look for a device.  NULL in a
+ *      kernel and on bare metal
  * @nr_fields: 0 to HT_FIELDS_MAX
  * @loglevel: enum ht_level, 0 (emergency) to 14 (debug)
  * @state: in a kernel, instead of @on: HT_ENABLE_ON if events are wanted
@@ -89,9 +90,9 @@ struct ht_class {
  *         event if the event gets the time of the previous event; NULL if the
  *         ring is full and the event was counted as discarded; else
  *         HT_READ_CLOCK
- * @get: reserve an event for which @early returned HT_READ_CLOCK, such as the
- *       first of a packet, or one that needs a longer header.  Returns the end
- *       of the event; NULL: the event was discarded and counted
+ * @get: reserve an event that neither the fast path nor @early can reserve,
+ *       such as the first of a packet, or one that needs a longer header.
+ *       Returns the end of the event; NULL: the event was discarded and counted
  * @notify: called after a commit if head has reached the wake word
  *
  * A stream points to the functions of the library that opened it, so that a
@@ -108,14 +109,17 @@ struct ht_slow {
  * struct ht_stream - one producer's ordered events
  *
  * One context uses a stream at a time.  If a signal or interrupt handler
- * interrupts an event or another call on the stream, ht_get() returns NULL to
- * the handler, and the handler's event counts as discarded.
+ * interrupts an event, ht_get() returns NULL to the handler, and the handler's
+ * event counts as discarded; so it may if the handler interrupts another call.
  * The members are private to the library; they are public for the inline emit.
  * A stream of all zeros is not open.  Programs compile in the offsets of the
  * members up to @lost; @reserved leaves room for further members.
  */
 struct ht_stream {
-    /* An emit of the fast path accesses the first cache line, and @events. */
+    /*
+     * An emit of the fast path accesses the first cache line and @events; with
+     * ht_get() also @next.
+     */
     uint8_t *cur;               /* address at which the next event starts */
     /*
      * the fast path may reserve bytes below this address; NULL: slow path only
@@ -124,11 +128,14 @@ struct ht_stream {
     /* number to add to an address in the packet to get its position */
     uint64_t base;
     struct ht_ring_control *ring;
-    /* wake word of the ring: kick the host if head >= the word */
+    /* wake word: call ht_slow.notify() after a commit if head >= the word */
     const uint64_t *wake;
     /* counter value of the last event from ht_slow.get() */
     uint64_t clock;
-    /* an event this many ticks after @clock, or more, gets a longer header */
+    /*
+     * an event this many ticks after @clock, or more, gets a longer header,
+     * unless it starts a packet
+     */
     uint64_t max_gap;
     /*
      * 1: a context uses the stream, so events of contexts that interrupt it are
@@ -161,7 +168,7 @@ struct ht_stream {
      * released; the host may have released more packets since
      */
     uint64_t tail;
-    /* virtio: position after the last byte submitted to the host */
+    /* virtio: position of the first byte that was not submitted to the host */
     uint64_t submitted;
     /* value of the wake word when the producer last kicked */
     uint64_t rung;
@@ -240,8 +247,8 @@ bool ht_wanted(const struct ht_device *dev, const struct ht_class *cls);
  * ht_register_all() - register many event classes at once
  * @dev: an open device
  * @classes: array of @n pointers to classes; a pointer may be NULL.  The ids of
- *           the classes are set; classes that were refused, or not sent because
- *           the call ended, get id 0
+ *           the classes are set; refused classes get id 0.  If an exchange
+ *           fails, its classes and those of all later exchanges get id 0, too
  * @n: number of @classes
  *
  * As ht_register() for each class, but one exchange registers up to 16 classes.
@@ -316,7 +323,7 @@ int ht_stream_flush(struct ht_stream *s);
  * committed since the last doorbell.  shm and memory hand over nothing, because
  * the host polls.  On every channel, the number of discarded events is stored
  * for the host.  Sends no message and does not sleep; with virtio in Linux user
- * space it makes a system call.
+ * space it may make system calls.
  * The next event reads the clock, whatever ht_stream_stamps() set.
  *
  * Context: the producer, or a context that interrupts it (a timer on its CPU).
@@ -334,11 +341,11 @@ int ht_stream_push(struct ht_stream *s);
  *
  * For a producer that waits for room instead of discarding events.
  *
- * Context: the producer, outside of ht_get() and ht_commit().
+ * Context: the producer, but not between ht_get() and ht_commit().
  *
  * Return: true if ht_get() would find room, or if waiting is useless: the
  * stream is not open, the host has closed it, or the device was removed.  False
- * if there is no room, or if an event or another call is using @s.
+ * if there may be no room, or if an event or another call is using @s.
  */
 bool ht_stream_room(struct ht_stream *s, uint32_t size);
 

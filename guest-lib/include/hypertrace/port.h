@@ -18,9 +18,10 @@
  *           at @msg.  Returns 0, or a negative errno if the transport failed;
  *           the core reads the statuses.  May sleep if the port can.
  * @map: get the addresses of a stream's control page and of its packets.  For
- *       virtio the port allocates guest RAM with the layout of a ring.  The
- *       control page is zeroed except host.state, which is HT_STREAM_OPENED,
- *       and host.wake, which is HT_WAKE_NEVER.  Returns 0 or a negative errno.
+ *       virtio the port allocates guest RAM with the layout of a ring, in
+ *       which the control page is zeroed except host.state, which is
+ *       HT_STREAM_OPENED, and host.wake, which is HT_WAKE_NEVER.  Returns 0 or
+ *       a negative errno.
  * @unmap: called after the stream was closed; may be NULL.
  * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.  NULL
  *            if the channel has none.
@@ -31,7 +32,8 @@
  * @reap: virtio: advance host.tail in the control page past packets whose
  *        buffers the host has returned.  Never sleeps.
  * @relax: wait before a retry, after a reply BUSY or after -EAGAIN of @submit;
- *         @tries: number of earlier waits for the same message or flush.
+ *         @tries: number of earlier waits in a row for the same message,
+ *         classes or flush.
  *         Returns 0, or a negative errno, such as -ETIMEDOUT, to give up.
  * @lock: lock the device's message buffer and list of streams.  NULL if the
  *        caller serializes all users of the device; then the list is not used.
@@ -107,8 +109,8 @@ struct ht_channel_ops {
  * @size: argument of ops->control()
  * @len: bytes that the host claims to have written at @from
  *
- * The host may change the reply during the call; the header in @msg is the one
- * that was checked.
+ * The host may change the reply during the call; the header in @msg is the
+ * checked copy.
  *
  * Context: any
  *
@@ -336,9 +338,8 @@ bool ht_class_valid(const struct ht_class *c);
  * ht_publish_lost() - report the number of discarded events to the host
  * @s: an open stream whose @busy the caller has set
  *
- * Called when the producer discards an event or opens a packet, and by push,
- * flush and close.  Not called for an event that is discarded because it
- * interrupts the producer; the next call reports it.
+ * An event that is discarded because it interrupts the producer does not call
+ * this: the producer's next call reports it.
  *
  * A driver may take the stream's memory away at any instruction, and map other
  * memory with the state "closed".  If that memory has the number, the host did

@@ -17,8 +17,8 @@
  * descriptors and full rings do not disturb the program.  The library counts
  * discarded events and reports their number to the host, unless it cannot open
  * the device, the host does not answer until the program's end, or the program
- * is killed before the report.  An event that a thread writes while its device
- * is removed may be lost without being counted.
+ * is killed or calls _exit() before the report.  An event that a thread writes
+ * while its device is removed may be lost without being counted.
  *
  * A child of fork() opens streams of its own.
  *
@@ -58,7 +58,7 @@ struct ht_module;
 
 /**
  * enum ht_trace_state - whether tracing is on, and why not
- * @HT_TRACE_ON: events of this program are recorded
+ * @HT_TRACE_ON: the host wants events of this program
  * @HT_TRACE_UNWANTED: the host wants no events of this program now
  * @HT_TRACE_NO_STREAM: this thread got no stream, usually because every stream
  *                      of the device is in use
@@ -245,7 +245,9 @@ int ht_trace_stamps(unsigned n);
  * @why: set to a text, "on" or "off: ..."; or NULL
  *
  * Looks for a device if the process has none yet.  With HYPERTRACE_DEBUG=1 in
- * the environment, the library prints the text to stderr whenever it changes.
+ * the environment, the library prints the text to stderr if it has changed when
+ * a module or class is added, an event has looked for a device, or a thread
+ * could not open its stream.
  *
  * Context: may block; not in a signal handler.
  */
@@ -279,8 +281,9 @@ extern __typeof__(ht_trace_status) ht_trace_status __attribute__((weak));
 extern __typeof__(dlsym) dlsym __attribute__((weak));
 
 /*
- * Each source file of a module has ht_module_start() and ht_module_stop().  The
- * first ht_module_start() that runs registers the classes of all files.
+ * Each source file that includes this file has ht_module_start() and
+ * ht_module_stop().  The first ht_module_start() of a module that runs
+ * registers the classes of all files of the module.
  */
 static __attribute__((constructor)) void ht_module_start(void)
 {
@@ -344,7 +347,8 @@ static __attribute__((destructor)) void ht_module_stop(void)
 /*
  * ht_trace_<ident>() has an unused first parameter, so that a comma comes
  * before each field.  Between begin() and end() the function runs no code of
- * the program, such as a field's expression, so it always calls end().
+ * the program, such as a field's expression, so only a signal handler can keep
+ * it from calling end().
  */
 #undef HT_EV_TRACE
 #define HT_EV_TRACE(scope, ident, ...)                                      \
@@ -397,9 +401,9 @@ static __attribute__((destructor)) void ht_module_stop(void)
 /**
  * ht_trace() - emit an event
  * @ident: identifier given to HT_EVENT()
- * @...: values of its fields.  The expressions are evaluated only if the event
- *       is wanted, and first of all, so they may throw, call longjmp(), end the
- *       thread or emit events
+ * @...: values of its fields.  The expressions are evaluated only if
+ *       ht_event_enabled() is true, and before the library is called, so they
+ *       may throw, call longjmp(), end the thread or emit events
  *
  * Include this file before HT_EVENT().
  *
