@@ -245,7 +245,7 @@ static void scan_process(HtRecordRun *run, bool rest, bool whole)
 /*
  * Test whether the session reads the log of a kernel in a source. Such a source
  * must not be replaced: in a new source, the same kernel would count as another
- * boot. If the kernel's memory is gone, the next poll notices.
+ * boot. If the kernel's memory is gone, a later poll of the session notices.
  */
 static bool is_followed(const HtRecordRun *run, const HtSource *source)
 {

@@ -75,7 +75,8 @@ typedef struct HtSessionInfo {
  * @late: processors whose first events were overwritten before the first poll
  * @errors: number of polls that could not read a page, as the sum of all
  *          processors
- * @cut: processors were left out, because a ring has too many; see HtFtRing
+ * @cut: processors or sub-buffers were left out, because a ring has too many;
+ *       see HtFtRing.cut
  * @boots: number of boots of the guest that have a ring or a log
  * @logged: number of records of kernels' logs that were read
  * @kernel_boot: number, from 1, of the boot whose kernel's log is read now; 0:
@@ -144,7 +145,7 @@ void ht_session_remove(HtSession *s, const HtFtMem *mem);
  * @s: the session
  * @mem: memory that was added
  *
- * Each poll checks that the kernel is still there.
+ * Polls check that the kernel is still there: if not, its log is read no more.
  */
 bool ht_session_has_kernel(const HtSession *s, const HtFtMem *mem);
 
