@@ -60,7 +60,7 @@ static HypertraceBackendStatsList *backend_stats(HtDispatch *d)
     return list;
 }
 
-/* Fill in the statistics of a realized device; @stats is zeroed */
+/* Fill in @stats, which the caller has zeroed, for a realized device */
 static void fill_device_stats(HypertraceDevice *dev, HypertraceStats *stats)
 {
     HypertraceStreamStatsList **streams = &stats->streams;
@@ -122,7 +122,7 @@ static void add(HypertraceDevice *dev, HypertraceInfoList **list)
     QAPI_LIST_PREPEND(*list, info);
 }
 
-/* Callback of object_child_foreach_recursive(): add @obj if it is a device */
+/* object_child_foreach_recursive() callback: list @obj if it is a device */
 static int add_any(Object *obj, void *opaque)
 {
     HypertraceDevice *dev = as_device(obj);

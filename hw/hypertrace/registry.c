@@ -10,7 +10,7 @@
 #include "qapi/error.h"
 #include "registry.h"
 
-/* HtTrace by name; BQL; entries are never freed */
+/* Table of HtTrace by name.  The BQL protects it; no HtTrace is ever freed */
 static GHashTable *traces;
 
 /*

@@ -46,8 +46,8 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
         return;                         /* the device is unplugged */
     }
     /*
-     * If the size exceeds the mailbox, pass one byte more than the mailbox has,
-     * so that the request is refused as malformed.
+     * If the size exceeds the mailbox's, pass a size that is 1 larger than the
+     * mailbox's: ht_control_exchange() refuses such a request as malformed.
      */
     size = MIN(size, sizeof(dev->mailbox) + 1);
     memcpy(dev->mailbox, mailbox, MIN(size, sizeof(dev->mailbox)));
@@ -57,10 +57,10 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
 }
 
 /*
- * Context: vCPU thread; from QEMU 10.2 on without the BQL, which only the
- * handling of registers takes.  Doorbells need no BQL: the array of streams is
- * constant until finalize.  A doorbell may take its stream's lock, and the
- * locks after that one in the lock order of device.h.
+ * Context: vCPU thread; before QEMU 10.2 with the BQL, from 10.2 on without.
+ * Registers need the BQL.  Doorbells do not: the array of streams is constant
+ * until finalize.  A doorbell may take its stream's lock, and the locks that
+ * follow it in the lock order of device.h.
  */
 static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
                           unsigned size)

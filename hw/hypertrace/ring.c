@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channels hypercall and shm, whose rings are in the device's RAM
+ * hypertrace: the channels hypercall and shm, which have rings in stream RAM
  *
- * hypercall: the producer rings the doorbell after every `batch` commits.  The
- * vCPU's thread then consumes up to HT_DOORBELL_BYTES or HT_DOORBELL_EVENTS
- * before the vCPU continues.  The IOThread consumes the rest, and polls
- * periodically for the events of an incomplete batch.
+ * hypercall: the producer rings the doorbell after every `batch` commits.  If a
+ * sink has room, the vCPU's thread consumes about HT_DOORBELL_BYTES or
+ * HT_DOORBELL_EVENTS before the vCPU continues; the IOThread consumes the rest.
+ * If `batch` is not 1, it also polls for the events of an incomplete batch.
  *
  * shm: the producer rings the doorbell at most once each time the consumer arms
- * the wake word.  Under KVM, the write ends in the kernel, at the ioeventfd;
- * the handler in this file runs for accelerators and accesses without
- * ioeventfd.
+ * the wake word.  With an ioeventfd (KVM), the write of 4 bytes ends in the
+ * kernel.  Other writes, and those under other accelerators, run the handler in
+ * this file.
  *
  * Consuming is modelled in tests/model/ring.pml, arming in wake.pml.
  */
@@ -20,7 +20,7 @@
 
 /*
  * Mark the guest's last writes dirty, because TCG may miss them.  A TLB entry
- * that is filled while QEMU syncs dirty pages may go on to say that its page is
+ * that is filled while QEMU syncs dirty pages may still say that its page is
  * dirty although the sync has marked the page clean (tlb_set_page_full(),
  * tlb_reset_dirty_range_all() in QEMU).  If the VM stops then, the migrated
  * head can be older than the position up to which the host has consumed.
@@ -35,7 +35,7 @@ void ht_ring_pause(HtStream *s)
 
     memory_region_set_dirty(dev->ring_mr, (uint8_t *)s->ring - dev->ring_ram,
                             sizeof(*s->ring));
-    /* If the guest's values are invalid, mark at most the whole ring. */
+    /* Mark at most the whole ring, even if the guest's head is not valid. */
     for (i = 0; i <= MIN(last - first, nr - 1); i++) {
         memory_region_set_dirty(dev->ring_mr, s->packets - dev->ring_ram +
                                 (first + i) % nr * size, size);
@@ -43,8 +43,8 @@ void ht_ring_pause(HtStream *s)
 }
 
 /*
- * HtChannelOps.doorbell.  After the streams are closed, do not use the sinks,
- * because unrealize frees them.  Context: vCPU thread; the BQL is not needed
+ * HtChannelOps.doorbell.  If the stream is closed, do not use the sinks, which
+ * unrealize may have freed.  Context: vCPU thread; the BQL is not needed
  */
 static void hypercall_doorbell(HtStream *s)
 {
@@ -61,8 +61,8 @@ static void hypercall_doorbell(HtStream *s)
 }
 
 /*
- * Consume in pieces.  Release the stream's lock after each piece, so that a
- * vCPU in the doorbell waits for one piece at most.
+ * Consume about a packet, in pieces.  Release the stream's lock after each
+ * piece, so that a vCPU in the doorbell need not wait for the whole packet.
  */
 static size_t hypercall_consume(HtStream *s, bool force)
 {

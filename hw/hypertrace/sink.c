@@ -23,8 +23,8 @@
 
 /*
  * Make the backend of a device without the property backend=: LTTng, or, if
- * this QEMU has no LTTng backend, the null backend.  Look for the module first,
- * because object_new() would end QEMU if it is missing.
+ * this QEMU has no LTTng backend, the null backend.  Look for the type first,
+ * because object_new() would end QEMU if the type is missing.
  */
 static HypertraceBackend *default_backend(Object *owner, const char *name,
                                           Error **errp)

@@ -19,7 +19,7 @@ typedef struct HtSinks HtSinks;
  * @errp: set if a backend does not exist, cannot be made or is named twice, or
  *        if @ids has no id or too many
  *
- * Returns: HypertraceBackend *, 1 to HT_QUEUES_MAX of them; or NULL
+ * Returns: an array of 1 to HT_QUEUES_MAX HypertraceBackend *, or NULL
  *
  * Context: BQL
  */
@@ -51,8 +51,8 @@ HtSinks *ht_sinks_new(const HtDeviceInfo *info, GPtrArray *backends,
  * ht_sinks_free: deliver the posted runs, and detach from the backends
  * @k: the sinks; all streams must be closed
  *
- * Waits 5 s at most.  If a backend hangs longer, its session is freed when the
- * backend returns.
+ * Waits 5 s at most.  If a backend hangs longer, its session is freed after the
+ * backend has returned and has taken the remaining runs.
  *
  * Context: BQL
  */

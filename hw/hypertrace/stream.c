@@ -80,7 +80,7 @@ static void stream_opened(HtStream *s)
     }
     /*
      * The directory needs the instance that the packets have.  After a loadvm
-     * or a migration that rewinds the stream, the trace has a different one.
+     * or a migration, the instance in the trace may be another one.
      */
     info.instance = s->consumer.instance;
     ht_directory_set_stream(&dev->directory, &info, get_clock());

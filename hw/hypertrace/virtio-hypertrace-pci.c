@@ -27,9 +27,7 @@ struct HypertracePCIClass {
     DeviceRealize parent_realize;
 };
 
-/*
- * Call hypertrace_device_prepare() first: QEMU leaks a proxy that fails late.
- */
+/* Prepare the device first: QEMU leaks a PCI proxy that fails late in realize */
 static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
 {
     ERRP_GUARD();

@@ -64,9 +64,9 @@ static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
                                         Error **errp)
 {
     /*
-     * Do not offer HT_F_MEMORY to channels with a ring, as the host can read
-     * the ring.  Do not offer it with an IOMMU either: the driver's addresses
-     * are then not addresses of RAM.
+     * Do not offer HT_F_MEMORY if the rings are in stream RAM, which the host
+     * reads anyway.  Do not offer it with an IOMMU either: the driver's
+     * addresses are then not addresses of RAM.
      */
     if (!HYPERTRACE_DEVICE(vdev)->channel->uses_ring &&
         !virtio_has_feature(features, VIRTIO_F_IOMMU_PLATFORM)) {
@@ -87,8 +87,8 @@ static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
 }
 
 /*
- * Handle a stop or a start of the VM.  While the VM is stopped, the counter may
- * stop or jump, and the worker must not access rings and queues.
+ * Handle a stop or a start of the VM.  While the VM is stopped, the guest's
+ * counter may stop or jump, and the worker's turns do nothing.
  */
 static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
@@ -117,7 +117,7 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
     if (!dev->trace) {
-        /* Refuse "-device hypertrace-device" on another virtio bus. */
+        /* Refuse "-device hypertrace-device", without the PCI proxy. */
         error_setg(errp, "%s works only as part of the device 'hypertrace'",
                    TYPE_HYPERTRACE_DEVICE);
         return;
@@ -199,14 +199,14 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
     }
 }
 
-/* A reset of the virtio device, by a driver or by QEMU, ends the queues */
+/* Handle a reset of the virtio device, by a driver or by QEMU */
 static void hypertrace_virtio_reset(VirtIODevice *vdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
 
     if (!dev->channel->uses_ring) {
         /*
-         * The reset drops the buffers on the queues: consume them even if no
+         * The reset ends the queues: consume the buffers on them even if no
          * sink has room.  The sinks count the events that they discard.
          */
         if (ht_streams_any_open(&dev->streams)) {
@@ -215,7 +215,7 @@ static void hypertrace_virtio_reset(VirtIODevice *vdev)
         ht_worker_settle(dev);
         /*
          * Stop reading the streams' memory (HT_F_MEMORY): after this reset, the
-         * driver uses the memory for other purposes.
+         * driver may use the memory for other purposes.
          */
         ht_streams_forget_memory(&dev->streams);
     }

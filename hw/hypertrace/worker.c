@@ -8,11 +8,11 @@
  * more than 1) that bounds how long an event can wait in an open packet.  With
  * channel=shm, the worker arms the wake words for the next commit after one
  * tick of the timer without progress; after two, it stops the timer, so an idle
- * device costs nothing. tests/model/wake.pml proves that no commit is
+ * device uses no processor time. tests/model/wake.pml proves that no commit is
  * forgotten.
  *
- * Context: worker or worker_call(), for static functions unless stated
- * otherwise
+ * Unless stated otherwise, static functions run in the worker, or with the BQL
+ * through worker_call().
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -24,9 +24,9 @@
 #include "trace.h"
 
 /*
- * Minimum time between a turn and the next poll, in ns.  A poll reads head,
- * which takes the cache line from the producer's processor.  This interval
- * keeps the cost low.
+ * Minimum time between a turn and the next poll of the rings, in ns.  A poll
+ * reads head, and so takes the cache line from the producer's processor: do not
+ * poll too often.
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
@@ -38,8 +38,8 @@ static void worker_leave(HtWorker *w)
 }
 
 /*
- * Begin a turn.  Returns false if ht_worker_stop() has ended the worker since
- * the event loop chose to call the handler: the turn must be skipped then.
+ * Begin a turn.  Returns false if the worker does not run, for example because
+ * ht_worker_stop() ended it after the event loop chose to call the handler.
  */
 static bool worker_enter(HtWorker *w)
 {
@@ -54,8 +54,8 @@ static bool worker_enter(HtWorker *w)
 }
 
 /*
- * Call @fn with the worker's lock.  The wait for this lock is at most one turn
- * of the IOThread, which never waits for the BQL or for a backend.  Context:
+ * Call @fn with the worker's lock, if the worker runs.  A turn of the IOThread,
+ * which holds this lock, never waits for the BQL or for a backend.  Context:
  * worker, or BQL
  */
 static void worker_call(HypertraceDevice *dev,
@@ -68,8 +68,8 @@ static void worker_call(HypertraceDevice *dev,
 }
 
 /*
- * Test whether the rings must not be read: the VM is stopped, or the property
- * "unread" is set. Context: any thread
+ * Test whether the VM is stopped or the property "unread" is set: the worker
+ * then does not poll, arm or use its timer.  Context: any thread
  */
 static bool worker_is_unread(HtWorker *w)
 {
@@ -86,9 +86,9 @@ static void worker_arm(HypertraceDevice *dev)
     }
     if (w->again) {
         /*
-         * The worker is scheduled to run again, so do not arm.  If it armed, a
-         * doorbell would cost the producer a useless exit, and if head has
-         * passed the wake word, each event would call notify().
+         * The worker is scheduled to run again: disarm.  An armed wake word
+         * would cost the producer a useless exit, and each event after head has
+         * passed the wake word would call notify().
          */
         ht_streams_disarm(&dev->streams);
     } else if (ht_streams_arm(&dev->streams, w->eager)) {
@@ -255,9 +255,9 @@ static void worker_poll_end(EventNotifier *n)
         dev->worker.polling = false;
         worker_arm(dev);
         /*
-         * The IOThread stops polling, and the timer may be off since.  A commit
-         * may have missed the wake word that was armed just now: let the timer
-         * run for two ticks.
+         * The IOThread stops polling, and the timer may be off.  A commit may
+         * have missed the wake word that was armed just now: let the timer run
+         * for two ticks.
          */
         dev->worker.quiet = 0;
         worker_start_timer(dev);
@@ -352,9 +352,9 @@ void ht_worker_start(HypertraceDevice *dev)
 }
 
 /*
- * Consume all that the guest has committed or handed over.  If the VM is
- * stopped, this is at most the content of the rings or queues; if it runs, the
- * number of passes is limited.
+ * Consume what the guest has committed or handed over, while a sink has room;
+ * without room, only what a close or a flush needs.  The number of passes is
+ * limited, because a guest that runs may commit more.
  */
 static void worker_settle(HypertraceDevice *dev)
 {

@@ -5,11 +5,11 @@
  * The worker runs in an IOThread; with channel=virtio it runs in the main loop,
  * in bounded turns.
  *
- * Each turn in the IOThread holds HtWorker.lock, and never takes the BQL.  The
- * code for a stop, a reset or an unplug runs with the BQL, takes the same lock
- * and does the worker's work itself.  It does not wait for the IOThread to do
- * that: the IOThread may also run another device's handler, which may be
- * waiting for the BQL.
+ * Each turn in the IOThread holds HtWorker.lock, and never takes the BQL.  If a
+ * stop, an unplug or a reset needs the worker's work at once, its code runs with
+ * the BQL, takes the same lock and does the work itself.  It does not wait for
+ * the IOThread, which may also run another device's handler that waits for the
+ * BQL.
  */
 #ifndef HW_HYPERTRACE_WORKER_H
 #define HW_HYPERTRACE_WORKER_H
@@ -24,12 +24,12 @@ typedef struct HtWorker {
     IOThread *iothread;         /* thread of the worker; NULL: the main loop */
     AioContext *ctx;
     QemuMutex lock;             /* held during a turn in an IOThread */
-    /* setting it starts a turn; any thread may do so */
+    /* any thread may set this notifier, to schedule a turn */
     EventNotifier doorbell;
     QEMUTimer *timer;
     /* started and not stopped; read with the BQL or @lock */
     bool running;
-    /* the VM is stopped and its events are consumed; atomic */
+    /* the VM is stopped, so turns do nothing; atomic */
     bool paused;
     bool unread;                /* property "unread"; atomic */
     /* the present turn consumes even if @unread is set */
@@ -58,21 +58,21 @@ void ht_worker_start(HypertraceDevice *dev);
 /* Drain and close all streams; no turn runs afterwards.  Context: BQL */
 void ht_worker_stop(HypertraceDevice *dev);
 /*
- * Run the worker's pending work now: open and close streams, and consume all
- * committed events.  Context: BQL
+ * Run the worker's pending work now: open and close streams, and consume
+ * committed events, if a sink has room.  Context: BQL
  */
 void ht_worker_settle(HypertraceDevice *dev);
 /*
- * Do as ht_worker_settle(), then do not access rings and queues until
- * ht_worker_go(): after a migration, another QEMU uses them.  Context: BQL
+ * Do as ht_worker_settle(), then let turns do nothing until ht_worker_go():
+ * after a migration, another QEMU uses the rings and queues.  Context: BQL
  */
 void ht_worker_pause(HypertraceDevice *dev);
 void ht_worker_go(HypertraceDevice *dev);
 /*
- * With mode=overwrite: if @unread, consume only a stream that the guest closes,
- * and all streams when the VM stops or is reset or the guest flushes: each ring
- * keeps the guest's last events.  Else consume again, beginning with the rings'
- * present content.  Context: BQL
+ * With mode=overwrite: if @unread, consume a stream only when it is closed, the
+ * guest flushes any stream, or the VM stops or is reset.  Until then, the ring
+ * keeps the guest's last events.  If not @unread, consume again, beginning with
+ * the rings' present content.  Context: BQL
  */
 void ht_worker_set_unread(HypertraceDevice *dev, bool unread);
 /* Schedule a turn of the worker of a HypertraceDevice.  Context: any thread */

@@ -2,10 +2,11 @@
 /*
  * hypertrace: the contract between guest and host
  *
- * The device, the guest library, the kernel module and the tools use this
+ * The device, the guest library, the kernel modules and the tools use this
  * header.  docs/specs/ describes the same contract in prose; a difference
- * between the header and the prose is a bug.  All numbers are little-endian;
- * every structure is naturally aligned and has no implicit padding.
+ * between the header and the prose is a bug.  All numbers are little-endian.
+ * In each structure, every number is at a multiple of its size, and there is no
+ * implicit padding.
  */
 #ifndef HYPERTRACE_ABI_H
 #define HYPERTRACE_ABI_H
@@ -31,14 +32,11 @@
 #define HT_VERSION              3u
 
 /*
- * BAR of the registers with channels hypercall and shm: struct ht_caps and
- * HT_REG_*
+ * BAR of the registers with channels hypercall and shm: struct ht_caps,
+ * HT_REG_*, then the doorbells
  */
 #define HT_PCI_BAR_REGS         0
-/*
- * BAR of the stream RAM (rings, enable page, mailbox) with channels hypercall
- * and shm
- */
+/* BAR of the stream RAM with channels hypercall and shm */
 #define HT_PCI_BAR_RING         4
 
 /*
@@ -106,7 +104,7 @@ enum ht_counter {
  * shm, a driver may skip virtio's initialization; then no feature is
  * negotiated.
  */
-/* feature bit 0, channel virtio: the host reads events by ht_msg_open.memory */
+/* feature bit 0, channel virtio: the host can use ht_msg_open.memory */
 #define HT_F_MEMORY             0
 
 /*
@@ -138,13 +136,15 @@ struct ht_caps {
     /*
      * 0x2c: an event needs an extended header if the counter has advanced or
      * gone back by this many ticks or more since the packet's previous event
+     * or, for the packet's first event, since ht_packet.clock_begin
      */
     uint32_t max_gap;
     /* 0x30: frequency in Hz that the host expects of the counter; 0: unknown */
     uint64_t clock_hz;
     /*
      * 0x38: number that changes at a reset of the system or of PCI, and at a
-     * TAKEOVER; memory-only transport: only when a host attaches
+     * TAKEOVER; memory-only transport: changes when a host attaches, and at no
+     * other time
      */
     uint64_t epoch;
     /* 0x40: stream i's ring is at ring_offset + i * ring_stride */
@@ -168,7 +168,10 @@ struct ht_caps {
     uint32_t max_message;
     /* 0x60: offset of the enable page in stream RAM */
     uint64_t enable_offset;
-    /* 0x68: number that changes when enable bytes or settings change */
+    /*
+     * 0x68: number that changes when the settings change, or an enable byte
+     * that the reply to HT_MSG_CLASS_REGISTER has not given
+     */
     uint32_t enable_seq;
     uint32_t counter;           /* 0x6c: enum ht_counter */
 };
@@ -182,14 +185,13 @@ struct ht_caps {
 /* Page 0 of the memory-only transport ------------------------------------ */
 
 /*
- * All offsets in @caps are from the start of this page.  The host that creates
- * the memory writes the page before the virtual machine starts.  A driver uses
- * the device only if @caps is valid, and writes nothing while it probes.
+ * All offsets in @caps are from the start of this page.  A driver uses the
+ * device only if @caps is valid, and writes nothing before it has checked that.
  *
  * An exchange causes no exit.  The request area is at mailbox_offset, the reply
  * area after it at mailbox_offset + mailbox_size.  The guest writes the
- * request, @bytes and @to, store-releases go = done + 1, and touches neither
- * area until @done == @go or the epoch changed.  The host load-acquires @go,
+ * request, @bytes and @to, store-releases go = done + 1, and accesses neither
+ * area until @done == @go or the epoch has changed.  The host load-acquires @go,
  * copies the request once, writes the reply and store-releases done = go.  If
  * @to is not the host's epoch, the host only sets done = go.
  *
@@ -199,17 +201,17 @@ struct ht_caps {
  * and ignores the reply area.
  *
  * The host advances @beat at least every HT_BEAT_MS.  A guest that sees no new
- * beat for HT_BEAT_LOST_MS answers its callers with "no host".  After a new
- * epoch the guest takes the streams away from their producers, sends TAKEOVER,
- * registers its classes and opens its streams again.  The new host may go on
- * reading the rings that the previous host left open.  These streams stay open
- * until TAKEOVER.
+ * beat for HT_BEAT_LOST_MS takes the host as absent and fails its callers.
+ * After a new epoch the guest takes the streams away from their producers, sends
+ * TAKEOVER, registers its classes and opens its streams again.  The new host may
+ * go on reading the rings that the previous host left open; the streams of these
+ * rings stay open until TAKEOVER.
  *
  * Between the reply area and the rings is an area in which the host keeps the
  * state that the next host needs.  The guest must not write to the area.
  *
  * The host cannot read the guest's counter.  While a stream is open, the guest
- * sends rounds of HT_MSG_TIME_SYNC at least every HT_SYNC_MS.
+ * sends at least two messages HT_MSG_TIME_SYNC in every HT_SYNC_MS.
  */
 struct ht_memory {
     struct ht_caps caps;        /* 0x000: capabilities, written by the host */
@@ -255,7 +257,7 @@ enum ht_msg_type {
 
 enum ht_status {
     HT_STATUS_OK     = 0,
-    /* not finished: send the reply back to ask for the result */
+    /* not finished, or not begun: send the reply back to get the result */
     HT_STATUS_BUSY   = 1,
     HT_STATUS_INVAL  = 2,       /* the message or a value in it is invalid */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
@@ -267,9 +269,10 @@ enum ht_status {
 };
 
 /*
- * The header of every message.  With channels hypercall and shm, the reply
- * overwrites the message.  An exchange is one message, or several
- * HT_MSG_CLASS_REGISTER, each at a multiple of HT_MESSAGE_ALIGN bytes.
+ * The header of every message and of its reply.  With channels hypercall and
+ * shm, the reply overwrites the message.  An exchange is one message with its
+ * reply, or several HT_MSG_CLASS_REGISTER with theirs, each at a multiple of
+ * HT_MESSAGE_ALIGN bytes.
  */
 #define HT_MESSAGE_ALIGN        8u
 
@@ -304,14 +307,14 @@ enum ht_field_kind {
 
 /*
  * Size of a label without its name.  A label has its value (64 bits,
- * sign-extended), the length of its name (one byte), and its name.  The labels
- * of a field follow the field's name.
+ * sign-extended if the field is signed), the length of its name (one byte), and
+ * its name.  The labels of a field follow the field's name.
  */
 #define HT_LABEL_HEADER         9u
 #define HT_LABEL_MAX            63u     /* maximum length of a label's name */
 #define HT_LABELS_MAX           64u     /* maximum number of a field's labels */
 
-/* One field in a class message, followed by its name */
+/* One field in a class message, followed by its name and its labels */
 struct ht_msg_field {
     uint8_t  kind;              /* the field's kind, enum ht_field_kind */
     /* a sequence's or array's kind of elements; else 0 */
@@ -360,7 +363,10 @@ struct ht_msg_open {
     uint32_t stream;
     /* number that the guest gives the producer's vCPU; -1: bound to no vCPU */
     int32_t  vcpu;
-    /* first request: 0; reply: number that identifies this opening */
+    /*
+     * first request: 0; reply: number that identifies this opening, or 0 with
+     * HT_STATUS_BUSY if the host has not begun it
+     */
     uint64_t instance;
     /* the stream's name: printable ASCII, padded with 0 */
     uint8_t  name[HT_STREAM_NAME_MAX];
@@ -373,8 +379,8 @@ struct ht_msg_open {
 
 /*
  * The table at ht_msg_open.memory has 64-bit guest-physical addresses: that of
- * the stream's control page, then that of each packet.  The driver stores 0 to
- * the first entry when the host must no longer read the memory.  If the VM is
+ * the stream's control page, then that of each slot of a packet.  The driver
+ * stores 0 to the first entry when the host must no longer read the memory.  If the VM is
  * stopped, or the device is reset or unplugged, before all committed events
  * were submitted, the host reads these events at the addresses.
  */
@@ -388,7 +394,7 @@ struct ht_msg_open {
 struct ht_msg_stream {
     struct ht_msg h;
     uint32_t stream;
-    /* flush: 0 in the first request; reply: number of the flush */
+    /* flush: 0 in the first request; reply with BUSY: number of the flush */
     uint32_t ticket;
     /* instance from the reply to STREAM_OPEN; 0 for all streams */
     uint64_t instance;
@@ -456,7 +462,8 @@ struct ht_stats {
      * some; virtio: number of buffers that the host took from a data queue
      */
     uint64_t wakeups;
-    uint64_t errors;            /* pieces of malformed input */
+    /* malformed inputs, and messages answered with HT_STATUS_LIMIT */
+    uint64_t errors;
 };
 
 struct ht_msg_stats {
@@ -519,7 +526,7 @@ struct ht_host_exit {
     uint64_t ns;
 };
 
-/* Times are in ns.  The eight parts from @guest_ns on do not overlap. */
+/* Times in ns.  The eight from @guest_ns to @unknown_ns do not overlap. */
 struct ht_host_stats {
     /* changes with each update; odd during an update; 0: no data */
     uint64_t seq;
@@ -550,17 +557,12 @@ struct ht_host_stats {
     uint64_t waiting_ns;
     /* time of unknown use, for example because the host has lost events */
     uint64_t unknown_ns;
-    /*
-     * The next four are parts of the stolen time, by the task that the CPU ran.
-     */
+    /* The next four are parts of the stolen time, by what the CPU did then. */
     uint64_t machines_ns;       /* stolen by other virtual machines */
     uint64_t tasks_ns;          /* stolen by tasks of the host */
     uint64_t own_ns;            /* stolen by threads of this virtual machine */
     uint64_t idle_ns;           /* stolen while the CPU was idle, waking up */
-    /*
-     * number of exits for whose reasons @exits has no room, and their time in
-     * ns
-     */
+    /* number of exits for reasons that have no room in @exits, and their time */
     uint64_t other_exits;
     uint64_t other_exits_ns;
     /* the reasons with the longest times, in falling order */
@@ -595,8 +597,8 @@ struct ht_guest_line {
     /* number of events that the producer has discarded so far */
     uint64_t lost;
     /*
-     * virtio: end of the last closed packet whose header was submitted before
-     * the packet was closed; a position
+     * virtio: position after the last event of the newest packet that was
+     * submitted in part before the guest closed it
      */
     uint64_t end;
     uint64_t reserved[12];
@@ -623,7 +625,7 @@ struct ht_host_line {
 enum ht_stream_state {
     HT_STREAM_CLOSED  = 0,
     HT_STREAM_OPENED  = 1,
-    /* the host found malformed data and no longer reads the ring */
+    /* the host has found malformed data and no longer reads the ring */
     HT_STREAM_STOPPED = 2,
 };
 
@@ -666,10 +668,7 @@ struct ht_packet {
     uint64_t lost;
     /* guest counter when the packet was closed; written then */
     uint64_t clock_end;
-    /*
-     * number of the packet's used bytes with this header; written at its
-     * closing
-     */
+    /* number of the packet's used bytes with this header; written with it */
     uint32_t content;
     uint32_t reserved;
 };

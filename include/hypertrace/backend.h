@@ -32,7 +32,7 @@ OBJECT_DECLARE_TYPE(HypertraceBackend, HypertraceBackendClass,
  * @streams: number of streams; each HtStreamInfo.index is below this number
  * @clock_bound_ns: function that returns the present error bound of the
  *                  conversion from guest to host time, in ns; UINT64_MAX if it
- *                  is not known.  Any thread may call it
+ *                  is not known.  Call it only while the device exists
  * @opaque: argument for @clock_bound_ns
  */
 typedef struct HtDeviceInfo {
@@ -66,13 +66,13 @@ struct HypertraceBackend {
  * @expect_classes: Prepare for classes that add_class() registers next, if
  *                  that is faster than one at a time.  May be NULL
  * @add_class: Register a class before any run uses it.  Called on the
- *             session's own thread; may block.  If it returns false, the
- *             session's events of that class are counted as discarded, and
- *             the call is repeated, at most once a second, while such events
- *             arrive.  NULL: the backend needs no registration
+ *             session's own thread; may block.  If it returns false with @errp
+ *             set, the session's events of that class are counted as
+ *             discarded, and the call is repeated, at most once a second, while
+ *             such events arrive.  NULL: the backend needs no registration
  * @wants: Return whether events of a class are of use now.  BQL held; must not
  *         block.  May run while the session's thread is in another call, and
- *         for a class whose add_class() failed.  NULL: all classes are wanted
+ *         for a class that add_class() refused.  NULL: all classes are wanted
  * @deliver: Take a run.  Called on the session's own thread; if the backend
  *           cannot block, the thread that posts the run may call it, with or
  *           without the BQL
