@@ -41,8 +41,8 @@ asan) set -- --enable-asan --enable-ubsan "$@" ;;
 ust) set -- --enable-trace-backends=log,ust "$@" ;;
 esac
 
-# Write a script that runs the compiler through ccache. All trees share the
-# cache, because ccache sees paths below the tree as relative ones.
+# Write a script that runs the compiler, with ccache if it is installed. ccache sees
+# paths below a tree as relative ones, so that all trees can share its cache.
 write_compiler() {
     mkdir -p "$HT_TREE/bin"
     if have ccache; then

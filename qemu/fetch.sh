@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Fetch Debian's QEMU source, the firmware that is not in it, and a meson new
-# enough for it, into the cache. A part that the cache has is not fetched again.
+# Fetch Debian's QEMU source, the firmware that is not in it, and a meson new enough for
+# QEMU, into the cache. A part that the cache has is not fetched again.
 
 . "$(dirname -- "$0")/../scripts/lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -67,7 +67,7 @@ unpack_debs() {
     stamp "$HT_CACHE/stamps/$name" "$suite $*"
 }
 
-# Write a script that starts this meson; ninja runs it again by its path
+# Write a script that starts this meson. ninja runs the script again by its path.
 write_meson() {
     cat >"$1/meson.py" <<EOF
 #!$HT_PYTHON

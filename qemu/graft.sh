@@ -33,8 +33,9 @@ check_tree() {
         die "$1 is QEMU $version; hypertrace needs 10.0 or newer"
 }
 
-# List the files of a user's tree. In a git tree, leave out files that git ignores, and
-# those of the submodules in roms/. In another tree, leave out .git and build folders.
+# List the files of a user's tree. In a git tree, leave out the files in folders of roms/,
+# and files that git ignores, except subprojects. In another tree, leave out .git, and
+# what is named build* at the top.
 user_files() {
     cd "$1"
     if [ -e .git ] && have git; then
@@ -55,8 +56,8 @@ user_files() {
 copy_tree() {
     rm -rf "$HT_QEMU_SRC.new"
     if [ -z "$HT_USER_QEMU" ]; then
-        # Copy by hard links, which cost nothing: the folders are on one file
-        # system, and this script never writes to a file in place.
+        # Copy by hard links, which need little time and space. They are safe: this
+        # script replaces files, and never writes to a file in place.
         cp -al "$base" "$HT_QEMU_SRC.new" ||
             cp -a "$base" "$HT_QEMU_SRC.new" ||
             die "cannot copy $base (disk full?)"
@@ -92,8 +93,8 @@ apply_patches() {
             die "$(basename "$patch") does not apply to QEMU $version"
         }
     done
-    # Apply the fixes of QEMU's own bugs. One that does not apply is skipped: this
-    # QEMU does not have the bug.
+    # Apply the fixes of QEMU's own bugs. Skip a fix that does not apply, on the
+    # assumption that this QEMU has it already.
     for patch in "$HT_TOP"/qemu/fixes/*.patch; do
         if apply_patch "$patch" --dry-run; then
             own_files "$patch" && apply_patch "$patch" ||
@@ -151,8 +152,9 @@ if [ -n "$HT_USER_QEMU" ]; then
     base=$HT_USER_QEMU
     check_tree "$base"
     user_files "$base" >"$HT_TREE/files"
-    # If the key differs from that of the last copy, the tree is copied again. For a
-    # user's tree, it depends on the files' names, sizes and times, not on their contents.
+    # If the key differs from that of the last copy, the tree is copied again. The key
+    # of a user's tree depends on the files' names, sizes and times, not on their
+    # contents.
     key=$(cd "$base" && tr '\n' '\0' <"$HT_TREE/files" |
           xargs -0 stat -c '%n %s %Y' | sha256sum)
 else

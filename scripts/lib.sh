@@ -4,8 +4,8 @@
 
 set -eu
 
-# The checkout is the nearest folder above the running script that has
-# scripts/lib.sh.
+# Unless HT_TOP is set, the checkout is the nearest folder above the running script
+# that has scripts/lib.sh.
 if [ -z "${HT_TOP-}" ]; then
     HT_TOP=$(
         CDPATH='' cd -- "$(dirname -- "$0")"
@@ -47,7 +47,7 @@ have() {
 }
 
 # common_option ARGS...: parse --qemu DIR, the option that all building commands have. Sets
-# qemu_arg, and shift_by to the number of arguments to drop; returns 1 for other options.
+# qemu_arg, and shift_by to the number of arguments to drop; returns 1 for other arguments.
 #   while common_option "$@"; do shift "$shift_by"; done
 # shellcheck disable=SC2034
 qemu_arg=
@@ -100,10 +100,9 @@ ht_paths() {
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_timeout=300"
     # If a busy host does not run a vCPU for a while, the kernel reports the vCPU as stuck:
-    # raise the threshold to 60 s.
+    # raise the threshold from 10 s to 60 s (soft lockups: twice as much).
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS watchdog_thresh=60"
-    # Switch off features that no test uses and that take a third of the processor time
-    # of a boot.
+    # Switch off features that take processor time in a boot and that the tests do not need.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS cryptomgr.notests mitigations=off"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS ipv6.disable=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS lsm=capability initcall_blacklist=jent_mod_init"
@@ -122,8 +121,8 @@ ht_paths() {
         HT_SCRATCH HT_MESON
 }
 
-# Create the folder of this build tree, and remove build trees whose checkout no
-# longer exists.
+# Create the folder of this build tree, and remove the build trees of checkouts that no
+# longer exist.
 ht_tree_init() {
     mkdir -p "$HT_TREE/log" "$HT_SCRATCH" 2>/dev/null ||
         die "cannot write to $HT_CACHE; set HYPERTRACE_CACHE to another place"
@@ -157,8 +156,8 @@ stamp() {
 }
 
 # lock_wait FD NAME: wait for the lock on a descriptor: 9 is the lock of one build tree, 8
-# that of the cache or of a folder in it. Processes that outlive the script must not
-# inherit a lock: start them with 8>&- 9>&-.
+# that of the cache or of a folder in it. A process that may outlive the script must not
+# inherit a lock: start it with 8>&- 9>&-.
 lock_wait() {
     if ! flock -n "$1"; then
         note "waiting for another run that uses $2"
@@ -176,8 +175,8 @@ tree_unlock() {
     exec 9>&-
 }
 
-# shared_lock DIR: lock a folder of the cache, on descriptor 8; only the holder of
-# the lock may change the folder
+# shared_lock DIR: lock a folder of the cache, on descriptor 8, before a change of files
+# there that several build trees share
 shared_lock() {
     mkdir -p "$1" 2>/dev/null ||
         die "cannot create $1; set HYPERTRACE_CACHE to another place"
@@ -221,9 +220,9 @@ watch_log() {
     done
 }
 
-# logged NAME WHAT COMMAND...: run a long step, with its output in NAME.log. If
-# the step fails, end the script with a message that has the texts WHAT and
-# $ht_hint.
+# logged NAME WHAT COMMAND...: run a long step, with its output in NAME.log. If the step
+# fails, end the script with a message that has the text WHAT and, unless the disk is
+# full, the text $ht_hint.
 ht_hint=
 logged() {
     log=$HT_TREE/log/$1.log

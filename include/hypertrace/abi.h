@@ -666,9 +666,12 @@ struct ht_packet {
     uint64_t events;
     /* number of events that the producer discarded before this packet */
     uint64_t lost;
-    /* guest counter when the packet was closed; written then */
+    /*
+     * guest counter when the packet was closed.  The guest writes clock_end and
+     * content then, except to a header that was submitted before (virtio).
+     */
     uint64_t clock_end;
-    /* number of the packet's used bytes with this header; written with it */
+    /* number of the packet's used bytes, with this header */
     uint32_t content;
     uint32_t reserved;
 };

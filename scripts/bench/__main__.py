@@ -250,7 +250,7 @@ class Bench:
 
     def linux_accel(self, environment):
         """Return "tcg" for Linux guests if KVM cannot be used, if KVM emulates ring 0
-        (a kernel then takes hours to boot), or if the user chose TCG; else "kvm"."""
+        (a kernel then boots too slowly), or if the user chose TCG; else "kvm"."""
         from vm.payload import kvm_problem
         return "kvm" if not kvm_problem() and \
             "emulated" not in environment["KVM"] and \

@@ -2,10 +2,11 @@
 """Did a change make anything worse? Runs before the change alternate with runs
 after it.
 
-Each run before the change is compared with the next run after it, by the ratio of
-their figures; shown are the median and quartiles over these pairs.  An emit's cost
-is first divided by the limit loop's of the same round, as compare.py does.  The limit
-loop reads the clock and stores a 32-byte event as an emit does, but checks nothing.
+The first run before the change is compared with the first run after it, and so on, by
+the ratio of their figures; shown are the median and quartiles over these pairs.  The
+cost of an emit is first divided by that of the limit loop in the same round, if
+compare.py does so.  The limit loop reads the clock and stores 40 bytes and the head, as
+an emit of 32 bytes does, but checks nothing.
 """
 
 import json
@@ -55,8 +56,8 @@ def changes(before, after):
     is worse
 
     If a figure is missing in a run after the change, or a rate of delivery is 0
-    there, the ratio of its pair is infinite.  Figures that a run before the change
-    lacks are left out.
+    there, the ratio of its pair is infinite.  If a figure is missing in a run before
+    the change, or a rate of delivery is 0 there, the figure is left out.
     """
     pairs = [(costs(b), costs(a)) for b, a in zip(before, after)]
     had = [key for key in pairs[0][0]
@@ -82,8 +83,8 @@ def show(before, after):
           f"{len(before)} pairs of runs")
     for (case, figure), s in sorted(found.items(),
                                     key=lambda i: -i[1]["median"]):
-        # If the ratio of at least a quarter of the pairs is 1 or less, the figure is
-        # not worse. "not q1 <= 1" is also true if infinite ratios make q1 a NaN.
+        # If the lower quartile of the ratios is 1 or less, the figure is not worse.
+        # "not q1 <= 1" is also true if infinite ratios make q1 a NaN.
         bad = s["median"] > WORSE and not s["q1"] <= 1
         worse += bad
         print(f"{'!' if bad else ' '} {s['median']:6.3f} [{s['q1']:.3f} - "

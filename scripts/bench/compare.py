@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Do the ratios of two runs agree within the spread that each run states?
 
-The spread of a ratio is the range of its rounds, which come from several starts of
-the guest, and at least the part FLOOR of the median above and below the median.
-FLOOR allows for conditions, such as the place in memory, that differ between runs but
-not within a run.  Quartiles describe one run only, so they are not used here.
+The spread of a ratio is the range of its rounds, and at least the part FLOOR of the
+median above and below the median.  FLOOR allows for conditions that differ between runs
+but not within a run.  Quartiles describe one run only, so they are not used here.
 """
 
 import json
@@ -15,15 +14,16 @@ from bench.targets import Figures, evaluate
 
 SAME = ("processor", "processors", "kernel", "QEMU", "KVM")
 
-# Tables whose figures are not divided by the limit loop's cost: they are measured in
-# other rounds than the limit loop, or do not depend on the processor's speed
+# Tables with figures that are not divided by the limit loop's cost: figures of the limit
+# loop itself ("base"), figures that are measured in other rounds than the limit loop, and
+# figures that do not depend on the processor's speed alone
 BASELESS = ("base", "latency", "linux", "macro", "one event", "overload",
             "producers", "ways")
 
 
 class _Base:
     """The cost of the limit loop near a case: for each round, the mean of the loop's
-    last measurement before the case and its first one after the case"""
+    last measurement before the case and its first measurement after the case"""
 
     def __init__(self, before, after):
         self.rows = [{"p50_ns": (a["p50_ns"] + b["p50_ns"]) / 2}
@@ -52,8 +52,8 @@ def bases(f):
 
 
 def ratios(result):
-    """{name: spread} of the ratios of the targets, and of the cost of each case
-    divided by that of the limit loop"""
+    """{name: spread} of the ratios of the targets, and of the cost of each case outside
+    BASELESS divided by that of the limit loop"""
     f = Figures(result)
     found = {}
     for t in evaluate(result):

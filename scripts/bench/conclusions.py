@@ -28,7 +28,7 @@ def _factor(s):
 
 
 def conclude(f):
-    """Sentences; a sentence without its figures is left out."""
+    """Return a list of sentences, without those for which the run has no figures."""
     out = []
     shm = f.get("kvm", "payload", "shm", 32)
     stopped = f.get("kvm", "payload", "shm, consumer stopped", 32)
@@ -86,8 +86,8 @@ def conclude(f):
 
 
 def _kernel(f):
-    """The sentence about events of the kernel. Use TCG's counts of instructions,
-    which do not depend on the machine."""
+    """The sentence about events of the kernel, as a list; empty if figures are missing.
+    Use TCG's counts of instructions, which hardly depend on the machine."""
     events, ring = (
         f.median("tcg", "ways", series, "sched_switch", "insns")
         for series in ("hypertrace-sources.ko, shm", "the stock kernel's ring"))

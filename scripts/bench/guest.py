@@ -63,8 +63,8 @@ class Study(Payload):
     """The payload, with devices whose consumers can be controlled.
 
     Each device except virtio's has its own IOThread, which sleeps unless it is set
-    to poll.  On a host with at least two processors, the first vCPU is pinned to one
-    processor, and all other threads of QEMU are pinned to another one.
+    to poll.  If this process may use at least two processors, the first vCPU is pinned to
+    one of them, and all other threads of QEMU, also other vCPUs, to another one.
     """
 
     def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):
@@ -124,8 +124,8 @@ class Study(Payload):
         return os.listdir(f"/proc/{self.process.pid}/task")
 
     def host_cpu_ns(self):
-        """Processor time in ns that all threads of QEMU except the first vCPU have
-        used so far"""
+        """Processor time in ns that the present threads of QEMU, except the first vCPU,
+        have used so far"""
         total = 0
         for task in self._threads():
             if int(task) == self.tids["vcpu"]:
@@ -134,7 +134,7 @@ class Study(Payload):
                 total += int(Path(f"/proc/{self.process.pid}/task/{task}"
                                   "/schedstat").read_text().split()[0])
             except (OSError, IndexError):
-                pass                    # it has ended
+                pass                    # the thread has ended
         return total
 
     def _row(self, match):
@@ -160,8 +160,8 @@ class Study(Payload):
         # The consumer of virtio is the main loop, which cannot be made to poll.
         if not self._virtio(device) and self._polling.get(device, 0) != ns:
             path = f"/objects/io-{device}"
-            # The polling time grows from 0 to poll-max-ns in one step, and does
-            # not shrink when the consumer sleeps.
+            # The polling time grows to poll-max-ns in two steps. After a sleep that was
+            # longer than poll-max-ns, it is 0 again.
             for name, value in (("poll-grow", 1 << 30 if ns else 0),
                                 ("poll-shrink", 0), ("poll-max-ns", ns)):
                 self.qmp.command("qom-set", path=path, property=name,
@@ -255,7 +255,7 @@ class Study(Payload):
         """Let the payload emit while the main loop, virtio's consumer, is stopped.
 
         The main loop also passes commands to the payload, so the payload waits for
-        @delay ms before it begins.  If @delay was too short, raise TooLate.
+        @delay ms before it begins.  If the measurement must be repeated, raise TooLate.
         """
         began = time.monotonic()
         self._expect("ready", "go")

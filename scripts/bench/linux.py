@@ -112,7 +112,7 @@ class Source:
 class Linux(VM):
     """The guest, which runs the commands of run() and tell().
 
-    idle: whether the guest has one more device, its last, whose host wants no events
+    idle: whether the guest has one more device, its last, on which all classes are off
     """
 
     def __init__(self, channels, accel, workdir, programs=(), files=None,
@@ -124,8 +124,8 @@ class Linux(VM):
                     "events": events, "packet_size": "64k", "packets": 64}
                    for c in channels]
         if idle:
-            # ways.py assumes that the guest's kernel finds the idle device last. So its
-            # channel is virtio, because the kernel finds virtio devices last.
+            # ways.py assumes that the guest's kernel finds the idle device last. So the
+            # idle device has channel virtio, because the kernel finds virtio devices last.
             devices.append({"channel": "virtio", "backend": "null",
                             "id": "idle", "events": "nothing"})
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng

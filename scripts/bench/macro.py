@@ -14,7 +14,7 @@ from bench.plan import Case
 from vm.machine import Failure
 
 # Rate in events per second. ht-bench polls the clock for the last 100 us before an
-# event is due: at this rate it polls for a tenth of the time, at a higher rate for more.
+# event is due: for a tenth of the time at this rate, for more at a higher rate.
 RATE = 1000
 
 # {name: (program, arguments, pattern of the figure in its output, True if a higher
