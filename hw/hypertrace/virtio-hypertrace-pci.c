@@ -27,7 +27,7 @@ struct HypertracePCIClass {
     DeviceRealize parent_realize;
 };
 
-/* Prepare the device first: QEMU leaks a PCI proxy that fails late in realize */
+/* Prepare the device first: QEMU leaks a PCI proxy if its realize fails late */
 static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
 {
     ERRP_GUARD();

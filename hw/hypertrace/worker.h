@@ -6,10 +6,10 @@
  * in bounded turns.
  *
  * Each turn in the IOThread holds HtWorker.lock, and never takes the BQL.  If a
- * stop, an unplug or a reset needs the worker's work at once, its code runs with
- * the BQL, takes the same lock and does the work itself.  It does not wait for
- * the IOThread, which may also run another device's handler that waits for the
- * BQL.
+ * stop, an unplug or a reset needs the worker's work at once, the thread that
+ * handles it, with the BQL held, takes the same lock and does the work itself.
+ * It does not wait for the IOThread, because the IOThread may run another
+ * device's handler that waits for the BQL.
  */
 #ifndef HW_HYPERTRACE_WORKER_H
 #define HW_HYPERTRACE_WORKER_H

@@ -191,9 +191,9 @@ struct ht_caps {
  * An exchange causes no exit.  The request area is at mailbox_offset, the reply
  * area after it at mailbox_offset + mailbox_size.  The guest writes the
  * request, @bytes and @to, store-releases go = done + 1, and accesses neither
- * area until @done == @go or the epoch has changed.  The host load-acquires @go,
- * copies the request once, writes the reply and store-releases done = go.  If
- * @to is not the host's epoch, the host only sets done = go.
+ * area until @done == @go or the epoch has changed.  The host load-acquires
+ * @go, copies the request once, writes the reply and store-releases done = go.
+ * If @to is not the host's epoch, the host only sets done = go.
  *
  * A host that attaches loads @go, store-releases a new random caps.epoch, then
  * store-releases done = the loaded go.  The guest load-acquires @done, then
@@ -202,10 +202,10 @@ struct ht_caps {
  *
  * The host advances @beat at least every HT_BEAT_MS.  A guest that sees no new
  * beat for HT_BEAT_LOST_MS takes the host as absent and fails its callers.
- * After a new epoch the guest takes the streams away from their producers, sends
- * TAKEOVER, registers its classes and opens its streams again.  The new host may
- * go on reading the rings that the previous host left open; the streams of these
- * rings stay open until TAKEOVER.
+ * After a new epoch the guest takes the streams away from their producers,
+ * sends TAKEOVER, registers its classes and opens its streams again.  The new
+ * host may go on reading the rings that the previous host left open; the
+ * streams of these rings stay open until TAKEOVER.
  *
  * Between the reply area and the rings is an area in which the host keeps the
  * state that the next host needs.  The guest must not write to the area.
@@ -380,9 +380,9 @@ struct ht_msg_open {
 /*
  * The table at ht_msg_open.memory has 64-bit guest-physical addresses: that of
  * the stream's control page, then that of each slot of a packet.  The driver
- * stores 0 to the first entry when the host must no longer read the memory.  If the VM is
- * stopped, or the device is reset or unplugged, before all committed events
- * were submitted, the host reads these events at the addresses.
+ * stores 0 to the first entry when the host must no longer read the memory.  If
+ * the VM is stopped, or the device is reset or unplugged, before all committed
+ * events were submitted, the host reads these events at the addresses.
  */
 #define HT_MEMORY_CONTROL       0u
 #define HT_MEMORY_SLOT(n)       (1u + (n))
@@ -562,7 +562,7 @@ struct ht_host_stats {
     uint64_t tasks_ns;          /* stolen by tasks of the host */
     uint64_t own_ns;            /* stolen by threads of this virtual machine */
     uint64_t idle_ns;           /* stolen while the CPU was idle, waking up */
-    /* number of exits for reasons that have no room in @exits, and their time */
+    /* number and time in ns of the exits for reasons that are not in @exits */
     uint64_t other_exits;
     uint64_t other_exits_ns;
     /* the reasons with the longest times, in falling order */
