@@ -8,10 +8,11 @@
  * changes errno.
  *
  * Abandoned events: a signal handler that calls siglongjmp() in the middle of
- * an event leaves the stream busy for good.  Such a handler cannot be told from
- * one that will return, after which the event is finished.  So a stream that is
- * busy without progress is retired, never reset.  Private pages replace its
- * ring: the driver delivers the committed events and frees the device's stream.
+ * an event leaves the stream busy.  While the handler runs, the library cannot
+ * know whether it will return, so that the event is finished.  So a stream that
+ * is busy without progress is retired instead of reset.  Private pages replace
+ * its ring: the driver delivers the committed events and frees the device's
+ * stream.
  * If the event is finished after all, it is written to the private pages and is
  * lost.  So the structure of a retired stream is not reused before its thread
  * ends; may_retire() makes an exception.
@@ -99,7 +100,7 @@ static void missed(struct process *p)
     __atomic_fetch_add(&p->missed, 1, __ATOMIC_RELAXED);
 }
 
-/* Report the number of events without a stream to the host in a message */
+/* Report p->missed to the host in a message */
 static void report_missed(struct process *p)
 {
     uint64_t n = __atomic_exchange_n(&p->missed, 0, __ATOMIC_RELAXED);

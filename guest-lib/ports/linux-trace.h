@@ -33,7 +33,7 @@ bool ht_trace_init(void);
  *                            descriptor, and signals are blocked
  * @mask: set, for ht_trace_end_opening()
  *
- * Context: ht_this_process() does not return NULL
+ * Context: the thread has called ht_this_process(), which did not return NULL
  *
  * Return: true if the thread may open descriptors now; false if the thread is
  * already in this section, a thread is in fork(), or signals cannot be blocked.
@@ -74,7 +74,7 @@ void ht_trace_tell(void);
 /* linux-trace-device.c */
 
 /**
- * ht_trace_report() - report events that had no stream to the host
+ * ht_trace_report() - report discarded events to the host in a message
  * @count: number of events
  *
  * Context: between ht_trace_begin_opening() and ht_trace_end_opening()

@@ -40,7 +40,7 @@ struct ht_label {
  * @flags: HT_FIELD_HEX; HT_FIELD_UTF8 for an array of u8 that is text;
  *         HT_FIELD_LABELS for an integer with @labels, which name bits if
  *         HT_FIELD_BITS is set as well; or 0
- * @count: number of elements of an array; number of @labels, at most
+ * @count: number of elements of an array, 1 to 4096; number of @labels, at most
  *         HT_LABELS_MAX; or 0
  * @labels: NULL unless @flags has HT_FIELD_LABELS
  */
@@ -486,7 +486,8 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
     ht_store_release(&s->ring->guest.head, head);
     /*
      * The relaxed load can miss a wake word that the host is arming.  Then the
-     * event waits for the host's timer; proof: tests/model/wake.pml.
+     * event waits, at most until the host's timer fires; proof:
+     * tests/model/wake.pml.
      */
     if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
         /* @s is still busy, so interrupting events do not call notify() */
@@ -502,8 +503,8 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
  * @id: from ht_register()
  * @size: size of the payload in bytes
  *
- * Does not wait for room.  With virtio in Linux user space, it may make a
- * system call.  Until ht_commit(), no other event can be reserved on @s.
+ * Does not wait for room.  With virtio in Linux user space, it may make system
+ * calls.  Until ht_commit(), no other event can be reserved on @s.
  *
  * Return: the address for @size payload bytes; NULL: the event is discarded and
  * counted (the ring is full, @size exceeds a packet, @id is not valid, @s is

@@ -23,8 +23,8 @@
  *       HT_STREAM_OPENED, and host.wake, which is HT_WAKE_NEVER.  Returns 0 or
  *       a negative errno.
  * @unmap: called after the stream was closed; may be NULL.
- * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.  NULL
- *            if the channel has none.
+ * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.  May
+ *            be NULL if the channel has none.
  * @submit: virtio: hand over the bytes [from, to) of the stream, which are in
  *          one packet.  May count kicks in s->doorbells.  Never sleeps.
  *          Returns 0; -EAGAIN: no descriptor is free; or another negative
@@ -396,11 +396,9 @@ static inline bool ht_has_space(struct ht_stream *s, uint64_t packet)
 }
 
 /**
- * ht_tell_discarded() - report discarded events that had no stream
+ * ht_tell_discarded() - report discarded events that no open stream counts
  * @dev: the device
  * @count: number of events since the last report
- *
- * Events that have a stream are reported by the count of that stream.
  *
  * Return: as ht_control().
  */
