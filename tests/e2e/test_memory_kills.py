@@ -68,10 +68,10 @@ class Run:
         wait_for(self.tmp, mark, self.qemu)
 
     def wait_programs(self):
-        """Wait until each program has emitted into a stream that the last
-        recorder opened. A program that finds no host when it registers its
-        events retries some seconds later. If the program ended before the
-        retry, it could not report its discards."""
+        """Wait until the last recorder has events in a new stream of each program. A
+        program that finds no recorder when it registers its classes retries some seconds
+        later. If the program ended before the retry, it could not report its
+        discards."""
         before = {name for host in self.hosts[:-1] for name in instances(host.dir)}
         deadline = time.monotonic() + DEADLINE
         while sum(name not in before and any(p.events for p in found)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""QEMU's own events, recorded by LTTng, compared with a guest's.
+"""Compare the dates of QEMU's own events, recorded by LTTng, with those of a guest's events.
 
 With channel=hypercall and batch=1, a guest dates an event and writes to the doorbell.
-QEMU dates the write.  The guest continues with its next event after that.  The
-test needs a QEMU built with LTTng-UST: ./run check --e2e --flavour ust
+QEMU dates the write.  Only then does the guest emit its next event.  The test needs
+a QEMU built with LTTng-UST: ./run check --e2e --flavour ust
 """
 
 import os
@@ -35,8 +35,8 @@ pytestmark = [
 
 
 def of_qemu(trace):
-    """[(date, name, fields)] of the events that QEMU itself emitted, from LTTng's
-    trace, in order"""
+    """Return [(date, name, fields)] of the events that QEMU itself emitted, from LTTng's
+    trace, in order."""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         assert not isinstance(msg, bt2._DiscardedEventsMessageConst)
@@ -49,8 +49,8 @@ def of_qemu(trace):
 
 
 def doorbells(events):
-    """Dates of the writes to the doorbell of stream 0, which is at offset 64 KiB of
-    the aligned BAR"""
+    """Return the dates of the writes to the doorbell of stream 0, which is at offset 64 KiB
+    of the BAR."""
     return [ns for ns, name, fields in events
             if name == "memory_region_ops_write"
             and fields["name"] == "hypertrace-regs"
@@ -58,9 +58,9 @@ def doorbells(events):
 
 
 def too_early(guest, rung, bound, shift=0):
-    """Each event precedes its doorbell, and the doorbell the next event.  Return the
-    number of dates that contradict this order by more than bound, with shift added
-    to QEMU's dates, all in ns."""
+    """Add shift to QEMU's dates. Return how often a doorbell is earlier than its event, or
+    an event earlier than the doorbell before it, by more than bound. All values are in
+    ns."""
     story = [date for n, ns in enumerate(guest)
              for date in (ns, rung[n] + shift)]
     return sum(b + bound < a for a, b in zip(story, story[1:]))
@@ -75,8 +75,8 @@ def check(guest, rung, bound):
 
 @pytest.fixture
 def run(tmp_path, session):
-    """A pair: the folder that has LTTng's trace of QEMU, and the device's trace;
-    both are of one run"""
+    """Run a guest. Return the folder that has LTTng's trace of QEMU in "lttng", and the
+    folder of the device's trace."""
     s = session(events=["qemu:memory_region_ops_write", "qemu:hypertrace_*"])
     with Payload(
             f"bench channel=hypercall events={EVENTS} batch=1 payload=8",
@@ -89,8 +89,8 @@ def run(tmp_path, session):
 
 
 def test_order(run):
-    """The dates of both traces are by the same clock: they have the order of the events, and a
-    shift of one trace by SHIFT contradicts it."""
+    """The dates of both traces have the order in which the events happened; if QEMU's dates were
+    SHIFT later or earlier, some would contradict this order."""
     tmp, trace = run
     stream, = ctf_events.read(trace).values()
     own = of_qemu(tmp / "lttng")

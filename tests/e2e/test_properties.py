@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No guest can break the output of the ctf and lttng backends.
+"""A guest that registers random classes and corrupts a stream does not break the output of the
+ctf and lttng backends.
 
-A stream of random classes, events and corruption runs next to an honest one
-(tests/guest/hostile/random.c).  In every case the CTF directory and the LTTng
-trace open, every event in them can be read, and the honest stream's events are
-complete, field by field.
+Next to this stream, the guest emits to an honest one (tests/guest/hostile/random.c).
+babeltrace2 must read the CTF directory and the LTTng trace to their ends, and both must
+have each event of the honest stream with the right fields.
 
 HYPERTRACE_PROPERTY_SEEDS=N tries the seeds 1 to N.
 """
@@ -31,7 +31,7 @@ CONFIGURATIONS = [
 
 
 def expected(n):
-    """The fields that event n of the honest stream must have"""
+    """Return the fields that event n of the honest stream must have."""
     return {
         "n": n,
         "minus": -n,
@@ -44,21 +44,21 @@ def expected(n):
 
 
 def read_all(trace):
-    """Assert that babeltrace2 reads the whole trace and warns only of discarded events.
-    Returns the number of its lines, one for each event."""
+    """Assert that babeltrace2 reads the whole trace, and that each line of its warnings has
+    the word "discarded" or "events". Return the number of lines it prints, one for each
+    event."""
     with subprocess.Popen(["babeltrace2", str(trace)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env={**os.environ, "LC_ALL": "C"}) as reader:
         out, err = reader.communicate(timeout=120)
     assert reader.returncode == 0, err.decode(errors="replace")
-    # babeltrace2 may print warnings, but only about discarded events.
     assert all(b"discarded" in line or b"events" in line.lower()
                for line in err.splitlines() if line.strip()), err
     return out.count(b"\n")
 
 
 def of_class(trace, name):
-    """(event, its fields) of each event of a class, in order"""
+    """Yield (event, its fields) of each event of a class, in order."""
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst) and msg.event.name == name:
             yield msg.event, ctf_events.plain(msg.event.payload_field)
@@ -87,7 +87,7 @@ def test_chance(tmp_path, session, properties, seed):
     assert read_all(lttng) > honest["sent"]
     assert [fields for event, fields in of_class(ctf, "hostile.fields")
             if event.stream.id == honest["instance"]] == want
-    # the honest stream has number 0: it was opened first, and stayed open
+    # the honest stream has number 0: it was opened first, and stays open
     got = []
     for _, fields in of_class(lttng, "ht0:hostile.fields"):
         if fields.pop("stream") == 0:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace record with a stock kernel in which nothing is installed.
+"""Tests of `hypertrace record` with a stock kernel: nothing of hypertrace is installed in the
+guest.
 
-One guest is recorded and killed; most tests examine that recording.
+The tests test_killed_* examine one recording, of a guest that was killed; most other tests
+start a guest of their own.
 """
 
 import configparser
@@ -50,8 +52,7 @@ def lacking():
 def env(tmp_path_factory):
     if lacking():
         pytest.skip(lacking())
-    # Keep the cache of event formats, which `hypertrace record` reuses, in the build
-    # tree for all tests.
+    # Let all tests share one cache of event formats, in the build tree.
     return {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
 
 
@@ -92,8 +93,8 @@ def children(pid):
 
 
 def wait_for(tmp, mark, process):
-    """Wait until the guest's console matches @mark; fail if @process
-    ends before that."""
+    """Wait until the guest's console matches @mark; fail after DEADLINE, or if @process
+    ends before."""
     deadline = time.monotonic() + DEADLINE
     while not re.search(mark, console(tmp)):
         assert process.poll() is None, console(tmp)[-2000:]
@@ -190,10 +191,10 @@ def assert_log_is_dmesg(tmp, env):
 
 
 def test_killed_log(killed, env):
-    """The log is the guest's dmesg, line by line, though its QEMU was killed.
+    """The recorded log is the guest's dmesg, line by line, although QEMU was killed.
 
-    Only this test proves it for a boot-mapped ring in a shared NUMA node of its own, which does
-    not contain the kernel.
+    The guest has a boot-mapped ring in a shared NUMA node of its own, which does not contain the
+    kernel.
     """
     tmp, _, _ = killed
     assert (tmp / "rec/log").stat().st_size > 10000
@@ -209,8 +210,8 @@ def test_killed_status(killed):
 
 
 def counted(tmp):
-    """The number of entries in each processor's ring, as the guest printed
-    it"""
+    """Return the number of entries in each processor's ring, as the guest printed
+    it."""
     counts = re.findall(r"COUNT(\d) (\d+) (\d+)", console(tmp))
     assert len(counts) == 2
     # The ring has not wrapped (overrun is 0), so its number of entries is that of all
@@ -298,9 +299,9 @@ sleep 1000
 def test_main_buffer_live(tmp_path, env, kernel):
     """A stock kernel's main buffer, followed from boot until QEMU is killed.
 
-    Each marker is recorded once, or lies within a reported gap; the last markers
-    are recorded; and the log is that of dmesg.  Only this test proves it for the
-    main buffer of a guest under load.  6.1 has other layouts of its symbols, its
+    Two processes of the guest write markers as fast as they can. Each marker is
+    recorded once, or lies within a reported gap; the last markers are recorded; and
+    the log begins with the guest's dmesg.  6.1 has other layouts of its symbols, its
     buffers and its log than 6.12.
     """
     command = guest(tmp_path, initrd(tmp_path / "initrd", MARKS_JOB))
@@ -326,11 +327,8 @@ sleep 1000
 
 
 def test_graph(tmp_path, env):
-    """The call graph of an initcall equals that in the guest's file `trace`.
-
-    Only this test proves that a stock kernel records the functions of its
-    boot, each call once and with its exact duration.
-    """
+    """The recorded call graph of an initcall has the calls of the guest's file `trace`, each
+    once, with the same function, depth and duration."""
     recorder = record_until(
         tmp_path, env, "READY",
         [*guest(tmp_path, initrd(tmp_path / "initrd", GRAPH_JOB)),
@@ -361,10 +359,8 @@ sleep 1000
 
 
 def test_functions(tmp_path, env):
-    """The functions of a boot equal those in the guest's file `trace`.
-
-    Only this test proves it for the tracer `function`: each call, its caller,
-    its processor, and its time rounded to us. """
+    """With --functions, the recorded calls of a boot are those of the guest's file `trace`:
+    the function, its caller, the processor, and the time rounded to us."""
     recorder = record_until(
         tmp_path, env, "READY",
         [*guest(tmp_path, initrd(tmp_path / "initrd", FUNCTIONS_JOB)),
@@ -387,8 +383,9 @@ def test_functions(tmp_path, env):
 
 
 def test_functions_refused(env, tmp_path):
-    """A filter is refused if one of its names is no traceable function. If a filter
-    had no traceable function at all, the kernel would trace all functions."""
+    """A filter is refused if one of its names matches no function that the kernel can
+    trace. A kernel that got a filter without any such function would trace all
+    functions."""
     def record(*options, command=(QEMU, "-kernel", os.environ["HT_KERNEL"])):
         return run(env, "--print", *options, "--", *command)
 
@@ -413,8 +410,8 @@ def test_functions_refused(env, tmp_path):
 
 
 def record_running(tmp, env, qemu, *which):
-    """Record a running QEMU until the recorder has read the guest's log.
-    Returns the recorder's messages."""
+    """Record a running QEMU until the recorder has read the guest's log, then end the
+    recorder by SIGINT. Return the recorder's messages."""
     recorder = subprocess.Popen(
         [HYPERTRACE, "record", "-o", tmp / "rec", *which], env=env,
         stderr=subprocess.PIPE, text=True)
@@ -487,12 +484,11 @@ sleep 1000
 
 
 def test_pid_unknown_kernel(tmp_path, env):
-    """Record a QEMU whose kernel's file is deleted.  The guest has no boot-mapped
-    ring, so its main trace buffer is recorded.
+    """Record a running QEMU after the file of the guest's kernel was deleted.  The guest
+    has no boot-mapped ring, so its main trace buffer is recorded.
 
-    Only this test proves that the kernel's own image in memory is enough for
-    the names of events, the symbols and the log, and that `recover` reads the
-    main trace buffer.
+    The kernel's image in the guest's memory is enough for the names of events, the
+    symbols and the log. `recover` finds the main trace buffer in a dump.
     """
     image = initrd(tmp_path / "initrd", UNKNOWN_JOB)
     command = guest(tmp_path, image, ["-m", "513", "-smp", "2"])
@@ -607,8 +603,8 @@ def test_no_such_program(env, tmp_path):
 
 
 def test_status_is_qemus(env, tmp_path):
-    """If QEMU does not start, its error is printed, and no file remains that
-    would make the corrected command fail."""
+    """If QEMU does not start, its error is printed, and the folder of the recording is
+    removed, so the corrected command can use it."""
     command = [QEMU, "-nodefaults", "-display", "none", "-device"]
     p = run(env, "-o", tmp_path / "rec", "--", *command, "no-such-device")
     assert p.returncode == 1
@@ -624,9 +620,9 @@ def empty_machine(*more):
 
 @pytest.mark.parametrize("ignored", [False, True])
 def test_status_without_a_ring(env, tmp_path, ignored):
-    """If QEMU succeeds but nothing was recorded, the status is 3; if QEMU fails, it is QEMU's
-    status. Both hold also if the recorder's parent ignored SIGCHLD, so that the kernel discards
-    the status of the recorder's children."""
+    """If no ring was found until --for ended the recording, the status is 3; if QEMU fails, it is
+    QEMU's status. Both hold also if the recorder's parent ignored SIGCHLD, so that the kernel
+    would discard the status of the recorder's children."""
     def ignore():
         if ignored:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -660,9 +656,9 @@ RUN = 'sched_process_exec where filename == "/ht/busybox"'
      "--until: there was no such line: QEMU ended with status 0"),
 ))
 def test_until(env, tmp_path, until, job, poll_us, status, end):
-    """The event or the line of the log that --until names ends the recording and QEMU, and the
-    recorder's last line names it. If the guest ends before, the status is 3. --event need not
-    select the event."""
+    """The event or the line of the log that --until names ends the recording and QEMU; the
+    recorder's last message says which event or line did. If the guest ends without it, the
+    status is 3. --event need not select the event of --until."""
     image = initrd(tmp_path / "initrd", f"/ht/busybox true\n{job}\n",
                    shutil.which("busybox"))
     p = run(env, "--event", "initcall", "--poll-us", str(poll_us), "--until", until,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace record --lttng with each buffer of a stock kernel.
+"""Tests of `hypertrace record --lttng` with each buffer of a stock kernel.
 
-LTTng describes an event's fields before it takes the first event.  The formats of the
-kernel's events must therefore be known early, from the kernel's image or from the
-memory of a guest that runs.
+LTTng must know an event's fields before it takes the first event of this kind.  So
+`hypertrace record` reads the formats of the kernel's events early, from the kernel's
+image or from the memory of a running guest.
 """
 
 import collections
@@ -66,8 +66,8 @@ def record_running(tmp, environment, options):
     (record_running, [], "initcall_start"),
 ))
 def test_buffers(tmp, env, record, options, event):  # noqa: F811
-    """LTTng gets all events that are recorded, with their names and fields.  Only
-    this test proves it for the main buffer."""
+    """LTTng gets as many events as are recorded, under their names; an event of the kind
+    `event` has its field func."""
     with PrivateSession(str(tmp / "trace"), events=["vm:*"],
                         blocking=True) as s:
         err = record(tmp, s.env({**env, "LTTNG_UST_REGISTER_TIMEOUT": "60000"}),

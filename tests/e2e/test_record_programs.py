@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace record --programs and attach: the distribution's QEMU, and a Linux guest
-with hypertrace.ko, whose device is ivshmem-plain.
+"""Tests of `hypertrace record --programs` and `hypertrace attach` with the distribution's QEMU.
 
-ht-bench emits events whose payload follows from their numbers, and ht-verify checks
-every byte of them.
+The Linux guest has hypertrace.ko and an ivshmem-plain device. Its program ht-bench computes the
+payload of each event from the event's number; ht-verify checks every byte of the payloads.
 """
 
 import json
@@ -35,7 +34,7 @@ pytestmark = [
 
 
 def programs_guest(tmp, job):
-    """The QEMU command of a guest that has the driver's module and ht-bench"""
+    """Return the QEMU command of a guest that has the driver's module and ht-bench."""
     return guest(tmp, initrd(tmp / "initrd", PRELUDE + job, MODULE, BENCH))
 
 
@@ -49,8 +48,8 @@ def results(tmp):
 
 
 def verify(trace):
-    """The streams that ht-verify finds in a trace; fail if an event is
-    lacking or altered"""
+    """Return the streams that ht-verify finds in a trace. Fail if an event is altered, or
+    missing without being counted as discarded."""
     p = subprocess.run([VERIFY, "--json", trace], capture_output=True, text=True,
                        timeout=DEADLINE)
     assert p.returncode == 0, (p.stdout, p.stderr)
@@ -58,9 +57,9 @@ def verify(trace):
 
 
 def test_every_event(tmp_path, env):  # noqa: F811
-    """Promise: with the distribution's QEMU, each event of the guest's programs is in
-    the recording once, with every byte, next to the kernel's events; the guest is killed
-    without closing anything; report has both kinds on the host's clock."""
+    """Each event that ht-bench emitted before QEMU was killed is in the recording once, with
+    every byte. `hypertrace report` has them and the kernel's events in one list, ordered
+    by time."""
     command = programs_guest(
         tmp_path, WAIT + bench(f"-l -t 2 -p mix -n {EVENTS}") +
         "echo marked >/sys/kernel/tracing/instances/boot_map/trace_marker\n"
@@ -88,10 +87,10 @@ def test_every_event(tmp_path, env):  # noqa: F811
 
 
 def test_recorders_come_and_go(tmp_path, env):  # noqa: F811
-    """Promise: programs of a guest that boots without a recorder do not wait.
-    Then three recorders attach, one after the other; two of them are
-    killed.  Each has the events that programs emitted while it ran; discards
-    are counted."""
+    """Programs of a guest that boots without a recorder end without waiting for one.
+    Then three recorders attach, one after the other; two of them are killed.  Each
+    has all events of at least two runs of ht-bench; in its other streams, missing events
+    are counted as discarded."""
     memory = tmp_path / "memory"
     made = subprocess.Popen([HYPERTRACE, "attach", "--create=16M", "-o",
                              tmp_path / "none", memory], env=env,
@@ -121,7 +120,7 @@ def test_recorders_come_and_go(tmp_path, env):  # noqa: F811
                         wait_for(tmp_path, wanted, qemu)
                     finally:
                         recorder.send_signal(how)
-                # one ht-bench may be under way, so wait for the end of two
+                # ht-bench may be running: wait for its end, and for that of the next run
                 ended = console(tmp_path).count("BENCH ") + 2
                 wait_for(tmp_path, r"(?s:BENCH .*?){%d}" % ended, qemu)
         finally:

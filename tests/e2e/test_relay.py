@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two guests and one relay daemon, read live and from the daemon's files.
+"""Test `hypertrace record --net --live` with two guests and one relay daemon of LTTng.
 
-`hypertrace record --net --live` sends the events of each ring in a session of its
-own.
+Each recorder sends the events of its guest in an LTTng session of its own. The test reads them
+live from the relay daemon, and from the files that the relay daemon writes.
 """
 
 import collections
@@ -72,15 +72,15 @@ class Relay:
         return True
 
     def kept(self):
-        """{provider: number of events} in the complete packets that the relay daemon has written;
-        None if they cannot be read"""
+        """Return {provider: number of events} of the complete packets that the relay daemon has
+        written, or None if they cannot be read."""
         p = subprocess.run([sys.executable, "-B", "-c", READER, self.output],
                            check=False, stdin=subprocess.DEVNULL,
                            capture_output=True, text=True)
         return json.loads(p.stdout) if p.returncode == 0 else None
 
     def sessions(self):
-        """{URL of a live session: number of its viewers}"""
+        """Return {URL of a live session: number of its viewers}."""
         p = subprocess.run(["babeltrace2", "-i", "lttng-live",
                             f"net://{HOST}:{self.live}"], check=False,
                            stdin=subprocess.DEVNULL, capture_output=True,
@@ -89,8 +89,8 @@ class Relay:
             r"^(net://\S+) .* (\d+) client\(s\) connected", p.stdout, re.M)}
 
     def declared(self):
-        """For each trace, True if the metadata describe its streams; babeltrace
-        crashes on a trace without."""
+        """Return for each trace whether its metadata describe streams. babeltrace crashes on a
+        trace with metadata that describe none."""
         return [b"stream {" in path.read_bytes()
                 for path in self.output.rglob("metadata")]
 
@@ -103,8 +103,8 @@ class Relay:
 
 
 class LiveReader:
-    """A babeltrace that prints a session's events live.  babeltrace2 2.0.4
-    crashes when a session gets new classes."""
+    """A process of babeltrace (version 1) that prints a session's events live.  babeltrace2
+    2.0.4 crashes when a session gets new classes."""
 
     def __init__(self, url, path):
         self.path = path
@@ -115,8 +115,7 @@ class LiveReader:
                 stdout=out, stderr=err)
 
     def read(self):
-        """{provider: number of events} that the live reader has printed
-        so far"""
+        """Return {provider: number of events that babeltrace has printed so far}."""
         assert self.process.poll() is None, \
             self.complaints.read_text(errors="replace")[-2000:]
         return collections.Counter(re.findall(
@@ -132,7 +131,7 @@ class LiveReader:
 
 
 def command(tmp, n, memory):
-    """The command line of a guest that is stopped until the QMP command cont"""
+    """Return the command line of a guest that does not run before the QMP command cont."""
     _, *args = recording.guest(
         tmp, recording.initrd(tmp / "initrd", recording.KILLED_JOB), memory)
     return [recording.QEMU, *args, "-name", f"guest=vm{n}", "-S",
@@ -153,7 +152,7 @@ class Guest:
             text=True)
 
     def answers(self):
-        """True if QEMU answers on its QMP socket; LTTng may list its
+        """Return whether QEMU's QMP socket accepts a connection. LTTng may list the recorder's
         session earlier."""
         if not self.qmp:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
@@ -205,9 +204,9 @@ MEMORY = [recording.MEMORY,
 
 
 def declared(daemon, relay, traces):
-    """True if the metadata of all traces describe their streams. LTTng may write
-    these parts only with the first event, or when the session stops: so stop and
-    start the sessions."""
+    """Return whether there are @traces traces, and the metadata of each describe its streams.
+    LTTng may write this part of the metadata only with the first event, or when the
+    session stops: if it is missing, stop and start the sessions."""
     found = relay.declared()
     if len(found) == traces and not all(found):
         for url in relay.sessions():
@@ -227,8 +226,8 @@ def record_two(daemon, relay, guests):
 
         wait_until(lambda: len(relay.sessions()) == len(guests), running)
         wait(Guest.answers)
-        # start readers only now: babeltrace may also crash when a trace is
-        # added while it reads
+        # Start the readers only after the metadata of all traces describe streams:
+        # babeltrace may also crash when a trace is added while it reads.
         wait_until(lambda: declared(daemon, relay, len(guests)), running,
                    lambda: str(relay.declared()))
         readers = [stack.enter_context(LiveReader(
@@ -242,7 +241,7 @@ def record_two(daemon, relay, guests):
         wait(lambda g: "READY" in recording.console(g.tmp))
         counts = [sum(recording.counted(g.tmp)) for g in running]
         expected = {f"vm{n}": count for n, count in enumerate(counts)}
-        # all events are read while the guests run
+        # the relay daemon's files have all events while the guests run
         wait_until(lambda: relay.kept() == expected, running)
         # Check the recordings and the live readers before QEMU is killed.
         wait(lambda g: recording.recorded(g.tmp, g.env) ==

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Following the ftrace ring of a stock kernel under the distribution's QEMU.
+"""Tests of the program ring-follow, which follows the ftrace ring of a stock kernel under the
+distribution's QEMU.
 
-The follower's events are compared with the guest's own counts: entries, overrun
-and read events of each processor.
+The number of its events is compared with the guest's own counts of entries, overrun and read
+events, summed over the processors.
 """
 
 import json
@@ -53,8 +54,8 @@ wrap() {
 
 
 class Ring:
-    """A guest whose RAM this process maps, and the programs ring-follow
-    that follow its ring."""
+    """A guest with its RAM in a memfd of this process, and the programs ring-follow
+    that follow its ring"""
 
     def __init__(self, tmp):
         self.tmp = tmp
@@ -153,8 +154,8 @@ def shared(tmp_path_factory):
 
 
 def phase(ring, commands, poll_us, source=None):
-    """Follow the ring while the guest runs the commands.  Returns the counts of
-    the follower and those of the guest."""
+    """Clear the ring, and follow it while the guest runs the commands.  Return the counts
+    of the follower and those of the guest."""
     ring.run("trace 0; clear")
     before = ring.total()
     assert before["all"] == 0, before
@@ -166,9 +167,9 @@ def phase(ring, commands, poll_us, source=None):
 
 
 def check(seen, counted):
-    """If the follower lost nothing, it has exactly the events that the guest
-    counted.  Otherwise its events and its estimate of lost events together are
-    within a factor of two of that number."""
+    """Check the follower's counts `seen` with `counted`, the guest's number of events. If the
+    follower reports no loss, it has exactly this number.  Otherwise the sum of its
+    events and of its estimate of lost events is between half and twice this number."""
     if seen["lost"] == 0:
         assert seen["events"] == counted, (seen, counted)
     else:
@@ -182,8 +183,8 @@ def check(seen, counted):
 
 @one_guest
 def test_boot(shared):
-    """A follower that starts before the boot gets all events from the first
-    on."""
+    """A follower that starts before the kernel makes its ring gets all events from the
+    first on."""
     shared.run("work 100; trace 0")
     total = shared.total()
     seen = shared.boot.found().end()
@@ -209,8 +210,8 @@ def test_wraps(shared, poll_us):
 
 @one_guest
 def test_seldom(shared):
-    """The ring wraps between two polls: the follower detects it, and its
-    estimate of the lost events is roughly right."""
+    """The ring wraps between two polls: the follower reports lost events, and its
+    estimate is right within the factor of two that check() allows."""
     shared.run("trace 0; clear; trace 1; work 10")
     follower = shared.follow(600000000).found().look()
     shared.run("wrap; work 100; trace 0", 300)
@@ -272,7 +273,8 @@ def test_process(shared):
 @one_guest
 def test_core_and_kill(shared):
     """A core dump of the guest, and the memory file after kill -9 of QEMU, give as
-    many events as the memory of the stopped guest, and the same first events."""
+    many events as the memory of the stopped guest, and recordings of each processor that
+    agree in bytes 64 to 127."""
     shared.run("trace 0; clear; trace 1; work 10; marks 9000000 9000100; "
                "trace 0")
     total = shared.total()
@@ -308,8 +310,8 @@ def fresh(tmp_path, monkeypatch):
 
 
 def test_resets_and_crash(fresh):
-    """All boots are found, and each marker is in the epoch of its boot; after a
-    crash, the ring still has the events before it."""
+    """The follower finds all boots, and each marker is in the epoch of its boot. After
+    the guest's kernel has crashed, its ring in memory still has the events before."""
     fresh.vm.qmp.command("set-action", reboot="reset")
     follower = fresh.follow(500)
     texts = []

@@ -20,7 +20,7 @@ SEED = 20261121
 
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_soak(accel, tmp_path):
-    """A soak of seconds: each event is recorded or counted, memory is stable."""
+    """A soak of some seconds succeeds, with no event unaccounted for."""
     if accel == "kvm" and kvm_problem():
         pytest.skip(kvm_problem())
     p = subprocess.run(
@@ -49,7 +49,8 @@ def host(**changes):
 
 
 def account(stats, instance, virtio=False, told=True):
-    """Number of events that Accounts cannot account for in the figures of one closed instance.
+    """Return the number of events that Accounts cannot account for in the figures of one closed
+    instance of a stream.
 
     stats: the host's counts of the instance
     instance: the guest's counts (sent, discarded)
@@ -80,7 +81,7 @@ def test_books_balance():
 ])
 @pytest.mark.parametrize("told", [True, False])
 def test_books_find(stats, instance, told):
-    """The accounts detect a count that is wrong by one event."""
+    """The accounts detect that one of the host's counts is wrong by one."""
     assert account(stats, instance, told=told) > 0
 
 

@@ -29,9 +29,9 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 pytestmark = pytest.mark.xdist_group("timeline")
 
 MODULE = "hypertrace-sources.ko"
-# Kernel parameters: a ring, and the events that it records. The kernel emits these
-# events, except those of "task", with interrupts off: no other event comes between the
-# record in the ring and the event of the device.
+# Kernel parameters: a ring, and the events that it records. The kernel emits most of these
+# events with interrupts off, so seldom another event comes between the record in the ring
+# and the event of the device.
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"
          "timer:hrtimer_expire_entry,task")
@@ -51,15 +51,15 @@ def lacking():
 
 
 def key(name, fields):
-    """A key that identifies the start or the expiry of a timer: (event, timer,
-    time); False for other events"""
+    """Return a key that identifies the start or the expiry of a timer, (event, timer, time);
+    False for other events."""
     when = {"hrtimer_start": "expires", "hrtimer_expire_entry": "now"}
     return name in when and (name, fields["hrtimer"], fields[when[name]])
 
 
 def once(events):
-    """{key: value} from a list of (key, value), without keys that occur more than
-    once"""
+    """Return {key: value} from a list of (key, value), without keys that occur more than
+    once, and without the key False."""
     seen = {}
     for k, value in events:
         if k:
@@ -69,8 +69,8 @@ def once(events):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A pair: the directory that holds the recording and the device's trace, and
-    the largest error in ns that a date in the device's trace may have"""
+    """Record a guest. Return the folder that has the recording "rec" and the device's trace
+    "device", and the largest error in ns that a date in the device's trace may have."""
     if lacking():
         pytest.skip(lacking())
     tmp = tmp_path_factory.mktemp("timeline")
@@ -115,7 +115,7 @@ def run(tmp_path_factory):
 
 
 def recorded(path):
-    """{cpu: [(key, (date, error bound))]} of the events in a recording"""
+    """Return {cpu: [(key, (date, error bound))]} of the events in a recording."""
     out = subprocess.run([HYPERTRACE, "report", "--json", "--clock=host",
                           path], check=True, stdout=subprocess.PIPE,
                          timeout=TIMEOUT).stdout
@@ -127,8 +127,8 @@ def recorded(path):
 
 
 def traced(path, bound):
-    """{cpu: [(key, (date, bound))]} of the events in a trace by the
-    device, all with the given error bound"""
+    """Return {cpu: [(key, (date, bound))]} of the events in the device's trace, all with
+    the given error bound."""
     cpus = collections.defaultdict(list)
     for s in ctf_events.read(path).values():
         cpus[s.cpu].extend((key(name, fields), (ns, bound))
@@ -137,8 +137,8 @@ def traced(path, bound):
 
 
 def exported(path, bound):
-    """Read a Perfetto file; returns ({cpu: [date]} of the recording, the largest error of
-    these dates, the device's events in the form of traced())"""
+    """Read a Perfetto file. Return ({cpu: [date]} of the recording, the error bound of these
+    dates, the device's events in the form of traced())."""
     packets = perfetto_text.packets(path)
     assert perfetto_text.machines(packets) == {0: "host", 1: "rec",
                                                2: "vm, ht0"}
@@ -155,8 +155,8 @@ def exported(path, bound):
 
 
 def story(ring, device):
-    """For each processor a list of (date, bound): for each event that is in both
-    traces once, in order, the ring's date and then the device's"""
+    """Return a list for each processor. It has two (date, bound) for each timer event that is
+    in both traces exactly once, in the ring's order: the ring's, then the device's."""
     stories = []
     for cpu, events in ring.items():
         alone, other = once(events), once(device[cpu])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs that use ht_trace(), in a Linux guest.
+"""Tests of programs that use ht_trace(), in a Linux guest.
 
-The programs survive each of these tests, and each of their events is in the trace
-or counted as discarded. Only the event during which a device is unplugged or suspended
-may be missing or counted twice.
+The programs go on in each of these tests, and each of their events is in the trace or counted
+as discarded. When a device is unplugged or suspended, one event may be missing or counted
+twice.
 """
 
 import itertools
@@ -44,8 +44,8 @@ def notes(streams):
 
 
 def run(tmp_path, channel, commands, **device):
-    """Run commands one after the other, each with a device of its own.  Returns
-    the counts that the commands printed, and each device's streams."""
+    """Run commands one after the other, each with a device of its own.  Return the
+    numbers of emitted events that the commands printed, and each device's streams."""
     job = "set -e\n" + "".join(
         f"HYPERTRACE_DEVICE=/dev/hypertrace{n} {c} >&3\n"
         for n, c in enumerate(commands))
@@ -60,14 +60,14 @@ def run(tmp_path, channel, commands, **device):
 
 
 def all_but_one(found, count):
-    """True if found differs from count by at most one: the device may be unplugged
-    or suspended during an emit, so that its event is missing or counted twice"""
+    """Return whether found differs from count by at most one: if the device is unplugged or
+    suspended during an emit, the event may be missing or counted twice."""
     return count - 1 <= found <= count + 1
 
 
 def same_date(streams):
-    """Length of the longest series of neighbouring events that have the
-    same date"""
+    """Return the length of the longest series of neighbouring events with the same
+    date."""
     return max(len(list(g)) for s in streams.values()
                for _, g in itertools.groupby(s.cycles))
 
@@ -78,9 +78,9 @@ def accounted(streams):
 
 def test_ordinary_life(channel, tmp_path):
     """Programs that fork, exec, close all descriptors from 3 on, or emit in signal
-    handlers, account for each event. With HYPERTRACE_STAMPS=8, set for "exec" only,
-    the library reads the clock for every 8th event, so at least 8 consecutive events
-    have equal dates."""
+    handlers, account for each event. In the test, "exec" alone has HYPERTRACE_STAMPS=8:
+    the library then reads the clock for every 8th event, so there is a series of at least 8
+    events with equal dates."""
     counts, found = run(tmp_path, channel, [
         "ht-tracetest fork 500", "HYPERTRACE_STAMPS=8 ht-tracetest exec 500",
         "ht-tracetest closed 500", "ht-tracetest signal 20000"])
@@ -101,8 +101,8 @@ def test_ordinary_life(channel, tmp_path):
 
 
 def test_64_threads(channel, tmp_path):
-    """Each of 62 threads has its own stream, and so has each of 62 threads that
-    start after the first ones have ended."""
+    """No stream has events of two threads, with 62 threads at a time, and 62 more threads
+    after their end. Each thread's events are in order."""
     (count,), (streams,) = run(tmp_path, channel,
                                ["ht-tracetest threads 62 200"], streams=64,
                                packets=4)
@@ -119,7 +119,7 @@ def test_64_threads(channel, tmp_path):
 
 
 def test_threads_share(channel, tmp_path):
-    """If there are more threads than streams, threads share streams. There an event
+    """If there are more threads than streams, threads share a stream. In it, an event
     hypertrace.thread names the thread of the events after it."""
     (count,), (streams,) = run(tmp_path, channel,
                                ["ht-tracetest threads 32 300"], streams=4)
@@ -253,9 +253,9 @@ mv lib/libhypertrace.so.0 lib/away
 @needs_glibc
 def test_shared_objects(channel, tmp_path):
     """A preloaded shared object emits in a program that closes its descriptors.
-    A second program loads and unloads that object, of which an event has the
-    name of one of the program's events.  A third program finds the library
-    with dlopen().  Without the library, programs run and emit nothing."""
+    A second program loads and unloads this object; an event of the object and one of the
+    program have the same name, but other fields.  A third program loads libhypertrace with
+    dlopen().  If this library is not there, programs run and emit nothing."""
     with VM(devices=[{"channel": channel}], job=PRELOAD_JOB,
             files=dynamic(),
             workdir=tmp_path / "vm") as vm:

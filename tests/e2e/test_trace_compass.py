@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest's kernel as Trace Compass reads it.
+"""Check a trace of a guest's kernel in the way in which Trace Compass reads it.
 
-As the kernel analyses of Trace Compass, this test finds by names and fields of events
-which thread each CPU runs, and which system call each thread is in: no event may
-contradict this state.  On one CPU, ftrace must have recorded the same system calls.
+Like the kernel analyses of Trace Compass, this test follows, by the names and fields of events,
+which thread each CPU runs and in which system call each thread is. No event may contradict
+this state.  On CPU 1, ftrace must have recorded the same system calls.
 """
 
 import lzma
@@ -17,7 +17,7 @@ import ctf_events
 from linux_guest import assert_sound, sources_module, stats
 from vm.machine import VM
 
-# The guest has the events of kyber only after it has loaded that module.
+# The guest has the events of kyber only after it has loaded the module kyber-iosched.
 EVENTS = "sched,irq,timer,syscalls,exceptions,irq_vectors,kyber"
 UUID = "6d1b2f0e-58a5-4f0c-9d10-3a5f7c1e2b44"
 
@@ -121,8 +121,8 @@ class Analysis:
         self.running = {}       # processor: thread
         self.call = {}          # thread: the system call it is in
         self.ended = 0          # number of system calls that ended
-        # True if all threads and the task of each processor are known, and all probes
-        # of the module are attached
+        # whether to check events: all threads are known, and all probes of the module are
+        # attached
         self.on = False
 
     def lttng_statedump_process_state(self, _, f):
@@ -168,16 +168,16 @@ class Analysis:
 
 
 def between(events, is_start):
-    """The events between the two events for which is_start is true, without these
-    two"""
+    """Return the events between the two events for which is_start is true, without these
+    two."""
     at = [n for n, e in enumerate(events) if is_start(*e)]
     assert len(at) == 2
     return events[at[0] + 1:at[1]]
 
 
 def check_against_ftrace(text, events, bits):
-    """ftrace and the module recorded the same system calls, with equal fields,
-    on a processor."""
+    """Check that ftrace and the module recorded the same system calls on CPU 1, with equal
+    integer fields, from the exec of /bin/true to the exec of /bin/false."""
     ftrace = between(re.findall(
         r"\[001\].*?: (sys_\w+|sched_process_exec)[:(]? ?(.*?)\s*$", text,
         re.M),
