@@ -148,7 +148,10 @@ static void trace_doorbell(struct ht_device *dev, uint32_t stream)
     *(volatile uint32_t *)maps[stream]->doorbell = stream;
 }
 
-/* Open the device for the call.  On failure, the driver's timer submits. */
+/*
+ * Open the device for this submission only.  On failure, the driver's timer
+ * submits the events later.
+ */
 static int trace_submit(struct ht_device *dev, struct ht_stream *s,
                         uint64_t from, uint64_t to)
 {

@@ -158,7 +158,7 @@ struct ht_stream {
     uint64_t lost_nested;
     uint64_t lost;
 
-    /* The following members are used to open and close packets */
+    /* The fast path does not access the following members. */
     uint8_t *packets;
     uint8_t *packet_end;        /* end of the open packet; NULL: none is open */
     /* number of the open packet; if none is open, of the next one */
@@ -175,7 +175,7 @@ struct ht_stream {
     uint64_t instance;
     /* hypercall: value of @events at the last doorbell */
     uint64_t batch_events;
-    uint64_t doorbells;         /* number of doorbells rung, or of kicks */
+    uint64_t doorbells;         /* number of doorbells; virtio: of kicks */
     /* number of discarded events that were reported to the host */
     uint64_t told;
     const struct ht_channel_ops *ops;

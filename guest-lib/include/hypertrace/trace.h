@@ -171,7 +171,7 @@ enum ht_value_type {
  * @u: a value of type HT_VALUE_UNSIGNED
  * @s: a value of type HT_VALUE_SIGNED
  * @f: a value of type HT_VALUE_FLOAT
- * @p: a value of type HT_VALUE_MEMORY
+ * @p: address of a value of type HT_VALUE_MEMORY
  * @size: with HT_VALUE_MEMORY: size of the memory in bytes; a multiple of the
  *        size of an element
  * @type: enum ht_value_type
