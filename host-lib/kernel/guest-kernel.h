@@ -11,7 +11,6 @@
 /* Number of elements of HtGuestKernel.cache; a power of two */
 #define HT_PAGE_CACHE 64u
 
-/* Number of elements of ht_x86_low */
 #define HT_X86_LOW_N 4u
 
 /**

@@ -25,8 +25,8 @@
 #define X86_DIRECT_4    UINT64_C(0xffff888000000000)
 #define X86_DIRECT_5    UINT64_C(0xff11000000000000)
 /*
- * Minimum distance of a kernel's start from the PCI hole: the kernel does not
- * continue after the hole.
+ * Minimum distance in bytes from the start of a kernel below the PCI hole to
+ * the hole: such a kernel does not continue after the hole
  */
 #define KERNEL_MIN      X86_PMD
 
@@ -94,8 +94,8 @@ static bool find_slide(HtGuestKernel *k, const char *handler, uint64_t step)
 }
 
 /*
- * Get the next of the pieces that contain the kernel.  A piece may lie within
- * another: see HtGuestMem.pieces.
+ * Get the next piece that contains the kernel, from index @i on.  Several
+ * pieces may contain it: see HtGuestMem.pieces.
  */
 static bool next_piece(const HtGuestKernel *k, unsigned *i, HtGuestRange *piece)
 {
@@ -126,8 +126,8 @@ static bool agrees(const HtGuestKernel *k)
 
 /*
  * Find the physical address of _text in the kernel's table of 2 MiB pages.
- * Parts of the kernel are split into small pages, whose table may be anywhere
- * in RAM; an entry of a large page is therefore preferred.
+ * The kernel maps parts of itself by small pages.  Their table may be anywhere
+ * in RAM, so an entry of a large page is preferred.
  */
 static bool x86_base(const HtGuestKernel *k, const HtGuestRange *r,
                      uint64_t pmd, uint64_t *base)
@@ -206,11 +206,11 @@ static bool usual_low(uint64_t below)
 }
 
 /*
- * x86-64: find the ranges of RAM from the piece @r, which holds the kernel.  A
- * PC's RAM is one piece, of which the part above the PCI hole continues at
- * 4 GiB.  The kernel stores the end of RAM (max_pfn).  If RAM has several
- * pieces (NUMA nodes), the ranges cover only @r.  With @usual, refuse a kernel
- * above 4 GiB if RAM below the hole does not have a usual size.
+ * x86-64: find the ranges of RAM from the piece @r, which holds the kernel.
+ * Without NUMA nodes, a PC's RAM is one piece; its part above the PCI hole
+ * continues at 4 GiB.  The kernel stores the end of RAM (max_pfn).  If RAM has
+ * several pieces (NUMA nodes), the ranges cover only @r.  With @usual, refuse a
+ * kernel above 4 GiB if RAM below the hole would not have a usual size.
  */
 static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)
 {
@@ -231,10 +231,10 @@ static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)
         }
     } else {
         /*
-         * The physical address of the kernel does not fit a PC whose only RAM
-         * is @r. If the memory has several pieces, @r is a NUMA node after the
-         * first one. If it has one piece, a copy of a kernel was found: refuse
-         * the copy.
+         * The physical address of the kernel does not fit if @r is all of a
+         * PC's RAM.  If the memory has several pieces, take @r for a NUMA node
+         * after the first node.  If @r is the only piece, a copy of a kernel
+         * was found: refuse the copy.
          */
         return k->mem.n_pieces > 1 && k->phys > at &&
                !ht_guest_mem_add(&k->mem, k->phys - at, r->size, r->offset);
@@ -261,8 +261,8 @@ static bool try_x86(HtGuestKernel *k)
         return x86_place(k, &r) && agrees(k);
     }
     /*
-     * Each piece that contains a kernel above 4 GiB is possible.  First try the
-     * pieces that have a usual size of RAM below the PCI hole.
+     * If several pieces contain a kernel above 4 GiB, each may be RAM.  First
+     * try the pieces that give RAM below the PCI hole a usual size.
      */
     for (any = 0; any < 2; any++) {
         for (i = 0; next_piece(k, &i, &r); ) {
@@ -293,7 +293,7 @@ static bool maps_itself(HtGuestKernel *k)
                           &left) && phys == k->phys;
 }
 
-/* arm64: find the width of addresses, which depends on build and CPU */
+/* arm64: find the width of kernel addresses: it depends on build and CPU */
 static bool arm64_levels(HtGuestKernel *k)
 {
     static const unsigned widths[] = { 48, 52, 47, 39, 42, 36 };
@@ -338,7 +338,10 @@ static bool try_arm64(HtGuestKernel *k)
     return arm64_levels(k);
 }
 
-/* Set the address of the direct map if the page tables confirm it */
+/*
+ * Set the direct map to begin at @virt, with the physical address @phys, if the
+ * page tables confirm this
+ */
 static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
 {
     uint64_t is, left, end = 0;
@@ -351,7 +354,7 @@ static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
     }
     k->direct = virt;
     k->direct_phys = phys;
-    /* Other areas may follow the map: limit the map to the end of RAM. */
+    /* Other areas may follow the direct map: limit it to the end of RAM. */
     for (i = 0; i < k->mem.n; i++) {
         end = MAX(end, k->mem.ranges[i].phys + k->mem.ranges[i].size);
     }
@@ -377,8 +380,8 @@ void ht_guest_kernel_direct_map(HtGuestKernel *k)
     } else {
         base = UINT64_MAX << k->pages.va_bits;
         /*
-         * memstart_addr may be negative: in a kernel for 52-bit addresses on a
-         * CPU that has 48 bits.
+         * memstart_addr may be negative in a kernel for 52-bit addresses, on a
+         * CPU with 48-bit addresses.
          */
         if ((int64_t)start < 0) {
             base -= start;
@@ -393,8 +396,8 @@ void ht_guest_kernel_direct_map(HtGuestKernel *k)
 }
 
 /*
- * Find the addresses of the clocks.  The offset of the wall clock in tk_core is
- * read from the kernel's types.
+ * Find the addresses of the clocks.  The kernel's types have the offset of the
+ * wall clock in timekeeper_data or tk_core.
  */
 static void find_clocks(HtGuestKernel *k)
 {

@@ -4,9 +4,9 @@
  *
  * A descriptor's state holds its id and, in two bits, the progress of its
  * record.  The writer sets the state to "reserved" before it writes, and to
- * "final" afterwards; a descriptor that is reused gets another id.  A copy is
- * therefore valid if the state is final and the same before and after it.  The
- * text also begins with its descriptor's id.
+ * "final" afterwards; a descriptor that is reused gets another id.  A copy of a
+ * record is therefore valid if the state is final before the copy and the same
+ * after it.  A text begins with its descriptor's id.
  */
 #include "hypertrace/kernel-log.h"
 
@@ -20,7 +20,7 @@
 /* Maximum sizes in bytes of the kernel's structures of a log record */
 #define DESC_MAX    64u
 #define INFO_MAX    256u
-/* Maximum number of descriptors that one call reads */
+/* Maximum number of descriptors that a call of ht_kernel_log_next() reads */
 #define PASS_MAX    256u
 
 /* A copy of the printk_ringbuffer's members */
@@ -121,7 +121,7 @@ static uint64_t end_of(const Ring *r)
     return ((r->head & ID_MASK) + 1) & ID_MASK;
 }
 
-/* Set @head_at to the offset of the ring's head_id in the memory */
+/* Set HtKernelLog.head_at */
 static void find_head(HtKernelLog *log)
 {
     const HtKernelSpace *s = &log->space;
@@ -148,7 +148,7 @@ static int read_ring(HtKernelLog *log)
         return ret ? ret : -EAGAIN;
     }
     if (ring != log->ring) {
-        /* The kernel replaces its static ring by a larger one at boot. */
+        /* The kernel may replace its static ring by a larger one at boot. */
         log->ring = ring;
         log->placed = log->known = false;
     }
@@ -179,7 +179,10 @@ static int read_ring(HtKernelLog *log)
     return ret ? ret : 1;
 }
 
-/* Copy a record's text; -EAGAIN if the space was reused by another record */
+/*
+ * Copy a record's text; -EAGAIN if another record has reused its space; -EINVAL
+ * if the text exceeds the ring
+ */
 static int read_text(HtKernelLog *log, uint64_t id, const uint8_t *desc,
                      HtLogRecord *record)
 {
@@ -215,9 +218,10 @@ static int read_text(HtKernelLog *log, uint64_t id, const uint8_t *desc,
 }
 
 /*
- * Read a record.  Returns 1; 0 if it is not complete yet; -EAGAIN if its
- * descriptor or its text was overwritten; -ENODATA if the descriptor holds no
- * record; -EINVAL if the text exceeds the ring; or the error of the reader.
+ * Read the record of the descriptor @id.  Returns 1; 0 if the record is not
+ * complete yet; -EAGAIN if its descriptor or its text was overwritten; -ENODATA
+ * if the descriptor holds no record; -EINVAL if the text exceeds the ring; or
+ * another -errno.
  */
 static int read_record(HtKernelLog *log, uint64_t id, HtLogRecord *record)
 {
@@ -252,16 +256,17 @@ static int read_record(HtKernelLog *log, uint64_t id, HtLogRecord *record)
         .level = level & 7,
         .caller = ht_get_le32(info + p->caller),
     };
-    /* The caller skips a record that it has seen: do not copy its text. */
+    /* ht_kernel_log_next() skips a record that it has returned before. */
     ret = record->seq < log->next_seq ? 0 : read_text(log, id, desc, record);
     ret = ret ? ret : ht_kernel_space_u64(&log->space, at + p->state, &after);
     return ret ? ret : after == state ? 1 : -EAGAIN;
 }
 
 /*
- * If all known records were read, or the last record could not be read, read
- * the ring's structure again.  If the descriptor of log->id was overwritten,
- * continue at the oldest record.  Returns as read_ring().
+ * Prepare to read the next record.  If all known records were read, or the last
+ * record could not be read, read the ring's structure again.  If the descriptor
+ * of log->id was overwritten, continue at the oldest record.  Returns as
+ * read_ring().
  */
 static int update(HtKernelLog *log)
 {

@@ -3,8 +3,8 @@
  * hypertrace: translate a kernel's addresses by its own page tables
  *
  * x86-64 has 4 or 5 levels of 512 entries; arm64 has pages of 4, 16 or 64 KiB
- * and 2 to 5 levels.  The guest may change an entry at any time: the walk reads
- * it once, checks it, and follows at most one entry for each level.
+ * and 2 to 5 levels.  The guest may change an entry at any time: a walk reads
+ * at most one entry for each level, reads it only once, and checks the copy.
  */
 #include "guest-kernel.h"
 
@@ -14,7 +14,8 @@
 
 #define ARM_VALID       1u
 /*
- * set in an entry for another table; in the last table, in an entry for a page
+ * bit that is set in an entry that refers to a table and, in a table of the
+ * last level, in an entry that refers to a page
  */
 #define ARM_TABLE       2u
 #define ARM_ADDRESS     UINT64_C(0x0000ffffffffffff)
@@ -29,7 +30,8 @@ static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
     address = entry & ARM_ADDRESS & ~((UINT64_C(1) << pt->shift) - 1);
     if (pt->shift == 16) {
         /*
-         * With pages of 64 KiB, bits 12 to 15 are bits 48 to 51 of the address.
+         * With pages of 64 KiB, bits 12 to 15 of the entry are bits 48 to 51 of
+         * the address.
          */
         address |= (entry >> 12 & 15) << 48;
     }
@@ -37,8 +39,8 @@ static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
 }
 
 /*
- * Return what an entry refers to; level 0 is the last table, whose entries
- * refer to pages
+ * Return what an entry refers to.  The tables of level 0 are the last ones: all
+ * their valid entries refer to pages.
  */
 static enum { NONE, TABLE, PAGE } entry_kind(const HtPageTables *pt,
                                              uint64_t entry, unsigned level)

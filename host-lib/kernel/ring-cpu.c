@@ -2,27 +2,30 @@
 /*
  * hypertrace: read what is new of one processor of an ordinary ftrace ring
  *
- * A page is copied between two reads of its header.  When the writer reuses a
- * page, it stores a commit count of 0, then the first record's header, then the
- * time stamp, and a commit count only after the records that it counts.  A
- * copy is therefore valid if the stamp is unchanged and the count has not
- * decreased.  A page that a reader in the guest takes leaves the ring with its
- * old stamp and count, so the node must also have the same page after the copy.
+ * A page is copied between two reads of its header.  When the writer (the
+ * guest's kernel) reuses a page, it stores a commit count of 0, then the first
+ * record's header, then the page's time stamp, and a commit count only after
+ * the records that it counts.  A copy is therefore valid if the stamp is
+ * unchanged and the count has not decreased.  A page that a reader in the guest
+ * takes leaves the ring with its old stamp and count, so the node must also
+ * have the same page after the copy.
  *
  * When the writer has left a page, the page is final.  The next page is that of
  * the next node, unless the writer has passed all nodes since and overwritten
  * both pages.  If the previous page still has its stamp, the writer has not
  * overwritten it.
  *
- * After the cursor was lost, the kernel's counters show whether events are
- * missing: they count each event that is committed.
+ * The cursor is the position at which the next poll continues.  It is lost if
+ * the writer or a reader in the guest takes its page.  Then the kernel's
+ * counters usually show whether events are missing: they count each event that
+ * is committed.
  */
 #include "ring.h"
 
 #define TRIES 4u
 /*
- * Time in ns in which a kernel empties its ring at most once: it waits for a
- * grace period of RCU each time.
+ * Time in ns in which a kernel is assumed to empty its ring at most once,
+ * because it waits for a grace period of RCU each time
  */
 #define TWICE_NS UINT64_C(10000000)
 
@@ -39,7 +42,7 @@ static void lose(HtListCpu *l)
     l->at.node = 0;
 }
 
-/* Read the bytes after the last event taken */
+/* Read the bytes after the last event taken; false if that is not possible */
 static bool read_tail(const HtFtCpu *c, const HtListCpu *l, uint8_t *tail)
 {
     return l->at.node &&
@@ -48,7 +51,7 @@ static bool read_tail(const HtFtCpu *c, const HtListCpu *l, uint8_t *tail)
                                  c->pos, tail, HT_LIST_TAIL);
 }
 
-/* Test whether the cursor's page still has the events that were taken of it */
+/* Test whether the page of the cursor @at still has the events taken of it */
 static bool is_in_place(const HtFtCpu *c, HtListCpu *l, const HtListCursor *at)
 {
     HtListNode n;
@@ -61,12 +64,12 @@ static bool is_in_place(const HtFtCpu *c, HtListCpu *l, const HtListCursor *at)
 }
 
 /*
- * Reset the state after the ring was emptied, by "echo >trace" or by a change
- * of the trace clock.  Events that were written after the last poll and before
- * the ring was emptied can no longer be read.  Unchanged bytes after the last
- * event taken prove that there was no such event: emptying the ring does not
- * change these bytes.  They prove nothing if the ring may have been emptied
- * twice.
+ * Reset the state after the guest emptied the ring, for example by
+ * "echo >trace" or by a change of the trace clock.  Events that were written
+ * after the last poll and before the ring was emptied can no longer be read.
+ * If the last poll took everything, unchanged bytes after the last event taken
+ * prove that there was no such event: emptying the ring does not change these
+ * bytes.  They prove nothing if the ring may have been emptied twice.
  */
 static void reset(const HtFtCpu *c, HtListCpu *l)
 {
@@ -79,8 +82,8 @@ static void reset(const HtFtCpu *c, HtListCpu *l)
     l->settled = false;
     if (is_in_place(c, l, &l->at)) {
         /*
-         * The cursor is valid in the emptied ring: the last poll noticed that
-         * it was lost, and set it again.
+         * The cursor is valid in the emptied ring: the last poll set it again,
+         * after the ring was emptied.
          */
         l->followed = c->stats.events - l->placed_at;
         return;
@@ -117,7 +120,7 @@ static void mark_emptied(HtFtLook *look, guint at)
 
 /*
  * Decide whether events are missing before a piece.  @followed is the number of
- * events taken before the piece.
+ * events taken before the piece since the ring was reset.
  */
 static void resolve_doubt(HtListCpu *l, HtFtLook *look, guint at,
                           uint64_t followed)
@@ -132,8 +135,8 @@ static void resolve_doubt(HtListCpu *l, HtFtLook *look, guint at,
     if (l->before < l->base + followed + l->sure) {
         /*
          * Fewer events were written before the cursor's page than were taken or
-         * missing: the ring was emptied, and its counters have reached their
-         * old values again.
+         * missing: the ring was emptied, and each of its counters has reached
+         * its old value again.
          */
         mark_emptied(look, at);
         return;
@@ -148,9 +151,9 @@ static void resolve_doubt(HtListCpu *l, HtFtLook *look, guint at,
 }
 
 /*
- * Maximum number of bytes that may be taken of the cursor's page, of which the
- * guest has committed @size.  On a host with weak memory ordering, do not go
- * beyond the writer's position at the previous poll.
+ * Return the maximum number of bytes that may be taken of the cursor's page;
+ * the guest has committed @size bytes to the page.  On a host with weak memory
+ * ordering, do not go beyond the writer's position at the previous poll.
  */
 static uint32_t limit_of(const HtFtCpu *c, const HtListCpu *l, uint32_t size)
 {
@@ -162,7 +165,8 @@ static uint32_t limit_of(const HtFtCpu *c, const HtListCpu *l, uint32_t size)
 }
 
 /*
- * Copy records of the cursor's page, and check that the page was not replaced
+ * Copy and queue the new records of the cursor's page, and check that the page
+ * was not replaced
  */
 static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
                         HtListNode *n)
@@ -218,7 +222,7 @@ static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
         }
         l->emptied = l->doubt = false;
     } else {
-        /* Records after an invalid one in the same page cannot be dated. */
+        /* Times of records after an invalid one are not known: skip these. */
         c->stats.bad++;
         c->lost = l->spoiled = true;
     }
@@ -226,8 +230,9 @@ static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
 }
 
 /*
- * Check that since the page was copied, the writer has not overwritten it, and
- * the ring was not emptied
+ * Check that since the cursor's page was copied, the writer has not overwritten
+ * it, and the ring was not emptied.  For the readers' page, set HtListCpu.doubt
+ * instead if later pages may have been overwritten.
  */
 static HtListWalk check_lap(const HtFtCpu *c, HtListCpu *l)
 {
@@ -238,8 +243,9 @@ static HtListWalk check_lap(const HtFtCpu *c, HtListCpu *l)
 
     if (l->at.apart) {
         /*
-         * The writer never overwrites the readers' page, so the stamp proves
-         * nothing.  Check the count of overwritten events instead.
+         * The writer does not overwrite the readers' page, so the stamp proves
+         * nothing about the pages after it.  Check the count of overwritten
+         * events instead.
          */
         ret = ht_list_header(l, &h);
         l->doubt |= !ret && h.overrun != l->overrun;
@@ -253,7 +259,7 @@ static HtListWalk check_lap(const HtFtCpu *c, HtListCpu *l)
            HT_LIST_DONE : HT_LIST_LOST;
 }
 
-/* Go from the cursor's page, which is final, to the next page */
+/* Move the cursor from its page, which is final, to the next page */
 static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
 {
     HtListWalk walk;
@@ -281,7 +287,7 @@ static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
     return HT_LIST_DONE;
 }
 
-/* Queue the pages from the cursor to the writer's page */
+/* Queue the new records from the cursor to the writer's page */
 static HtListWalk advance(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 {
     for (;;) {
@@ -303,9 +309,10 @@ static HtListWalk advance(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 }
 
 /*
- * ht_list_place() has found no page that is newer than the page taken last.  If
- * that page (@own) is still in place, nothing was overwritten: set the cursor
- * to it, because more events may follow in it.
+ * Set the cursor again after ht_list_place() has found no page that is newer
+ * than the page taken last.  If that page (HtListCpu.own) is still in place,
+ * nothing after it was overwritten: set the cursor to it, because more events
+ * may follow in it.
  */
 static void go_back(const HtFtCpu *c, HtListCpu *l)
 {
@@ -315,7 +322,7 @@ static void go_back(const HtFtCpu *c, HtListCpu *l)
     }
 }
 
-/* Queue everything up to the writer; set the cursor first if need be */
+/* Queue all new records up to the writer; set the cursor first if it is lost */
 static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 {
     HtListWalk walk = HT_LIST_LOST;
@@ -347,7 +354,8 @@ static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 
 /*
  * Resolve the pieces that mark_doubt() marked.  If events are missing (@found),
- * set @lost as their number before the first such piece; else remove the gaps.
+ * set their number @lost at the first such piece, and 0 at the others; else
+ * remove the marks.
  */
 static void resolve_doubts(HtFtLook *look, guint first, bool found,
                            uint64_t lost)
@@ -403,7 +411,7 @@ static bool has_doubts(const HtFtLook *look, guint first)
     return false;
 }
 
-/* Number of missing events that resolve_doubt() has found in this poll */
+/* Get the number of missing events that resolve_doubt() found in this poll */
 static uint64_t sum_proved(const HtFtLook *look, guint first)
 {
     uint64_t sum = 0;
@@ -422,7 +430,8 @@ static uint64_t sum_proved(const HtFtLook *look, guint first)
  * everything.  The kernel counts an event shortly before the event is visible.
  * The comparison is therefore exact only if no commit was under way, the guest
  * was quiet since the poll began, and the host keeps the order of stores.
- * Events can be missing only if events were overwritten, or read in the guest.
+ * Unless the ring was emptied, events can be missing only if events were
+ * overwritten, or read in the guest.
  */
 static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
 {
@@ -459,8 +468,8 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
     missing = entries > l->base + l->followed ?
               entries - l->base - l->followed : 0;
     /*
-     * @missing is too low if the poll took events that were written after it
-     * began.  @most includes these events.
+     * @missing is too low if the poll took events that were written after the
+     * poll began.  @most includes these events.
      */
     most = after.entries > l->base + l->followed ?
            after.entries - l->base - l->followed : 0;
@@ -482,7 +491,8 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
                        after.overrun + after.read != l->gone), news);
     }
     /*
-     * ht_ft_follow_look() adds HtFtTaken.lost of the pieces that it passes on.
+     * ht_ft_follow_look() adds HtFtTaken.lost of the pieces that it passes on:
+     * leave these events out here.
      */
     c->stats.lost = l->lost_before + (exact ? missing : l->lost) - proved;
     if (!l->doubt) {
@@ -500,10 +510,11 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
 }
 
 /*
- * Read the kernel's ring_buffer_per_cpu.  A member that the kernel changes
- * during the read may be half old and half new: read @reader and @commit a
- * second time if they differ from the previous poll.  If a count has decreased,
- * read all again: the kernel may be emptying the ring.
+ * Read the kernel's ring_buffer_per_cpu to @h.  A member that the kernel
+ * changes during the read may be half old and half new: read HtListHeader's
+ * members reader and commit a second time if they differ from the previous
+ * poll.  If a count has decreased, read all members again: the kernel may be
+ * emptying the ring.
  */
 static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
 {
@@ -526,7 +537,7 @@ static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
     return ret;
 }
 
-/* Note the writer's page, for the next poll of a host with weak ordering */
+/* Note the writer's position for the next poll, on a weakly ordered host */
 static int note_writer(HtListCpu *l, const HtListHeader *h)
 {
     HtListNode n;
@@ -548,8 +559,9 @@ static HtListWalk collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     HtListWalk walk;
 
     /*
-     * If the ring was empty at all earlier polls, and events were overwritten
-     * or read in the guest since, this poll may miss some of these.
+     * If nothing was taken yet, or nothing since the ring was emptied, and
+     * events were overwritten or read in the guest, this poll may miss some of
+     * these events.
      */
     l->doubt |= l->based && (!l->placed || l->restart) &&
                 (l->h.overrun || l->h.read);
@@ -575,7 +587,7 @@ int ht_list_collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     int ret;
 
     if (!l->va) {
-        c->before = begin;      /* the processor is not online yet */
+        c->before = begin;      /* the processor has no ring yet */
         return 0;
     }
     ret = load_header(c, l, &h);

@@ -2,10 +2,11 @@
 /*
  * hypertrace: find the position to continue at in an ordinary ftrace ring
  *
- * The kernel links its pages by nodes (buffer_page) in a circle.  The lowest
- * bits of a node's next pointer are flags: 1 if the next node is the head, 2
- * while the writer moves the head.  The page for readers in the guest is not in
- * the circle: a reader swaps it with the head.
+ * The kernel links the pages of a processor's ring by nodes (buffer_page) in a
+ * circle.  The head is the node with the oldest page.  The lowest bits of a
+ * node's next pointer are flags: 1 if the next node is the head, 2 while the
+ * writer moves the head away from the next node.  The page for readers in the
+ * guest is not in the circle: a reader swaps it with the head.
  *
  * From the head to the writer's page the list is in the order of writing.
  */
@@ -21,7 +22,7 @@
  */
 #define AHEAD   4u
 #define TRIES   4u
-/* Maximum bytes read of a ring_buffer_per_cpu, and of a buffer_page */
+/* Maximum bytes that are read of a ring_buffer_per_cpu, and of a buffer_page */
 #define HEADER_MAX 1024u
 #define NODE_MAX   256u
 
@@ -40,7 +41,7 @@ static void range(uint32_t *from, uint32_t *to, uint32_t member)
     *to = MAX(*to, member + 8);
 }
 
-/* The range of a ring_buffer_per_cpu that has all members of HtListHeader */
+/* Get the range of a ring_buffer_per_cpu that has HtListHeader's members */
 static void header_range(const HtKernelRingLayout *p, uint32_t *from,
                          uint32_t *to)
 {
@@ -135,8 +136,8 @@ static HtListWalk failed(int ret)
 }
 
 /*
- * Walk from @from, at most @max nodes, to a pointer that marks the head, and
- * read the head's node to @head
+ * Walk from the node @from, over at most @max nodes, to a next pointer that
+ * marks the head, and read the head's node to @head
  */
 static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
                             HtListNode *head)
@@ -150,7 +151,8 @@ static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
         if (ret) {
             /*
              * If no reads are left, continue at this node in the next poll.
-             * Else the pointer was torn, or the node removed: restart.
+             * Otherwise the node cannot be read, for example because the
+             * pointer to it was torn: the next poll starts again.
              */
             l->scan = ret == -EAGAIN ? at : 0;
             return failed(ret);
@@ -171,10 +173,10 @@ static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
 }
 
 /*
- * Find the head.  Until the ring wraps, the head is the node that the kernel's
- * own hint names.  After that it is usually at most AHEAD nodes after the
- * writer's page.  If both places are wrong, search the whole list, in as many
- * polls as that takes.
+ * Find the head.  Until the ring wraps, the head is the node to which the
+ * kernel's member head_page points, which is only a hint.  After that the head
+ * is usually at most AHEAD nodes after the writer's page.  If it is at neither
+ * place, search the whole list, in as many polls as that takes.
  */
 static HtListWalk find_head(HtListCpu *l, const HtListHeader *h,
                             HtListNode *head)
@@ -257,8 +259,8 @@ static bool is_head(HtListCpu *l, const HtListNode *n)
 }
 
 /*
- * Test whether the writer's page is older than the page taken last, although
- * the ring was emptied since: its clock was changed.
+ * Test whether the ring was emptied since the last page was taken, but the
+ * writer's page has an older time stamp: the guest has changed the trace clock
  */
 static bool went_back(HtListCpu *l, const HtListHeader *h)
 {

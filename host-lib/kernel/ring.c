@@ -4,11 +4,12 @@
  */
 #include "ring.h"
 
-/* Number of reads that each processor may use in a poll at least */
+/* Minimum of the number of reads that a processor may use in a poll */
 #define READS_MIN 256u
 /*
- * Maximum number of reads for a page: to find the oldest page, to copy the page
- * and to find the next one
+ * Number of reads of the guest's memory that a page takes, at most, if the
+ * cursor is not lost: to find the oldest page, to copy the page and to find the
+ * next page
  */
 #define READS_OF_PAGE 12u
 
@@ -117,8 +118,8 @@ static uint32_t reads_of_poll(const List *list)
 }
 
 /*
- * Read where the processors' parts are, in each poll: a snapshot of ftrace
- * swaps the buffers.
+ * HtFtWay.begin.  Read where the processors' parts are, in each poll: when the
+ * guest takes a snapshot, ftrace swaps the buffers.
  */
 static void begin(void *opaque)
 {
@@ -206,8 +207,8 @@ static int collect(HtFtCpu *c, HtFtLook *look)
 }
 
 /*
- * HtFtWay.polls.  The guest may claim any number of pages, but they must be in
- * its memory: the size of the memory limits their number.
+ * HtFtWay.polls.  The number of pages is not known; the size of the guest's
+ * memory limits it.
  */
 static uint64_t polls(void *opaque, const HtFtMem *mem, const HtFtRing *ring)
 {
@@ -235,7 +236,8 @@ static const HtFtWay list_way = {
 };
 
 /*
- * Read the size of sub-buffers: a page, unless a user in the guest changed it
+ * Read the size of sub-buffers in bytes: a page, unless a user in the guest
+ * changed it
  */
 static uint32_t read_subbuf_size(List *list)
 {

@@ -12,7 +12,7 @@
 /**
  * HtListNode: a buffer_page of the list
  * @addr: address of the node
- * @next: address of the next node, with the kernel's two flags in its low bits
+ * @next: address of the next node, with the kernel's flags in the lowest 2 bits
  * @prev: address of the previous node
  * @page: address of the page of records
  */
@@ -68,14 +68,15 @@ typedef struct HtListCursor {
  * @layout: offsets of the members
  * @subbuf_size: size of a page in bytes
  * @va: address of the ring_buffer_per_cpu; 0 if it is not allocated yet
- * @h: header at the last poll
+ * @h: the header that the last poll used
  * @at: the cursor; HtFtCpu.pos is the offset in its page
- * @own: the last valid @at
+ * @own: @at when the cursor was last lost; its node is 0 if there is none
  * @placed: @last is valid
  * @last: time stamp of the newest page taken
  * @restart: the ring was emptied, and nothing was taken since: its clock may
  *           have gone back
- * @doubt: the cursor was lost: events may be missing before the next piece
+ * @doubt: events may be missing before the next piece, for example because the
+ *         cursor was lost
  * @proved: @before is known
  * @before: number of events that were written before the cursor's page
  * @tail: the bytes after the last event taken; the next events overwrite them
@@ -95,13 +96,16 @@ typedef struct HtListCursor {
  *        @settled
  * @sure: events missing at that poll, or later where @before was known
  * @overrun: HtListHeader.overrun at the last poll that took everything
- * @settled: the last poll took everything that the counters count
- * @spoiled: the cursor's page has an invalid record: the rest of it is skipped
+ * @settled: the last poll took everything, and the kernel's counters show
+ *           exactly how many events are missing
+ * @spoiled: the cursor's page has an invalid record: the rest of the page is
+ *           skipped
  * @uncounted: a gap was reported whose number of events is not known yet
  * @writer: with HtFtCpu.relaxed: the writer's position at the previous poll
- * @writer_size: bytes committed to the writer's page then
- * @lag: with HtFtCpu.relaxed: the header at the previous poll
- * @lag_begin: with HtFtCpu.relaxed: time at which that poll started, in ns
+ * @writer_size: number of bytes committed to the page of @writer at that poll
+ * @lag: with HtFtCpu.relaxed: the header that the last poll read, for the next
+ *       poll to use
+ * @lag_begin: with HtFtCpu.relaxed: HtFtCpu.look_begin of that poll
  */
 typedef struct HtListCpu {
     const HtKernelSpace *space;
@@ -143,17 +147,18 @@ typedef struct HtListCpu {
 
 /* Result of a step along a processor's list of pages */
 typedef enum HtListWalk {
-    /* success; of a walk: it has reached the writer's page */
+    /* success; of a walk over several pages: nothing more can be taken now */
     HT_LIST_DONE,
     /* continue in the next poll, for example because no reads are left */
     HT_LIST_MORE,
-    /* the kernel has replaced the page: set the cursor again */
+    /* the page was overwritten or taken by a reader: set the cursor again */
     HT_LIST_LOST,
     HT_LIST_ERROR,      /* the memory cannot be read or is not a list */
 } HtListWalk;
 
 /**
- * ht_list_layout_ok: test whether one bounded read covers all members
+ * ht_list_layout_ok: test whether one read of a limited size is enough for the
+ * members of a ring_buffer_per_cpu, and one for those of a buffer_page
  * @p: the layout
  */
 bool ht_list_layout_ok(const HtKernelRingLayout *p);
@@ -169,8 +174,8 @@ int ht_list_header(HtListCpu *l, HtListHeader *h);
 
 /**
  * ht_list_node: read a node
- * @l: the processor
- * @addr: its address
+ * @l: the processor; HtListCpu.reads is decremented
+ * @addr: address of the node
  * @n: filled in
  *
  * Returns: as ht_list_header(); -EINVAL if @addr is 0, or if @addr or the
@@ -180,7 +185,7 @@ int ht_list_node(HtListCpu *l, uint64_t addr, HtListNode *n);
 
 /**
  * ht_list_page: read the header of a page
- * @l: the processor
+ * @l: the processor; HtListCpu.reads is decremented
  * @page: address of the page
  * @stamp: set to its time stamp
  * @size: set to the number of bytes committed, limited to the page
@@ -195,6 +200,9 @@ int ht_list_page(HtListCpu *l, uint64_t page, uint64_t *stamp,
  * header
  * @before: the first copy
  * @after: the second copy
+ *
+ * Returns: true if a count has decreased; false also if the ring was emptied
+ * and each count has reached its old value again
  */
 static inline bool ht_list_emptied(const HtListHeader *before,
                                    const HtListHeader *after)
@@ -210,9 +218,10 @@ static inline bool ht_list_emptied(const HtListHeader *before,
  * The next page is the oldest page that is newer than the last page taken.  If
  * no page was taken, it is the oldest page of all.
  *
- * Returns: HT_LIST_DONE, also if there is nothing to take yet;
- * HtListCpu.at.node is 0 then.  HT_LIST_MORE if the ring was emptied in this
- * poll, whose header is no longer valid
+ * Returns: HT_LIST_DONE; HtListCpu.at.node is 0 if there is nothing to take
+ * yet.  HT_LIST_MORE if the next poll must try again: no reads are left, the
+ * guest changed the list during each attempt, or it emptied the ring during
+ * this poll.  HT_LIST_ERROR if the memory cannot be read or is not a list.
  */
 HtListWalk ht_list_place(HtListCpu *l);
 

@@ -4,7 +4,7 @@
  */
 #include "hypertrace/kernel-space.h"
 
-/* Size of a piece that is read at once: the smallest page */
+/* Size in bytes of a piece that is read at once: the smallest page */
 #define PIECE   4096u
 /*
  * Number of places for pieces in the cache; a piece's address determines its
@@ -44,8 +44,8 @@ unsigned ht_kernel_cache_reads(const HtKernelCache *c)
 }
 
 /*
- * Get the piece that has an address.  Returns NULL if not all of the piece can
- * be read.
+ * Get the piece that contains an address.  Returns NULL if not all of the piece
+ * can be read.
  */
 static const uint8_t *piece_at(HtKernelCache *c, uint64_t addr)
 {

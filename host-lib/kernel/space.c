@@ -5,7 +5,7 @@
 #include "hypertrace/kernel-space.h"
 #include "hypertrace/atomic.h"
 
-/* Number of bytes of a text that are read at once */
+/* Maximum number of bytes of a text that are read at once */
 #define TEXT_CHUNK 256u
 
 int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
@@ -32,8 +32,8 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
     }
     /*
      * Order these loads before later ones.  Pairs with the order of the guest's
-     * stores: on x86 that of all stores; else that of the kernel's barriers
-     * between a record, its commit and the next page's stores.
+     * stores: an x86 guest's stores are all ordered; other guests' kernels have
+     * barriers between a record, its commit and the next page's stores.
      */
     ht_fence_acquire();
     return 0;
@@ -92,7 +92,7 @@ int ht_kernel_space_string(const HtKernelSpace *s, uint64_t addr, size_t max,
     while (max) {
         uint64_t offset, left;
         int ret = s->translate(s->opaque, addr, &offset, &left);
-        /* Read no byte after this mapping: the string may end with it. */
+        /* Read no byte after these @left bytes: the text may end with them. */
         size_t n = ret ? 0 : MIN(MIN(max, sizeof(chunk)), left), len;
 
         ret = ret ? ret : !n ? -EFAULT :

@@ -2,8 +2,8 @@
 /*
  * hypertrace: decompress a kernel, in each format that Linux's build offers
  *
- * Each library is optional.  The output buffer grows as the library produces
- * data, so that a wrong size in the input does not cost memory.
+ * Each library is optional.  The output buffer grows with the decompressed
+ * data; a wrong size in the input can enlarge it by one block at most.
  */
 #include "hypertrace/base.h"
 #include "unpack.h"
@@ -26,7 +26,10 @@
 #include <lzo/lzo1x.h>
 #endif
 
-/* Minimum free space in bytes after grow(), if @max permits it */
+/*
+ * Minimum free space in bytes after grow() has enlarged the buffer, if
+ * Unpack.max permits it; maximum output in bytes of a call of zlib or libbz2
+ */
 #define GROW            (16u << 20)
 /*
  * Maximum size in bytes of a compressed block (lz4), or of a block's
@@ -181,7 +184,8 @@ static const char *read_zstd(Unpack *u)
 
 #ifdef HT_HAVE_LZ4
 /*
- * Read the legacy format: a signature, then blocks that begin with their size
+ * Read the legacy format: a signature, then blocks, each after its compressed
+ * size in 4 bytes
  */
 static const char *read_lz4(Unpack *u)
 {
@@ -193,7 +197,7 @@ static const char *read_lz4(Unpack *u)
         const char *wrong;
         int n;
 
-        /* Padding may follow the last block. */
+        /* Other bytes may follow the last block: they end the data. */
         if (bytes > u->in_size - at - 4 || !bytes || bytes > BLOCK_MAX) {
             break;
         }
@@ -237,8 +241,8 @@ static size_t lzop_header(const Unpack *u, uint32_t *flags)
     }
     version = u->in[at] << 8 | u->in[at + 1];
     /*
-     * skip the versions of lzop, of lzop's library and of the lzop that is
-     * needed to unpack, the method and the level
+     * skip the versions of lzop and of its library, and the method; from 0x940
+     * on, also the version of lzop that is needed to unpack, and the level
      */
     at += version >= 0x940 ? 8 : 5;
     *flags = be32(u->in + at);

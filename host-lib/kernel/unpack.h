@@ -10,7 +10,9 @@
 /**
  * ht_unpack: decompress data with a known signature
  * @data: gzip, xz, lzma, bzip2, lz4 (legacy format), lzo (lzop) or zstd
- * @size: size of @data in bytes; bytes after the end of the stream are ignored
+ * @size: size of @data in bytes.  Bytes after the end of the compressed data
+ *        are ignored.  In lz4, which has no mark of its end, they must not look
+ *        like a further block.
  * @max: maximum size of the result in bytes
  * @error: set if the signature is unknown, the data is damaged, the result is
  *         too large, or this build lacks the library

@@ -206,7 +206,7 @@ bool ht_kernel_image_has_data_symbols(const HtKernelImage *image);
 /**
  * ht_kernel_image_bytes: get a part of the kernel's memory from the image
  * @image: the image
- * @addr: address, as of ht_kernel_image_symbols()
+ * @addr: an address of the kind that ht_kernel_image_symbols() describes
  * @len: number of bytes
  *
  * Returns: the content, valid until ht_kernel_image_shrink() or the end of
