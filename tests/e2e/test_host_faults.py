@@ -285,7 +285,7 @@ def test_thread_does_not_run(tmp_path, channel):
                     reason=str(kvm_problem()))
 @pytest.mark.parametrize("channel", RINGS)
 def test_reset_before_dating(tmp_path, channel):
-    """Under KVM, a reset sets the guest's time-stamp counter back to 0. Events that the guest
+    """Under KVM, a reset restarts the guest's time-stamp counter. Events that the guest
     committed before the reset, but that the device reads only after it, get dates before the
     reset."""
     log = tmp_path / "log"

@@ -125,8 +125,8 @@ def test_virtqueues(tmp_path, seed):
 
 
 def test_virtqueues_exits(tmp_path):
-    """Without ioeventfd, the thread of the vCPU that notifies the device
-    serves the queues."""
+    """Without ioeventfd, a guest's notification runs the device's code for the queue in
+    the thread of the vCPU."""
     virtqueues(tmp_path, "tcg", "seed=4", ioeventfd="off")
 
 

@@ -297,8 +297,8 @@ def test_reload_keeps_ids(channel, tmp_path):
 
 
 def test_stream_ownership(channel, tmp_path):
-    """A program that opens the device node cannot map, submit to, flush or close a stream
-    that was opened by another open of the node."""
+    """Through one open file of the device node, a program cannot map, submit to, flush or
+    close a stream that was opened through another open file of the node."""
     job = """
 set -e
 ht-devtest /dev/hypertrace0 ownership
@@ -325,7 +325,7 @@ echo lines $(dmesg | grep -c hypertrace) >&3
 def test_untrusted_user(channel, tmp_path):
     """A user who may open the node cannot claim the kernel's origin, use up
     streams or classes, send clock messages, or fill the kernel's log. The driver puts the
-    program's name and the user's number into the name of each stream.
+    program's name and the user's number into the name of each stream of a program.
     """
     with VM(devices=[{"channel": channel}], job=TRUST_JOB,
             files=sources_module(), workdir=tmp_path / "vm") as vm:

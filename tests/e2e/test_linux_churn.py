@@ -194,7 +194,7 @@ class Churn:
         host = self.hosts[-1].process
         host.send_signal(signal.SIGSTOP)
         time.sleep(self.rng.uniform(0, 3))
-        if self.rng.random() < 0.5:     # change something while the host is stopped
+        if self.rng.random() < 0.5:     # change something while the recorder is stopped
             self.rng.choice([self.reload_sources, self.settings])()
         host.send_signal(signal.SIGCONT)
 

@@ -224,7 +224,8 @@ def test_calls(run):
 
 
 def test_trace_compass(run):
-    """The events have the fields that the analysis for Trace Compass reads."""
+    """function_entry and function_exit have the fields that the analysis for Trace Compass
+    reads."""
     needs_fprobes(run[0])
     events = {name: fields.keys() for s in run[2].values()
               for name, fields in s.events}

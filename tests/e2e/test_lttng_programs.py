@@ -83,7 +83,8 @@ def all_fields(line):
 
 
 def lttng_lines(trace):
-    """(event, ns, fields) of each event of LTTng's trace"""
+    """Return [(event, guest_ns, fields)] of the events in LTTng's trace; the fields are
+    babeltrace2's text."""
     need("babeltrace2")
     p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True,
                        check=True)
@@ -100,7 +101,7 @@ def lttng_lines(trace):
 
 
 def recorded_ticks(trace):
-    """[(wall clock in ns, number)] of the events "tick" in a recording"""
+    """Return [(wall clock in ns, number)] of the events "tick" in a recording."""
     p = subprocess.run(["babeltrace2", "--clock-seconds", trace],
                        capture_output=True, text=True)
     return [(int(m[1] + m[2]), int(m[3])) for m in

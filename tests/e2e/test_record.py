@@ -27,7 +27,7 @@ import markers
 BUILD = Path(os.environ.get("HT_BUILD", ""))
 HYPERTRACE = BUILD / "tools/hypertrace/hypertrace"
 QEMU = "qemu-system-x86_64"
-DEADLINE = 300              # seconds; on an idle machine a guest takes 5
+DEADLINE = 300              # limit of each wait, in s; on an idle machine a guest takes 5 s
 # The RAM's size, 513 MiB, is no multiple of 2 MiB. The search for a ring proceeds in steps
 # of 2 MiB, and must also find the ring in such a RAM.
 MEMORY = ["-m", "513", "-smp", "2"]
@@ -603,8 +603,8 @@ def test_no_such_program(env, tmp_path):
 
 
 def test_status_is_qemus(env, tmp_path):
-    """If QEMU does not start, its error is printed, and the folder of the recording is
-    removed, so the corrected command can use it."""
+    """If QEMU does not start, its error is printed, and no folder of a recording remains that
+    would make the corrected command fail."""
     command = [QEMU, "-nodefaults", "-display", "none", "-device"]
     p = run(env, "-o", tmp_path / "rec", "--", *command, "no-such-device")
     assert p.returncode == 1
@@ -674,8 +674,8 @@ def test_until(env, tmp_path, until, job, poll_us, status, end):
 
 
 def test_query(env, tmp_path):
-    """If the QEMU command runs no guest, its output is unchanged and
-    nothing is recorded."""
+    """If the QEMU command runs no guest, such as with -version, its output is unchanged
+    and nothing is recorded."""
     p = run(env, "--", QEMU, "-version", cwd=tmp_path)
     assert p.returncode == 0 and "QEMU emulator" in p.stdout
     assert not p.stderr

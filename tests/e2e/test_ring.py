@@ -198,7 +198,8 @@ def test_boot(shared):
 @pytest.mark.parametrize("poll_us", [
     500, pytest.param(20000, marks=pytest.mark.long), 300000])
 def test_wraps(shared, poll_us):
-    """The ring wraps while it is followed: the follower reports its losses."""
+    """The ring wraps while it is followed: the follower has all events, or reports
+    its losses."""
     first = poll_us * 1000
     seen, total = phase(
         shared, f"marks {first} {first + 500}; wrap; "
@@ -223,7 +224,8 @@ def test_seldom(shared):
 
 @one_guest
 def test_toggled(shared):
-    """The guest switches recording off and on while the ring is followed."""
+    """The guest switches recording off and on while the ring is followed: the follower
+    has all events, or reports its losses."""
     seen, total = phase(
         shared, "for n in 1 2 3; do work 20; trace 0; trace 1; done", 500)
     check(seen, total["all"])
@@ -231,8 +233,8 @@ def test_toggled(shared):
 
 @one_guest
 def test_trace_pipe(shared):
-    """A reader of trace_pipe in the guest takes pages out of the followed
-    ring."""
+    """A reader of trace_pipe in the guest takes pages out of the followed ring: the
+    follower has all events, or reports its losses."""
     seen, total = phase(shared, "reading work 60; work 10", 500)
     assert total["read"] > 0, total
     check(seen, total["all"])
@@ -240,8 +242,8 @@ def test_trace_pipe(shared):
 
 @one_guest
 def test_cleared(shared):
-    """echo > trace in the guest removes no event that an earlier poll
-    has read."""
+    """A guest that clears its ring (echo > trace) takes no event from the follower that
+    an earlier poll has read."""
     shared.run("trace 0; clear")
     follower = shared.follow(500).found().look()
     counted = overrun = 0
