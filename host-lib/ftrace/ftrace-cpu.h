@@ -10,23 +10,25 @@
 #define HT_FT_NO_SLOT UINT32_MAX
 
 /**
- * HtFtStepBack: how the clock of a piece continues that of the previous piece
+ * HtFtStepBack: whether the guest's clock stepped back between a processor's
+ *               previous piece and this piece
  */
 typedef enum HtFtStepBack {
     HT_FT_STEP_NONE,
-    HT_FT_STEP_SEGMENT,         /* the guest's clock stepped back */
-    HT_FT_STEP_EPOCH,           /* the guest rebooted */
+    HT_FT_STEP_SEGMENT,         /* the clock stepped back */
+    HT_FT_STEP_EPOCH,           /* the clock shows that the guest rebooted */
 } HtFtStepBack;
 
 /**
  * HtFtTaken: a piece that is queued until the end of the poll
- * @p: the piece, except its data
+ * @p: the piece; its data is set when the piece is passed on
  * @at: offset of the piece's data in HtFtLook.bytes
- * @step: how the piece's clock continues that of the previous piece
+ * @step: see HtFtStepBack
  * @gap_ns: with HT_FT_PIECE_LOST: maximum host time in ns during which the lost
  *          events were written; 0 if not known
- * @counted: @lost is the number that the kernel's own counters give (it is set
- *           at the end of the processor's poll); otherwise it is estimated
+ * @counted: in an ordinary ring: the kernel's counters give @lost, at the end
+ *           of the processor's poll.  If this is false, @lost is not used, and
+ *           the number of lost events is estimated
  * @proved: with @counted: @lost is final already
  * @lost: number of events lost before the piece
  */
@@ -45,11 +47,12 @@ typedef struct HtFtTaken {
  * @bytes: the records
  * @taken: array of HtFtTaken: processor by processor, and those of a processor
  *         in the order of its ring
- * @copied: bytes of pages copied, including rejected copies, and
+ * @copied: bytes of records copied, including rejected copies, and
  *          HT_FT_LOOK_SLOT for each sub-buffer whenever the order is read
- * @full: the poll stopped early: at HT_FT_LOOK_MAX bytes, or at another limit
- *        that all processors share
- * @more: the poll left a processor's part unfinished, and went on to the others
+ * @full: the poll has reached HT_FT_LOOK_MAX bytes, or another limit that all
+ *        processors share: the remaining processors wait for the next poll
+ * @more: in an ordinary ring: the poll left a processor's part unfinished, and
+ *        went on to other processors
  * @page: buffer for a page that was fetched and not taken yet
  */
 typedef struct HtFtLook {
@@ -63,10 +66,10 @@ typedef struct HtFtLook {
 
 /**
  * ht_ft_look_full: test whether a poll must stop
- * @look: the poll; @full is set
+ * @look: the poll; @full is set to the result
  *
- * A poll stops when the pages copied and the pieces taken count as
- * HT_FT_LOOK_MAX bytes.
+ * A poll must stop when @copied, plus HT_FT_LOOK_PIECE for each piece, is
+ * HT_FT_LOOK_MAX or more.
  */
 bool ht_ft_look_full(HtFtLook *look);
 
@@ -76,8 +79,8 @@ bool ht_ft_look_full(HtFtLook *look);
  * @slot: number of the sub-buffer
  * @at: its place in the order
  * @stamp: its time stamp
- * @full: a reader in the guest can still take pages after the page taken last,
- *        which changes the order of these pages
+ * @full: the witness does not suffice: a page to be taken must also still be at
+ *        its place, because a reader in the guest can take it from there
  */
 typedef struct HtFtWitness {
     uint32_t slot;
@@ -97,15 +100,17 @@ typedef struct HtFtWitness {
  * @number: number of the processor
  * @relaxed: the host has weak memory ordering
  * @first: guest address of the sub-buffers at the last poll
- * @synced: @last is the page taken last, and @at is its place
+ * @synced: @at is valid: the next poll can go on after the page taken last
  * @lost: events are missing before the next piece
  * @lapped: events are missing before the next piece, unless the next walk
  *          passes the page taken last
  * @gap_ns: with @lapped: maximum host time in ns during which the missing
  *          events were written; 0 if not known
- * @cut: events are missing after the page taken last
- * @late: events were overwritten before the first poll; used only until the
- *        first piece is taken
+ * @cut: events may be missing between the page taken last and the next page:
+ *       this sets @lost when the next page is taken
+ * @late: events were overwritten before the walk began; in an ordinary ring:
+ *        overwritten, or read in the guest, before the first poll.  Then the
+ *        processor's first piece has HT_FT_PIECE_LATE
  * @last: slot of the page taken last
  * @pos: number of bytes taken of that page
  * @spoiled: the page taken last had an invalid record, so the times of later
@@ -114,40 +119,40 @@ typedef struct HtFtWitness {
  * @at: place of @last in the order; if @last is the readers' page, the place
  *      before the head
  * @page: for each slot: time stamp of the page taken from it
- * @used: for each slot: number of bytes taken of that page; 0 if none was taken
+ * @used: for each slot: number of bytes taken or skipped of that page; 0: none
  * @order: the slots in the order of the ring, the readers' page first
  * @place: for each slot: its index in @order
  * @new_order: buffer for reading a changed order
  * @new_place: buffer, as @new_order
- * @witness: shows whether the writer has come around
- * @paused: a walk that searches for untaken pages, and has found none yet, goes
- *          on at the place @paused_at; @witness is the page before it
+ * @witness: shows whether the writer may have overwritten untaken pages
+ * @paused: the last poll interrupted a search for untaken pages that had found
+ *          none: the next poll goes on at the place @paused_at.  @witness is
+ *          the page before that place
  * @paused_at: see @paused
  * @behind: the last poll may have left committed records
  * @moved: the guest address of the sub-buffers has changed: another boot took
- *         the ring over, and nothing that it wrote was taken yet
+ *         the ring over, and no piece is known to be of that boot yet
  * @moved_looks: number of polls that began since @moved was set
- * @fresh: all records written before @moved was set have been taken
+ * @fresh: the next record is the first of the boot that @moved means
  * @held: slot of a page whose commit count may be that of the previous boot
  * @held_stamp: time stamp of that page
  * @held_commit: commit count of that page
  * @held_times: number of polls that left that page for this reason
  * @holds: this poll did not take the page @held
- * @changed: something was taken after the first complete poll
- * @looked: a poll has taken everything that was committed
+ * @changed: something was taken after @looked was set
+ * @looked: a poll has read the ring and ended with @behind false
  * @lag_slot: with @relaxed: the writer's slot at the previous poll
- * @lag_stamp: time stamp of that page
+ * @lag_stamp: time stamp of that page; 0 if it was not started
  * @lag_size: committed bytes of that page then; 0 if it was not started
  * @lag_begin: the host's clock at the start of that poll
- * @epoch: epoch of the last piece; less than the ring's epoch if nothing was
- *         taken since the latter began
- * @segment: segment of the last piece within @epoch; less than the ring's
- *           segment if nothing was taken since the latter began
- * @newest_ns: time of the last event taken
+ * @epoch: epoch of the processor's last piece; other processors may already
+ *         have pieces of a later one
+ * @segment: segment of that piece within @epoch
+ * @newest_ns: time of the last event taken, by the guest's clock
  * @rate_events: number of recent events, for HtFtPiece.lost_estimate
  * @rate_ns: time in which these events were written, in ns
- * @before: the host's clock at the start of the last poll that took everything
- *          that was committed; 0 if no poll did
+ * @before: host time in ns before which all committed records have been taken:
+ *          the start of a poll; 0 if not known
  * @look_begin: the host's clock at the start of this poll
  * @stats: counters
  */
@@ -227,14 +232,15 @@ typedef struct HtFtFetched {
 typedef enum HtFtCopy {
     HT_FT_COPIED,       /* valid records were copied */
     HT_FT_SAME,         /* the page has no new records */
-    /* the page has fewer records than at the previous poll */
+    /* the page has fewer records than were taken of it */
     HT_FT_CLEARED,
     /* the sub-buffer holds another page than the requested one */
     HT_FT_OTHER,
     HT_FT_RETRY,        /* the guest changed the page during each attempt */
     /* the commit count may still be that of the previous boot */
     HT_FT_HELD,
-    HT_FT_GARBAGE,      /* the page has invalid records */
+    /* the page has invalid records, or an invalid commit count */
+    HT_FT_GARBAGE,
     HT_FT_ERROR,        /* the guest's memory cannot be read */
 } HtFtCopy;
 
@@ -246,8 +252,9 @@ typedef enum HtFtCopy {
  * @limit: maximum number of bytes of the page to take
  * @stamp: time stamp that the page must have; 0 for any
  * @writers: the writer is in this page
- * @cleared: a reader in the guest has read the page and marked it empty; its
- *           records are still there and end at the end of the page
+ * @cleared: a reader in the guest has read the page and marked it empty.  The
+ *           records are still there, but their size is not known: read up to
+ *           the end of the page
  */
 typedef struct HtFtWant {
     uint32_t slot;
@@ -264,7 +271,8 @@ typedef struct HtFtWant {
  * @offset: offset in the memory
  * @value: set to the value
  *
- * A later load returns a value that is at least as new.
+ * If the guest orders its stores, a later load returns memory that is at least
+ * as new as @value.
  *
  * Returns: false if the memory cannot be read
  */
@@ -291,7 +299,8 @@ static inline uint32_t ht_ft_cpu_capacity(const HtFtCpu *c)
  * @c: the processor
  * @look: the poll
  * @want: the request
- * @got: set for HT_FT_COPIED; for HT_FT_GARBAGE, set to the invalid range
+ * @got: set for HT_FT_COPIED; for HT_FT_GARBAGE, set to the range that is not
+ *       valid
  */
 HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                          HtFtFetched *got);
@@ -324,14 +333,16 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got);
 bool ht_ft_records_ok(const uint8_t *data, const HtFtFetched *got);
 
 /**
- * ht_ft_cpu_note: record the writer's position for the next poll
+ * ht_ft_cpu_note: record the writer's position, with HtFtCpu.relaxed, for the
+ * next poll
  * @c: the processor
  * @slot: slot of the writer's page
  */
 void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot);
 
 /**
- * ht_ft_cpu_collect: queue everything new of a processor
+ * ht_ft_cpu_collect: queue the new records of a processor, up to the limits of
+ * the poll
  * @c: the processor
  * @look: the poll; the pieces are appended to @look->taken
  *

@@ -7,7 +7,7 @@
  */
 #include "hypertrace/ftrace-dates.h"
 
-/* Maximum number of HtFtBounds that are kept; they take 10 MiB */
+/* Maximum number of HtFtBounds that are kept; their size is 10 MiB */
 #define BOUNDS_MAX (1u << 18)
 
 struct HtFtDates {
@@ -16,8 +16,9 @@ struct HtFtDates {
     /* HtTimeSegment, in the order of guest times */
     GArray *segments;
     /*
-     * @mult: mean rate, for times before the first segment.  @spread:
-     * uncertainty of the rate, for times outside the segments
+     * @mult: mean rate in host ns per ns of the guest, times 2^32, for times
+     * before the first segment.  @spread: uncertainty of that rate, for times
+     * before the first segment and after the start of the last one
      */
     uint64_t mult;
     uint64_t spread;

@@ -2,15 +2,15 @@
 /*
  * hypertrace: follow an ftrace ring while the guest writes it
  *
- * A poll first queues what is new on each processor.  Only then it is known
- * whether the guest's clock stepped back on any processor.  A step affects the
- * whole ring, so the pieces of the other processors are sorted before or after
- * it.  A processor that is idle at the step shows the same step in a later
- * poll, with its next event.
+ * A poll first queues what is new on each processor.  Then it tests whether the
+ * guest's clock stepped back on any processor.  Such a step affects the whole
+ * ring: it is decided for the pieces of the other processors, too, whether they
+ * were written before or after the step.  If a processor was idle at the step,
+ * its clock steps back in a later poll, with its next event.
  */
 #include "ftrace-cpu.h"
 
-/* Number of recent events that determine the rate for lost_estimate */
+/* Approximate number of recent events that give the rate for lost_estimate */
 #define RATE_EVENTS 4096u
 
 /*
@@ -19,7 +19,7 @@
  */
 #define GROW_LOOKS 1024u
 
-/* Maximum size in bytes of the buffer of records that is kept between polls */
+/* Maximum size in bytes of a buffer that is kept between polls */
 #define KEEP_BYTES (1u << 20)
 
 struct HtFtFollow {
@@ -44,8 +44,8 @@ struct HtFtFollow {
     uint64_t before_ns;         /* @newest_ns at the end of the previous poll */
     uint64_t text;
     /*
-     * address of the kernel's text in the next boot, from the ring's header; 0:
-     * none
+     * HtFtRing.text of the boot after @epoch, if a header has changed before
+     * that boot's first event was seen; else 0
      */
     uint64_t next_text;
     bool alive;
@@ -248,10 +248,10 @@ static void number_steps(HtFtFollow *f, const bool *behind)
 }
 
 /*
- * Decide on which side of a step the pieces are of the processors whose clock
- * did not step back in this poll, although that of another processor did.  If
- * the times of a processor's last pieces fit the times after the step, these
- * pieces were written after the step.
+ * The clock may have stepped back on one processor and not on others.  Decide
+ * whether the pieces of the other processors were written before or after the
+ * step: if the times of a processor's last pieces fit those after the step,
+ * assume that these pieces were written after it.
  */
 static void follow_steps(HtFtFollow *f)
 {
@@ -359,9 +359,8 @@ static uint64_t scale(uint64_t events, uint64_t ns, uint64_t gap_ns)
 }
 
 /*
- * Estimate the number of events in a gap from the event rates before and after
- * it.  The gap is at most as long as the time since the last poll that took
- * everything.
+ * Estimate the number of events in a gap: its length, at most HtFtTaken.gap_ns
+ * if that is known, times the mean of the event rates before and after it
  */
 static uint64_t estimate(HtFtFollow *f, guint i)
 {

@@ -2,8 +2,8 @@
 /*
  * hypertrace: date the events of a recorded ftrace ring on the host's clock
  *
- * Unlike ftrace-time.h this runs after the recording: it also uses bounds from
- * later polls.
+ * ftrace-time.h converts times while a poll is in progress.  This code runs
+ * after the recording, and also uses the bounds that later polls gave.
  */
 #ifndef HYPERTRACE_FTRACE_DATES_H
 #define HYPERTRACE_FTRACE_DATES_H
@@ -32,8 +32,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtDates, ht_ft_dates_free)
  * @d: the dates
  * @p: a piece of this segment, of any processor
  *
- * Memory is bounded: if there are too many bounds, neighbours are merged, which
- * keeps the tighter one of each side.
+ * If there are too many bounds, neighbours are merged: of two lower limits and
+ * of two upper limits, the tighter one is kept.
  */
 void ht_ft_dates_add(HtFtDates *d, const HtFtPiece *p);
 
@@ -57,9 +57,11 @@ bool ht_ft_dates_get(const HtFtDates *d, uint64_t ns, uint64_t *host_ns,
                      uint64_t *bound_ns);
 
 /**
- * ht_ft_dates_worst: get the maximum error of all dates
+ * ht_ft_dates_worst: get the maximum error of the dates from a guest time on
  * @d: fitted dates
- * @from_ns: guest time from which dates are considered
+ * @from_ns: the guest time
+ *
+ * Times after the last one that has a bound on both sides are not considered.
  *
  * Returns: the error in ns; UINT64_MAX if there are no dates
  */

@@ -4,10 +4,12 @@
  *
  * Each poll copies what was committed since the previous poll, one processor
  * after another, and passes it on in pieces: sequences of records of one
- * sub-buffer.  The pieces of a processor are in the order of the ring.  Each
- * overwrite of events that were not copied is detected.  The time range of such
- * a gap is exact.  In a boot-mapped ring the number of its events is an
- * estimate; an ordinary ring counts its events (see kernel-ring.h).
+ * sub-buffer.  The pieces of a processor are in the order of the ring.  If
+ * events were overwritten before they were copied, the next piece of the
+ * processor has HT_FT_PIECE_LOST or HT_FT_PIECE_LATE; HT_FT_PIECE_LOST names an
+ * exception.  In a boot-mapped ring the number of lost events is an estimate.
+ * In an ordinary ring the kernel's counters give it, unless they are in doubt
+ * (see kernel-ring.h).
  *
  * An event that was reserved but never committed is not seen, for example if
  * the processor stopped in an interrupt within the event.
@@ -39,17 +41,19 @@
 
 /* HtFtPiece.flags */
 /*
- * Events between the processor's previous piece and this one are missing.  If
- * the guest has rebooted between these pieces, events that the old boot wrote
- * after the last poll may be missing although the flag is not set: the new boot
- * can overwrite them.
+ * Events between the processor's previous piece and this one are missing, or
+ * the follower cannot exclude it.  If the guest has rebooted between these
+ * pieces, events that the old boot wrote after the last poll may be missing
+ * although the flag is not set: the new boot can overwrite them.
  */
 #define HT_FT_PIECE_LOST    1u
 /* The piece begins with the first record of a sub-buffer. */
 #define HT_FT_PIECE_BEGIN   2u
 /*
- * This is the processor's first piece, and earlier events were overwritten
- * before the first poll.
+ * This is the processor's first piece, and earlier events are missing: before
+ * the first poll, they were overwritten or, in an ordinary ring, read in the
+ * guest.  In a recording, the flag can also mean that the recorder removed the
+ * processor's earlier pieces.
  */
 #define HT_FT_PIECE_LATE    4u
 
@@ -67,16 +71,18 @@
  * @begin_ns: time of the first event; @base_ns if there is no event
  * @end_ns: the clock at the end of @data
  * @events: number of events
- * @epoch: number of reboots of the guest seen so far
- * @segment: number of steps back of the clock seen so far within @epoch.  Times
- *           of different processors are comparable within one segment only.
+ * @epoch: number of reboots of the guest that were seen before the piece
+ * @segment: number of steps back of the clock that were seen before the piece
+ *           within @epoch.  Times of different processors are comparable within
+ *           one segment only.
  * @flags: HT_FT_PIECE_* bits
  * @lost_from_ns: with HT_FT_PIECE_LOST: end of the processor's previous piece;
  *                the gap ends at @begin_ns
  * @lost_estimate: with HT_FT_PIECE_LOST: number of lost events, estimated if
  *                 the ring does not count them; 0 if not known
- * @host_before: host clock in ns; all events of the piece except the first were
- *               committed after this time.  0 if not known.
+ * @host_before: host clock in ns; the events of the piece were committed after
+ *               this time.  The first event, and events of interrupts, may have
+ *               an earlier time stamp.  0 if not known.
  * @host_after: host clock in ns; all events were committed before this time.
  *              0 without a clock.
  */
@@ -117,10 +123,11 @@ typedef struct HtFtFollowOps {
  * HtFtStats: counters of one processor, or the sum of all
  * @events: events passed on
  * @bytes: bytes of records passed on
- * @lost: number of lost events, as the sum of HtFtPiece.lost_estimate
- * @gaps: number of gaps, including one after the last piece
- * @late: processors whose first events were overwritten before the first poll
- * @retries: copies that were repeated because the guest changed the page
+ * @lost: number of lost events: the sum of HtFtPiece.lost_estimate, and events
+ *        that an ordinary ring counts in no piece
+ * @gaps: number of gaps, including a known one after the last piece
+ * @late: number of processors that have a piece with HT_FT_PIECE_LATE
+ * @retries: copies that were rejected because the guest changed the page
  * @bad: copies or headers that were not valid
  * @discarded: records that the kernel discarded
  * @errors: polls in which a page of a processor could not be read
@@ -141,12 +148,13 @@ typedef struct HtFtFollow HtFtFollow;
 
 /**
  * ht_ft_follow_new: start to follow a ring
- * @mem: the memory; its content must stay valid until ht_ft_follow_free()
+ * @mem: the memory; copied.  What it refers to must stay valid until
+ *       ht_ft_follow_free()
  * @ring: the ring; the follower takes ownership
  * @ops: the callbacks; must stay valid as well
  * @opaque: passed to @ops
  *
- * The first poll passes on everything that is in the ring.
+ * The first polls pass on what is already in the ring.
  *
  * Returns: the follower, for ht_ft_follow_free()
  *
@@ -177,19 +185,19 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtFollow, ht_ft_follow_free)
 int64_t ht_ft_follow_look(HtFtFollow *f);
 
 /**
- * ht_ft_follow_more: test whether the last poll left committed records
+ * ht_ft_follow_more: test whether to poll again at once
  * @f: the follower
  *
- * Returns: true if the poll stopped early, for example at HT_FT_LOOK_MAX; poll
- * again at once
+ * Returns: true if the last poll stopped early, for example at HT_FT_LOOK_MAX,
+ * and may have left committed records
  */
 bool ht_ft_follow_more(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_polls: get the number of polls in which a whole ring is read
+ * ht_ft_follow_polls: estimate the number of polls that read a whole ring
  * @f: the follower
  *
- * Returns: a number that suffices if the guest writes nothing meanwhile
+ * Returns: a number that usually suffices if the guest writes nothing meanwhile
  */
 uint64_t ht_ft_follow_polls(const HtFtFollow *f);
 
@@ -208,8 +216,7 @@ uint64_t ht_ft_follow_copied(const HtFtFollow *f);
  * @offset: an offset in the memory, for example of a later processor's header,
  *          which looks like the start of a ring
  *
- * Processors that have appeared by now belong to the ring, even if no poll has
- * seen them yet.
+ * This first adds processors that have appeared since the last poll.
  */
 bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset);
 
@@ -227,11 +234,12 @@ const HtFtRing *ht_ft_follow_ring(const HtFtFollow *f);
 HtFtStats ht_ft_follow_stats(const HtFtFollow *f, int cpu);
 
 /**
- * ht_ft_follow_alive: test whether the ring has changed since the first poll
+ * ht_ft_follow_alive: test whether the guest wrote to the ring since the first
+ * poll that took everything
  * @f: the follower
  *
- * A copy of a ring, for example in a page cache or in the memory of a nested
- * guest that has ended, never changes.
+ * No kernel writes to a copy of a ring, for example in a page cache or in the
+ * memory of a nested guest that has ended.
  */
 bool ht_ft_follow_alive(const HtFtFollow *f);
 
