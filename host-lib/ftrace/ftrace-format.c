@@ -291,7 +291,10 @@ static bool parse_field(HtFtFormats *f, Span line, HtFtField *field)
     return true;
 }
 
-/* Test whether a common field has the offset and size of all known kernels */
+/*
+ * Test whether a common field has the offset and size that known kernels give
+ * it; other fields pass
+ */
 static bool common_ok(const HtFtField *field)
 {
     static const struct {

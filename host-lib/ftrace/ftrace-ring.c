@@ -2,7 +2,7 @@
 /*
  * hypertrace: find a boot-mapped ftrace ring in a guest's memory
  *
- * Header of 6.11 to 6.14, one for each processor, one after another:
+ * Header of 6.11 to 6.14, one at the start of each processor's part:
  *   magic, size of this header (4 bytes each); text_addr, data_addr, first,
  *   head, commit (8 each); sub-buffer size, sub-buffers (4 each); order[];
  *   at the next multiple of the sub-buffer size, the sub-buffers.
@@ -13,8 +13,8 @@
  *   (8 each), sub-buffer size, sub-buffers (4 each), in later kernels two
  *   counters, order[]; sub-buffers.
  *
- * The checks include those that the kernel itself makes on a ring that an
- * earlier boot left.
+ * Most of the checks are like those that the kernel itself makes on a ring that
+ * an earlier boot left.
  */
 #include "hypertrace/ftrace-ring.h"
 #include "hypertrace/atomic.h"
@@ -311,7 +311,7 @@ bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring)
     return ring->cpus != cpus;
 }
 
-/* Check the word after the magic number, which holds the headers' sizes */
+/* Check the word after the magic number, which holds sizes of header parts */
 static bool header_is(const HtFtRing *ring, uint32_t sizes)
 {
     return ring->layout == HT_FT_LAYOUT_6_11 ? sizes == HEADER_6_11 :
@@ -424,11 +424,12 @@ static bool within(const HtFtRing *inner, const HtFtRing *outer)
 }
 
 /*
- * Return the ring that contains @ring: before 6.15, the header of each
- * processor's part looks like that of a ring.  Parts have the same size and no
- * space between them, so headers at their distance lead to the ring's own.
- * Another ring may end just below: of the headers found, take the lowest whose
- * ring contains @ring.  Takes ownership of @ring.
+ * Return the ring that contains @ring, or @ring itself.  Before 6.15, the
+ * header of each processor's part looks like that of a ring.  All parts of a
+ * ring have the same size and no space between them: search downwards for
+ * headers at this distance.  As another ring may end just below, use the lowest
+ * header found that leads to a ring that contains @ring.  Takes ownership of
+ * @ring.
  */
 static HtFtRing *whole_ring(const HtFtMem *mem, HtFtRing *ring)
 {

@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-runs.h"
 
-/* Size in bytes; a run that is larger is posted before the next event */
+/* A run of more than this number of bytes is posted before the next event. */
 #define RUN_BYTES   (48 * 1024)
 /*
  * Maximum payload of a formatted event, in bytes; a larger event is delivered
@@ -13,13 +13,13 @@
  */
 #define EVENT_MAX   (60 * 1024)
 /*
- * Mean interval in us between new streams, after HT_FT_STREAMS were opened at
- * once, which suffices for all processors of a boot.  At each poll, a guest can
- * make its ring look like that of another boot, and each stream can be a file:
- * limit the rate of new streams.
+ * Minimum mean interval in us between new streams.  HT_FT_STREAMS of them may
+ * be opened at once, which suffices for all processors of a boot.  The rate is
+ * limited because a guest can make its ring look like that of another boot at
+ * each poll, and each stream can be a file.
  */
 #define OPEN_US     (60 * G_TIME_SPAN_SECOND / HT_FT_STREAMS)
-/* Maximum count of a stream's lost events, as for a device: HT_LOST_MAX */
+/* Maximum count of a stream's lost events: HT_LOST_MAX - 1, as for a device */
 #define LOST_MAX    ((UINT64_C(1) << 56) - 1)
 
 /*
@@ -166,8 +166,8 @@ static void close_stream(HtFtFeed *f, HtFtStream *s)
 /*
  * Get the stream of a piece.  If the rate limit forbids a new stream for a new
  * boot, the events go to the previous boot's stream, after a cut.  Returns NULL
- * if the rate limit forbids the processor's first stream, or if HT_FT_STREAMS
- * streams are open.
+ * if the processor has no open stream, and a new one is forbidden by the rate
+ * limit or by HT_FT_STREAMS.
  */
 static HtFtStream *stream_of(HtFtFeed *f, const HtFtPiece *p)
 {

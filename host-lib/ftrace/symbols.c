@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: search a guest kernel's symbols, which are added one by one or
- * parsed from the text of /proc/kallsyms
+ * hypertrace: keep a guest kernel's symbols, and search them by address or name
+ *
+ * The symbols are added one by one, or parsed from the text of /proc/kallsyms.
  */
 #include "hypertrace/name-hash.h"
 #include "hypertrace/symbols.h"
 #include "text.h"
 
-/* Maximum length of a name; the kernel's own limit is 512 with the NUL */
+/* Maximum length of a name, as in Linux 6.1 and later */
 #define NAME_MAX_BYTES  511
 
-/* Smallest step of KASLR's shift in bytes */
+/* KASLR's shift is a multiple of this number of bytes. */
 #define SHIFT_STEP      0x10000u
 
 typedef struct Symbol {

@@ -2,9 +2,10 @@
 /*
  * hypertrace: access memory that a guest or another thread may write
  *
- * A comment at each use of an ordering operation names the operation that it
- * pairs with; tests/model/ has models that prove the order.  The fuzz targets
- * have their own atomic.h, in which a simulated guest may run before each load.
+ * Comments at ordering operations name the operations that they pair with.
+ * tests/model/ has models of the protocols between host and guest.  The fuzz
+ * targets have their own atomic.h, in which a simulated guest may run before
+ * ht_atomic_read(), ht_atomic_load_acquire() and ht_fence_acquire().
  */
 #ifndef HYPERTRACE_ATOMIC_H
 #define HYPERTRACE_ATOMIC_H

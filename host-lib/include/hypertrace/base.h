@@ -4,8 +4,8 @@
  *
  * host-lib includes no header of QEMU.  It depends on the C library and GLib;
  * output/lttng-ust-* also on LTTng-UST, and kernel/ on libraries that unpack
- * kernels.  The same sources are built for the host tools, the unit tests and
- * the fuzz targets, and some of them for QEMU: see host-lib/meson.build.
+ * kernels.  The host tools, the unit tests and the fuzz targets use it, and
+ * QEMU uses a part of it: see host-lib/meson.build.
  */
 #ifndef HYPERTRACE_BASE_H
 #define HYPERTRACE_BASE_H
@@ -35,7 +35,7 @@
  */
 #define HT_ROUND_UP(n, d) (((n) + (d) - 1) / (d) * (d))
 
-/* Test whether @v is a power of two, and in [@min, @max] */
+/* Test whether @v is a power of two, and in [@min, @max]; @min must not be 0 */
 static inline bool ht_power_of_two(uint64_t v, uint64_t min, uint64_t max)
 {
     return v >= min && v <= max && (v & (v - 1)) == 0;

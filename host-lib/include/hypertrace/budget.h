@@ -13,7 +13,7 @@
 
 /**
  * HtBudget: time at which a reader must stop
- * @clock: returns the time, not negative, as ht_now_ns()
+ * @clock: returns the time, which is not negative; ht_now_ns(), for example
  * @end: time of @clock, in its unit, from which on the budget is used up
  */
 typedef struct HtBudget {
@@ -23,7 +23,7 @@ typedef struct HtBudget {
 
 /**
  * ht_budget_is_over: test whether a budget is used up
- * @b: the budget; NULL: there is no limit
+ * @b: the budget; NULL stands for no limit, and is not used up
  */
 static inline bool ht_budget_is_over(const HtBudget *b)
 {

@@ -14,9 +14,10 @@
  *     ID: 289
  *     ...
  *
- * The text comes from a guest and is not trusted.  Malformed events are left
- * out and counted.  Guests are little-endian.  A parsed table does not change;
- * several threads may read it at the same time.
+ * The text comes from a guest and is not trusted.  An event is left out and
+ * counted if it is malformed, or if an earlier event has its id.  Guests are
+ * little-endian.  A parsed table does not change; several threads may read it
+ * at the same time.
  */
 #ifndef HYPERTRACE_FTRACE_FORMAT_H
 #define HYPERTRACE_FTRACE_FORMAT_H
@@ -27,7 +28,7 @@
 
 #include "hypertrace/base.h"
 
-/* Limits: bytes of a text, fields of an event, bytes of a name */
+/* Maximum numbers: bytes of a text, fields of an event, bytes of a name */
 #define HT_FT_FORMATS_MAX       (32u << 20)
 #define HT_FT_FIELDS_MAX        128
 #define HT_FT_NAME_MAX          128
@@ -81,7 +82,7 @@ typedef struct HtFtField {
 
 /**
  * ht_ft_elem_uint() - read an integer, or one element of an array
- * @f: the field: HT_FT_INT or an array
+ * @f: the field: HT_FT_INT, HT_FT_ARRAY or HT_FT_DYN_ARRAY
  * @p: the bytes: @f->size for an integer, @f->elem_size for an element
  *
  * Return: the value, extended by its sign if the field is signed
@@ -117,7 +118,7 @@ typedef struct HtFtFormats HtFtFormats;
 
 /**
  * ht_ft_formats_parse() - parse a text of formats
- * @text: the text, see above; copied
+ * @text: the formats, as described at the top of this file; copied
  * @size: its size in bytes, at most HT_FT_FORMATS_MAX
  * @error: set if the text is too large or has no valid event
  *
@@ -157,14 +158,14 @@ unsigned ht_ft_formats_count(const HtFtFormats *f);
 /**
  * ht_ft_formats_nth() - get an event by its position in the text
  * @f: the table
- * @n: the position, from 0
+ * @n: the position, from 0; events that were left out do not count
  *
  * Return: the event, or NULL if @n is too large
  */
 const HtFtEvent *ht_ft_formats_nth(const HtFtFormats *f, unsigned n);
 
 /**
- * ht_ft_formats_skipped() - get the number of malformed events
+ * ht_ft_formats_skipped() - get the number of events that were left out
  * @f: the table
  */
 unsigned ht_ft_formats_skipped(const HtFtFormats *f);

@@ -15,8 +15,8 @@
 #define HT_FT_PAGE_HEADER 16u
 
 /*
- * Bits of the commit count that hold the size of the records; the constants
- * below are flags in its other bits
+ * Bits of the commit count that hold the size of the records in bytes.  The two
+ * constants after this one are flags in other bits of the commit count.
  */
 #define HT_FT_COMMIT_MASK 0xfffffu
 #define HT_FT_MISSED_EVENTS (1u << 31)  /* events were lost before this page */
@@ -73,11 +73,11 @@ typedef struct HtFtRecord {
 /**
  * ht_ft_iter_init: start an iterator
  * @it: the iterator
- * @data: the page's records; must stay unchanged while @it is used
+ * @data: consecutive records of a page; must stay unchanged while @it is used
  * @size: size of the records in bytes
- * @pos: offset of the first record to return: 0, or the end of the records that
- *       an earlier iterator has returned
- * @ns: the time at @pos: the page's time stamp, or the earlier iterator's @ns
+ * @pos: offset in @data of the first record to return
+ * @ns: the clock at @pos: at the start of a page, its time stamp; else @ns of
+ *      an iterator that has read the records before
  */
 static inline void ht_ft_iter_init(HtFtIter *it, const uint8_t *data,
                                    uint32_t size, uint32_t pos, uint64_t ns)
@@ -86,9 +86,9 @@ static inline void ht_ft_iter_init(HtFtIter *it, const uint8_t *data,
 }
 
 /*
- * Fields of a record's first word: the type, which for values of 1 to
- * HT_FT_TYPE_DATA is the length of the data in words of 4 bytes, and in the
- * bits above it the time since the previous record
+ * Fields of a record's first word: the low HT_FT_TYPE_BITS bits are the type,
+ * and the bits above it are the time since the previous record.  A type of 1 to
+ * HT_FT_TYPE_DATA is also the length of the data in words of 4 bytes.
  */
 #define HT_FT_TYPE_BITS 5
 #define HT_FT_TYPE_MASK ((1u << HT_FT_TYPE_BITS) - 1)
@@ -102,8 +102,9 @@ HtFtStep ht_ft_iter_other(HtFtIter *it, HtFtRecord *r);
  * @it: the iterator
  * @r: set for HT_FT_EVENT
  *
- * Time extends and absolute time stamps set the time.  Discarded records are
- * skipped; their time deltas are ignored, as in the kernel's own readers.
+ * A time extend record is added to the time, and an absolute time stamp
+ * replaces it.  Discarded records are skipped; their time deltas are ignored,
+ * as in the kernel's own readers.
  */
 static inline HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
 {

@@ -16,14 +16,17 @@
 /* Magic number of the ring's header */
 #define HT_FT_MAGIC 0x0badfeedu
 
-/* Limits of a ring; processors that would exceed them are left out */
+/* Limits of a boot-mapped ring; processors beyond them are left out */
 #define HT_FT_CPUS_MAX 1024u
 /*
  * maximum number of sub-buffers of all processors together; a poll may read the
  * order of all of them
  */
 #define HT_FT_SUBBUFS_MAX (1u << 18)
-/* maximum number of pages in the lists of a main trace buffer */
+/*
+ * ordinary ring: maximum number of pages that a poll visits to search the list
+ * of one processor
+ */
 #define HT_FT_PAGES_MAX (1u << 22)
 
 /* HtFtMem.piece sets this if the guest-physical address is not known */
@@ -45,7 +48,7 @@
  *
  * Reads must take effect in the order of the calls: pread() and
  * process_vm_readv() on x86 do so, and callers put fences between calls for
- * other processors.  @read should load an aligned unit of 8 bytes at once,
+ * other architectures.  @read should load an aligned unit of 8 bytes at once,
  * although no architecture promises that for a copy.  A torn address or time
  * stamp is taken for another value; at worst, events are counted as lost.
  */
@@ -112,9 +115,11 @@ typedef struct HtFtRingCpu {
  * @offset: offset in the memory
  * @size: size in bytes, up to the end of the last processor's sub-buffers
  * @layout: layout of the header
- * @subbuf_size: size of a sub-buffer: 4, 16 or 64 KiB
- * @subbufs: sub-buffers of each processor, including the readers' one
- * @cpus: number of processors that have a part
+ * @subbuf_size: size of a sub-buffer in bytes: 4, 16 or 64 KiB; in an ordinary
+ *               ring a power of two from the kernel's page size to 64 KiB
+ * @subbufs: number of sub-buffers of each processor, including the readers'
+ *           page; 0 in an ordinary ring
+ * @cpus: number of processors, up to the last that has a part
  * @cut: the ring has more processors than HT_FT_CPUS_MAX, or more sub-buffers
  *       than HT_FT_SUBBUFS_MAX: the rest is not followed
  * @cpu: array of @cpus elements
@@ -124,9 +129,9 @@ typedef struct HtFtRingCpu {
  *         "local"; also 0 if the header does not contain it (6.11)
  * @total: size of the ring according to its header (6.15), else 0
  * @first_part: offset of the first processor's part in the ring (6.15)
- * @line_size: size of the part before the order in bytes (6.15)
- * @checked: number of sub-buffers whose order was tested; private
- * @rest: number of calls of ht_ft_ring_grow() that do nothing; private
+ * @line_size: size in bytes of a processor's part before its order (6.15)
+ * @checked: number of sub-buffers in the orders tested so far; private
+ * @rest: number of next calls of ht_ft_ring_grow() that do nothing; private
  */
 typedef struct HtFtRing {
     uint64_t offset;
@@ -151,7 +156,7 @@ typedef struct HtFtRing {
  * @mem: the memory
  * @offset: offset of the ring's header
  * @why: or NULL; on failure set to the reason, a constant string, or to NULL if
- *       the magic number is not there
+ *       the magic number is not there or cannot be read
  *
  * Returns: the ring, for ht_ft_ring_free(); or NULL
  */
@@ -189,12 +194,12 @@ uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
                          uint32_t cpu);
 
 /**
- * ht_ft_ring_is_there: test whether the memory still holds this ring
+ * ht_ft_ring_is_there: test whether the memory still has this ring's header
  * @mem: the memory
  * @ring: the ring
  *
  * Another kernel may have made a ring of another size there, or use the memory
- * for something else.
+ * for something else.  Rings of the same size are not told apart.
  */
 bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring);
 

@@ -2,10 +2,11 @@
 /*
  * hypertrace: convert the records of ftrace rings to runs of typed events
  *
- * Each processor of a ring is a stream.  Each boot of the guest's kernel starts
- * new streams, unless too many were opened in a short time.  A class is made
- * from the kernel's format when its first event arrives.  Time stamps are
- * converted to the host's clock.
+ * Each processor of a ring is a stream.  A reboot of the guest starts new
+ * streams, unless too many were opened in a short time.  When the first event
+ * of a type arrives, a class is made from the kernel's format of the type.  If
+ * there is no format, or no room for the class, the event has the class
+ * ftrace.raw.  Time stamps are converted to the host's clock.
  *
  * Context: no locking; the caller serializes all calls for an HtFtRuns.
  */
@@ -24,8 +25,8 @@
  */
 #define HT_FT_STREAMS   HT_FT_CPUS_MAX
 /*
- * Maximum size of a run in bytes: an event of up to 64 KiB may follow other
- * events in it
+ * Maximum size of a run in bytes: a run has up to 48 KiB of events, and one
+ * more event of up to 64 KiB
  */
 #define HT_FT_RUN_MAX   (128 * 1024)
 
@@ -35,7 +36,7 @@
  * @post: takes a run of at most HT_FT_RUN_MAX bytes.  The callback may change
  *        the run, which is valid during the call only.  @fill belongs to the
  *        stream and is NULL at first.
- * @release: called when a stream closes; nothing more is posted with @fill
+ * @release: called when a stream closes: drops the reference in @fill
  */
 typedef struct HtFtRunsOps {
     void (*learn)(void *opaque);
@@ -66,7 +67,8 @@ typedef struct HtFtRuns {
     /* time in us up to which new streams have used the budget: see OPEN_US */
     int64_t open_us;
     /*
-     * id of the class, by the kernel's event type; 0: no event of the type yet
+     * by the kernel's event type: id of the class; 0: no event of this type has
+     * arrived yet
      */
     uint16_t class_of[1 << 16];
     uint16_t raw_class;
@@ -110,8 +112,10 @@ typedef struct HtFtFeed {
 void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number);
 
 /**
- * ht_ft_feed_begin: start to deliver pieces, from a new follower of the ring
+ * ht_ft_feed_begin: start to deliver pieces of a new follower of the ring
  * @f: the ring
+ *
+ * The new follower counts epochs and segments from 0.
  */
 void ht_ft_feed_begin(HtFtFeed *f);
 

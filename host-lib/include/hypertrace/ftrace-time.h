@@ -4,9 +4,10 @@
  *
  * The guest does not report how its trace clock relates to the host's clock.
  * Each poll of the ring bounds this relation:
- *  - Every event that a poll finds was written before that poll ended.
- *  - Every event reserved after an event that the previous poll did not find
- *    was written after the previous poll began.
+ *  - An event that a poll finds was written before that poll ended.
+ *  - An event that a task writes after an event that the previous poll did not
+ *    find was written after the previous poll began, if that poll took all
+ *    committed events.
  * A poll thus brackets a guest time between two host times.  A time map
  * (time-map.h) turns these brackets into dates with error bounds.
  */
@@ -23,9 +24,9 @@
  */
 #define HT_FT_TIME_PPM 10000
 /*
- * Maximum change of the rate while the guest runs, in ppm.  Linux switches to
- * the refined rate seconds after boot; the step is as large as the error of
- * the first measurement.  NTP on the host can slew by as much.
+ * Maximum change of the rate while the guest runs, in ppm.  NTP on the host can
+ * slew the host's clock by as much.  The rate also changes when a guest's Linux
+ * replaces its first measurement, seconds after boot.
  */
 #define HT_FT_TIME_WANDER_PPM 500
 
@@ -40,8 +41,8 @@
  *      that the bound is not known
  * @from: guest time from which @at and @map are valid; UINT64_MAX if nothing
  *        was added yet
- * @since: guest time of the first event of the last poll
- * @news: @at has changed since the last sample of @map
+ * @since: earliest guest time of an event of the last poll
+ * @news: bounds were added since ht_ft_time_settle() was called last
  * @stepped: the guest's clock stepped within this poll
  * @wide: with @stepped: bounds of the host time at @counter that include both
  *        sides of the step
@@ -63,7 +64,7 @@ typedef struct HtFtTime {
 } HtFtTime;
 
 /**
- * ht_ft_time_reset: forget the relation, for example after the guest stopped
+ * ht_ft_time_reset: forget the relation, for a new segment of the guest's clock
  * @t: the relation
  */
 void ht_ft_time_reset(HtFtTime *t);
@@ -133,12 +134,14 @@ uint64_t ht_ft_time_bound(HtFtTime *t);
  * ht_ft_time_bracket: narrow the host times of a piece
  * @t: the relation
  * @p: a piece of another follower, which read many events in one poll;
- *     @p->host_before and @p->host_after are narrowed to what @t implies
+ *     @p->host_before and @p->host_after are narrowed to what @t implies,
+ *     unless they contradict @t
  */
 void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p);
 
 /**
- * ht_ft_time_settle: add the bounds of this poll to @t->map as a sample
+ * ht_ft_time_settle: add the bounds of this poll to @t->map as a sample, if
+ * there are a lower and an upper one
  * @t: the relation
  */
 void ht_ft_time_settle(HtFtTime *t);
