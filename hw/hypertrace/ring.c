@@ -3,9 +3,9 @@
  * hypertrace: the channels hypercall and shm, which have rings in stream RAM
  *
  * hypercall: the producer rings the doorbell after every `batch` commits.  If a
- * sink has room, the vCPU's thread consumes about HT_DOORBELL_BYTES or
- * HT_DOORBELL_EVENTS before the vCPU continues; the IOThread consumes the rest.
- * If `batch` is not 1, it also polls for the events of an incomplete batch.
+ * sink has room, the vCPU's thread then consumes up to HT_DOORBELL_BYTES or
+ * HT_DOORBELL_EVENTS, or one larger event.  The IOThread consumes the rest.  If
+ * `batch` is not 1, it also polls for the events of an incomplete batch.
  *
  * shm: the producer rings the doorbell at most once each time the consumer arms
  * the wake word.  With an ioeventfd (KVM), the write of 4 bytes ends in the

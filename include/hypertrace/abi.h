@@ -169,8 +169,8 @@ struct ht_caps {
     /* 0x60: offset of the enable page in stream RAM */
     uint64_t enable_offset;
     /*
-     * 0x68: number that changes when the settings change, or an enable byte
-     * that the reply to HT_MSG_CLASS_REGISTER has not given
+     * 0x68: number that changes when the settings change, or when an enable
+     * byte changes that no reply to HT_MSG_CLASS_REGISTER contained
      */
     uint32_t enable_seq;
     uint32_t counter;           /* 0x6c: enum ht_counter */
@@ -216,17 +216,17 @@ struct ht_caps {
 struct ht_memory {
     struct ht_caps caps;        /* 0x000: capabilities, written by the host */
     uint8_t  gap0[0x100 - sizeof(struct ht_caps)];
-    /* 0x100: written by the host: a number that it increases while it runs */
+    /* 0x100: written by the host, which increases it while it serves */
     uint64_t beat;
     /*
-     * 0x108: written by the host: number of the last request that it executed
-     * or skipped
+     * 0x108: written by the host: number of the last request that the host has
+     * executed or skipped
      */
     uint32_t done;
     uint8_t  gap1[0x200 - 0x10c];
     /* 0x200: written by the guest: number of its last request */
     uint32_t go;
-    /* 0x204: written by the guest: size of that request in bytes */
+    /* 0x204: written by the guest: size of its last request in bytes */
     uint32_t bytes;
     /*
      * 0x208: written by the guest: epoch of the host that must answer the

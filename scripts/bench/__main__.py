@@ -23,7 +23,8 @@ NATIVE_PEERS = ["lttng-ust", "usdt"]
 
 PROFILES = {
     # Columns: number of rounds; ms per case; number of events per row of emit-bench; ms per
-    # rate of "overload"; number of events of a latency case, and of a source in a Linux guest
+    # rate of "overload"; number of events of a latency case at the highest rate; number of
+    # events of a source in a Linux guest
     "smoke": (1, 1, 100000, 5, 20, 320),
     "quick": (3, 8, 900000, 40, 250, 8000),
     "full": (11, 40, 3600000, 100, 1000, 40000),
