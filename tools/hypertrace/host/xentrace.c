@@ -2,7 +2,8 @@
 /*
  * hypertrace: add up a trace that xentrace wrote on a Xen host
  *
- * The file may hold any bytes: every length is checked against its chunk.
+ * The file is not trusted: a chunk that is longer than the rest of the file is
+ * cut, and a record must lie within its chunk.
  */
 #include <glib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ enum {
     CPU_CHANGE      = 0x0001f003,
     /* a vCPU changes its state; bits 8 and 9: old state; 4 and 5: new state */
     RUNSTATE        = 0x00021001,
-    /* the scheduler lets the vCPU that runs on the CPU run on */
+    /* the scheduler chose the vCPU that already runs on the CPU */
     CONTINUE        = 0x00021002,
     RUNSTATE_MASK   = 0x0ffffccf,
     HVM_ENTRY       = 0x00081001,
@@ -60,7 +61,7 @@ typedef struct Record {
 
 /*
  * Find or create the vCPU with the number @id, domain << 16 | vCPU. Returns
- * NULL if there are too many.
+ * NULL if the table of vCPUs is full.
  */
 static HtVcpuSums *find_vcpu(HtRunstates *x, uint32_t id)
 {
@@ -83,8 +84,9 @@ static HtHostTask task_of(const HtVcpuSums *v)
 }
 
 /*
- * Report that the vCPU that ran last on CPU @n ran until @t. @v: the vCPU that
- * runs next; NULL: it is not known
+ * Report to @x that CPU @n changes its task at @t. The time before @t counts
+ * for the vCPU that ran there last, if that vCPU is known. @v: the vCPU that
+ * runs next; NULL: not known
  */
 static void end_turn(HtRunstates *x, const Cpu *cpus, unsigned n,
                      const HtVcpuSums *v, uint64_t t)
@@ -125,8 +127,8 @@ static void runstate(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
 }
 
 /*
- * Handle CONTINUE: the scheduler lets the vCPU run on. This changes the sums
- * only if the vCPU was not known to run on this CPU.
+ * Handle CONTINUE. This changes the sums only if the vCPU was not known to run
+ * on this CPU: a record of its start was lost, or is before the trace.
  */
 static void run_on(HtRunstates *x, Cpu *cpus, unsigned n, Record r)
 {
@@ -171,8 +173,8 @@ static void count(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
         ht_runstates_entry(v, r->tsc);
     } else if (v && r->event == PV_CALL && r->words >= 1) {
         /*
-         * Bits 0 to 19 are the hypercall's number, those above tell which
-         * arguments follow.
+         * Bits 0 to 19 of the first word are the number of the hypercall. The
+         * higher bits show which arguments follow.
          */
         ht_runstates_hypercall(x, v, r->word[0] & 0xfffff);
     } else if (v && hvm == HVM_VMMCALL && r->words >= 1) {
@@ -184,7 +186,10 @@ static void count(HtRunstates *x, Cpu *cpus, unsigned n, const Record *r)
     }
 }
 
-/* Decode a CPU's next record, but do not go past it. */
+/*
+ * Decode a CPU's next record, without advancing past it. Returns false if the
+ * CPU has no further record.
+ */
 static bool peek(HtRunstates *x, const uint8_t *data, Cpu *cpu, Record *r)
 {
     for (;;) {
@@ -280,8 +285,9 @@ static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
         r = &next[used[best]];
         cpu = &cpus[used[best]];
         /*
-         * If a time is before that of an earlier record, raise it to that time,
-         * so that no interval is counted twice.
+         * If this record's time is before the time of a record that was handled
+         * earlier, of any CPU, raise it to that time. Otherwise an interval
+         * could be counted twice.
          */
         back = r->tsc < cpu->tsc;
         r->tsc = MAX(r->tsc, x->end);
@@ -300,7 +306,8 @@ static void merge(HtRunstates *x, Cpu *cpus, const uint8_t *data)
     ht_runstates_stop(x, false);
     /*
      * Add the time of vCPUs that still run: up to the end of the sums if the
-     * trace goes on after it, else up to the last record of their CPU.
+     * trace has a record after that end, else up to the last record of the
+     * vCPU's CPU.
      */
     for (i = 0; i < CPUS_MAX; i++) {
         if (cpus[i].current) {

@@ -4,7 +4,7 @@
  *
  * A guest chooses the size of its kernel's symbols, types and event formats. If
  * the recorder's polling thread parsed them, it could not poll meanwhile, and
- * events would be lost.
+ * events could be lost.
  */
 #ifndef HYPERTRACE_KERNEL_JOB_H
 #define HYPERTRACE_KERNEL_JOB_H
@@ -15,11 +15,12 @@ typedef struct HtJob HtJob;
 
 /**
  * ht_job_start() - run a function in a thread of its own
- * @name: up to 15 characters
+ * @name: name of the thread, up to 15 characters
  * @run: the function; it should return soon after ht_job_is_stopped() is true
  * @opaque: its argument, which belongs to the thread until ht_job_is_done()
  *
- * If no thread can be made, ht_job_start() runs the function itself.
+ * If no thread can be made, ht_job_start() runs the function itself, and
+ * returns after the function has returned.
  *
  * Return: the job, for ht_job_end()
  */
@@ -47,12 +48,13 @@ bool ht_job_is_stopped(HtJob *job);
  * ht_job_pause() - make the function wait in its next ht_job_is_stopped()
  * @job: the job
  *
- * The caller can then fork(). A child of fork() has no other threads, but
- * copies of the locks that they held. While the function waits, its thread
- * holds no lock, not even one of a library.
+ * If the result is true, the caller can fork(). A child of fork() has no other
+ * threads, but copies of the locks that these held. While the function waits,
+ * its thread holds no lock, not even a lock of a library.
  *
  * Return: true if the function already waits; it waits until ht_job_resume() or
- * ht_job_end(). False if it has not reached ht_job_is_stopped() yet.
+ * ht_job_end(). False if it has not reached ht_job_is_stopped() since the pause
+ * began, or has returned.
  */
 bool ht_job_pause(HtJob *job);
 void ht_job_resume(HtJob *job);

@@ -3,9 +3,9 @@
  * hypertrace: boot a kernel in a temporary guest to get information about it
  *
  * QEMU emulates the machine, without KVM, in QEMU's own sandbox. The machine
- * has only a serial port. Its initramfs has a static busybox and the script
- * below. The script compresses its data, and prints a line with the size of
- * the result and then the result.
+ * has no disk and no network; its output is a serial port. Its initramfs has a
+ * static busybox and the script below. The script compresses its data, and
+ * prints a line with the size of the result and then the result.
  */
 #include "hypertrace/base.h"
 #include <elf.h>
@@ -23,12 +23,12 @@
 
 /*
  * Maximum number of times to boot a kernel. QEMU's emulation may have errors,
- * so a guest that ends without printing the data is booted again.
+ * so a kernel that did not print valid data is booted again.
  */
 #define ATTEMPTS        2
 /*
- * Maximum number of bytes of the guest's output that are read. The compressed
- * data is a part of the output.
+ * Number of bytes of the guest's output after which reading ends. The output
+ * includes the compressed data.
  */
 #define OUTPUT_MAX      (32u << 20)
 #define TEXT_MAX        (HT_FT_FORMATS_MAX + HT_SYMBOLS_MAX)
@@ -124,7 +124,7 @@ static const char *find_busybox(const char *given, HtMachine machine,
     return NULL;
 }
 
-/* Create a memfd for QEMU to inherit; -1 with @error set on failure. */
+/* Create a memfd with @data. Returns -1 with @error set on failure. */
 static int make_file(const void *data, size_t size, GError **error)
 {
     int fd = memfd_create("hypertrace", MFD_CLOEXEC);
@@ -190,10 +190,10 @@ static void child_setup(gpointer opaque)
 }
 
 /*
- * Start QEMU. Debian 12's QEMU sometimes emulates cmpxchg16b wrongly, so the
- * guest's processor does not have this instruction. That QEMU also makes errors
- * if one processor executes code that another one patches, so the guest has
- * only one processor.
+ * Start QEMU. Debian 12's QEMU sometimes emulates the x86 instruction
+ * cmpxchg16b wrongly, so an x86 guest's processor does not have it. That QEMU
+ * also makes errors if one processor executes code that another processor
+ * patches, so the guest has only one processor.
  */
 static bool spawn(const char *qemu, const HtImage *image, Files *files,
                   GPid *pid, int *out, GError **error)
@@ -226,8 +226,9 @@ static bool spawn(const char *qemu, const HtImage *image, Files *files,
 }
 
 /*
- * Read the guest's output until the guest ends or prints too much. Returns
- * false if @deadline passes (g_get_monotonic_time(), in us).
+ * Read the guest's output until QEMU ends, OUTPUT_MAX bytes were read, or a
+ * read fails. Returns false if @deadline passes first (g_get_monotonic_time(),
+ * in us).
  */
 static bool read_output(int fd, GByteArray *output, int64_t deadline)
 {
@@ -254,7 +255,10 @@ static bool read_output(int fd, GByteArray *output, int64_t deadline)
     return true;
 }
 
-/* Find the compressed data after the line DATA_LINE, which has its size. */
+/*
+ * Find the compressed data. It follows the line that begins with DATA_LINE and
+ * has the size of the data. Returns false if the data is not complete.
+ */
 static bool find_data(const GByteArray *output, const uint8_t **data,
                       size_t *size)
 {
@@ -326,9 +330,9 @@ static char *last_words(const GByteArray *output)
 
 /*
  * Boot the guest once. Sets @error if QEMU does not start or @deadline passes.
- * Returns the text that the guest printed, which may be complete although
- * @deadline has passed; NULL if the output has no valid data. @words is set to
- * the end of the output.
+ * Returns the decompressed text, which may be complete although @deadline has
+ * passed; NULL if the output has no valid data. If QEMU was started, *@words is
+ * replaced by the end of the output.
  */
 static char *boot(const char *qemu, const HtImage *image, Files *files,
                   int64_t deadline, size_t *size, char **words,

@@ -6,17 +6,17 @@
 #include "kernel/kernel-watch.h"
 
 /*
- * Maximum time in ns of a step of the search: STEP_NS in a poll, STEP_LAST_NS
- * in the last poll
+ * Time in ns after which a step of the search ends: STEP_NS in a poll,
+ * STEP_LAST_NS in the last poll
  */
 #define STEP_NS         UINT64_C(1000000)
 #define STEP_LAST_NS    UINT64_C(5000000000)
 /*
- * While no kernel is known: pause in ns between searches, from SEARCH_NS to
- * PAUSE_MAX: as long as the last search took or, after EAGER_NS without a
- * kernel, PAUSE_LATER times as long. Searches thus use up to half of a
- * processor at first. Later they use 1 %, or more if a search takes longer than
- * 20 ms.
+ * While no kernel is known: pause in ns between searches. It is as long as the
+ * last search took or, after EAGER_NS without a kernel, PAUSE_LATER times as
+ * long, but at least SEARCH_NS and at most PAUSE_MAX. So searches of up to 2 s
+ * use at most half of a processor at first. Later, searches of up to 20 ms use
+ * at most 1 %.
  */
 #define SEARCH_NS       UINT64_C(2000000)
 #define EAGER_NS        UINT64_C(30000000000)
@@ -24,9 +24,9 @@
 #define PAUSE_MAX       UINT64_C(2000000000)
 /*
  * Number of reads of event formats in a poll: READS_FIRST in the first passes
- * over the formats, READS_LATER in later ones. At worst, each read walks the
- * page tables, and so needs 5 accesses to the memory. The poll then still takes
- * less than 10 ms.
+ * over the formats (see PASS_SOON_NS), READS_LATER in later passes. At worst,
+ * each read also walks the page tables. Even then, the poll takes about 10 ms
+ * at most.
  */
 #define READS_FIRST     1024u
 #define READS_LATER     256u
@@ -36,12 +36,12 @@
  */
 #define READS_LAST      (1u << 20)
 /*
- * After a pass over the formats that found changes: minimum pause in ns before
- * changes cause the next pass, for each byte of all formats. After such a pass,
- * the session writes all formats: at most 32 MiB/s.
+ * Minimum pause in ns, for each byte of all formats, from a pass that found
+ * changes to a pass that is caused by further changes. After such a pass the
+ * session writes all formats; this pause limits the writing to about 32 MiB/s.
  */
 #define CHANGE_NS       30u
-/* Period in ns at which the kernel's clock is checked */
+/* Period in ns at which the kernel's clock is checked while it advances */
 #define CLOCK_NS        UINT64_C(1000000000)
 /*
  * While the clock of the known kernel stands still: first pause in ns after a
@@ -64,22 +64,22 @@
  */
 #define AHEAD_MAX       60
 /*
- * PASS_NS is the pause in ns after the first pass over all formats. The pause
- * doubles after each pass, up to PASS_MAX_NS. Passes are repeated to find texts
- * that the kernel changes in place: early in the boot it replaces the names of
- * enumerators by their values.
+ * PASS_NS is the maximum pause in ns after the first pass over all formats. The
+ * maximum doubles after each pass, up to PASS_MAX_NS. Passes are repeated to
+ * find changes, for example of texts in place: early in the boot the kernel
+ * replaces the names of enumerators by their values.
  */
 #define PASS_NS         UINT64_C(1000000000)
 #define PASS_MAX_NS     UINT64_C(3600000000000)
 /*
- * Pause in ns between two tests of a format's text: SAMPLE_NS at first,
+ * Minimum pause in ns between two tests of a format's text: SAMPLE_NS at first,
  * SAMPLE_LATER_NS once the pause between passes is longer than PASS_SOON_NS
  */
 #define SAMPLE_NS       UINT64_C(10000000)
 #define SAMPLE_LATER_NS (10 * SAMPLE_NS)
 /*
- * Longest pause in ns between passes with which a poll makes READS_FIRST reads;
- * with a longer pause, a poll makes READS_LATER reads
+ * While the pause between passes is at most this many ns, a poll makes
+ * READS_FIRST reads; after that, READS_LATER.
  */
 #define PASS_SOON_NS    (4 * PASS_NS)
 
@@ -94,20 +94,21 @@ struct HtKernelWatch {
     HtGuestKernel *next;        /* kernel that replaces @kernel, or NULL */
     HtGuestKernel *ended;       /* the last kernel that ended, or NULL */
     HtKernelFormats *formats;
-    bool ready;                 /* HT_WATCH_FOUND was returned */
-    bool gone;                  /* HT_WATCH_GONE was returned */
+    bool ready;                 /* HT_WATCH_FOUND was returned for @kernel */
+    bool gone;                  /* HT_WATCH_GONE was returned for @kernel */
     uint64_t next_search;
     uint64_t next_clock;
     /* last valid clock of @kernel, or of @ended while no kernel is known */
     HtKernelClock clock;
     uint64_t clock_ns;          /* time at which @clock was read */
     uint64_t adopted_ns;        /* time at which @kernel was found */
-    uint64_t still_ns;          /* time since which @clock stands still, or 0 */
+    /* time at which @clock was first seen to stand still; 0: it goes on */
+    uint64_t still_ns;
     /* time of the next search while @clock stands still */
     uint64_t next_still;
     /* pause in ns after the next search without a proof, see PROOF_NS */
     uint64_t proof_ns;
-    /* a pass over the formats has begun and not ended */
+    /* a pass over the formats is under way, or begins in the next step */
     bool passing;
     uint64_t next_pass;
     uint64_t pass_ns;
@@ -172,8 +173,9 @@ static void begin_search(HtKernelWatch *w)
 }
 
 /*
- * Do a step of the search, or begin a search if its time has come. Returns NULL
- * until a kernel is found.
+ * Do a step of the search. If no search is under way, begin a search first, but
+ * do nothing if its time has not come. Returns the kernel that the search has
+ * found; NULL if the search goes on or has found no kernel.
  */
 static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
                              unsigned *flags)
@@ -225,12 +227,13 @@ static bool at_same_place(const HtGuestKernel *a, const HtGuestKernel *b)
 
 /*
  * Decide whether the kernel @k, which a search has found, is the running one.
- * RAM may also hold dead kernels of earlier boots. A kernel whose tick count
- * advances runs. A kernel whose clock has no known address is accepted, one
- * whose clock cannot be read is not. If the tick count of @k does not advance,
- * accept @k only if the search found no other kernel, and if either no kernel
- * was known before, or @k's place and clock can be those of the next boot.
- * @last: this is the last call, in which the search may have found others.
+ * RAM may also hold dead kernels of earlier boots. A kernel runs if its tick
+ * count was seen to advance. If not, accept a kernel if its clock has no known
+ * address, and reject it if its clock has an address but cannot be read. If the
+ * clock can be read, accept @k only if the search found no other kernel, and if
+ * either no kernel was known before, or the place and the clock of @k can be
+ * those of the next boot. @last: in this last call, other kernels that the
+ * search found do not count.
  */
 static bool is_running(const HtKernelWatch *w, HtGuestKernel *k, bool last)
 {
@@ -272,12 +275,11 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 }
 
 /*
- * Read the kernel's clock, at most once in CLOCK_NS. If its ticks went back,
- * the same kernel has booted again at the same address: return true. If the
- * clock stands still, or was overwritten, another kernel may have booted:
- * begin a search, if the pause after the last search is over. @last: this is
- * the last call, so do not wait for CLOCK_NS or for the end of the pause, and
- * begin a search although the clock goes on.
+ * Read the kernel's clock, if it is time for that. If its ticks went back, the
+ * same kernel has booted again at the same address: return true. If the clock
+ * stands still, or was overwritten, another kernel may have booted: begin a
+ * search, if the pause after the last search is over. @last: this is the last
+ * call, so do not wait, and begin a search although the clock goes on.
  */
 static bool check_clock(HtKernelWatch *w, uint64_t t, bool last)
 {
@@ -325,8 +327,8 @@ static void pause_search(HtKernelWatch *w)
 
 /*
  * Check whether the kernel has ended although it is still in RAM: RAM may
- * survive a reset. If the search finds another kernel that runs, that is
- * w->next.
+ * survive a reset. If the search finds another kernel that runs, set @w->next
+ * to that kernel.
  */
 static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 {
@@ -353,8 +355,8 @@ static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 }
 
 /*
- * Test whether the formats have changed, also in place: early in the boot the
- * kernel replaces the names of enumerators by their values.
+ * Test whether formats were added. If a pause of SAMPLE_NS or SAMPLE_LATER_NS
+ * is over, also test whether the kernel has changed one of the texts in place.
  */
 static bool has_changed(HtKernelWatch *w, uint64_t t)
 {
@@ -367,7 +369,7 @@ static bool has_changed(HtKernelWatch *w, uint64_t t)
     return ht_kernel_formats_changed(w->formats, texts);
 }
 
-/* Read more formats of events. Returns true once all formats were read. */
+/* Read more formats of events. Returns true once all were read once. */
 static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
                          unsigned *flags)
 {
@@ -426,8 +428,8 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
             ht_kernel_search_forget(w->search);
         }
         /*
-         * Search again at once, but only if the kernel ran for CLOCK_NS or
-         * longer: a hostile guest may make a kernel that ends at each poll.
+         * Search again at once, but only if the kernel was known for CLOCK_NS
+         * or longer: a hostile guest may make a kernel that ends at each poll.
          */
         if (t - w->adopted_ns >= CLOCK_NS) {
             w->next_search = 0;

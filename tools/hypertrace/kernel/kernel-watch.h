@@ -2,9 +2,9 @@
 /*
  * hypertrace: find the kernel in a guest's memory
  *
- * A watch finds the kernel of a known image in a guest's memory, reads its
- * event formats, and detects a new boot of the guest. A poll takes
- * about 10 ms at most, and the last poll some seconds.
+ * A watch finds the kernel of a known image in a guest's memory, and detects a
+ * new boot of the guest. It can also read the kernel's event formats. A poll
+ * takes about 10 ms at most, and the last poll some seconds.
  */
 #ifndef HYPERTRACE_KERNEL_WATCH_H
 #define HYPERTRACE_KERNEL_WATCH_H
@@ -13,11 +13,14 @@
 #include "hypertrace/kernel-formats.h"
 
 /* Results of a poll, combined by OR */
-/* All formats of the kernel were read for the first time. */
+/* All formats of the kernel were read; returned once for each kernel found */
 #define HT_WATCH_FOUND      1u
-/* The kernel no longer runs; only HT_WATCH_MORE is returned with this flag. */
+/*
+ * The kernel no longer runs, or its memory cannot be read. Only HT_WATCH_MORE
+ * is returned with this flag.
+ */
 #define HT_WATCH_GONE       2u
-/* The formats have changed. */
+/* Formats are new or have changed; also returned with HT_WATCH_FOUND. */
 #define HT_WATCH_FORMATS    4u
 /* There is more to do: poll again soon. */
 #define HT_WATCH_MORE       8u
@@ -42,8 +45,8 @@ HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
 /**
  * ht_kernel_watch_look() - poll for changes
  * @w: the watch
- * @last: this is the last call: search for up to 5 s, and accept a kernel
- *        without a proof that it runs
+ * @last: this is the last call: search for up to 5 s; a kernel that is not
+ *        proved to run is not rejected because of other kernels in the memory
  *
  * Return: HT_WATCH_ flags. After HT_WATCH_GONE, the caller must stop using the
  * kernel before its next call, which may free the kernel.
@@ -61,8 +64,10 @@ HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w);
 
 /**
  * ht_kernel_watch_formats() - list the formats that were read
+ * @w: a watch that has just returned HT_WATCH_FOUND or HT_WATCH_FORMATS
  *
- * Return: the list, for ht_kernel_formats_list_free(); any thread may use it
+ * Return: the list, for ht_kernel_formats_list_free(); another thread than that
+ * of @w may use it
  */
 HtKernelFormatsList *ht_kernel_watch_formats(const HtKernelWatch *w);
 

@@ -8,8 +8,9 @@
 #include "kernel/kernel-words.h"
 
 /*
- * A word: @begin and @end are its place in the text. @name and @value have no
- * quotes; @name has '_' instead of '-'; @value is NULL for a word without '='.
+ * A word: @begin and @end are its place in the text. @name and @value are
+ * without the quotation marks around them; @name has '_' instead of '-'; @value
+ * is NULL for a word without '='.
  */
 typedef struct Word {
     const char *begin, *end;
@@ -21,8 +22,8 @@ typedef struct Word {
 } Word;
 
 /*
- * If a text begins with a quotation mark, remove this mark, and the one at the
- * end if there is one.
+ * If a text begins with a quotation mark, remove this mark, and a quotation
+ * mark at the end. Do not change another text.
  */
 static void strip_quotes(char *text)
 {

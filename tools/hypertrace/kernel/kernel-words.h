@@ -2,9 +2,9 @@
 /*
  * hypertrace: parse and extend the command line of a Linux kernel
  *
- * The rules are those of the kernel's lib/cmdline.c: white space separates
- * words, but not between double quotes. Words after "--" belong to init, and
- * the functions ignore them. In a name, '-' and '_' are equal.
+ * The rules are those of the kernel: white space separates words, but not
+ * between double quotes (lib/cmdline.c). Words after "--" belong to init, and
+ * are not interpreted. In a name, '-' and '_' are equal (kernel/params.c).
  */
 #ifndef HYPERTRACE_KERNEL_WORDS_H
 #define HYPERTRACE_KERNEL_WORDS_H
@@ -17,13 +17,14 @@
  *                          place in memory, by the word
  *                          trace_instance=NAME@PLACE
  * @text: the command line
- * @at: set to the ring's physical address; 0 if PLACE is no address, but a
- *      label of reserve_mem=
+ * @at: if true is returned, set to the ring's physical address; 0 if PLACE is
+ *      no address, but a label of reserve_mem=
  */
 bool ht_kernel_words_ring(const char *text, uint64_t *at);
 
 /**
- * ht_kernel_words_label() - whether a label of reserve_mem= is in use
+ * ht_kernel_words_label() - whether a command line has a word reserve_mem= with
+ *                           a label
  * @text: the command line
  * @label: the label, for example "ht"
  */
@@ -43,9 +44,9 @@ char *ht_kernel_words_values(const char *text, const char *name);
  * @text: the command line
  * @words: more words for the kernel
  *
- * The words are appended to the kernel's part, before a "--". If @text has a
- * quotation mark without a partner, no word can follow: then the words are
- * inserted at the start.
+ * The words are appended to the kernel's part, which ends before a "--". If a
+ * quotation mark in this part has no partner, no word can follow: then the
+ * words are inserted at the start.
  *
  * Return: newly allocated
  */

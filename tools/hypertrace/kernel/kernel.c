@@ -3,8 +3,8 @@
  * hypertrace: get event formats and symbols of a kernel image, and cache them
  *
  * The cache is $XDG_CACHE_HOME/hypertrace/kernels/HASH/{info,formats,kallsyms}.
- * An entry is written to a temporary folder, which is then renamed, so that an
- * entry is always complete.
+ * A new entry is written to a temporary folder, which is then renamed to HASH,
+ * so that other processes do not read an entry that is half written.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -86,8 +86,8 @@ static void remove_dir(const char *dir)
 }
 
 /*
- * Store a kernel's data in the cache. On failure print why, but go on: the
- * caller has the data.
+ * Store a kernel's data in the cache. If a file cannot be written, print why.
+ * Do not fail: the caller has the data.
  */
 static void write_cache(const HtKernel *k)
 {
@@ -117,8 +117,8 @@ static void write_cache(const HtKernel *k)
         remove_dir(tmp);
     } else {
         /*
-         * An entry that exists is damaged, or another process has made it
-         * meanwhile: replace it.
+         * If there is an entry now, it is damaged, or another process has made
+         * it meanwhile: replace it.
          */
         remove_dir(final);
         if (rename(tmp, final)) {
@@ -129,8 +129,8 @@ static void write_cache(const HtKernel *k)
 
 /*
  * Copy the next line of a guest's text, and advance *@text past it. Replace
- * bytes that are not printable, because the line is shown on terminals. Returns
- * NULL if no line is left, or if it is longer than 1024 bytes.
+ * bytes that are not printable by '?', because the line is shown on terminals.
+ * Returns NULL if no line end is left, or if the line has more than 1024 bytes.
  */
 static char *take_line(char **text, char *end)
 {

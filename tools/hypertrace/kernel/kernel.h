@@ -2,10 +2,11 @@
 /*
  * hypertrace: get event formats and symbols of a kernel image
  *
- * ht_kernel_get() boots the kernel once in a temporary guest, which prints
- * them. The guest has no device except a serial port. The result is stored in
- * the user's cache under the hash of the image. The guest's output is not
- * trusted: its size is bounded, and it is parsed before it is stored.
+ * ht_kernel_get() reads them from the user's cache. If the cache lacks them, it
+ * boots the kernel in a temporary guest, which has no disk and no network and
+ * prints them on a serial port. The result is stored in the cache under the
+ * hash of the image. The guest's output is not trusted: its size is bounded,
+ * and it is parsed before it is stored.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -21,7 +22,8 @@
  * ht_image_read() - read and describe a kernel's file
  * @path: the file
  * @image: filled in
- * @content: set to a copy of the file, to which @image refers; or NULL
+ * @content: set to a copy of the file, to which the offset in @image refers; or
+ *           NULL
  * @error: set on failure
  */
 bool ht_image_read(const char *path, HtImage *image, GBytes **content,
@@ -34,10 +36,11 @@ bool ht_image_read(const char *path, HtImage *image, GBytes **content,
  * @machine: for example "x86_64"
  * @version: the line of /proc/version
  * @formats: for ht_ft_formats_parse(); NULL from ht_kernel_of_image()
- * @formats_size: bytes of @formats
- * @kallsyms: for ht_symbols_parse(). From ht_kernel_get(), the addresses are
- *            without KASLR
- * @kallsyms_size: bytes of @kallsyms
+ * @formats_size: number of bytes of @formats
+ * @kallsyms: symbols, for ht_symbols_parse(). From ht_kernel_get(), the
+ *            addresses are without KASLR; from ht_kernel_of_image(), they are
+ *            those of the image
+ * @kallsyms_size: number of bytes of @kallsyms
  */
 typedef struct HtKernel {
     char *hash;
@@ -53,13 +56,14 @@ typedef struct HtKernel {
 /**
  * ht_kernel_get() - get information from the cache, or from a temporary guest
  * @path: the image
- * @qemu: the program to boot it with if PATH has no qemu-system-MACHINE; or
+ * @qemu: QEMU to boot the kernel with if PATH has no qemu-system-MACHINE; or
  *        NULL. It must support -sandbox.
- * @busybox: a static busybox for that machine; NULL for the system's
+ * @busybox: a static busybox for the kernel's architecture; NULL: search for it
+ *           in /bin, /usr/bin and /usr/local/bin
  * @error: set on failure
  *
  * If the cache does not have the kernel, this prints a message and boots a
- * guest, which takes about 10 s of one processor.
+ * guest, which usually takes about 10 s of one processor.
  *
  * Return: for ht_kernel_free(); NULL on failure
  */
@@ -77,14 +81,15 @@ HtKernel *ht_kernel_of_image(HtKernelImage *image);
 
 /**
  * ht_kernel_image_in() - copy the kernel's image out of a guest's memory
- * @mem: the memory of a guest whose kernel's file is not known
+ * @mem: the guest's memory
  * @quiet: do not show the progress if standard error is a terminal
  * @job: the job that runs this, which may be stopped; or NULL
- * @error: set if the memory's process has ended, or if no kernel that was built
- *         for kdump (VMCOREINFO) was found. If @job is stopped, only a part of
- *         the memory is searched
+ * @error: set if the process with the memory has ended, or if no kernel that
+ *         was built for kdump (VMCOREINFO) was found. If @job is stopped, only
+ *         a part of the memory is searched
  *
- * Reads all memory that was ever written, which takes up to a second for 4 GiB.
+ * Use this if the file of the guest's kernel is not known. This reads all
+ * memory that HtFtMem.next does not skip, which takes about a second for 4 GiB.
  *
  * Return: for ht_kernel_image_unref(); its symbols have the addresses of this
  * boot.  NULL on failure
@@ -100,26 +105,26 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernel, ht_kernel_free)
  * @image: description of the image
  * @qemu: as for ht_kernel_get()
  * @busybox: as for ht_kernel_get()
- * @seconds: maximum duration
+ * @seconds: maximum duration of all attempts together
  * @size: set to the number of bytes returned
  * @error: set on failure
  *
  * If this process is killed, no file and no process is left: all files are in
  * memory, and the guest is killed too.
  *
- * Return: output of the guest's script (kernel-guest.c), with a NUL after @size
- * bytes; NULL on failure
+ * Return: decompressed output of the guest's script (kernel-guest.c), with a
+ * NUL after @size bytes; NULL on failure
  */
 char *ht_kernel_guest(GBytes *content, const HtImage *image,
                       const char *qemu, const char *busybox, unsigned seconds,
                       size_t *size, GError **error);
 
 /**
- * ht_cpio_file() - append a file to an archive for a kernel's initramfs
- * @archive: in the format "newc"
- * @name: its path, without a slash at the start
+ * ht_cpio_file() - append a file or folder to a kernel's initramfs
+ * @archive: the initramfs, a cpio archive in the format "newc"
+ * @name: path of the file, without a slash at the start
  * @mode: S_IFREG or S_IFDIR, and the permissions
- * @data: its content
+ * @data: content of the file
  * @size: bytes of @data
  */
 void ht_cpio_file(GByteArray *archive, const char *name, unsigned mode,

@@ -5,7 +5,7 @@
 #include "hypertrace/base.h"
 #include "kernel/record-log.h"
 
-/* A poll ends once it has read records with this many bytes of lines. */
+/* Number of bytes of lines after which ht_record_log_look() returns */
 #define POLL_BYTES (1u << 20)
 
 struct HtRecordLog {

@@ -2,8 +2,8 @@
 /*
  * hypertrace: read the log of the kernel in a guest's memory
  *
- * The records of one boot are read in small portions and converted to lines of
- * the recording's log. Only one thread may use an HtRecordLog.
+ * The records of one boot are read in portions and converted to lines of the
+ * recording's log. Only one thread at a time may use an HtRecordLog.
  */
 #ifndef HYPERTRACE_KERNEL_RECORD_LOG_H
 #define HYPERTRACE_KERNEL_RECORD_LOG_H
@@ -16,12 +16,12 @@ typedef struct HtRecordLog HtRecordLog;
 
 /**
  * ht_record_log_new() - start to read a kernel's log
- * @k: the kernel; must outlive the log
+ * @k: the kernel; must outlive the result
  * @seen: function that is called for each record that was read
  * @opaque: its argument
  * @error: set if the log of this kernel cannot be read
  *
- * Return: the log, for ht_record_log_free(); NULL on failure
+ * Return: the reader, for ht_record_log_free(); NULL on failure
  */
 HtRecordLog *ht_record_log_new(HtGuestKernel *k,
                                void (*seen)(void *opaque,
@@ -31,7 +31,7 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k,
 /**
  * ht_record_log_look() - read new records
  * @boot: number of the boot, from 0, for the recording
- * @last: the guest has ended: do not wait for records that are not complete
+ * @last: do not wait for records that are not complete, but skip them
  * @budget: the function returns after the record at which this time is over
  * @out: lines for ht_rec_writer_log() are appended, at most about 1 MiB
  *
@@ -48,7 +48,10 @@ bool ht_record_log_hint(const HtRecordLog *l, HtKernelLogHint *hint);
  */
 uint64_t ht_record_log_records(const HtRecordLog *l);
 
-/** ht_record_log_panic() - get the guest time of the last panic in ns; or 0 */
+/**
+ * ht_record_log_panic() - get the guest time in ns of the last panic read so
+ *                         far; 0 if there was no panic
+ */
 uint64_t ht_record_log_panic(const HtRecordLog *l);
 
 /**

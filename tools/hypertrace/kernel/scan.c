@@ -10,8 +10,8 @@
 #include "kernel/kernel.h"
 
 /*
- * Time in ns of a step of the scan. After each step, the progress is shown, and
- * the scan ends if its job was stopped.
+ * Time in ns after which a step of the scan ends. After each step, the progress
+ * is shown if this was requested, and the scan ends if its job was stopped.
  */
 #define STEP_NS 250000000
 
