@@ -14,8 +14,8 @@ struct HtLive {
 };
 
 /*
- * HtFtRunsOps.learn: does nothing, because the sink's thread registers new
- * classes when it gets the next events
+ * HtFtRunsOps.learn: do nothing. The sink's thread registers new classes before
+ * it delivers the next run
  */
 static void learn_later(void *opaque)
 {
@@ -48,7 +48,7 @@ static bool init_runs(HtLive *l, const HtFtFormats *formats)
     l->runs.classes = ht_class_table_new();
     l->runs.formats = formats;
     l->runs.instances = &l->instances;
-    /* This fails only if the class table is full, but the table is new. */
+    /* This cannot fail: the class table is new, so it has room. */
     return ht_ft_runs_init(&l->runs);
 }
 

@@ -14,7 +14,7 @@ typedef struct HtLive HtLive;
 /**
  * ht_live_new() - check that LTTng's module is installed and, if @options->url
  *                 is set, create the session
- * @options: @name and @url must outlive the result
+ * @options: how to deliver; @options->name must outlive the result
  * @formats: formats of the kernel's events, which must outlive the result;
  *           NULL: events have no fields
  * @error: set if LTTng cannot be used or the session cannot be created
@@ -36,7 +36,7 @@ HtFtRuns *ht_live_runs(HtLive *l);
 /**
  * ht_live_end() - deliver the remaining events, and end the session
  * @l: started or not
- * @stats: filled in; @why is valid until ht_live_free()
+ * @stats: filled in; @stats->why is valid until ht_live_free()
  *
  * Return: false if LTTng hangs; see ht_lttng_sink_end()
  */
@@ -44,7 +44,8 @@ bool ht_live_end(HtLive *l, HtLttngStats *stats);
 
 /**
  * ht_live_free() - free the result of ht_live_new()
- * @l: after ht_live_end() has returned true; or NULL
+ * @l: never started, or ht_live_end() has returned true; or NULL. This does not
+ *     end the session
  */
 void ht_live_free(HtLive *l);
 

@@ -9,8 +9,8 @@
 
 #define CHANNEL         "hypertrace"
 /*
- * LTTng has a buffer for each of the host's CPUs. It consists of SUBBUF_COUNT
- * sub-buffers of SUBBUF_SIZE bytes.
+ * LTTng has a buffer for each of the host's CPUs. Each buffer consists of
+ * SUBBUF_COUNT sub-buffers of SUBBUF_SIZE bytes.
  */
 #define SUBBUF_SIZE     (UINT64_C(1) << 20)
 #define SUBBUF_COUNT    8
@@ -58,9 +58,9 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     c->attr.subbuf_size = SUBBUF_SIZE;
     c->attr.num_subbuf = SUBBUF_COUNT;
     /*
-     * If LTTng's buffers are full, let the delivering thread wait without
-     * limit. Only that thread waits: it takes its events from a queue
-     * (lttng-sink.c).
+     * If LTTng's buffers are full, let the thread that delivers events wait
+     * without limit (-1). The recorder does not wait for it: the thread takes
+     * events from a queue (lttng-sink.c).
      */
     done = ok(lttng_channel_set_blocking_timeout(c, -1), "make a channel that "
               "waits for", name, error) &&
@@ -92,7 +92,10 @@ static bool track(const char *name, GError **error)
                       name, error);
 }
 
-/* Enable the events of the guest's kernel or, with @suffix, of its programs. */
+/*
+ * Enable all events of the provider @name@suffix. @suffix is "" for the guest's
+ * kernel, HT_LTTNG_PROGRAMS for its programs.
+ */
 static bool enable_events(struct lttng_handle *handle, const char *name,
                           const char *suffix, GError **error)
 {

@@ -3,9 +3,9 @@
  * hypertrace record: load the modules that use LTTng
  *
  * LTTng-UST starts threads in each program that is linked to it, and waits for
- * session daemons before main(). So the command is not linked to it, and loads
- * it only with --lttng or --net. The library that controls sessions is loaded
- * only with --net.
+ * session daemons before main(). So the command is not linked to it. Only with
+ * the option --lttng or --net, the command loads the module that uses
+ * LTTng-UST. Only with --net, it also loads the module that controls sessions.
  */
 #ifndef HYPERTRACE_LTTNG_MODULE_H
 #define HYPERTRACE_LTTNG_MODULE_H
@@ -39,7 +39,8 @@ extern const HtUstOps ht_ust_ops;
  * struct HtLttngOps - functions of the module hypertrace-lttng-ctl.so
  * @begin: create and start a session with the name @name. It records all events
  *         of this process's providers for the guest @name, and sends the events
- *         to the relay daemon at @url; with @live, they can be read meanwhile
+ *         to the relay daemon at @url; with @live, they can be read while the
+ *         session runs
  * @end: stop the session, wait until all events are sent, and destroy it; @lost
  *       is set to the number of events for which LTTng had no room
  *
@@ -57,7 +58,7 @@ extern const HtLttngOps ht_lttng_ops;
  * ht_lttng_module() - load a module
  * @name: "ust" or "ctl"
  * @symbol: symbol in the module
- * @error: set if it cannot be loaded
+ * @error: set if the module cannot be loaded or lacks @symbol
  *
  * Return: the address of @symbol, valid for the life of the process; NULL on
  * failure
@@ -66,9 +67,9 @@ const void *ht_lttng_module(const char *name, const char *symbol,
                             GError **error);
 
 /**
- * ht_lttng_module_find() - whether a module is installed
+ * ht_lttng_module_find() - whether a module's file exists
  * @name: "ust" or "ctl"
- * @error: set if it is not
+ * @error: set if the file does not exist
  */
 bool ht_lttng_module_find(const char *name, GError **error);
 

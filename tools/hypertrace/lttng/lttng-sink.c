@@ -8,7 +8,7 @@
 #include "hypertrace/thread.h"
 #include "lttng/lttng-sink.h"
 
-/* Maximum number of bytes of events that wait in the queue of a sink */
+/* Maximum size in bytes of the buffers with events in the queue of a sink */
 #define BACKLOG         ((size_t)128 << 20)
 /*
  * At the end of a sink: time in ns after which LTTng counts as hanging if it
@@ -37,7 +37,8 @@ struct HtLttngSink {
 
     HtMutex lock;               /* protects @loaded and the members after it */
     HtCond loaded;              /* signalled when @ready becomes true */
-    bool ready;                 /* @session is set, or LTTng cannot be used */
+    /* @session is set, or it will not be set: LTTng is not used */
+    bool ready;
     uint64_t handled;
     HtLttngStats stats;
     char *why;
@@ -101,7 +102,7 @@ static void load(HtLttngSink *s)
     session = s->ust->create(&cfg);
     /*
      * This registers the event that reports losses, so that viewers see the
-     * trace even before its first event.
+     * trace even before the guest's first event.
      */
     s->ust->expect(session, NULL, 0);
     /* Pairs with the load-acquire in ht_lttng_sink_wants(). */
@@ -142,8 +143,8 @@ static void deliver(void *opaque, const HtRun *run)
 }
 
 /*
- * HtSinkOps.end: end the session, and count the events for which LTTng had no
- * room as lost, not as taken.
+ * HtSinkOps.end: end the recorder's session, if there is one. Count the events
+ * for which that session had no room as lost, not as taken.
  */
 static void end_session(void *opaque)
 {
@@ -205,8 +206,8 @@ void ht_lttng_sink_start(HtLttngSink *s)
 {
     /*
      * Permit LTTng-UST to make a thread wait while LTTng's buffers are full. In
-     * this process, only the threads of sinks emit events, so no other thread
-     * waits.
+     * this process, only the threads of sinks pass events to LTTng-UST, so no
+     * other thread waits. A value that the user has set is kept.
      */
     g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
     /*

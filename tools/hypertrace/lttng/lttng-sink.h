@@ -2,8 +2,8 @@
 /*
  * hypertrace record: deliver events to LTTng-UST, from a queue and in a thread
  *
- * The thread that posts events never waits for LTTng. If the queue is full, an
- * event is lost for LTTng, but is still in the recording.
+ * A thread that posts events does not wait for LTTng. If the queue is full,
+ * LTTng does not get an event, but the recording still has it.
  */
 #ifndef HYPERTRACE_LTTNG_SINK_H
 #define HYPERTRACE_LTTNG_SINK_H
@@ -19,7 +19,7 @@
  * @url: URL of a relay daemon: the recorder creates a session with the name
  *       @name, which sends the events there. NULL: only sessions that the user
  *       has created record the events
- * @live: the recorder's session can be read while it is recorded
+ * @live: with @url: clients can read the recorder's session while it runs
  */
 typedef struct HtLttngOptions {
     char *name;
@@ -31,10 +31,10 @@ typedef struct HtLttngOptions {
  * struct HtLttngSinkConfig - settings
  * @provider: name of the provider; must outlive the sink
  * @classes: class table that the runs refer to; must outlive the sink
- * @streams: number of streams
+ * @streams: number of streams; HtStreamInfo.index is less
  * @run_max: maximum size of a run's events, in bytes
  * @ctl: the module that ends @session when all runs are delivered, or NULL
- * @session: name of a session of LTTng; must outlive the sink
+ * @session: with @ctl: name of the session; must outlive the sink
  */
 typedef struct HtLttngSinkConfig {
     const char *provider;
@@ -47,9 +47,12 @@ typedef struct HtLttngSinkConfig {
 
 /**
  * struct HtLttngStats - counts of events
- * @taken: events that LTTng recorded in at least one session
+ * @taken: events that at least one session had enabled, without those that the
+ *         recorder's session had no room for. Other sessions may lack some
  * @unwanted: events that no session had enabled
- * @lost: events lost because LTTng hung, was too slow, or had no room
+ * @lost: events lost because LTTng-UST could not be loaded, refused their
+ *        class, hung or was too slow, or because the recorder's session had no
+ *        room
  * @why: message about the last failure, or NULL; valid as long as the sink
  *       exists
  */
@@ -96,14 +99,14 @@ void ht_lttng_sink_post(HtLttngSink *s, const HtRun *run, HtBuffer **fill);
 
 /**
  * ht_lttng_sink_release() - drop the caller's reference to the buffer of a
- *                           stream
- * @fill: the buffer, from ht_lttng_sink_post()
+ *                           stream, after the last ht_lttng_sink_post() with it
+ * @fill: the buffer, from ht_lttng_sink_post(); set to NULL
  */
 void ht_lttng_sink_release(HtLttngSink *s, HtBuffer **fill);
 
 /**
- * ht_lttng_sink_wake() - make the sink's thread register new classes now,
- *                        before their first events
+ * ht_lttng_sink_wake() - wake the sink's thread, so that it registers new
+ *                        classes without waiting for their first events
  */
 void ht_lttng_sink_wake(HtLttngSink *s);
 
@@ -112,9 +115,10 @@ void ht_lttng_sink_wake(HtLttngSink *s);
  *                         events of a class
  * @s: the sink
  * @c: the class
- * @unknown: the result if the class is not registered with LTTng yet
+ * @unknown: the result if the class is not registered with LTTng yet, or LTTng
+ *           has refused it
  *
- * Return: true if it is enabled, or if LTTng could not be loaded
+ * Return: true if a session has enabled it, or if LTTng-UST could not be loaded
  */
 bool ht_lttng_sink_wants(const HtLttngSink *s, const HtClass *c, bool unknown);
 
@@ -131,7 +135,7 @@ bool ht_lttng_sink_end(HtLttngSink *s, HtLttngStats *stats);
 
 /**
  * ht_lttng_sink_free() - free a sink
- * @s: after ht_lttng_sink_end() has returned true; or NULL
+ * @s: never started, or ht_lttng_sink_end() has returned true; or NULL
  */
 void ht_lttng_sink_free(HtLttngSink *s);
 

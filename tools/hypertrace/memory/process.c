@@ -11,8 +11,8 @@
 #include "memory/process.h"
 
 /*
- * Maximum number of bytes that ht_process_read() returns; by default, the file
- * "maps" may have up to 65,530 lines
+ * ht_process_read() fails for a file of this many bytes or more. By default,
+ * the file "maps" may have up to about 65,530 lines.
  */
 #define TEXT_MAX (64u << 20)
 /*
@@ -145,8 +145,8 @@ bool ht_process_ended(const HtProcess *p)
 /*
  * Put CAP_SYS_PTRACE into this thread's effective set of capabilities, or take
  * it out. A recorder that hypertrace watch starts has the capability in its
- * permitted set only. It is effective only while a file in /proc is opened or
- * examined.
+ * permitted set only. Functions of this file make it effective while they open
+ * or examine a file in /proc.
  *
  * Return: true if the effective set was changed
  */
@@ -239,7 +239,7 @@ int ht_process_open(const HtProcess *p, const char *name)
 }
 
 /*
- * Read a file of /proc/PID to its end, or until @limit bytes or a few more were
+ * Read a file of /proc/PID to its end, or until at least @limit bytes were
  * read. Set @whole to whether the end was reached.
  */
 static GByteArray *read_text(const HtProcess *p, const char *name, size_t limit,

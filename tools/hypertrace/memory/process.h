@@ -34,9 +34,9 @@ typedef struct HtProcessOwner {
  * @pidfd: descriptor that becomes readable when the process ends, even before
  *         its parent has waited for it
  * @dir: descriptor of the process's folder in /proc
- * @owner: user and program that the process had when it was chosen; if its user
- *         or its program is another one now, its memory must not be read.
- *         NULL: do not compare
+ * @owner: user, group and program that the process had when it was chosen; if
+ *         it has another user, group or program now, its memory must not be
+ *         read. NULL: do not compare
  */
 typedef struct HtProcess {
     pid_t pid;
@@ -47,7 +47,7 @@ typedef struct HtProcess {
 
 /**
  * ht_process_new() - get a reference to a process
- * @pid: its number
+ * @pid: number of the process
  * @error: set on failure
  *
  * Return: for ht_process_free(); NULL on failure
@@ -66,8 +66,8 @@ GArray *ht_process_children(void);
 /**
  * ht_process_wrapped() - whether this process has more than one descendant
  *
- * If so, the program that the recorder has started may be no QEMU, but one that
- * starts QEMU, as sudo does.
+ * If so, the program that the recorder has started may not be QEMU, but a
+ * program that starts QEMU, as sudo does.
  */
 bool ht_process_wrapped(void);
 
@@ -75,34 +75,35 @@ bool ht_process_wrapped(void);
 bool ht_process_ended(const HtProcess *p);
 
 /**
- * ht_process_owner() - get the parent, the user and the program of a process
+ * ht_process_owner() - get the parent, user, group and program of a process
  * @o: filled in; valid only if true is returned
  *
- * Return: false if this cannot be read, or if the real, effective, saved and
+ * Return: false if these cannot be read, or if the real, effective, saved and
  * file system ids of the user or of the group differ, so that the process has
  * rights of several users or groups
  */
 bool ht_process_owner(const HtProcess *p, HtProcessOwner *o);
 
 /**
- * ht_process_is_owner() - whether user, group and program are the same as
- * before
+ * ht_process_is_owner() - whether user, group and program of a process are the
+ *                         same as before
  * @expected: earlier result of ht_process_owner(); the parent is not compared
  */
 bool ht_process_is_owner(const HtProcess *p, const HtProcessOwner *expected);
 
 /**
- * ht_process_close_others() - close the descriptors of this process
- * @keep: descriptors that stay open, in addition to the standard streams
+ * ht_process_close_others() - close the descriptors of this process, except the
+ *                             standard streams and @keep
+ * @keep: descriptors that stay open
  * @n: number of descriptors in @keep
  */
 void ht_process_close_others(const int *keep, unsigned n);
 
 /**
- * ht_process_is_ours() - whether the process belongs to this process's
- *                        effective user
+ * ht_process_is_ours() - whether a process belongs to the effective user of the
+ *                        calling process
  *
- * If not, its command line is not trusted: it may name any file.
+ * If not, the command line of @p is not trusted: it may name any file.
  */
 bool ht_process_is_ours(const HtProcess *p);
 
@@ -115,7 +116,7 @@ bool ht_process_is_ours(const HtProcess *p);
 int ht_process_open(const HtProcess *p, const char *name);
 
 /**
- * ht_process_read() - read a file of the process's folder
+ * ht_process_read() - read a file of less than 64 MiB in the process's folder
  * @name: name of the file, for example "maps"
  * @size: set to the number of bytes, unless NULL
  * @error: set on failure

@@ -2,8 +2,8 @@
 /*
  * hypertrace: read a guest's memory from an ELF core
  *
- * QEMU's command dump-guest-memory writes such a core, with a segment for each
- * part of RAM. The segment has the part's physical address.
+ * QEMU's command dump-guest-memory writes such a core. Each segment has a part
+ * of RAM and the physical address of this part.
  */
 #include "hypertrace/base.h"
 #include <elf.h>

@@ -4,13 +4,13 @@
  *
  * /proc does not tell which mapping is the guest's RAM, so the reader searches
  * all mappings that are large enough. QEMU aligns anonymous RAM to 2 MiB, and
- * RAM in a file begins at the file's start. Therefore the offsets in the source
- * can be chosen so that they equal guest addresses modulo 2 MiB. The reader
- * then searches only at multiples of 2 MiB.
+ * RAM in a file usually begins at the file's start. Therefore the offsets in
+ * the source are chosen so that they equal guest addresses modulo 2 MiB. A fast
+ * search then looks only at multiples of 2 MiB.
  *
  * To read a page of shared memory that was never written would allocate it. So
  * a search reads a page only if /proc/PID/pagemap shows that it exists, or if
- * that file cannot be opened.
+ * pagemap cannot be read.
  */
 #include "hypertrace/base.h"
 #include <sys/auxv.h>
@@ -24,7 +24,7 @@
 #define ALIGN (UINT64_C(2) << 20)
 /*
  * Maximum number of entries of pagemap read at once. first_present() reads a
- * single entry at first, because most pages of a guest are present.
+ * single entry at first, because the first page is often present.
  */
 #define ENTRIES 512
 /* Bits of a pagemap entry: one is set if the page is present or swapped out. */
@@ -32,7 +32,7 @@
 /*
  * Time in us for which a hole stays cached. While a hole is cached, a search
  * does not read the hole's pagemap again for each 2 MiB. On a busy host, this
- * program may not run for a while; the time must be longer than that.
+ * program may not run for a while; the time should be longer than that.
  */
 #define HOLE_TIME 500000
 
@@ -80,7 +80,7 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
  * Find the first page of @r that is present or swapped out, beginning with the
  * page that has @offset. Returns the page's offset, or the end of @r if there
  * is no such page. If the pagemap entry of a page cannot be read, returns the
- * offset of that page.
+ * offset of that page. From a place in the cached hole, returns the hole's end.
  */
 static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)
@@ -93,9 +93,6 @@ static uint64_t first_present(HtSource *s, const HtSourceRange *r,
     while (offset < end) {
         uint64_t n = MIN((end - offset + page - 1) / page, most), i;
 
-        /*
-         * If @offset is in the hole that is cached, skip the rest of the hole.
-         */
         if (offset >= s->hole_from && offset < s->hole_to &&
             s->hole_to <= end &&
             g_get_monotonic_time() - s->hole_time < HOLE_TIME) {
@@ -343,8 +340,8 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
 /*
  * Find the range of @size bytes in @ranges. Returns NULL if no range or several
  * ranges have this size. RAM ends where its mapping ends, because QEMU puts a
- * guard page after RAM. So this also finds RAM in HtSource.inner, whose ranges
- * end where their mappings end.
+ * guard page after RAM. So this also finds RAM in HtSource.inner: each range
+ * there ends where a mapping ends.
  */
 static const HtSourceRange *range_of_size(const GArray *ranges, uint64_t size)
 {

@@ -10,8 +10,8 @@
 #include "memory/source.h"
 
 /*
- * The reader searches for rings at guest addresses that are multiples of this,
- * in bytes.
+ * The fast search looks for rings only at guest addresses that are multiples of
+ * this number of bytes.
  */
 #define ALIGN HT_FT_SEARCH_FAST
 
@@ -109,7 +109,7 @@ static int file_read(void *opaque, uint64_t offset, void *buf, size_t len)
             continue;
         }
         if (n <= 0) {
-            /* if @n is 0, the file was truncated meanwhile */
+            /* if @n is 0, @offset is after the end of the file */
             return n < 0 ? -errno : -ENXIO;
         }
         p += n;

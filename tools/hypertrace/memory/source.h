@@ -13,11 +13,11 @@ typedef struct HtSource HtSource;
 
 /**
  * HtSourceRange: a part of a guest's memory
- * @from: for a process, its address in the process; for a core, its physical
- *        address in the guest
+ * @from: for a process, the part's address in the process; for a core, its
+ *        physical address in the guest
  * @size: number of bytes
- * @file: for a core, its offset in the file
- * @at: offset in HtFtMem at which the reader sees it; private
+ * @file: for a core, the part's offset in the file
+ * @at: offset in HtFtMem at which the reader sees the part; private
  */
 typedef struct HtSourceRange {
     uint64_t from;
@@ -28,18 +28,21 @@ typedef struct HtSourceRange {
 
 /**
  * HtSource: a guest's memory
- * @mem: interface for the reader; its next() skips holes and pages that were
- *       never written, since reading those may allocate them
+ * @mem: interface for the reader; its next() skips holes of a file of RAM,
+ *       space between ranges and, if @pagemap is not -1, pages that a process
+ *       does not have: to read these pages may allocate them
  * @fd: descriptor of the file, or of /proc/PID/mem of a process
  * @pagemap: descriptor of /proc/PID/pagemap of a process, or -1
  * @ranges: HtSourceRange, sorted by offset in @mem; none for a file of RAM
  * @inner: HtSourceRange; each is the end part of one of @ranges, from a place
  *         where RAM may begin
- * @hole_from: cached hole, which is the one found last: its begin, as an offset
- *             in @mem
- * @hole_to: end of the cached hole; both are 0 if no hole was found
+ * @hole_from: begin, as an offset in @mem, of the cached hole: the last hole
+ *             that a search found in a process's pages
+ * @hole_to: end of the cached hole; @hole_from and @hole_to are 0 if no hole
+ *           was found
  * @hole_time: g_get_monotonic_time() when the hole was found
- * @ended: the process no longer has memory, so a search must not go on
+ * @ended: a read has shown that the process no longer has memory, so a search
+ *         must not go on
  */
 struct HtSource {
     HtFtMem mem;
@@ -59,8 +62,8 @@ struct HtSource {
  * @name: name of the file, for messages
  * @error: set on failure
  *
- * The core must be ELF with 64 bits, little-endian, as QEMU's dump-guest-memory
- * writes by default.
+ * A file that begins as an ELF file counts as a core. The core must be ELF with
+ * 64 bits, little-endian, as QEMU's dump-guest-memory writes by default.
  *
  * Return: the source or NULL
  */
@@ -82,8 +85,9 @@ HtSource *ht_source_open(const char *path, GError **error);
  *          read twice; or NULL
  * @error: set on failure
  *
- * The source has all mappings that may be RAM: they are large, writable and not
- * executable. After the process has ended, reads fail with -ESRCH.
+ * The source has all mappings that may be RAM: they have 8 MiB or more, and are
+ * writable and not executable. After the process has ended, reads fail with
+ * -ESRCH.
  *
  * Return: the source or NULL
  */
@@ -94,7 +98,7 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
  * ht_source_process_nodes() - use a QEMU's RAM as one piece if it consists of
  *                             two NUMA nodes
  * @process: the QEMU; the caller may free it afterwards
- * @low: bytes of the first node, which is anonymous; a multiple of 2 MiB
+ * @low: bytes of the first node, whose memory is anonymous; a multiple of 2 MiB
  * @top: source of the file that the second node maps as a whole
  * @error: set on failure: the memory cannot be read, or QEMU has not mapped its
  *         RAM yet
@@ -133,9 +137,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSource, ht_source_free)
 /**
  * ht_source_piece() - get a range of a source; implements HtFtMem.piece
  * @opaque: the source
- * @index: number of the range; the inner ranges follow the other ones
- * @offset: set to its offset in the memory
- * @size: set to its number of bytes
+ * @index: number of the range: first HtSource.ranges, then HtSource.inner
+ * @offset: set to the range's offset in the memory
+ * @size: set to the range's number of bytes
  * @phys: set to HT_FT_PHYS_UNKNOWN
  *
  * Return: false if there are not that many ranges
@@ -161,7 +165,8 @@ void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
                    uint64_t place);
 
 /**
- * ht_source_begin() - note that RAM may begin within the range added last
+ * ht_source_begin() - note that RAM may begin within the range added last, and
+ *                     ends where the range ends
  * @from: address in the process, at which RAM may begin
  */
 void ht_source_begin(HtSource *s, uint64_t from);

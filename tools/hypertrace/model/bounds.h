@@ -14,9 +14,9 @@
 
 /**
  * HtBounds: errors of times; all members must be 0 before the first
- * ht_bounds_add(). The index of the arrays is the number of significant bits of
- * the error in nanoseconds.
- * @count: number of times whose error has this number of bits
+ * ht_bounds_add(). The index of @count and @max is the number of significant
+ * bits of an error in nanoseconds.
+ * @count: number of times that have an error with this number of bits
  * @max: the largest error with this number of bits, in nanoseconds
  * @all: number of all times
  */
@@ -44,7 +44,7 @@ static inline void ht_bounds_add(HtBounds *b, uint64_t ns)
  * @percent: the part, 1 to 100
  *
  * Returns: nanoseconds; at least @percent % of the times have an error of at
- * most this
+ * most this; 0 if there are no times
  */
 static inline uint64_t ht_bounds_of(const HtBounds *b, unsigned percent)
 {

@@ -40,7 +40,7 @@ static inline bool ht_duration_known(HtDuration d)
 }
 
 /**
- * ht_duration_ns: get nanoseconds, for sums and pictures
+ * ht_duration_ns: get nanoseconds
  * @d: the duration
  *
  * Returns: nanoseconds, 0 if the duration is not known

@@ -7,8 +7,8 @@
 #include "model/fields.h"
 
 /*
- * Lowest address of the kernel's half of the address space, with 5-level
- * paging; with fewer levels, kernel addresses are higher
+ * Lowest address of the kernel's half of the address space of x86 with 5-level
+ * paging. With fewer levels, kernel addresses are higher.
  */
 #define KERNEL_BEGIN    UINT64_C(0xff00000000000000)
 
@@ -38,9 +38,9 @@ static void put_bytes(GString *out, const uint8_t *p, size_t len)
 }
 
 /*
- * Check whether to print a number as an address, in hexadecimal. A field whose
- * type is no pointer may hold an address, too: if it is unsigned, its value
- * decides.
+ * Check whether to print a number as an address, in hexadecimal. A field that
+ * is not a pointer may have an address, too: if the field is unsigned, its
+ * value decides.
  */
 static bool is_address(const HtFtField *f, uint64_t v)
 {

@@ -9,9 +9,9 @@
 #include "model/model.h"
 
 /**
- * ht_fields_text: append all fields as name=value
- * @out: appended to; not escaped. If the event's format is not known, its bytes
- *       are appended in hexadecimal.
+ * ht_fields_text: append all fields as name=value, with spaces between them
+ * @out: appended to; not escaped. If the event's format is not known, the bytes
+ *       after the event's header are appended in hexadecimal.
  */
 void ht_fields_text(const HtModelEvent *ev, GString *out);
 
@@ -26,9 +26,10 @@ void ht_fields_value(const HtFtField *f, const HtModelEvent *ev, GString *out);
  * ht_fields_json: append all fields as an object's members
  * @j: inside an object
  *
- * Numbers, strings and arrays become those of JSON. Fields of other types
- * become strings of hexadecimal digits. If the event's format is not known, the
- * only member is "bytes", with the event's bytes in hexadecimal.
+ * Numbers and strings become numbers and strings of JSON, arrays become arrays
+ * of numbers. Fields of other types become strings of hexadecimal digits. If
+ * the event's format is not known, the only member is "bytes", with the bytes
+ * after the event's header in hexadecimal.
  */
 void ht_fields_json(const HtModelEvent *ev, HtJson *j);
 

@@ -23,11 +23,12 @@ typedef struct Gap {
  * The gaps of a processor, in the order of time. Once there are GAPS_MAX gaps,
  * a new gap is merged with the last one if both are in the same segment. Once
  * there are 2 * GAPS_MAX gaps, a gap that cannot be merged begins @rest, which
- * reaches to the end of the recording. Thus a gap may contain recorded events.
+ * reaches to the end of the recording. Recorded events may lie in merged gaps
+ * and in @rest.
  */
 typedef struct CpuGaps {
     GArray *all;
-    /* @rest is valid: the recording from its begin on counts as one gap */
+    /* @rest is valid: the recording counts as one gap from @rest.from on */
     bool cut;
     Gap rest;
 } CpuGaps;

@@ -15,10 +15,10 @@ typedef struct HtGaps HtGaps;
  * ht_gaps_new: find all gaps of a recording
  * @m: model; rewound
  *
- * Memory is bounded: if a processor has more than 65,536 gaps, each further one
+ * Memory is bounded: if a processor has more than 65,536 gaps, each further gap
  * is merged with the gap before it, if both are in the same segment of the
- * clock. If more than 131,072 gaps remain, the rest of the recording is one
- * gap.
+ * clock. If more than 131,072 gaps of a processor remain, the rest of the
+ * recording counts as one gap of that processor.
  */
 HtGaps *ht_gaps_new(HtModel *m);
 
@@ -32,9 +32,9 @@ HtGaps *ht_gaps_make(uint32_t cpus);
  * ht_gaps_add: add a gap, which is after all others of its processor
  * @cpu: the processor, less than the number of processors
  * @epoch: boot of the gap, counted from 0
- * @segment: segment of the clock
+ * @segment: segment of the guest's clock in that boot
  * @from: begin of the gap, in nanoseconds of the guest's clock
- * @to: its end
+ * @to: end of the gap, in nanoseconds of the guest's clock
  */
 void ht_gaps_add(HtGaps *g, uint32_t cpu, uint32_t epoch, uint32_t segment,
                  uint64_t from, uint64_t to);
@@ -46,12 +46,12 @@ void ht_gaps_add(HtGaps *g, uint32_t cpu, uint32_t epoch, uint32_t segment,
 void ht_gaps_free(HtGaps *g);
 
 /**
- * ht_gaps_between: whether a gap overlaps the time between two times, so that
- *                  events there may be missing
- * @ev: an event of the boot and segment to which the times belong
+ * ht_gaps_between: whether a gap overlaps a range of time, so that events there
+ *                  may be missing
+ * @ev: an event of the boot and segment to which the range belongs
  * @cpu: processor, or HT_GAPS_ANY
- * @from: begin of the time, in nanoseconds of the guest's clock
- * @to: end of the time, in nanoseconds of the guest's clock
+ * @from: begin of the range, in nanoseconds of the guest's clock
+ * @to: end of the range, in nanoseconds of the guest's clock
  */
 bool ht_gaps_between(const HtGaps *g, const HtModelEvent *ev, uint32_t cpu,
                      uint64_t from, uint64_t to);

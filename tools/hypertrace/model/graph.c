@@ -10,7 +10,7 @@
 struct HtGraph {
     HtModel *m;
     GHashTable *stacks;
-    /* stack of the present event's task if @stacks has no room for it */
+    /* stack for an event of a task that has no room in @stacks */
     HtStack other;
     GArray *lost;
     unsigned boot, segment;
@@ -88,8 +88,8 @@ static void pop(HtStack *s)
 }
 
 /*
- * Move the calls at @depth and deeper from a stack to @g->lost: they have
- * ended, but the events of their ends were lost.
+ * Move the calls at @depth and deeper from a stack to @g->lost: they must have
+ * ended, but no event of their ends was recorded.
  */
 static void drop(HtGraph *g, HtStack *s, int32_t depth)
 {
@@ -126,8 +126,9 @@ static void leave(HtGraph *g, HtStack *s, HtGraphStep *step)
 
 /*
  * Add a call that the function tracer reports. Its caller is the innermost
- * frame of the function that the event names as parent. Frames inside the
- * caller's have ended and are dropped; if no frame is the caller's, all are.
+ * frame of the function that the event names as parent. Drop the frames inside
+ * the caller's frame, because these calls have ended. If the stack has no frame
+ * of the parent, drop all frames.
  */
 static void call(HtGraph *g, HtStack *s, const HtModelEvent *ev, HtFrame *f)
 {
@@ -174,7 +175,7 @@ bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step)
     }
     begin = ht_event_uint(ev, HT_F_GRAPH_CALLTIME);
     end = ht_event_uint(ev, HT_F_GRAPH_RETTIME);
-    /* If the begin or end in the event is impossible, use the event's time. */
+    /* If begin and end in the event are impossible, use the event's time. */
     if (begin > end || end > ev->rec.ns) {
         begin = end = ev->rec.ns;
     }

@@ -5,25 +5,22 @@
  *
  * Calls nest by task, not by processor: a task keeps its calls when it
  * migrates, and interrupts call within the task that they interrupt. Each event
- * of function_graph has the depth of its call, so that the stack is correct
- * again after a gap.
+ * of function_graph has the depth of its call. So after a gap, calls that ended
+ * in the gap can be removed from the stack.
  */
 #ifndef HYPERTRACE_TOOL_GRAPH_H
 #define HYPERTRACE_TOOL_GRAPH_H
 
 #include "model/model.h"
 
-/*
- * Maximum number of frames of a stack; deeper calls are not kept. The kernel's
- * tracer itself follows at most 50 nested calls.
- */
+/* Maximum number of frames of a stack; further calls are not kept */
 #define HT_GRAPH_DEPTH_MAX      1024
 
 /**
- * HtFrame: a call that has not ended
+ * HtFrame: a call of a function
  * @func: address of the function
- * @ns: guest time of its begin in nanoseconds
- * @depth: number of calls around it
+ * @ns: guest time in nanoseconds at which the call began
+ * @depth: number of calls around this call
  * @mark: for use by the view
  * @base: for use by the view
  */
@@ -36,9 +33,9 @@ typedef struct HtFrame {
 } HtFrame;
 
 /**
- * HtStack: the calls of a task
- * @pid: task
- * @cpu: processor of its last event
+ * HtStack: the calls of a task that have not ended
+ * @pid: PID of the task
+ * @cpu: processor of the task's last event of a function tracer
  * @frames: of HtFrame, the outermost first
  */
 typedef struct HtStack {
@@ -49,7 +46,8 @@ typedef struct HtStack {
 
 /**
  * HtGraphStep: what an event has changed
- * @stack: calls of the event's task, after the change
+ * @stack: calls of the event's task, after the change; valid until the next
+ *         event
  * @frame: the call that began or ended
  * @end_ns: if the event is the end of a call: the guest time of the end, in
  *          nanoseconds; the event also has the time of the begin, which is in
@@ -88,16 +86,17 @@ void ht_graph_free(HtGraph *g);
  *
  * The first event of a function tracer in a boot or a segment of the clock
  * frees all stacks. The function tracer (not function_graph) does not record
- * the ends of calls: a call ends when the same or an outer caller calls
- * another function, and @step.lost is empty.
+ * the ends of calls: a call counts as ended at the first later event of the
+ * task that has a caller outside this call. @step->lost is then empty.
  *
  * Returns: true if the event is one of a function tracer
  */
 bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step);
 
 /**
- * ht_graph_stacks: get the stacks of all tasks that had calls in the segment of
- *                  the last event for which ht_graph_event() returned true
+ * ht_graph_stacks: get the stacks of the tasks that had calls in the segment of
+ *                  the last event for which ht_graph_event() returned true; of
+ *                  up to 65,536 tasks
  *
  * Returns: a table whose values are HtStack
  */

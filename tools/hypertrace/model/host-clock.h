@@ -14,7 +14,8 @@ typedef struct HtHostClock HtHostClock;
  *                    clock
  * @m: model of the recording. If its times are already those of the host's
  *     clock, as in a host's part, nothing is read; else it is read and rewound.
- * @errp: set on failure
+ * @errp: set if the guest's clock has too many segments, or if the recorder did
+ *        not poll this guest twice while it ran
  *
  * Returns: the clock, for ht_host_clock_free(); NULL on failure
  */
@@ -34,11 +35,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostClock, ht_host_clock_free)
  *      @ev->bound_ns to the maximum error of that time in nanoseconds. If
  *      events were lost before, @ev->rec.lost_from_ns is converted, too.
  *
- * If the events of a segment are passed in their order, the host's times never
- * decrease.
+ * If the events of a segment are passed in their order, and no function is
+ * called for another segment meanwhile, the host's times do not decrease.
  *
- * Returns: false if the host's time is not known, because the recorder polled
- * the guest less than twice in this segment of the guest's clock
+ * Returns: false if the host's time is not known, for example because the
+ * recorder polled the guest less than twice in this segment of the guest's
+ * clock
  */
 bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev);
 
@@ -47,11 +49,11 @@ bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev);
  * @boot: boot, counted from 1
  * @segment: segment of the guest's clock in that boot
  * @ns: guest time in nanoseconds
- * @host_ns: set to the host's CLOCK_MONOTONIC
- * @bound_ns: set to the maximum error of @host_ns
+ * @host_ns: set to the host's CLOCK_MONOTONIC in nanoseconds
+ * @bound_ns: set to the maximum error of @host_ns in nanoseconds
  *
- * Unlike with ht_host_clock_date(), the host time may decrease from one guest
- * time to a later one, by less than the error.
+ * Unlike ht_host_clock_date(), this may set an earlier host time for a later
+ * guest time, within the errors.
  *
  * Returns: false if the host's time is not known
  */
@@ -62,7 +64,7 @@ bool ht_host_clock_at(HtHostClock *c, unsigned boot, uint32_t segment,
  * ht_host_clock_worst: get the maximum error of the host times in a segment
  * @boot: boot, counted from 1
  * @segment: segment of the guest's clock in that boot
- * @from_ns: guest time in nanoseconds; errors of earlier times are not counted
+ * @from_ns: guest time in nanoseconds; errors before this time do not count
  *
  * Returns: nanoseconds; 0 if the recording has the host's clock; UINT64_MAX if
  * the host's time is not known there
@@ -75,7 +77,7 @@ uint64_t ht_host_clock_worst(HtHostClock *c, unsigned boot, uint32_t segment,
  * @m: model of a recording
  * @offset_ns: set to the difference when the recording began, in nanoseconds
  *
- * Returns: false if the recording does not have it
+ * Returns: false if the recording does not have both times
  */
 bool ht_host_clock_wall(HtModel *m, int64_t *offset_ns);
 

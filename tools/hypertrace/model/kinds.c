@@ -64,9 +64,10 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
 };
 
 /*
- * The events of the system "syscalls" have the kinds of those of raw_syscalls,
- * but the field with the number of the call has another name. Each call has
- * fields of its own for its arguments, so there is no name for HT_F_SYS_ARGS.
+ * The events of the system "syscalls" have the same kinds as the events of
+ * raw_syscalls, but the field with the number of the call has another name.
+ * Each call has fields of its own for its arguments, so there is no name for
+ * HT_F_SYS_ARGS.
  */
 const char *ht_kind_field(HtKind kind, const char *system, unsigned field)
 {

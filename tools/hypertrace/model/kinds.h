@@ -64,8 +64,9 @@ enum {
     HT_F_SWITCH_NEXT_PRIO,
     /*
      * first fields of the events sched_waking, sched_wakeup, sched_wakeup_new,
-     * sched_process_exit, sched_process_free, sched_process_wait,
-     * sched_migrate_task; HT_F_WAKE_ and HT_F_MIGRATE_ are further ones
+     * sched_process_exit, sched_process_free, sched_process_wait and
+     * sched_migrate_task. The first three also have HT_F_WAKE_CPU, and the last
+     * one has HT_F_MIGRATE_*.
      */
     HT_F_TASK_COMM = 0, HT_F_TASK_PID, HT_F_TASK_PRIO,
     HT_F_WAKE_CPU = 3,

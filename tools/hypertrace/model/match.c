@@ -14,12 +14,13 @@
 #include "model/tasks.h"
 #include "model/where.h"
 
-/* Start of a text that is a pattern for lines of the kernel's log */
+/* Prefix of an option's argument that is a pattern for lines of the log */
 #define LOG     "log:"
 /*
  * The guest writes the lines, and some patterns take seconds for some lines. So
  * only the first COMPARED_BYTES of a line are compared, and LINE_STEPS ends the
- * comparison after 100,000 steps. The kernel's own lines have less than 2 KiB.
+ * comparison after 100,000 steps of the library. The kernel's own lines have
+ * less than 2 KiB.
  */
 #define LINE_STEPS      "(*LIMIT_MATCH=100000)"
 #define COMPARED_BYTES  2048
@@ -49,7 +50,7 @@ struct HtMatch {
     /* text of @list without the names after a '!' */
     char *wanted;
     HtNames *names;
-    /* condition; NULL: each event that is in @names matches */
+    /* condition; NULL: an event matches if @names has it */
     HtWhere *where;
     /* formats of the guest's events; NULL: not known */
     HtMatchFormats *f;
@@ -76,8 +77,8 @@ static char *wanted_names(const char *list)
 }
 
 /*
- * Compile a pattern with LINE_STEPS before it. Compile it alone first, so that
- * places in error messages refer to @text.
+ * Compile a pattern with LINE_STEPS before it. First compile the pattern alone,
+ * so that places in error messages refer to @text.
  */
 static GRegex *bounded_pattern(const char *text, GError **error)
 {
@@ -88,7 +89,7 @@ static GRegex *bounded_pattern(const char *text, GError **error)
 }
 
 /*
- * Split "LIST where CONDITION", or read "log:REGEX". Returns false if the text
+ * Parse "LIST", "LIST where CONDITION" or "log:REGEX". Returns false if @text
  * is malformed.
  */
 static bool parse(HtMatch *m, const char *text, GError **error)

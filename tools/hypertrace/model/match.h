@@ -8,8 +8,8 @@
  * The argument of an option describes the match, as in these examples. It is a
  * list of events as for ht_names_new(), and then may have "where" and a
  * condition as for ht_where_new(). Or it is "log:" and a regular expression
- * for lines of the kernel's log, as for ht_grep_new(). Only one thread may use
- * a match, except in functions that state another context.
+ * for lines of the kernel's log, as for ht_grep_new(). Only one thread at a
+ * time may use a match, except in functions that state another context.
  */
 #ifndef HYPERTRACE_MODEL_MATCH_H
 #define HYPERTRACE_MODEL_MATCH_H
@@ -39,7 +39,7 @@ void ht_match_free(HtMatch *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtMatch, ht_match_free)
 
 /**
- * ht_match_events: get the list of events, without the names after a '!'
+ * ht_match_events: get the list of events, without names that begin with '!'
  *
  * Returns: the names, separated by commas; "" if the match is for lines of the
  *          log
@@ -52,22 +52,23 @@ bool ht_match_is_log(const HtMatch *m);
 /**
  * ht_match_check: check that the events and their fields exist
  * @formats: formats of the guest's events
- * @error: set if a name in the list matches no event, if none of the listed
- *         events has a field of the condition, or if the condition compares a
- *         field that is a number with a text
+ * @error: set if a name in the list matches no event; or as ht_where_check():
+ *         if the condition has a field that is in none of the listed events,
+ *         or compares a field that is a number with a text
  *
- * Returns: true if all exist, or if the match is for lines of the log
+ * Returns: true if @error was not set; always for a match for lines of the log
  */
 bool ht_match_check(const HtMatch *m, const HtFtFormats *formats,
                     GError **error);
 
 /**
- * ht_match_formats: set the formats; without formats, no event matches
+ * ht_match_formats: parse and set formats; without formats, no event matches
  * @m: match or NULL
  * @text: formats as in a recording
  * @size: size of @text in bytes
  *
- * If @text is not valid, the earlier formats remain.
+ * If @text is not valid, the earlier formats remain. This does nothing if the
+ * match is for lines of the log.
  */
 void ht_match_formats(HtMatch *m, const char *text, gsize size);
 
@@ -80,7 +81,7 @@ typedef struct HtMatchFormats HtMatchFormats;
  * @size: size of @text in bytes
  *
  * Returns: the formats, for ht_match_formats_set(); NULL if @text is not valid,
- * or if @m needs no formats
+ * if @m is NULL, or if @m is for lines of the log
  *
  * Context: another thread may use @m meanwhile
  */
@@ -92,7 +93,8 @@ HtMatchFormats *ht_match_formats_new(const HtMatch *m, const char *text,
  * @m: match or NULL
  * @f: formats that were made for @m; NULL: keep the earlier ones
  *
- * Returns: the earlier formats, for ht_match_formats_free(); or NULL
+ * Returns: the earlier formats, for ht_match_formats_free(); NULL if there were
+ * no formats, or if @f is NULL
  */
 HtMatchFormats *ht_match_formats_set(HtMatch *m, HtMatchFormats *f);
 
@@ -105,7 +107,7 @@ HtMatchFormats *ht_match_formats_set(HtMatch *m, HtMatchFormats *f);
 void ht_match_formats_free(HtMatchFormats *f);
 
 /**
- * ht_match_piece: test which events of a piece match, and count them
+ * ht_match_piece: count the events of a piece that match
  * @m: match or NULL
  * @p: piece. The pieces of a processor must be passed in the order of the ring.
  * @from_ns: guest time in nanoseconds; earlier events do not match
@@ -113,15 +115,15 @@ void ht_match_formats_free(HtMatchFormats *f);
 void ht_match_piece(HtMatch *m, const HtFtPiece *p, uint64_t from_ns);
 
 /**
- * ht_match_line: test whether a record of the kernel's log matches, and count
- *                it
+ * ht_match_line: count a record of the kernel's log if it matches
  * @m: match or NULL
  * @r: record
  */
 void ht_match_line(HtMatch *m, const HtLogRecord *r);
 
 /**
- * ht_match_count: get the number of events or lines that matched so far
+ * ht_match_count: get the number of events or lines that matched since the
+ *                 start or ht_match_forget()
  * @m: match, or NULL for 0
  */
 uint64_t ht_match_count(const HtMatch *m);
