@@ -84,7 +84,8 @@ struct HtGuestKernel {
     uint64_t state_at;          /* virtual address of system_state, or 0 */
     /* virtual address of init_task.stack_canary, or 0 */
     uint64_t canary_at;
-    uint64_t canary;            /* random number of this boot; 0: not known */
+    /* stack canary of init_task, random in each boot; 0: not known */
+    uint64_t canary;
     bool moves;                 /* see ht_guest_kernel_moves() */
     HtPageCache cache[HT_PAGE_CACHE];
 };

@@ -258,8 +258,8 @@ static const Seen *find_seen(const HtKernelSearch *s, const HtGuestKernel *k)
 
 /*
  * Test whether a kernel's ticks have advanced, by a number that is possible in
- * the time between the two readings.  While a guest is idle, its ticks stand
- * still for seconds and then advance by the ticks of this time.
+ * the time between the two readings.  While a guest is idle, its ticks may
+ * stand still for seconds and then advance by the ticks of this time.
  */
 static bool has_moved(const Seen *was, const Seen *now)
 {

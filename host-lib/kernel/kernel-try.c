@@ -3,11 +3,11 @@
  * hypertrace: test whether a kernel is at an offset of the memory
  *
  * The line of /proc/version proves the build.  The slide is the difference
- * between the address of the first system call's handler in memory and its link
- * address.  The physical address of the kernel's first byte is read from the
- * kernel's page tables (x86), or computed from kimage_voffset and checked by
- * the page tables (arm64); it must fit the offset.  The page tables also show
- * that the kernel has initialized itself.  An image that was unpacked but not
+ * between the address of the first system call's handler in the sys_call_table
+ * in memory and that handler's link address.  The physical address of the
+ * kernel's first byte is read from the kernel's page tables (x86), or computed
+ * from kimage_voffset and checked by the page tables (arm64); it must fit the
+ * offset.  The page tables also show that the kernel has initialized itself.  An image that was unpacked but not
  * relocated yet, or a copy in the page cache, fails one of these checks.
  */
 #include "guest-kernel.h"

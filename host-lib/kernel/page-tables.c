@@ -2,8 +2,8 @@
 /*
  * hypertrace: translate a kernel's addresses by its own page tables
  *
- * x86-64 has 4 or 5 levels of 512 entries; arm64 has pages of 4, 16 or 64 KiB
- * and 2 to 5 levels.  The guest may change an entry at any time: a walk reads
+ * x86-64 has 4 or 5 levels of tables with 512 entries; arm64 has pages of 4, 16
+ * or 64 KiB and 2 to 5 levels.  The guest may change an entry at any time: a walk reads
  * at most one entry for each level, reads it only once, and checks the copy.
  */
 #include "guest-kernel.h"
@@ -67,8 +67,8 @@ int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
     uint64_t table = pt->root;
     unsigned level = pt->levels;
     /*
-     * All bits of a kernel address from this bit on are 1.  On x86, user
-     * addresses use the other half of the top table.
+     * Lowest bit from which on all bits of a kernel address are 1.  On x86,
+     * user addresses use the other half of the top table.
      */
     unsigned high = pt->va_bits - (pt->machine == HT_MACHINE_X86_64);
 
@@ -80,7 +80,7 @@ int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
         uint64_t mask = (UINT64_C(1) << shift) - 1, index, entry;
         int ret;
 
-        /* The top table has fewer entries if va_bits ends within its index. */
+        /* In the top table, va_bits may leave fewer bits for the index. */
         index = level + 1 == pt->levels ?
             (addr & ((UINT64_C(1) << pt->va_bits) - 1)) >> shift :
             addr >> shift & ((UINT64_C(1) << per_level) - 1);

@@ -445,8 +445,8 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
         return;
     }
     /*
-     * The kernel counts all events that can be taken: a lower count proves that
-     * the ring was emptied.
+     * The kernel counts all events that can be taken: a count below the number
+     * of events taken or missing proves that the ring was emptied.
      */
     emptied = l->based &&
               after.entries < l->base + l->followed + l->sure;

@@ -13,7 +13,7 @@
  */
 #define READS_OF_PAGE 12u
 
-/* All processors of a trace_array */
+/* State of a follower: all processors of a trace_array */
 typedef struct List {
     HtKernelSpace space;
     HtKernelRingLayout layout;
@@ -152,7 +152,7 @@ static void begin(void *opaque)
         if (va == l->va || va % 8) {
             continue;
         }
-        /* The pointer may be torn: use it only if two reads agree. */
+        /* The copy of the pointer may be torn: read the pointer atomically. */
         if (ht_kernel_space_u64(&list->space, buffers + 8 * (uint64_t)i,
                                 &va) || va == l->va) {
             continue;
@@ -207,8 +207,8 @@ static int collect(HtFtCpu *c, HtFtLook *look)
 }
 
 /*
- * HtFtWay.polls.  The number of pages is not known; the size of the guest's
- * memory limits it.
+ * HtFtWay.polls.  Return an estimate: the number of pages is not known, but the
+ * size of the guest's memory limits it.
  */
 static uint64_t polls(void *opaque, const HtFtMem *mem, const HtFtRing *ring)
 {

@@ -7,9 +7,9 @@
  * read by symbols and names of members, through the kernel's page tables.
  *
  * RAM may hold several kernels: those of earlier boots may survive a reset, and
- * kdump keeps one in reserve.  A search finds the kernels of the image's build.
- * It chooses a kernel that is proved to run (see ht_guest_kernel_moves()), else
- * the kernel with the latest clock.
+ * kdump keeps another kernel in reserve.  A search finds the kernels of the
+ * image's build.  It chooses a kernel that is proved to run (see
+ * ht_guest_kernel_moves()), else the kernel with the latest clock.
  *
  * The guest may be hostile: lists may be circular, pointers may have any value.
  * The functions of this header bound their own work; a caller that follows
@@ -139,7 +139,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtGuestKernel, ht_guest_kernel_free)
  * group of reads, such as a poll.
  *
  * Returns: 0, -ESTALE if the kernel is no longer there or the guest has booted
- * again, or as ht_guest_kernel_read()
+ * again, or another -errno
  */
 int ht_guest_kernel_check(HtGuestKernel *k);
 
@@ -177,8 +177,8 @@ int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
 bool ht_guest_kernel_moves(const HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_same_boot: test whether two kernels can be one boot of one
- *                            kernel
+ * ht_guest_kernel_same_boot: test whether two kernels can be the same boot of
+ *                            the same kernel
  * @a: a kernel
  * @b: a kernel of the same image
  *
@@ -190,7 +190,7 @@ bool ht_guest_kernel_same_boot(const HtGuestKernel *a, const HtGuestKernel *b);
 
 /**
  * ht_guest_kernel_image: get the kernel's image, with its symbols and types
- * @k: the kernel, which keeps the reference
+ * @k: the kernel, which keeps its reference to the image
  */
 HtKernelImage *ht_guest_kernel_image(const HtGuestKernel *k);
 

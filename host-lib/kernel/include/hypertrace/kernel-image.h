@@ -71,8 +71,8 @@ bool ht_image_load(const char *path, char **data, size_t *size, GError **error);
  * @error: set if the file is not one of those below, for x86_64 or aarch64
  *
  * The file may be an ELF file, an EFI program, a bzImage or an arm64 Image.
- * Only its header is examined: an ELF or EFI program that is no kernel is
- * accepted, too.  A compressed file is refused.
+ * Only its headers are examined: an ELF file or EFI program that is no kernel
+ * is accepted, too.  A compressed file is refused.
  *
  * Returns: true; or false with @error set
  */
