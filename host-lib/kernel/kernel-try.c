@@ -7,8 +7,9 @@
  * in memory and that handler's link address.  The physical address of the
  * kernel's first byte is read from the kernel's page tables (x86), or computed
  * from kimage_voffset and checked by the page tables (arm64); it must fit the
- * offset.  The page tables also show that the kernel has initialized itself.  An image that was unpacked but not
- * relocated yet, or a copy in the page cache, fails one of these checks.
+ * offset.  The page tables also show that the kernel has initialized itself.
+ * An image that was unpacked but not relocated yet, or a copy in the page
+ * cache, fails one of these checks.
  */
 #include "guest-kernel.h"
 #include "hypertrace/kernel-space.h"

@@ -3,8 +3,9 @@
  * hypertrace: translate a kernel's addresses by its own page tables
  *
  * x86-64 has 4 or 5 levels of tables with 512 entries; arm64 has pages of 4, 16
- * or 64 KiB and 2 to 5 levels.  The guest may change an entry at any time: a walk reads
- * at most one entry for each level, reads it only once, and checks the copy.
+ * or 64 KiB and 2 to 5 levels.  The guest may change an entry at any time: a
+ * walk reads at most one entry for each level, reads it only once, and checks
+ * the copy.
  */
 #include "guest-kernel.h"
 
