@@ -2,8 +2,9 @@
 /*
  * hypertrace: relate a guest's counter to the host's CLOCK_MONOTONIC
  *
- * If the host can read the counter, it reads both clocks.  Otherwise the
- * guest's TIME_SYNC exchanges bracket the host's clock.
+ * If the host can read the counter, it reads the counter and its own clock.
+ * Otherwise the guest sends TIME_SYNC messages: it reads the counter before and
+ * after the host reads CLOCK_MONOTONIC.
  *
  * Context: any thread, for all functions unless stated otherwise.
  */
@@ -15,13 +16,14 @@
 #include "hypertrace/time-map.h"
 
 /*
- * HtCounter: callback that reads a counter; called with HtGuestClock.lock held
+ * HtCounter: callback that reads a counter.  A clock calls its own counter with
+ * HtGuestClock.lock held.
  */
 typedef uint64_t HtCounter(void *opaque);
 
 /*
  * HtBracket: a value of the counter, and the host's time @ns of that value,
- * with a maximum error of @width / 2
+ * with a maximum error of @width / 2 + 1 ns
  */
 typedef struct HtBracket {
     uint64_t counter;
@@ -30,8 +32,8 @@ typedef struct HtBracket {
 } HtBracket;
 
 /*
- * ht_bracket: read the counter and the host's clock.  Takes the narrowest of a
- * few brackets, because an interrupt widens one.
+ * ht_bracket: read the counter and the host's clock.  Tries four times and
+ * returns the narrowest bracket, because an interrupt widens a bracket.
  */
 HtBracket ht_bracket(HtCounter *counter, void *opaque);
 
@@ -56,12 +58,12 @@ int64_t ht_wall_offset(void);
  * @offset: value to add to the result of @counter
  * @opaque: argument of @counter
  * @flags: HT_GUEST_CLOCK_*
- * @ppm: maximum error of the configured rate in ppm
+ * @ppm: maximum error of the rate passed to ht_guest_clock_init(), in ppm
  * @lock: protects the members below, @counter, @offset and @opaque
  * @map: map from the counter to host time
  * @version: number of changes of @map
- * @sampled_ns: time of the last reading in the map
- * @looked_ns: time of the last check whether a reading was due
+ * @sampled_ns: host time at which the last reading was added to the map, in ns
+ * @looked_ns: host time of the last check whether a reading was due, in ns
  * @exchange_ns: host time of the previous TIME_SYNC; 0: none
  * @exchange_cookie: cookie of that TIME_SYNC
  * @rate_known: the rate was measured
@@ -92,7 +94,7 @@ typedef struct HtGuestClock {
  * ht_guest_clock_init: make a clock without a reading
  * @c: the clock
  * @hz: approximate frequency of the counter in Hz, 1 kHz to 100 GHz
- * @ppm: maximum error of @hz in ppm
+ * @ppm: maximum error of @hz in ppm, as for ht_time_map_set_ppm()
  * @flags: HT_GUEST_CLOCK_*, or 0
  */
 void ht_guest_clock_init(HtGuestClock *c, uint64_t hz, uint32_t ppm,
@@ -106,14 +108,15 @@ void ht_guest_clock_destroy(HtGuestClock *c);
  * @opaque: its argument
  * @offset: value to add to its result
  *
- * If this is a change, later readings begin a new epoch of the map.
+ * If @counter or @offset changes, the next reading begins a new epoch of the
+ * map; the function makes this reading itself unless @counter is NULL.
  */
 void ht_guest_clock_set_counter(HtGuestClock *c, HtCounter *counter,
                                 void *opaque, int64_t offset);
 
 /*
- * ht_guest_clock_restart: drop all readings, and use exchanges with the guest
- * and another rate from now on
+ * ht_guest_clock_restart: drop all readings; from now on use another rate, and
+ * exchanges with the guest instead of the function that reads the counter
  */
 void ht_guest_clock_restart(HtGuestClock *c, uint64_t hz, uint32_t ppm);
 
@@ -124,27 +127,29 @@ void ht_guest_clock_restart(HtGuestClock *c, uint64_t hz, uint32_t ppm);
 void ht_guest_clock_break(HtGuestClock *c);
 
 /**
- * ht_guest_clock_sample: read both clocks, if the host can
+ * ht_guest_clock_sample: read the counter and the host's clock, if the host can
+ * read the counter
  * @c: the clock
- * @now: read even if the last reading is recent
+ * @now: read even if the last reading is less than 10 ms old
  */
 void ht_guest_clock_sample(HtGuestClock *c, bool now);
 
 /**
  * ht_guest_clock_copy: copy the map, if it changed since the last copy
  * @c: the clock
- * @map: the caller's copy, updated; HtTimeMap.latest is set to the time of the
- *       last check
+ * @map: the caller's copy, updated; without HT_GUEST_CLOCK_FUTURE,
+ *       HtTimeMap.latest is set to HtGuestClock.looked_ns even if the map did
+ *       not change
  * @version: version of the caller's copy, updated; 0: no copy yet
- * @look: check the time now, and read both clocks if the last reading is old
+ * @look: first call ht_guest_clock_sample() without @now
  */
 void ht_guest_clock_copy(HtGuestClock *c, HtTimeMap *map, unsigned *version,
                          bool look);
 
-/* ht_guest_clock_sync: execute the message HT_MSG_TIME_SYNC */
+/* ht_guest_clock_sync: execute HT_MSG_TIME_SYNC; the reply is written to @m */
 void ht_guest_clock_sync(HtGuestClock *c, struct ht_msg_time *m);
 
-/* ht_guest_clock_hz: get the counter's frequency in Hz */
+/* ht_guest_clock_hz: get the counter's frequency in Hz, as last measured */
 uint64_t ht_guest_clock_hz(HtGuestClock *c);
 
 /**

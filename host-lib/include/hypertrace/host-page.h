@@ -14,8 +14,9 @@
 
 /**
  * HtHostPage: the area, as its host uses it
- * @page: address in the memory
- * @seq: by vCPU: private copy of ht_host_stats.seq, always even
+ * @page: address of the area
+ * @seq: by vCPU: the last even ht_host_stats.seq that this host has stored;
+ *       before the first update, a random even number
  */
 typedef struct HtHostPage {
     struct ht_host_page *page;
@@ -29,8 +30,9 @@ void ht_host_page_clear(uint8_t *enable);
  * ht_host_page_begin: mark the area as used; no vCPU has data in it yet
  * @p: filled in
  * @enable: the enable page, HT_ENABLE_SIZE bytes
- * @seed: random, so that a guest which reads while one host follows another
- *        does not take words of both for one update
+ * @seed: random number from which ht_host_stats.seq is counted, so that a guest
+ *        that reads while a new host replaces an old one notices the change,
+ *        and does not take words of both hosts for one update
  */
 void ht_host_page_begin(HtHostPage *p, uint8_t *enable, uint64_t seed);
 

@@ -23,7 +23,7 @@ typedef struct HtUstEvent HtUstEvent;
  * Returns: the event or NULL
  *
  * Context: any thread that may block: takes one mutex, and waits for each
- * session daemon with an active session, for at most LTTNG_UST_REGISTER_TIMEOUT
+ * session daemon with an active session, see ht_ust_timed_out()
  */
 HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
                              char **why);
@@ -59,13 +59,14 @@ const char *ht_ust_event_name(const HtUstEvent *e);
  * @classes: table that the run's class ids refer to
  * @events: events by class id; a class whose entry is NULL is skipped
  *
- * After ht_ust_end() (lttng-ust-thread.h) nothing is recorded.
+ * A call after ht_ust_end() (lttng-ust-thread.h) records nothing.
  *
- * Returns: the number of events that a session or a trigger wanted.  LTTng
- * counts those of them for which its buffers were full.
+ * Returns: the number of events that a session or a trigger has enabled,
+ * including events that a filter rejects or for which LTTng's buffers are full.
+ * LTTng counts the latter.
  *
  * Context: any thread; waits for space in the buffers if the environment
- * variable LTTNG_UST_ALLOW_BLOCKING enables this
+ * variable LTTNG_UST_ALLOW_BLOCKING allows this and the channel requests it
  */
 uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
                         HtUstEvent *const *events);
@@ -75,10 +76,11 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
  * @provider: name of the provider
  * @why: set to the reason of a failure; free with g_free()
  *
- * The event's name is "discarded".  After the fields of all events it has
- * "events", the number discarded since the stream's last run, and "total", the
- * number since the stream was opened.  Call this before registering any class,
- * so that no class takes the name.
+ * The event's name is "discarded".  After the three fields that every event has
+ * (stream, vcpu, guest_ns) it has "events", the number of events discarded
+ * between the stream's previous run and this one, and "total", which is
+ * HtRun.discarded.  Call this before registering any class, so that no class
+ * takes the name.
  *
  * Returns, Context: as ht_ust_event_get()
  */
@@ -97,7 +99,8 @@ void ht_ust_tell_discarded(const HtUstEvent *e, const HtRun *run,
                            uint64_t *told);
 
 /**
- * ht_ust_event_enabled: test whether a session or a trigger wants the event now
+ * ht_ust_event_enabled: test whether a session or a trigger has the event
+ * enabled now
  * @e: the event
  *
  * Context: any thread, at any time
@@ -105,11 +108,13 @@ void ht_ust_tell_discarded(const HtUstEvent *e, const HtRun *run,
 bool ht_ust_event_enabled(const HtUstEvent *e);
 
 /**
- * ht_ust_timed_out: test whether a session daemon failed to answer in time
+ * ht_ust_timed_out: test whether a session daemon failed to answer in time,
+ * judged by the time that each registration took
  *
  * The environment variable LTTNG_UST_REGISTER_TIMEOUT sets how long LTTng-UST
- * waits for an answer (in ms; default 3000).  After a timeout, the event being
- * registered and all later ones are never enabled.
+ * waits for an answer (in ms; default 3000; negative: without a limit).  A
+ * daemon that has timed out never enables the event being registered and the
+ * events that are registered later.
  */
 bool ht_ust_timed_out(void);
 

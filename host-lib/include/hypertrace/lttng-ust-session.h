@@ -14,10 +14,10 @@ typedef struct HtUstSession HtUstSession;
  * @provider: name of the provider in LTTng; see ht_ust_event_get().  Copied
  * @classes: class table that runs refer to; must outlive the session
  * @streams: number of streams; HtStreamInfo.index is less
- * @warn: reports a problem that discards no event: the trace lacks the counts
- *        of discarded events, or the session daemon did not answer in time.
- *        Called at most once for each problem, in the context of
- *        ht_ust_session_expect() or ht_ust_session_learn()
+ * @warn: reports that the trace lacks the counts of discarded events, at most
+ *        once in a session; or that a session daemon did not answer in time, at
+ *        most once in the process.  Called by ht_ust_session_expect() and
+ *        ht_ust_session_learn()
  * @opaque: first argument of @warn
  */
 typedef struct HtUstSessionConfig {
@@ -55,7 +55,7 @@ void ht_ust_session_expect(HtUstSession *s, HtClass *const *classes,
  * @s: the session
  * @c: the class
  *
- * Returns: NULL, or the reason why LTTng refuses the class, for g_free()
+ * Returns: NULL, or the reason why the class has no event, for g_free()
  *
  * Context: as ht_ust_session_expect()
  */
@@ -65,8 +65,8 @@ char *ht_ust_session_learn(HtUstSession *s, const HtClass *c);
  * ht_ust_session_wants: test whether LTTng has a class's event enabled
  * @s: the session
  * @c: the class
- * @unknown: the result if the class has no event in LTTng, because it was not
- *           registered yet or was refused
+ * @unknown: the result if the class has no event in LTTng, because the class
+ *           was not registered yet or was refused
  *
  * Context: any thread, at any time
  */
@@ -74,7 +74,8 @@ bool ht_ust_session_wants(const HtUstSession *s, const HtClass *c,
                           bool unknown);
 
 /**
- * ht_ust_session_deliver: record the events of a run and its discards
+ * ht_ust_session_deliver: record the events of a run, and how many events were
+ * discarded before it
  * @s: the session
  * @run: the run
  *

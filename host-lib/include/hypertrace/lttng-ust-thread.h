@@ -25,9 +25,10 @@ void ht_ust_leave(void);
  * ht_ust_end: stop further calls of LTTng-UST, and wait for running ones
  * @ms: maximum time to wait, in ms
  *
- * exit() crashes or hangs in LTTng-UST's destructor if a thread is inside.
+ * exit() may crash or hang in LTTng-UST's destructor while a thread is between
+ * ht_ust_enter() and ht_ust_leave().
  *
- * Returns: false if a thread is still inside: end the process with _exit()
+ * Returns: false if a thread is still there: end the process with _exit()
  *
  * Context: once, before exit() runs destructors
  */

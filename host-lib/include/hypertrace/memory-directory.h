@@ -4,18 +4,18 @@
  * for its successor
  *
  * The directory is a part of stream memory that guests should not touch.  A
- * host writes the directory and never reads it back.  The host's successor, or
- * `hypertrace recover`, copies the directory once and checks the copy, because
- * the guest may have written there.
+ * host never reads back what it has written there.  The host's successor, or
+ * `hypertrace recover`, copies each part of the directory once and checks the
+ * copy, because the guest may have written there.
  *
- * Each change ends with the store of one value that publishes the change.  A
- * host that is killed at any instant therefore leaves a valid directory.  The
- * values are:
+ * Each change ends with the store of one value that publishes the change.  If
+ * the host is killed before this store, its successor does not use the change.
+ * The values are:
  *
  *   a class    number of bytes of all classes; stored before the guest gets the
  *              class's id
  *   a stream   the instance; stored before the guest's STREAM_OPEN is OK
- *   a clock    number of the clock; two clocks are kept in turns
+ *   a clock    number of the clock; clocks are written to two places in turn
  *   discards   number of discarded events that no trace has reported
  */
 #ifndef HYPERTRACE_MEMORY_DIRECTORY_H
@@ -35,10 +35,10 @@
 
 /**
  * HtDirectory: the directory, as its host uses it
- * @base: address in the memory
+ * @base: address of the directory
  * @class_bytes: private copy of the published number of bytes of all classes
  * @clocks: private copy of the published number of the clock
- * @clock: the clock that was written last
+ * @clock: the clock that this host wrote last; all 0 before that
  */
 typedef struct HtDirectory {
     uint8_t *base;
@@ -62,23 +62,28 @@ void ht_directory_clear(HtDirectory *d, uint64_t discarded);
  * @d: the directory, which has all classes with lower ids
  * @c: the class
  *
- * The class table has the limit HT_DIRECTORY_CLASSES, so the class has room.
+ * The caller limits its class table to HT_DIRECTORY_CLASSES bytes.  A class for
+ * which there is no room is left out.
  */
 void ht_directory_add_class(HtDirectory *d, const HtClass *c);
 
-/* ht_directory_set_stream: store the open instance of a stream */
+/*
+ * ht_directory_set_stream: store the open instance of a stream, and the host
+ * time in ns at which it was opened
+ */
 void ht_directory_set_stream(HtDirectory *d, const HtStreamInfo *info,
                              uint64_t opened_ns);
 
 /*
  * ht_directory_set_clock: store the newest segment of a time map, if it differs
- * from the stored one
+ * from the segment that this host stored last
  */
 void ht_directory_set_clock(HtDirectory *d, const HtTimeSegment *s);
 
 /*
- * ht_directory_set_discarded: store @count, the number of discarded events that
- * no trace has reported yet; HtServerOps.unreported gets it as an argument
+ * ht_directory_set_discarded: store @count, the argument of
+ * HtServerOps.unreported: the number of discarded events that no trace has
+ * reported yet
  */
 void ht_directory_set_discarded(HtDirectory *d, uint64_t count);
 

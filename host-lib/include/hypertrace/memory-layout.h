@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: compute and check the layout of stream memory, which describes
- * itself
+ * hypertrace: compute the layout of stream memory, and check the description of
+ * the layout in page 0 of that memory
  *
  * BAR4 of the device and the memory of the memory-only transport have the same
  * layout:
@@ -24,11 +24,12 @@
  * @c: the caller has set packet_size and packets; magic, version, mailbox_size,
  *     enable_offset, mailbox_offset, ring_offset and ring_stride are filled in
  *
- * Returns: false if packet_size or packets is out of its range
+ * Returns: false if packet_size or packets is out of its range or no power of
+ * two
  */
 bool ht_layout(struct ht_caps *c);
 
-/* ht_layout_directory: get the offset of the directory */
+/* ht_layout_directory: get the offset of the directory in bytes */
 uint64_t ht_layout_directory(const struct ht_caps *c);
 
 /* ht_layout_ring: get the address of a stream's ring in the memory at @base */

@@ -20,16 +20,22 @@
 #include "hypertrace/host-page.h"
 #include "hypertrace/server.h"
 
-/* Default geometry: rings of 4 MiB */
+/*
+ * Default size of the memory and limits of the size, in bytes; default geometry
+ * of a ring: 64 packets of 64 KiB
+ */
 #define HT_MEMORY_SIZE          (UINT64_C(256) << 20)
 #define HT_MEMORY_SIZE_MIN      (UINT64_C(2) << 20)
 #define HT_MEMORY_SIZE_MAX      (UINT64_C(1) << 36)
 #define HT_MEMORY_PACKET_SIZE   65536u
 #define HT_MEMORY_PACKETS       64u
 
-/* Pause in ns between two polls while the guest is quiet */
+/*
+ * Pause in ns after a poll, unless the poll has consumed much or the last
+ * exchange was less than HT_MEMORY_EAGER_NS ago
+ */
 #define HT_MEMORY_IDLE_NS       INT64_C(10000000)
-/* Time in ns after an exchange for which the polls do not pause */
+/* Time in ns after an exchange in which the polls do not pause */
 #define HT_MEMORY_EAGER_NS      INT64_C(2000000)
 /*
  * A poll starts no further packet of a stream once it has consumed
@@ -51,13 +57,14 @@ typedef struct HtMemory HtMemory;
  * @deliver: take a run, and return when its events are safe.  Their packet is
  *           given back to the guest after that
  * @wants: return whether to switch a class on; NULL: all classes are on.
- *         ht_memory_poll() asks again about all classes every 20 ms.  @before
- *         is the previous host's decision if the class is inherited from that
- *         host, else true
+ *         ht_memory_poll() asks again about all classes, at most every 20 ms.
+ *         @before is the previous host's decision if the class is inherited
+ *         from that host (the guest can forge it), else true
  * @recorded: find out how far the previous host has recorded an open instance.
- *            Returns false if its recording is not known; may be NULL
- * @log: report misbehaviour of the guest, at a limited rate; may be NULL
- * @opaque: first argument of these four callbacks
+ *            Returns false if that host's recording is not known; may be NULL
+ * @log: report misbehaviour of the guest, at a limited rate, or that classes or
+ *       streams of the previous host cannot be continued; may be NULL
+ * @opaque: first argument of the four callbacks
  *
  * Context of the callbacks: called by ht_memory_start(), ht_memory_poll(),
  * ht_memory_leave() and ht_memory_free()
@@ -121,7 +128,8 @@ HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error);
 
 /**
  * ht_memory_start: become the guest's host
- * @m: from one of the two functions above; once, before the first poll
+ * @m: from ht_memory_create() or ht_memory_attach(); call this once, before the
+ *     first poll
  *
  * After ht_memory_attach(), this delivers an HT_RUN_OPEN run of each stream of
  * the previous host that it continues, maybe a run that reports discarded
@@ -135,8 +143,8 @@ void ht_memory_start(HtMemory *m);
  * @m: the host
  *
  * A poll executes at most one exchange, and starts no further stream once it
- * has consumed HT_MEMORY_POLL_BYTES.  The beat also advances before each run is
- * delivered.
+ * has consumed HT_MEMORY_POLL_BYTES.  The beat also advances when a run is
+ * delivered.  It advances at most every 2 ms.
  *
  * Returns: ns to wait until the next poll, at most HT_MEMORY_IDLE_NS; 0: poll
  * again at once
@@ -146,7 +154,8 @@ void ht_memory_start(HtMemory *m);
 int64_t ht_memory_poll(HtMemory *m);
 
 /**
- * ht_memory_leave: consume all committed events, and stop serving the guest
+ * ht_memory_leave: consume the events that are committed now, and stop serving
+ * the guest
  * @m: the host; no poll may follow
  *
  * Runs that were delivered may still be used: their classes stay until
@@ -163,22 +172,22 @@ unsigned ht_memory_leave(HtMemory *m);
 void ht_memory_free(HtMemory *m);
 
 /**
- * ht_memory_truncated: test whether another process has truncated the file
+ * ht_memory_truncated: test whether this process has accessed a page that is
+ * missing because another process has truncated the file
  * @m: the host
  *
- * The first HtMemory of a process installs a handler of SIGBUS.  When this
- * process accesses a page that is missing, the handler replaces the mapped file
- * by zeroed memory.  No event arrives from then on.  The handler knows 16 files
- * at a time: if there are more, this function returns false for them, and the
- * signal has its previous effect.
+ * The first HtMemory of a process installs a handler of SIGBUS.  At such an
+ * access the handler replaces the mapped file by zeroed memory.  No event
+ * arrives from then on.  The handler knows 16 files at a time.  For a further
+ * file, this function returns false, and the signal has its previous effect.
  */
 bool ht_memory_truncated(const HtMemory *m);
 
 /**
  * ht_memory_tell: begin to tell the guest what the host does with its vCPUs
  * @m: the host, after ht_memory_start()
- * @p: initialized; valid until ht_memory_leave(), after which the guest finds
- *     no data.  Another thread than that of the polls may use it
+ * @p: filled in; valid until ht_memory_leave(), after which the guest finds no
+ *     data.  Another thread than that of the polls may use @p
  */
 void ht_memory_tell(HtMemory *m, HtHostPage *p);
 

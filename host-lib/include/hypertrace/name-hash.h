@@ -14,10 +14,10 @@
  * ht_name_hash: hash a name, as GHashFunc
  * @name: a text that ends with NUL
  *
- * The hash is a polynomial modulo the prime 2^31 - 1 at a random point, which
- * each process chooses.  Two names of up to 511 bytes have the same hash with a
- * probability of at most 2^-22.  Each source file has its own point: a table
- * must be used in one file only.
+ * The hash is a polynomial modulo the prime 2^31 - 1 at a random point.  Two
+ * names of up to 511 bytes have the same hash with a probability of at most
+ * 2^-22.  In each process, each source file chooses its own point: a table must
+ * be used in one source file only.
  */
 static inline guint ht_name_hash(gconstpointer name)
 {

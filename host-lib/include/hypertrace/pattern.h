@@ -10,8 +10,9 @@
 /**
  * ht_pattern_match: match a text against one pattern
  * @pattern: '*' stands for any text, '?' for one character in UTF-8
- * @name: the text, which may have any bytes; GLib's functions for patterns may
- *        read and write outside of a text that is not valid UTF-8
+ * @name: the text, NUL-terminated; need not be valid UTF-8.  (GLib's functions
+ *        for patterns are not used, because they may read and write outside of
+ *        a text that is not valid UTF-8.)
  *
  * The time is at most proportional to the product of both lengths.
  *
@@ -23,10 +24,10 @@ bool ht_pattern_match(const char *pattern, const char *name);
  * HtPatterns: a list such as "sched_*,!sched_wakeup"
  *
  * Patterns are separated by ',' or ':'.  A pattern consists of the characters
- * of class names, of '*' for any text and of '?' for any character.  The last
- * pattern that matches a name decides: the name is selected, or deselected if
- * the pattern begins with '!'.  A name that no pattern matches is selected if
- * the first pattern begins with '!'.
+ * of class names, '*' for any text, and '?' for any character; '!' may precede
+ * it.  The last pattern that matches a name decides: the name is selected, or
+ * deselected if '!' precedes the pattern.  A name that no pattern matches is
+ * selected if '!' precedes the first pattern.
  */
 typedef struct HtPatterns HtPatterns;
 

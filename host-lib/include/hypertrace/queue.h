@@ -4,8 +4,8 @@
  *
  * Events are stored in buffers, which the runs in all queues refer to.  While a
  * queue has a run in a buffer, the whole buffer counts against the queue's
- * budget.  Events that exceed a queue's budget are discarded for that queue
- * only, and are counted in the next run of their stream.
+ * budget.  Events for which a queue has no budget or no item left are discarded
+ * for that queue only; the next run of their stream in that queue counts them.
  *
  * Context: no locking; the caller serializes all calls for a pool's queues.
  */
@@ -26,8 +26,9 @@
 /**
  * HtBuffer: memory for events of one stream
  * @next: next buffer of HtPool.free
- * @refs: number of runs queued in all queues, plus 1 while it is being filled
- * @queued: number of runs in each queue
+ * @refs: number of items of all queues that refer to the buffer and were not
+ *        given back by ht_queue_done(); plus 1 while a stream fills the buffer
+ * @queued: by queue: number of these items
  * @used: number of bytes of @data in use
  * @data: the events; HtPool.size bytes
  */
@@ -59,6 +60,8 @@ typedef struct HtPool {
  * @p: the pool
  * @fill: the stream's buffer, or NULL; set to the buffer with the space
  * @size: number of bytes, at most HtPool.size
+ *
+ * ht_queue_post() moves HtBuffer.used to the end of the events in the space.
  *
  * Returns: the address of @size bytes, at the offset HtBuffer.used
  */
@@ -92,7 +95,7 @@ typedef struct HtQueue {
     unsigned index;
     /* limit of @held in bytes; runs beyond it are discarded */
     size_t budget;
-    /* number of bytes of the buffers that have runs in the queue */
+    /* bytes of the buffers to which items refer, until ht_queue_done() */
     size_t held;
     /* number of events posted or passed, and not discarded */
     uint64_t posted;
@@ -129,8 +132,8 @@ void ht_queue_init(HtQueue *q, HtPool *pool, unsigned index, size_t budget,
 void ht_queue_destroy(HtQueue *q);
 
 /**
- * ht_queue_room: test whether a buffer fits into half of the budget, and half
- * of the items are free
+ * ht_queue_room: test whether one more buffer fits into half of the budget, and
+ * more than half of the items are free
  * @q: the queue
  *
  * The other halves are reserved for events that must be consumed even if this
@@ -153,12 +156,17 @@ bool ht_queue_filling(const HtQueue *q);
  */
 bool ht_queue_empty(const HtQueue *q);
 
-/* ht_queue_posted: get the position after the item that was posted last */
+/*
+ * ht_queue_posted: get the position after the item that was appended last, for
+ * ht_queue_done_with()
+ */
 uint32_t ht_queue_posted(const HtQueue *q);
 /**
  * ht_queue_done_with: test whether all items before a position were delivered
  * @q: the queue
  * @posted: position that ht_queue_posted() returned, less than 2^31 items ago
+ *
+ * Returns: true if they were; this may come late, never early
  */
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted);
 
@@ -166,11 +174,12 @@ bool ht_queue_done_with(const HtQueue *q, uint32_t posted);
  * ht_queue_post: append a run
  * @q: the queue
  * @run: any run of an HtConsumer
- * @b: the buffer that holds its events
+ * @b: the buffer that holds its events; not used without events
  *
- * Never fails: events over budget are counted as discarded.  If an opening or
- * closing is over budget, the queue notes whether the stream is open, and
- * appends the item later.
+ * Never fails: events for which there is no room are counted as discarded.  If
+ * there is no item left for an opening or closing, the queue notes it and
+ * appends it later.  An instance that is opened and closed meanwhile is left
+ * out; the next instance of the stream reports its discarded events.
  */
 void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b);
 
@@ -184,7 +193,7 @@ void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b);
 void ht_queue_pass(HtQueue *q, HtRun *run);
 
 /**
- * ht_queue_take: take the oldest item
+ * ht_queue_take: take the oldest item, or one that is noted for later
  * @q: the queue
  * @item: filled in; give it back by ht_queue_done()
  *

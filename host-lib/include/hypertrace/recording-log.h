@@ -6,10 +6,10 @@
  *
  *   PRIORITY,SEQUENCE,NANOSECONDS,BOOT,CALLER;TEXT
  *
- * The priority is 8 * facility + level.  The caller is "T123" (a thread) or
- * "C1" (a processor).  In the text, backslashes and non-printable bytes are
- * written as "\xHH".  The file is only appended to; a last line without a
- * newline is incomplete.
+ * The priority is 8 * facility + level.  The caller is "T123" (a thread), "C1"
+ * (a processor) or "T0" (not known).  In the text, backslashes and all bytes
+ * except printable ASCII are written as "\xHH".  The file is only appended to;
+ * a last line without a newline is incomplete.
  */
 #ifndef HYPERTRACE_RECORDING_LOG_H
 #define HYPERTRACE_RECORDING_LOG_H
@@ -53,7 +53,8 @@ typedef struct HtLogRecord {
 void ht_log_record_write(const HtLogRecord *r, GString *out);
 
 /**
- * ht_log_record_is_panic: test whether panic() wrote this record
+ * ht_log_record_is_panic: test whether the kernel wrote this record, with the
+ * text with which panic() begins
  * @r: the record
  *
  * Programs can write any text into the log, but not with the kernel's facility.

@@ -2,8 +2,9 @@
 /*
  * hypertrace: write and read recordings of ftrace rings
  *
- * A recording is a directory that is valid at every instant: each piece that
- * the recorder wrote as a whole can be read even if the recorder was killed.
+ * A recording is a directory.  It can be read once it has the file "info", also
+ * while it is being written or after its recorder was killed: readers ignore an
+ * incomplete piece at the end of a file.
  *
  *   info         description of the recording (GKeyFile)
  *   formats      tracefs `format` files of the kernel
@@ -27,13 +28,13 @@
 #define HT_REC_INFO_MAX (4u << 20)
 
 /*
- * Maximum number of processors whose files stay open; the files of further
- * processors are opened for each access
+ * The files of processors with lower numbers stay open; those of the others are
+ * opened for each access
  */
 #define HT_REC_OPEN_MAX 256u
 
 /**
- * HtRecPieceHeader: header of a piece's records, little-endian
+ * HtRecPieceHeader: header that precedes the records of a piece, little-endian
  * @magic: HT_REC_MAGIC
  * @lost: HtFtPiece.lost_estimate, at most UINT32_MAX
  *
@@ -63,7 +64,7 @@ typedef struct HtRecPieceHeader {
 typedef struct HtRecQueue HtRecQueue;
 
 /**
- * ht_rec_queue_new: create a queue
+ * ht_rec_queue_new: create a queue, which keeps the newest pieces in memory
  * @size: size in bytes, HT_REC_QUEUE_MIN to HT_REC_QUEUE_MAX
  * @error: set if there is too little address space
  *
@@ -87,8 +88,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecQueue, ht_rec_queue_free)
  * @q: the queue
  * @p: the piece
  *
- * Removes the oldest pieces until there is room.  A piece that is larger than
- * the queue is dropped.
+ * Removes the oldest pieces until there is room.  A piece that would not even
+ * fit into the empty queue is dropped.
  */
 void ht_rec_queue_push(HtRecQueue *q, const HtFtPiece *p);
 
@@ -250,7 +251,10 @@ bool ht_rec_writer_commit(HtRecWriter *w, const char *name, GBytes *text,
 bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
                        GError **error);
 
-/* Size in bytes of the header of a ring's page, which precedes its data */
+/*
+ * Number of bytes before the memory of ht_rec_writer_room() that the caller may
+ * write to: the size of the header that precedes the records of a ring's page
+ */
 #define HT_REC_ROOM_BEFORE HT_FT_PAGE_HEADER
 
 /**
@@ -259,8 +263,8 @@ bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
  * @p: the piece
  * @error: set on failure
  *
- * The piece is buffered until ht_rec_writer_flush(), or until about 1 MiB of
- * the processor is buffered.
+ * The piece is buffered until ht_rec_writer_flush(), or until 1 MiB of the
+ * processor is buffered.  A recording in memory keeps the piece in its queue.
  *
  * Returns: false if a write failed; the recording stays valid, and later pieces
  * of this processor are dropped, for which this returns true
@@ -273,11 +277,12 @@ bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error);
  * @cpu: number of the processor
  * @size: size of the memory in bytes
  *
- * ht_rec_writer_piece() does not copy the data of a piece that begins there.
- * The caller may also write to the %HT_REC_ROOM_BEFORE bytes before it.
+ * If the data of the next piece begins at this memory, ht_rec_writer_piece()
+ * does not copy it.  The caller may also write to the HT_REC_ROOM_BEFORE bytes
+ * before the memory.
  *
- * Returns: the memory, which is valid until the next call with @w; NULL if this
- * writer has none
+ * Returns: the memory, which is valid until the next call with @w; NULL if the
+ * recording is in memory
  */
 uint8_t *ht_rec_writer_room(HtRecWriter *w, uint32_t cpu, size_t size);
 
@@ -291,12 +296,12 @@ uint8_t *ht_rec_writer_room(HtRecWriter *w, uint32_t cpu, size_t size);
 bool ht_rec_writer_flush(HtRecWriter *w, GError **error);
 
 /**
- * ht_rec_writer_bytes: get the number of bytes of all pieces, with headers, and
- * of the log
+ * ht_rec_writer_bytes: get the size of a recording
  * @w: the writer
  *
- * Returns: number of bytes passed to the writer so far; of a recording in
- * memory, number of bytes that its pieces take, without the log
+ * Returns: number of bytes of the pieces, with headers, and of the log that the
+ * writer has got so far; for a recording in memory, number of bytes that its
+ * pieces take now, without the log
  */
 uint64_t ht_rec_writer_bytes(const HtRecWriter *w);
 
@@ -304,9 +309,9 @@ uint64_t ht_rec_writer_bytes(const HtRecWriter *w);
  * ht_rec_writer_discard: remove a recording that has no events or is incomplete
  * @w: the writer; call only ht_rec_writer_free() after this
  *
- * Removes the files that this writer made, and the directories that
- * ht_rec_writer_new() made, if they are empty.  Does nothing for a recording in
- * memory.
+ * Removes the files that this writer made, except one that was prepared but not
+ * committed, and the directories that ht_rec_writer_new() made, if they are
+ * empty.  Does nothing for a recording in memory.
  */
 void ht_rec_writer_discard(HtRecWriter *w);
 
@@ -355,12 +360,12 @@ void ht_rec_info_end(GKeyFile *keys, const char *end, uint64_t ns);
 
 /**
  * HtRecInfo: description of a recording
- * @keys: content of "info": groups "recording", "guest" and "kernel"
+ * @keys: content of "info"
  * @formats: text of the formats, or NULL
  * @formats_size: size of @formats in bytes
  * @kallsyms: text of the symbols, or NULL
  * @kallsyms_size: size of @kallsyms in bytes
- * @cpus: number of processors: highest N of the files cpuN, plus 1
+ * @cpus: highest N below HT_FT_CPUS_MAX of the files cpuN, plus 1
  * @cpus_left_out: number of files cpuN with N from HT_FT_CPUS_MAX on, which are
  *                 not read
  * @subbuf_size: size of a page in bytes, with its header
@@ -440,7 +445,7 @@ static inline void ht_rec_event(const HtFtPiece *p, const HtFtRecord *r,
 }
 
 /**
- * HtRecPage: a page of a processor's ring
+ * HtRecPage: a page of a processor's ring, or a part of a page
  * @stamp: the guest's clock at the start of @data
  * @data: its records; valid until the next call
  * @size: size of @data in bytes
@@ -513,11 +518,12 @@ char *ht_rec_text(HtRecording *r, const char *name, size_t max, size_t *size,
  * @r: the recording
  * @ev: set if there is an event
  *
- * Events are ordered by epoch, segment and time; events of one processor stay
- * in the order of its ring.  Memory use does not depend on the size of the
+ * The events of different processors are merged in the order of epoch, segment
+ * and time; events of one processor stay in the order of its ring, even if
+ * their times decrease.  Memory use does not depend on the size of the
  * recording.
  *
- * Returns: false at the end
+ * Returns: false at the end, or at the limit of ht_rec_until() or ht_rec_more()
  */
 bool ht_rec_next(HtRecording *r, HtRecEvent *ev);
 
@@ -525,7 +531,8 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev);
  * HtRecEnd: the end of a recording
  * @epoch: the newest epoch
  * @segment: the newest segment of @epoch
- * @ns: guest time of the last event of @epoch and @segment, in ns
+ * @ns: the guest's clock at the end of the last piece of @epoch and @segment,
+ *      in ns; the latest of all processors
  */
 typedef struct HtRecEnd {
     uint32_t epoch;
@@ -538,11 +545,11 @@ typedef struct HtRecEnd {
  * @r: the recording; its position does not change
  * @end: set on success
  *
- * Reads about 128 KiB of each processor's file, in the first call and in the
- * first one after ht_rec_more().
+ * The first call, and the first one after ht_rec_more(), reads the last 128 KiB
+ * of each processor's file.  Other calls return the same result again.
  *
- * Returns: false if there are no events, or if the end of a file is damaged:
- * then only a read of the whole recording tells its end
+ * Returns: false if there are no pieces, or if the end of a file is damaged or
+ * cannot be read: then only a read of the whole recording tells its end
  */
 bool ht_rec_end(HtRecording *r, HtRecEnd *end);
 
@@ -552,10 +559,10 @@ bool ht_rec_end(HtRecording *r, HtRecEnd *end);
  * @epoch: last epoch to read, or UINT32_MAX
  * @ns: guest time up to which events are needed, or UINT64_MAX
  *
- * Events of later epochs are not read.  Events up to HT_FT_EPOCH_NS after @ns
- * are read, too, and later ones as long as earlier ones may follow: if the
- * guest boots again or its clock goes back.  If ht_rec_end() fails, @ns has no
- * effect.
+ * ht_rec_next() returns no events of later epochs.  It returns events up to
+ * HT_FT_EPOCH_NS after @ns, and later events until it has reached the last epoch
+ * and segment of the recording: earlier events may follow if the guest boots
+ * again or its clock goes back.  If ht_rec_end() fails, @ns has no effect.
  */
 void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns);
 
@@ -576,9 +583,10 @@ void ht_rec_more(HtRecording *r, uint64_t ns);
  * @cpu: number of the processor
  * @p: set if there is a page
  *
- * The pieces of a page are joined.  If the clock stepped back within a page,
- * the page is returned in several parts, which begin at the steps.  Call
- * ht_rec_rewind() before changing from or to another reading function.
+ * The pieces of a page are joined.  If the clock stepped back within a page, or
+ * if a piece of it is missing, the page is returned in several parts, which
+ * begin there.  Call ht_rec_rewind() before changing from or to another reading
+ * function.
  *
  * Returns: false at the end
  */
@@ -607,8 +615,7 @@ void ht_rec_rewind(HtRecording *r);
  * @p: set if there is a piece; its data is valid until the next call.
  *     @p->lost_from_ns is the end of the previous piece.
  *
- * Used to relate the guest's clock to the host's.  Call ht_rec_rewind() before
- * changing from or to another reading function.
+ * Call ht_rec_rewind() before changing from or to another reading function.
  *
  * Returns: false at the end
  */

@@ -32,12 +32,13 @@ bool ht_stream_name_copy(char *dst, const void *src);
 
 /**
  * HtRun.flags
- * @HT_RUN_OPEN: the stream was opened; there are no events
+ * @HT_RUN_OPEN: the stream was opened, or continued from another host; there
+ *               are no events
  * @HT_RUN_CLOSE: the stream was closed; there are no events, and @discarded is
  *                final
- * @HT_RUN_CUT: the 24-bit clock of the first event cannot be compared with that
- *              of the previous event: a backend that writes packets must start
- *              one, at begin_ns
+ * @HT_RUN_CUT: there is no previous event, or the 24-bit clock of the first
+ *              event cannot be compared with that of the previous event: a
+ *              backend that writes packets must start a packet, at begin_ns
  */
 enum {
     HT_RUN_OPEN  = 1,
@@ -56,22 +57,23 @@ enum {
  *        been checked.
  * @size: size of @data in bytes
  * @begin_ns: time of the first event, or of the opening or closing
- * @end_ns: time of the last event
- * @counter: raw guest counter of the first event
+ * @end_ns: time of the last event; @begin_ns without events
+ * @counter: raw guest counter of the first event; without events, an earlier
+ *           counter of the stream, or 0
  * @discarded: number of events that were discarded before this run and since
  *             the stream was opened, without those that an earlier host has
  *             reported; a stream's runs may also count events of producers
- *             that have no stream.  Never decreases
- * @total: number of the stream's events up to the end of this run, by the
- *         producer's count; HT_RUN_UNKNOWN if it is not known; 0: the same as
- *         in the previous run
+ *             that have no stream.  Never decreases within an instance
+ * @total: number of the instance's events up to the end of this run, by the
+ *         producer's count; HT_RUN_UNKNOWN if it is not known; 0: none, or the
+ *         same as in the previous run
  * @lost: the producer's count of discarded events, of which an earlier host may
- *        have reported a part
+ *        have reported a part; 0: none, or the same as in the previous run
  * @classes: length of the class table when the run was made; the ids in @data
  *           are at most this
  *
- * A run without events and without HT_RUN_OPEN or HT_RUN_CLOSE reports that
- * @discarded has grown.
+ * A run that has no events, and neither HT_RUN_OPEN nor HT_RUN_CLOSE, reports
+ * that @discarded has grown.
  */
 typedef struct HtRun {
     const HtStreamInfo *stream;
