@@ -21,7 +21,7 @@
  * nested arrays and of nested anonymous members
  */
 #define CHAIN_MAX       32u
-/* Maximum number of structure members that one search visits */
+/* Maximum number of structure members that one ht_btf_field() visits */
 #define VISITS_MAX      (1u << 16)
 #define NAME_MAX_BYTES  255u
 
@@ -78,7 +78,7 @@ static bool extra(unsigned kind, unsigned *fixed, unsigned *each)
     return true;
 }
 
-/* Decode the head of a type; type 0 is void and has kind 0 */
+/* Decode the head of a type; type 0 (void) and an unknown type get kind 0 */
 static Type type_get(const HtBtf *b, uint32_t id)
 {
     const uint8_t *p;
@@ -142,7 +142,10 @@ static bool split(HtBtf *b, uint32_t size, GError **error)
     return true;
 }
 
-/* Check the names and types that the parts of a type refer to. */
+/*
+ * Check the names and types to which the parts of a type refer.  Returns NULL
+ * or the problem.
+ */
 static const char *parts_wrong(const HtBtf *b, const Type *t)
 {
     unsigned i, fixed, each;
@@ -457,8 +460,9 @@ static bool member_find(const HtBtf *b, uint32_t id, const char *name,
 }
 
 /*
- * Test whether a member lies within its structure.  Readers copy a structure by
- * its size, and find the member in the copy.
+ * Test whether a member lies within its structure: readers copy as many bytes
+ * as the structure has, and read the member from the copy.  A member of unknown
+ * size counts as empty.
  */
 static bool member_fits(const HtBtf *b, uint32_t id, const Member *m)
 {
@@ -502,7 +506,7 @@ static int path_index(const HtBtf *b, const char **path, uint32_t *type,
         return -EINVAL;
     }
     *type = ht_get_le32(t.p);
-    /* A flexible array has no count: any index is valid. */
+    /* The count of a flexible array is 0: do not compare the index with it. */
     if ((ht_get_le32(t.p + 8) && index >= ht_get_le32(t.p + 8)) ||
         index > UINT32_MAX || !describe(b, *type, &element)) {
         return -EINVAL;

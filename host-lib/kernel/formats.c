@@ -98,7 +98,8 @@ struct HtKernelFormats {
     unsigned seen;
     /* work of this step, except the reads that @cache counts */
     uint64_t work;
-    unsigned reads;             /* ht_kernel_cache_reads() at its start */
+    /* ht_kernel_cache_reads() at the start of this step */
+    unsigned reads;
     unsigned pass;              /* number of the present or last pass */
     GHashTable *events;         /* Event by id */
     gsize bytes;                /* sum of Event.bytes of @events */
@@ -122,7 +123,7 @@ static void free_event(gpointer e)
     g_atomic_rc_box_release(e);
 }
 
-/* Copy a string to *@to, which is advanced to its end */
+/* Copy a string and its NUL to *@to, and move *@to after them */
 static const char *put_string(char **to, const GString *s)
 {
     char *copy = *to;
@@ -295,7 +296,7 @@ static uint64_t get_prev(const uint8_t *copy, const Member *list)
     return ht_get_le64(copy + list->offset + 8);
 }
 
-/* Replace non-printable characters: the text is parsed by lines. */
+/* Replace non-printable bytes by '?', because the text is parsed by lines. */
 static void clean(GString *s, gsize from)
 {
     for (; from < s->len; from++) {
@@ -312,7 +313,7 @@ static int append(HtKernelFormats *f, uint64_t addr, size_t max, GString *out)
 
     /*
      * If a text cannot be read, count the maximum work: one read of memory for
-     * each TEXT_BYTES.  The cache does not count these reads itself.
+     * each TEXT_BYTES.  The cache counts only a part of these reads.
      */
     f->work += ret ? WORK_READ * (1 + max / TEXT_BYTES) :
                WORK_COPY * (1 + (out->len - from) / TEXT_BYTES);
@@ -370,8 +371,8 @@ static void put_field(const HtKernelFormats *f, const uint8_t *copy,
 }
 
 /*
- * Print the fields of a list from its end to its start, because the kernel adds
- * new fields at the start
+ * Print the fields of a list in the order in which the kernel has added them:
+ * from the end to the start of the list
  */
 static int put_fields(HtKernelFormats *f, uint64_t head, GString *out)
 {
@@ -436,7 +437,8 @@ static int read_name(HtKernelFormats *f, const uint8_t *call, GString *name)
 
 /*
  * Find the list of an event's fields.  The event of a system call's entry has
- * its list in the call's syscall_metadata.  Returns 0 if there is no list.
+ * its list in the call's syscall_metadata.  Returns 0 if the event has another
+ * function that gets its fields, so that the list is not known.
  */
 static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
                           const uint8_t *class)
@@ -583,7 +585,10 @@ static void list_named(HtKernelFormats *f)
     }
 }
 
-/* Begin a step: the guest may have changed its memory since the last one. */
+/*
+ * Begin a step: empty the cache, because the guest may have changed its memory
+ * since the last step
+ */
 static void begin_step(HtKernelFormats *f)
 {
     ht_kernel_cache_clear(f->cache);
@@ -633,7 +638,7 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned reads)
 
 /*
  * Test whether a print format with names of enumerators has changed.  Each call
- * tests one event of @named, the next call the next one.
+ * tests one event of @named, in turn.  False also if it cannot be read.
  */
 static bool sample_changed(HtKernelFormats *f)
 {
@@ -689,7 +694,7 @@ static int by_system(gconstpointer a, gconstpointer b)
     return order ? order : strcmp(x->name, y->name);
 }
 
-/* Print the content of tracefs's files header_page and header_event */
+/* Print what tracefs has in header_page and header_event, each with a title */
 static void put_headers(uint32_t page_size, GString *out)
 {
     g_string_append_printf(

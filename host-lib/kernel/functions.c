@@ -9,25 +9,29 @@
 
 /*
  * Largest accepted distance of the tracer's call after the function's start, in
- * bytes, on every architecture.  Kernels of x86 with IBT have the call there.
+ * bytes, on every architecture.  x86 kernels with IBT have the call 4 bytes
+ * after the start.
  */
 #define CALL_AFTER      8u
 /*
  * Largest accepted distance of the tracer's call before the function's start,
- * in bytes, on every architecture.  Kernels of arm64 with CALL_OPS have the
- * call there.
+ * in bytes, on every architecture.  The table of arm64 kernels with CALL_OPS
+ * has addresses before the start.
  */
 #define CALL_BEFORE     16u
 
 struct HtKernelFunctions {
     const HtSymbols *symbols;
-    /* names of the traceable functions, owned by @symbols; or NULL */
+    /*
+     * set of names of the traceable functions, owned by @symbols; NULL: the
+     * table gave none
+     */
     GHashTable *traceable;
 };
 
 /*
- * Find the function that calls the tracer at address @addr. Returns NULL if
- * there is none.
+ * Find the function that calls the tracer at address @addr.  Returns NULL if no
+ * function starts near @addr.
  */
 static const char *function_of(const HtSymbols *s, uint64_t addr)
 {
@@ -57,7 +61,7 @@ static GHashTable *read_table(const HtKernelImage *image)
     table = n <= HT_KERNEL_FUNCTIONS_MAX ?
             ht_kernel_image_bytes(image, from, n * 8) : NULL;
     for (i = 0; table && i < n; i++) {
-        /* An entry of a function that was replaced at link time is 0. */
+        /* The entry of a weak function that the linker replaced may be 0. */
         uint64_t addr = ht_get_le64(table + i * 8);
         const char *name = addr ? function_of(s, addr) : NULL;
 

@@ -148,8 +148,8 @@ int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
 }
 
 /*
- * Compare the canary with the known one; -ESTALE if they differ.  If none is
- * known yet, read it.
+ * Compare the kernel's canary with HtGuestKernel.canary; return -ESTALE if they
+ * differ.  If HtGuestKernel.canary is not known yet, set it.
  */
 static int check_canary(HtGuestKernel *k)
 {
@@ -202,7 +202,7 @@ int ht_guest_kernel_check(HtGuestKernel *k)
     return ret;
 }
 
-/* Latest wall clock in s: KTIME_SEC_MAX of the kernel's linux/ktime.h */
+/* Latest time of the wall clock in s: KTIME_SEC_MAX of linux/ktime.h */
 #define SECONDS_MAX     UINT64_C(9223372036)
 
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock)
@@ -240,8 +240,8 @@ unsigned ht_guest_kernel_newest(const GPtrArray *found, unsigned *alive,
         int ret = ht_guest_kernel_clock(k, &clock);
 
         /*
-         * -ERANGE: the kernel that runs now has overwritten this kernel's
-         * clock.
+         * -ERANGE: the value is no time.  Assume that another kernel runs now
+         * and has overwritten this kernel's clock.
          */
         if (ret == -ERANGE) {
             continue;
@@ -284,7 +284,10 @@ int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
         return -EINVAL;
     }
     if (ht_guest_kernel_symbol(k, "__per_cpu_offset", &table)) {
-        /* the kernel was built without CONFIG_SMP: there is one copy */
+        /*
+         * Assume that the kernel was built without CONFIG_SMP: there is one
+         * copy of the variable.
+         */
         *addr = var;
         return cpu ? -EINVAL : 0;
     }

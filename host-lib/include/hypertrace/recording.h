@@ -560,9 +560,10 @@ bool ht_rec_end(HtRecording *r, HtRecEnd *end);
  * @ns: guest time up to which events are needed, or UINT64_MAX
  *
  * ht_rec_next() returns no events of later epochs.  It returns events up to
- * HT_FT_EPOCH_NS after @ns, and later events until it has reached the last epoch
- * and segment of the recording: earlier events may follow if the guest boots
- * again or its clock goes back.  If ht_rec_end() fails, @ns has no effect.
+ * HT_FT_EPOCH_NS after @ns, and later events until it has reached the last
+ * epoch and segment of the recording: earlier events may follow if the guest
+ * boots again or its clock goes back.  If ht_rec_end() fails, @ns has no
+ * effect.
  */
 void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns);
 

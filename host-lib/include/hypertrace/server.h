@@ -26,15 +26,16 @@ typedef struct HtServer HtServer;
  *           stream's lock is held
  * @wants: return whether to switch a class on; NULL: all classes are on.
  *         Context: the messages' lock is held
- * @added: called after a class was registered for the first time; may be NULL.
- *         Context: the messages' lock is held
+ * @added: called after the guest has registered a new class, not for inherited
+ *         classes; may be NULL.  Context: the messages' lock is held
  * @changed: called when the enable bytes have changed; @seq is the new
  *           ht_caps.enable_seq; may be NULL.  Context: as @wants
  * @counter: read the guest's counter; NULL: the host cannot, so the guest's
  *           TIME_SYNC exchanges relate the clocks.  Context: the clock's lock
  *           is held
  * @opened: called when an instance of a stream begins, before @deliver gets its
- *          HT_RUN_OPEN run; may be NULL.  Context: the stream's lock is held
+ *          HT_RUN_OPEN run; not for inherited instances; may be NULL.  Context:
+ *          the stream's lock is held
  * @take: consume the buffers that the guest has handed over for a stream, and
  *        return the number of bytes or buffers; NULL: the server consumes the
  *        ring.  Context: the stream's lock is held
@@ -74,7 +75,8 @@ typedef struct HtServerOps {
  *          guest's counter
  * @opening_ns: minimum mean interval between openings of streams in ns, such as
  *              HT_OPENING_NS; 0: no limit
- * @class_bytes: limit of all classes, see ht_class_table_set_limit(); 0: none
+ * @class_bytes: limit of all classes in bytes, see ht_class_table_set_limit();
+ *               0: its default
  * @inherits: the rings are those of a host that has ended: do not write to them
  *            until ht_server_inherit()
  * @ops: the callbacks; must stay valid
@@ -134,7 +136,8 @@ void ht_server_inherit_discarded(HtServer *s, uint64_t count);
  * @s: a new server
  * @seg: the newest segment of its map; not trusted
  *
- * Dates have an unknown error until the guest's next TIME_SYNC exchanges.
+ * Dates have an unknown error until the next reading of the guest's counter, by
+ * HtServerOps.counter or by two TIME_SYNC exchanges.
  */
 void ht_server_inherit_clock(HtServer *s, const HtTimeSegment *seg);
 
@@ -179,10 +182,12 @@ size_t ht_server_exchange(HtServer *s, void *msgs, size_t size);
  * ht_server_consume: consume what a stream's producer has committed
  * @s: the server
  * @stream: less than the number of streams
- * @most: start no further packet after this many bytes
+ * @most: start no further packet after this many bytes; not used with
+ *        HtServerOps.take
  *
- * Returns: bytes consumed, or what HtServerOps.take returned; 0 if nothing was
- * pending or the stream is not OPEN
+ * Returns: what HtServerOps.take returned; without that callback, the number of
+ * bytes consumed: 0 if nothing was pending, or the stream is not OPEN or was
+ * stopped
  */
 size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most);
 
@@ -190,7 +195,8 @@ size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most);
  * ht_server_tell: report the discarded events of open streams to the trace
  * @s: the server
  *
- * ht_server_consume() reports none if a ring has no new events.
+ * ht_server_consume() reports no discarded events while a ring has no new
+ * events.
  */
 void ht_server_tell(HtServer *s);
 
@@ -210,7 +216,7 @@ void ht_server_disarm(HtServer *s);
  */
 uint64_t ht_server_close(HtServer *s, uint32_t stream);
 
-/* ht_server_close_all: close every stream, for a takeover or at the end */
+/* ht_server_close_all: close every open stream, for example at the end */
 void ht_server_close_all(HtServer *s);
 
 /*
@@ -262,7 +268,8 @@ void ht_server_lock(HtServer *s, uint32_t stream);
 void ht_server_unlock(HtServer *s, uint32_t stream);
 
 /**
- * ht_server_time: get the relation of the guest's counter to host time
+ * ht_server_time: get the relation of the guest's counter to host time; if the
+ * host can read the counter, add a reading first
  * @s: the server
  * @map: filled in
  */

@@ -5,7 +5,8 @@
  * A stream is in one of four phases:
  *
  *   phase    meaning                              ring->host.state
- *   FREE     no instance is open                  HT_STREAM_CLOSED
+ *   FREE     no instance is open                  HT_STREAM_CLOSED, except
+ *                                                 after ht_streams_leave()
  *   OPENING  a request waits for the worker       HT_STREAM_CLOSED
  *   OPEN     the guest emits, the host consumes   HT_STREAM_OPENED, or
  *                                                 HT_STREAM_STOPPED
@@ -31,11 +32,12 @@
  * messages and the owner's requests.  The worker context does the work.  If
  * HtStreamsConfig.inline_work is set, the owner serializes both, and a request
  * is complete when its function returns.  Otherwise the owner calls
- * ht_streams_turn() after each kick; the reply to a request is BUSY, and the
- * guest sends the message again until the work is done.
+ * ht_streams_turn() after each kick; the reply to a request is BUSY until the
+ * work is done, and the guest sends the message again.
  *
- * A model, tests/model/control.pml, proves that a close and a flush deliver
- * all events that were committed before them.
+ * tests/model/control.pml is a model of both contexts.  The model checker
+ * proves for this model that a close and a flush deliver all events that were
+ * committed before them.
  *
  * Lock order: HtStream.lock comes before the locks of sinks and clocks.
  */
@@ -48,10 +50,10 @@
 #include "hypertrace/thread.h"
 
 /*
- * Budget of openings: each is a new instance in the trace, and a file of a CTF
- * trace.  The budget grows by one opening in each interval of HT_OPENING_NS;
- * unused openings may be used later, up to the limit of a burst.  A request
- * beyond the budget is answered with BUSY.
+ * Budget of openings: each opening makes a new instance in the trace, and a
+ * file of a CTF trace.  The budget grows by one opening in each interval of
+ * HtStreamsConfig.opening_ns; unused openings may be used later, up to the
+ * limit of a burst.  A request beyond the budget is answered with BUSY.
  */
 #define HT_OPENING_NS               INT64_C(10000000)
 #define HT_OPENINGS_BURST(streams)  MAX(4 * (int64_t)(streams), 256)
@@ -87,7 +89,7 @@ typedef enum HtStreamPhase {
  * @time_version: for the owner: version of the consumer's time map
  * @reported: the instance is stopped, and HtStreamsConfig.stopped was called
  *            for it here or by the QEMU that saved it
- * @ring: control page in the guest's memory; NULL: the stream has none
+ * @ring: control page, which the guest can write; NULL: the stream has no ring
  * @packets: the packets of the ring
  * @sums: sequence lock of @closed and of the change of @phase from OPEN;
  *        written by the worker
@@ -120,8 +122,8 @@ typedef struct HtStream {
 /**
  * HtStreamsConfig: settings and callbacks of the owner
  * @count: 1 to HT_STREAMS_MAX
- * @consumer: settings of the consumers.  The argument of deliver() and
- *            reserve() is the HtStream; @opaque is ignored
+ * @consumer: settings of the consumers.  The first argument of their callbacks
+ *            is the HtStream; HtConsumerConfig.opaque is ignored
  * @opening_ns: minimum mean interval between openings in ns, such as
  *              HT_OPENING_NS; 0: no limit
  * @instances: number of the instance that was opened last in the trace; control
@@ -140,17 +142,17 @@ typedef struct HtStream {
  * @kick: schedule ht_streams_turn(); NULL with @inline_work.  Any thread
  * @dirty: mark guest memory as dirty after the host wrote to it; may be NULL.
  *         Any thread
- * @closing: called when a close is requested: note the maximum number of
- *           buffers that may have been handed over so far, which must be
- *           consumed first; may be NULL.  Control
+ * @closing: called when a close is requested: note how many buffers the guest
+ *           may have handed over at most; they must be consumed before the
+ *           close; may be NULL.  Control
  * @drained: test whether the buffers that @closing noted were consumed; NULL:
  *           always true.  Worker
  * @drop: drop one buffer that was handed over for a closed stream; returns
  *        false if no buffer was left; may be NULL.  Worker
- * @opening: called when an instance begins, before its HT_RUN_OPEN run; may be
- *           NULL.  HtStream.lock held
- * @opened: called after an instance has begun, or a loaded one was resumed; may
- *          be NULL.  Worker
+ * @opening: called when an instance begins, before its HT_RUN_OPEN run; not if
+ *           it is resumed or inherited; may be NULL.  HtStream.lock held
+ * @opened: called after an instance has begun or was resumed; not if it is
+ *          inherited; may be NULL.  Worker
  * @stopped: called when an instance was stopped as corrupt: consumer.why has
  *           the reason; may be NULL.  HtStream.lock held
  * @closed: called after an instance has ended; may be NULL.  HtStream.lock held
@@ -198,8 +200,8 @@ typedef struct HtStreamsConfig {
  * @stream: @cfg.count streams
  * @resample: the clock is about to change: no stream is opened until all
  *            streams that want to close are closed.  Atomic
- * @discarded: number of events that producers discarded without a stream and
- *             that are not reported yet; atomic
+ * @discarded: number of events that producers without a stream have discarded
+ *             and that no consumer counts yet; atomic
  * @openings_ns: time up to which the budget of openings is used; control
  * @flush_given: ticket of the newest flush; control
  * @flush_wanted: copy of @flush_given for the worker; store-release
@@ -209,7 +211,7 @@ typedef struct HtStreamsConfig {
  * @polled: number of times that a turn has served a stream; worker
  * @more: the last turn stopped at a limit and left events; worker
  * @first: stream that the next turn begins with; worker
- * @telling: sequence lock of @discarded; worker
+ * @telling: sequence lock of the moves of @discarded to a consumer; worker
  */
 struct HtStreams {
     HtStreamsConfig cfg;
@@ -276,7 +278,7 @@ enum ht_status ht_streams_close(HtStreams *a, const struct ht_msg_stream *m);
  * until all that was committed before this call is consumed
  * @a: the streams; they have a worker, which the caller must kick
  *
- * Context: as control messages
+ * Context: control
  */
 void ht_streams_want_flush(HtStreams *a);
 /* ht_streams_flush: execute HT_MSG_STREAM_FLUSH */
@@ -315,10 +317,10 @@ bool ht_stream_inherit(HtStream *s, const HtInherited *in);
  * open, except those of streams that were stopped as corrupt
  * @a: the streams
  *
- * An owner that ends before its guest calls this.  The owner's successor can
- * continue the streams, so their producers need not stop. (If a ring was closed
- * now, an event that is committed at this moment would be neither read nor
- * counted.)
+ * Consumes the events that are committed now.  An owner that ends before its
+ * guest calls this.  The owner's successor can continue the streams, so their
+ * producers need not stop.  (If a ring was closed now, an event that is
+ * committed at this moment would be neither read nor counted.)
  *
  * Returns: the number of streams whose rings stay open
  *
@@ -344,12 +346,13 @@ void ht_streams_want_close_all(HtStreams *a);
 uint64_t ht_streams_close_one(HtStream *s);
 
 /**
- * ht_streams_turn: open, consume and close streams, until nothing is left to do
- * or a limit is reached
+ * ht_streams_turn: open, consume and close streams
  * @a: the streams
  * @again: set to whether the owner must call this again soon
  *
- * Also completes flushes.
+ * Ends when nothing is left to do or a limit is reached; with
+ * HtStreamsConfig.arms and without a flush, also when ht_streams_behind() is
+ * false.  Also completes flushes.
  *
  * Returns: true if there was anything to do
  *
@@ -363,7 +366,7 @@ bool ht_streams_turn(HtStreams *a, bool *again);
  */
 bool ht_streams_any_open(const HtStreams *a);
 
-/* Report the discarded events of open streams to the trace.  Context: worker */
+/* Report the discarded events of open streams to the trace.  Context: any */
 void ht_streams_tell(HtStreams *a);
 
 /**
@@ -371,11 +374,12 @@ void ht_streams_tell(HtStreams *a);
  * @s: any stream with a ring
  * @most: start no further packet once this many bytes were consumed.  With
  *        HtConsumerConfig.piece: consume one piece; if it has less than @most
- *        bytes and less than piece_events events, also consume one that may
- *        have the rest of both
+ *        bytes and less than piece_events events, also consume a second piece,
+ *        up to the rest of both limits
  * @force: consume even if no sink has room
  *
- * Returns: bytes consumed; 0 if nothing was pending, or if no sink has room
+ * Returns: bytes consumed; 0 if nothing was pending, if no sink has room, or if
+ * the stream is closed or stopped
  *
  * Context: any thread
  */
@@ -413,10 +417,10 @@ void ht_streams_forget_memory(HtStreams *a);
  * Returns: true if a producer has already reached its wake position: consume
  * instead of sleeping
  *
- * Context: worker
+ * Context: any thread
  */
 bool ht_streams_arm(HtStreams *a, bool eager);
-/* ht_streams_disarm: tell all producers not to kick.  Context: worker */
+/* ht_streams_disarm: tell all producers not to kick.  Context: any thread */
 void ht_streams_disarm(HtStreams *a);
 /*
  * ht_streams_pending: test whether any ring has something to consume.  Context:
@@ -472,9 +476,9 @@ bool ht_stream_is_suspended(const HtStream *s);
 /**
  * ht_streams_unload: before a load, drop the streams of an earlier load
  * @a: the streams
- * @open: set to the index of a stream that is open
+ * @open: set to the index of a stream that is not FREE after that
  *
- * Returns: false if a stream is open
+ * Returns: false if there is such a stream
  */
 bool ht_streams_unload(HtStreams *a, uint32_t *open);
 
@@ -488,7 +492,7 @@ bool ht_streams_unload(HtStreams *a, uint32_t *open);
  *
  * The streams stay free until ht_streams_loaded().
  *
- * Returns: false if the state is not valid
+ * Returns: false if the state is not valid; some consumers may have been loaded
  */
 bool ht_streams_load(HtStreams *a, const uint8_t *from, uint64_t instances,
                      int64_t shift_ns, char **why);

@@ -30,8 +30,8 @@ typedef struct HtSymbols HtSymbols;
  * @size: its size in bytes, at most HT_SYMBOLS_MAX
  * @error: set if the text is too large or has no symbol
  *
- * Malformed lines and symbols in the lower half of the address space (x86's
- * per-CPU offsets) are left out.
+ * Malformed lines, names of more than 511 bytes, and symbols in the lower half
+ * of the address space (x86's per-CPU offsets) are left out.
  *
  * Return: the table, for ht_symbols_free(); or NULL
  */
@@ -49,14 +49,14 @@ HtSymbols *ht_symbols_new(void);
 /**
  * ht_symbols_add() - add a symbol
  * @s: a table for which ht_symbols_end() was not called yet
- * @addr: its address; a symbol in the lower half of the address space (x86's
- *        per-CPU offsets) is found by its name only
+ * @addr: its address; ht_symbols_find() and ht_symbols_shift() ignore symbols
+ *        in the lower half of the address space (x86's per-CPU offsets)
  * @type: letter of its type in /proc/kallsyms
  * @name: its name; need not be terminated
  * @len: length of @name in bytes, 1 to 511
  *
- * Return: false if the name is too long, or if the names of the table would
- * take more than HT_SYMBOLS_MAX bytes
+ * Return: false if the name is empty or too long, or if the names of the table
+ * would take more than HT_SYMBOLS_MAX bytes
  */
 bool ht_symbols_add(HtSymbols *s, uint64_t addr, char type, const char *name,
                     size_t len);
@@ -75,11 +75,11 @@ HtSymbols *ht_symbols_end(HtSymbols *s);
  * @addr: the address, after subtracting the shift
  * @offset: set to the distance of @addr from the symbol in bytes
  *
- * If several symbols have the same address, the first one of the text is
+ * If several symbols have the same address, the one that was added first is
  * returned, as in the kernel.
  *
  * Return: the name, valid as long as the table; NULL if @addr is before the
- * first symbol or after the last one
+ * address of the first symbol of the upper half, or after that of the last one
  */
 const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
                             uint64_t *offset);
@@ -87,7 +87,8 @@ const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
 /**
  * ht_symbols_address() - get the address of a symbol
  * @s: the table
- * @name: the name; if it occurs several times, the first one of the text counts
+ * @name: the name; if several symbols have it, the symbol that was added first
+ *        counts
  * @addr: set to the address
  *
  * Return: false if there is no such symbol

@@ -28,13 +28,12 @@
 /*
  * Default of HtTimeMap.wander: maximum change of a counter's rate, measured by
  * the host's clock, in ppm.  Temperature changes the rate, and so does NTP,
- * which adjusts CLOCK_MONOTONIC.  All error bounds of a map depend on its
- * wander.
+ * which adjusts CLOCK_MONOTONIC.  A larger change makes error bounds wrong.
  */
 #define HT_TIME_WANDER_PPM 50
 /*
- * Maximum error of a measured frequency in ppm, including later changes of the
- * rate
+ * Default of HtTimeMap.ppm: maximum error of a measured frequency in ppm,
+ * including later changes of the rate
  */
 #define HT_TIME_NOMINAL_PPM 100
 /* Maximum error in ppm of a frequency that was not measured */
@@ -63,7 +62,8 @@ typedef struct HtTimeInterval {
  * @nominal: ns per tick, times 2^32, from the configured frequency
  * @ppm: maximum error of @nominal in ppm
  * @wander: maximum difference of the present rate from the mean, in ppm
- * @step_ns: readings within this time share a segment
+ * @step_ns: a reading replaces the last one if both, and the one before them,
+ *           are less than this apart, in ns
  * @slowest: minimum of ns per tick that @ppm and the readings allow, times 2^32
  * @fastest: maximum of ns per tick that they allow, times 2^32
  * @mean: mean ns per tick in the epoch so far, times 2^32
@@ -72,8 +72,10 @@ typedef struct HtTimeInterval {
  * @seg: the segments, oldest first; each begins at a reading, or at a counter
  *       where an epoch is assumed to begin
  * @at: earliest and latest host times of the starts of the segments
- * @restart: the counter was interrupted: the next reading begins an epoch
- * @now: returns the host's time in ns; NULL if it is not available
+ * @restart: the counter was interrupted, or the map was loaded: the next
+ *           reading begins an epoch
+ * @now: returns the host's time in ns; NULL: dates after the present are
+ *       accepted
  * @latest: host time up to which dates are accepted without a call of @now
  *
  * The map has no lock: threads that share it must copy it under a lock of their
@@ -102,7 +104,7 @@ typedef struct HtTimeMap {
  * ht_time_map_init: initialize a map by a counter's frequency
  * @m: the map
  * @hz: HT_TIME_HZ_MIN to HT_TIME_HZ_MAX, with an error of at most
- *      HT_TIME_NOMINAL_PPM
+ *      HT_TIME_NOMINAL_PPM, unless ht_time_map_set_ppm() is called next
  */
 void ht_time_map_init(HtTimeMap *m, uint64_t hz);
 
@@ -130,8 +132,8 @@ void ht_time_map_set_wander(HtTimeMap *m, uint32_t ppm, uint64_t step_ns);
  *
  * All readings that agree with each other are used, even those with wide
  * bounds.  A reading that contradicts the earlier ones begins an epoch.  A
- * counter below the last one (reset, loadvm) begins one, too, and drops older
- * segments.
+ * counter below the last one (reset, loadvm) begins an epoch, too, and drops
+ * all earlier segments.
  */
 void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         uint64_t bound_ns);
@@ -140,8 +142,8 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
  * ht_time_map_break: note that the counter stood still or jumped just now
  * @m: the map
  *
- * Later readings begin an epoch even if they agree with earlier ones.  Dates of
- * the past stay valid; until the next reading the error is unknown.
+ * The next reading begins an epoch even if it agrees with earlier ones.  Dates
+ * of the past stay valid; until the next reading the error is unknown.
  */
 void ht_time_map_break(HtTimeMap *m);
 
@@ -153,8 +155,8 @@ void ht_time_map_break(HtTimeMap *m);
  * @shift: value to add to the times of the segments, in ns
  * @now_ns: this host's time; a segment that seems later gets this time
  *
- * A segment that would begin before time 0 is dropped.  The next sample may
- * show another rate of the counter.  Until then, the error is unknown.
+ * A segment that would begin at or before time 0 is dropped.  The error is
+ * unknown until the next sample, which may show another rate of the counter.
  *
  * Returns: false if @seg is not valid
  */
@@ -202,10 +204,7 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
         ns = s->ns + ht_time_scale(counter - s->counter, s->mult);
         return MIN(ns, HT_TIME_MAX_NS);
     }
-    /*
-     * The counter is before the segment: extrapolate backwards, but not below
-     * 0.
-     */
+    /* The counter is before the segment: extrapolate backwards. */
     ns = ht_time_scale(s->counter - counter, s->mult);
     return s->ns - MIN(s->ns, ns);
 }
@@ -217,12 +216,13 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
  *      are dated when later readings have changed the map
  *
  * Returns: the error in ns, which grows with @ns; UINT64_MAX if there is no
- * reading of this host, or no reading since ht_time_map_break()
+ * reading of this host, no reading since ht_time_map_break(), or only a guess
  */
 uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns);
 
 /**
- * ht_time_map_hz: get the counter's frequency in Hz, as last measured
+ * ht_time_map_hz: get the counter's frequency in Hz, as last measured; before
+ * the first reading, the frequency passed to ht_time_map_init()
  * @m: the map
  */
 uint64_t ht_time_map_hz(const HtTimeMap *m);

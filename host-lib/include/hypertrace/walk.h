@@ -25,11 +25,11 @@ typedef enum HtWalkStop {
  * @clock: guest counter of the last event, or of the start of the packet
  * @ns: host time of the last event, opening or closing; never decreases
  * @cut: accept the next event even if its 24-bit clock cannot be compared with
- *       that of the previous event; ht_walk() sets it when it returns
- *       HT_WALK_CUT, its caller at the start and after events that it skips
+ *       that of the previous event.  ht_walk() sets @cut when it returns
+ *       HT_WALK_CUT; the caller sets it at the start and after skipped events
  * @most: maximum number of events in a call; 0 for no limit
- * @backward: number of events whose counter went back; they get the time of
- *            the previous event
+ * @backward: number of events with a lower counter than the previous event;
+ *            usually they get the time of that event, never an earlier one
  */
 typedef struct HtWalk {
     uint64_t clock;
@@ -44,7 +44,7 @@ typedef struct HtWalk {
  * @size: number of bytes walked
  * @events: number of events walked
  * @begin_ns: host time of the first event
- * @end_ns: host time of the last event
+ * @end_ns: host time of the last event; HtWalk.ns if no event was walked
  * @counter: guest counter of the first event
  */
 typedef struct HtWalkRun {
@@ -56,19 +56,18 @@ typedef struct HtWalkRun {
 } HtWalkRun;
 
 /**
- * ht_walk: check events and rewrite their clocks, in place
- * @w: parser state
- * @classes: event classes
- * @time: clock segments; must not change during the call
+ * ht_walk: check events, and replace their guest clocks by host time, in place
+ * @w: state of the stream
+ * @classes: the guest's classes; other threads may add some meanwhile
+ * @time: map from guest to host time; must not change during the call
  * @buf: private copy of the events
  * @len: size of @buf in bytes
  * @run: filled in for the events before the stop
  *
- * Calls HtTimeMap.now if an event seems to be later than HtTimeMap.latest;
- * apart from that, the result depends on the arguments only.  After
- * HT_WALK_CUT, the caller must call this again from the event at @run->size on,
- * which is then accepted, and set HT_RUN_CUT in the run.  The walk stops before
- * a malformed event.
+ * Calls HtTimeMap.now if an event seems to be later than HtTimeMap.latest.
+ * After HT_WALK_CUT, the caller must call this again from the event at
+ * @run->size on, which is then accepted, and set HT_RUN_CUT in the run that
+ * begins with this event.  The walk stops before a malformed event.
  *
  * Returns: the reason for the stop
  */
