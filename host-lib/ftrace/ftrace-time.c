@@ -43,10 +43,10 @@ void ht_ft_time_reset(HtFtTime *t)
 
 /*
  * Find the first event that was certainly written after the previous poll
- * began: an event that a task wrote, later than the first event of the piece.
- * When a task reserves an event, all earlier events of the processor are
- * committed, but the first event of the piece was not committed at the previous
- * poll.
+ * began: an event of a task, with a later time stamp than the event before it
+ * in the piece.  When a task reserves an event, all earlier events of the
+ * processor are committed, but the first event of the piece was not committed
+ * at the previous poll.
  * Events of interrupts do not count: an interrupt can come while an event is
  * not committed yet, and if it comes while an event is being reserved, the
  * kernel gives its event the earlier time.

@@ -9,7 +9,7 @@
 #include "hypertrace/abi.h"
 
 /**
- * HtLabel: a name for a value of a field
+ * HtLabel: a name for a value of a field; with HT_FIELD_BITS, @value is a mask
  */
 typedef struct HtLabel {
     int64_t value;
@@ -22,9 +22,9 @@ typedef struct HtLabel {
  * @kind: kind of the field, an enum ht_field_kind
  * @elem: integer kind of the elements of a sequence or array; HT_FIELD_U8 for a
  *        text; 0 for other kinds
- * @flags: HT_FIELD_HEX: shown in base 16; HT_FIELD_UTF8: an array that holds
- *         text; HT_FIELD_LABELS: an integer with @labels; HT_FIELD_BITS: the
- *         labels name bits, not values
+ * @flags: HT_FIELD_HEX: shown in base 16; HT_FIELD_UTF8: an array of u8 that
+ *         holds text; HT_FIELD_LABELS: an integer with @labels; HT_FIELD_BITS:
+ *         the labels name bits, not values
  * @count: number of elements of an array; 0 for other kinds
  * @nr_labels: number of @labels
  * @labels: names of values; with HT_FIELD_BITS, names of bits
@@ -40,14 +40,15 @@ typedef struct HtField {
 } HtField;
 
 /**
- * HtClass: an event class; immutable once published, and freed with its table
- * @id: number of the class, 1 to HT_CLASSES_MAX; it never changes
- * @name: name, unique in the table: the guest's name.  If an earlier class has
- *        the same name but other fields, or comes from the kernel and this one
- *        from a program or the other way round, ".vN" is appended
- * @origin: HT_ORIGIN_KERNEL for a class of the guest's kernel; else the id of
- *          the user who registered the class first.  All programs that register
- *          an equal class share this HtClass
+ * HtClass: an event class; immutable once it is in a table, which also frees it
+ * @id: number of the class in its table, 1 to HT_CLASSES_MAX; 0 in no table
+ * @name: name, unique in the table: the name that was registered.  If an
+ *        earlier class has the same name but other fields, or if only one of
+ *        the two classes comes from the kernel, ".vN" is appended
+ * @origin: HT_ORIGIN_KERNEL if the guest's kernel registered the class; else
+ *          the id of the user who registered the class first; 0 if the host
+ *          made it.  All programs that register an equal class share this
+ *          HtClass
  * @loglevel: severity, 0 (emergency) to 14 (debug)
  * @nr_fields: number of @fields
  * @fields: the fields, in the order of the payload
@@ -238,8 +239,8 @@ GByteArray *ht_class_table_save(const HtClassTable *t);
 
 /**
  * ht_class_table_load: add the classes of a saved table
- * @t: the table; if a class of it has the id of a saved class, both must be
- *     equal
+ * @t: the table; if a class of it has the id of a saved class, both must have
+ *     the same name and fields, and both or neither be of the kernel
  * @data: result of ht_class_table_save(); not trusted
  * @size: size of @data in bytes
  * @why: set to the reason of a failure; free with g_free()

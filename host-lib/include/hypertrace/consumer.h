@@ -15,8 +15,8 @@
 #include "hypertrace/walk.h"
 
 /*
- * Limit of each count of discarded events.  If a producer's own count is this
- * or more, it is ignored.
+ * Limit of a consumer's counts of discarded events.  A count of a producer that
+ * is this or more is ignored.
  */
 #define HT_LOST_MAX (UINT64_C(1) << 56)
 
@@ -74,9 +74,12 @@ typedef struct HtConsumer {
     uint64_t cursor;
     /* virtio: position after the last buffer that was fed */
     uint64_t fed;
-    /* number of events consumed since the instance was opened */
+    /* number of events delivered since the instance was opened */
     uint64_t events;
-    /* number of events before @cursor, as the producer counts them */
+    /*
+     * number of events before @cursor, as the producer counts them, or
+     * HT_RUN_UNKNOWN
+     */
     uint64_t expected;
     /*
      * number of the instance's events that an earlier host has recorded, or
@@ -105,7 +108,10 @@ typedef struct HtConsumer {
     uint64_t base;
     uint64_t bytes;
     uint64_t packets;           /* number of runs with events */
-    /* number of polls that found events; the owner counts them */
+    /*
+     * number of polls that found something in the ring, or of virtio buffers;
+     * the owner counts them
+     */
     uint64_t wakeups;
     uint64_t errors;
     bool open;
@@ -224,9 +230,9 @@ const char *ht_consumer_load(HtConsumer *c, uint32_t index,
  * ht_consumer_resume: continue a stream; delivers an HT_RUN_OPEN run
  * @c: loaded consumer, open
  *
- * The run has the time of the last run that the saved consumer delivered,
- * converted to this host's clock by ht_streams_load().  Discarded events that
- * the saved consumer reported are not reported again.
+ * The run has the end time of the last run that the saved consumer delivered;
+ * ht_streams_load() has converted this time to the host's clock.  Discarded
+ * events that the saved consumer reported are not reported again.
  */
 void ht_consumer_resume(HtConsumer *c);
 
@@ -236,7 +242,7 @@ void ht_consumer_resume(HtConsumer *c);
  * @ring: the stream's control page; the guest may write it at any time
  * @packets: the ring's packets; the guest may write them at any time
  * @max_bytes: start no further piece once this many bytes were consumed; 1:
- *             consume one piece; SIZE_MAX: consume everything
+ *             consume one piece; SIZE_MAX: consume everything up to the head
  *
  * Returns: bytes consumed; 0 if there was nothing, if the stream is stopped, or
  * if the producer overwrote the packet during each attempt to copy it
@@ -291,6 +297,9 @@ void ht_consumer_fetched(HtConsumer *c, const struct ht_submit *sub,
  * @ring: the stream's control page
  * @eager: kick at the next commit; otherwise at the start of the next packet
  *
+ * A caller that sleeps must bound its sleep: a producer can miss the request if
+ * it commits within a packet at the same time.
+ *
  * Returns: true if head has already reached the wake position: consume instead
  * of sleeping
  */
@@ -327,8 +336,8 @@ bool ht_consumer_has_closed_packet(const HtConsumer *c,
  *
  * Returns: true if the bytes to consume include the end of a packet, or begin
  * at the start of a packet.  In the second case the producer is likely to close
- * this packet soon: if the caller armed the wake word now instead of polling
- * again, the producer would soon kick.
+ * this packet soon: if the caller calls ht_consumer_arm() now instead of
+ * polling again, the producer will soon kick.
  */
 bool ht_consumer_behind(const HtConsumer *c,
                         const struct ht_ring_control *ring);

@@ -60,8 +60,8 @@ typedef struct HtControlOps {
  * @classes: the table of classes
  * @enable: which classes are on, and the settings for the guest
  * @streams: the streams; the executor is their control context, see streams.h
- * @gone: the device is being removed: each message whose size is valid fails
- *        with HT_STATUS_IO
+ * @gone: the device is being removed: a message with a valid size is not
+ *        executed, and fails with HT_STATUS_IO
  * @errors: number of faults of the guest, except those of its streams' data;
  *          atomic, and the owner may add its own
  * @ops: the callbacks
@@ -82,11 +82,13 @@ typedef struct HtControl {
  * @c: the executor
  * @msgs: a private copy of the request; the replies overwrite it.  It has room
  *        for HT_MESSAGE_MAX bytes, also if @size is less
- * @size: bytes of the request, according to the guest; if this is more than
- *        HT_MAILBOX_SIZE, the request fails with HT_STATUS_INVAL
+ * @size: bytes of the request, according to the guest; any value is allowed.
+ *        More than HT_MAILBOX_SIZE for registrations, or HT_MESSAGE_MAX for
+ *        another message, fails with HT_STATUS_INVAL
  *
- * Registrations for which there is no time are answered with BUSY and not
- * executed; the guest sends them again.
+ * Of several registrations, at least the first is executed, and further ones
+ * for HT_CONTROL_TURN_NS.  The rest is answered with BUSY and not executed; the
+ * guest sends these messages again.
  *
  * Returns: bytes of the replies, a header at least
  */

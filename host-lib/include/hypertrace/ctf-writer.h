@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: write a CTF 1.8 trace, and find the end of an earlier one
+ * hypertrace: write a CTF 1.8 trace, and find out what an earlier one contains
  */
 #ifndef HYPERTRACE_CTF_WRITER_H
 #define HYPERTRACE_CTF_WRITER_H
@@ -16,8 +16,9 @@
  *         converted to the host's clock
  * @host_boot: id of the host's boot whose clock is used, or NULL
  * @uuid: unique id of the trace
- * @clock_uuid: id of the guest's clock, the same for all devices of a VM
- * @clock_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC
+ * @clock_uuid: id of the trace's clock; QEMU uses the same id for all devices
+ *              of a VM
+ * @clock_offset_ns: the host's CLOCK_REALTIME - CLOCK_MONOTONIC
  * @precision_ns: error bound of the times in ns; 0 if it is not known
  * @lttng: give the events, which are Linux's, the names and the tracer name of
  *         LTTng's kernel tracer, by which some viewers recognize them

@@ -18,8 +18,8 @@
  * @wall_offset: the host's CLOCK_REALTIME - CLOCK_MONOTONIC in ns; not checked
  * @clock: relation of the clocks that the host stored last; without segments if
  *         the host did not know it
- * @streams: @caps.streams elements; instance 0: the stream was not open, or its
- *           description is not valid
+ * @streams: the first @caps.streams elements are set; instance 0: the stream
+ *           was not open, or its description is not valid
  * @invalid: number of open streams whose description is not valid
  * @classes: the classes that were written completely
  */
@@ -50,7 +50,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtDead, ht_dead_free)
  * @events: number of events that were read from the ring and delivered
  * @before: number of earlier events of the stream, whose packets the producer
  *          has overwritten; the host may have recorded them
- * @lost: number of events that the producer discarded
+ * @lost: number of events that the producer discarded, by its own count
  * @begin_ns: time of the first event; 0 without events
  * @end_ns: time of the last event
  * @why: reason why the rest of the ring could not be read; "" if all was read

@@ -4,10 +4,10 @@
  * in the guest
  *
  * A class is on if the list of patterns selects its name, and a sink wants the
- * class.  The caller writes the guest's enable bytes.  The guest reads them
- * without memory ordering, so it may see a change late.  Until then it emits
- * events that no sink wants, which the sinks drop, or does not emit events that
- * a sink wants.
+ * class.  HtEnableConfig.write writes the guest's enable byte of a class.  The
+ * guest reads the byte without memory ordering, so it may see a change late.
+ * Until then it emits events that no sink wants, which the sinks drop, or does
+ * not emit events that a sink wants.
  *
  * Context: the caller serializes all calls for one HtEnable.
  */
@@ -20,14 +20,14 @@
 /* Interval of polls while any class is off only because no sink wants it */
 #define HT_ENABLE_OFF_MS 20
 /*
- * Interval of polls while all classes that the patterns select are on.  If the
- * last sink stops wanting a class, the class stays on until the next poll, and
- * the sinks drop its events.
+ * Interval of polls while all classes that the patterns select are on, except
+ * during HT_ENABLE_QUICK_MS.  If the last sink stops wanting a class, the class
+ * stays on until the next poll, and the sinks drop its events.
  */
 #define HT_ENABLE_ON_MS 5000
 /*
- * Duration for which polls are HT_ENABLE_OFF_MS apart after a class was added,
- * or was switched on or off
+ * Duration for which polls are HT_ENABLE_OFF_MS apart after a poll that found a
+ * new class, or that switched a class on or off
  */
 #define HT_ENABLE_QUICK_MS 1000
 
@@ -123,8 +123,8 @@ int64_t ht_enable_poll(HtEnable *e, int64_t now_ms);
 void ht_enable_tell(HtEnable *e);
 
 /**
- * ht_enable_set_events: set the list of patterns; enable bytes change at the
- * next ht_enable_decide()
+ * ht_enable_set_events: set the list of patterns; enable bytes do not change
+ * before ht_enable_decide(), unless the guest registers a class
  * @e: the state
  * @events: the list, or NULL for all classes
  * @why: set to the reason if the list is invalid, for g_free()

@@ -2,9 +2,9 @@
 /*
  * hypertrace: describe Linux's trace events by hypertrace's classes
  *
- * The payload of each event begins with the kernel's common_pid and
- * common_flags.  The fields of the event's format follow.  An event without a
- * format has its type and its bytes instead.
+ * The payload of an event begins with the kernel's common_pid and common_flags.
+ * The fields of the event's format follow.  An event without a format has
+ * common_type and the bytes after the kernel's common fields instead.
  */
 #ifndef HYPERTRACE_FTRACE_CLASS_H
 #define HYPERTRACE_FTRACE_CLASS_H
@@ -15,8 +15,8 @@
 
 /**
  * ht_ft_class_new: make the class of an event
- * @name: name of the event, of any length and content; characters that a class
- *        name cannot have are replaced
+ * @name: name of the event, not empty; characters that a class name cannot have
+ *        are replaced, and a longer name than HT_CLASS_NAME_MAX is cut
  * @e: the event's format; NULL makes the class of events without a format,
  *     which has common_pid, common_flags, common_type and bytes
  *
