@@ -21,8 +21,8 @@
  *
  * The memory used is proportional to the size of the file, plus the tables of
  * @x, each of which has a limit. An interval whose end is not in the trace
- * counts only if the vCPU runs. It ends at @x->to if the trace goes on after
- * that time; otherwise, at the last record of the vCPU's CPU.
+ * counts only if the vCPU runs. Such an interval ends at @x->to if the trace
+ * goes on after that time; otherwise, at the last record of the vCPU's CPU.
  *
  * Returns: false on error
  */

@@ -17,7 +17,7 @@ typedef struct HtJob HtJob;
  * ht_job_start() - run a function in a thread of its own
  * @name: name of the thread, up to 15 characters
  * @run: the function; it should return soon after ht_job_is_stopped() is true
- * @opaque: its argument, which belongs to the thread until ht_job_is_done()
+ * @opaque: argument of @run; must stay valid until ht_job_is_done() is true
  *
  * If no thread can be made, ht_job_start() runs the function itself, and
  * returns after the function has returned.

@@ -31,7 +31,7 @@
 #define READS_FIRST     1024u
 #define READS_LATER     256u
 /*
- * Number of reads of event formats in the last poll, which thus takes some
+ * Number of reads of event formats in the last poll; these reads take some
  * seconds at most
  */
 #define READS_LAST      (1u << 20)
@@ -78,8 +78,8 @@
 #define SAMPLE_NS       UINT64_C(10000000)
 #define SAMPLE_LATER_NS (10 * SAMPLE_NS)
 /*
- * While the pause between passes is at most this many ns, a poll makes
- * READS_FIRST reads; after that, READS_LATER.
+ * Maximum pause in ns between passes with which a poll makes READS_FIRST reads;
+ * with a longer pause, a poll makes READS_LATER reads
  */
 #define PASS_SOON_NS    (4 * PASS_NS)
 

@@ -89,7 +89,7 @@ HtKernel *ht_kernel_of_image(HtKernelImage *image);
  *         a part of the memory is searched
  *
  * Use this if the file of the guest's kernel is not known. This reads all
- * memory that HtFtMem.next does not skip, which takes about a second for 4 GiB.
+ * memory that HtFtMem.next does not skip, which can take a second for 4 GiB.
  *
  * Return: for ht_kernel_image_unref(); its symbols have the addresses of this
  * boot.  NULL on failure

@@ -93,8 +93,8 @@ static bool track(const char *name, GError **error)
 }
 
 /*
- * Enable all events of the provider @name@suffix. @suffix is "" for the guest's
- * kernel, HT_LTTNG_PROGRAMS for its programs.
+ * Enable all events of a provider. Its name is @name followed by @suffix, which
+ * is "" for the guest's kernel or HT_LTTNG_PROGRAMS for the guest's programs.
  */
 static bool enable_events(struct lttng_handle *handle, const char *name,
                           const char *suffix, GError **error)

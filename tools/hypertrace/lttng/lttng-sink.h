@@ -48,7 +48,8 @@ typedef struct HtLttngSinkConfig {
 /**
  * struct HtLttngStats - counts of events
  * @taken: events that at least one session had enabled, without those that the
- *         recorder's session had no room for. Other sessions may lack some
+ *         recorder's session had no room for. Other sessions may have had no
+ *         room for some of them
  * @unwanted: events that no session had enabled
  * @lost: events lost because LTTng-UST could not be loaded, refused their
  *        class, hung or was too slow, or because the recorder's session had no
@@ -90,16 +91,16 @@ void ht_lttng_sink_wait(HtLttngSink *s, unsigned ms);
  * ht_lttng_sink_post() - queue a run
  * @s: started or not; after ht_lttng_sink_end() this does nothing
  * @run: the run; its events are copied
- * @fill: the buffer into which the events of the run's stream are copied; NULL
- *        before the first call; updated
+ * @fill: the buffer into which the events are copied, for one or more streams;
+ *        NULL before the first call; updated
  *
  * Context: one thread at a time for each @fill
  */
 void ht_lttng_sink_post(HtLttngSink *s, const HtRun *run, HtBuffer **fill);
 
 /**
- * ht_lttng_sink_release() - drop the caller's reference to the buffer of a
- *                           stream, after the last ht_lttng_sink_post() with it
+ * ht_lttng_sink_release() - drop the caller's reference to a buffer, after the
+ *                           last ht_lttng_sink_post() with it
  * @fill: the buffer, from ht_lttng_sink_post(); set to NULL
  */
 void ht_lttng_sink_release(HtLttngSink *s, HtBuffer **fill);

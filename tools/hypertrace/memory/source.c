@@ -109,7 +109,7 @@ static int file_read(void *opaque, uint64_t offset, void *buf, size_t len)
             continue;
         }
         if (n <= 0) {
-            /* if @n is 0, @offset is after the end of the file */
+            /* if @n is 0, @offset is at or after the end of the file */
             return n < 0 ? -errno : -ENXIO;
         }
         p += n;

@@ -165,9 +165,9 @@ void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
                    uint64_t place);
 
 /**
- * ht_source_begin() - note that RAM may begin within the range added last, and
- *                     ends where the range ends
- * @from: address in the process, at which RAM may begin
+ * ht_source_begin() - note that a part of the range added last may be RAM
+ * @from: address in the process at which RAM may begin; it ends where the range
+ *        ends
  */
 void ht_source_begin(HtSource *s, uint64_t from);
 

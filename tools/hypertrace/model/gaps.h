@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: find the gaps of a recording
+ * hypertrace: find the gaps of a recording: times in which events of a
+ * processor were lost
  */
 #ifndef HYPERTRACE_TOOL_GAPS_H
 #define HYPERTRACE_TOOL_GAPS_H
@@ -13,7 +14,7 @@ typedef struct HtGaps HtGaps;
 
 /**
  * ht_gaps_new: find all gaps of a recording
- * @m: model; rewound
+ * @m: model of the recording; read and rewound
  *
  * Memory is bounded: if a processor has more than 65,536 gaps, each further gap
  * is merged with the gap before it, if both are in the same segment of the
