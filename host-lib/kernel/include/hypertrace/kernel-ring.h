@@ -9,8 +9,8 @@
  *
  * The kernel counts the events that it writes.  The number of lost events is
  * therefore exact if the guest wrote nothing during the poll, and the host
- * keeps the order of stores (see ht_ft_follow_set_relaxed()).  It leaves out
- * events that were not read before the guest emptied its ring.
+ * keeps the order of stores (see ht_ft_follow_set_relaxed()).  If the guest
+ * empties a ring, the number of events that are lost by this is not known.
  */
 #ifndef HYPERTRACE_KERNEL_RING_H
 #define HYPERTRACE_KERNEL_RING_H
@@ -84,8 +84,10 @@ bool ht_kernel_ring_layout(const HtBtf *btf, uint32_t page_size,
  * @ops: the callbacks; must stay valid
  * @opaque: passed to @ops
  *
- * The buffer need not be allocated yet.  A follower sees one boot only (its
- * epoch stays 0): the caller must free it when the kernel is gone.
+ * The buffer need not be allocated yet.  The size of its sub-buffers is read
+ * only by this call; if it cannot be read, it is assumed to be a page.  A
+ * follower sees one boot only (its epoch stays 0): the caller must free the
+ * follower when the kernel is gone.
  *
  * Returns: the follower, for ht_ft_follow_free()
  */
