@@ -694,7 +694,7 @@ static int64_t enum_value(const Type *t, unsigned i)
         return ht_get_le32(p + 4) | (uint64_t)ht_get_le32(p + 8) << 32;
     }
     p = t->p + (size_t)i * 8 + 4;
-    /* BTF of 5.x has no flag for signed values: treat all values as signed. */
+    /* BTF of Linux 5.x has no flag for signed values: treat all as signed. */
     return (int32_t)ht_get_le32(p);
 }
 

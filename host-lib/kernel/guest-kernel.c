@@ -139,8 +139,9 @@ int ht_guest_kernel_canary(HtGuestKernel *k, uint64_t *canary)
         return 0;
     }
     /*
-     * The canary is chosen while the state is SYSTEM_BOOTING (0).  Before 5.9,
-     * the first CPU chose again when it became idle, soon after this state.
+     * The kernel chooses the canary while system_state is SYSTEM_BOOTING (0):
+     * do not read the canary before the state changes.  Before Linux 5.9, the
+     * first CPU chose again when it became idle, soon after this state.
      */
     ret = ht_guest_kernel_value(k, k->state_at, 4, &state);
     return ret || !state ? ret :

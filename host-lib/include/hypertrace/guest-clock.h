@@ -3,8 +3,8 @@
  * hypertrace: relate a guest's counter to the host's CLOCK_MONOTONIC
  *
  * If the host can read the counter, it reads the counter and its own clock.
- * Otherwise the guest sends TIME_SYNC messages: it reads the counter before and
- * after the host reads CLOCK_MONOTONIC.
+ * Otherwise the guest sends TIME_SYNC messages: the guest reads the counter
+ * before and after the host reads CLOCK_MONOTONIC.
  *
  * Context: any thread, for all functions unless stated otherwise.
  */

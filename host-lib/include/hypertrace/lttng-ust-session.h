@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace: deliver the runs of one guest to LTTng-UST
+ *
+ * An HtUstSession serves one guest.  It is no tracing session of LTTng: all
+ * tracing sessions that enable an event get this event.
  */
 #ifndef HYPERTRACE_LTTNG_UST_SESSION_H
 #define HYPERTRACE_LTTNG_UST_SESSION_H
@@ -10,14 +13,14 @@
 typedef struct HtUstSession HtUstSession;
 
 /**
- * HtUstSessionConfig: settings of a session
+ * HtUstSessionConfig: settings of an HtUstSession
  * @provider: name of the provider in LTTng; see ht_ust_event_get().  Copied
  * @classes: class table that runs refer to; must outlive the session
  * @streams: number of streams; HtStreamInfo.index is less
  * @warn: reports that the trace lacks the counts of discarded events, at most
- *        once in a session; or that a session daemon did not answer in time, at
- *        most once in the process.  Called by ht_ust_session_expect() and
- *        ht_ust_session_learn()
+ *        once in an HtUstSession; or that a session daemon did not answer in
+ *        time, at most once in the process.  Called by ht_ust_session_expect()
+ *        and ht_ust_session_learn()
  * @opaque: first argument of @warn
  */
 typedef struct HtUstSessionConfig {

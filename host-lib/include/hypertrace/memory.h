@@ -85,8 +85,8 @@ typedef struct HtMemoryConfig {
  * @size: bytes, a power of two, HT_MEMORY_SIZE_MIN to HT_MEMORY_SIZE_MAX
  * @error: set on failure
  *
- * Its size is sealed, so no process can truncate it while this process accesses
- * its pages.
+ * The memfd's size is sealed, so no process can truncate it while this process
+ * accesses its pages.
  *
  * Returns: a descriptor, closed on exec; -1 on failure
  */
@@ -104,7 +104,8 @@ int ht_memory_make_file(const char *path, uint64_t size, GError **error);
 
 /**
  * ht_memory_create: lay out memory, to serve it
- * @fd: from one of the functions above; may be closed after the call
+ * @fd: from ht_memory_memfd() or ht_memory_make_file(); may be closed after the
+ *      call
  * @cfg: copied
  * @error: set on failure
  *

@@ -93,7 +93,7 @@ typedef struct HtQueue {
     HtPool *pool;
     /* index of this queue, less than HT_QUEUES_MAX */
     unsigned index;
-    /* limit of @held in bytes; runs beyond it are discarded */
+    /* limit of @held in bytes; events beyond it are discarded */
     size_t budget;
     /* bytes of the buffers to which items refer, until ht_queue_done() */
     size_t held;

@@ -28,8 +28,8 @@
 #define HT_REC_INFO_MAX (4u << 20)
 
 /*
- * The files of processors with lower numbers stay open; those of the others are
- * opened for each access
+ * The files of processors 0 to HT_REC_OPEN_MAX - 1 stay open; the file of a
+ * higher processor is opened for each access
  */
 #define HT_REC_OPEN_MAX 256u
 
@@ -447,7 +447,7 @@ static inline void ht_rec_event(const HtFtPiece *p, const HtFtRecord *r,
 /**
  * HtRecPage: a page of a processor's ring, or a part of a page
  * @stamp: the guest's clock at the start of @data
- * @data: its records; valid until the next call
+ * @data: the records of the page or part; valid until the next call
  * @size: size of @data in bytes
  * @epoch: see HtRecEvent
  * @segment: see HtRecEvent
@@ -572,9 +572,10 @@ void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns);
  * @r: the recording
  * @ns: ht_rec_next() returns only events before this time; UINT64_MAX: all
  *
- * After ht_rec_next() has returned false, it returns the events that were
- * appended since, also those of processors that had none before.  The events
- * are in the order of time if no event before @ns is appended after this call.
+ * If ht_rec_next() has returned false, the call makes it return the events that
+ * were appended since, also those of processors that had no events before.  The
+ * events are in the order of time if no event before @ns is appended after this
+ * call.
  */
 void ht_rec_more(HtRecording *r, uint64_t ns);
 
@@ -624,7 +625,7 @@ bool ht_rec_next_piece(HtRecording *r, uint32_t cpu, HtFtPiece *p);
 
 /**
  * ht_rec_damaged: get the number of bytes that were skipped because they are no
- * valid pieces, or because the piece is a copy of an earlier one
+ * valid piece, or are a copy of an earlier piece
  * @r: the recording, read to its end
  */
 uint64_t ht_rec_damaged(const HtRecording *r);
@@ -640,10 +641,10 @@ uint64_t ht_rec_damaged(const HtRecording *r);
 uint64_t ht_rec_unread(const HtRecording *r);
 
 /**
- * ht_rec_error: get the error that ended reading early
+ * ht_rec_error: get the first error that ended the reading of a file early
  * @r: the recording
  *
- * Returns: the first errno, or 0
+ * Returns: the errno, or 0
  */
 int ht_rec_error(const HtRecording *r);
 

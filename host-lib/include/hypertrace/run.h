@@ -31,7 +31,7 @@ typedef struct HtStreamInfo {
 bool ht_stream_name_copy(char *dst, const void *src);
 
 /**
- * HtRun.flags
+ * HtRun.flags: what a run stands for
  * @HT_RUN_OPEN: the stream was opened, or continued from another host; there
  *               are no events
  * @HT_RUN_CLOSE: the stream was closed; there are no events, and @discarded is

@@ -28,7 +28,8 @@ typedef struct HtServer HtServer;
  *         Context: the messages' lock is held
  * @added: called after the guest has registered a new class, not for inherited
  *         classes; may be NULL.  Context: the messages' lock is held
- * @changed: called when the enable bytes have changed; @seq is the new
+ * @changed: called when enable bytes have changed, except that of a new class,
+ *           about which the reply to the registration tells; @seq is the new
  *           ht_caps.enable_seq; may be NULL.  Context: as @wants
  * @counter: read the guest's counter; NULL: the host cannot, so the guest's
  *           TIME_SYNC exchanges relate the clocks.  Context: the clock's lock
@@ -76,7 +77,7 @@ typedef struct HtServerOps {
  * @opening_ns: minimum mean interval between openings of streams in ns, such as
  *              HT_OPENING_NS; 0: no limit
  * @class_bytes: limit of all classes in bytes, see ht_class_table_set_limit();
- *               0: its default
+ *               0: HT_CLASSES_SAVED_MAX
  * @inherits: the rings are those of a host that has ended: do not write to them
  *            until ht_server_inherit()
  * @ops: the callbacks; must stay valid
@@ -149,7 +150,7 @@ void ht_server_inherit_clock(HtServer *s, const HtTimeSegment *seg);
  * @in: the instances
  * @n: number of instances, at most one for each stream
  *
- * A stream is continued if its ring is open and has this instance.  The
+ * A stream is continued if its ring is open and has the instance in @in.  The
  * stream's producer goes on to write the ring and need not do anything.  New
  * instances get numbers above those of the continued streams and those that the
  * rings' control pages have now.

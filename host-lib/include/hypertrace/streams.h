@@ -73,13 +73,13 @@ typedef enum HtStreamPhase {
 /**
  * HtStream: a stream
  * @all: the HtStreams that the stream belongs to
- * @index: index of the stream in it
+ * @index: index of the stream in HtStreams.stream
  * @next: the instance that the guest knows; control, read by the worker once
  *        the phase is OPENING
  * @close_lost: the guest's final count of discarded events; control
  * @memory: virtio: address of the table that the guest gave in
  *          ht_msg_open.memory for the present instance; 0: none.  Control
- * @phase: see above; store-release, load-acquire
+ * @phase: see the start of this file; store-release, load-acquire
  * @want_close: close the stream; control; cleared when the stream is opened
  *              again
  * @want_resume: resume the loaded stream; control
@@ -127,7 +127,8 @@ typedef struct HtStream {
  * @opening_ns: minimum mean interval between openings in ns, such as
  *              HT_OPENING_NS; 0: no limit
  * @instances: number of the instance that was opened last in the trace; control
- * @inline_work: requests are complete when their functions return, see above
+ * @inline_work: the owner serializes the contexts, and requests are complete
+ *               when their functions return
  * @arms: producers kick only after ht_streams_arm()
  * @passes: number of passes in which everything is consumed that was committed
  *          or handed over before them: the packets of a ring, or the buffers of
@@ -366,7 +367,10 @@ bool ht_streams_turn(HtStreams *a, bool *again);
  */
 bool ht_streams_any_open(const HtStreams *a);
 
-/* Report the discarded events of open streams to the trace.  Context: any */
+/*
+ * ht_streams_tell: report the discarded events of open streams to the trace.
+ * Context: any thread
+ */
 void ht_streams_tell(HtStreams *a);
 
 /**
@@ -386,13 +390,14 @@ void ht_streams_tell(HtStreams *a);
 size_t ht_stream_consume(HtStream *s, size_t most, bool force);
 
 /*
- * Call this before ht_consumer_feed() or ht_consumer_fetched(): it updates the
- * consumer's clock.  Context: HtStream.lock held
+ * ht_stream_begin: update the consumer's clock; call this before
+ * ht_consumer_feed() or ht_consumer_fetched().  Context: HtStream.lock held
  */
 void ht_stream_begin(HtStream *s);
 /*
- * Call this after ht_consumer_feed() or ht_consumer_fetched(): it reports a new
- * stop of the stream.  Context: HtStream.lock held
+ * ht_stream_end: if the stream was just stopped as corrupt, set the state of
+ * its ring and call HtStreamsConfig.stopped; call this after ht_consumer_feed()
+ * or ht_consumer_fetched().  Context: HtStream.lock held
  */
 void ht_stream_end(HtStream *s);
 
@@ -406,7 +411,7 @@ void ht_stream_end(HtStream *s);
  * Context: both control and worker, which the caller serializes
  */
 size_t ht_stream_fetch(HtStream *s);
-/* Forget HtStream.memory of all streams.  Context: control */
+/* ht_streams_forget_memory: clear HtStream.memory of all.  Context: control */
 void ht_streams_forget_memory(HtStreams *a);
 
 /**
@@ -522,7 +527,7 @@ void ht_streams_resume(HtStreams *a);
  * ht_streams_load_flush: complete the flushes of a saved state
  * @a: the streams
  * @wanted: last ticket that was given when the state was saved.  The next turns
- *          complete all tickets up to this one.
+ *          complete all tickets up to @wanted.
  *
  * Context: control
  */

@@ -7,10 +7,11 @@
  *
  * Addresses are those of the boot that printed the text, or the link addresses
  * of an image.  To look up an address of another boot, first subtract the shift
- * between both (KASLR).  The shift follows from the address of one known symbol
- * (ht_symbols_address()), or from the addresses of several functions whose
- * names are not known (ht_symbols_shift()).  The text is not trusted.  A
- * complete table does not change; several threads may read it at the same time.
+ * by which KASLR has moved that boot's kernel relative to the table.  The shift
+ * follows from the address of one known symbol (ht_symbols_address()), or from
+ * the addresses of several functions with unknown names (ht_symbols_shift()).
+ * The text is not trusted.  A complete table does not change; several threads
+ * may read it at the same time.
  */
 #ifndef HYPERTRACE_SYMBOLS_H
 #define HYPERTRACE_SYMBOLS_H

@@ -28,7 +28,7 @@ typedef struct HtThread {
 void ht_mutex_init(HtMutex *m);
 void ht_mutex_destroy(HtMutex *m);
 void ht_mutex_lock(HtMutex *m);
-/* Returns: false if the lock is held */
+/* ht_mutex_trylock: take a lock if it is free; returns false if it is held */
 bool ht_mutex_trylock(HtMutex *m);
 void ht_mutex_unlock(HtMutex *m);
 

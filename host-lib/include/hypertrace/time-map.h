@@ -36,7 +36,7 @@
  * including later changes of the rate
  */
 #define HT_TIME_NOMINAL_PPM 100
-/* Maximum error in ppm of a frequency that was not measured */
+/* Upper limit of HtTimeMap.ppm, for a frequency that was not measured */
 #define HT_TIME_PPM_MAX 20000
 
 typedef struct HtTimeSegment {
@@ -62,10 +62,10 @@ typedef struct HtTimeInterval {
  * @nominal: ns per tick, times 2^32, from the configured frequency
  * @ppm: maximum error of @nominal in ppm
  * @wander: maximum difference of the present rate from the mean, in ppm
- * @step_ns: a reading replaces the last one if both, and the one before them,
- *           are less than this apart, in ns
+ * @step_ns: a new reading replaces the previous reading of the epoch if the
+ *           last two distances between readings are shorter than this, in ns
  * @slowest: minimum of ns per tick that @ppm and the readings allow, times 2^32
- * @fastest: maximum of ns per tick that they allow, times 2^32
+ * @fastest: maximum of ns per tick that @ppm and the readings allow, times 2^32
  * @mean: mean ns per tick in the epoch so far, times 2^32
  * @first: counter at which the present epoch begins
  * @first_at: earliest and latest host time of @first
