@@ -10,13 +10,12 @@
 #define HT_FT_NO_SLOT UINT32_MAX
 
 /**
- * HtFtStepBack: whether the guest's clock stepped back between a processor's
- *               previous piece and this piece
+ * HtFtStepBack: what happened between a piece and the processor's previous one
  */
 typedef enum HtFtStepBack {
     HT_FT_STEP_NONE,
-    HT_FT_STEP_SEGMENT,         /* the clock stepped back */
-    HT_FT_STEP_EPOCH,           /* the clock shows that the guest rebooted */
+    HT_FT_STEP_SEGMENT,         /* the guest's clock stepped back */
+    HT_FT_STEP_EPOCH,           /* the guest seems to have rebooted */
 } HtFtStepBack;
 
 /**
@@ -77,8 +76,8 @@ bool ht_ft_look_full(HtFtLook *look);
  * HtFtWitness: a page that the writer must overwrite before it can overwrite
  *              pages that were not taken
  * @slot: number of the sub-buffer
- * @at: its place in the order
- * @stamp: its time stamp
+ * @at: index of the sub-buffer in HtFtCpu.order
+ * @stamp: time stamp of the page
  * @full: the witness does not suffice: a page to be taken must also still be at
  *        its place, because a reader in the guest can take it from there
  */
@@ -101,9 +100,8 @@ typedef struct HtFtWitness {
  * @relaxed: the host has weak memory ordering
  * @first: guest address of the sub-buffers at the last poll
  * @synced: @at is valid: the next poll can go on after the page taken last
- * @lost: events are missing before the next piece
- * @lapped: events are missing before the next piece, unless the next walk
- *          passes the page taken last
+ * @lost: events are missing before the next piece, or may be
+ * @lapped: as @lost, unless the next walk passes the page taken last
  * @gap_ns: with @lapped: maximum host time in ns during which the missing
  *          events were written; 0 if not known
  * @cut: events may be missing between the page taken last and the next page:
@@ -155,6 +153,10 @@ typedef struct HtFtWitness {
  *          the start of a poll; 0 if not known
  * @look_begin: the host's clock at the start of this poll
  * @stats: counters
+ *
+ * A slot is the number of a sub-buffer.  A place is an index in @order.  The
+ * readers' page is the sub-buffer that readers in the guest have taken out of
+ * the ring.  A walk goes from page to page, and takes the new records.
  */
 typedef struct HtFtCpu {
     const HtFtMem *mem;

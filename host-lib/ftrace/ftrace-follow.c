@@ -294,7 +294,7 @@ static void follow_steps(HtFtFollow *f)
     }
 }
 
-/* Update the newest time of the newest epoch and segment */
+/* Update @before_ns and @newest_ns; @epoch and @segment: before this poll */
 static void note_newest(HtFtFollow *f, uint32_t epoch, uint32_t segment)
 {
     guint i;

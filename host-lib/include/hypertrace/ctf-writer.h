@@ -20,8 +20,8 @@
  *              of a VM
  * @clock_offset_ns: the host's CLOCK_REALTIME - CLOCK_MONOTONIC
  * @precision_ns: error bound of the times in ns; 0 if it is not known
- * @lttng: give the events, which are Linux's, the names and the tracer name of
- *         LTTng's kernel tracer, by which some viewers recognize them
+ * @lttng: the events are those of Linux: use the tracer name, event names and
+ *         field names of LTTng's kernel tracer, which some viewers expect
  */
 typedef struct HtCtfInfo {
     const char *vm_name;

@@ -261,8 +261,8 @@ uint64_t ht_ft_follow_text(const HtFtFollow *f);
 /**
  * ht_ft_follow_set_relaxed: select whether the host has weak memory ordering
  * @f: the follower
- * @relaxed: true if the host does not keep the order of stores; the default
- *           depends on the host's architecture
+ * @relaxed: true if the host may see a guest's stores in another order; the
+ *           default depends on the host's architecture
  */
 void ht_ft_follow_set_relaxed(HtFtFollow *f, bool relaxed);
 
