@@ -161,9 +161,9 @@ static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
  * this one ends, and headers before 6.15 do not have the ring's size.  The
  * kernel maps each ring separately with a gap, so equal distances of guest
  * addresses and of offsets show that both headers are of the same ring.  While
- * the kernel updates a ring's headers one after another, the old ones look like
- * those of another ring.  A later poll accepts these headers.  If the guest
- * stopped at that moment, their processors are left out.
+ * the kernel updates a ring's headers one after another, a header that was not
+ * updated yet seems to be of another ring.  A later poll accepts this header.
+ * If the guest stopped at that moment, the header's processor is left out.
  */
 static bool is_same_ring(const HtFtMem *mem, const HtFtRing *ring,
                          const Line *l, uint64_t pages)
@@ -311,7 +311,7 @@ bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring)
     return ring->cpus != cpus;
 }
 
-/* Check the word after the magic number, which holds sizes of header parts */
+/* Test whether the 4 bytes after the magic number are those of this ring */
 static bool header_is(const HtFtRing *ring, uint32_t sizes)
 {
     return ring->layout == HT_FT_LAYOUT_6_11 ? sizes == HEADER_6_11 :

@@ -45,12 +45,12 @@ typedef struct HtDispatch HtDispatch;
  * @expect: or NULL; announces the classes that @learn is called for next
  * @learn: or NULL if classes need no registration; registers a class before any
  *         run uses it.  Returns NULL, or the reason of a failure, for g_free().
- *         After a failure, the sink discards events of the class and calls
- *         @learn again later
+ *         After a failure, the sink discards events of the class; when such
+ *         events arrive, it calls @learn again, see HT_DISPATCH_RETRY_NS
  * @wants: or NULL if all events are always wanted; returns whether events of a
- *         class are of use now.  Must not block.  Any thread may call it, even
- *         while the session is in another call, and for a class that was
- *         refused
+ *         class are of use now.  Must not block.  ht_dispatch_wants() calls it,
+ *         even while the session is in another call on another thread, and for
+ *         a class that was refused
  * @deliver: takes a run
  * @end: or NULL; last call on the sink's thread, after all runs were delivered
  * @gone: frees the session, which gets no further call.  Called by
@@ -226,7 +226,8 @@ void ht_dispatch_watch(HtDispatch *d, bool on);
  * ht_dispatch_room: test whether at least one sink has room for a buffer
  * @d: the dispatcher
  *
- * If this returns false, HtDispatchConfig.room is called when a sink has room.
+ * If this returns false, HtDispatchConfig.room is called once when a sink has
+ * room again.
  *
  * Context: any thread
  */

@@ -172,11 +172,12 @@ void ht_ft_ring_free(HtFtRing *ring);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtRing, ht_ft_ring_free)
 
 /**
- * ht_ft_ring_grow: add processors whose part has appeared since
+ * ht_ft_ring_grow: add processors that have got a part since the last call
  * @mem: the memory
- * @ring: the ring
+ * @ring: a boot-mapped ring
  *
- * A ring can be found while its kernel is still initializing it.
+ * A ring can be found while its kernel is still initializing it.  After a long
+ * test without success, some calls do nothing.
  *
  * Returns: true if a processor was added
  */
