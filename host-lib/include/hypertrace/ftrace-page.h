@@ -36,18 +36,18 @@
  * HtFtStep: result of ht_ft_iter_next()
  */
 typedef enum HtFtStep {
-    HT_FT_EVENT,        /* an event */
+    HT_FT_EVENT,        /* the next event was returned */
     HT_FT_END,          /* the iterator has reached the end of the records */
     HT_FT_BAD,          /* the next record is invalid */
 } HtFtStep;
 
 /**
- * HtFtIter: an iterator over the records of a page
- * @data: the page's records
- * @size: size of the committed records in bytes
+ * HtFtIter: an iterator over records of a page
+ * @data: the records
+ * @size: size of @data in bytes
  * @pos: offset of the next record; after HT_FT_BAD, of the invalid record
  * @ns: the guest's trace clock at @pos, in the clock's unit (ns by default)
- * @discarded: number of records skipped because the kernel had discarded them
+ * @discarded: number of records skipped so far that the kernel had discarded
  */
 typedef struct HtFtIter {
     const uint8_t *data;
