@@ -245,7 +245,6 @@ static void index_names(HtBtf *b)
     }
 }
 
-/* Check the header of BTF, and find the sections of types and names. */
 static bool sections(HtBtf *b, const uint8_t *p, size_t size,
                      uint32_t *types_size, GError **error)
 {

@@ -29,7 +29,6 @@
  * it
  */
 #define FLAG_TRACEPOINT     0x10u
-/* Precedes the print format in the text of an event */
 #define PRINT_FMT           "\nprint fmt: "
 
 typedef struct Struct {

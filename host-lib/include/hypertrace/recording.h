@@ -368,7 +368,8 @@ void ht_rec_info_end(GKeyFile *keys, const char *end, uint64_t ns);
  * @cpus: highest N below HT_FT_CPUS_MAX of the files cpuN, plus 1
  * @cpus_left_out: number of files cpuN with N from HT_FT_CPUS_MAX on, which are
  *                 not read
- * @subbuf_size: size of a page in bytes, with its header
+ * @subbuf_size: size of a page in bytes, with its header; 4096 if @keys has no
+ *               valid size
  */
 typedef struct HtRecInfo {
     GKeyFile *keys;

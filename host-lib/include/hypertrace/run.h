@@ -32,8 +32,8 @@ bool ht_stream_name_copy(char *dst, const void *src);
 
 /**
  * HtRun.flags: what a run stands for
- * @HT_RUN_OPEN: the stream was opened, or continued from another host; there
- *               are no events
+ * @HT_RUN_OPEN: the stream was opened, or a saved or inherited instance is
+ *               continued; there are no events
  * @HT_RUN_CLOSE: the stream was closed; there are no events, and @discarded is
  *                final
  * @HT_RUN_CUT: there is no previous event, or the 24-bit clock of the first
@@ -127,9 +127,6 @@ typedef struct HtEvent {
     size_t size;
 } HtEvent;
 
-/**
- * HtRunIter: an iterator over the events of a run
- */
 typedef struct HtRunIter {
     const HtClassTable *classes;
     const uint8_t *p;
