@@ -230,8 +230,8 @@ char *ht_opts_text(const HtOpts *opts)
 }
 
 /*
- * Parse a line of a configuration file that begins a group; return the
- * group's name, or NULL for any other line.
+ * Parse a line of a configuration file that begins a group, and add the group's
+ * ID, if it has one, to @opts. Return the group's name; NULL for other lines
  */
 static char *group_of(const char *line, HtOpts *opts)
 {

@@ -3,9 +3,9 @@
  * hypertrace: parse values of QEMU's options
  *
  * QEMU has three syntaxes for the same lists: "name=value,..." with ",," for a
- * comma in a value, JSON, and the groups of a configuration file. All become
- * one list of names and values. A member of an object inside an object is
- * called "outer.inner", as in QEMU's first syntax.
+ * comma in a value, JSON, and the groups of a configuration file. These
+ * functions convert each of them to a list of names and values. A member of an
+ * object inside an object is called "outer.inner", as in QEMU's first syntax.
  */
 #ifndef HYPERTRACE_QEMU_OPTS_H
 #define HYPERTRACE_QEMU_OPTS_H
@@ -25,8 +25,8 @@ typedef struct HtOpt {
 } HtOpt;
 
 /*
- * List of HtOpt, in the order of the command line.  A name can occur several
- * times.
+ * List of HtOpt, in the order in which they were added. A name can occur
+ * several times.
  */
 typedef GPtrArray HtOpts;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtOpts, g_ptr_array_unref)
@@ -47,11 +47,12 @@ void ht_opts_add(HtOpts *opts, const char *name, const char *value);
 /**
  * ht_opts_parse() - append all values of an option's argument
  * @text: the argument; JSON if it begins with '{'
- * @implied: name of a first value without a name; or NULL
+ * @implied: name for a first value that has none; or NULL
  *
- * A name without a value is a boolean: "share" is on, "noshare" is off.
+ * Any other name without a value is a boolean: "share" is on, "noshare" is off.
  *
- * Return: false if @text is invalid JSON; nothing is appended then
+ * Return: false if @text begins with '{' and is no valid JSON object; nothing
+ * is appended then
  */
 bool ht_opts_parse(HtOpts *opts, const char *text, const char *implied);
 
@@ -64,7 +65,7 @@ bool ht_opts_parse(HtOpts *opts, const char *text, const char *implied);
 const char *ht_opts_get(const HtOpts *opts, const char *name);
 
 /**
- * ht_opts_on() - whether a list has a boolean value of this name that is on
+ * ht_opts_on() - whether the last value of a name is "on", "yes", "true" or "y"
  */
 bool ht_opts_on(const HtOpts *opts, const char *name);
 
@@ -74,8 +75,8 @@ char *ht_opts_text(const HtOpts *opts);
 /**
  * typedef HtOptsGroup - handle a group of a configuration file
  * @group: its name, for example "machine"
- * @opts: its values, of which "id" is one; the function may keep the list by
- *        g_ptr_array_ref()
+ * @opts: its values; if the group has an ID, the first value is "id". The
+ *        function may keep the list by g_ptr_array_ref()
  * @opaque: argument of ht_opts_config()
  */
 typedef void HtOptsGroup(const char *group, HtOpts *opts, void *opaque);
@@ -86,7 +87,8 @@ typedef void HtOptsGroup(const char *group, HtOpts *opts, void *opaque);
  * @group: called for each group
  * @opaque: argument of @group
  *
- * Return: false if the file cannot be read, or its syntax is wrong
+ * Return: false if the file cannot be read, or its syntax is wrong; @group was
+ * called for the groups before the wrong one
  */
 bool ht_opts_config(const char *path, HtOptsGroup *group, void *opaque);
 

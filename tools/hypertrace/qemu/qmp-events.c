@@ -16,19 +16,19 @@
 #include "qemu/qmp.h"
 
 struct HtQmpEvents {
-    /* the socket; -1 after QEMU has closed the connection */
+    /* the socket; -1 after either side has closed the connection */
     int fd;
     /* received bytes that are not parsed yet */
     GString *in;
     /* number of bytes at the start of @in that are known to have no newline */
     size_t searched;
-    /* the present line is too long: leave out bytes up to the next newline */
+    /* the present line is too long: drop its bytes, up to the next newline */
     bool skip;
 };
 
 /*
- * Lowest number for descriptors that QEMU inherits from this program. Lower
- * ones may be in use: QEMU's user can pass descriptors to QEMU.
+ * Lowest number for the descriptors that ht_qmp_events_offer() makes for QEMU.
+ * The user may pass descriptors with lower numbers to QEMU.
  */
 #define QEMU_FD_MIN 100
 
@@ -68,7 +68,7 @@ static void tell(HtQmpEvents *q, const char *text)
 
     /*
      * A request is short. If the socket does not accept all of it at once,
-     * QEMU's monitor has stopped reading: close the connection.
+     * QEMU's monitor no longer reads: close the connection.
      */
     if (q->fd >= 0 &&
         send(q->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) != len) {
@@ -145,7 +145,7 @@ static char *take_line(HtQmpEvents *q)
     return line;
 }
 
-/* Convert the reply to query-status into an event of that name. */
+/* Convert QEMU's reply to query-status into an event "query-status". */
 static JsonNode *status_event(JsonObject *reply)
 {
     JsonNode *node = json_node_new(JSON_NODE_OBJECT);

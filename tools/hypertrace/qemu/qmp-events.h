@@ -2,7 +2,7 @@
 /*
  * hypertrace: receive QMP events of a QEMU without waiting
  *
- * These functions never block; those of qmp.h wait for replies.
+ * These functions do not wait for QEMU; the commands of qmp.h wait for replies.
  */
 #ifndef HYPERTRACE_TOOL_QMP_EVENTS_H
 #define HYPERTRACE_TOOL_QMP_EVENTS_H
@@ -24,13 +24,15 @@ typedef struct HtQmpEvents HtQmpEvents;
  * @error: set on failure
  *
  * QEMU must inherit this process's descriptors.
+ *
+ * Returns: false on failure
  */
 bool ht_qmp_events_offer(int *ours, int *config, GError **error);
 
 /**
  * ht_qmp_events_new: start to receive
- * @fd: a socket that QEMU's monitor uses or will use; taken over, and closed by
- *      ht_qmp_events_free()
+ * @fd: a socket that QEMU's monitor uses or will use; taken over, and closed
+ *      after an error or by ht_qmp_events_free()
  *
  * Returns: never NULL
  */
@@ -40,14 +42,14 @@ void ht_qmp_events_free(HtQmpEvents *q);
 /**
  * ht_qmp_events_next: get the next event
  *
- * After an event STOP, this requests the state of the machine. A later call
- * returns the reply as an event "query-status".
+ * After an event STOP, this function requests the state of the machine. When
+ * QEMU has replied, a later call returns the reply as an event "query-status".
  *
  * One call receives at most HT_QMP_EVENTS_LINE bytes.
  *
  * Returns: an object with the member "event" and, if the event has data,
  * "data", for json_node_unref(). The data of "query-status" is QEMU's
- * StatusInfo. NULL if no event has arrived
+ * StatusInfo. NULL if no complete event has been received
  */
 JsonNode *ht_qmp_events_next(HtQmpEvents *q);
 

@@ -14,7 +14,8 @@ typedef struct HtQmp HtQmp;
 /**
  * HtQmpObject: a hypertrace device
  * @path: QOM path
- * @id: its id on QEMU's command line
+ * @id: last part of @path: the device's id, or a name such as "device[0]" if
+ *      the user has given no id
  */
 typedef struct HtQmpObject {
     char *path;
@@ -51,7 +52,7 @@ JsonNode *ht_qmp_command(HtQmp *q, GError **error, const char *name, ...)
 
 /**
  * ht_qmp_get: read a property
- * @o: the device or object
+ * @o: the device
  * @property: name of the property
  * @error: set on failure
  *
@@ -72,7 +73,7 @@ JsonNode *ht_qmp_stats(HtQmp *q, const HtQmpObject *o, GError **error);
 
 /**
  * ht_qmp_find: find hypertrace devices
- * @id: id of the device; NULL: all
+ * @id: HtQmpObject.id of the device to find; NULL: all devices
  * @error: set on failure, also if nothing is found
  *
  * Returns: an array of HtQmpObject; NULL on failure
@@ -84,7 +85,7 @@ GPtrArray *ht_qmp_find(HtQmp *q, const char *id, GError **error);
  * @o: object of the reply
  * @name: name of the member
  *
- * Returns: the number; 0 if the member does not exist
+ * Returns: the number; 0 if the member does not exist or is a string
  */
 int64_t ht_qmp_int(JsonObject *o, const char *name);
 
@@ -111,9 +112,10 @@ bool ht_qmp_bool(JsonObject *o, const char *name);
  * ht_qmp_array: get an array from a reply
  * @o: object of the reply
  * @name: name of the member
- * @count: set to the number of elements; 0 if the member does not exist
+ * @count: set to the number of elements; 0 without an array
  *
- * Returns: the array, owned by @o; NULL if the member does not exist
+ * Returns: the array, owned by @o; NULL if the member does not exist or is no
+ * array
  */
 JsonArray *ht_qmp_array(JsonObject *o, const char *name, guint *count);
 

@@ -3,15 +3,15 @@
 
 #include "qemu/redact.h"
 
-/* A value of QEMU's options ends at a comma; ",," stands for a comma. */
+/* A value of QEMU's options ends at a single comma; ",," is a comma in it. */
 #define VALUE "(?:[^,]|,,)*"
 
 static const struct {
     const char *pattern, *with;
 } rules[] = {
     /*
-     * The property of a block device may have the name of its lower layer in
-     * front, as "file.".
+     * The name of a block device's property may begin with the name of a lower
+     * layer, as in "file.password".
      */
     { "(?:^|(?<=,))((?:[^=,.]*\\.)*"
       "(?:password|passwd|data|cookie|cookie-data|user-password))=" VALUE,

@@ -14,7 +14,7 @@ static void put_text(HtOutput *o, const char *s)
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, s);
 }
 
-/* Append a number with the name of its unit: "1 gap, ", "2 gaps, " */
+/* Append a number, the name of its unit, and @suffix: "1 event, " */
 static void put_count(HtOutput *o, JsonObject *s, const char *member,
                       const char *name, const char *suffix)
 {
@@ -25,8 +25,8 @@ static void put_count(HtOutput *o, JsonObject *s, const char *member,
 }
 
 /*
- * Append the maximum error of host times. QEMU reports a negative number or
- * INT64_MAX if the error is not known.
+ * Append the maximum error of host times. QEMU reports UINT64_MAX if the error
+ * is not known; the JSON parser makes this a negative number or INT64_MAX.
  */
 static void put_bound(HtOutput *o, JsonObject *s)
 {

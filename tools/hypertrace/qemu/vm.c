@@ -10,8 +10,8 @@
 #include "qemu/qemu-opts.h"
 
 /*
- * Names of programs that run virtual machines, each with the option that
- * names the machine, or NULL
+ * Patterns for the names of known programs, which run virtual machines, each
+ * with the option that names the machine, or NULL
  */
 static const struct {
     const char *pattern;
@@ -39,8 +39,8 @@ static int find_program(const char *name)
 }
 
 /*
- * Get the value of @option, from "-OPTION VALUE" or "-OPTION=VALUE", also with
- * two hyphens. NULL: it is not given.
+ * Get the first value of @option, from "-OPTION VALUE" or "-OPTION=VALUE", also
+ * with two hyphens; NULL if the option is not given.
  */
 static const char *option_value(const char *option, char **args)
 {
@@ -77,8 +77,8 @@ char *ht_vm_name(const char *program, char **args)
 }
 
 /*
- * Get the name of the file that a link such as /proc/PID/exe leads to.  Return:
- * NULL with @errno on failure, as for a kernel thread
+ * Get the name of the file that a link such as /proc/PID/exe leads to. Return:
+ * NULL on failure, with errno set
  */
 static char *name_of_link(int dir, const char *link)
 {
@@ -88,8 +88,8 @@ static char *name_of_link(int dir, const char *link)
     if (n > 0) {
         path[n] = 0;
         /*
-         * " (deleted)" means that the file was replaced, for example by an
-         * upgrade.
+         * The kernel adds " (deleted)" after the file was removed or replaced,
+         * for example by an upgrade.
          */
         if (g_str_has_suffix(path, " (deleted)")) {
             path[n - strlen(" (deleted)")] = 0;
@@ -109,9 +109,9 @@ bool ht_vm_maybe(pid_t pid)
 }
 
 /*
- * Get the name of a process's program: from the link "exe" or, if reading it is
- * not allowed, as for another user's process, from the command line. Return:
- * NULL if neither names one, as for a kernel thread
+ * Get the name of a process's program: from the link "exe" or, if this process
+ * may not read the link, from the first word of the command line. Return: NULL
+ * if neither names a program, as for a kernel thread
  */
 static char *program_of(const HtProcess *p)
 {

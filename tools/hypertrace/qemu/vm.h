@@ -2,9 +2,9 @@
 /*
  * hypertrace: find the processes that are virtual machines, and their names
  *
- * A virtual machine is a process of a known program.  The user of the process
- * chooses its arguments.  They are therefore read within limits, and a name in
- * them is not trusted.
+ * Here, a virtual machine is a process that runs a known program. The user who
+ * starts the process chooses its arguments: they may be long, and may have the
+ * name of another user's machine.
  */
 #ifndef HYPERTRACE_VM_H
 #define HYPERTRACE_VM_H
@@ -22,7 +22,8 @@
 char *ht_vm_name(const char *program, char **args);
 
 /**
- * ht_vm_program() - get the program of a process that is a virtual machine
+ * ht_vm_program() - get the name of the program that a virtual machine runs
+ * @p: any process
  *
  * Return: newly allocated; NULL if the process does not run a known program
  */
@@ -36,8 +37,8 @@ char *ht_vm_program(const HtProcess *p);
  * program right after this call: if the result is true, check the process by
  * ht_vm_program().
  *
- * Return: false if the process does not run a known program; true also if this
- * process may not find out
+ * Return: false if the process does not run a known program; true also if the
+ * caller is not allowed to read the link /proc/PID/exe
  */
 bool ht_vm_maybe(pid_t pid);
 
@@ -47,6 +48,8 @@ bool ht_vm_maybe(pid_t pid);
  *
  * A machine of crosvm, for example, has several processes: the first one counts
  * as the machine, and is the parent of the other ones.
+ *
+ * Return: true if the process's parent runs a known program
  */
 bool ht_vm_is_part(const HtProcessOwner *owner);
 
