@@ -96,7 +96,7 @@ def test_record(tmp_path, env):  # noqa: F811
     steps = [re.search(r"thread = (\d+), n = (\d+)", line)
              for line in lines if "tracetest.step" in line]
     assert len(steps) + lost == emitted, console(tmp_path)
-    for thread in range(4):
+    for thread in range(8):
         seen = [int(m[2]) for m in steps if int(m[1]) == thread]
         assert seen == sorted(set(seen))
     running = {}
