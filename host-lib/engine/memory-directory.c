@@ -74,13 +74,17 @@ void ht_directory_clear(HtDirectory *d, uint64_t discarded)
     d->class_bytes = 0;
     d->clocks = 0;
     memset(&d->clock, 0, sizeof(d->clock));
+    /*
+     * The streams first: if this host is killed meanwhile, the next one must
+     * not continue a stream without its classes.
+     */
+    for (i = 0; i < HT_STREAMS_MAX; i++) {
+        publish(&head(d)->streams[i].instance, 0);
+    }
     head(d)->wall_offset = ht_le64(ht_wall_offset());
     publish(&head(d)->class_bytes, 0);
     publish(&head(d)->discarded, discarded);
     publish(&head(d)->clocks, 0);
-    for (i = 0; i < HT_STREAMS_MAX; i++) {
-        publish(&head(d)->streams[i].instance, 0);
-    }
 }
 
 void ht_directory_add_class(HtDirectory *d, const HtClass *c)

@@ -106,9 +106,6 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         (want->stamp && stamp != want->stamp)) {
         return HT_FT_OTHER;
     }
-    if (want->resume && c->spoiled) {
-        return HT_FT_SAME;
-    }
     size = committed(c, want, commit);
     *got = (HtFtFetched) {
         .slot = want->slot,
@@ -117,6 +114,9 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         .to = within_page(c, size),
         .ns = want->resume ? c->ns : stamp,
     };
+    if (want->resume && c->spoiled) {
+        return HT_FT_SAME;
+    }
     if (want->cleared && commit != 0) {
         /* the kernel has begun to overwrite the page */
         return HT_FT_RETRY;
