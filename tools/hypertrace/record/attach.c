@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace attach: record the events of programs of a virtual machine that
- * another program starts
+ * hypertrace attach: record the events of the programs in a virtual machine.
+ * Another program starts the machine.
  */
 #include "hypertrace/base.h"
 #include <getopt.h>
@@ -21,8 +21,8 @@
 #include "record/record-session.h"
 
 /*
- * Maximum time in us for which --tell-guest waits until the other recorder has
- * written the ID of the machine's process into its recording
+ * Maximum time in us for which --tell-guest waits until REC, a recording
+ * that another recorder makes, has the machine's process ID and the host's part
  */
 #define PROCESS_US          INT64_C(10000000)
 #define PROCESS_POLL_US     50000
@@ -163,8 +163,10 @@ static bool is_recorded_now(const Attach *a, GKeyFile *info, GError **error)
 }
 
 /*
- * Read the machine's process from the other recording. Returns false without
- * @error if that recording, its host's part or the process cannot be read yet.
+ * Read the machine's process ID from the recording of --tell-guest. Returns
+ * false with @error if that recording has ended, is of another boot, or has a
+ * process ID but no folder for the host's part. Returns false without @error if
+ * the recording, the host's part or the process ID cannot be read yet.
  */
 static bool read_process(Attach *a, GError **error)
 {
@@ -188,8 +190,8 @@ static bool read_process(Attach *a, GError **error)
 }
 
 /*
- * With --tell-guest, find the machine's process in the other recording, whose
- * recorder may just have been started.
+ * With --tell-guest, find the machine's process in the recording REC. Wait, as
+ * the recorder that makes REC may just have been started.
  */
 static bool find_process(Attach *a, GError **error)
 {
@@ -254,7 +256,8 @@ static void tell_arguments(const Attach *a)
 
 /*
  * Wait for a signal, for the end of the time of --for, or for a failure. The
- * signals must be blocked, also in the threads that were started.
+ * signals must be blocked, also in the threads that were started. Return: which
+ * of these came
  */
 static const char *wait_end(const Attach *a, const sigset_t *signals,
                             const HtPrograms *p)

@@ -35,7 +35,8 @@ HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b)
 
 /*
  * Note that @boots boots were found. Returns true if there is a new boot and
- * the one before it was running: neither its end nor a panic in it was known.
+ * the newest boot until now was running: neither its end nor a panic in it was
+ * known.
  */
 static bool next_boot(HtFlightBoots *b, uint32_t boots)
 {
@@ -77,8 +78,8 @@ HtFlightDeath ht_flight_boots_note(HtFlightBoots *b, const HtSessionStats *n,
     bool panicked = n->panic_boot > b->panicked, died;
 
     /*
-     * Raise b->panicked before next_boot(), which calls runs(): a boot that
-     * begins after a panic is then no cause of a recording.
+     * Raise b->panicked before next_boot(), which calls runs(): the boot that
+     * follows a panic then causes no recording of a reset.
      */
     b->logged = MAX(b->logged, n->panic_boot);
     b->panicked = MAX(b->panicked, b->logged);

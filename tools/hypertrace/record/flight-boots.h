@@ -41,10 +41,7 @@
  */
 #define HT_FLIGHT_GONE_NS UINT64_C(2000000000)
 
-/*
- * How a boot has ended: the cause of a recording that the functions below
- * return, if there is one
- */
+/* How a boot has ended; HT_FLIGHT_NO_DEATH: no cause of a recording */
 typedef enum HtFlightDeath {
     HT_FLIGHT_NO_DEATH,
     HT_FLIGHT_RESET,
@@ -57,9 +54,10 @@ typedef enum HtFlightDeath {
  * @ended: highest number of a boot that is known to have ended
  * @panicked: highest number of a boot that is known to have panicked
  * @logged: highest number of a boot whose log has a panic
- * @kernel: number of the newest boot if it runs and has had a kernel with a
- *          log; else 0
- * @gone: time in ns since which that kernel is missing; 0: it is not missing
+ * @kernel: number of a running boot of which a poll has found a kernel with a
+ *          log; valid if it is equal to @boots. 0: none
+ * @gone: time in ns of the first poll that missed this kernel; 0: it is not
+ *        missing. Used only while @kernel is valid
  */
 typedef struct HtFlightBoots {
     uint32_t boots;
@@ -74,12 +72,16 @@ typedef struct HtFlightBoots {
  * ht_flight_boots_reset() - note that the monitor has reported a reset
  * @b: the boots
  * @n: results of the last poll of the guest's memory; panic_boot is used
+ *
+ * Return: the cause of a recording, or HT_FLIGHT_NO_DEATH
  */
 HtFlightDeath ht_flight_boots_reset(HtFlightBoots *b,
                                     const HtSessionStats *n);
 
 /**
  * ht_flight_boots_panic() - note that the monitor has reported a panic
+ *
+ * Return: the cause of a recording, or HT_FLIGHT_NO_DEATH
  */
 HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b);
 
@@ -90,6 +92,8 @@ HtFlightDeath ht_flight_boots_panic(HtFlightBoots *b);
  * @now: time in ns
  *
  * Call this after the reports of the monitor that came before the poll.
+ *
+ * Return: the cause of a recording, or HT_FLIGHT_NO_DEATH
  */
 HtFlightDeath ht_flight_boots_note(HtFlightBoots *b, const HtSessionStats *n,
                                    uint64_t now);

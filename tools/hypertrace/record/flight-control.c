@@ -20,15 +20,15 @@ struct HtFlightControl {
     int dir;
     int fd;
     /*
-     * Use epoll, not poll(): an idle recorder waits at least ten times a
-     * second, and poll() would examine each descriptor every time.
+     * Use epoll, not poll(): an idle recorder waits many times a second, and
+     * poll() would examine each descriptor every time.
      */
     int epoll;
     int pidfd;                  /* pidfd in @epoll, or -1 */
-    bool full;                  /* @epoll ignores @fd: @count is CLIENTS_MAX */
+    bool full;                  /* @epoll ignores @fd: no room in @clients */
     int clients[CLIENTS_MAX];
     unsigned count;
-    /* the last ht_flight_control_wait() found no request */
+    /* ht_flight_control_wait() saw no request, and no poll followed it */
     bool idle;
 };
 

@@ -20,7 +20,8 @@ typedef struct HtFlightControl HtFlightControl;
 
 /**
  * ht_flight_control_new() - create the socket
- * @dir: descriptor of the recorder's folder, which this recorder has locked
+ * @dir: descriptor of the recorder's folder, which this recorder has locked; it
+ *       must stay open until ht_flight_control_free()
  * @error: set on failure
  */
 HtFlightControl *ht_flight_control_new(int dir, GError **error);
@@ -39,15 +40,16 @@ bool ht_flight_control_poll(HtFlightControl *c);
 /**
  * ht_flight_control_wait() - wait for a request or the end of a process
  * @c: the socket
- * @pidfd: the process; -1 to wait for requests only
+ * @pidfd: the process; -1: none
  * @ns: maximum time in nanoseconds, rounded up to milliseconds
  *
- * Return: true if the time passed; false if anything else ended the wait
+ * Return: true if the time passed; false if anything else, such as a signal,
+ * ended the wait
  */
 bool ht_flight_control_wait(HtFlightControl *c, int pidfd, uint64_t ns);
 
 /**
- * ht_flight_control_reply() - answer and close all requests
+ * ht_flight_control_reply() - answer and close all accepted requests
  * @c: the socket
  * @line: reply without the newline; NULL: do not reply, but close this
  *        process's copies of the sockets, for example because another process
@@ -58,7 +60,7 @@ void ht_flight_control_reply(HtFlightControl *c, const char *line);
 /**
  * ht_flight_control_connect() - request a recording from a folder's recorder
  * @path: the folder
- * @error: set if no recorder uses it
+ * @error: set on failure, for example if no recorder uses the folder
  *
  * Return: a socket that receives the reply; -1 on failure
  */

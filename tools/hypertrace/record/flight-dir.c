@@ -109,7 +109,7 @@ static bool add_name(int fd, const char *name, void *opaque)
     return true;
 }
 
-/* Get the names of all recordings, the oldest first; NULL on failure. */
+/* Get the names of the recordings, the oldest first; NULL on failure. */
 static GPtrArray *list(const HtFlightDir *d, GError **error)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -159,8 +159,9 @@ static bool raise_number(int fd, const char *name, void *opaque)
 }
 
 /*
- * Find the number of the next recording.  It is larger than that of a recording
- * that a user has renamed to "12-panic-kept", so that no two have one number.
+ * Find the number of the next recording: larger than the numbers of all names
+ * in the folder, also of a recording that a user has renamed to
+ * "12-panic-kept".
  */
 static bool find_number(HtFlightDir *d, GError **error)
 {

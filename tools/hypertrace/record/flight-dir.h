@@ -72,8 +72,8 @@ void ht_flight_dir_close(HtFlightDir *d);
  * @d: the folder
  * @error: set on failure
  *
- * Removes the oldest recordings until fewer than @d->keep are left. Does not
- * remove folders with names of another form.
+ * First removes the oldest recordings until fewer than @d->keep are left.
+ * Does not remove folders with names of another form than "12-panic".
  *
  * Return: its writer; NULL on failure
  */
@@ -95,8 +95,8 @@ char *ht_flight_dir_commit(const HtFlightDir *d, HtCause cause, GError **error);
  * ht_flight_dir_number() - parse the number of a recording's name
  * @name: name of a file in the folder
  *
- * Return: as 12 of "12-panic"; 0 if no recorder gives this name to a recording,
- * so that a recording which a user has renamed is never removed
+ * Return: as 12 of "12-panic"; 0 if no recorder gives this name to a recording.
+ * No recorder removes a recording that a user has renamed to such a name.
  */
 uint64_t ht_flight_dir_number(const char *name);
 
@@ -110,7 +110,8 @@ bool ht_flight_dir_is_file(const char *name);
  * @dir: descriptor of the folder
  * @name: the recording's name; a symbolic link is not followed
  *
- * Removes the files that a recording has, and its folder if it is empty then.
+ * Removes the files with names of ht_flight_dir_is_file(), and the folder if it
+ * is empty then.
  *
  * Return: true if no folder of that name is left
  */

@@ -31,8 +31,8 @@
  */
 #define LOG_NS      UINT64_C(100000000)
 /*
- * Minimum time in ns between two recordings of matching events: the guest may
- * have any number of them
+ * Minimum time in ns from a recording of matching events to the next one that
+ * has matches as its cause: the guest may have any number of them
  */
 #define MATCH_NS    INT64_C(10000000000)
 /*
@@ -45,7 +45,7 @@
 /*
  * Maximum time in ns for which polls put off a recording because
  * ht_job_pause() returns false; then the recording is written nevertheless. A
- * job takes longer to notice the pause only if it parses an image that a
+ * job takes longer to notice the pause for example if it parses an image that a
  * hostile guest has made.
  */
 #define PAUSE_NS    INT64_C(2000000000)
@@ -86,34 +86,32 @@ struct HtFlight {
      */
     int64_t used_until;
     uint64_t polled_events;     /* HtSessionStats.events at the last poll */
-    /* The process that writes a recording, and the cause of that recording */
-    /* PID of the process that writes; 0: none runs */
+    /* PID of the child process that writes a recording; 0: none runs */
     pid_t writer;
-    bool failed;
-    HtCause written;
-    /* HtSessionStats.events and .boots when @writer started */
+    bool failed;                /* a recording could not be written */
+    HtCause written;            /* cause of the last recording */
+    /* HtSessionStats.events and .boots when the last recording began */
     uint64_t written_events;
     uint32_t written_boots;
-    /* Silence: a time without events */
+    /* length of a time without events that is a cause, in ns; 0: no cause */
     uint64_t silence_ns;
     /* time in ns at which the present time without events began */
     uint64_t heard;
     bool silent;                /* the present silence has been a cause */
     bool paused;
     bool suspended;
-    /* Events and lines of the log that match */
     /* events or lines of the log that are a cause; or NULL */
     HtMatch *match;
     /* earliest time in ns at which matches are a cause again */
     int64_t next_match;
-    /* an event or line has matched since the last recording */
+    /* an event or line that is still in memory has matched, see note_match() */
     bool matched;
     /*
      * with @matched: HtSessionStats.events at the poll before the one that
      * found the first match
      */
     uint64_t before_match;
-    uint64_t missed;            /* number of matches that are in no recording */
+    uint64_t missed;            /* number of matches in calls of miss_match() */
     HtFlightBoots boots;
 };
 
@@ -454,7 +452,7 @@ static bool wait_writer(HtFlight *f)
 /*
  * Test whether a cause needs no recording of its own, for example a shutdown
  * after a panic: no user has asked, the boot is that of the last recording and
- * has no new events, and the cause is not more important.
+ * has no new events, and the cause is not more important than that recording's.
  */
 static bool is_known(const HtFlight *f, const HtSessionStats *n)
 {
@@ -509,8 +507,8 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
 /*
  * Test whether the recording can be written now.  After a cause more important
  * than silence, wait until the guest writes no more events, at most STILL_NS.
- * If the guest's share of recordings is used up, wait until a user asks or the
- * share allows one: the recording then has the events of all causes so far.
+ * If the guest's share of recordings is used up, see BURST, wait until a user
+ * asks or the share allows one recording, which is then for all causes so far.
  * @polled: the guest's memory was polled after the cause came
  */
 static bool is_ready(const HtFlight *f, const HtSessionStats *n, bool polled)

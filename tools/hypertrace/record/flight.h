@@ -18,7 +18,8 @@
  * @size: bytes of memory for events; 0: no flight recorder
  * @keep: maximum number of recordings in the folder; 0: the default
  * @silence_ns: nanoseconds without events that are a cause; 0: never a cause
- * @match: events that are a cause; or NULL
+ * @match: events or lines of the kernel's log that are a cause; or NULL. Must
+ *         outlive the recorder
  */
 typedef struct HtFlightOptions {
     uint64_t size;
@@ -55,8 +56,8 @@ void ht_flight_monitor(HtFlight *f, int fd);
  * ht_flight_poll() - check for causes, and write a recording if one is due
  * @f: the recorder
  * @session: the session, right after a poll
- * @job: a job of the caller that runs meanwhile, or NULL; it is paused for the
- *       fork()
+ * @job: a job of the caller that runs meanwhile, or NULL. It is paused for the
+ *       fork(); if it does not pause within 2 s, it runs on
  *
  * A child process writes the recording, so that this function does not wait for
  * the disk. Only one such process runs at a time. Before the fork(), this
@@ -93,7 +94,8 @@ bool ht_flight_is_writer(const HtFlight *f, pid_t pid);
  *
  * Waits until all recordings are written, or until a signal is caught.
  *
- * Return: false if a recording could not be written, or after a signal
+ * Return: false if any recording since ht_flight_new() could not be written, or
+ * if a signal ended the wait
  */
 bool ht_flight_end(HtFlight *f, HtSession *session, const char *why);
 
