@@ -3,7 +3,7 @@
 #include "hypertrace/kernel-functions.h"
 #include "record/functions.h"
 
-/* Maximum of depth=: the kernel's own stack of calls has 50 entries. */
+/* Maximum of depth=: the kernel's FTRACE_RETFUNC_DEPTH */
 #define DEPTH_MAX       50
 
 const char *ht_record_functions_option(const HtRecordFunctions *f)
@@ -12,8 +12,8 @@ const char *ht_record_functions_option(const HtRecordFunctions *f)
 }
 
 /*
- * Parse an element of the option's list: a function's name, a pattern, or
- * "depth=N".
+ * Parse an element of the option's list: a function's name, a pattern, or, for
+ * --graph, "depth=N".
  */
 static bool add_part(HtRecordFunctions *f, const char *part, GString *names)
 {

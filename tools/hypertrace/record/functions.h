@@ -40,7 +40,8 @@ const char *ht_record_functions_option(const HtRecordFunctions *f);
  * @image: the guest's kernel
  * @error: set if a name or pattern has no traceable function
  *
- * A kernel whose filter has no traceable function traces all functions.
+ * Without this check the kernel would trace all functions if its filter had no
+ * traceable function.
  */
 bool ht_record_functions_check(const HtRecordFunctions *f,
                                const HtKernelImage *image, GError **error);

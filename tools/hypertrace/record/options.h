@@ -27,7 +27,7 @@ bool ht_record_duration(const char *option, const char *text, uint64_t *ns,
  * ht_record_memory() - parse the size of the memory of a guest's programs
  * @option: name of the option, for the message
  * @text: its argument; NULL: the default
- * @bytes: set to a power of two
+ * @bytes: set to a power of two, 8 MiB to 64 GiB; the default is 256 MiB
  * @status: set to the exit status on failure
  *
  * Return: false after a usage error
@@ -38,7 +38,8 @@ bool ht_record_memory(const char *option, const char *text, uint64_t *bytes,
 /**
  * ht_record_lttng_name() - parse the argument of --lttng
  * @text: the argument, or NULL
- * @name: set to a copy of @text, to be freed; unchanged if @text is NULL
+ * @name: set to a copy of @text, to be freed; unchanged if @text is NULL or
+ *        wrong. A previous value is freed
  * @status: set to the exit status on failure
  *
  * Return: false after a usage error
@@ -46,8 +47,8 @@ bool ht_record_memory(const char *option, const char *text, uint64_t *bytes,
 bool ht_record_lttng_name(const char *text, char **name, int *status);
 
 /**
- * ht_record_lttng_default() - name the guest in LTTng, with valid characters
- * @name: any name
+ * ht_record_lttng_default() - make a valid name for the guest in LTTng
+ * @name: any name; it is cut to 64 bytes, and "_" replaces invalid characters
  *
  * Return: the name, to be freed
  */

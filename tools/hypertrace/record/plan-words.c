@@ -14,7 +14,10 @@
 #define MIB             (UINT64_C(1) << 20)
 /* Minimum size in KiB of a processor's part of the guest's main trace buffer */
 #define MAIN_KIB_MIN    64u
-/* Maximum length of the kernel's command line on x86 and arm64, with its NUL */
+/*
+ * Maximum length in bytes of the kernel's command line on x86 and arm64, with
+ * its NUL
+ */
 #define COMMAND_LINE    2048
 /* Type of the SMBIOS structure "OEM Strings" */
 #define OEM_STRINGS     11
@@ -27,8 +30,8 @@ const char *ht_plan_machine(const HtQemu *q)
 }
 
 /*
- * Test for a machine type older than version 2.6, which lacks features that the
- * changes need.
+ * Test for a machine type of a version before 2.6, which lacks features that
+ * the changes to the command line need.
  */
 static bool is_old(const char *type)
 {
@@ -75,8 +78,8 @@ static bool is_among(const char *path, const char * const *names)
 }
 
 /*
- * Check whether sudo or doas has the option -u: a QEMU that runs as another
- * user than root may not open the descriptors of this process.
+ * Check whether sudo or doas may have the option -u or --user: a QEMU that runs
+ * as another user than root may not open the descriptors of this process.
  */
 static bool has_user(char **argv, unsigned end)
 {
@@ -157,7 +160,8 @@ static bool is_oem_file(const HtOpts *opts)
  * Find the SMBIOS string that the stub of a unified kernel image reads: the
  * first one with the prefix HT_RECORD_EXTRA. @at is set to the index in argv of
  * the argument that has the string, @opts to that argument's values, and @opt
- * to the value with the string.
+ * to the value with the string. Return: the text after the prefix, newly
+ * allocated; NULL if there is no such string (only @at may have changed then)
  */
 static char *find_extra(const HtQemu *q, unsigned *at, HtOpts **opts,
                         HtOpt **opt)
@@ -207,7 +211,10 @@ static void set_word(HtQemu *q, unsigned at, char *word)
     q->argv->pdata[at] = word;
 }
 
-/* Put the words into an SMBIOS string; false if the machine cannot have one. */
+/*
+ * Put the words into an SMBIOS string. If the machine cannot have such a
+ * string, set @p->words_why and return false.
+ */
 static bool add_smbios(HtRecordPlan *p, HtQemu *q)
 {
     const char *type = ht_plan_machine(q);
@@ -269,9 +276,9 @@ static void add_append(HtRecordPlan *p, HtQemu *q, const char *append)
 /*
  * Get the words for the main trace buffer. Older kernels use only the last
  * trace_event=, so the user's values are repeated. Unless the user sets the
- * clock, set it, because a kernel with an unstable TSC otherwise changes it
- * late in the boot, which empties the buffer. trace_buf_size is the size for
- * each processor.
+ * trace clock, set it: a kernel with an unstable TSC otherwise changes the
+ * clock late in the boot, and the change empties the buffer. trace_buf_size is
+ * the size for each processor.
  */
 static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
                         const char *events, const char *there)
@@ -288,7 +295,8 @@ static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
 
 /*
  * Make the kernel words that create a ring or, with @o->main_buffer, start the
- * main trace buffer. @there: words of the user, which may use the same label
+ * main trace buffer. @there: words of the user; if they use the ring's label
+ * "ht", take another label
  */
 static char *make_words(const HtRecordPlan *p, const HtRecordOptions *o,
                         const char *there)
@@ -323,7 +331,10 @@ bool ht_plan_has_syscalls(const char *events)
     return found;
 }
 
-/* Check whether the user's SMBIOS string asks for a ring already. */
+/*
+ * Check whether the user's SMBIOS string asks for a ring already; if so, set
+ * @p->ring_at.
+ */
 static bool has_extra_ring(HtRecordPlan *p, const HtQemu *q)
 {
     g_autoptr(HtOpts) opts = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: parts of ht_record_plan()
+ * hypertrace record: parts of ht_record_plan(): types of machines, paths of
+ * descriptors, and words for the kernel's command line
  */
 #ifndef HYPERTRACE_RECORD_PLAN_WORDS_H
 #define HYPERTRACE_RECORD_PLAN_WORDS_H
@@ -15,8 +16,8 @@
 const char *ht_plan_machine(const HtQemu *q);
 
 /**
- * ht_plan_is_known() - whether the machine has a type whose command line
- * hypertrace may change
+ * ht_plan_is_known() - whether the properties of the machine's type are known.
+ * Only then may the plan change its memory, or add a device or SMBIOS string
  */
 bool ht_plan_is_known(const HtQemu *q);
 
@@ -35,9 +36,10 @@ char *ht_plan_descriptor(const HtQemu *q, int fd);
  * @events: list of events as for --event; or NULL
  *
  * When such an event is enabled, the kernel marks all threads that exist; only
- * marked threads have these events. It enables the events of a boot-mapped ring
- * before the first thread exists, but those of trace_event= once more later. So
- * only the main buffer gets system calls.
+ * marked threads, and threads that they create later, have these events. The
+ * kernel enables the events of a boot-mapped ring before the first thread
+ * exists, but those of trace_event= once more later. So only the main buffer
+ * gets system calls.
  */
 bool ht_plan_has_syscalls(const char *events);
 
@@ -46,8 +48,8 @@ bool ht_plan_has_syscalls(const char *events);
  * @p: set to the words, the way to the kernel's command line, and the image
  * @q: QEMU's command line, to which the words are added if possible
  * @options: options of the user
- * @error: set if the kernel's image does not exist; if another program starts
- *         QEMU, this is no error
+ * @error: set if the kernel's image does not exist; but a missing image is no
+ *         error if another program starts QEMU
  *
  * Return: false if @error is set
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: plan the changes to QEMU's command line: memory
+ * hypertrace record: plan the changes to QEMU's command line, above all those
+ * that make the guest's memory readable
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -132,8 +133,8 @@ static void plan_backend(HtRecordPlan *p, const HtQemu *q, const char *id)
 }
 
 /*
- * Use the memory backends that the user has given; return false if there are
- * none.
+ * Use the memory backends that the user has given. Return false if the command
+ * line has neither a backend for the machine nor a NUMA node.
  */
 static bool plan_given(HtRecordPlan *p, const HtQemu *q)
 {
@@ -461,8 +462,8 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
     const char *machine = ht_plan_machine(q);
 
     /*
-     * The user may have chosen this number for another descriptor of QEMU: use
-     * a free one.
+     * The user may pass a descriptor with the number HT_RECORD_FD to QEMU: use
+     * a free number.
      */
     p->fd = free_descriptor(HT_RECORD_FD);
     p->programs_fd = options->programs ? free_descriptor(p->fd + 1) : -1;

@@ -16,8 +16,8 @@
 
 #define HT_RECORD_EVENTS    "sched,irq,initcall,printk"
 /*
- * Events that are always recorded: for the names of tasks, and for the types of
- * events that modules add
+ * Events that are added to those which the user or the default selects: for the
+ * names of tasks, and for the types of events that modules add
  */
 #define HT_RECORD_ALWAYS    "task,module:module_load,module:module_free"
 #define HT_RECORD_SIZE      (UINT64_C(16) << 20)
@@ -25,14 +25,14 @@
 #define HT_RECORD_SIZE_MAX  (UINT64_C(1) << 30)
 
 /*
- * Prefix of an SMBIOS string; a stub or boot loader adds the text after it to
- * the kernel's command line
+ * Prefix of an SMBIOS string. The stub of a unified kernel image, or a boot
+ * loader, may add the text after this prefix to the kernel's command line
  */
 #define HT_RECORD_EXTRA     "io.systemd.stub.kernel-cmdline-extra="
 
 /*
- * Number that the memory's descriptor gets in QEMU; if it is in use, the next
- * free one
+ * Number for the descriptor of the guest's memory, in this process and in QEMU;
+ * if it is in use, take the next free number
  */
 #define HT_RECORD_FD        100
 
@@ -54,12 +54,13 @@ typedef enum HtRecordMemory {
 
 /**
  * enum HtRecordWords - the way in which the kernel gets the words
- * @HT_RECORD_WORDS_THERE: the user's command line has a ring already
+ * @HT_RECORD_WORDS_THERE: the words that the user gives the kernel, by -append
+ *                         or by an SMBIOS string, ask for a ring already
  * @HT_RECORD_WORDS_APPEND: by -append
  * @HT_RECORD_WORDS_SMBIOS: by an SMBIOS string, which a unified kernel image
  *                          of -kernel reads
- * @HT_RECORD_WORDS_LOADER: by the guest's boot loader, which may read that
- *                          string if the machine has it
+ * @HT_RECORD_WORDS_LOADER: by the guest's boot loader, which may read an SMBIOS
+ *                          string with the words if the machine has it
  * @HT_RECORD_WORDS_NONE: the kernel does not get them
  */
 typedef enum HtRecordWords {
@@ -109,21 +110,23 @@ typedef struct HtRecordOptions {
  * @given: the way in which the kernel gets @words
  * @words_why: reason why the kernel does not get them, or why no SMBIOS string
  *             has them; or NULL
- * @ring_at: physical address of a ring on the user's command line; 0 if the
- *           kernel chooses it
+ * @ring_at: with HT_RECORD_WORDS_THERE: physical address of the ring that the
+ *           user's words ask for; 0 if the kernel chooses the address
  * @memory: the way in which the guest's memory is read
  * @why: reason why no better way is used; NULL for the best way
  * @bytes: size of the memfd for QEMU; 0 without one
- * @low: size of the node before the memfd (HT_RECORD_NODE)
- * @fd: number of the memfd, in this process and in a QEMU that inherits it
- * @programs_fd: descriptor of the memory for the programs' events; -1 if the
- *               guest has no such memory
+ * @low: size in bytes of the node before the memfd (HT_RECORD_NODE)
+ * @fd: number for the memfd, which the caller makes if @bytes is not 0; in this
+ *      process and in a QEMU that inherits it
+ * @programs_fd: number for the descriptor of the memory for the programs'
+ *               events, which the caller makes; -1: no such memory
  * @files: RAM files of the user (HT_RECORD_SHARED)
  * @kernel: the kernel's image; NULL if a boot loader finds it, or it cannot be
  *          read
- * @program: QEMU's program, or NULL
+ * @program: QEMU's program; NULL if the command is not known to be QEMU
  * @name: the guest's name, or NULL
- * @cpus: processors that the guest can have at most; 1 if that is not known
+ * @cpus: processors that the guest can have at most; 1 if that is not known; 0
+ *        with @query or without @program
  * @uses_terminal: the guest or QEMU uses standard input and output
  */
 typedef struct HtRecordPlan {
@@ -153,7 +156,8 @@ typedef struct HtRecordPlan {
  * @argv: QEMU and its arguments; NULL after the last. A program that starts
  *        QEMU may come first
  * @options: see above
- * @error: set if the guest cannot or must not be recorded
+ * @error: set if the guest cannot or must not be recorded, or if the events or
+ *         --programs in @options are not possible
  *
  * This reads files that the arguments name.
  *
@@ -171,9 +175,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecordPlan, ht_record_plan_free)
 const char *ht_record_memory_name(HtRecordMemory memory);
 
 /**
- * ht_record_has_ring() - whether a command line asks for a boot-mapped ring
+ * ht_record_has_ring() - whether a command line asks for a boot-mapped ring in
+ * the words of -append
  * @argv: QEMU and its arguments; NULL after the last
- * @files: read files that the command line names, as "-readconfig FILE"
+ * @files: read also the files of options -readconfig
  */
 bool ht_record_has_ring(char **argv, bool files);
 

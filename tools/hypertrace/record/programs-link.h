@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace attach: let a successor find the trace of a recorder that was
- * killed
+ * hypertrace attach: if a recorder is killed, let its successor find the trace
  *
- * The link is beside the memory's file and not in the memory, because the guest
- * can write the memory.
+ * A symbolic link to the trace is beside the memory's file and not in the
+ * memory, because the guest can write the memory.
  */
 #ifndef HYPERTRACE_RECORD_PROGRAMS_LINK_H
 #define HYPERTRACE_RECORD_PROGRAMS_LINK_H
@@ -22,8 +21,8 @@ char *ht_programs_link(const char *memory);
  * ht_programs_link_get() - read the link
  * @link: its path
  *
- * Return: path of the trace, to be freed; NULL if there is no link, or if
- * another user has made it.
+ * Return: path of the trace, to be freed; NULL if @link is not a symbolic link
+ * that this user has made
  */
 char *ht_programs_link_get(const char *link);
 

@@ -37,7 +37,7 @@ struct HtPrograms {
      * open at the start are in the trace
      */
     bool serves;
-    /* path of the trace that a killed recorder has left; NULL: none */
+    /* path of the trace of an earlier recorder, by its link; NULL: none */
     char *previous;
     HtHostPage page;            /* used only with HtProgramsOptions.tell */
     HtHostTell *tell;
@@ -120,8 +120,8 @@ static void publish_trace(HtPrograms *p)
 }
 
 /*
- * Create the trace when the first stream is opened, so that a guest without a
- * driver gets no trace.
+ * Create the trace. This is called when the first stream is opened, so that a
+ * guest without a driver gets no trace.
  */
 static void begin_trace(HtPrograms *p)
 {
@@ -380,8 +380,8 @@ void ht_programs_start(HtPrograms *p)
     if (p->lttng) {
         ht_lttng_sink_start(p->lttng);
         /*
-         * Wait until LTTng is loaded, so that it decides about classes from the
-         * first one on.
+         * Wait until LTTng is loaded, at most LTTNG_LOAD_MS, so that it decides
+         * about classes from the first one on.
          */
         ht_lttng_sink_wait(p->lttng, LTTNG_LOAD_MS);
     }

@@ -23,7 +23,8 @@
  * @dir: the recording's folder; must outlive the result. The trace's folder is
  *       created when the guest opens its first stream
  * @guest: name of the guest, or NULL; must outlive the result
- * @max_bytes: limit of the events' size; further events are discarded
+ * @max_bytes: limit of the trace's size on the disk, in bytes, by estimate;
+ *             further events are not written
  * @link: path of a symbolic link to the trace, which a successor finds if this
  *        process is killed; or NULL. Must outlive the result
  * @lttng: name of the guest in LTTng: its sessions get the events, too, and
@@ -44,7 +45,8 @@ typedef struct HtProgramsOptions {
 /**
  * struct HtProgramsStats - the result
  * @events: number of events in the trace
- * @lost: number of events that the guest discarded, because a ring was full
+ * @lost: number of events that the guest discarded because a ring was full, in
+ *        streams that are closed
  * @dropped: number of events that could not be written, or exceeded the limit
  * @streams: number of streams that were opened
  * @why: reason of the first failure, or NULL
@@ -81,7 +83,8 @@ HtPrograms *ht_programs_new(int fd, bool create,
 /**
  * ht_programs_start() - start to serve the guest; call this once
  *
- * Start QEMU first; see ht_lttng_sink_start().
+ * With HtProgramsOptions.lttng, a process that starts QEMU itself must start
+ * QEMU first; see ht_lttng_sink_start().
  *
  * If another recorder served the memory and was killed, the events that it did
  * not record are recorded. Those that it recorded are not recorded again, if
@@ -94,7 +97,7 @@ void ht_programs_start(HtPrograms *p);
  * @p: started; or NULL
  * @pid: the process; 0: not known yet
  *
- * The guest is told about the vCPUs of this process.
+ * With HtProgramsOptions.tell, the guest is told about the vCPUs of @pid.
  */
 void ht_programs_process(HtPrograms *p, pid_t pid);
 
@@ -119,6 +122,8 @@ void ht_programs_summary(const char *command, const char *dir,
  * ht_programs_end() - record all committed events, stop, and free
  * @p: started or not; or NULL
  * @stats: filled in, for ht_programs_stats_clear()
+ *
+ * If @stats->hangs is set, @p is not freed.
  */
 void ht_programs_end(HtPrograms *p, HtProgramsStats *stats);
 

@@ -139,7 +139,7 @@ void ht_run_print_summary(const HtRecordRun *run, int status)
                  "kernel's log was recorded, %" PRIu64 " line%s in %s",
                  n.logged, ht_number_s(n.logged), run->r->dir);
     } else if (!n.found && !ended_well(run, status)) {
-        /* QEMU itself has printed why it ended. */
+        /* QEMU itself usually has printed why it ended. */
         ht_error("QEMU ended before the guest's kernel traced anything; "
                  "nothing was recorded");
     } else if (!n.found && run->r->buffer == HT_TRACE_BUFFER_MAIN) {
@@ -183,8 +183,8 @@ void ht_run_print_end(const HtRecordRun *run, const char *end)
         print_no_match(run->r->until, end);
     } else if (run->r->until && !run->matched && !run->r->quiet) {
         /*
-         * Print this also if the event of --until was found only after QEMU's
-         * end, by the last polls.
+         * The last polls, after the recording had ended for another reason,
+         * found the event of --until.
          */
         fprintf(stderr, "hypertrace record: the recording ended: %s, after "
                 "--until: %s\n", end, ht_match_text(run->r->until));

@@ -83,8 +83,8 @@ bool ht_record_info_poll(HtRecordInfo *i, HtRecWriter *w, uint64_t now,
 }
 
 /*
- * Get the symbol whose address the ring's header has. The info file may name
- * it; else the layout of the ring decides.
+ * Get the name of the symbol whose address the ring's header has. The info file
+ * may have the name; else the layout of the ring decides.
  */
 static char *symbol_of(GKeyFile *keys)
 {
@@ -120,8 +120,8 @@ void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,
 }
 
 /*
- * Check whether formats are of one kernel: each build numbers its events, so an
- * equal number must mean an equal event.
+ * Check whether the formats of a recording can be those of @kernel: each build
+ * of a kernel numbers its events, so equal numbers must mean equal events.
  */
 static bool same_kernel(const HtRecInfo *info, const HtKernel *kernel)
 {

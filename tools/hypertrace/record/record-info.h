@@ -11,9 +11,10 @@
 /**
  * struct HtRecordInfo - the info file of a recording that grows
  * @keys: content of the file
- * @cpus: number of processors that @keys has
- * @changed: @keys has changed since it was written
- * @next: earliest time of the next write, in ns of the session's clock
+ * @cpus: number of processors in @keys; 0: not set
+ * @changed: the number of processors or the process in @keys has changed since
+ *           the last write by ht_record_info_poll()
+ * @next: earliest time of the next such write, in ns of the session's clock
  */
 typedef struct HtRecordInfo {
     GKeyFile *keys;
@@ -54,7 +55,7 @@ bool ht_record_info_kernel(HtRecWriter *w, const HtKernel *kernel,
                            GError **error);
 
 /**
- * ht_record_info_poll() - write the file if it has changed, at most once a
+ * ht_record_info_poll() - write the file if @i->changed is set, at most once a
  *                         second
  * @i: the info
  * @w: writer of the recording
@@ -68,8 +69,8 @@ bool ht_record_info_poll(HtRecordInfo *i, HtRecWriter *w, uint64_t now,
  * ht_record_info_ring() - set the values that describe the ring
  * @i: the info
  * @kernel: the guest's kernel, or NULL. The ring's header holds the address of
- *          one symbol: the address of this symbol in the kernel's image is
- *          added to the info
+ *          one symbol: if the kernel has this symbol, its address in the
+ *          kernel's image is added to the info
  * @ring: the ring
  */
 void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,
@@ -79,8 +80,9 @@ void ht_record_info_ring(HtRecordInfo *i, const HtKernel *kernel,
  * ht_record_info_add() - add formats and symbols of a kernel to a recording
  * @dir: the recording; its formats and symbols are not replaced
  * @kernel: the guest's kernel
- * @error: set on failure; also if the recording has formats, and one of them is
- *         of another event than the kernel's format with the same number
+ * @error: set on failure; also if the recording has formats, and they cannot be
+ *         parsed, or one of them is of another event than the kernel's format
+ *         with the same number
  */
 bool ht_record_info_add(const char *dir, const HtKernel *kernel,
                         GError **error);

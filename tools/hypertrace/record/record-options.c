@@ -17,8 +17,8 @@
 
 #define POLL_US_DEFAULT     1000
 /*
- * Default of --poll-us with --flight. It is longer than without --flight: the
- * guest's ring keeps the events in the meantime.
+ * Default of --poll-us with --flight, in us. It is longer than the default
+ * without --flight: the guest's ring keeps the events in the meantime.
  */
 #define POLL_US_FLIGHT      10000
 #define POLL_US_MAX         1000000
@@ -154,8 +154,8 @@ static bool set_match(HtMatch **m, const char *option, const char *text,
 }
 
 /*
- * Unless --pid is given, record the events that an option's match needs, in
- * addition to those of --event or of its default.
+ * Unless --pid is given, record the events that the option --until or --match
+ * needs, in addition to those of --event or of its default.
  */
 static void add_events(HtRecord *r, const HtMatch *m)
 {
