@@ -139,8 +139,8 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
 }
 
 /*
- * Refuse a recording whose info file says that it has ended, or that it is of
- * another boot or host.
+ * Refuse a recording if its info file says that it has ended, or that it was
+ * made on another host or in another boot of this host.
  */
 static bool is_recorded_now(const Attach *a, GKeyFile *info, GError **error)
 {
@@ -164,7 +164,7 @@ static bool is_recorded_now(const Attach *a, GKeyFile *info, GError **error)
 
 /*
  * Read the machine's process ID from the recording of --tell-guest. Returns
- * false with @error if that recording has ended, is of another boot, or has a
+ * false with @error if is_recorded_now() refuses that recording, or if it has a
  * process ID but no folder for the host's part. Returns false without @error if
  * the recording, the host's part or the process ID cannot be read yet.
  */

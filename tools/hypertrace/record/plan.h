@@ -4,8 +4,8 @@
  *
  * The kernel gets words that make it keep a ring of events in its memory, and
  * that memory is made readable from outside. The changes must not prevent a
- * machine from starting: options that are not known to be safe are not changed,
- * and the memory is then read through QEMU's process.
+ * machine from starting: unless a change of the memory is known to be safe, the
+ * memory stays as it is and is read through QEMU's process.
  */
 #ifndef HYPERTRACE_RECORD_PLAN_H
 #define HYPERTRACE_RECORD_PLAN_H

@@ -4,7 +4,7 @@
 #include "hypertrace/symbols.h"
 #include "record/record-info.h"
 
-/* Shortest time in ns between two writes of the file */
+/* Shortest time in ns between two writes by ht_record_info_poll() */
 #define WRITE_NS    UINT64_C(1000000000)
 
 static void set_string(GKeyFile *keys, const char *group, const char *key,
