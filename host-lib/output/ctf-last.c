@@ -2,9 +2,10 @@
 /*
  * hypertrace: find the last packet of a stream in a CTF trace
  *
- * The trace may be that of a recorder that was killed.  Events become part of
- * the trace by the write of one header after them: see ctf-stream.c.  The
- * header of the last packet therefore has the counts up to the last event.
+ * The recorder may have been killed at any time.  It first writes events, then
+ * the header of their packet, which makes them part of the trace (see
+ * ctf-stream.c).  The header of the last packet therefore has the counts up to
+ * the last event that is part of the trace.
  */
 #include "hypertrace/base.h"
 #include <dirent.h>
@@ -12,9 +13,9 @@
 #include "ctf-stream.h"
 
 /*
- * Return 1 plus the number N at the end of the name of a trace's file, which is
- * PREFIX, maybe the stream's name and '-', and N; 0 if the name has another
- * form
+ * Return 1 plus the number at the end of a file's name, or 0 if the file is not
+ * of the stream instance.  The names of its files are @prefix, then the
+ * stream's name and '-' unless that name is empty, then the number.
  */
 static unsigned part_of(const char *name, const char *prefix)
 {
@@ -29,7 +30,7 @@ static unsigned part_of(const char *name, const char *prefix)
     return n + 1;
 }
 
-/* Open the newest file of an instance; returns -1 if no file was found */
+/* Open the newest file of an instance; returns -1 if none can be opened */
 static int open_newest(int dirfd, uint32_t stream, uint64_t instance)
 {
     g_autofree char *prefix =
@@ -61,9 +62,9 @@ static int open_newest(int dirfd, uint32_t stream, uint64_t instance)
 }
 
 /*
- * Find the last packet of a stream instance.  Check each header: the recorder
- * may have been killed at any time.  Return false if the trace has no packet of
- * that instance.
+ * Find the last packet in the newest file of a stream instance.  Stop at the
+ * first header that is not of this instance.  Return false if there is no such
+ * file, or if it does not begin with a packet of the instance.
  */
 static bool last_packet(int dirfd, uint32_t stream, uint64_t instance,
                         HtCtfHeader *h)

@@ -3,8 +3,8 @@
  * hypertrace: translate names of Linux's events and fields to those that
  * LTTng's kernel tracer uses
  *
- * Viewers for traces of lttng-modules expect the names that lttng-modules has
- * used since version 2.7.  Most names of events and fields are the kernel's.
+ * Viewers for traces of lttng-modules expect the names that lttng-modules uses.
+ * Most of these are the kernel's names; the tables below have the others.
  */
 #include "hypertrace/base.h"
 #include "ctf-lttng.h"
@@ -50,8 +50,8 @@ static const Name events[] = {
 };
 
 /*
- * Fields of the scheduler's events.  The kernel names them "pid", although they
- * hold the id of a thread; lttng-modules names them "tid".
+ * Fields of the scheduler's events that hold the id of a thread.  The kernel's
+ * names have "pid" where those of lttng-modules have "tid".
  */
 static const Name sched_fields[] = {
     { "pid", "tid" },
@@ -68,7 +68,7 @@ char *ht_ctf_lttng_event(const char *name)
     int len = strlen(name);
     unsigned i;
 
-    /* NAME.v2 is a class of the event NAME with other fields: drop ".v2". */
+    /* NAME.vN is a class of the event NAME with other fields: drop ".vN". */
     if (version && version[1] == 'v' && g_ascii_isdigit(version[2])) {
         len = version - name;
     }

@@ -10,7 +10,8 @@
 
 /**
  * ht_ctf_lttng_event: get the name that lttng-modules gives an event
- * @name: name of the class, which is the kernel's name of the event
+ * @name: name of the class: the kernel's name of the event, and ".vN" after it
+ *        if the event has several classes
  *
  * Returns: the name, for g_free()
  */
@@ -21,8 +22,8 @@ char *ht_ctf_lttng_event(const char *name);
  * @c: the class
  * @name: name of the field in the kernel
  *
- * Returns: the name; @name if lttng-modules uses it too, or if @c already has a
- * field with the other name
+ * Returns: the name; @name if lttng-modules uses it too, or if another field of
+ * @c already has the name that lttng-modules uses
  */
 const char *ht_ctf_lttng_field(const HtClass *c, const char *name);
 

@@ -2,9 +2,9 @@
 /*
  * hypertrace: describe a CTF 1.8 trace by its metadata
  *
- * Every integer is aligned to 8 bits, so that the bytes a guest wrote are the
- * bytes on disk.  The packet context is the one that ctf-stream.c fills in;
- * the event header is the one of abi.h.
+ * Every field is aligned to 8 bits, so that the bytes of a run are the bytes on
+ * disk.  ctf-stream.c fills in the packet context; abi.h describes the event
+ * header.
  */
 #include "hypertrace/base.h"
 #include <sys/random.h>
@@ -83,7 +83,10 @@ static void append_uuid(GString *out, const uint8_t *uuid)
     g_string_append(out, "\";\n");
 }
 
-/* The user chose the VM's name: it may contain any characters. */
+/*
+ * Append a string attribute.  Escape quotes and backslashes, and replace
+ * control characters by '?': the VM's name may have any characters.
+ */
 static void append_string(GString *out, const char *key, const char *s)
 {
     g_string_append_printf(out, "\t%s = \"", key);
@@ -122,7 +125,7 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
                     "};\n\n"
                     "env {\n");
     append_string(out, "hostname", info->vm_name);
-    /* Trace Compass opens its kernel analyses for this domain only. */
+    /* Trace Compass takes a CTF trace with this domain for a kernel trace. */
     append_string(out, "domain", "kernel");
     if (info->lttng) {
         /*
@@ -177,8 +180,9 @@ static void append_scalar(GString *out, unsigned kind, unsigned flags)
 }
 
 /*
- * Readers show the names of bits as names of values: CTF 1.8 has no names of
- * bits.  A label has no character that would have to be escaped.
+ * Append the labels of a field as names of values.  Names of bits become names
+ * of values, too, because CTF 1.8 has no names of bits.  The class table
+ * accepts no label that would have to be escaped.
  */
 static void append_labels(GString *out, const HtField *f)
 {
@@ -196,7 +200,8 @@ static void append_labels(GString *out, const HtField *f)
 }
 
 /*
- * Prefix each name by '_', which readers drop: a name may be a keyword of CTF.
+ * Append a field.  Prefix its name by '_', which readers drop: the name may be
+ * a keyword of CTF.
  */
 static void append_field(GString *out, const HtField *f, const char *name)
 {

@@ -3,24 +3,25 @@
  * hypertrace: write one stream instance of a CTF trace
  *
  * Readers reject a whole trace because of one incomplete packet, and a process
- * can be killed between any two instructions.  A file is therefore never
- * appended to.  A new file has a hidden name, its full size, and packets that
- * cover it; then the file is renamed.  The last packet covers the rest of the
- * file:
+ * can be killed between any two instructions.  A file that readers can see
+ * therefore never grows.  A new file first has a hidden name; it gets its full
+ * size, and packets that cover all of it; then it is renamed.  The last packet
+ * covers the unused space of the file:
  *
  *  - to add events, write them to the unused space of the last packet, then
  *    overwrite the packet's header with one that includes the events;
  *  - to start another packet, write it to the unused space, then overwrite the
- *    header of the last packet, so that this packet ends where the new one
- *    begins.
+ *    header of the packet before it, so that this old packet ends where the new
+ *    packet begins.
  *
- * Unused space is a hole, and takes no space on disk.  A file is not truncated,
- * because a reader may already know its size.
+ * Unused space is a hole, for which most file systems use no space on disk.
+ * The recorder does not truncate the file at the end, because a reader may
+ * already know its size.
  *
- * Each step becomes visible by a single write of one header, which is within
- * one page because packets start at multiples of ALIGN.  Headers are never
- * written by a mapping: if the file was truncated, a store to the mapping would
- * raise SIGBUS and end the VM.
+ * Each of these two changes becomes visible by a single write of one header,
+ * which is within one page because packets start at multiples of ALIGN.
+ * Headers are not written by a mapping: if the file was truncated, a store to
+ * the mapping would raise SIGBUS and end the process, which may be QEMU.
  */
 #include "hypertrace/base.h"
 #include <sys/uio.h>
@@ -31,8 +32,8 @@
 #define ALIGN           128u
 
 /*
- * A run that ends at least this number of ns of event time (10 ms) after the
- * run that checked last checks whether the file still exists
+ * Event time in ns (10 ms) after which the stream checks again whether its file
+ * still exists, when the next run arrives
  */
 #define CHECK_NS        10000000
 
@@ -53,7 +54,7 @@ static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
         ssize_t done;
 
         if (!iov->iov_len) {
-            /* skip an element without bytes: the packet has no events */
+            /* skip an element without bytes: the run has no events */
             iov++;
             n--;
             continue;
@@ -115,8 +116,8 @@ static int write_packet(int fd, HtCtfHeader *h, const HtRun *run, uint64_t pos)
 }
 
 /*
- * Store the producer's counts in the header: the next recorder of the stream
- * needs them if this process ends
+ * Store the producer's counts in the header.  ht_ctf_recorded() reads them if
+ * another recorder continues the stream.
  */
 static void set_counts(HtCtfHeader *h, const HtRun *run)
 {
@@ -128,8 +129,8 @@ static void set_counts(HtCtfHeader *h, const HtRun *run)
 
 /*
  * Make the header of a packet that extends from offset @start to offset @size,
- * which is usually the end of the file.  The packet holds the events of @run,
- * or no events if @run is NULL
+ * usually the end of the file.  The packet holds the events of @run, or no
+ * events if @run is NULL.
  */
 static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
                                uint64_t size, uint64_t seq, const HtRun *run,
@@ -185,8 +186,8 @@ static int new_file(const HtCtfStream *s, unsigned part, uint64_t size,
 }
 
 /*
- * If @ret is 0, replace the stream's file by the new file; else delete the new
- * file
+ * If @ret is 0, rename the new file and make it the stream's file.  If @ret is
+ * an error, or the rename fails, delete the new file.  Returns 0 or -errno.
  */
 static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
 {
@@ -210,10 +211,10 @@ static void date_first(HtCtfHeader *h, uint64_t ns)
 }
 
 /*
- * Continue in a new file.  It starts with a packet that holds @run, or with an
- * empty packet if @run is NULL.  A stream's first file has an empty packet
- * before that, because readers show discarded events only as a difference to
- * the previous packet.
+ * Continue in a new file, with a packet that holds @run, or with an empty
+ * packet if @run is NULL.  In the first file of a stream instance, a further
+ * empty packet precedes that packet, because readers show discarded events only
+ * as a difference to the previous packet.
  */
 static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
@@ -231,9 +232,8 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     if (!ret && !s->part) {
         if (run) {
             /*
-             * No file could be made when the stream was opened: this is its
-             * first one, and the empty packet must not be later than the
-             * events.
+             * No file could be made when the stream was opened.  In this first
+             * file, the empty packet must not be later than the events.
              */
             s->last_ns = MIN(s->last_ns, run->begin_ns);
         }
@@ -298,7 +298,7 @@ static int grow_file(HtCtfStream *s, uint64_t need)
 
 /*
  * Write a packet after the open packet, with the events of @run or, if @run is
- * NULL, with none.  If the file has no room, make a new file
+ * NULL, with none.  If there is no file, or it has no room, make a new file.
  */
 static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
@@ -324,9 +324,10 @@ static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 }
 
 /*
- * Test whether the run must go into the open packet: readers sort a stream's
- * packets by their first times, so no two may start at the same time.  After a
- * guest's clock went back, many events have the same time.
+ * Test whether the run must go into the open packet, because it does not begin
+ * later than this packet: readers sort a stream's packets by their first times,
+ * so no two may start at the same time.  After a guest's clock went back, many
+ * events have the same time.
  */
 static bool must_grow(const HtCtfStream *s, const HtRun *run)
 {
@@ -401,9 +402,9 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
 }
 
 /*
- * Leave a file that was deleted or truncated, so that the next run makes
- * a new file.  A write to a deleted file succeeds and is lost; a write past
- * the end of a truncated file leaves zeros that no reader accepts.
+ * Close a file that was deleted or truncated, so that the next run makes a new
+ * file.  A write to a deleted file succeeds and is lost; a write past the end
+ * of a truncated file leaves zeros before it that no reader accepts.
  */
 static void leave_deleted(HtCtfStream *s)
 {
@@ -440,7 +441,7 @@ static int open_earlier(HtCtfStream *s, uint64_t ns)
 
     leave_deleted(s);
     if (s->fd < 0) {
-        return 0;               /* the file with the packets was deleted */
+        return 0;               /* no file could be made, or it was deleted */
     }
     date_first(&h, ns);
     h.discarded = ht_le64(s->base);
@@ -513,14 +514,14 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
     }
     if (s->fd >= 0 && (empty || ret)) {
         /*
-         * Write the final count over the old one, which works even if the disk
-         * is full.
+         * Overwrite the count of discarded events in the header.  This needs no
+         * new space on most file systems, so it works if the disk is full.
          */
         HtCtfHeader h = s->h;
 
         /*
-         * last_ns can be earlier than the packet's begin: at time 0, or if
-         * open_earlier() has failed
+         * last_ns can be earlier than the packet's begin: at time 0, or if a
+         * run was dropped after the call of open_earlier()
          */
         h.timestamp_end = ht_le64(MAX(s->last_ns,
                                           ht_le64(h.timestamp_begin)));

@@ -9,15 +9,15 @@
 
 /*
  * Maximum size in bytes of a packet with several runs.  A larger run gets a
- * packet of its own.  Runs that begin at the same time share one packet, of any
- * size.
+ * packet of its own.  Exception: a run that does not begin later than the open
+ * packet is added to that packet, whatever the size.
  */
 #define HT_CTF_PACKET_SIZE      (64 * 1024)
 
 /*
- * Size of a stream's first file in bytes, and size from which files grow no
- * further.  Each file is twice as large as the previous one, or as large as a
- * run needs.
+ * Usual sizes in bytes of a stream instance's first file and of its largest
+ * files.  Each new file is twice as large as the previous one until it has
+ * HT_CTF_FILE_MAX.  A file is larger if one packet needs more.
  */
 #define HT_CTF_FILE_MIN         (1024 * 1024)
 #define HT_CTF_FILE_MAX         (64 * 1024 * 1024)
@@ -48,8 +48,11 @@ typedef struct HtCtfHeader {
     uint64_t counter;
     uint64_t discarded;
     uint64_t seq;
-    uint64_t total;             /* HtRun.total of the packet's last run */
-    /* HtRun.lost of the packet's last run, for the stream's next recorder */
+    /*
+     * HtRun.total of the last run in which it is not 0, and the largest
+     * HtRun.lost up to this packet, for the stream's next recorder
+     */
+    uint64_t total;
     uint64_t lost;
     int32_t cpu;
     uint32_t stream;
@@ -70,7 +73,7 @@ typedef struct HtCtfStream {
     HtStreamInfo info;
     bool open;
 
-    int fd;                     /* -1: there is no file, or it was deleted */
+    int fd;                     /* -1: the next packet needs a new file */
     /* event time at which the existence of the file was last checked, in ns */
     uint64_t checked_ns;
     /* number of runs since the existence of the file was last checked */
@@ -81,7 +84,7 @@ typedef struct HtCtfStream {
     uint64_t start;             /* offset in the file of the open packet */
     HtCtfHeader h;              /* copy of the open packet's header */
 
-    /* host time in ns before which no later packet may start */
+    /* event time in ns before which no further run may begin */
     uint64_t last_ns;
     uint64_t base;              /* HtRun.discarded when the stream was opened */
     uint64_t upstream;          /* HtRun.discarded of the last run */
@@ -110,11 +113,11 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
  * @run: events
  *
  * When it returns 0, readers can read the events, which survive the end of the
- * process.
+ * process, unless the file was deleted or truncated since the last check.
  *
  * Returns: 0, or -errno: the run was dropped and its events are counted in
  * @s->dropped and, as soon as something can be written, in the trace.
- * -EINVAL: the run begins before the end of the last one
+ * -EINVAL: the run begins before the end of the last run that was written
  */
 int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run);
 

@@ -3,14 +3,15 @@
  * hypertrace: write a directory with a CTF 1.8 trace
  *
  * Unfinished files and directories have hidden names, which readers skip: the
- * directory until its metadata exists, the metadata while it is written, a
- * stream's file while it is prepared.
+ * directory until its metadata exists, a new metadata file while it is written,
+ * a stream's file while it is prepared.
  *
  * The metadata ends in a comment of blanks, which reserves space for further
  * classes.  To add a class, write it into the comment, and a new start of a
  * comment after it; then overwrite the old start by two blanks, which makes the
- * class visible to readers.  When the comment is full, write the whole metadata
- * again, with a comment as long as the text, but at least of BLANKS_MIN bytes.
+ * class visible to readers.  If the comment is too short, or the file was
+ * deleted, write a new metadata file.  Its comment has as many blanks as the
+ * text before it has bytes, but at least BLANKS_MIN.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -39,7 +40,7 @@ struct HtCtfWriter {
     HtCtfStream streams[];
 };
 
-/* Minimum size in bytes of the comment at the metadata's end */
+/* Minimum number of blanks in the comment of a new metadata file */
 #define BLANKS_MIN 4096
 
 static const char comment_opens[] = { '/', '*' };
@@ -138,8 +139,9 @@ static int append_metadata(HtCtfWriter *w, size_t added)
 
 /*
  * Rename the directory of a new trace, which has its metadata, from @hidden to
- * @name, or if that exists, to @name-2 and so on.  Both are in the directory
- * @parent, whose path is @dir.  *@path is set to the new path.
+ * @name.  If @name exists and is not an empty directory, try @name-2 and so on.
+ * The names are relative to the directory @parent, which has the path @dir.  On
+ * success, *@path is set to the new path.
  */
 static int publish(int parent, const char *hidden, const char *dir,
                    const char *name, char **path)

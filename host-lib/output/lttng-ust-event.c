@@ -3,10 +3,10 @@
  * hypertrace: register event classes as LTTng-UST events, at run time
  *
  * LTTng-UST's macros generate a probe for each event at compile time.  This
- * file fills in the same public structures when a guest registers a class.  One
- * probe serves all classes: every field is declared with an alignment of 8
- * bits, so a payload is copied to the buffer unchanged, and only filters and
- * captures decode it.
+ * file fills in the same public structures at run time, for the classes of
+ * guests.  One probe serves all classes: every field is declared with an
+ * alignment of 8 bits, so the probe copies a payload to LTTng's buffer
+ * unchanged, and decodes it only for filters and captures.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -16,12 +16,12 @@
 #include "lttng-ust.h"
 #include "hypertrace/lttng-ust-thread.h"
 
-/* LTTng-UST refuses a probe whose signature differs from the call site's. */
+/* LTTng-UST connects a probe only to a call site with the same signature. */
 #define SIGNATURE       "hypertrace"
 
 /*
- * A group of up to HT_UST_BATCH events that one call registers with LTTng-UST,
- * which keeps pointers to the group
+ * A group of up to HT_UST_BATCH events that are registered together.  After the
+ * registration, LTTng-UST keeps pointers to the group.
  */
 typedef struct UstBatch {
     struct lttng_ust_probe_desc probe;
@@ -264,9 +264,10 @@ static void event_free(HtUstEvent *e)
 }
 
 /*
- * Return the time that LTTng-UST waits for a session daemon's answer, in ms; a
- * negative value means no limit.  After that time LTTng-UST shuts down the
- * connection, and the daemon never enables events that are registered later.
+ * Return the time that LTTng-UST waits for a session daemon's answer, in ms, at
+ * least 10; a negative value means no limit.  After that time LTTng-UST shuts
+ * down the connection, and that daemon does not enable events that this process
+ * registers later.
  */
 static int register_timeout(void)
 {
@@ -291,8 +292,8 @@ bool ht_ust_timed_out(void)
 }
 
 /*
- * Remove events from the registry; @free_them: free them, because LTTng-UST has
- * no pointer to them
+ * Remove events from the registry.  If @free_them, also free the events: the
+ * caller knows that LTTng-UST has no pointer to them.
  */
 static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
 {
@@ -322,7 +323,8 @@ static void set_probe(HtUstEvent *e, struct lttng_ust_probe_desc *probe)
 }
 
 /*
- * Register new events of one provider.  On failure, all of them are forgotten.
+ * Register new events of one provider.  On failure, remove all of them from the
+ * registry.
  *
  * Returns: NULL or the reason of the failure
  *

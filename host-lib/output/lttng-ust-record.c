@@ -12,8 +12,8 @@
 #include "hypertrace/lttng-ust-thread.h"
 
 /*
- * QEMU's build clears local variables.  Each event overwrites the variables
- * that are marked UNINITIALIZED, so do not clear them.
+ * QEMU's build clears local variables, which costs time for each event or run.
+ * The variables that are marked UNINITIALIZED are set before they are read.
  */
 #if __has_attribute(uninitialized)
 # define UNINITIALIZED  __attribute__((uninitialized))
@@ -114,9 +114,7 @@ static inline void record(struct lttng_ust_event_recorder *recorder,
     lttng_ust_ring_buffer_ctx_init(&ctx, recorder, PREFIX_SIZE + r->size, 1,
                                    probe_ctx);
     if (ops->event_reserve(&ctx) < 0) {
-        /*
-         * LTTng's buffer is full, or the event too large; LTTng counts the loss
-         */
+        /* For example, LTTng's buffer is full.  LTTng counts the loss. */
         return;
     }
     if (r->size <= SMALL) {
@@ -129,9 +127,9 @@ static inline void record(struct lttng_ust_event_recorder *recorder,
 }
 
 /*
- * Test whether a filter accepts an event.  Filters and captures are not
- * inlined: QEMU's build clears local variables, and an event without a filter
- * must not pay for clearing @stack.
+ * Test whether a filter accepts an event.  This function and notify() are not
+ * inlined: QEMU's build clears local variables, and for an event without a
+ * filter or capture @stack must not be cleared.
  */
 static bool G_NO_INLINE accepted(struct lttng_ust_event_common *common,
                                  struct lttng_ust_probe_ctx *probe_ctx,
@@ -200,8 +198,8 @@ void ht_ust_probe(void *data, const HtUstEvent *e, const UstRecord *r)
 }
 
 /*
- * Copy at most SMALL bytes; 16 or more by moves of a constant size, which may
- * overlap
+ * Copy at most SMALL bytes.  If there are 16 or more, use copies of 16 bytes,
+ * the last of which may copy some bytes again.
  */
 static inline void copy_small(uint8_t *to, const uint8_t *from, size_t size)
 {
@@ -269,7 +267,7 @@ static void done(void)
     ht_ust_leave();
 }
 
-/* LTTng-UST's read lock is released, and taken again, after so many events */
+/* Number of events of a run after which LTTng-UST is left and entered again */
 #define EMIT_MAX 256
 
 static bool any_enabled(HtUstEvent *const *events, uint32_t classes)
@@ -298,8 +296,8 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
     HtEvent ev;
 
     /*
-     * If the run has many events, a test of all classes costs a fraction of
-     * decoding them: if no session wants any class, do not decode.
+     * If the run has many events, a test of all classes costs a fraction of the
+     * time for decoding the run: skip the run if no event is enabled.
      */
     if ((run->events >= count / 8 && !any_enabled(events, count)) ||
         !begin()) {

@@ -53,7 +53,10 @@ static void get_discarded(HtUstSession *s)
     }
 }
 
-/* All sessions of a process share the daemon: one warning is enough. */
+/*
+ * Warn of a timeout once: all HtUstSessions of the process share LTTng-UST's
+ * connection to the daemon
+ */
 static void check_timeout(HtUstSession *s, const HtClass *c)
 {
     static bool warned;

@@ -3,8 +3,8 @@
  * hypertrace: keep threads out of LTTng-UST when the process ends
  *
  * LTTng-UST's destructor clears the pointers that tracepoints call, and takes
- * locks that a registration may hold.  No thread may use these pointers or hold
- * these locks when the process ends.
+ * locks that a registration may hold.  Threads must not use these pointers or
+ * hold these locks when the destructor runs.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
