@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: write the description of a recording, its file "info"
+ * hypertrace: set the keys of a recording's file "info", its description
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static uint64_t read_clock(clockid_t id)
 }
 
 /*
- * Store the same moment by three clocks.  Try 8 times, and use the attempt that
- * took the least time
+ * Store the present time by three clocks.  Read the clocks 8 times, and use the
+ * readings that took the least time together.
  */
 static void set_clocks(GKeyFile *keys)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: make the lines of a recording's file "log" of records of the
- * kernel's log, and read them
+ * hypertrace: convert records of the kernel's log to lines for a recording's
+ * file "log", and read such lines
  */
 #include "hypertrace/recording-log.h"
 
-/* Maximum size of a line in bytes: a byte of the text may become four */
+/* Maximum size of a line in bytes: a byte of the text may be written as four */
 #define LINE_MAX_BYTES (128u + 4 * HT_LOG_TEXT_MAX)
 /* Start of the record that panic() writes */
 #define PANIC_TEXT "Kernel panic - not syncing"
@@ -144,7 +144,7 @@ bool ht_log_reader_next(HtLogReader *r, HtLogRecord *record)
 
     while (fgets(r->line, LINE_MAX_BYTES, r->file)) {
         if (feof(r->file)) {
-            /* The rest of this line is not written yet. */
+            /* The line has no newline: its rest is not written yet, or lost. */
             fseeko(r->file, at, SEEK_SET);
             break;
         }

@@ -30,7 +30,7 @@ struct HtRecQueue {
     uint64_t entries;
     uint64_t events;
     uint64_t bytes;
-    /* set of the processors of which the queue has removed pieces */
+    /* set of the processors of which pieces were removed, or were too large */
     GHashTable *removed;
 };
 

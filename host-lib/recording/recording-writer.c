@@ -2,15 +2,16 @@
 /*
  * hypertrace: write a recording of an ftrace ring
  *
- * Pieces are buffered, and appended at the end of each poll at the latest.  If
- * the recorder is killed during a write, readers ignore the incomplete piece.
- * Text files are replaced by rename().
+ * Pieces are buffered; the recorder calls ht_rec_writer_flush() after each poll
+ * to append them to the processors' files.  If the recorder is killed during a
+ * write, readers ignore the incomplete piece.  Text files are replaced by
+ * rename(), except "log", to which lines are appended.
  *
  * Recordings can hold secrets of the guest, so only their owner has access to
  * the files, and to a directory that the writer makes.  The directory may be in
  * a place where other users can write, under a name that they can guess.  Files
- * are therefore created with O_EXCL and O_NOFOLLOW: nothing that others put
- * there is followed or written to.
+ * are therefore created with O_EXCL and O_NOFOLLOW: the writer does not open a
+ * file or link that others have put there first.
  */
 #include "hypertrace/recording.h"
 
@@ -18,8 +19,8 @@
 #define LOG_BYTES (4u << 20)
 
 /*
- * Bytes that are reserved on the disk, so that "info" can be replaced at the
- * end of a recording even if the disk is full
+ * Bytes that are reserved on the disk, and released when "info" cannot be
+ * replaced because the disk is full
  */
 #define SPARE_BYTES (32u << 10)
 
@@ -34,7 +35,7 @@ typedef struct CpuFile {
      */
     int fd;
     bool failed;
-    uint64_t written;           /* bytes in the file */
+    uint64_t written;           /* bytes in the file, until @failed is set */
     GByteArray *kept;
 } CpuFile;
 
@@ -109,7 +110,7 @@ static int make_file(const HtRecWriter *w, const char *name, int flags)
                   O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* Check that the directory has no file that a recording would replace */
+/* Check that the directory has none of the files in @names */
 static bool check_empty(int fd, const char *dir, GError **error)
 {
     /*
@@ -250,15 +251,18 @@ static bool write_all(int fd, const void *data, size_t size)
 }
 
 /*
- * Name under which a text file is written. Only recorders use names with this
- * prefix.
+ * Get the name under which a text file is written before it gets its own name.
+ * A file with such a name is taken for one that a recorder has left.
  */
 static char *hidden_name(const char *name)
 {
     return g_strdup_printf(".hypertrace-%s", name);
 }
 
-/* Write a text file. Returns 0, or an errno with @what set. */
+/*
+ * Write a text file under its hidden name. Returns 0, or an errno with @what
+ * set.
+ */
 static int write_hidden(const HtRecWriter *w, const char *name,
                         const char *text, size_t bytes, const char **what)
 {
@@ -283,7 +287,10 @@ static int write_hidden(const HtRecWriter *w, const char *name,
     return code;
 }
 
-/* Let a text file that was written replace the previous one. */
+/*
+ * Give a file that write_hidden() wrote its own name; it replaces the previous
+ * file. Returns 0 or an errno.
+ */
 static int show_hidden(const HtRecWriter *w, const char *name)
 {
     g_autofree char *hidden = hidden_name(name);
@@ -355,7 +362,10 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
     return true;
 }
 
-/* Append to the log in memory; if it exceeds LOG_BYTES, keep the newest half */
+/*
+ * Append lines to the log in memory. If it then exceeds LOG_BYTES, keep about
+ * the last LOG_BYTES / 2 bytes, from the start of a line on.
+ */
 static void keep_log(GString *log, const char *text, size_t size)
 {
     const char *line;
@@ -392,8 +402,8 @@ bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
 }
 
 /*
- * Remove an incomplete piece, which a write left at the end of a processor's
- * file: the file had @c->written bytes before.
+ * Remove the incomplete piece that a failed write of @c->kept has left at the
+ * end of a processor's file.  The file had @c->written bytes before that write.
  */
 static void drop_incomplete(const CpuFile *c)
 {

@@ -30,9 +30,9 @@ typedef struct Stream {
     /* bytes of the file were skipped after the last valid piece */
     bool skipped;
     HtFtPiece piece;
-    /* epoch (upper half) and segment of @piece, and its HtFtPiece.host_after */
+    /* of the last piece that was returned: epoch (upper half) and segment */
     uint64_t part;
-    uint64_t host_ns;
+    uint64_t host_ns;           /* HtFtPiece.host_after of that piece */
     /* HtFtPiece.end_ns of the piece before @piece */
     uint64_t last_ns;
     /* reading pages: @piece was parsed and is not part of a page yet */
@@ -70,15 +70,15 @@ struct HtRecording {
     uint64_t unread;
     int error;                  /* errno of the first read that failed */
     /*
-     * limits of ht_rec_until(): last epoch; and last time, which is a limit
-     * from @last_part on only
+     * limits of ht_rec_until(): the last epoch, and the last time for events of
+     * @last_part or later
      */
     uint32_t until_epoch;
     uint64_t until_ns;
     uint64_t last_part;         /* Next.part of the recording's end */
     /*
-     * result of the last search for the end (@end_read); @end_found: it has
-     * found the end
+     * if @end_read: result of the search for the end, and whether that search
+     * has found it
      */
     HtRecEnd end;
     bool end_found;
@@ -396,7 +396,7 @@ unsigned ht_rec_progress(const HtRecording *r)
     return r->bytes ? MIN(read * 1.0 / r->bytes, 1) * 1000 : 1000;
 }
 
-/* Fill the rest of the buffer from the file; returns the result of pread() */
+/* Read on into the rest of the buffer; returns the number of bytes, or -1 */
 static ssize_t stream_read(Stream *s)
 {
     struct stat st;
@@ -464,8 +464,8 @@ static bool header_ok(const HtRecPieceHeader *h)
     uint32_t size = ht_le32(h->size), from = ht_le32(h->from);
 
     /*
-     * The number after the last epoch must exist, because boots are shown
-     * counted from 1: refuse the epoch UINT32_MAX.
+     * Refuse the epoch UINT32_MAX: boots are shown as epoch + 1, which would
+     * overflow.
      */
     return ht_le32(h->magic) == HT_REC_MAGIC &&
            ht_le32(h->epoch) != UINT32_MAX && size % 4 == 0 && size != 0 &&
@@ -479,10 +479,12 @@ static uint64_t part_of(uint32_t epoch, uint32_t segment)
 }
 
 /*
- * Test whether a piece is a copy, which was appended to the file: the recorder
- * wrote the original before the piece that precedes the copy.  A piece of an
- * earlier epoch that a later poll has read is no copy: if the guest has two
- * rings, such pieces may follow those of a later epoch.
+ * Test whether a piece is a copy of an earlier piece, which another program
+ * than the recorder has appended to the file.  The recorder does not append a
+ * piece of an earlier epoch or segment unless it was read later than the piece
+ * before it: if the guest has two rings, a later poll may read pieces of an
+ * earlier epoch.  In one segment, the recorder appends pieces in the order in
+ * which it read them.
  */
 static bool is_copy(const Stream *s, const HtFtPiece *p)
 {
@@ -655,7 +657,7 @@ static void merge_begin(HtRecording *r)
     r->merging = true;
 }
 
-/* Go on to the event after the returned one, whose data is no longer valid. */
+/* Replace the event that was returned by its processor's next one. */
 static void merge_next(HtRecording *r)
 {
     uint32_t cpu = r->heap[0].cpu;
@@ -670,8 +672,8 @@ static void merge_next(HtRecording *r)
 
 /*
  * If a processor's file is new, or had ended when it was last read, read on and
- * add its next event to the heap.  The heap has the next event of each other
- * processor.
+ * add its next event to the heap.  The heap already has the next events of the
+ * other processors.
  */
 static void stream_more(HtRecording *r, uint32_t cpu)
 {
@@ -713,9 +715,10 @@ void ht_rec_more(HtRecording *r, uint64_t ns)
 
 /*
  * Walk the pieces in @size bytes of @data, the end of a file, and set @last to
- * the last whole one.  Returns false if something else is there, or no whole
- * piece.  Ignore an incomplete piece at the end: it was being written when the
- * recorder was killed, or is being written now.
+ * the last whole one.  Returns false if other data is there, no whole piece, or
+ * an invalid record in the last whole piece.  Ignore an incomplete piece at the
+ * end: it was being written when the recorder was killed, or is being written
+ * now.
  */
 static bool walk_tail(const uint8_t *data, size_t size, HtFtPiece *last)
 {
@@ -745,8 +748,8 @@ static bool walk_tail(const uint8_t *data, size_t size, HtFtPiece *last)
 }
 
 /*
- * Find the last piece of a file. Returns 1, 0 if the file is empty, or -1 if
- * the end of the file is damaged or cannot be read.
+ * Find the last whole piece of a file. Returns 1 if it was found, 0 if the file
+ * is empty, or -1 if the end of the file is damaged or cannot be read.
  */
 static int last_piece(const Stream *s, uint8_t *buffer, HtFtPiece *p)
 {
@@ -832,7 +835,7 @@ void ht_rec_until(HtRecording *r, uint32_t epoch, uint64_t ns)
     }
 }
 
-/* Test whether all further events are after the limits of ht_rec_until(). */
+/* Test whether the next event is past the limits of ht_rec_until(). */
 static bool is_past(const HtRecording *r)
 {
     const Next *next = &r->heap[0];
