@@ -2,15 +2,15 @@
 /*
  * libhypertrace, Linux user space: use a memory-only device without the module
  *
- * This is for root on x86.  The library maps the device's memory through the
+ * This is for root on x86-64.  The library maps the device's memory through the
  * file resource2 of sysfs, uncached: an event takes far longer than with the
  * module.  The file resource2_wc is not usable, because release stores do not
- * order accesses to write-combining memory.  On other processors, unaligned
- * stores to uncached memory fault.
+ * order accesses to write-combining memory.  On Arm, unaligned stores to
+ * uncached memory fault.
  *
- * If a process is killed, its streams stay open until the device is opened
- * again.  If another host starts to serve the memory, the program must open the
- * device again.
+ * If a process is killed, its streams stay open until a program or the module
+ * opens the device again.  If another host starts to serve the memory, a
+ * program must close the device and open it again.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -103,7 +103,7 @@ int ht_linux_scan_pci(int (*try)(const char *address, struct ht_device **dev),
     return found ? 0 : first;
 }
 
-/* Let the device decode its BARs, if no driver or firmware has done so */
+/* Enable the device's memory BARs, unless firmware or a driver has done so */
 static int pci_enable(const char *address)
 {
     uint8_t command[2];
@@ -123,7 +123,8 @@ static int pci_enable(const char *address)
 
 /*
  * Map the device's memory.  mmap() fails with EINVAL if the module has claimed
- * the region, and with EPERM if the kernel is locked down.
+ * the region and the kernel has CONFIG_IO_STRICT_DEVMEM, and with EPERM if the
+ * kernel is locked down.
  */
 static int pci_map(struct ht_linux *l)
 {
@@ -136,7 +137,7 @@ static int pci_map(struct ht_linux *l)
     l->ram_size = (size_t)st.st_size;
     p = mmap(NULL, l->ram_size, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
     l->ram = p == MAP_FAILED ? NULL : p;
-    /* Two producers corrupt a stream, so a child of fork() gets no mapping. */
+    /* Two producers would corrupt a stream: a fork's child gets no mapping. */
     if (l->ram && !madvise(p, l->ram_size, MADV_DONTFORK)) {
         return 0;
     }
@@ -211,8 +212,8 @@ static int memory_check(struct ht_linux *l)
 }
 
 /*
- * Wait for a host's beat, make the host close an earlier process's streams, and
- * relate the clocks
+ * Wait for a host's beat, make the host close the streams that an earlier user
+ * of the device left open, and relate the clocks
  */
 static int memory_attach(struct ht_linux *l)
 {
@@ -242,7 +243,7 @@ static int memory_open(struct ht_linux *l)
 {
     int r;
 
-    /* Only one process may use the device's mailbox at a time. */
+    /* Refuse a second open: its messages would use the same mailbox. */
     if (flock(l->fd, LOCK_EX | LOCK_NB)) {
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     }

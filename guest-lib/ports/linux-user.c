@@ -12,9 +12,9 @@
 #include "linux-user.h"
 
 /*
- * Yield at first, because most replies take microseconds.  After 16 yields,
- * sleep for 50 us, for twice as long each time up to 6.4 ms, and then for 20 ms
- * each time.  Give up after about 5 s.
+ * Wait before a retry.  Yield at first, because most replies take microseconds.
+ * After 16 yields, sleep for 50 us, for twice as long each time up to 6.4 ms,
+ * and then for 20 ms each time.  Give up when the waits have lasted about 5 s.
  */
 int ht_linux_relax(struct ht_device *dev, unsigned tries)
 {
@@ -81,7 +81,7 @@ static int open_path(const char *path, struct ht_device **dev)
     return 0;
 }
 
-/* Return the number in "hypertraceN", or -1 */
+/* Return N for the name "hypertraceN", or -1 for another name */
 static int node_number(const char *name)
 {
     static const char prefix[] = "hypertrace";
@@ -96,7 +96,7 @@ static int node_number(const char *name)
     return *end || n > 99999 ? -1 : (int)n;
 }
 
-/* Return the lowest number above @above of a node in /dev, or -1 */
+/* Return the lowest N above @above for which /dev/hypertraceN exists, or -1 */
 static int next_node(int above)
 {
     DIR *dir = opendir("/dev");
@@ -118,9 +118,9 @@ static int next_node(int above)
 }
 
 /*
- * Try the module's nodes, then ivshmem devices.  If none can be opened, return
- * the first error other than ENODEV of the ivshmem devices, or else of the
- * nodes.
+ * Open the first of the module's nodes or, if none can be opened, the first
+ * ivshmem device that can be opened.  If there is none, return the first error
+ * other than -ENODEV of the ivshmem devices, or else of the nodes, or -ENODEV.
  */
 static int open_first(struct ht_device **dev)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: declarations shared by the files that use a
- * device with and without the kernel module
+ * libhypertrace, Linux user space: declarations shared by the files of the port
  */
 #ifndef HT_LINUX_USER_H
 #define HT_LINUX_USER_H
@@ -16,11 +15,12 @@
  * @lock: protects the core's message buffer and list of streams
  * @mailbox: without the module: serializes exchanges of control messages
  * @close: release everything except this structure
- * @pid: process that opened the device's node
- * @fd: the device node, or the PCI device's memory
+ * @pid: through the module: process that opened the device's node
+ * @fd: descriptor of the device's node, or of the PCI device's memory
  * @ring_offset: through the module: from struct ht_ioc_info
  * @maps: through the module: mapped streams
- * @doorbells: through the module: doorbells of the mapped streams, or NULL
+ * @doorbells: through the module: the doorbell of each mapped stream; NULL if
+ *             the stream is not mapped or the channel has no doorbells
  * @enable: the enable page, mapped through the module
  * @link: without the module: connection to the host
  * @ram, @ram_size: without the module: the device's memory
@@ -57,8 +57,9 @@ int ht_linux_open_device(struct ht_linux *l, const char *path);
 int ht_linux_open_memory(struct ht_linux *l, const char *address);
 
 /*
- * Call @try for each ivshmem PCI device until @try returns 0.  Returns 0, or
- * the first error of @try other than -ENODEV, or -ENODEV.
+ * On x86-64, call @try for each ivshmem PCI device until @try returns 0.
+ * Returns 0, or the first error of @try other than -ENODEV, or -ENODEV.  On
+ * other processors, returns -ENODEV.
  */
 int ht_linux_scan_pci(int (*try)(const char *address, struct ht_device **dev),
                       struct ht_device **dev);

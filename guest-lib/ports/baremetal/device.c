@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: open a device, and drive devices of the channels
- * hypercall and shm, which have registers and stream RAM
+ * libhypertrace, bare metal: open and close a device, and drive devices of the
+ * channels hypercall and shm, which have registers and stream RAM
  */
 #include "internal.h"
 
 #define SYNC_ROUNDS     8
-/* maximum time in ms for which one message or flush is retried */
+/*
+ * Time in ms for which a message, a registration of classes, or a flush is
+ * retried; wait.h says when a wait is longer
+ */
 #define RELAX_MS        5000
 
 int ht_bm_relax(struct ht_device *dev, unsigned tries)
@@ -54,8 +57,9 @@ static int regs_map(struct ht_device *dev, uint32_t stream,
 }
 
 /*
- * Test whether QEMU's TCG emulates this processor.  Source: cpu_x86_cpuid() in
- * QEMU, leaf 0x40000000
+ * Return 1 if the CPUID instruction says that QEMU's TCG emulates this
+ * processor, and 0 otherwise or if this is not x86-64.  Source: cpu_x86_cpuid()
+ * in QEMU, leaf 0x40000000
  */
 static int is_tcg(void)
 {
@@ -80,11 +84,11 @@ static void regs_doorbell(struct ht_device *dev, uint32_t stream)
         uint64_t count = 1;
 
         /*
-         * TCG accesses a device only in the last instruction of a block of
-         * code.  At another instruction it leaves the block, and begins the
-         * instruction again in a block of its own: docs/performance.md has the
-         * cost.  A string instruction with a repeat prefix ends a block, so
-         * ring the doorbell by such an instruction.  (Source:
+         * TCG lets only the last instruction of a block of code access a
+         * device.  If another instruction does, TCG leaves the block, and
+         * begins the instruction again in a block of its own:
+         * docs/performance.md has the cost.  A string instruction with a repeat
+         * prefix ends a block, so ring the doorbell by this kind.  (Source:
          * translator_loop(), cpu_io_recompile() and do_gen_rep() in QEMU 10.0)
          */
         __asm__ volatile("rep stosl" : "+D"(at), "+c"(count) : "a"(stream)
@@ -103,9 +107,9 @@ static const struct ht_port_ops regs_ops = {
 };
 
 /*
- * Set @d->doorbells.  Returns 1 on success; 0 if the capabilities, which a
- * hostile device may have chosen, place a doorbell outside of BAR0, or at an
- * address that is not a multiple of 4.
+ * Set @d->doorbells.  Returns 1 on success.  A hostile device may have chosen
+ * the capabilities: returns 0 if they place a doorbell outside of BAR0, or at
+ * an offset that is not a multiple of 4.
  */
 static int find_doorbells(struct ht_bm_device *d)
 {
@@ -113,13 +117,13 @@ static int find_doorbells(struct ht_bm_device *d)
     uint64_t first = caps->doorbell_offset;
 
     /*
-     * A hypercall doorbell has 64 KiB: write to its last page.  QEMU's TCG
-     * chooses an entry of its TLB by the low bits of a page's number, and the
-     * TLB can have as few as 64 entries: pages whose addresses are equal modulo
-     * 256 KiB then share an entry.  The first page of a doorbell and the
-     * control page of a ring are at multiples of 64 KiB.  If map() keeps the
-     * low bits of addresses, the two would share an entry in one of four cases,
-     * and each doorbell would then cost a walk of the page tables.
+     * If a hypercall doorbell has 64 KiB, write to its last page.  QEMU's TCG
+     * chooses an entry of its TLB by the low bits of a page's number.  If the
+     * TLB has 64 entries, pages with addresses that are equal modulo 256 KiB
+     * share an entry.  The first page of a doorbell and the control page of a
+     * ring are at multiples of 64 KiB.  If map() keeps the low bits of
+     * addresses, these pages would share an entry in one of four cases, and
+     * each access to one page would evict the other page.
      */
     if (caps->channel == HT_CHANNEL_HYPERCALL &&
         caps->doorbell_stride == HT_MAP_ALIGN) {
@@ -195,7 +199,7 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
         ret = ht_device_init(&d->dev);
     }
     if (!ret) {
-        /* Relate the clocks, since some hosts cannot read the counter. */
+        /* Relate the clocks: some hosts cannot read the guest's counter. */
         ret = ht_time_sync(&d->dev, SYNC_ROUNDS);
     }
     if (ret < 0) {

@@ -2,10 +2,10 @@
 /*
  * libhypertrace: the port for firmware, unikernels and bare-metal payloads
  *
- * The port finds the device on PCI, and has drivers for the channels with
- * registers and for virtio.  The environment provides PCI configuration
- * accesses and memory by struct ht_bm_platform.  The port uses no interrupts,
- * never sleeps and frees no memory.
+ * The port finds the device on PCI, and has drivers for the channels hypercall,
+ * shm and virtio.  The environment provides PCI configuration accesses and
+ * memory by struct ht_bm_platform.  The port uses no interrupts, never sleeps
+ * and frees no memory.
  */
 #ifndef HT_BAREMETAL_H
 #define HT_BAREMETAL_H
@@ -26,12 +26,13 @@
  * @pci_write: write 4 bytes of a function's configuration space
  * @map: map memory of the device: stream RAM as write-back memory if @ram is
  *       true, else registers as device memory.  Returns NULL on failure
- * @alloc: allocate zeroed, physically contiguous memory, which is never freed.
- *         Returns NULL if there is no room
+ * @alloc: allocate zeroed, physically contiguous memory at a multiple of
+ *         @align; the port does not free it.  Returns NULL if there is no room
  * @phys: get the address by which devices access memory from @alloc
  * @opaque: passed to the functions
  *
- * On a PC, ht_bm_x86_pci_read() and ht_bm_x86_pci_write() can be used.
+ * On a PC, @pci_read and @pci_write can be ht_bm_x86_pci_read() and
+ * ht_bm_x86_pci_write().
  */
 struct ht_bm_platform {
     uint32_t (*pci_read)(void *opaque, uint16_t bdf, unsigned offset);
@@ -45,8 +46,8 @@ struct ht_bm_platform {
 
 /**
  * struct ht_bm_bar - a base address register (BAR), as set by firmware
- * @base: physical address; 0 if the BAR is absent, in I/O space, or has no
- *        address yet
+ * @base: physical address; 0 if the BAR is absent, in I/O space, the upper half
+ *        of a 64-bit BAR, or has no address yet
  * @size: size in bytes; 0 if @base is 0
  */
 struct ht_bm_bar {
@@ -90,10 +91,13 @@ struct ht_bm_device {
 /**
  * ht_bm_find() - find a device
  * @platform: the environment
- * @index: 0 for the first one, in the order of the bus
+ * @index: 0 for the first device that the search finds
  * @bdf: set on success
  *
- * Return: 0; -ENODEV: @index is too large.
+ * Searches bus 0 and the buses below its bridges.  Does not find memory-only
+ * devices.
+ *
+ * Return: 0; -ENODEV: there are not more than @index devices.
  */
 int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
                uint16_t *bdf);
@@ -115,7 +119,8 @@ int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
  * -EPROTO: another version, a missing feature of virtio, or capabilities that
  * are inconsistent or do not fit the BARs; -ENOMEM: no memory or mapping; -EIO:
  * the device does not finish a reset, or a reply is an error; -ETIMEDOUT: the
- * device does not answer, or answers only that it is busy.
+ * device does not answer, or answers only that it is busy; or another error of
+ * ht_time_sync().
  */
 int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
                uint16_t bdf);
@@ -126,7 +131,7 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
  *
  * With channel virtio, a program must call this from time to time, because the
  * port uses no interrupts; ht_wanted() then returns the updated values.  The
- * call reads a register, and sends messages if its value has changed.  With
+ * call reads a register, and sends messages if the register has changed.  With
  * other channels the call does nothing.
  *
  * Return: 0; or a negative errno of ht_control().
@@ -142,7 +147,7 @@ int ht_bm_update(struct ht_bm_device *d);
  */
 void ht_bm_close(struct ht_bm_device *d);
 
-/* Configuration mechanism #1 (ports 0xcf8 and 0xcfc); @opaque is ignored */
+/* Use configuration mechanism #1 (ports 0xcf8, 0xcfc); @opaque is ignored */
 uint32_t ht_bm_x86_pci_read(void *opaque, uint16_t bdf, unsigned offset);
 void ht_bm_x86_pci_write(void *opaque, uint16_t bdf, unsigned offset,
                          uint32_t value);

@@ -47,7 +47,7 @@ static inline struct ht_bm_device *to_bm(struct ht_device *dev)
     return (struct ht_bm_device *)dev;
 }
 
-/* Let the processor's other hardware thread run while this one polls */
+/* On x86-64 and Arm, hint to the processor that the caller polls */
 static inline void ht_bm_pause(void)
 {
 #if defined(__x86_64__)
@@ -66,8 +66,8 @@ int ht_bm_relax(struct ht_device *dev, unsigned tries);
 #define HT_BM_PCI_CMD_NO_INTX   0x0400u
 
 /*
- * Store the addresses and sizes of the BARs in @d->bar.  During the call the
- * device does not decode its BARs.
+ * Store the addresses and sizes of the memory BARs in @d->bar.  During the call
+ * the device does not decode these BARs.
  */
 void ht_bm_pci_bars(struct ht_bm_device *d);
 

@@ -31,9 +31,10 @@ static uint16_t bdf_of(unsigned bus, unsigned devfn)
 }
 
 /*
- * Search a bus, and the buses below its bridges, for hypertrace device number
- * *@index.  Returns 1 and sets *@bdf if the device is there.  Otherwise returns
- * 0 and subtracts the number of devices found from *@index.
+ * Search a bus, and the buses below its bridges to BUS_DEPTH_MAX, for the
+ * hypertrace device with number *@index, from 0.  Returns 1 and sets *@bdf if
+ * the device is there.  Otherwise returns 0 and subtracts the number of devices
+ * found from *@index.
  */
 static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
                     unsigned depth, unsigned *index, uint16_t *bdf)
@@ -45,7 +46,7 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
         uint32_t id = p->pci_read(p->opaque, at, PCI_ID);
         uint32_t header;
 
-        /* A slot without function 0 has no device: skip its 8 functions. */
+        /* Unless function 0 has the bit MULTI, skip the slot's functions. */
         step = devfn % 8 ? 1 : 8;
         if ((uint16_t)id == 0xffff) {
             continue;
@@ -66,8 +67,8 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
                                          PCI_SECONDARY_BUS) >> 8 & 0xff;
 
             /*
-             * Bus number 0 means that firmware set none; a number up to @bus
-             * would form a loop.
+             * Bus number 0 means that firmware set none; with a number up to
+             * @bus, the search could loop.
              */
             if (below > bus && scan_bus(p, below, depth + 1, index, bdf)) {
                 return 1;

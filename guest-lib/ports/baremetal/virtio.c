@@ -4,7 +4,7 @@
  */
 #include "virtqueue.h"
 
-/* Offsets in a capability of virtio, whose PCI id is 9 (vendor-specific) */
+/* PCI capabilities of virtio: their id, offsets in them, and their types */
 #define CAP_VENDOR              0x09
 /* bits 24 to 31 of the word at this offset: the capability's type */
 #define CAP_TYPE                0
@@ -70,7 +70,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
         return -EINVAL;
     }
     if (pair == vq->pairs) {
-        /* the queue is broken: it had an invalid entry, or a wait timed out */
+        /* @broken: the used ring had an invalid entry, or a wait timed out */
         return -EIO;
     }
     ht_copy(d->control_buf, msg, len);
@@ -115,8 +115,8 @@ static int virtio_map(struct ht_device *dev, uint32_t stream,
         }
     }
     /*
-     * Wait until the device has returned all buffers of the stream's last
-     * instance.
+     * Wait until the device has returned all buffers of the previous stream
+     * with this index.
      */
     ht_bm_wait_start(&wait, dev->caps.clock_hz, RESET_MS);
     while (vq->out) {
@@ -258,8 +258,8 @@ static int negotiate(struct ht_bm_device *d)
     ht_bm_write32(c + COMMON_DEVICE_SELECT, 1);
     high = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
     /*
-     * Event indexes suppress interrupts and notifications, so the port requires
-     * them.
+     * The port requires event indexes: by them the port suppresses interrupts,
+     * and the device suppresses notifications that it does not need.
      */
     if (!(low & FEATURE_EVENT_IDX) || !(high & FEATURE_VERSION_1)) {
         return -EPROTO;
@@ -273,7 +273,7 @@ static int negotiate(struct ht_bm_device *d)
     return ht_bm_read8(c + COMMON_STATUS) & STATUS_FEATURES_OK ? 0 : -EPROTO;
 }
 
-/* Read the configuration until it does not change during the read */
+/* Read the capabilities, again if they have changed during the read */
 static void read_config(struct ht_bm_device *d)
 {
     uint8_t before;

@@ -58,9 +58,8 @@ int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in)
     __atomic_store_n(&vq->avail.idx, vq->avail_idx, __ATOMIC_RELEASE);
     /*
      * Full barrier: store idx before loading avail_event.  Pairs with the
-     * device's barrier between its store of avail_event and its load of idx:
-     * either the device sees the new idx, or this code sees the new
-     * avail_event.
+     * device's barrier between its store of avail_event and its load of idx: at
+     * least one side sees the new value of the other side.
      */
     ht_full_fence();
     event = avail_event(vq);
@@ -83,7 +82,7 @@ unsigned ht_bm_vq_reap(struct ht_bm_vq *vq)
 
         if (id % 2 || pair >= vq->pairs || vq->done[pair] ||
             (pair + vq->pairs - vq->oldest) % vq->pairs >= vq->out) {
-            vq->broken = 1;     /* the device did not hold the pair @id / 2 */
+            vq->broken = 1;     /* @id is of no pair that the device held */
             break;
         }
         vq->done[pair] = 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: a split virtqueue whose buffers are pairs of
- * descriptors, used first in, first out
+ * libhypertrace, bare metal: a split virtqueue of pairs of descriptors, which
+ * are added and taken back first in, first out
  *
- * Pair n is always the descriptors 2n and 2n + 1.  The driver polls for
- * completion.  VIRTIO_F_EVENT_IDX suppresses interrupts, and notifications that
- * the device does not need.
+ * Pair n consists of the descriptors 2n and 2n + 1.  The driver polls for
+ * completion.  By VIRTIO_F_EVENT_IDX the driver suppresses interrupts, and the
+ * device suppresses notifications that it does not need.
  */
 #ifndef HT_BM_VIRTQUEUE_H
 #define HT_BM_VIRTQUEUE_H
@@ -55,15 +55,15 @@ struct ht_bm_vq {
     uint16_t size;              /* number of the queue's descriptors */
     uint16_t pairs;
     uint16_t avail_idx;
-    /* index of the next entry to read in the used ring */
+    /* index of the next entry to read in the used ring, modulo @size */
     uint16_t used_idx;
     /*
-     * number of the oldest pair that the device holds; valid if @out is not 0
+     * number of the oldest pair that was not taken back; valid if @out is not 0
      */
     uint16_t oldest;
-    /* number of descriptor pairs that the device holds */
+    /* number of pairs that were added and not taken back */
     uint16_t out;
-    /* by pair: 1 if the device has returned it while it holds an older one */
+    /* by pair: 1 if the device has returned the pair before an older pair */
     uint8_t done[HT_BM_PAIRS];
     /* the device returned an invalid entry, or a wait timed out */
     int broken;
@@ -77,7 +77,7 @@ struct ht_bm_vq {
  */
 void ht_bm_vq_init(struct ht_bm_vq *vq, uint16_t index, uint16_t size);
 
-/* Get the number of a free pair; @vq->pairs: none is free, or a broken queue */
+/* Get the number of a free pair; @vq->pairs: none is free, or @broken is set */
 unsigned ht_bm_vq_next(struct ht_bm_vq *vq);
 
 /**
@@ -86,7 +86,7 @@ unsigned ht_bm_vq_next(struct ht_bm_vq *vq);
  * @pair: the pair; addr and len of its descriptors are set
  * @in: the device writes the second descriptor's memory
  *
- * Return: 1 if the device wants to be notified.
+ * Return: 1 if the device wants to be notified, else 0.
  */
 int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in);
 

@@ -2,9 +2,9 @@
 /*
  * libhypertrace, bare metal: bounded waits
  *
- * A wait counts at most 10 ms between two checks.  The clock also runs while
- * the virtual machine is stopped or its host is busy, and the device cannot
- * work in this time.  So the wait does not end early.
+ * A wait counts at most 10 ms between two checks.  While the virtual machine is
+ * stopped or its host is busy, the clock may run although the device cannot
+ * work.  Because of the limit, such a pause does not end the wait.
  */
 #ifndef HT_BM_WAIT_H
 #define HT_BM_WAIT_H
