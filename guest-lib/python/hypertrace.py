@@ -7,7 +7,7 @@
     failed(4711, "short read")
 
 The host chooses the events that it records. Without a device, or if the host
-does not want an event, a call discards the event and does not fail.
+does not want an event, a call emits nothing and does not fail.
 """
 
 import ctypes
@@ -85,8 +85,8 @@ _library.ht_host_stats.argtypes = [
 class Event:
     """An event class, made from a description for ht_event_parse() (trace.h).
 
-    A process can make at most 1,023 classes, which are never freed: make each
-    class once, not in a loop.
+    A process can make at most 1,023 such classes, which are never freed: make
+    each class once, not in a loop.
     """
 
     def __init__(self, description):
@@ -103,12 +103,12 @@ class Event:
         """Emit an event: one value for each field.
 
         A value is an int, a float, str or bytes for text, and bytes or
-        array.array for arrays and sequences. If the event is off, the values
+        array.array for arrays and sequences. If the class is off, the values
         are neither converted nor checked.
 
         Returns True if the event was committed, and False if it was discarded
-        or the host does not want it. Raises ValueError if the event is on and
-        the values do not fit the fields.
+        or the host does not want it. If the class is on and the values do not
+        fit the fields, raises ValueError, or TypeError for other Python types.
         """
         if not _library.ht_event_is_on(self._class):
             return False
@@ -120,7 +120,11 @@ class Event:
 
 
 def status():
-    """Return (state, text): enum ht_trace_state, 0 if events are recorded, and a text for it."""
+    """Return (state, text).
+
+    The state is one of enum ht_trace_state (trace.h): 0 if the host wants events of this process.
+    The text describes the state.
+    """
     why = ctypes.c_char_p()
     state = _library.ht_trace_status(ctypes.byref(why))
     return state, (why.value or b"").decode()
@@ -129,6 +133,7 @@ def status():
 def host_stats(vcpu=0):
     """Return the host's statistics of a vCPU of this machine; None if the host publishes none.
 
+    Raises OSError if no device can be opened, or if the statistics cannot be read.
     The result has the members of struct ht_host_stats by name, except "seq" and "nr_exits";
     "exits" is a list of (name, number of the reason, count, ns).
     """

@@ -2,13 +2,14 @@
 /*
  * libhypertrace: hand events over to the host by the channel hypercall
  *
- * The producer rings the doorbell after every `batch` commits.  The store to
- * the doorbell causes an exit, and the host consumes up to 8 KiB and up to 1000
- * events before the vCPU continues.
+ * The producer rings the doorbell after every `batch` commits, earlier if the
+ * ring is almost full, and for a push or flush.  The store to the doorbell
+ * causes an exit.  Before the vCPU continues, the host consumes at most 8 KiB
+ * and at most 1000 events, or one larger event.
  */
 #include "core.h"
 
-static const uint64_t wake_always;       /* 0, so each commit calls notify() */
+static const uint64_t wake_always;   /* 0, so a commit always calls notify() */
 
 static void hypercall_opened(struct ht_stream *s)
 {
@@ -30,8 +31,9 @@ static void hypercall_notify(struct ht_stream *s)
 
 /*
  * A batch may be larger than a ring, so ring the doorbell early if the packet
- * after the next one is not free.  Load the tail for this test, because the
- * host may have freed packets at an earlier doorbell.
+ * after the next one is not free.  ht_has_space() loads the tail: before the
+ * doorbell because the host may have freed packets at an earlier doorbell, and
+ * after it to get what the host has freed now.
  */
 static void hypercall_closed(struct ht_stream *s)
 {

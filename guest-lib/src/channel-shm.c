@@ -5,12 +5,13 @@
  * The host polls the ring.
  *
  * shm: before the host sleeps, it stores a position in the wake word; when head
- * reaches it, the guest rings the doorbell, once for each position.
+ * reaches this position, the guest rings the doorbell, once for each position.
  * tests/model/wake.pml proves that no event is forgotten.
  *
  * memory: there is no doorbell.  The wake word is HT_WAKE_NEVER while the
- * stream is open.  It is 0 when the stream is closed, so that the next commit
- * calls notify() in switch.c, which tests whether the stream is closed.
+ * stream is open.  The host or driver sets it to 0 when it closes the stream:
+ * the producer's next commit then calls notify() in switch.c, which tests
+ * whether the stream is closed.
  */
 #include "core.h"
 

@@ -4,9 +4,10 @@
  *
  * The ring is in the guest's memory, in the layout of stream memory.  The guest
  * writes both lines of the control page.  It submits closed packets to the
- * device.  When the device has returned all buffers of a packet, the port, or
- * the Linux driver that the port uses, advances host.tail, and the packet's
- * memory is free again.
+ * device and, for a push or flush, the committed bytes of the open packet.
+ * When the device has returned all buffers of a packet, the port, or the Linux
+ * driver that the port uses, advances host.tail, and the packet's memory is
+ * free again.
  */
 #include "core.h"
 
@@ -69,9 +70,9 @@ static void virtio_notify(struct ht_stream *s)
 static void virtio_closed(struct ht_stream *s)
 {
     /*
-     * If no buffer is free, the packet is submitted later: when the next packet
-     * is closed, when the ring is full (virtio_reclaim()), or by a push or
-     * flush.
+     * If no buffer is free, the packet is submitted later, for example when the
+     * next packet is closed, when the ring is full (virtio_reclaim()), or by a
+     * push or flush.
      */
     (void)submit_reaping(s, false);
 }

@@ -23,7 +23,8 @@ static inline struct ht_packet *ht_packet_at(const struct ht_stream *s,
 extern const struct ht_slow ht_slow;
 
 /**
- * ht_head() - get the position after the last event
+ * ht_head() - get the position after the last event of the open packet; if no
+ *             packet is open, the start of the next packet
  * @s: an open stream whose @busy the caller has set
  */
 static inline uint64_t ht_head(const struct ht_stream *s)
@@ -55,7 +56,7 @@ uint32_t ht_request_check(const struct ht_device *dev,
 
 /**
  * ht_ring_doorbell() - kick the host to poll a stream now
- * @s: an open stream whose @busy the caller has set
+ * @s: an open stream of channel hypercall or shm whose @busy the caller has set
  */
 static inline void ht_ring_doorbell(struct ht_stream *s)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: test which classes the host wants
+ * libhypertrace: test and read which classes the host wants
  *
- * The enable bytes are hints, which are loaded and stored without ordering.  If
- * a guest sees a change late, there are only two effects: an event is emitted
- * that no backend wants, or an event that a backend wants is missing.
+ * The enable bytes are loaded and stored without ordering.  If a guest sees a
+ * change late, it may emit an event that no backend wants, or skip an event
+ * that a backend wants.  A skipped event does not count as discarded.
  */
 #include "core.h"
 

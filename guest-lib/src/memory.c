@@ -3,8 +3,9 @@
  * libhypertrace: control messages through memory, without an exit
  *
  * The host polls the number of the last request.  Request and reply have
- * separate areas, so no memory is written by both sides.  Guest and host can
- * each end at any instant.
+ * separate areas.  The guest clears the reply area before it sends a request;
+ * else only the host writes to the reply area.  Guest and host can each end at
+ * any instant.
  */
 #include "core.h"
 
@@ -12,7 +13,7 @@
 /* maximum wait for a reply from a host whose beat advances, in ms */
 #define ANSWER_MS       5000u
 
-/* Return the time since the last call in ms, but at most LOST_MS / 2 */
+/* Return the time in ms since @read_at, at most LOST_MS / 2, and update it */
 static uint32_t passed(struct ht_device *dev, struct ht_link *l)
 {
     const uint64_t now = l->now(dev), ms = now - l->read_at;
@@ -23,7 +24,7 @@ static uint32_t passed(struct ht_device *dev, struct ht_link *l)
 
 /*
  * Read the host's beat, @ms after the last read.  Returns false if the beat has
- * not changed for LOST_MS.
+ * not changed for LOST_MS, or not yet since ht_link_init().
  */
 static bool beats(struct ht_link *l, uint32_t ms)
 {
@@ -171,7 +172,7 @@ static int await_earlier(struct ht_device *dev, struct ht_link *l)
     l->go = ht_load_relaxed32(&l->mem->go);
     r = await(dev, l, l->go);
     if (r == -ETIMEDOUT) {
-        /* further calls return -EBUSY at once until the host has answered */
+        /* Until the host answers, further calls fail without another wait. */
         l->pending = true;
         return -EBUSY;
     }

@@ -219,8 +219,9 @@ static uint32_t aligned(uint32_t pos)
 #define CLASSES_MAX 16
 
 /*
- * Encode as many classes from *@next on as fit into one exchange.  Set *@next
- * to the first class that does not fit.  Returns the size of the messages.
+ * Encode as many classes from *@next on as fit into one exchange, except those
+ * for which class_bytes() returns 0.  Set *@next to the first class that does
+ * not fit, or to @n.  Returns the size of the messages; 0: there is none.
  */
 static uint32_t encode_some(struct ht_device *dev,
                             struct ht_class *const *classes, unsigned n,
@@ -289,9 +290,10 @@ static int read_reply(struct ht_device *dev, const struct ht_msg_class *m,
 }
 
 /*
- * Read the replies in dev->msg for the classes *@begin to @next - 1.  Set
- * *@begin to the first class that the host answered with BUSY, or to @next.
- * Returns the first error of a class, or 0.
+ * Read the replies in dev->msg for the classes *@begin to @next - 1, and set
+ * the ids; the id after an error is 0.  Set *@begin to the first class that the
+ * host answered with BUSY, or to @next.  Returns the first error of a class, or
+ * 0.
  */
 static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
                         unsigned *begin, unsigned next)

@@ -2,7 +2,7 @@
 /*
  * libhypertrace: open, flush and close streams
  *
- * tests/model/control.pml proves the guarantees of a flush and a close.
+ * tests/model/control.pml proves the host's guarantees of a flush and a close.
  */
 #include "core.h"
 
@@ -84,7 +84,10 @@ static int open_message(struct ht_device *dev,
     }
 }
 
-/* Add a stream to the device's list, which ht_device_close_streams() closes */
+/*
+ * Add a stream to the device's list, the streams of which
+ * ht_device_close_streams() closes.  Without ops->lock there is no list.
+ */
 static void list_stream(struct ht_device *dev, struct ht_stream *s)
 {
     if (dev->ops->lock) {

@@ -87,8 +87,8 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     p->clock_begin = now;
     p->events = s->events;
     /*
-     * Store the same number of discarded events in the control page and in the
-     * packet's header.
+     * Store the number of discarded events in the control page, and in the
+     * packet's header the number that the host was told.
      */
     ht_publish_lost(s);
     p->lost = s->told;
@@ -127,10 +127,10 @@ static uint32_t short_header(uint32_t id)
 }
 
 /*
- * Second part of get_early().  If the stream is open, no packet is, and the
- * ring has no room for a packet, count the event as discarded and return NULL;
- * else return HT_READ_CLOCK.  Not inlined, so that get_early() need not save
- * registers.
+ * Second part of get_early().  If the stream is open in mode discard, no packet
+ * is open, and the ring has no room for a packet, count the event as discarded
+ * and return NULL; else return HT_READ_CLOCK.  Not inlined, so that get_early()
+ * need not save registers.
  */
 static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
 {
@@ -201,10 +201,11 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
 /*
  * Called by a commit whose head has reached the wake word: kick the host.
  *
- * A host that closes a stream sets the wake word to 0.  So does a driver that
- * takes the stream's memory away (for a suspend, an unplug or a fork): it maps
- * other memory, with the state "closed".  The next commit then calls this
- * function, which closes the stream; the committed event counts as discarded.
+ * A host that closes a stream sets the wake word to 0.  A driver that takes the
+ * stream's memory away (for a suspend, an unplug or a fork) maps other memory,
+ * with the wake word 0 and the state "closed".  The producer's next commit then
+ * calls this function, which marks the stream as closed.  The event of this
+ * commit counts as discarded.
  */
 static void notify(struct ht_stream *s)
 {

@@ -5,10 +5,10 @@
 #include "core.h"
 
 /*
- * Each message contains the guest's counter before and after the previous
- * exchange, in which the host has read its own clock.  So the last of @rounds
- * exchanges needs one more message.  Each exchange is a sample for the host's
- * map of the guest's clock.
+ * Each message but the first contains the guest's counter before and after the
+ * previous exchange, in which the host has read its own clock.  These three
+ * values are a sample for the host's map of the guest's clock.  So @rounds
+ * samples need @rounds + 1 messages.
  */
 int ht_time_sync(struct ht_device *dev, unsigned rounds)
 {
