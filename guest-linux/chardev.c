@@ -2,8 +2,8 @@
 /*
  * hypertrace: the character device /dev/hypertraceN for programs
  *
- * devtmpfs creates the node with mode 0600.  60-hypertrace.rules makes it
- * accessible to a group; its members can fill the host's disk with events.
+ * devtmpfs creates the node with mode 0600.  60-hypertrace.rules gives a group
+ * access to the node; the group's members can use disk space of the host.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -14,7 +14,7 @@
 #include "htk.h"
 #include "compat.h"
 
-/* Maximum number of pages that one page fault maps */
+/* Maximum number of a stream's pages that one page fault maps */
 #define HTK_FAULT_AROUND	64
 
 static void htk_free_owner(struct htk_owner *owner)
@@ -130,8 +130,8 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
 	/*
-	 * The host wrote the reply's size into the reply's header.  It may
-	 * exceed the size of the program's memory: do not write beyond that.
+	 * Copy as many bytes as the reply's header says, and in no case more
+	 * than the program's memory has.
 	 */
 	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
 	if (!ret && copy_to_user(user, msg, bytes))
@@ -196,11 +196,11 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 }
 
 /*
- * Map a page of the owner in place of a page of a stream, because the file has
- * no open stream there, the device is away, or the program is a child of fork()
- * and its parent made the mapping.  In the page that replaces the control page,
- * the stream's state is "closed".  Without a page, an access would kill the
- * program.
+ * Map a page of the owner in place of a page of a stream, because the file does
+ * not own an open stream at @offset, the device is away, or the program is a
+ * child of fork() and its parent made the mapping.  In the page that replaces
+ * the control page, the stream's state is "closed".  Without a page, an access
+ * would kill the program.
  */
 static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
 				   const struct htk_owner *owner, u64 offset)
@@ -248,8 +248,8 @@ out:
 
 /*
  * Mark the copy of a mapping in a child of fork(), so that the child gets no
- * pages of the stream.  The kernel also calls this for a mapping that is split
- * or moved, but only the copy in the child has another mm.
+ * pages of the stream.  The kernel also calls this function for a mapping that
+ * is split or moved, but that mapping keeps the mm that it had at mmap().
  */
 static void htk_vm_open(struct vm_area_struct *vma)
 {

@@ -31,9 +31,9 @@ static inline void htk_vm_flags_clear(struct vm_area_struct *vma,
 #endif
 
 /*
- * Find @n virtqueues.  Only the first one has a callback, @control, and so
- * causes interrupts.  Changes of the configuration cause interrupts, even if @n
- * is 0.
+ * Find @n virtqueues.  The first virtqueue has the callback @control, and so
+ * causes interrupts; the others do not.  Changes of the configuration cause
+ * interrupts, even if @n is 0.
  */
 static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 			       struct virtqueue **vqs, const char **names,

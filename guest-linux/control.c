@@ -26,7 +26,8 @@ void htk_revoke_all(struct htk *h)
 /*
  * Virtio: submit all committed bytes, so that the host has them before it
  * executes STREAM_CLOSE or STREAM_FLUSH, which the caller sends next.  Wait
- * until the device has returned all buffers, or @wait is over.
+ * until the device has returned all buffers, the stream's queue is broken, or
+ * @wait is over.
  *
  * Context: h->life held; h->control not held, so that other threads can send
  * messages meanwhile
@@ -70,8 +71,9 @@ static int htk_check_stream(struct htk *h, const struct htk_owner *owner,
 }
 
 /*
- * Mark a stream as being closed: programs can no longer map it or submit its
- * bytes.  The driver submits them until htk_seal().
+ * Mark a stream as being closed: programs can no longer map it, or submit its
+ * bytes by HT_IOC_SUBMIT.  With virtio, the driver submits the bytes until
+ * htk_seal().
  *
  * Context: h->control held
  */
@@ -100,8 +102,8 @@ static void htk_disown(struct htk *h, u32 stream)
 	if (h->transport->ring_put)
 		h->transport->ring_put(h, stream);
 	/*
-	 * Pairs with the load-acquire in htk_close_owner().  A caller of that
-	 * function, htk_orphan_work(), frees an owner whose @open is 0.
+	 * Pairs with the load-acquire in htk_close_owner(): if that function
+	 * loads 0, its caller htk_orphan_work() frees the owner.
 	 */
 	smp_store_release(&owner->open, owner->open - 1);
 }
@@ -271,7 +273,7 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	default:
 		/*
 		 * This message or an earlier one, for example TAKEOVER, has
-		 * closed the stream.
+		 * closed the stream, or the device is being unplugged.
 		 */
 		htk_disown(h, stream);
 	}
@@ -312,9 +314,9 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 
 /*
  * Check whether an owner may send a message.  A program must not send
- * TIME_SYNC, which changes the dates of other programs' events.  Only the
- * driver sends ENABLED, SETTINGS and TAKEOVER.  A file that is open only for
- * reading may send only CLASS_LIST and STATS.
+ * TIME_SYNC, which changes the dates of other programs' events, and also not
+ * ENABLED, SETTINGS and TAKEOVER.  The driver sends TAKEOVER by htk_takeover().
+ * A file that is open only for reading may send only CLASS_LIST and STATS.
  */
 static bool htk_may_send(const struct htk *h, const struct htk_owner *owner,
 			 u16 type)
@@ -403,8 +405,8 @@ int htk_takeover(struct htk *h)
  * Return: 0, with the host's or the driver's status in the message, or a
  * negative errno: -EINVAL: a size, or the index of a stream to flush or close,
  * is out of range; -EPERM: the owner may not send the message, or does not own
- * the stream; -EINTR: killed; -ENODEV: the device is away; or an error of the
- * exchange.
+ * the stream; -EINTR: killed before the exchange; -ENODEV: the device is away;
+ * or an error of the exchange.
  */
 int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room)
@@ -495,9 +497,9 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
  * longer uses them, or h->life is held for writing.
  *
  * The host closes the streams concurrently.  While it replies BUSY for a
- * stream, repeat the request, for 5 s at most.  Then, or after an error, give
- * up: release the stream's memory.  A host that continues later closes the
- * stream.
+ * stream, repeat the request, until a wait of 5 s (struct htk_wait) is over.
+ * Then, or after an error, give up: release the stream's memory.  A host that
+ * continues later closes the stream.
  *
  * Context: h->life held
  */
@@ -550,9 +552,10 @@ void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 
 /**
  * htk_close_owner() - close all streams of an owner
- * @owner: a file that was released, or the kernel, which no longer uses them
+ * @owner: a file that was released, or the kernel, which no longer uses its
+ *         streams
  *
- * If the host answers, it gets all committed events first.
+ * A host that answers in time gets all committed events first.
  *
  * Context: may sleep for seconds if the host does not answer
  */

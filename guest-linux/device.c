@@ -18,7 +18,7 @@ static DEFINE_IDA(htk_ida);
 static atomic_t htk_generation;
 static struct vfsmount *htk_mnt;
 
-/* Workqueue for all work that waits for a host; frozen during a suspend */
+/* Workqueue for work that may wait for a host; frozen during a suspend */
 struct workqueue_struct *htk_wq;
 
 static int htk_fs_init(struct fs_context *fc)
@@ -76,7 +76,8 @@ struct htk *htk_get_by_misc(struct miscdevice *misc)
 }
 
 /**
- * htk_next_generation() - get a generation number that no device had before
+ * htk_next_generation() - get a generation number that no device had before,
+ *                         until the number wraps
  *
  * Context: any
  */

@@ -42,7 +42,7 @@ struct htk_cpu {
 /**
  * struct htk_emit - the kernel's streams of one device
  * @h: the device
- * @cpus: the streams, one for each CPU
+ * @cpus: a stream for each possible CPU; not all of them are open
  * @streams: number of streams opened so far
  * @short_of_streams: the log already has the warning about missing streams
  */
@@ -56,7 +56,7 @@ struct htk_emit {
 /**
  * struct htk_class - a class of a module
  * @cls: the class; its @id is 0 until the host has registered it
- * @refused: the host of htk_emit_device refused the class
+ * @refused: the library or the host of htk_emit_device refused the class
  */
 struct htk_class {
 	struct ht_class *cls;
@@ -82,16 +82,17 @@ static struct ht_stream *htk_emit_first;
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
 
-/* CPUs that get a stream: those that are or were present */
+/* CPUs that get a stream: present at the load of the module, or online later */
 static struct cpumask htk_emit_cpus;
 
 /*
- * htk_emit_exchange is held while messages about the kernel's classes and
- * streams are exchanged with the host.  It protects htk_emit and, while a
- * device takes the events, the ids of classes.
+ * htk_emit_exchange is held while the kernel's classes are registered and its
+ * streams are opened or closed.  It protects htk_emit and, while a device takes
+ * the events, the ids of classes.
  *
- * htk_emit_mutex protects htk_sources, htk_watches and htk_classes.  It is
- * never held during an exchange, and it nests inside htk_emit_exchange.
+ * htk_emit_mutex protects htk_sources, htk_watches and htk_classes.  It is not
+ * held during an exchange with the host, and it nests inside htk_emit_exchange.
+ * htk_emit_device is written with both held.
  *
  * The callbacks of CPU hot-plug and of module notifiers, which run with locks
  * of the kernel held, do not take htk_emit_exchange: they queue htk_emit_work,
@@ -103,7 +104,7 @@ static LIST_HEAD(htk_sources);
 static LIST_HEAD(htk_watches);
 static struct htk_emit *htk_emit;
 static struct htk *htk_emit_device;
-/* Settings that were read last, "NAME=VALUE NAME=VALUE" (htk_emit_mutex) */
+/* The last settings that were read, "NAME=VALUE NAME=VALUE" (htk_emit_mutex) */
 static char htk_emit_settings[HT_SETTINGS_MAX + 1];
 static struct htk_class htk_classes[HT_CLASSES_MAX];
 static unsigned int htk_nr_classes;
@@ -119,8 +120,8 @@ static void htk_emit_kick(void)
 /* Enable bytes ------------------------------------------------------------ */
 
 /*
- * Return an error if the kernel is locked down in confidentiality mode, in
- * which not even root may trace the kernel; else 0
+ * Return -EPERM if the kernel is locked down in confidentiality mode, in which
+ * not even root may trace the kernel; else 0
  */
 static int htk_locked_down(void)
 {
@@ -128,8 +129,9 @@ static int htk_locked_down(void)
 }
 
 /*
- * Copy the enable bytes of the device into the classes, and notify the watches.
- * Without a device, or if the kernel is locked down, switch all classes off.
+ * Copy the enable bytes of htk_emit_device into the classes, and notify the
+ * watches.  Without this device, or if the kernel is locked down, switch all
+ * classes off.
  *
  * Queue the work of a watch instead of calling its function, which may take the
  * lock of CPU hot-plug.
@@ -274,8 +276,8 @@ static struct ht_stream *htk_emit_detach(void)
 
 /*
  * Before a stream is closed, store its count of discarded events in the ring,
- * where the host reads it.  If the host has closed the stream, it does not read
- * the count: add the events that the ring does not count to htk_missed.
+ * where the host reads the count.  If the host has closed the stream, it does
+ * not read the ring: add the events that it was not told to htk_missed.
  */
 static void htk_emit_push(struct ht_stream *s)
 {
@@ -337,8 +339,8 @@ static int htk_emit_start(struct htk *h)
 /* Classes ----------------------------------------------------------------- */
 
 /*
- * Find the classes to register: those that have no id yet and were not refused.
- * Store pointers to them in @list unless @list is NULL.
+ * Find the classes that have no id yet and were not refused.  Store pointers to
+ * these classes in @list unless @list is NULL.
  *
  * Context: htk_emit_mutex held
  *
@@ -359,8 +361,8 @@ static unsigned int htk_emit_unknown(struct ht_class **list)
 }
 
 /*
- * Register the classes that have no id yet.  If the host refuses a class, the
- * other classes are still registered.
+ * Register the classes that have no id yet and were not refused.  If the host
+ * refuses a class, the other classes are still registered.
  *
  * Return: 0, or a negative errno if the caller should retry later.
  *
@@ -455,8 +457,8 @@ static void htk_emit_work_fn(struct work_struct *work)
 /*
  * Choose the device that takes the kernel's events: the device that the
  * parameter kernel_device names; without the parameter, the first in
- * htk_sources.  If no device is left, change nothing.  Ids of classes belong to a
- * device, so let the work item register all classes again.
+ * htk_sources.  If htk_sources has no such device, change nothing.  Ids of
+ * classes belong to a device, so let the work item register all classes again.
  *
  * Context: htk_emit_exchange and htk_emit_mutex held
  */
@@ -498,11 +500,12 @@ static void htk_emit_off(void)
 
 /*
  * Read the settings for the kernel's event sources, if the device takes the
- * kernel's events.  A host that refuses the message has no settings.
+ * kernel's events.  If the host refuses the message, clear the settings.
  *
  * Context: no lock held
  *
- * Return: 0, or a negative errno if the caller should ask again.
+ * Return: 0; -ENODEV: the device is away; or another negative errno: the caller
+ * should ask again.
  */
 static int htk_emit_read_settings(struct htk *h)
 {
@@ -532,7 +535,8 @@ static int htk_emit_read_settings(struct htk *h)
 }
 
 /**
- * htk_emit_enabled() - read the enable bytes and settings of a device again
+ * htk_emit_enabled() - read the settings of a device again, and the enable
+ *                      bytes into the copies of virtio and of the classes
  * @work: enable_work of the device; the device may be gone
  */
 void htk_emit_enabled(struct work_struct *work)
@@ -550,7 +554,7 @@ void htk_emit_enabled(struct work_struct *work)
 	if (!ret)
 		ret = htk_emit_read_settings(h);
 	if (ret && ret != -ENODEV) {
-		/* The device is present, but the exchange failed: try again. */
+		/* Unless the device is away, a later exchange may succeed. */
 		dev_warn_once(h->dev,
 			      "cannot read enable bytes or settings: error %d, retrying\n",
 			      ret);
@@ -602,9 +606,9 @@ void htk_emit_add(struct htk *h)
 /**
  * htk_emit_remove() - remove a device that is going away
  * @h: the device; if it took the kernel's events, htk_emit_choose() chooses
- *     another one
+ *     another device
  * @back: the device will come back: if no other device takes the events until
- *        then, keep the classes on and count events as discarded
+ *        then, classes that are on stay on, and their events count as discarded
  *
  * Context: may sleep
  */
@@ -648,8 +652,8 @@ void htk_emit_lost(void)
  * module was loaded, let the work item open a stream for it, since the lock of
  * CPU hot-plug is held here.  Until then its events are counted as discarded.
  *
- * A CPU that goes offline keeps its stream: it emits events until its last
- * instruction and may come back.
+ * A CPU that goes offline keeps its stream, because it emits events on the way
+ * and may come back.
  */
 static int htk_emit_prepare(unsigned int cpu)
 {

@@ -5,9 +5,10 @@
  * There is one byte for each class, indexed by the class's id.  On virtio the
  * driver keeps a copy, which it updates from replies to CLASS_REGISTER and
  * after each configuration interrupt.  On the other channels the host writes
- * the bytes in stream memory.  Programs map the host's bytes or the copy
- * read-only.  A class of the kernel has a copy of its byte in struct ht_class,
- * since an emitter must not access a device that may go away.
+ * the bytes in stream memory, and the driver has a copy while the device is
+ * away.  Programs map the host's bytes or the copy read-only.  A class of the
+ * kernel has a copy of its byte in struct ht_class, since an emitter must not
+ * access a device that may go away.
  *
  * Accesses to the bytes have no memory order.  Until an emitter sees a change,
  * it may emit events of a class that is off, or miss events of a class that is
@@ -74,12 +75,13 @@ static void htk_enable_bytes(struct htk *h, const struct ht_msg *msg, u32 room)
  * @msg: the replies to CLASS_REGISTER or ENABLED
  * @room: size of all replies, in bytes
  *
- * A reply is as long as its request, except that a message that violates the
- * protocol is answered by a header only.  After such a reply, the position of
- * the next one is unknown, so all further replies are ignored.
+ * A reply to CLASS_REGISTER is as long as its request, except that a request
+ * that violates the protocol is answered by a header only.  After a header
+ * only, the position of the next reply is unknown, so all further replies are
+ * ignored.
  *
  * Replies must be stored in the order of the exchanges.  If an older ENABLED
- * reply overwrote a newer CLASS_REGISTER reply, the class would stay off.
+ * reply overwrote a newer CLASS_REGISTER reply, the class could stay off.
  *
  * Context: h->control held since the exchange
  */
@@ -151,7 +153,8 @@ static void htk_enable_all(struct htk *h)
  * @h: the device
  *
  * Switch all classes on in the bytes of devices that are away.  A program that
- * uses such a device then emits, finds its stream closed, and opens @h.
+ * traces to a device that is away (trace.h) then emits, finds its stream
+ * closed, and looks for a device.
  *
  * Context: may sleep
  */
@@ -173,8 +176,8 @@ void htk_enable_add(struct htk *h)
 /**
  * htk_enable_keep() - copy the enable bytes of a device that is going away
  * @h: the device
- * @all: switch all classes on: another host has attached, and the bytes are no
- *       longer those of the programs' classes
+ * @all: switch all classes on instead: another host has attached, and the bytes
+ *       are no longer those of the programs' classes
  *
  * Classes that are on stay on, so that their events are counted as discarded.
  *
@@ -199,7 +202,8 @@ void htk_enable_keep(struct htk *h, bool all)
  * @h: the device; its @gone is set, or htk_enable_add() was not called
  *
  * If another device is present, switch all classes of @h on.  A program that
- * uses @h then emits, finds its stream closed, and opens the other device.
+ * traces to @h (trace.h) then emits, finds its stream closed, and looks for a
+ * device.
  *
  * Context: may sleep; h->life not held, since enable_work takes it
  */
@@ -218,7 +222,7 @@ void htk_enable_remove(struct htk *h)
 
 /*
  * Get the value that marks a mapping of the enable page with the device's
- * generation.  If the device was away after the mapping was made, the
+ * generation.  If the device came back after the mapping was made, the
  * generation has changed, so the mapping is out of date.
  */
 static void *htk_enable_mark(const struct htk *h)
@@ -238,9 +242,9 @@ static vm_fault_t htk_enable_fault(struct vm_fault *vmf)
 
 	down_read(&h->map_sem);
 	/*
-	 * If the device was away since the mapping was made, switch all classes
-	 * on: the program's next event finds its stream closed, and the program
-	 * registers its classes again.
+	 * If the device came back after the mapping was made, switch all
+	 * classes on: the program's next event finds its stream closed, and the
+	 * program (trace.h) registers its classes again.
 	 */
 	if (vma->vm_private_data != htk_enable_mark(h))
 		ret = vmf_insert_pfn_prot(vma, addr, page_to_pfn(h->enable_on),

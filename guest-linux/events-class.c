@@ -4,7 +4,8 @@
  * description of the event's ring buffer entry
  *
  * The class has first the fields of a fixed size, in the order of the entry,
- * then the fields that the entry's words __data_loc_x refer to.
+ * then the fields that the entry's words __data_loc_x refer to.  For a system
+ * call, hte_syscall_fields() makes the fields instead.
  */
 #include <linux/err.h>
 #include <linux/kernel.h>
@@ -13,16 +14,14 @@
 
 #include "events.h"
 
-/*
- * Maximum size in bytes of a type's name; longer names, which only structures
- * have, are cut
- */
+/* Size in bytes of a type's name with the NUL; a longer name is cut */
 #define HTE_WORD_MAX	64
 
 /*
- * Set @d to the parts of a type: the type of an element, and the number of
- * elements if the type is an array.  "__data_loc char[]" is an array of "char"
- * whose offset and size are in a word of the entry.
+ * Set @d to the parts of a type: the type of an element and, for an array, the
+ * number of elements, or 0 if the type does not have it as a number.
+ * "__data_loc char[]" is an array of "char"; a word of the entry has the
+ * array's offset and size.
  */
 static void hte_split(struct hte_decl *d, char *type)
 {

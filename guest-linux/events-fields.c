@@ -2,8 +2,9 @@
 /*
  * hypertrace-sources: make fields of an event class from kernel declarations
  *
- * Integers keep their size and sign.  Arrays of char become text.  Other arrays
- * of integers keep their elements.  Everything else becomes an array of bytes.
+ * Integers and pointers become integers of their size and sign.  Arrays of char
+ * become text.  Other arrays of integers keep their elements.  Everything else
+ * becomes an array or a sequence of bytes.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -143,7 +144,7 @@ static void hte_describe(struct ht_field *f, const struct hte_decl *d)
 		f->kind = HT_FIELD_TEXT;
 		return;
 	}
-	/* The size of an unknown element follows from the array's size. */
+	/* Derive the element's size: hte_size_of() may not know the type. */
 	if (!d->dynamic && d->count && d->size % d->count == 0)
 		elem = d->size / d->count;
 	f->flags = hte_is_address(d) ? HT_FIELD_HEX : 0;

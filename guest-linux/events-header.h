@@ -56,7 +56,10 @@
 #define TRACE_EVENT_FLAGS(...)
 #define TRACE_EVENT_PERF_PERM(...)
 
-/* TRACE_EVENT() and its variants: a class with one event */
+/*
+ * Expand TRACE_EVENT() and its variants to a class with one event, and the
+ * variants of DEFINE_EVENT() to DEFINE_EVENT()
+ */
 #undef TRACE_EVENT
 #undef TRACE_EVENT_CONDITION
 #undef TRACE_EVENT_FN
@@ -171,7 +174,10 @@ hte_get_offsets_##call(struct trace_event_data_offsets_##call *__data_offsets, \
 }
 #include HT_HEADER
 
-/* The probe.  Before 6.12, assignments of strings use macros of stage 3. */
+/*
+ * The probe.  Assignments of strings use macros of stage 3, which stage 6 of
+ * Linux 6.1 does not include.
+ */
 #include <trace/stages/stage3_trace_output.h>
 #include <trace/stages/stage6_event_callback.h>
 #undef __perf_count
