@@ -16,8 +16,8 @@
 #include "model/tasks.h"
 
 /*
- * KASLR moves a kernel by a multiple of this, in bytes. It is the step of KASLR
- * on arm64 with UEFI; the steps of other kernels are multiples of it.
+ * KASLR moves a kernel by a multiple of this number of bytes: the step of KASLR
+ * on arm64 with UEFI. The step on x86-64 is a multiple of it.
  */
 #define SLIDE           UINT64_C(0x10000)
 /* Number of events between two calls of ht_progress_show() */
@@ -37,8 +37,8 @@ struct HtModel {
     HtEventClass *classes[1 << 16];
     GHashTable *texts;          /* texts that ht_model_info() has returned */
     /*
-     * if @any is true: the event that was returned last. Before the next event
-     * is read, ht_tasks_after() must be called for this one.
+     * if @any is true: the event that was returned last, for which
+     * ht_tasks_after() must be called before the next event is read
      */
     HtModelEvent last;
     bool any;
@@ -53,10 +53,7 @@ struct HtModel {
     uint64_t shift;
 };
 
-/*
- * Parse the formats and symbols. Both are optional: without them, events are
- * shown as bytes, and addresses as numbers.
- */
+/* Parse the formats and symbols, both of which are optional. */
 static void parse_texts(HtModel *m)
 {
     const HtRecInfo *info = ht_rec_info(m->rec);
@@ -205,8 +202,8 @@ const HtTask *ht_model_task(const HtModel *m, int32_t pid)
 static uint64_t task_id(int32_t pid, uint32_t cpu, uint32_t id)
 {
     /*
-     * An idle task has a number that depends only on its processor. If there
-     * were too many tasks for a unique number (@id is 0), use the PID.
+     * An idle task has a number that depends only on its processor. If another
+     * task has no unique number (@id is 0), use its PID.
      */
     return !pid ? UINT64_C(1) << 40 | cpu :
            id ? id : UINT64_C(1) << 41 | (uint32_t)pid;
@@ -320,8 +317,8 @@ void ht_model_trouble(HtModel *m, GString *out)
                         " events of the guest may be missing\n");
     }
     /*
-     * If the info file has no "end", the recorder was killed or still records.
-     * The last piece may then be incomplete, which is no damage.
+     * If the info file has no "end", the recorder stopped early, was killed or
+     * still records. The last piece may then be incomplete, which is no damage.
      */
     if (damaged || (rest && *end)) {
         g_string_append_printf(out, "%" PRIu64 " byte%s of the recording %s"
@@ -430,8 +427,7 @@ bool ht_event_has_lines(const HtModelEvent *ev)
 }
 
 /*
- * Print the event of a stack, with all its frames: the kernel's print format
- * has only eight.
+ * Print a stack with all its frames: the kernel's print format has only eight.
  */
 static void print_stack(HtModel *m, const HtModelEvent *ev, GString *out)
 {

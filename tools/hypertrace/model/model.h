@@ -3,9 +3,10 @@
  * hypertrace: read the events of a recording, with their classes and tasks
  *
  * The model uses the reader of host-lib. It returns events in the order of
- * time. Each event has its class, the fields that commands need, and the task
- * that was running, with the name that the task had then. Memory is bounded,
- * whatever the number of events.
+ * boots, of segments of the guest's clock, and of time. Each event has its
+ * class, and the task that was running, with the name that the task had then.
+ * Memory use does not grow with the number of events, and the number of tasks
+ * is limited.
  */
 #ifndef HYPERTRACE_TOOL_MODEL_H
 #define HYPERTRACE_TOOL_MODEL_H
@@ -26,12 +27,14 @@
  * @id: unique number of the task in this recording; 0 for an idle task, or if
  *      there are too many tasks. The PID is not unique: the kernel reuses it,
  *      also in later boots.
- * @boot: the boot it belongs to, counted from 1
+ * @boot: boot in which the task ran, counted from 1; 0 for an idle task
  * @start_ns: guest time of its creation; 0 if that was not recorded
- * @pid: the thread; the kernel's events call it pid
- * @tgid: its process; 0 if not known, as for a thread that was created before
- *        the recording began
- * @ppid: the parent of its process; -1 if not known
+ * @pid: number of the thread; the kernel's events call it pid
+ * @tgid: number of its process; 0 if not known, as for a thread that was
+ *        created before the recording began
+ * @ppid: number of the process that was the parent of its process when the
+ *        task was created; of the creating thread, if that thread's process is
+ *        not known; -1 if not known
  * @comm: its name, which may have any bytes; "<...>" if not known
  * @named: @comm is known
  */
@@ -55,8 +58,8 @@ typedef struct HtTask {
  * @system: its system; "" without a format
  * @print: its compiled print format, or NULL; compiled when first needed
  * @tried: the print format was compiled, perhaps without success
- * @field: for each name of ht_kind_field(), the field in @format; NULL for a
- *         field that the event does not have in the guest's kernel
+ * @field: the fields of @format that have the names of ht_kind_field(), by
+ *         HT_F_*; NULL for a field that the event does not have
  */
 typedef struct HtEventClass {
     uint16_t type;
@@ -75,7 +78,8 @@ typedef struct HtEventClass {
  * @boot: boot of the guest, counted from 1
  * @class: its type
  * @task: the task that was running
- * @bound_ns: with --clock=host: maximum error of its time, in nanoseconds
+ * @bound_ns: maximum error of @rec.ns in nanoseconds, set by
+ *            ht_host_clock_date(); ht_model_next() does not set it
  */
 typedef struct HtModelEvent {
     HtRecEvent rec;
@@ -111,7 +115,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtModel, ht_model_free)
  * If the event creates, ends or renames a task, the model keeps the state from
  * before the event until the next call.
  *
- * Returns: false after the last event
+ * Returns: false after the last event that can be read
  */
 bool ht_model_next(HtModel *m, HtModelEvent *ev);
 
@@ -133,22 +137,24 @@ const HtFtFormats *ht_model_formats(const HtModel *m);
  * @group: "recording", "guest", "kernel" or "host"
  * @key: key in the group
  *
- * Returns: the value, owned by the model; "" if the file has no such key
+ * Returns: the value, owned by the model; "" if the group has no such key
  */
 const char *ht_model_info(HtModel *m, const char *group, const char *key);
 
 /**
- * ht_model_guest_ended: whether the recording is complete up to the guest's end
- * @m: model, whose events were read to the last one
+ * ht_model_guest_ended: whether the recording reaches to the guest's end, and
+ *                       its info file and pieces show no damage
+ * @m: model, after all events were read
  */
 bool ht_model_guest_ended(HtModel *m);
 
 /**
  * ht_model_trouble: describe what the recording lacks
- * @m: model, whose events were read to the last one
- * @out: a line is appended for each problem: a recorder that stopped early or
- *       was killed, damaged file, read error, processors left out, no events,
- *       missing or damaged formats, damaged symbols or those of another kernel
+ * @m: model, after all events were read
+ * @out: a line is appended for each problem: a recorder that stopped early, was
+ *       killed or still records; a damaged file, a read error, processors left
+ *       out, no events, missing or damaged formats, damaged symbols or those of
+ *       another kernel
  */
 void ht_model_trouble(HtModel *m, GString *out);
 
@@ -184,9 +190,9 @@ HtEventClass *ht_model_class(HtModel *m, uint16_t type);
 
 /**
  * ht_model_task: find the task that has a PID at the last event that was read
- * @pid: thread
+ * @pid: thread; 0 for an idle task
  *
- * Returns: the task, or NULL if it is not known
+ * Returns: the task, which may have ended; NULL if it is not known
  */
 const HtTask *ht_model_task(const HtModel *m, int32_t pid);
 
@@ -203,11 +209,12 @@ const HtTask *ht_model_task(const HtModel *m, int32_t pid);
 uint64_t ht_model_task_id(HtModel *m, int32_t pid, uint32_t cpu);
 
 /**
- * ht_model_tasks: get all known threads of a boot
- * @boot: the boot of the last event that was read, for the threads that it has
- *        now; or the previous boot, for the threads that it had at its end
+ * ht_model_tasks: get the threads of a boot, except the idle tasks
+ * @boot: the boot of the last event that was read, or the boot before it
  *
- * Returns: a table of HtTask by PID, owned by the model; NULL for other boots
+ * Returns: a table of HtTask by PID, owned by the model; NULL for other boots.
+ * For each PID, it has the last thread that was seen with that PID, also if the
+ * thread has ended.
  */
 GHashTable *ht_model_tasks(const HtModel *m, unsigned boot);
 
@@ -232,8 +239,10 @@ uint64_t ht_model_function(HtModel *m, unsigned boot, uint64_t addr,
                            GString *out);
 
 /**
- * ht_event_has_lines: whether ht_model_print() prints several lines
- * @ev: event; only a stack has several lines, one for each frame
+ * ht_event_has_lines: whether ht_model_print() ends lines by '\n': it prints a
+ *                     stack as a title and a line for each frame
+ * @ev: event; the text of any other event is one line, and a '\n' in it is a
+ *      byte to escape
  */
 bool ht_event_has_lines(const HtModelEvent *ev);
 
@@ -241,7 +250,8 @@ bool ht_event_has_lines(const HtModelEvent *ev);
  * ht_model_print: append an event's text as the kernel would print it
  * @out: appended to; not escaped
  *
- * Without a usable print format, the text is that of ht_fields_text().
+ * A stack is printed with all frames that the record has. For another event
+ * without a usable print format, the text is that of ht_fields_text().
  */
 void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out);
 
@@ -250,10 +260,10 @@ uint64_t ht_event_task_id(const HtModelEvent *ev);
 
 /**
  * ht_event_uint: get the value of a number
- * @field: HT_F_*
+ * @field: HT_F_* of the event's kind
  *
  * Returns: the value, sign-extended if the field is signed; 0 if the event has
- * no such field
+ * no such field, or if the field is not an integer
  */
 static inline uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field)
 {
@@ -264,7 +274,7 @@ static inline uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field)
 
 /**
  * ht_event_text: get the value of a string
- * @field: HT_F_*
+ * @field: HT_F_* of the event's kind
  * @len: set to its length
  *
  * Returns: pointer into the event; may have any bytes, has no NUL at its end.

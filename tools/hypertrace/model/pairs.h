@@ -3,8 +3,10 @@
  * hypertrace: find pairs of events
  *
  * A pair is an event A and the next event B that has the same key: the same
- * task, processor, or values of fields. If another A with the same key comes
- * before the B, it replaces the first one; only calls of function_graph nest.
+ * task, processor or values of fields, or several of these. If another A with
+ * the same key comes before the B, the earlier A is dropped. With their default
+ * key, calls of function_graph nest instead: the earlier A then belongs to a
+ * later B.
  */
 #ifndef HYPERTRACE_TOOL_PAIRS_H
 #define HYPERTRACE_TOOL_PAIRS_H
@@ -15,12 +17,12 @@
  * HtPair: a pair of events A and B
  * @boot: boot of both, counted from 1
  * @from_ns: guest time of A in nanoseconds
- * @to_ns: guest time of B in nanoseconds
+ * @to_ns: guest time of B in nanoseconds, or @from_ns if B's time is less
  * @from_cpu: processor of A
  * @to_cpu: processor of B
- * @pid: PID of the task in the key; if the key has no PID, of the task that ran
- *       at A
- * @task: that task; NULL if it is not known
+ * @pid: first PID in the key of A; if the key has no PID, PID of the task that
+ *       ran at A
+ * @task: task with that PID; NULL if it is not known
  */
 typedef struct HtPair {
     unsigned boot;
@@ -40,8 +42,8 @@ typedef struct HtPair {
  * @to_alone: events B without an A
  * @across_gaps: pairs left out because events between A and B may be missing
  * @left_out: events A left out because too many were waiting for their B
- * @no_from: the recording has no event A
- * @no_to: the recording has no event B
+ * @no_from: ht_pairs_event() got no event A
+ * @no_to: ht_pairs_event() got no event B
  */
 typedef struct HtPairsCounts {
     uint64_t from_alone;
@@ -56,12 +58,12 @@ typedef struct HtPairs HtPairs;
 
 /**
  * ht_pairs_new: prepare to find pairs
- * @m: model; rewound
+ * @m: model; read to find its gaps, and rewound
  * @from: list of events A, for ht_names_new()
  * @to: list of events B, for ht_names_new()
- * @key: values that A and B must have in common: words "task", "cpu", "FIELD"
- *       or "FIELD=FIELD", separated by commas; NULL for the default key of
- *       @from and @to
+ * @key: values that A and B must have in common: 1 to 4 words separated by
+ *       commas, each "task", "cpu", "FIELD", or "FIELD=FIELD" for a field of A
+ *       and a field of B; NULL for the default key of @from and @to
  * @errp: set if @key is not valid
  *
  * Returns: the search, or NULL
@@ -76,8 +78,8 @@ HtPairs *ht_pairs_new(HtModel *m, const char *from, const char *to,
 void ht_pairs_free(HtPairs *p);
 
 /**
- * ht_pairs_key: get the names of the key's fields, such as "task,cpu": the @key
- * of ht_pairs_new(), or the default key that it chose
+ * ht_pairs_key: get the key, such as "task,cpu": the @key of ht_pairs_new(), or
+ * the default key that ht_pairs_new() chose
  */
 const char *ht_pairs_key(const HtPairs *p);
 
@@ -87,8 +89,8 @@ const char *ht_pairs_key(const HtPairs *p);
  *        the next event
  * @errp: set if the event lacks a field of the key
  *
- * Returns: true if the event completes a pair, and no events between A and B
- * may be missing
+ * Returns: true if the event completes a pair, and no gap of the recording lies
+ * between A and B; if the key has "cpu", gaps of other processors do not matter
  */
 bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
                     GError **errp);

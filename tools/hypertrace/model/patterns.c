@@ -15,8 +15,8 @@ struct HtNames {
     GArray *all;
     bool some;                  /* the list has a pattern without '!' */
     /*
-     * cache, by type of event, whether the list has the event; 0: not known,
-     * 1: no, 2: yes
+     * cache, by type of event, whether the list matches the event; 0: not
+     * known, 1: no, 2: yes
      */
     uint8_t by_type[1 << 16];
 };
@@ -144,10 +144,6 @@ bool ht_names_check(const char *list, const HtFtFormats *formats,
         const char *name = parts[i] + (*parts[i] == '!');
         g_autofree char *hint = NULL;
 
-        /*
-         * Accept "type-...": events without a format are named "type-N", and
-         * @formats does not have them.
-         */
         if (!*name || g_str_has_prefix(name, "type-") ||
             matches_any(name, formats)) {
             continue;

@@ -14,8 +14,9 @@ typedef struct HtNames HtNames;
  * @list: names separated by commas, which may have '*' and '?':
  *        "sched_switch,irq_*,task:*" or "17,systemd*". A name that is a system
  *        stands for all its events, as in the kernel's parameter trace_event=.
- *        A '!' before a name excludes it. If all names are excluded, the list
- *        matches all others.
+ *        A '!' before a name excludes what the name matches, also if another
+ *        name matches it. If '!' precedes all names, the list matches
+ *        everything else. Empty names are ignored.
  */
 HtNames *ht_names_new(const char *list);
 
@@ -54,8 +55,8 @@ void ht_names_free(HtNames *p);
 /**
  * ht_names_event: whether a list matches a type of events
  * @p: list of events; a name with a colon matches system:event
- * @c: type. For one @p, all types must have the same formats, because the
- *     result is cached by the number of the type.
+ * @c: type. All classes passed with one @p must come from the same formats,
+ *     because the result is cached by the number of the type.
  */
 bool ht_names_event(HtNames *p, const HtEventClass *c);
 

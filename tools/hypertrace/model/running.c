@@ -47,7 +47,7 @@ static void push(HtNests *n, HtKind kind, char *name)
 
 /*
  * End the innermost activity of a kind, and the activities nested in it. If
- * @n->deeper is not 0, the activity that ended has no entry.
+ * @n->deeper is not 0, assume that an activity without an entry has ended.
  */
 static void pop(HtNests *n, HtKind kind)
 {
@@ -198,7 +198,7 @@ static void task_event(HtRunning *r, const HtModelEvent *ev)
         pop(task, HT_KIND_INITCALL_START);
         break;
     case HT_KIND_SYS_ENTER:
-        /* Drop an earlier system call, whose exit event is missing. */
+        /* Drop earlier calls of the task: their end was not recorded. */
         clear_nests(task);
         push(task, HT_KIND_SYS_ENTER,
              g_strdup_printf("system call %d",

@@ -13,10 +13,11 @@
 
 /**
  * HtNests: nested activities that have begun and not ended, outermost first
- * @kinds: kinds of the events that began them
- * @names: their names, for example "softirq NET_RX"; may have any bytes
- * @nr: number of entries
- * @deeper: number of further activities within these, which have no entry
+ * @kinds: for each activity, the kind of the event that began it
+ * @names: names of the activities, for example "softirq NET_RX"; may have any
+ *         bytes
+ * @nr: number of activities that have entries in @kinds and @names
+ * @deeper: number of further activities, nested in these, without entries
  */
 typedef struct HtNests {
     HtKind kinds[HT_RUNNING_NESTED_MAX];
@@ -27,15 +28,16 @@ typedef struct HtNests {
 
 /**
  * HtRunCpu: the state of a processor
- * @seen: it had an event in this segment of the clock
- * @known: the task that it runs is known
- * @pid: PID of that task
+ * @seen: the processor had an event in this segment of the clock
+ * @known: the task that the processor runs is known
+ * @pid: PID of that task; valid only if @known
  * @since: guest time in nanoseconds since which the task runs; if its start was
  *         not recorded, since which it is known to run
- * @last: guest time of its last event in nanoseconds
+ * @last: guest time of the processor's last event in nanoseconds
  * @irqs: interrupts that the processor is in
- * @version: changes whenever another member than @last changes, or the initcall
- *           or system call of the task that it runs
+ * @version: changes whenever @known, @pid, @since or @irqs changes, or the
+ *           initcall or system call of the task that the processor runs; also
+ *           changes with each task_rename event
  */
 typedef struct HtRunCpu {
     bool seen;
@@ -59,7 +61,7 @@ HtRunning *ht_running_new(HtModel *m);
  * ht_running_tasks_only: do not track interrupts, system calls and initcalls
  * @r: the states, before the first event
  *
- * Events are then handled much faster.
+ * The functions for events then take less time.
  */
 void ht_running_tasks_only(HtRunning *r);
 
@@ -76,7 +78,8 @@ void ht_running_free(HtRunning *r);
  * at the start of a boot or of a segment of the clock.
  *
  * Returns: the state of the event's processor since its previous event, valid
- * until ht_running_after(); NULL if its number is HT_FT_CPUS_MAX or more
+ * until ht_running_after(); NULL if the processor's number is HT_FT_CPUS_MAX or
+ * more
  */
 const HtRunCpu *ht_running_before(HtRunning *r, const HtModelEvent *ev);
 
@@ -85,8 +88,8 @@ const HtRunCpu *ht_running_before(HtRunning *r, const HtModelEvent *ev);
  * @cpu: the processor, from ht_running_before()
  * @ev: the event passed to ht_running_before()
  *
- * These times do not overlap. In each segment of the clock, they cover the time
- * from the processor's first event to its last.
+ * If all events are passed, these times cover the time from the processor's
+ * first event to its last in each segment of the clock, without overlap.
  *
  * Returns: nanoseconds
  */
@@ -110,11 +113,11 @@ const HtRunCpu *ht_running_cpu(const HtRunning *r, uint32_t cpu);
 
 /**
  * ht_running_task: get the initcall or system call that a task is in
- * @pid: task
+ * @pid: PID of the task
  *
  * Returns: the initcall or system call. If the task is in none, if the begin
- * was not recorded, or if too many tasks are tracked: NULL, or a result without
- * entries.
+ * was not recorded, if too many tasks are tracked, or after
+ * ht_running_tasks_only(): NULL, or a result without entries.
  */
 const HtNests *ht_running_task(const HtRunning *r, int32_t pid);
 

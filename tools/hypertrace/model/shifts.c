@@ -22,10 +22,10 @@ struct HtShifts {
     /* reader of the recording; NULL until ht_shifts_of() is called */
     HtRecording *rec;
     unsigned boot;
-    /* the first different addresses of initcalls that boot @boot has run */
+    /* addresses of the first initcalls of boot @boot, without repetitions */
     uint64_t addrs[FUNCTIONS];
     unsigned count;
-    /* table from a boot to the result of ht_shifts_of() */
+    /* table from a boot to its shift, if that was found */
     GHashTable *known;
     bool ended;
 };

@@ -3,9 +3,10 @@
  * hypertrace: find the kernel's address (KASLR) from the events of a boot
  *
  * After a warm reset, the ring still names the address of the previous boot's
- * kernel. But in each boot, the initcall events have the addresses of the same
- * functions. The difference of these addresses to those in the symbols is the
- * shift of the boot's kernel.
+ * kernel. But the initcall events of a boot have the addresses at which its
+ * kernel runs functions that the symbols have, too. The shift of the boot's
+ * kernel is an address in these events minus the function's address in the
+ * symbols.
  */
 #ifndef HYPERTRACE_TOOL_SHIFTS_H
 #define HYPERTRACE_TOOL_SHIFTS_H
@@ -33,12 +34,14 @@ HtShifts *ht_shifts_new(const char *dir, const HtFtFormats *formats,
 void ht_shifts_free(HtShifts *s);
 
 /**
- * ht_shifts_of: get the difference of a boot's addresses to the symbols
+ * ht_shifts_of: get a boot's addresses of functions minus those in the symbols
  * @boot: boot, counted from 1
- * @shift: set to the number to subtract from an address, if it is known
+ * @shift: set to the difference, if it is known: the number to subtract from an
+ *         address before it is looked up
  *
- * This reads the recording up to the first initcalls of the boot. No part is
- * read twice.
+ * This reads the recording up to the first 32 initcalls of the boot; if they do
+ * not give the difference, to the boot's end. The next call reads on from
+ * there, so no part is read twice.
  *
  * Returns: false if the difference is not known
  */

@@ -17,7 +17,8 @@
 
 /*
  * EXIT_DEAD and EXIT_ZOMBIE in sched_switch's prev_state: the task will not run
- * again. Its exit event comes earlier, and it may be preempted between the two.
+ * again. The task's sched_process_exit comes earlier; between the two events,
+ * the task may be preempted and run again.
  */
 #define EXITED          0x30
 
@@ -188,8 +189,8 @@ static void name_field(HtTasks *t, const HtModelEvent *ev, int32_t pid,
 }
 
 /*
- * Get the PID of the task that a task_rename event renames. Since kernel 6.15,
- * the event has no field for it, because it always renames the running task.
+ * Get the PID of the task that a task_rename event renames. In some kernels,
+ * such as Linux 6.15, the event has no field for it: assume the running task.
  */
 static int32_t renamed(const HtModelEvent *ev)
 {

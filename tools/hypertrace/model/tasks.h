@@ -9,12 +9,13 @@
 
 typedef struct HtTasks HtTasks;
 
-/* Maximum number of tasks of a boot: a hostile guest may invent PIDs. */
+/* Maximum number of PIDs in a boot: a hostile guest may invent PIDs. */
 #define HT_TASKS_MAX    (1u << 20)
 
 /**
  * ht_tasks_new: create an empty table
- * @max: maximum number of tasks of a boot
+ * @max: maximum number of different PIDs in a boot; tasks with further PIDs are
+ *       not in the table
  */
 HtTasks *ht_tasks_new(unsigned max);
 
@@ -53,28 +54,27 @@ static inline bool ht_tasks_has_after(HtKind kind)
 void ht_tasks_after(HtTasks *t, const HtModelEvent *ev);
 
 /**
- * ht_tasks_find: find the task that has a PID now
- * @pid: thread
+ * ht_tasks_find: find the task that has a PID, or had it last
+ * @pid: thread; 0 for an idle task
  *
- * Returns: the task or NULL
+ * Returns: the task; NULL if the table does not have it
  */
 const HtTask *ht_tasks_find(const HtTasks *t, int32_t pid);
 
 /**
- * ht_tasks_id: get the unique number of the task that has a PID now
- * @pid: thread; not 0
+ * ht_tasks_id: get the unique number of the task that has a PID, or had it last
+ * @pid: thread; not 0. If the table does not have the task, it is added.
  *
- * Returns: &HtTask.id; 0 if there are too many tasks
+ * Returns: &HtTask.id; 0 if the table is full
  */
 uint32_t ht_tasks_id(HtTasks *t, int32_t pid);
 
 /**
- * ht_tasks_all: get all tasks of a boot
- * @boot: the boot of the last event; or the previous boot, for the tasks that
- *        existed at its end
+ * ht_tasks_all: get the last task with each PID of a boot
+ * @boot: the boot of the last event, or the boot before it
  *
- * Returns: a table by PID, whose values begin with an HtTask; NULL for other
- * boots
+ * Returns: a table by PID, which also has tasks that have ended. Its values
+ * begin with an HtTask. NULL for other boots
  */
 GHashTable *ht_tasks_all(const HtTasks *t, unsigned boot);
 

@@ -21,8 +21,8 @@ typedef enum Op {
 
 /*
  * A node of the expression. OR and AND have @left and @right, NOT has @left.
- * TRUE tests @field alone. All other operators compare @field with @number, or
- * with @text.
+ * TRUE tests @field alone. All other operators compare @field with @number if
+ * both are numbers, else with @text; LIKE and UNLIKE always use @text.
  */
 typedef struct Node Node;
 struct Node {
@@ -265,7 +265,7 @@ static bool is_common(const char *field)
     return field && g_strv_contains(names, field);
 }
 
-/* Check whether a comparison can be true for a field that is a number. */
+/* Check whether a field that is a number may be compared with this value. */
 static bool may_be_number(const Node *n)
 {
     return n->op == OP_TRUE || n->is_number ||

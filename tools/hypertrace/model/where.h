@@ -12,7 +12,8 @@
  * neither 0 nor empty. Parentheses group. If an event has no field "cpu", the
  * name means the event's processor; likewise "pid" and "common_pid" mean the
  * PID of its task, and "comm" the name of its task. If an event lacks any
- * other field, a comparison with that field is false.
+ * other field, a comparison with that field is false, and the field without an
+ * operator, too.
  */
 #ifndef HYPERTRACE_MODEL_WHERE_H
 #define HYPERTRACE_MODEL_WHERE_H
@@ -25,7 +26,7 @@ typedef struct HtWhere HtWhere;
 /**
  * ht_where_new: parse a condition
  * @text: condition, see above
- * @error: set to the expected token and its place
+ * @error: set to a message with the expected token and its place
  *
  * Returns: the condition; NULL on failure
  */
@@ -42,8 +43,8 @@ void ht_where_free(HtWhere *w);
  *                 can have the value with which it is compared
  * @formats: formats of the recording
  * @events: the events that the condition is for; NULL: all
- * @error: set if no event has a field, with similar names; or if a field that
- *         is a number is compared with a text
+ * @error: set if none of these events has a field, with similar names; or if a
+ *         field that is a number in all of them is compared with a text
  *
  * Returns: false if @error was set
  */
