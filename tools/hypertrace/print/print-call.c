@@ -46,7 +46,8 @@ static void clear_name(gpointer data)
 
 /*
  * Parse the entries "{ value, "name" }" of __print_flags() or
- * __print_symbolic(). Leave out entries whose value is not a known constant.
+ * __print_symbolic(). Keep the first NAMES_MAX entries that have a name and a
+ * value that is a known constant.
  */
 static bool names(HtPrintParse *p, GArray *all)
 {
@@ -59,7 +60,7 @@ static bool names(HtPrintParse *p, GArray *all)
             return false;
         }
         if (ht_print_accept(p, "}")) {
-            continue;           /* an empty list is "{ }" */
+            continue;           /* a list without names has the entry "{ }" */
         }
         value = ht_print_expression(p);
         /*
@@ -250,9 +251,10 @@ static HtPrintNode *call_swap(HtPrintParse *p, unsigned bytes)
 }
 
 /*
- * Parse a call of an unknown function, whose name and arguments are printed
- * instead of its result. Only a whole argument of the format, or a part of
- * "?:", may be such a call, see known_calls() in print-format.c.
+ * Parse a call of an unknown function: its name and arguments are printed in
+ * place of its result. Such a call may be a whole argument of the format, the
+ * second or third operand of "?:", or an argument of another unknown function;
+ * known_calls() in print-format.c checks this.
  */
 static HtPrintNode *call_unknown(HtPrintParse *p, const char *name)
 {

@@ -3,8 +3,8 @@
  * hypertrace: parse expressions of print formats
  *
  * The arguments of a print format are expressions of C after preprocessing. The
- * text comes from a guest: depth and number of nodes are bounded, and nothing
- * is read past its end.
+ * text comes from a guest: nesting and number of nodes are bounded, and nothing
+ * is read past the text's end.
  */
 #include <string.h>
 
@@ -160,7 +160,7 @@ bool pp_is_constant(const HtPrintNode *n)
     return !n || (n->op == HT_OP_CONSTANT && !n->text);
 }
 
-/* Replace an expression by its value if all operands are constant. */
+/* Replace an expression by its value if all operands are numeric constants. */
 static HtPrintNode *fold(HtPrintNode *n)
 {
     PpType t = pp_type_of(n);
@@ -615,8 +615,9 @@ static bool skip_value(HtPrintParse *p)
 }
 
 /*
- * Skip statements that are not understood, up to the "})" that ends them. They
- * are printed as a call of an unknown function is, with NOT_KNOWN for the call.
+ * Skip statements that are not understood, up to the "})" that ends them. The
+ * text NOT_KNOWN is printed in their place; otherwise, they are treated as a
+ * call of an unknown function.
  */
 static HtPrintNode *unknown_statement(HtPrintParse *p)
 {
@@ -810,8 +811,9 @@ static HtPrintNode *postfix(HtPrintParse *p)
 }
 
 /*
- * Get the address of a node.  The address of an element of an array field is
- * that field without the elements before it.
+ * Get the address of a node. The address of an element of an array field with
+ * a constant index is that field without the elements before the element.
+ * Another node is returned unchanged.
  */
 static HtPrintNode *address(HtPrintNode *n)
 {

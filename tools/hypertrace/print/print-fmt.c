@@ -127,7 +127,7 @@ static uint64_t eval_element(const HtPrintNode *n, const Run *r)
            ht_get_le(p + i * n->bytes, n->bytes, n->is_signed) : 0;
 }
 
-/* The recursion is bounded, because the parser bounds the depth of the tree. */
+/* The recursion is bounded, because the parser bounds the number of nodes. */
 static uint64_t eval(const HtPrintNode *n, const Run *r)
 {
     size_t len;
@@ -335,8 +335,8 @@ static void put_call(const HtPrintNode *n, const Run *r, GString *out)
 
 /*
  * Print an argument of %s. Returns true if the text must be padded to the
- * width. As in libtraceevent, the number that is printed for a field without a
- * text, or for a value without a name, is not padded.
+ * width. As in libtraceevent, the number that is printed for an integer field
+ * or a computed value, or for a value without a name, is not padded.
  */
 static bool put_text(const HtPrintNode *n, const Run *r, GString *out)
 {

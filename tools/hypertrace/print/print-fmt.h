@@ -31,8 +31,11 @@ typedef struct HtPrint HtPrint;
  * The format comes from a guest and is not trusted. Memory and time are
  * bounded, see HT_PRINT_NODES_MAX.
  *
- * Return: the program, for ht_print_free(); NULL if the format has errors or
- * uses functions that are not supported
+ * If a whole argument is a call of an unknown function, the name and arguments
+ * of the call are printed.
+ *
+ * Return: the program, for ht_print_free(); NULL if the format has errors, or
+ * computes with the result of an unknown function
  */
 HtPrint *ht_print_new(const HtFtEvent *e, char **why);
 void ht_print_free(HtPrint *p);

@@ -41,7 +41,7 @@ void ht_print_free(HtPrint *p)
 
 /*
  * Count the calls of unknown functions in @n that are printed: @n itself, its
- * arguments, and the operands of "?:".
+ * arguments, and the second and third operand of "?:".
  */
 static unsigned known_calls(const HtPrintNode *n)
 {
@@ -81,7 +81,7 @@ static HtPrintNode *take(HtPrintParse *p)
     return NULL;
 }
 
-/* Check that the argument that take() took has no call of unknown functions. */
+/* Check that the argument that take() parsed last calls no unknown function. */
 static bool check_number(HtPrintParse *p)
 {
     if (p->calls) {

@@ -2,9 +2,9 @@
 /*
  * hypertrace: internal interface of the parser of print formats
  *
- * print-expression.c parses expressions, print-call.c the functions of the
- * kernel in them. On failure, functions that return a node return NULL and set
- * &HtPrintParse.error.
+ * print-expression.c parses expressions, print-call.c the calls of the kernel's
+ * functions in them. On failure, functions that return a node return NULL and
+ * set &HtPrintParse.error.
  */
 #ifndef HYPERTRACE_TOOL_PRINT_PARSE_H
 #define HYPERTRACE_TOOL_PRINT_PARSE_H
@@ -15,7 +15,8 @@
  * PpType: an integer type of C, or a pointer
  * @bytes: size; 0 if not known, so that a cast keeps the operand's type
  * @is_signed: whether the type is signed
- * @pointee: size of the objects that a pointer points to
+ * @pointee: size of the objects that a pointer points to; 0 if not known, or
+ *           for an integer
  */
 typedef struct PpType {
     uint8_t bytes;
@@ -37,8 +38,8 @@ HtPrintNode *pp_fail(HtPrintParse *p, HtPrintNode *n, const char *format, ...)
 bool pp_expect(HtPrintParse *p, const char *op);
 
 /**
- * pp_word() - consume an identifier, and return it, to be freed; NULL if it
- * is not next
+ * pp_word() - consume an identifier, and return it, to be freed; NULL if the
+ * next token is not an identifier
  */
 char *pp_word(HtPrintParse *p);
 
@@ -52,17 +53,20 @@ bool pp_accept_word(HtPrintParse *p, const char *word);
  * pp_type() - consume a type
  * @p: position
  * @t: set to the type
- * @known: set to false if the words may be another identifier than a type
+ * @known: set to false if the identifier may be another name than a type's
  *
- * Return: false if no word is next
+ * Return: false if there is no identifier that may be a type
  */
 bool pp_type(HtPrintParse *p, PpType *t, bool *known);
 
-/** pp_unary() - parse an expression without binary operators */
+/**
+ * pp_unary() - parse an operand with its casts and unary operators, up to the
+ * next binary operator outside of parentheses
+ */
 HtPrintNode *pp_unary(HtPrintParse *p);
 
 /**
- * pp_node() - make a node with operation @op, whose value has the type int
+ * pp_node() - make a node with operation @op and the type int
  */
 HtPrintNode *pp_node(HtPrintParse *p, HtPrintOp op);
 
@@ -93,20 +97,20 @@ HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op, const char *name);
 HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n);
 
 /**
- * pp_binary() - make a node for a binary operator; frees the operands on
- * failure
+ * pp_binary() - make a node for the binary operator @op: a character, or an
+ * HT_OP2(); frees the operands on failure, and returns NULL if one is NULL
  */
 HtPrintNode *pp_binary(HtPrintParse *p, unsigned op, HtPrintNode *a,
                        HtPrintNode *b);
 
 /**
- * pp_call() - parse the arguments of the kernel's function @name, which print
- * formats may call
+ * pp_call() - parse the arguments in a call of the function @name, and make a
+ * node for the call
  */
 HtPrintNode *pp_call(HtPrintParse *p, const char *name);
 
 /**
- * pp_sizeof() - parse the operand of "sizeof"
+ * pp_sizeof() - parse the operand of "sizeof", and make a constant of its size
  */
 HtPrintNode *pp_sizeof(HtPrintParse *p);
 

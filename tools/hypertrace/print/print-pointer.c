@@ -47,8 +47,8 @@ static unsigned word(const uint8_t *p, unsigned i)
 }
 
 /*
- * Find the longest run of at least two zero words among the first @words.
- * Returns @words if no run is that long.
+ * Find the longest run of at least two zero words among the first @words, and
+ * return the index of its first word. Return @words if there is no such run.
  */
 static unsigned longest_zeros(const uint8_t *p, unsigned words,
                               unsigned *length)

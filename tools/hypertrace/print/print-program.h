@@ -2,9 +2,9 @@
 /*
  * hypertrace: compiled print formats
  *
- * print-format.c and print-expression.c compile the format, print-fmt.c runs
- * the program. A program is a list of pieces. The argument of a piece is a tree
- * of nodes, which have types of C.
+ * print-format.c, print-expression.c and print-call.c compile the format,
+ * print-fmt.c runs the program. A program is a list of pieces. The argument of
+ * a piece is a tree of nodes, which have types of C.
  */
 #ifndef HYPERTRACE_TOOL_PRINT_PROGRAM_H
 #define HYPERTRACE_TOOL_PRINT_PROGRAM_H
@@ -26,9 +26,12 @@ typedef enum HtPrintOp {
     HT_OP_BINARY,
     HT_OP_SELECT,               /* value: @a ? @b : @c */
     HT_OP_ELEMENT,              /* value: element @a of @field */
-    /* text: names of the bits of @a, with @text between them */
+    /*
+     * text: names of the bits of @a, with @text between them, then the bits
+     * without a name in hexadecimal
+     */
     HT_OP_FLAGS,
-    /* text: name of the value @a, or the number if it has no name */
+    /* text: name of the value @a, or the value in hexadecimal if it has none */
     HT_OP_SYMBOLIC,
     /* text: name of the value @a, or @text if it has no name */
     HT_OP_NAMED,
@@ -37,7 +40,10 @@ typedef enum HtPrintOp {
      * them
      */
     HT_OP_HEX,
-    /* text: the first @a elements of @field, of @b bytes each */
+    /*
+     * text: the first @a elements of @field, of @b bytes each, with @text
+     * between them
+     */
     HT_OP_ARRAY,
     HT_OP_BITMASK,              /* text: @field as hexadecimal words */
     /* text: @field as ranges of bits, such as 0-3 */
@@ -52,7 +58,7 @@ typedef enum HtPrintOp {
     HT_OP_CALL,
 } HtPrintOp;
 
-/* Unary operator: reverse the bytes */
+/* Unary operator that reverses the bytes of its operand */
 #define HT_OP_SWAP      's'
 
 /* Operator of two characters in a number: the second one is in bits 8 to 15. */
@@ -69,16 +75,19 @@ typedef struct HtPrintName {
  * @a: first operand, or NULL
  * @b: second operand, or NULL
  * @c: third operand, or NULL
- * @value: of a constant; the operator of HT_OP_UNARY and HT_OP_BINARY
+ * @value: value of a constant; operator of HT_OP_UNARY and HT_OP_BINARY; for
+ *         HT_OP_CALL see &enum HtPrintOp
  * @text: see &enum HtPrintOp
  * @bytes: size of the type in which the node is computed: 1, 2, 4 or 8
  * @is_signed: that type is signed
  * @pointee: size of the objects that a pointer points to; 0 if not known
- * @unknown: the constant is a name whose value the format does not give
- * @field: the field used; its names are not valid
- * @names: of HtPrintName, or NULL
+ * @unknown: the constant is a name for which the format gives no value, or was
+ *           computed from such names
+ * @field: copy of the field that is used, without its name and type
+ * @names: array of HtPrintName, or NULL
  *
- * Values have 64 bits and are sign- or zero-extended as their type requires.
+ * Values have 64 bits and are sign- or zero-extended as their type requires,
+ * except the result of "<<" by the width of the type or more.
  */
 typedef struct HtPrintNode HtPrintNode;
 struct HtPrintNode {
@@ -129,20 +138,23 @@ struct HtPrint {
 };
 
 /*
- * Limits for hostile print formats: depth of a tree, and number of nodes in a
- * program
+ * Limits for hostile print formats: value of HtPrintParse.depth, and number of
+ * nodes in a program. A long sum such as "a + b + c + ..." is not nested, but
+ * its tree may be deeper than HT_PRINT_DEPTH.
  */
 #define HT_PRINT_DEPTH          64
 #define HT_PRINT_NODES_MAX      8192
 
 /**
  * HtPrintParse: a position in the text of a print format
- * @event: the event class whose fields the text names
+ * @event: class of the events for which the text names fields
  * @p: next byte to read
  * @end: end of the text
- * @depth: depth of the expression being parsed
+ * @depth: number of calls of ht_print_expression() and pp_unary() that have not
+ *         returned
  * @nodes: number of nodes created
- * @calls: number of calls of unknown functions in the present argument
+ * @calls: number of calls of unknown functions, and of statements that are not
+ *         understood, in the present argument
  * @variables: variables of the statement expressions being parsed
  * @error: the first error, to be freed; NULL if there was no error
  */
@@ -162,7 +174,8 @@ typedef struct HtPrintParse {
  * @p: position
  * @out: set to the characters, to be freed
  *
- * Return: false if there is no string literal
+ * Return: false if there is no string literal; false, with @p->error set, if a
+ * literal has no end
  */
 bool ht_print_string(HtPrintParse *p, char **out);
 
@@ -203,7 +216,7 @@ uint64_t ht_print_extend(uint64_t v, unsigned bytes, bool is_signed);
 /**
  * ht_print_pointer() - print an object for a %p with letters after it
  * @letters: &HtPrintPiece.pointer
- * @p: bytes of the object, or NULL
+ * @p: bytes of the object; NULL if @len is 0
  * @len: length of @p
  * @width: number of bytes to print for %ph, of bits for %pb; -1: not given
  * @out: appended to
@@ -215,7 +228,7 @@ void ht_print_pointer(const char *letters, const uint8_t *p, size_t len,
  * ht_print_mask() - print a bitmask of the kernel
  * @p: bytes of the mask
  * @len: length of @p
- * @ranges: "0-3,5" instead of hexadecimal words
+ * @ranges: print ranges of bits, such as "0-3,5", instead of hexadecimal words
  * @out: appended to
  */
 void ht_print_mask(const uint8_t *p, size_t len, bool ranges, GString *out);

@@ -143,10 +143,10 @@ int ht_list(int argc, char **argv)
 }
 
 /*
- * Append a pattern to a list of the property "events": for each event, the last
- * pattern that matches decides. Earlier entries with the same pattern are
- * dropped. The first entry is kept, because it also decides about events that
- * no pattern matches. The pattern "*" replaces the whole list.
+ * Append a pattern to a list of the property "events": for each class, the last
+ * pattern that matches its name decides. Earlier entries with the same pattern
+ * are dropped, except the first entry of the list, which also decides about
+ * classes that no pattern matches. The pattern "*" replaces the whole list.
  */
 static char *with_pattern(const char *list, const char *pattern, bool on)
 {
@@ -166,8 +166,8 @@ static char *with_pattern(const char *list, const char *pattern, bool on)
 }
 
 /*
- * In a list of settings, replace the setting that has the name of @word, or
- * append @word.
+ * In a list of settings, replace the setting that has the name in @word
+ * (NAME=VALUE) by @word; append @word if there is no such setting.
  */
 static char *with_setting(const char *list, const char *word)
 {

@@ -13,9 +13,9 @@
  * HtControl: a command line, and the connection to QEMU
  * @device: id of the device to use; NULL: all
  * @json: print JSON
- * @rest: the arguments after the socket
+ * @rest: the arguments after the address of QMP
  * @qmp: the connection
- * @objects: HtQmpObject: the devices to use
+ * @objects: array of HtQmpObject: the devices to use
  */
 typedef struct HtControl {
     char *device;
@@ -37,8 +37,8 @@ enum ht_control {
  * @argv: name of the command and its arguments
  * @name: name of the command
  * @flags: of enum ht_control
- * @words: number of arguments after the socket
- * @usage: names of the arguments
+ * @words: number of arguments after the address of QMP
+ * @usage: names of all arguments, for messages and --help
  * @summary: description for --help
  * @status: set to the exit status on failure
  *
@@ -50,7 +50,7 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
 void ht_control_close(HtControl *c);
 
 /**
- * ht_control_finish: finish the output and report an error
+ * ht_control_finish: finish the output, and print errors on standard error
  * @error: error of the command, or NULL; freed
  *
  * Returns: the exit status

@@ -9,8 +9,8 @@
 #include "qemu/qemu-cmdline.h"
 
 /*
- * Configuration file that QEMU reads before its options, if it exists and
- * -no-user-config is not given
+ * Configuration file that QEMU, as distributions build it, reads before its
+ * options, if it exists and -no-user-config is not given
  */
 #define SYSTEM_CONFIG "/etc/qemu/qemu.conf"
 
@@ -147,7 +147,8 @@ static HtMachine machine_named(const char *name)
 
 /*
  * Get the architecture from the name of the program, or of the file to which
- * the program is a link. If neither name has one, QEMU emulates the host's.
+ * the program is a link. If neither name begins with "qemu-system-", assume
+ * that QEMU emulates the host's architecture.
  */
 static HtMachine find_machine(const char *program)
 {

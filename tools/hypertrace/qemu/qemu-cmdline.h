@@ -2,8 +2,9 @@
 /*
  * hypertrace: parse a command line of QEMU
  *
- * Options that choose the machine, its memory, its kernel or its SMBIOS tables
- * are merged as QEMU merges them. Most other options are skipped.
+ * Options that choose the machine, its memory or its kernel are merged as QEMU
+ * merges them. Of -smbios, the places are listed. Most other options are
+ * skipped.
  */
 #ifndef HYPERTRACE_QEMU_CMDLINE_H
 #define HYPERTRACE_QEMU_CMDLINE_H
@@ -16,19 +17,20 @@
  * @argv: its words, newly allocated; not terminated by NULL
  * @program: index of QEMU's own name; words before it belong to a program that
  *           starts QEMU, for example sudo
- * @is_qemu: the program is QEMU, or passes its arguments to QEMU. If false,
- *           only @argv is set
+ * @is_qemu: the program is QEMU, or probably passes its arguments to QEMU. If
+ *           false, @argv is the only member with content
  * @machine_of: the architecture that QEMU emulates
  * @machine: all of -machine, -M, -smp (as "smp.cpus"), -kernel, -initrd, -dtb
  *           and -append, and their groups in configuration files
- * @memory: all of -m
- * @name: all of -name
- * @objects: an HtOpts for each -object
- * @numa: an HtOpts for each -numa
+ * @memory: all of -m, and its groups in configuration files
+ * @name: all of -name, and its groups in configuration files
+ * @objects: an HtOpts for each -object, also of configuration files
+ * @numa: an HtOpts for each -numa, also of configuration files
  * @smbios: index in @argv of each argument of -smbios, as unsigned
  * @append_at: index in @argv of the argument of the -append that is in effect;
- *             0 if none is
- * @mem_path: the argument of -mem-path, or NULL
+ *             0 if there is none, or if a later -machine or -readconfig sets
+ *             the kernel's command line
+ * @mem_path: the argument of the last -mem-path, or NULL
  * @query: QEMU prints something and runs no guest
  * @daemonize: QEMU goes to the background
  * @restored: the guest continues from a saved state (-loadvm, -incoming)
@@ -36,7 +38,7 @@
  * @configured: the machine is configured later, through QMP (-preconfig)
  * @xen: the guest runs under Xen
  * @opaque: an option cannot be parsed, or a configuration file cannot be read
- * @terminal: the guest or QEMU uses standard input and output
+ * @terminal: an option lets the guest or QEMU use standard input and output
  */
 typedef struct HtQemu {
     GPtrArray *argv;
@@ -65,8 +67,9 @@ typedef struct HtQemu {
  * ht_qemu_parse() - parse a command line
  * @argv: at least one word; NULL after the last
  *
- * This also reads QEMU's configuration files: /etc/qemu/qemu.conf, unless
- * -no-user-config is given, and the file of each -readconfig.
+ * If the program is QEMU, this also reads its configuration files:
+ * /etc/qemu/qemu.conf, unless -no-user-config is given, and the file of each
+ * -readconfig.
  *
  * Return: for ht_qemu_free()
  */
@@ -74,7 +77,9 @@ HtQemu *ht_qemu_parse(char **argv);
 void ht_qemu_free(HtQemu *q);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtQemu, ht_qemu_free)
 
-/** ht_qemu_object() - find the object with an id; NULL if it does not exist */
+/**
+ * ht_qemu_object() - find the -object with an id; NULL if there is none
+ */
 const HtOpts *ht_qemu_object(const HtQemu *q, const char *id);
 
 /**
