@@ -2,13 +2,13 @@
 /*
  * hypertrace: consume the virtqueues of channel=virtio
  *
- * The main loop is the worker, because only there it is safe to pop a hostile
- * descriptor (zero length, MMIO).  The worker copies a popped buffer to the
+ * The worker's job runs with the BQL, because the pop of a hostile descriptor
+ * (zero length, MMIO) needs the BQL.  The worker copies a popped buffer to the
  * sinks' memory, checks the copy and returns the buffer at once.  While no sink
- * has room, the worker leaves the buffers in their queue.  The guest then runs
- * out of packets and discards events, but never waits.  When the VM stops or
- * the device is reset or unplugged, stream-memory.c reads the events that the
- * guest has committed but not submitted (HT_F_MEMORY).
+ * has room, the worker takes only buffers that a close or a flush needs, so the
+ * guest runs out of packets and discards events.  When the VM stops or the
+ * device is reset or unplugged, stream-memory.c reads the events that the guest
+ * has committed but not submitted (if HT_F_MEMORY was negotiated).
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -55,7 +55,7 @@ struct HtVirtio {
     QEMUBH *messages;
     /* arrays with an element for each stream */
     VirtQueue **data;
-    /* by stream: maximum number of buffers to pop before it can close */
+    /* maximum number of buffers to pop before the stream can close */
     unsigned *closing;
     HtTaken *taken;
 };
@@ -79,10 +79,10 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
  * Test whether a stream has reached its limit while HtVirtio.all is set.
  *
  * The worker then holds the BQL until the queues are empty, so a guest must not
- * prolong this.  An honest guest has handed over at most its ring.  The limit
- * is two rings, because the guest may continue meanwhile.  Each packet needs
- * one descriptor for each page, and each buffer of a queue a few more: a guest
- * that chains more descriptors for the same bytes would hold the BQL for long.
+ * prolong this.  An honest guest has handed over at most all packets of a ring.
+ * The limit is twice that, because other vCPUs may continue meanwhile.  The
+ * descriptors are limited, too, because a buffer of many short descriptors
+ * takes longer: one for each page, and a few more for each buffer of a queue.
  */
 static bool data_is_all(HtStream *s)
 {

@@ -14,9 +14,9 @@ typedef struct HypertraceDevice HypertraceDevice;
  * HtChannelOps: the host's part of a channel
  * @name: value of the property "channel"
  * @uses_ring: the device has registers (BAR0) and stream RAM (BAR4), and its
- *             worker runs in an IOThread; else it runs in the main loop
- * @rings: the producer writes the doorbell for each batch of events, and the
- *         vCPU thread that handles this write consumes them
+ *             worker runs in an IOThread; else the main loop is the worker
+ * @rings: the producer writes the doorbell for each batch of events; the vCPU
+ *         thread that handles this write consumes up to HT_DOORBELL_BYTES
  * @arms: the consumer sleeps after it has armed the wake word; the producer
  *        writes the doorbell when head has reached the wake word
  * @realize: allocate the channel's own resources; cannot fail; BQL
@@ -66,7 +66,7 @@ void ht_ring_pause(HtStream *s);
 
 /*
  * Maximum numbers of bytes and of events that the vCPU consumes in one doorbell
- * of channel=hypercall.  The worker consumes the rest.
+ * of channel=hypercall, or one larger event.  The worker consumes the rest.
  */
 #define HT_DOORBELL_BYTES   (8 * KiB)
 #define HT_DOORBELL_EVENTS  1000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which counter the guests of this target read, and its frequency
+ * hypertrace: find the counter that guests of this target read
  *
  * The counter is that of the guest library's ht_clock(): the TSC on x86,
  * CNTVCT_EL0 on Arm.  This file is built for each target.
@@ -33,9 +33,9 @@ bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
     }
 #if defined(TARGET_I386)
     /*
-     * QEMU can compute the guest's TSC in two cases: TCG computes it from the
-     * host's TSC, and with qtest there is no CPU, so the test programs read the
-     * host's TSC.
+     * QEMU computes the guest's TSC itself in two cases: TCG derives it from
+     * the host's TSC, and with qtest there is no CPU, so the test programs read
+     * the host's TSC.  For KVM see ht_clock_update_offset().
      */
     *counter = HT_COUNTER_TSC;
     *elapsed = tcg_enabled() || qtest_enabled();
@@ -85,7 +85,7 @@ bool ht_clock_kvm_tsc(HtKvmTsc *tsc)
         return false;
     }
     tsc->khz = kvm_vcpu_ioctl(current_cpu, KVM_GET_TSC_KHZ);
-    /* The VM's default frequency of the TSC, which is the host's frequency */
+    /* The VM's default frequency: the host's unless QEMU has set another one */
     tsc->host_khz = kvm_vm_ioctl(kvm_state, KVM_GET_TSC_KHZ);
     return true;
 #else

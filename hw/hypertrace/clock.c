@@ -60,9 +60,9 @@ type_init(start_measurement)
  * Measure the host counter's frequency, once, with its error.  The time maps
  * improve this value by their own readings.
  *
- * The measurement begins at the start of QEMU.  It therefore need not sleep,
- * with the BQL held, when a device is plugged into a running VM, unless the
- * host was suspended since the start.  Context: BQL
+ * The measurement begins at the start of QEMU, or in this call if the host was
+ * suspended since then.  It therefore rarely sleeps, with the BQL held, when a
+ * device is plugged into a running VM.  Context: BQL
  */
 static uint64_t host_hz(uint32_t *ppm)
 {
@@ -81,7 +81,7 @@ static uint64_t host_hz(uint32_t *ppm)
             elapsed = end.ns - begin.ns;
             error_ppm = MIN((double)(begin.width + end.width) / elapsed *
                             1000000 + 1, HT_TIME_PPM_MAX);
-            /* The loop exceeds 10 ms only if readings took long. */
+            /* After 10 ms, go on for up to 0.5 s if readings took long. */
             if (elapsed >= MEASURE_NS &&
                 (error_ppm <= HT_TIME_NOMINAL_PPM / 4 ||
                  elapsed >= NANOSECONDS_PER_SECOND / 2)) {
@@ -141,8 +141,8 @@ void ht_clock_vm_change(HtClock *c, bool running)
  * with the guest relate the clocks.  Called if KVM scales the TSC or does not
  * report its frequency.
  *
- * KVM does not report the fraction of the scale exactly enough: over months of
- * ticks, the rounding error would exceed that of exchanges.
+ * KVM reports the scale only as frequencies in kHz: the error of a counter that
+ * is computed from them would grow with time.
  */
 static void leave_kvm(HtClock *c, const HtKvmTsc *tsc)
 {

@@ -36,8 +36,8 @@ uint64_t ht_clock_bound_ns(void *c);
  */
 void ht_clock_vm_change(HtClock *c, bool running);
 /*
- * If the calling thread is a vCPU's, ask KVM for the TSC's offset.  Context:
- * BQL
+ * With KVM, in a vCPU's thread: ask KVM for the TSC's offset, and compute the
+ * counter with it unless KVM scales the TSC.  Context: BQL
  */
 void ht_clock_update_offset(HtClock *c);
 
@@ -56,6 +56,7 @@ typedef struct HtKvmTsc {
  * @hz: in: frequency of the host's counter; out: of the guest's, in Hz
  * @ppm: in and out: error of @hz in parts per million
  * @elapsed: set to true if QEMU can compute the counter (x86 with TCG or qtest)
+ * @errp: set if false is returned: the counter or its frequency is not known
  */
 bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
                      bool *elapsed, Error **errp);

@@ -3,8 +3,7 @@
  * hypertrace: the device, without its bus
  *
  * Threads:
- *   BQL     control messages, resets, properties; with channel=virtio also the
- *           worker's job, in the main loop
+ *   BQL     control messages, resets, properties, the worker of channel=virtio
  *   worker  channel=hypercall and shm: an IOThread, which opens, consumes and
  *           closes streams, and never takes the BQL
  *   vCPU    channel=hypercall: consumes in the doorbell (before QEMU 10.2 with
@@ -159,8 +158,8 @@ extern const VMStateDescription ht_vmstate_state;
 void ht_migration_realize(HypertraceDevice *dev);
 void ht_migration_unrealize(HypertraceDevice *dev);
 /*
- * Resume loaded streams: when a device with channel=virtio is reset, and when
- * the VM starts
+ * Resume loaded streams: when a device with channel=virtio is reset, unless
+ * loadvm follows, and when the VM starts
  */
 void ht_migration_reset(HypertraceDevice *dev);
 void ht_migration_vm_start(HypertraceDevice *dev);
@@ -171,8 +170,8 @@ extern const MemoryRegionOps ht_regs_ops;
 uint64_t ht_regs_size(const HypertraceDevice *dev);
 
 /**
- * ht_guest_log: log a guest's fault, if QEMU logs guest errors, at most 10
- * times a second for each @limit
+ * ht_guest_log: log a guest's fault, if QEMU logs guest errors, at most about
+ * 10 times a second for each @limit
  * @dev: the device
  * @limit: limit shared by faults of this kind
  * @fmt: description of the fault

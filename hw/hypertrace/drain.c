@@ -4,8 +4,8 @@
  *
  * The event is sent once the backends have taken all runs that were posted
  * before the request, or the device is unplugged.  While requests are pending,
- * the sinks' threads call ht_drain_progress() whenever a backend has taken a
- * run.  No thread waits.
+ * the sinks' threads call ht_drain_progress() when a backend has taken a run
+ * from its queue.  No thread waits.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -25,7 +25,7 @@ typedef struct HtDrain {
     QTAILQ_ENTRY(HtDrain) next;
 } HtDrain;
 
-/* Protected by the BQL */
+/* Changed only with the BQL held */
 static QTAILQ_HEAD(, HtDrain) pending = QTAILQ_HEAD_INITIALIZER(pending);
 static unsigned nr_pending;
 static QEMUBH *bh;

@@ -47,8 +47,8 @@ static void page_write_all(HypertraceDevice *dev)
 }
 
 /*
- * HtEnableConfig.changed: notify the driver, which then reads the settings and
- * the enable bytes again
+ * HtEnableConfig.changed: notify the driver, which can then ask for the
+ * settings and for the classes that are on
  */
 static void changed(void *opaque, uint32_t seq)
 {

@@ -3,13 +3,13 @@
  * hypertrace: migration, savevm and loadvm
  *
  * When the VM stops, ht_worker_pause() posts all committed events to the sinks.
- * The source's QEMU delivers these events or counts them as discarded.  From
- * then on, the source does not write to the rings' host lines.  The saved state
+ * The source's QEMU delivers these events or counts them as discarded.  It does
+ * not write to the rings then until the VM runs or is reset.  The saved state
  * has the classes, the clock and the position of each stream.  Loaded streams
  * continue when the VM runs, or when a virtio device is reset.  The guest keeps
- * its stream instances.  The trace keeps an instance, too, unless it already
- * has events of that instance (the VM was rewound): then the stream gets a new
- * instance in the trace, because events would appear twice otherwise.
+ * the numbers of its stream instances.  The trace keeps such a number, too,
+ * unless it was used in this trace before (the VM was rewound): the stream then
+ * gets a new number in the trace, because events could appear twice otherwise.
  *
  * The loaded state may be forged.
  *
@@ -241,9 +241,9 @@ const VMStateDescription ht_vmstate_state = {
 };
 
 /*
- * Give a new instance to each loaded stream whose instance the trace already
- * has.  No stream was opened since the state was loaded.  Returns false if no
- * state was loaded since the last call.
+ * Give a new instance to each loaded stream if the number of its instance was
+ * used in the trace before.  No stream was opened since the state was loaded.
+ * Returns false if no state was loaded since the last call.
  */
 static bool choose_instances(HypertraceDevice *dev)
 {
@@ -291,8 +291,8 @@ void ht_migration_vm_start(HypertraceDevice *dev)
     }
     if (kvm_enabled()) {
         /*
-         * The load has changed KVM's offset of the counter, for which only a
-         * vCPU's thread can ask KVM.
+         * The load may have changed KVM's offset of the counter.  Ask for it in
+         * the vCPU's thread, before the streams continue.
          */
         ht_device_ref(dev);
         async_run_on_cpu(first_cpu, start_on_cpu, RUN_ON_CPU_HOST_PTR(dev));

@@ -72,9 +72,9 @@ static uint64_t memdev_size(HypertraceDevice *dev)
 }
 
 /*
- * Default of the property "streams".  A guest's kernel uses three quarters of
- * the streams, one for each of its vCPUs.  If packets or memdev leave no room
- * for that many, use fewer, but at least STREAMS_AUTO_MIN.
+ * Default of the property "streams".  By default, a Linux guest's kernel uses
+ * three quarters of the streams, one for each vCPU.  If packets or memdev leave
+ * no room for that many, use fewer, but at least STREAMS_AUTO_MIN.
  */
 static uint32_t streams_auto(HypertraceDevice *dev)
 {
@@ -91,8 +91,8 @@ static uint32_t streams_auto(HypertraceDevice *dev)
 }
 
 /*
- * Default of the property "backlog".  Half of the backlog is reserved for posts
- * that cannot be refused: a buffer for each stream.
+ * Default of the property "backlog".  Half of the backlog is reserved for runs
+ * that are posted when no sink has room: here, a buffer for each stream.
  */
 static uint64_t backlog_auto(HypertraceDevice *dev)
 {
