@@ -130,8 +130,8 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
 	/*
-	 * Copy as many bytes as the reply's header says, and in no case more
-	 * than the program's memory has.
+	 * Copy all replies to CLASS_REGISTER; else as many bytes as the reply's
+	 * header says, but not more than the program's memory has.
 	 */
 	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
 	if (!ret && copy_to_user(user, msg, bytes))

@@ -85,8 +85,8 @@ static void htk_closing(struct htk *h, u32 stream)
 }
 
 /*
- * Remove the owner of a closed stream.  Revoke all mappings of the stream and
- * release its memory.
+ * Remove the owner of a closed stream.  Revoke all mappings of the stream and,
+ * with virtio, release its memory.
  *
  * Context: h->control held
  */
@@ -441,8 +441,8 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 }
 
 /*
- * Send STREAM_CLOSE: the first one requests the host to close the stream, each
- * further one asks whether the stream is closed.
+ * Send STREAM_CLOSE: the first call asks the host to close the stream, and a
+ * further call asks whether the stream is closed.
  *
  * Context: h->life held
  *
@@ -498,7 +498,7 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
  *
  * The host closes the streams concurrently.  While it replies BUSY for a
  * stream, repeat the request, until a wait of 5 s (struct htk_wait) is over.
- * Then, or after an error, give up: release the stream's memory.  A host that
+ * Then, or after an error, give up: remove the stream's owner.  A host that
  * continues later closes the stream.
  *
  * Context: h->life held

@@ -8,9 +8,9 @@
  * order accesses to write-combining memory.  On Arm, unaligned stores to
  * uncached memory fault.
  *
- * If a process is killed, its streams stay open until a program or the module
- * opens the device again.  If another host starts to serve the memory, a
- * program must close the device and open it again.
+ * If a process ends without ht_close(), its streams stay open until a program
+ * or the module opens the device again.  If another host starts to serve the
+ * memory, a program must close the device and open it again.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,11 +3,11 @@
  * libhypertrace: hand events over to the host by the channel virtio
  *
  * The ring is in the guest's memory, in the layout of stream memory.  The guest
- * writes both lines of the control page.  It submits closed packets to the
- * device and, for a push or flush, the committed bytes of the open packet.
- * When the device has returned all buffers of a packet, the port, or the Linux
- * driver that the port uses, advances host.tail, and the packet's memory is
- * free again.
+ * writes both the guest's and the host's line of the control page.  It submits
+ * closed packets to the device and, for a push or flush, the committed bytes of
+ * the open packet.  When the device has returned all buffers of a packet, the
+ * port, or the Linux driver that the port uses, advances host.tail, and the
+ * packet's memory is free again.
  */
 #include "core.h"
 

@@ -10,7 +10,7 @@
 #define ATTEMPTS        64
 #define WORDS           (sizeof(struct ht_host_stats) / sizeof(uint64_t))
 
-/* Copy a slot; returns false if the host wrote to it during the copy */
+/* Copy a slot; returns false if the copy may mix old and new values */
 static bool copy(struct ht_host_stats *to, const struct ht_host_stats *slot)
 {
     const uint64_t *from = (const uint64_t *)slot;
@@ -75,7 +75,7 @@ int ht_host_stats(const struct ht_device *dev, unsigned vcpu,
     const struct ht_host_page *page;
     unsigned i;
 
-    /* The copy of a port of virtio has only the enable bytes. */
+    /* Bare metal, virtio: the copy of the page has only the enable bytes. */
     if (!dev->enable || dev->enable_copy || vcpu >= HT_HOST_VCPUS) {
         return -ENODATA;
     }

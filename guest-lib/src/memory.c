@@ -13,7 +13,7 @@
 /* maximum wait for a reply from a host whose beat advances, in ms */
 #define ANSWER_MS       5000u
 
-/* Return the time in ms since @read_at, at most LOST_MS / 2, and update it */
+/* Set @read_at to now; returns by how many ms it grew, at most LOST_MS / 2 */
 static uint32_t passed(struct ht_device *dev, struct ht_link *l)
 {
     const uint64_t now = l->now(dev), ms = now - l->read_at;
@@ -108,7 +108,7 @@ int ht_link_attach(struct ht_device *dev, struct ht_link *l)
     return 0;
 }
 
-/* Wait until the host has executed request @go */
+/* Wait until the host has executed request @go; 0, or a negative errno */
 static int await(struct ht_device *dev, struct ht_link *l, uint32_t go)
 {
     uint32_t waited = 0, ms;

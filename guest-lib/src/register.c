@@ -2,8 +2,8 @@
 /*
  * libhypertrace: register event classes with the host
  *
- * The host also checks the classes.  The checks here give the caller an error
- * code that does not depend on the host.
+ * The host also checks the classes.  By the library's checks, a caller with an
+ * invalid class gets an error code that does not depend on the host.
  */
 #include "core.h"
 

@@ -60,7 +60,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
 {
     struct ht_packet *p = ht_packet_at(s, s->packet);
 
-    /* Test first whether the stream was closed: its ring, if full, stays so. */
+    /* A closed stream may stay full: test first whether it was closed. */
     if (ht_is_closed(s)) {
         s->slow = NULL;
         return false;

@@ -104,7 +104,7 @@ int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
 
 /**
  * ht_bm_open() - open a device and take it over
- * @d: initialized by this; must stay valid as long as the device is used
+ * @d: initialized by this function; must stay valid while the device is used
  * @platform: the environment; must stay valid as well
  * @bdf: from ht_bm_find()
  *
@@ -129,10 +129,10 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
  * ht_bm_update() - update which classes the host wants
  * @d: the device
  *
- * With channel virtio, a program must call this from time to time, because the
- * port uses no interrupts; ht_wanted() then returns the updated values.  The
- * call reads a register, and sends messages if the register has changed.  With
- * other channels the call does nothing.
+ * With channel virtio, a program must call this function from time to time,
+ * because the port uses no interrupts; ht_wanted() then returns the updated
+ * values.  The call reads a register, and sends messages if the register has
+ * changed.  With other channels the call does nothing.
  *
  * Return: 0; or a negative errno of ht_control().
  */

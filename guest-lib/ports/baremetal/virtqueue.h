@@ -55,7 +55,7 @@ struct ht_bm_vq {
     uint16_t size;              /* number of the queue's descriptors */
     uint16_t pairs;
     uint16_t avail_idx;
-    /* index of the next entry to read in the used ring, modulo @size */
+    /* number of used entries read so far; modulo @size: index of the next */
     uint16_t used_idx;
     /*
      * number of the oldest pair that was not taken back; valid if @out is not 0

@@ -4,7 +4,7 @@
  *
  * A wait counts at most 10 ms between two checks.  While the virtual machine is
  * stopped or its host is busy, the clock may run although the device cannot
- * work.  Because of the limit, such a pause does not end the wait.
+ * work.  Because of the limit, this time shortens a wait by at most 10 ms.
  */
 #ifndef HT_BM_WAIT_H
 #define HT_BM_WAIT_H
@@ -25,7 +25,7 @@ struct ht_bm_wait {
 
 /**
  * ht_bm_wait_start() - start a wait
- * @w: initialized by this
+ * @w: initialized by this function
  * @hz: frequency of ht_clock(); 0: unknown, then 5 GHz is assumed, so that the
  *      wait is not too short
  * @ms: duration in ms
