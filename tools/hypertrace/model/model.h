@@ -197,14 +197,14 @@ HtEventClass *ht_model_class(HtModel *m, uint16_t type);
 const HtTask *ht_model_task(const HtModel *m, int32_t pid);
 
 /**
- * ht_model_task_id: get the unique number of the task that has a PID at the
- *                   last event that was read
+ * ht_model_task_id: get the unique number of the task that has a PID, or had it
+ *                   last, at the last event that was read
  * @pid: thread
  * @cpu: processor; distinguishes the idle tasks, which all have PID 0
  *
  * Returns: a number that no other task of the recording has. There are two
  * exceptions: the idle tasks of one processor have the same number in all
- * boots; and if there are too many tasks, the number depends only on the PID.
+ * boots; and the number of a task without &HtTask.id depends only on the PID.
  */
 uint64_t ht_model_task_id(HtModel *m, int32_t pid, uint32_t cpu);
 

@@ -334,9 +334,9 @@ static void remove_start(HtPairs *p, const Key *k)
 }
 
 /*
- * Drop all waiting events A and count them as alone, at the end or at the begin
- * of a boot or segment: no pair spans two boots or two segments of the guest's
- * clock.
+ * Drop all waiting events A and count them as alone: at the end of the
+ * recording, and at each begin of a boot or of a segment of the guest's clock,
+ * which no pair spans.
  */
 static void forget_all(HtPairs *p)
 {

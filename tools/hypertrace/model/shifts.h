@@ -2,10 +2,10 @@
 /*
  * hypertrace: find the kernel's address (KASLR) from the events of a boot
  *
- * After a warm reset, the ring still names the address of the previous boot's
- * kernel. But the initcall events of a boot have the addresses at which its
- * kernel runs functions that the symbols have, too. The shift of the boot's
- * kernel is an address in these events minus the function's address in the
+ * A kernel before Linux 6.15 that continues to use the ring of the previous
+ * boot leaves the address of that boot's kernel in the ring. But the initcall
+ * events of each boot have addresses of functions of the running kernel. The
+ * shift of that kernel is such an address minus the function's address in the
  * symbols.
  */
 #ifndef HYPERTRACE_TOOL_SHIFTS_H

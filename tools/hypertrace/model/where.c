@@ -265,7 +265,7 @@ static bool is_common(const char *field)
     return field && g_strv_contains(names, field);
 }
 
-/* Check whether a field that is a number may be compared with this value. */
+/* Check whether a node may compare a field that is a number with its value. */
 static bool may_be_number(const Node *n)
 {
     return n->op == OP_TRUE || n->is_number ||

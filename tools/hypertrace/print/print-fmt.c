@@ -10,7 +10,10 @@
 #include "hypertrace/base.h"
 #include "print/print-parse.h"
 
-/* Limit for widths and precisions, which the guest can choose by '*'. */
+/*
+ * Limit for widths, and for precisions of numbers: the guest can choose both
+ * by '*'
+ */
 #define PADDING_MAX     4096
 
 typedef struct Run {

@@ -2,7 +2,7 @@
 /*
  * hypertrace: print objects for the kernel's %p conversions, and bitmasks
  *
- * The output is that of libtraceevent, which follows the kernel.
+ * The output is meant to be that of libtraceevent.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace list, enable, disable: list and switch the classes of a guest's
- * events; hypertrace set: change settings of the guest's event sources
+ * events; hypertrace set: change a setting of the guest's event sources;
+ * functions that other commands for a QEMU share (control.h)
  */
 #include <string.h>
 

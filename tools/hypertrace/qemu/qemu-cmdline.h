@@ -67,7 +67,7 @@ typedef struct HtQemu {
  * ht_qemu_parse() - parse a command line
  * @argv: at least one word; NULL after the last
  *
- * If the program is QEMU, this also reads its configuration files:
+ * If &HtQemu.is_qemu is true, this also reads QEMU's configuration files:
  * /etc/qemu/qemu.conf, unless -no-user-config is given, and the file of each
  * -readconfig.
  *
