@@ -3,9 +3,10 @@
  * hypertrace-sources: trace events and system calls, by probes of this module
  * instead of ftrace's
  *
- * The parameter events selects the events that the host may receive.  A probe
- * is attached only while the host wants an event of the probe.  Classes and
- * fields have ftrace's names.
+ * The parameter events selects the events that the host may receive.  When the
+ * host switches a selected event on or off, a work item attaches or detaches
+ * the probe.  A class has the name of ftrace's event, without the system, and
+ * its fields have the names of ftrace's fields.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,12 +23,16 @@
 struct hte_event **hte_events;
 unsigned int hte_nr_events;
 
-/* For each CPU, HTE_SCRATCH bytes in which events with strings are assembled */
+/*
+ * For each CPU, HTE_SCRATCH bytes in which a probe assembles an event whose
+ * size varies
+ */
 static u8 __percpu *hte_scratch;
 
 /*
- * Protects hte_ready, hte_patterns and the members of events.  The module
- * notifier takes the mutex, so a holder must not wait for the host.
+ * Protects hte_ready, hte_patterns and the members of struct hte_event that
+ * events.h names.  The module notifier takes the mutex, so a holder must not
+ * wait for the host.
  */
 static DEFINE_MUTEX(hte_mutex);
 static bool hte_ready;
@@ -43,7 +48,8 @@ static char hte_patterns[HT_SELECT_MAX] = "sched,irq,nmi,signal,task";
  *
  * Context: any
  *
- * Return: zeroed memory for the entry, or NULL if the event was discarded.
+ * Return: zeroed memory for the entry.  NULL if the event was discarded:
+ * interrupts are restored, and the caller must not call hte_end_dynamic().
  */
 notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
 				u32 size)
@@ -54,9 +60,9 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
 	/* ht_begin() discards an event of the size HT_EV_TOO_LONG. */
 	m->size = likely(size <= HTE_SCRATCH) ? size : HT_EV_TOO_LONG;
 	/*
-	 * Reserve the size of the entry; the packed event is not longer.  From
-	 * here on the stream is busy, so no other event of this CPU uses the
-	 * scratch memory.
+	 * Reserve the size of the entry; the packed event is not longer.  When
+	 * ht_begin() succeeds, it marks the stream as busy, so no other event
+	 * of this CPU uses the scratch memory until ht_finish().
 	 */
 	m->end = ht_begin(m->stream, READ_ONCE(e->class.id), m->size);
 	if (unlikely(!m->end)) {
@@ -75,7 +81,7 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
  * @locs: values of the entry's words __data_loc_x: offset | size << 16, in
  *        bytes
  *
- * Context: as hte_begin_dynamic()
+ * Context: on the CPU of hte_begin_dynamic(), interrupts still off
  */
 notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 			     const u32 *locs)
@@ -108,7 +114,7 @@ notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 /*
  * Match an event by the rules of tracefs's set_event: "system:event",
  * "system:", ":event", or a word without ":", which is the name of a system or
- * an event.
+ * an event.  A name may have wildcards.
  */
 static bool hte_matches(const struct hte_event *e, const char *system,
 			const char *name)
@@ -126,12 +132,12 @@ static int hte_parse_word(void *unused, char *word)
 	bool on = *word != '!', found = false;
 	char *name = word + !on, *system = strsep(&name, ":");
 
-	/* An empty pattern matches no event. */
+	/* A word without any name, such as ":" or "!", is an error. */
 	if (*system || (name && *name)) {
 		hte_for_each(e) {
 			if (!hte_matches(e, system, name))
 				continue;
-			/* The kernel may lack the tracepoint: no error. */
+			/* An event without a tracepoint is not an error. */
 			e->named = on && e->tp;
 			found = true;
 		}
@@ -162,9 +168,10 @@ static bool hte_is_new(const struct hte_event *e)
 }
 
 /*
- * Register the classes of events that the parameter names for the first time.
- * If a class cannot be made, leave its event out and register the others.  If
- * there is not enough memory, register none.
+ * Register the classes of named events that are not registered yet.  If the
+ * class of an event cannot be made, leave this event out and register the
+ * others.  If there is not enough memory, or ht_kernel_register() fails,
+ * register none and return the error.
  *
  * Context: hte_mutex held
  */
@@ -278,14 +285,20 @@ static int hte_select(const char *text)
 	return 0;
 }
 
-/* Wait until the host has registered new classes, then attach their probes. */
+/*
+ * Wait until the host has registered new classes, or does not answer.  Then
+ * attach the probes of events that the host wants.
+ */
 static void hte_sync(void)
 {
 	ht_kernel_sync();
 	hte_changed(NULL);
 }
 
-/* Set the parameter "events".  hte_init() applies a text that is set early. */
+/*
+ * Set the parameter "events".  Before hte_init(), only store the text, which
+ * hte_init() then applies.
+ */
 static int hte_events_set(const char *text, const struct kernel_param *kp)
 {
 	bool ready;
@@ -358,6 +371,8 @@ static void hte_find_tracepoint(struct tracepoint *tp, void *unused)
 /*
  * Add the tracepoints of a module that is being loaded, before its code runs,
  * or remove those of a module that is being unloaded, after its code has run.
+ * register_tracepoint_module_notifier() also calls this to add those of each
+ * loaded module, and unregister_tracepoint_module_notifier() to remove them.
  * The caller holds a lock of the module notifiers, so do not wait for the host.
  */
 static int hte_module_tracepoints(struct notifier_block *nb,
@@ -421,7 +436,10 @@ static void hte_unlist(void)
 	free_percpu(hte_scratch);
 }
 
-/* Detach all probes, and keep a write to the parameter from attaching any. */
+/*
+ * Detach all probes and wait until none is running.  While hte_ready is false,
+ * a write to the parameter attaches no probe.
+ */
 static void hte_stop(void)
 {
 	mutex_lock(&hte_mutex);

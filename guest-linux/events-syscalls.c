@@ -4,8 +4,9 @@
  *
  * The events are those of ftrace's system "syscalls", for example
  * sys_enter_openat and sys_exit_openat.  The module asks ftrace for the names
- * and types of the calls' arguments when it is loaded.  One probe serves all
- * entries, and one all exits.
+ * and types of the calls' arguments when it is loaded; without
+ * CONFIG_FTRACE_SYSCALLS, it has no such events.  One probe serves the entries
+ * of all system calls, and a second probe serves the exits.
  */
 #include <linux/bits.h>
 #include <linux/compat.h>
@@ -26,7 +27,10 @@
 
 #define HTE_ARGS_MAX	6
 
-/* Room for all texts of a call, in bytes; longer texts are truncated. */
+/*
+ * Room for all texts of a call together, in bytes: the text that exceeds it is
+ * cut, and further texts stay empty
+ */
 #define HTE_TEXTS_MAX	512
 
 /**
@@ -34,9 +38,9 @@
  * @enter: the event of its entry
  * @exit: the event of its exit
  * @meta: ftrace's description
- * @size: size of the payload in bytes without the bytes of texts
+ * @size: size of the payload of @enter in bytes, without the bytes of texts
  * @texts: bit N is set if argument N is text
- * @shift: log2 of the size of each argument, in bytes
+ * @shift: log2 of the size in bytes of each argument that is not text
  */
 struct hte_syscall {
 	struct hte_event enter;
@@ -51,8 +55,8 @@ static struct hte_syscall *hte_syscalls;
 static unsigned int hte_nr_syscalls;
 
 /*
- * By number: the system calls whose entries (first array) and exits (second)
- * are emitted
+ * Indexed by the number of a system call: the call if its entry (hte_entered)
+ * or exit (hte_left) is emitted, else NULL
  */
 static struct hte_syscall *hte_entered[NR_syscalls];
 static struct hte_syscall *hte_left[NR_syscalls];
@@ -60,7 +64,7 @@ static unsigned int hte_nr_entered, hte_nr_left;
 
 /**
  * struct hte_texts - the arguments of a call that are text
- * @len: length of each text in bytes, by argument
+ * @len: length of each text in bytes, indexed by the argument's number
  * @bytes: the texts, without NULs between them
  */
 struct hte_texts {
@@ -149,7 +153,7 @@ static notrace void hte_emit_enter(const struct hte_syscall *call,
 	ht_kernel_end(flags);
 }
 
-/* Not inlined, so that calls without texts do not need the stack for them */
+/* Not inlined, so that a call without texts needs no stack for hte_texts */
 static noinline notrace void hte_enter_with_texts(const struct hte_syscall *call,
 						  const unsigned long *args)
 {
@@ -160,8 +164,8 @@ static noinline notrace void hte_enter_with_texts(const struct hte_syscall *call
 }
 
 /*
- * Look up a system call; NULL: its event is off.  Leave out compat calls, whose
- * numbers have another meaning.
+ * Look up a system call in hte_entered or hte_left.  Return NULL if its event
+ * is off, and for compat calls, whose numbers have another meaning.
  */
 static __always_inline const struct hte_syscall *
 hte_wanted(struct hte_syscall *const *calls, long nr)
@@ -213,7 +217,8 @@ const char *hte_syscall_tracepoint(const struct hte_event *e)
  *
  * Context: may sleep; callers exclude each other by hte_mutex
  *
- * Return: 0, or an error of the tracepoint after which nothing has changed.
+ * Return: 0, or the error of attaching or detaching the probe; nothing has
+ * changed then.
  */
 int hte_syscall_attach(struct hte_event *e, bool on)
 {
@@ -242,7 +247,10 @@ int hte_syscall_attach(struct hte_event *e, bool on)
 	return 0;
 }
 
-/* Check the argument's name, too: buffers are declared as pointers to char. */
+/*
+ * Test whether an argument is text.  The type is not enough, since buffers are
+ * pointers to char, too.
+ */
 static bool hte_is_text(const char *type, const char *name)
 {
 	static const char *const names[] = {

@@ -2,8 +2,8 @@
 /*
  * hypertrace-sources: emit an event for each task that exists
  *
- * From these events viewers know the tasks even before the trace has a task
- * switch of each.  Names and values are those of lttng-modules.
+ * From these events a viewer knows each task even before the trace has another
+ * event of the task.  The names and values are those of lttng-modules.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -64,8 +64,9 @@ static void hte_task_dump(const struct task_struct *t)
 }
 
 /*
- * Emit an event for each task, between an event at the start and one at the
- * end.  Events for which the stream has no room are counted as discarded.
+ * Emit an event for each task, after an event for the start and before an event
+ * for the end.  Each of the three classes is emitted only if it is on.  Events
+ * for which the stream has no room are counted as discarded.
  */
 static void hte_tasks_dump(void)
 {
@@ -80,13 +81,14 @@ static void hte_tasks_dump(void)
 }
 
 /**
- * hte_tasks_switch() - emit an event for each task if the host has just
- *                      switched these events on
- * @any: the parameter selects at least one trace event; if not, emit nothing
- * @more: trace events were switched on
+ * hte_tasks_switch() - emit an event for each task, if the trace needs them now
+ * @any: the parameter selects at least one trace event
+ * @more: at least one trace event was off and has been switched on
  *
- * If these events are on, also emit them when @more is true, since tasks may
- * have started or ended while trace events were off.
+ * Emit nothing unless @any is true and the class
+ * lttng_statedump_process_state is on.  Then emit if the last call found
+ * otherwise.  Also emit if @more is true, since tasks may have started or ended
+ * while trace events were off.
  *
  * Context: hte_mutex held
  */

@@ -15,13 +15,13 @@
 #include "sources.h"
 
 /*
- * Maximum size of an entry with data of variable size, in bytes; a larger event
- * is discarded
+ * Maximum size of an entry with data of variable size, in bytes; an event with
+ * a larger entry is discarded
  */
 #define HTE_SCRATCH	PAGE_SIZE
 
 /**
- * struct hte_dynamic - a word __data_loc_x of the kernel's entry
+ * struct hte_dynamic - a word __data_loc_x of an event's entry
  * @word: offset of the word in the entry, in bytes
  * @shift: log2 of the size of an element of the data, in bytes
  * @text: the data are text that ends at the first NUL
@@ -49,14 +49,15 @@ struct hte_syscall;
  *
  * Protected by hte_mutex, except that probes read @class and @dynamic:
  *
- * @class: the class; its fields are NULL until the event is first selected
+ * @class: the class; its fields are NULL until the parameter first names the
+ *         event
  * @dynamic: @nr_dynamic elements
  * @tp: the tracepoint, or NULL if the kernel and its loaded modules do not have
  *      it, or the event is left out
- * @named: the text that is being parsed selects the event
+ * @named: the text that hte_parse() parsed last selects the event
  * @selected: the parameter selects the event
  * @registered: the class is registered
- * @attached: the probe is attached
+ * @attached: the probe is attached; for a system call, the event is emitted
  */
 struct hte_event {
 	const char *system;
@@ -97,10 +98,11 @@ extern unsigned int hte_nr_events;
  * @type: the type without __data_loc and brackets, for example "unsigned int"
  * @name: name of the field; must stay in place as long as the class is used
  * @count: number of elements of an array, or 0 if unknown
- * @size: size in bytes
- * @array: the declaration has brackets
+ * @size: size of the field in bytes; not used if @dynamic is set
+ * @array: the declaration has brackets, or it is a system call's argument that
+ *         is text
  * @dynamic: the size of the data varies: a text or a sequence
- * @is_signed: the elements are signed
+ * @is_signed: the value, or each element of an array, is a signed integer
  */
 struct hte_decl {
 	const char *type;
@@ -132,8 +134,8 @@ bool hte_type(const char *type, u32 *size, bool *is_signed);
  *
  * Context: the class is not registered
  *
- * Return: the field; NULL: the class has too many fields, or a field whose name
- * is too similar, such as x, _x and x_length.
+ * Return: the field; NULL: the class already has HT_FIELDS_MAX fields, or a
+ * field with a name that is too similar, such as x, _x and x_length.
  */
 const struct ht_field *hte_add_field(struct ht_class *cls,
 				     struct ht_field *fields,
@@ -147,7 +149,8 @@ static inline unsigned int hte_shift(const struct ht_field *f)
 
 /*
  * CONFIG_INIT_STACK_ALL_ZERO clears variables on the stack.  This attribute
- * exempts those that are always written before they are read.
+ * exempts a variable; it is for variables that are written before they are
+ * read.
  */
 #if __has_attribute(uninitialized)
 #define HTE_UNINITIALIZED	__attribute__((uninitialized))
@@ -181,11 +184,11 @@ static __always_inline void hte_emit(const struct hte_event *e,
 }
 
 /**
- * struct hte_emit_state - an event with strings that is being assembled
+ * struct hte_emit_state - an event of variable size that is being assembled
  * @stream: the stream of this CPU
  * @flags: the flags for ht_kernel_end()
- * @end: end of the event in the stream
- * @size: size that is reserved in the stream, in bytes
+ * @end: end of the memory that is reserved in the stream
+ * @size: size of the reserved memory without the event's header, in bytes
  * @entry: private memory that the kernel's assignments fill in
  */
 struct hte_emit_state {

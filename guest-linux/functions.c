@@ -11,10 +11,10 @@
  * setting can select only functions and calls that the parameter selects.
  *
  * A call is two events, an entry and an exit, of 8 bytes each, including a
- * short header.  With least_ns, a call is instead one event at its end with the
- * call's duration, of 12 bytes in all.  Each event has the lower 32 bits of the
- * function's address, which identify the function, since a kernel and its
- * modules lie within 4 GiB.
+ * short header.  With least_ns, a call is instead a single event at its end
+ * with the call's duration, of 12 bytes in all.  Each event has the lower 32
+ * bits of an address at the start of the function.  They identify the function,
+ * since a kernel and its modules lie within 4 GiB.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -69,7 +69,8 @@ struct fn_limits {
  * @entry: the set selects functions whose entries are events
  * @calls: pattern of the functions whose calls are events; empty: no function
  * @except: pattern of functions that are excluded from @calls
- * @excess: the text excludes a second pattern, for which @except has no room
+ * @excess: "!PATTERN" excludes a second pattern, for which @except has no room;
+ *          an error only if @calls is not empty
  * @limits: limits of calls
  */
 struct fn_set {
@@ -107,9 +108,9 @@ static bool fn_limited;
 /*
  * As ht_trace(), but ignore functions that the emit path itself calls when it
  * hands over a packet: their events are neither emitted nor counted as
- * discarded.  ftrace calls the handler for them, and the stream is busy then.
- * It is also busy if an NMI has interrupted an event: then count the NMI's
- * event as discarded.
+ * discarded.  ftrace calls the handler for these functions, and the stream is
+ * busy then.  The stream is also busy if an NMI has interrupted the emission of
+ * an event: then count the NMI's event as discarded.
  *
  * Context: preemption off
  */
@@ -151,8 +152,8 @@ static void notrace fn_on_entry(unsigned long ip, unsigned long parent_ip,
 #define FN_LEFT_OUT	U64_MAX
 
 /*
- * Number of traced calls that enclose the present one, including calls that
- * other users of the kernel's hooks of returns trace
+ * Number of traced calls that enclose the present call in the same task,
+ * including calls that other users of the kernel's return hooks trace
  */
 static unsigned int notrace fn_depth(void)
 {
@@ -316,8 +317,8 @@ static int fn_check(char *pattern)
 }
 
 /*
- * Parse a limit of calls.  If a text has a limit several times, the strictest
- * one applies.
+ * Parse a limit of calls.  If a limit is given several times, also in both the
+ * parameter and the host's setting, the strictest number applies.
  */
 static int fn_parse_limit(struct fn_set *set, const char *name,
 			  const char *value)
@@ -339,7 +340,10 @@ static int fn_parse_limit(struct fn_set *set, const char *name,
 	return ret;
 }
 
-/* Parse a pattern of calls; @to must be empty, as fprobe takes one pattern. */
+/*
+ * Store a pattern in @to, which is fn_set.calls or fn_set.except.  Fail if @to
+ * has a pattern already, since fprobe takes only one of each kind.
+ */
 static int fn_parse_calls(char *pattern, char *to, const char *what)
 {
 	if (!FN_HAS_CALLS) {
@@ -364,9 +368,9 @@ static int fn_parse_entry(struct fn_set *set, char *pattern, bool on)
 }
 
 /**
- * struct fn_cover - a word of the host
+ * struct fn_cover - a word of the host's setting
  * @word: "entry:PATTERN" or "calls:PATTERN"
- * @covered: the module's parameter selects all that @word selects
+ * @covered: a word of the module's parameter selects all that @word selects
  */
 struct fn_cover {
 	const char *word;
@@ -374,12 +378,12 @@ struct fn_cover {
 };
 
 /*
- * Check whether @bound, a word of the parameter, selects all functions that the
- * host's word selects.  It does if the words are equal.  It also does if @bound
- * matches the text of the host's word as a pattern, under two conditions.  If
- * the host's word has wildcards, @bound must have no wildcard but "*".  The
- * host's word must not have "[" or "\", since literals of @bound could match a
- * part of such a wildcard.
+ * Set @covered if @bound, a word of the parameter, selects all functions that
+ * the host's word selects: if the words are equal, or if @bound matches the
+ * text of the host's word as a pattern, under two conditions.  If the host's
+ * word has wildcards, @bound must have no wildcard but "*".  The host's word
+ * must not have "[" or "\", since literals of @bound could match a part of such
+ * a wildcard.
  */
 static int fn_cover_word(void *arg, char *bound)
 {
@@ -504,8 +508,8 @@ static void fn_attach(bool entry, bool calls)
 }
 
 /*
- * Attach the kinds of events that fn_now selects and the host wants, and detach
- * the others.
+ * Attach the handler of entries, or of calls, if fn_now selects functions for
+ * it and the host wants one of its classes; else detach it.
  *
  * Context: fn_mutex held
  */
@@ -518,15 +522,13 @@ static void fn_switch(void)
 		   ht_class_enabled(&ht_class_function_call)));
 }
 
-/* Get the one of the two fn_sets that is not in use.  Context: fn_mutex held */
+/* Get the element of fn_sets that is not in use.  Context: fn_mutex held */
 static struct fn_set *fn_next(void)
 {
 	return &fn_sets[fn_now == &fn_sets[0]];
 }
 
-/*
- * Make the set that fn_next() returned the one in use.  Context: fn_mutex held
- */
+/* Use the set that fn_next() returns from now on.  Context: fn_mutex held */
 static void fn_use_next(void)
 {
 	struct fn_set *next = fn_next();
@@ -541,8 +543,8 @@ static void fn_use_next(void)
 
 /*
  * Apply a new text of the parameter.  If the text is wrong, change nothing.  If
- * the text does not allow all that the host's setting selects, select no
- * function.
+ * the host's setting is wrong, or selects functions that the text does not
+ * allow, select no function.
  *
  * Context: fn_mutex held
  */
@@ -562,9 +564,9 @@ static int fn_select(const char *text)
 }
 
 /*
- * If the host's setting has changed, apply all of it.  If a part of it is wrong
- * or not allowed by the parameter, refuse it: the selection does not change.
- * Without a setting, the parameter alone selects.
+ * If the host's setting has changed, apply it.  If a part of the setting is
+ * wrong or not allowed by the parameter, refuse the whole setting: the
+ * selection does not change.  Without a setting, the parameter alone selects.
  *
  * Context: fn_mutex held
  */
@@ -600,7 +602,10 @@ static struct ht_kernel_watch fn_watch = {
 
 /* Parameters -------------------------------------------------------------- */
 
-/* Set the parameter "functions".  fn_init() applies a text that is set early. */
+/*
+ * Set the parameter "functions".  Before fn_init(), only store the text, which
+ * fn_init() then applies.
+ */
 static int fn_functions_set(const char *text, const struct kernel_param *kp)
 {
 	int ret;
