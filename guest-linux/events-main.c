@@ -286,7 +286,7 @@ static int hte_select(const char *text)
 }
 
 /*
- * Wait until the host has registered new classes, or does not answer.  Then
+ * Wait until the host has registered new classes, if a host answers.  Then
  * attach the probes of events that the host wants.
  */
 static void hte_sync(void)
@@ -296,8 +296,8 @@ static void hte_sync(void)
 }
 
 /*
- * Set the parameter "events".  Before hte_init(), only store the text, which
- * hte_init() then applies.
+ * Set the parameter "events".  An argument of insmod is only stored here, and
+ * hte_init() applies it.
  */
 static int hte_events_set(const char *text, const struct kernel_param *kp)
 {

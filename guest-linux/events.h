@@ -149,8 +149,7 @@ static inline unsigned int hte_shift(const struct ht_field *f)
 
 /*
  * CONFIG_INIT_STACK_ALL_ZERO clears variables on the stack.  This attribute
- * exempts a variable; it is for variables that are written before they are
- * read.
+ * exempts a variable that is always written before it is read.
  */
 #if __has_attribute(uninitialized)
 #define HTE_UNINITIALIZED	__attribute__((uninitialized))

@@ -603,8 +603,8 @@ static struct ht_kernel_watch fn_watch = {
 /* Parameters -------------------------------------------------------------- */
 
 /*
- * Set the parameter "functions".  Before fn_init(), only store the text, which
- * fn_init() then applies.
+ * Set the parameter "functions".  An argument of insmod is only stored here,
+ * and fn_init() applies it.
  */
 static int fn_functions_set(const char *text, const struct kernel_param *kp)
 {

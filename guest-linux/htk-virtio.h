@@ -13,7 +13,10 @@
 
 #include "htk.h"
 
-/* One buffer of a data queue; it uses two descriptors */
+/*
+ * A buffer of a data queue.  It uses two descriptors: one for @header, one for
+ * the bytes of the ring.
+ */
 struct htk_slot {
 	struct ht_submit header;
 	bool done;
@@ -24,20 +27,24 @@ struct htk_slot {
 /**
  * struct htk_vstream - a stream's queue and memory
  * @lock: protects @pages, @ring, @submitted, @kicks, @first, @count, @slots and
- *        @sealed; taken in any context except the emit path
+ *        @sealed; taken in process context and by the irq_work, never in the
+ *        emit path
  * @h: the device
- * @work: submits the closed packets of a stream of the kernel
+ * @work: submits the closed packets of a stream of the kernel, and reaps its
+ *        buffers
  * @vq: the data queue
  * @pages: pages of the ring, or NULL when the stream is closed
  * @ring: the ring in the kernel's mapping of @pages
- * @table: addresses of @pages for the host, or zeroes when the stream is closed
+ * @table: physical addresses of the control page and the packets, for the host;
+ *         zeroes when the stream is closed
  * @submitted: position up to which all bytes were submitted
  * @kicks: number of notifications of the device since the stream was opened
  * @asked: time of the last htk_virtio_queue_reap() that queued @work, in ns
- * @first: index of the oldest buffer that the device has
+ * @first: index in @slots of the oldest buffer that the device has
  * @count: number of buffers that the device has
  * @slots: the buffers, in the order of submission
- * @held: pages of a closed stream whose buffers the device has not returned
+ * @held: pages of a closed stream of which the device still has buffers, or
+ *        NULL
  * @sealed: the stream is being closed, so submit no more of it
  */
 struct htk_vstream {
@@ -64,11 +71,11 @@ struct htk_vstream {
  * @control: the control queue; used with h->control held
  * @replied: completed when the control queue has a reply
  * @pending: the device has a message to which it has not replied
- * @stuck: the device did not reply to that message in time
+ * @stuck: the device did not reply to the pending message in time
  * @request: buffer of messages, HT_MAILBOX_SIZE bytes
  * @reply: buffer of replies, HT_MAILBOX_SIZE bytes
  * @shift: log2 of the size of a packet in bytes
- * @flush: submits committed bytes every flush_ms
+ * @flush: submits the committed bytes of open streams every flush_ms
  * @streams: data queues and memory
  */
 struct htk_virtio {

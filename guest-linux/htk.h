@@ -55,10 +55,11 @@ struct pci_dev;
  *          streams are closed
  * @restore: undo @freeze; the caller then calls @ready
  * @exchange: as ht_port_ops.control(), for @room bytes of messages; called with
- *            h->control held
+ *            h->control held, or before another thread uses the device
  * @ring_opened: the host has opened the stream; clear the packets of an earlier
  *               owner.  NULL if @ring_get returns zeroed memory
- * @ring_pfn: get page @index of the stream's ring; page 0 is the control page
+ * @ring_pfn: get the page frame number of page @index of the stream's ring; the
+ *            control page is in page 0
  * @ring_addr: get the kernel's address of the ring
  * @read_caps: read the present capabilities
  *
@@ -66,14 +67,15 @@ struct pci_dev;
  *
  * @ring_get: allocate the stream's memory
  * @ring_put: free the stream's memory; the stream is closed and not mapped
- * @drain: submit all committed bytes; returns 0; -EAGAIN: every buffer is in
- *         use; or another negative errno
+ * @drain: submit all committed bytes, unless the stream is sealed; returns 0;
+ *         -EAGAIN: every buffer is in use; or another negative errno
  * @seal: if @on, submit no bytes of the stream until a call without @on, or
  *        until the stream is opened again
  * @settle: wait until the device has returned all buffers of the stream, its
  *          queue is broken, or @wait is over
- * @ring_table: get the address of the table of the stream's pages, or 0.  After
- *              this kernel has ended, the host finds committed bytes by it
+ * @ring_table: get the physical address of the table of the stream's pages; 0
+ *              without HT_F_MEMORY.  After this kernel has ended, the host
+ *              finds committed bytes by the table
  */
 struct htk_transport {
 	int (*probe)(struct htk *h);
@@ -100,11 +102,11 @@ struct htk_transport {
  * @h: the device
  * @uid: user who opened the file
  * @writable: the file was opened for writing
- * @closed: page of zeroes that programs see in place of the control page of a
- *          stream that is not open: the state is HT_STREAM_CLOSED, and the wake
- *          word 0 makes every commit check the state
- * @stray: page that programs see in place of the packets and doorbell of such a
- *         stream
+ * @closed: page, zeroed when it is allocated, that programs see in place of the
+ *          control page of a stream that they may not use: the state is
+ *          HT_STREAM_CLOSED, and the wake word 0 makes a commit check the state
+ * @stray: page that programs see in place of the packets and the doorbell of a
+ *         stream that they may not use
  * @open: number of the owner's streams; written with h->control held
  * @released: the file is closed, and a work item will close its streams
  * @orphan: link in h->orphans
@@ -153,8 +155,10 @@ struct htk_claim {
  * @map_sem: held for reading by page faults and for writing to revoke mappings;
  *           while it is held, an open stream stays open and @gone does not
  *           change.  Nests inside @control
- * @gone: the device was removed, is suspended or has no host; written with
- *        @control and @map_sem held once programs can open the device
+ * @gone: the device was removed or is suspended, or the driver is not attached
+ *        to a host of a memory-only device.  If such a host ends, @gone stays
+ *        false until another host is found.  Written with @control and @map_sem
+ *        held once programs can open the device
  * @generation: identifies the present state of the device; changes when the
  *              device comes back after a suspend, or with another host
  * @claims: the owner of each stream; written with @control and @map_sem held,
@@ -245,14 +249,15 @@ struct htk {
 };
 
 /**
- * struct htk_wait - a wait for the device, which ends after 5 s
+ * struct htk_wait - a wait for the device, which ends after 5 s of counted time
  * @last: time of the last check, in jiffies
  * @left: remaining time, in jiffies
  * @killable: the wait also ends when the caller is killed
  *
  * The time between two checks counts as HTK_LOOK_MS at most.  So a pause of the
  * virtual machine or its host, in which the device could not run, does not end
- * the wait.  An exchange between two checks has a wait of its own.
+ * the wait.  An exchange of messages between two checks has a wait of its own,
+ * so both together may take longer than 5 s.
  */
 struct htk_wait {
 	unsigned long last;

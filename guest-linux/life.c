@@ -22,7 +22,7 @@ struct htk *htk_create(struct device *dev)
 
 	/*
 	 * Rings begin at multiples of HT_MAP_ALIGN.  With a larger page, a
-	 * program that maps its ring would also map a part of another.
+	 * program that maps its ring would also map a part of another ring.
 	 */
 	BUILD_BUG_ON(PAGE_SIZE > HT_MAP_ALIGN);
 	h = htk_new(dev);
@@ -66,7 +66,8 @@ int htk_add(struct htk *h)
 /**
  * htk_take_away() - make a device unavailable to programs and to the kernel
  * @h: the device
- * @back: the device comes back, so count the events until then as discarded
+ * @back: the device will come back: if no other device takes the kernel's
+ *        events until then, count them as discarded
  * @renewed: another host has attached, which knows no class
  *
  * Files stay open and mappings stay in place, but no longer reach the device.
@@ -94,8 +95,9 @@ void htk_take_away(struct htk *h, bool back, bool renewed)
  * htk_give_back() - make a device available again after htk_take_away()
  * @h: the device; it answers messages and has no open stream
  *
- * The kernel opens its streams now.  A program opens a new stream when it finds
- * that its stream is closed.
+ * If the device takes the kernel's events, a work item opens the kernel's
+ * streams.  A program opens a new stream when it finds that its stream is
+ * closed.
  *
  * Context: may sleep
  */

@@ -22,7 +22,7 @@ static int htk_validate(struct virtio_device *vdev)
 {
 	__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
 	/*
-	 * With HT_F_MEMORY, the device reads rings in guest memory by their
+	 * With HT_F_MEMORY, the device can read rings in guest memory by their
 	 * physical addresses.  Refuse this feature if the rings are in stream
 	 * memory of the device, or if the device must not use such addresses.
 	 */
@@ -138,7 +138,7 @@ lost:
 	return ret;
 }
 
-/* Context: interrupt */
+/* Context: interrupts off, usually in an interrupt */
 static void htk_config_changed(struct virtio_device *vdev)
 {
 	if (vdev->priv)

@@ -6,11 +6,11 @@
  * recorder on the host shares.  There is no register, interrupt or exit: the
  * recorder polls.  The recorder may be absent when the guest boots, and may end
  * at any time.  Another recorder may follow.  A work item of the driver polls
- * for the start and the end of recorders.
+ * whether there is a recorder, and attaches to each new recorder.
  *
- * Other drivers use the same PCI id.  The module exports no alias for it, and
- * takes a device only if page 0 of its memory says that it is a hypertrace
- * device.
+ * Other drivers use the same PCI id.  The module exports no alias for this id,
+ * and takes a device only if page 0 of its memory has the magic number, version
+ * and channel of a memory-only hypertrace device.
  */
 #include <linux/delay.h>
 #include <linux/io.h>
@@ -48,7 +48,7 @@ static int htk_memory_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 
 	/*
 	 * The host has not answered STREAM_OPEN and may open the stream later:
-	 * note that a TAKEOVER must close it.
+	 * note that a TAKEOVER must close this stream.
 	 */
 	if (ret && ret != -EBUSY && opens && h->link.pending)
 		h->abandoned = true;
@@ -127,8 +127,8 @@ static bool htk_memory_used(struct htk *h)
 }
 
 /*
- * Send readings of the guest's counter, which the host cannot read itself:
- * while a stream is used, every HT_SYNC_MS at the latest
+ * While a stream has an owner, send readings of the guest's counter, which the
+ * host cannot read itself, a little more often than every HT_SYNC_MS.
  */
 static void htk_memory_sync(struct htk *h)
 {
@@ -142,8 +142,8 @@ static void htk_memory_sync(struct htk *h)
 
 /*
  * Poll for changes of enable bytes and settings, for which there is no
- * interrupt.  Read them again when a host's beat has resumed, because a request
- * during the pause had no reply.
+ * interrupt.  Read them also when a host's beat has resumed, because an attempt
+ * to read them during the pause has failed.
  */
 static void htk_memory_changes(struct htk *h, bool beats)
 {

@@ -4,9 +4,9 @@
  *
  * The driver stamps each class and stream with its origin, the kernel or a
  * user, so that programs cannot pretend to be the kernel or another user.
- * Names of the kernel's events are reserved.  Users other than root have
- * quotas, so that no user can take the classes or streams of the kernel or of
- * other users.
+ * Programs cannot register classes with the names of the kernel's events.
+ * Users other than root have quotas, which leave classes and streams for the
+ * kernel and limit the share of a single user.
  */
 #include <linux/cpumask.h>
 #include <linux/cred.h>
@@ -146,11 +146,11 @@ static bool htk_origin_limited(const struct htk *h,
  * @h: the device
  * @owner: the owner
  *
- * The kernel and root have no quota.  One stream for each possible CPU is
- * reserved for the kernel, but not more than htk_origin_kernel_streams(), and
- * never all streams of the device.  All users other than root together may have
- * as many streams as are not reserved.  One of these users may have half of
- * that number, but at least one stream.
+ * The answer for the kernel and for root is always true.  One stream for each
+ * possible CPU is reserved for the kernel, but not more than
+ * htk_origin_kernel_streams(), and never all streams of the device.  All users
+ * other than root together may have as many streams as are not reserved.  Each
+ * of these users may have half of that number, but at least one stream.
  *
  * Context: h->control held
  */
@@ -176,11 +176,12 @@ bool htk_origin_may_open(const struct htk *h, const struct htk_owner *owner)
 /**
  * htk_origin_name() - stamp a stream with its origin
  * @owner: the owner of the stream
- * @m: the message that opens it; its name becomes COMM/TID/UID, with COMM and
- *     TID of the calling thread, and UID of the user who opened the file
+ * @m: the message that opens the stream; the stream's name in @m becomes
+ *     COMM/TID/UID, with COMM and TID of the calling thread, and UID of the
+ *     user who opened the file
  *
- * Streams of the kernel are named kernel/CPU.  No program can have such a name,
- * since a program's name has two slashes at least.
+ * Streams of the kernel are named kernel/CPU.  No stream of a program can have
+ * such a name, since its name has two slashes at least.
  *
  * Context: process that opens the stream
  */
@@ -218,7 +219,12 @@ static u64 htk_class_hash(const struct ht_msg_class *m)
 	return siphash(m->data, m->h.size - sizeof(*m), &htk_class_key) | 1;
 }
 
-/* Find the slot of a class, or an empty slot.  Context: h->control held */
+/*
+ * Find the slot of a class in h->known.  If the class is not known, find the
+ * empty slot for it.
+ *
+ * Context: h->control held
+ */
 static u64 *htk_class_slot(struct htk *h, u64 hash)
 {
 	u32 i = hash >> 8;
@@ -246,10 +252,10 @@ static struct htk_user *htk_user_get(struct htk *h, kuid_t uid)
 }
 
 /*
- * Get the part of a quota that a class takes.  By default a QEMU device has
- * memory for HT_CLASSES_MAX classes of 128 bytes: larger classes count as
- * several, so that no user can take this memory from the kernel or from other
- * users.
+ * Get the number of parts of a quota that a class takes.  The default limit of
+ * a QEMU device, 1 MiB for all classes, is 128 bytes for each of HT_CLASSES_MAX
+ * classes.  So a larger class counts as several, or large classes would use up
+ * this memory before they use up the quota.
  */
 static unsigned int htk_class_parts(const struct ht_msg_class *m)
 {
@@ -257,9 +263,9 @@ static unsigned int htk_class_parts(const struct ht_msg_class *m)
 }
 
 /*
- * Check whether a user other than root may add classes that take @more parts.
- * One such user may have an eighth of the device's classes, all of them
- * together one half.
+ * Check whether a user other than root may add classes that take @more parts,
+ * see htk_class_parts().  The classes of one such user may take an eighth of
+ * the maximum number of classes, and those of all such users together one half.
  *
  * Context: h->control held
  */
@@ -273,8 +279,10 @@ static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 }
 
 /*
- * Count a class that the host has registered; @m has its size.  If the host has
- * not replied, count the class as well, since the host may have registered it.
+ * Add a class to h->known if the host has registered it, and count it in the
+ * quota of @user unless @user is NULL.  If the host has not replied, do so as
+ * well, since the host may have registered the class.  m->h.size is the size of
+ * the request.
  *
  * Context: h->control held
  */
@@ -318,8 +326,9 @@ static int htk_register_one(struct htk *h, const struct htk_owner *owner,
 }
 
 /*
- * Get the class message at offset @pos of an exchange. Return: NULL at the end,
- * or an ERR_PTR().
+ * Get the CLASS_REGISTER message at offset @pos of an exchange.
+ *
+ * Return: the message; NULL at the end; an ERR_PTR() if it is malformed.
  */
 static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
 {
@@ -350,7 +359,9 @@ static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
  *
  * The driver answers a program HT_STATUS_INVAL for a reserved name and
  * HT_STATUS_LIMIT for a class beyond the quota; the other classes are still
- * registered.  If it refuses no class, it sends all messages in one exchange.
+ * registered.  If no name is reserved and the quota suffices for all new
+ * classes, the driver sends all messages in one exchange; else it sends each
+ * message in an exchange of its own.
  *
  * Context: h->control held
  *

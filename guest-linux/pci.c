@@ -19,8 +19,8 @@ static struct pci_dev *htk_pci_dev(const struct virtio_device *vdev)
 }
 
 /*
- * Test whether the channel is hypercall or shm: channel virtio never has a
- * BAR0.
+ * Test whether the channel is hypercall or shm.  On channel virtio the device
+ * has no memory in BAR0, or is not a PCI device.
  */
 bool htk_pci_present(struct virtio_device *vdev)
 {
@@ -50,7 +50,7 @@ static void htk_pci_read_caps(struct htk *h, struct ht_caps *caps)
 	htk_regs_read(h, 0, caps, sizeof(*caps));
 }
 
-/* Check the capabilities against the sizes of the BARs */
+/* Check magic, version, and that the BARs have room for all that caps names */
 static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 {
 	const struct ht_caps *caps = &h->core.caps;
@@ -77,7 +77,7 @@ static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 /*
  * Get the type of the mapping of stream memory.  On x86, memremap() may map it
  * uncached although cached memory was requested: a BAR below 4 GiB is usually
- * inside an uncachable MTRR.
+ * inside an uncachable MTRR.  On other processors, assume a cached mapping.
  */
 static u32 htk_pci_mapping(struct htk *h)
 {
@@ -123,7 +123,8 @@ static int htk_pci_probe(struct htk *h)
 	int ret;
 
 	/*
-	 * Claim the regions, so that no program maps them through the PCI
+	 * Claim the regions.  In a kernel with CONFIG_IO_STRICT_DEVMEM, this
+	 * also keeps programs of root from mapping them through the PCI
 	 * resource files of sysfs.
 	 */
 	ret = pci_request_region(pdev, HT_PCI_BAR_REGS, h->name);
@@ -201,9 +202,10 @@ static void htk_pci_go(struct ht_device *dev, u32 bytes)
 	struct htk *h = container_of(dev, struct htk, core);
 
 	/*
-	 * writel() orders earlier stores, of the request, before the write.
-	 * When writel() returns, the reply is complete.  mb() orders loads of
-	 * the reply after the write.
+	 * writel() orders the stores of the request before its write.  The
+	 * device executes the request during the write, so the reply is
+	 * complete when writel() returns.  mb() orders the loads of the reply
+	 * after the write.
 	 */
 	writel(bytes, h->regs + HT_REG_MAILBOX_GO);
 	mb();
@@ -229,8 +231,9 @@ static void *htk_pci_stream(struct htk *h, u32 stream)
 
 /*
  * Clear the packets, and the rest of the last page that a program can map, so
- * that a program cannot read events of an earlier owner.  Do so after the host
- * has opened the stream: before, the host may still read these events.
+ * that a program cannot read events of an earlier owner of the stream.  Call
+ * this after the host has opened the stream: before, the host may still read
+ * these events.
  */
 void htk_pci_ring_opened(struct htk *h, u32 stream)
 {

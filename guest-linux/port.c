@@ -29,7 +29,7 @@ static int htk_port_map(struct ht_device *dev, u32 stream,
 	return 0;
 }
 
-/* Called for the channels hypercall and shm only, which have doorbells */
+/* Called only for the channels hypercall and shm, which have doorbells */
 static void htk_port_doorbell(struct ht_device *dev, u32 stream)
 {
 	htk_pci_ring(to_htk(dev), stream);
@@ -49,8 +49,8 @@ static void htk_port_reap(struct ht_device *dev, struct ht_stream *s)
 }
 
 /*
- * Sleep for 100 us at the first try, then twice as long at each further one,
- * but at most 50 ms.  When the sleeps add up to 5 s, return -ETIMEDOUT.
+ * Sleep for 100 us if @tries is 0, and twice as long at each further try, but
+ * at most 50 ms.  When the sleeps add up to about 5 s, return -ETIMEDOUT.
  */
 static int htk_port_relax(struct ht_device *dev, unsigned int tries)
 {

@@ -3,8 +3,8 @@
  * hypertrace-sources: the two kinds of event sources in this module
  *
  * The module parameters "events" and "functions" select the events that the
- * host may receive.  The host selects the events that it wants by enable bytes
- * and settings.
+ * host may receive.  Among these, the host selects the events that it wants, by
+ * enable bytes and, for functions, by the setting "functions".
  */
 #ifndef HT_SOURCES_H
 #define HT_SOURCES_H
@@ -17,13 +17,13 @@
 
 #include "hypertrace/abi.h"
 
-/* Maximum size of a parameter or host's setting, in bytes with the NUL */
+/* Room for the text of a parameter or of a setting, in bytes with the NUL */
 #define HT_SELECT_MAX	(HT_SETTINGS_MAX + 1)
 
 /**
- * ht_for_each_word() - parse the words of a parameter's text
- * @text: words, separated by commas, spaces or newlines
- * @parse: called with @arg and each word, which it may modify
+ * ht_for_each_word() - parse the words of a parameter or of a host's setting
+ * @text: words, separated by commas, spaces or newlines; not modified
+ * @parse: called with @arg and a copy of each word, which @parse may modify
  * @arg: argument of @parse
  *
  * Context: may sleep

@@ -4,12 +4,13 @@
  *
  * A stream's producer uses the ring as if it were in device memory.  The driver
  * consumes the ring in place of the host: it submits committed bytes to the
- * device, and advances host.tail when the device returns the buffers.
+ * device, and advances host.tail when it reaps the buffers that the device has
+ * returned.
  *
- * The control page is mapped into user space, so its content cannot be trusted.
- * The driver reads each word once.  It computes addresses from the low bits of
- * positions and limits lengths to one packet, so a program can only damage its
- * own stream.
+ * The control page may be mapped into user space, so its content cannot be
+ * trusted.  The driver uses a word that it has checked, and does not read the
+ * word again.  It computes addresses from the low bits of positions and limits
+ * lengths to one packet, so a program can only damage its own stream.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -58,8 +59,9 @@ static void htk_virtio_reap_locked(struct htk *h, struct htk_vstream *s)
 }
 
 /*
- * Submit the bytes from @from to @to, which are in one packet.  This allocates
- * no memory, since the queue has no indirect descriptors.
+ * Submit the bytes from @from to @to, which must be in one packet.  Set @kick
+ * if the caller must notify the device.  This allocates no memory, since the
+ * queue has no indirect descriptors.
  *
  * Context: s->lock held, interrupts off
  *
@@ -114,12 +116,15 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 }
 
 /*
- * Submit all closed packets and, if @open, the events of the open packet.
+ * Submit all closed packets and, if @open, the events of the open packet.  If
+ * the stream is sealed, submit nothing.
  *
- * If a packet's header was submitted before the packet was closed, guest.end
- * has the end of the packet.  Otherwise its header has its size.
+ * If guest.end is a position in a closed packet, it is the end of the packet's
+ * events: the producer stores the end there when it has itself submitted a part
+ * of the packet before it closed the packet.  Otherwise the packet's header has
+ * its size.
  *
- * Context: s->lock held
+ * Context: s->lock held, interrupts off
  *
  * Return: 0; -EAGAIN: every buffer is in use; or another negative errno.
  */
@@ -137,7 +142,7 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	htk_virtio_reap_locked(h, s);
 	if (s->sealed)
 		return 0;
-	/* A packet takes two rounds at most: submit it, skip its unused end. */
+	/* A packet takes at most two rounds: submit it, skip its unused end. */
 	for (rounds = 0; rounds < 2 * caps->packets + 2; rounds++) {
 		u64 end = head, next;
 
@@ -252,8 +257,8 @@ void htk_virtio_queue_work(struct htk *h, u32 stream)
 }
 
 /*
- * Queue the irq_work to reap returned buffers.  Limit the rate: while the host
- * is slow, each event finds the ring full and calls this function.
+ * Queue the irq_work to reap returned buffers.  Limit the rate: while the ring
+ * is full because the host is slow, each event calls this function.
  *
  * Context: any
  */

@@ -62,9 +62,9 @@ static int htk_virtio_await(struct htk *h, unsigned int *len)
 }
 
 /*
- * Wait for the reply to an earlier message whose sender was killed, so that its
- * buffers can be used again.  If the host has exceeded the time for that
- * message, do not wait.
+ * If the reply to an earlier message is missing because the sender was killed,
+ * wait for this reply, so that the buffers can be used again.  If the host has
+ * already exceeded the time for that message, only look for the reply.
  *
  * Context: h->control held
  *
@@ -94,7 +94,10 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	if (ret)
 		return ret;
 	memcpy(v->request, msg, bytes);
-	/* Hide earlier replies: a device may claim more bytes than it wrote. */
+	/*
+	 * Clear an earlier reply, since a device may claim to have written more
+	 * bytes than it did.
+	 */
 	memset(v->reply, 0, room);
 	sg_init_one(&out, v->request, bytes);
 	sg_init_one(&in, v->reply, HT_MAILBOX_SIZE);
@@ -122,8 +125,9 @@ static void htk_virtio_free_pages(struct htk *h, struct page **pages)
 }
 
 /*
- * Allocate the pages of a ring: the control page, then physically contiguous
- * blocks, each of which has one packet, or is a page with several packets.
+ * Allocate the pages of a ring: a page with the control page, then physically
+ * contiguous blocks.  Each block has one packet; but if packets are smaller
+ * than a page, each block is a page with several packets.
  */
 static struct page **htk_virtio_alloc_pages(struct htk *h)
 {
@@ -176,7 +180,7 @@ static void htk_virtio_clear_table(struct htk *h, struct htk_vstream *s)
 	       HT_MEMORY_SLOT(h->core.caps.packets) * sizeof(*s->table));
 }
 
-/* Free an earlier owner's pages, whose buffers the device has returned */
+/* Free an earlier owner's pages; the device has returned all of its buffers */
 static void htk_virtio_free_held(struct htk *h, struct htk_vstream *s)
 {
 	if (s->held)
@@ -245,8 +249,8 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	 */
 	htk_virtio_clear_table(h, s);
 	/*
-	 * If the device has not returned all buffers, keep the pages: it may
-	 * still read them.
+	 * If the device has not returned all buffers, keep the pages, which the
+	 * device may still read.
 	 */
 	if (htk_virtio_reap(h, stream)) {
 		dev_err_ratelimited(h->dev,

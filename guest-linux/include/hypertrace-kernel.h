@@ -9,10 +9,12 @@
  *
  *	ht_trace(queue_full, cpu, depth);	// anywhere, even in an NMI
  *
- * Each CPU has a stream if the device has enough.  Events go to the first
- * device, or to the device that hypertrace.ko's parameter kernel_device names.
- * Without a device, no class is on and nothing fails, so instrumented code need
- * not know whether it is traced.
+ * Each CPU has a stream if the kernel may have enough streams of the device.
+ * Events go to the first device, or to the device that hypertrace.ko's
+ * parameter kernel_device names.  While there is no such device, all classes
+ * are off, and the functions here can still be called, so instrumented code
+ * need not know whether it is traced.  While the device is suspended, classes
+ * that are on stay on, and events are counted as discarded.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -56,9 +58,9 @@ void ht_kernel_unregister(struct ht_class *const *classes, unsigned int count);
 /**
  * ht_kernel_sync() - wait until the host has registered or refused all classes
  *
- * Without a device, this function does not wait.  If the host does not answer,
- * this function returns after a timeout of some seconds, and the driver keeps
- * retrying.
+ * Without a device that takes the kernel's events, this function does not wait
+ * for a host.  If the host does not answer, this function returns after a
+ * timeout of some seconds, and the driver keeps retrying.
  *
  * Context: may sleep.  The caller must not hold a lock that a notifier of CPU
  * hot-plug or of modules takes.
@@ -93,8 +95,8 @@ struct ht_kernel_watch {
  * @w: the watch, with @work set; must stay in place until ht_kernel_unwatch()
  *
  * An event source needs this if it must attach something, such as a probe,
- * before it can emit.  The work function calls ht_class_enabled() and
- * ht_kernel_setting().  It runs without any lock of the driver held.
+ * before it can emit.  The work function should call ht_class_enabled() and
+ * ht_kernel_setting().  No lock of the driver is held while it runs.
  *
  * Context: may sleep.
  */
@@ -114,7 +116,8 @@ DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 /**
  * ht_kernel_missed() - count an event of a CPU without a stream as discarded
  *
- * The event is not counted if no device takes the kernel's events.
+ * The event is not counted if no device takes the kernel's events and the
+ * driver does not wait for one to come back.
  *
  * Context: any, interrupts off.
  */

@@ -54,7 +54,7 @@ static bool class_name_valid(const char *name, size_t len)
            memchr(name, 0, len) == NULL;
 }
 
-/* Test whether @name is a field that backends add to each event */
+/* Test whether backends add a field of this name to each event themselves */
 static bool field_name_reserved(const char *name)
 {
     return !strcmp(name, "stream") || !strcmp(name, "vcpu") ||
@@ -121,9 +121,9 @@ static bool field_is_variable(const HtField *f)
 }
 
 /*
- * Traces have a '_' in front of each name, which readers drop.  If a class has
- * fields _x and x, babeltrace2 mistakes one for the other and refuses the whole
- * trace.
+ * CTF traces have a '_' in front of each field's name, which readers drop.  If
+ * a class has fields _x and x, babeltrace2 mistakes one for the other and
+ * refuses the whole trace.
  */
 static bool names_clash(const char *a, const char *b)
 {
@@ -132,8 +132,8 @@ static bool names_clash(const char *a, const char *b)
 }
 
 /*
- * For a text or sequence x, traces have another field, _x_length, before x.
- * The length's name must not clash with that of a field of the class.
+ * For a text or sequence x, CTF traces have another field, _x_length, before x.
+ * This name must not clash with the name of a field of the class.
  */
 static bool field_names_unique(const HtClass *c)
 {
@@ -319,8 +319,8 @@ static bool same_labels(const HtField *a, const HtField *b)
 }
 
 /*
- * Test whether two classes of the same name are equal: in their fields, and in
- * whether the kernel or a program registers them; log levels may differ
+ * Test whether two classes of the same name have equal fields, and both or
+ * neither are the kernel's.  Log levels and users of programs may differ.
  */
 static bool class_same(const HtClass *a, const HtClass *b)
 {
@@ -543,9 +543,9 @@ static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
         memcpy(m, p + 4, length);
         status = ht_class_table_add(t, m, length, &added, &c);
         /*
-         * Names in a saved table are unique.  If the name is longer now,
-         * ht_class_table_add() has appended ".vN", because another class has
-         * the name: refuse the table.
+         * ht_class_table_save() writes no name twice.  If the name is longer
+         * now, ht_class_table_add() has appended ".vN", because an earlier
+         * class of the saved table has the name: refuse the table.
          */
         if (status != HT_STATUS_OK || !added ||
             strlen(c->name) != m->name_len) {

@@ -2,12 +2,12 @@
 /*
  * hypertrace: consume the events of one stream, of any channel
  *
- * The guest may write to its ring at any time.  Each load of a word of the ring
- * therefore stores the value in a local variable, and only this value is
- * checked and used.  Event bytes are copied before they are parsed; later
- * stages use the copy.  docs/specs/hypertrace.rst defines the protocol.
- * tests/model/ring.pml models ht_consumer_ring() with an honest producer, and
- * tests/model/wake.pml models ht_consumer_arm(); a model checker proves both.
+ * The guest may write to its ring at any time.  A value from the ring that is
+ * checked before it is used is therefore loaded once, into a local variable.
+ * Event bytes are copied before they are parsed; later stages use the copy.
+ * docs/specs/hypertrace.rst defines the protocol.  tests/model/ring.pml models
+ * ht_consumer_ring() with an honest producer, and tests/model/wake.pml models
+ * ht_consumer_arm(); a model checker runs both models.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -83,9 +83,10 @@ static void update_lost(HtConsumer *c, uint64_t lost)
 }
 
 /*
- * Count events that were overwritten before they were read.  A guest can claim
- * any number of them.  The sum stays below HT_LOST_MAX, because a larger one
- * would make ht_consumer_load() refuse the state after a migration.
+ * Count events that were overwritten before they were read, or that an earlier
+ * host released without recording them.  A guest can claim huge numbers.  Keep
+ * the sum below HT_LOST_MAX; otherwise ht_consumer_load() would refuse the
+ * state after a migration.
  */
 static void add_dropped(HtConsumer *c, uint64_t events)
 {
@@ -119,7 +120,7 @@ static void deliver_mark(HtConsumer *c, unsigned flag, uint64_t now_ns)
         .begin_ns = MAX(now_ns, c->walk.ns),
     };
 
-    /* No event may have an earlier time than its stream's opening. */
+    /* Set walk.ns, so that no later event gets an earlier time than this. */
     run.end_ns = c->walk.ns = run.begin_ns;
     run.counter = c->walk.clock;
     deliver(c, &run);
@@ -196,8 +197,8 @@ static uint64_t recorded_ahead(const HtConsumer *c)
  * Walk and deliver private bytes of one packet.  @more: the packet continues
  * after these bytes, so the last event in them may be incomplete.  Do not
  * deliver events that an earlier host has recorded.  Returns the number of
- * bytes of whole events.  This is @size unless @more is set, HtWalk.most events
- * were delivered, or the stream was stopped.
+ * bytes of whole events.  This is @size unless @more is set, a run has reached
+ * HtWalk.most events, or the stream was stopped.
  */
 static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 {
@@ -255,7 +256,7 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 /*
  * Set the counts of an inherited instance to those in the header of the first
  * packet that this host reads.  If it is known how many events the earlier host
- * has recorded, the events between these and the packet count as dropped.
+ * has recorded, events after these and before the packet count as dropped.
  */
 static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 {
@@ -270,7 +271,8 @@ static void count_from(HtConsumer *c, uint64_t events, uint64_t lost)
 /*
  * Check a packet's header, a private copy, and store its counts and its clock
  * in @c.  @skipped: number of packets that were overwritten since the last
- * packet was read.  Events may be missing only if they fit into these packets.
+ * packet was read.  The number of missing events must not exceed what fits into
+ * these packets, except in the first packet after ht_consumer_inherit().
  * Returns false if the header is not valid; the stream is then stopped.
  */
 static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
@@ -308,9 +310,9 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
     c->walk.clock = ht_le64(h.clock_begin);
     if (c->time.count == 0 && c->time.nominal) {
         /*
-         * No reading relates the clocks yet: use the time of the stream's
-         * opening for the start of the first packet that is read.  The packet
-         * began later, so the resulting dates are too early.
+         * No reading relates the guest's clock to the host's yet: use the time
+         * of the stream's opening for the start of the first packet that is
+         * read.  The packet began later, so the resulting dates are too early.
          */
         ht_time_map_sample(&c->time, c->walk.clock, c->walk.ns, UINT64_MAX);
     }
@@ -498,8 +500,8 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
 
 /*
  * Check a buffer: its bytes must be in one packet, and begin at position @last
- * or at the start of the next packet. If not, stop the stream. Returns false if
- * the stream is closed or stopped
+ * or, if @last is inside a packet, at the start of the next packet.  If not,
+ * stop the stream.  Returns false if the stream is closed or stopped.
  */
 static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
                     uint64_t last)

@@ -2,8 +2,8 @@
 /*
  * hypertrace: interface of /dev/hypertraceN
  *
- * An open file owns the streams that were opened through it.  Only this file
- * can map, flush or close the streams.  After its last descriptor was closed
+ * An open file owns the streams that were opened through it.  No other file can
+ * map, flush or close the streams.  After the file's last descriptor was closed
  * and its last mapping removed, also by the end of the process, the driver
  * delivers the committed events and closes the streams, in the background.
  *
@@ -29,8 +29,8 @@ enum ht_ioc_mapping {
  * @caps: struct ht_caps of the specification with present values, then zeroes
  * @mapping: enum ht_ioc_mapping
  * @generation: never 0; differs for each device, and changes when the device
- *              comes back after a suspend or with another host.  If it changed,
- *              the caller must register its classes again
+ *              comes back after a suspend or with another host.  If it has
+ *              changed, the caller must register its classes again
  * @ring_offset: bytes from HT_MMAP_RING() of a stream to its ring
  * @reserved: 0
  */
@@ -50,7 +50,8 @@ struct ht_ioc_info {
  *        size, at most 65536
  * @reserved: 0
  *
- * Returns 0 if there is a reply, whatever its status.
+ * Returns 0 if there is a reply, of the host or the driver, whatever its
+ * status.
  *
  * The caller may send CLASS_REGISTER, CLASS_LIST, STREAM_OPEN, STREAM_CLOSE,
  * STREAM_FLUSH, STATS and DISCARDED, or only CLASS_LIST and STATS if the file
@@ -61,9 +62,9 @@ struct ht_ioc_info {
  * chooses the stream for HT_STREAM_ANY.  The status in the reply is the host's,
  * or one of these of the driver: HT_STATUS_INVAL for a class with a reserved
  * name, HT_STATUS_LIMIT if a quota or the streams are used up, HT_STATUS_EXIST
- * if the stream has an owner, HT_STATUS_NOENT if no stream has the index, and
- * HT_STATUS_BUSY if no wanted stream is free, but one of a closed file is being
- * closed.
+ * if the stream has an owner or the device still has its buffers,
+ * HT_STATUS_NOENT if no stream has the index, and HT_STATUS_BUSY if no wanted
+ * stream is free, but the driver is closing a wanted stream of a closed file.
  */
 struct ht_ioc_control {
 	__u64 msg;
@@ -80,9 +81,9 @@ struct ht_ioc_control {
  *         since the stream was opened
  *
  * Take back the buffers that the device has returned, advance host.tail in the
- * control page, and submit all bytes up to guest.head.  Any file that is open
- * for writing may do this, so that a program need not keep the descriptor that
- * opened the stream.
+ * control page, and submit all bytes up to guest.head, or until every buffer is
+ * in use.  Any file of the device that is open for writing may do this, so that
+ * a program need not keep the descriptor that opened the stream.
  */
 struct ht_ioc_submit {
 	__u32 stream;
@@ -119,8 +120,9 @@ struct ht_ioc_submit {
  * that holds the stream's doorbell register (hypercall, shm).
  *
  * When the stream is closed or the device goes away, a mapping stays valid.  It
- * then shows pages of the open file that the host does not read; in them, the
- * stream's state is HT_STREAM_CLOSED.  A child of fork() sees these pages, too.
+ * then shows pages of the open file that the host does not read; in these
+ * pages, the stream's state is HT_STREAM_CLOSED.  In a child of fork(), the
+ * mapping shows such pages, too.
  *
  * The enable page can be mapped for reading only, through any file of the
  * device, and stays valid in a child of fork().  The byte at a class's id is 1
