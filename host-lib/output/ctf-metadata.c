@@ -105,7 +105,7 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
     int64_t ns = info->clock_offset_ns % NS_PER_SECOND;
 
     if (ns < 0) {
-        /* Readers accept a negative offset_s, but no negative offset. */
+        /* CTF readers accept a negative offset_s, but no negative offset. */
         ns += NS_PER_SECOND;
         s--;
     }

@@ -4,9 +4,9 @@
  *
  * Readers reject a whole trace because of one incomplete packet, and a process
  * can be killed between any two instructions.  A file that readers can see
- * therefore never grows.  A new file first has a hidden name; it gets its full
- * size, and packets that cover all of it; then it is renamed.  The last packet
- * covers the unused space of the file:
+ * therefore keeps its size.  A new file first has a hidden name; it gets its
+ * full size, and packets that cover all of it; then it is renamed.  The last
+ * packet covers the unused space of the file:
  *
  *  - to add events, write them to the unused space of the last packet, then
  *    overwrite the packet's header with one that includes the events;
@@ -42,7 +42,7 @@ static uint64_t content(const HtCtfStream *s)
     return ht_le64(s->h.content_bits) / 8;
 }
 
-/* Return the offset at which the packet after the open one starts */
+/* Return the offset at which a packet after the open one would start */
 static uint64_t next_start(const HtCtfStream *s)
 {
     return HT_ROUND_UP(s->start + content(s), ALIGN);

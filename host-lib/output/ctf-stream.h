@@ -91,7 +91,8 @@ typedef struct HtCtfStream {
     uint64_t dropped;
     /* at least one event was written to the stream */
     bool any;
-    bool cut;                   /* the next run must start a new packet */
+    /* no run was written since the opening, or since a run was dropped */
+    bool cut;
 } HtCtfStream;
 
 /**

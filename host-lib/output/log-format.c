@@ -55,8 +55,8 @@ static void put_text(FILE *f, const uint8_t *p, size_t left)
 }
 
 /*
- * Print a value by its labels, such as "run" or "read|write|0x8"; returns false
- * if no label matches
+ * Print a value by its labels, such as "run" or "read|write|0x8".  If no label
+ * matches, print nothing and return false.
  */
 static bool put_labels(FILE *f, const HtField *field, uint64_t v)
 {

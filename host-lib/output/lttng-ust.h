@@ -61,7 +61,7 @@ struct HtUstEvent {
 /* Size of the fields of ht_ust_discarded_get()'s event, in bytes */
 #define HT_UST_DISCARDED_SIZE   16
 
-/* ht_ust_probe: write an event to an LTTng session; LTTng-UST's callback */
+/* ht_ust_probe: pass an event to LTTng if its filter accepts the event */
 typedef struct UstRecord UstRecord;
 void ht_ust_probe(void *data, const HtUstEvent *e, const UstRecord *r);
 

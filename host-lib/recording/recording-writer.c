@@ -252,7 +252,8 @@ static bool write_all(int fd, const void *data, size_t size)
 
 /*
  * Get the name under which a text file is written before it gets its own name.
- * A file with such a name is taken for one that a recorder has left.
+ * An older file with such a name is deleted: a recorder that was killed may
+ * have left it.
  */
 static char *hidden_name(const char *name)
 {

@@ -657,7 +657,10 @@ static void merge_begin(HtRecording *r)
     r->merging = true;
 }
 
-/* Replace the event that was returned by its processor's next one. */
+/*
+ * Replace the first event of the heap, which was returned, by the next event of
+ * its processor
+ */
 static void merge_next(HtRecording *r)
 {
     uint32_t cpu = r->heap[0].cpu;

@@ -17,8 +17,8 @@
 #include "device.h"
 
 /*
- * Limits of one iteration of the main loop, for all kicks together.  The buffer
- * that reaches a limit is still consumed as a whole.
+ * Limits of what the kicks of one iteration of the main loop consume together.
+ * The buffer that reaches a limit is still consumed as a whole.
  */
 #define TURN_BUFFERS 16
 #define TURN_BYTES (256 * KiB)
@@ -41,8 +41,8 @@ typedef struct HtTaken {
 
 struct HtVirtio {
     /*
-     * consume all buffers: the limits of a turn below do not apply, only those
-     * of data_is_all()
+     * the worker consumes all buffers: the limits of data_is_all() apply, but
+     * not the limits of a turn below
      */
     bool all;
     /* remaining limits of the present turn, for all data queues together */

@@ -11,7 +11,7 @@
 typedef struct HypertraceDevice HypertraceDevice;
 
 /**
- * HtChannelOps: the host's part of a channel
+ * HtChannelOps: the host's part of a channel; unused callbacks are NULL
  * @name: value of the property "channel"
  * @uses_ring: the device has registers (BAR0) and stream RAM (BAR4), and its
  *             worker runs in an IOThread; else the main loop is the worker

@@ -56,7 +56,7 @@ typedef struct HtKvmTsc {
  * @hz: in: frequency of the host's counter; out: of the guest's, in Hz
  * @ppm: in and out: error of @hz in parts per million
  * @elapsed: set to true if QEMU can compute the counter (x86 with TCG or qtest)
- * @errp: set if false is returned: the counter or its frequency is not known
+ * @errp: set if false is returned: no counter or frequency known, or -icount
  */
 bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
                      bool *elapsed, Error **errp);

@@ -31,9 +31,9 @@
 
 #define TYPE_HYPERTRACE_DEVICE "hypertrace-device"
 
-/* Default of the property "streams": prepare.c computes it from the vCPUs */
+/* Property "streams" was not set: prepare.c computes it from the vCPUs */
 #define HT_STREAMS_AUTO UINT32_MAX
-/* Default of the property "backlog": prepare.c computes it from the streams */
+/* Property "backlog" was not set: prepare.c computes it from the streams */
 #define HT_BACKLOG_AUTO UINT64_MAX
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
 
@@ -60,10 +60,10 @@ struct HypertraceDevice {
         uint32_t flush_ms;
         HostMemoryBackend *memdev;
         IOThread *iothread;
-        /* property: ids of backends, separated by ':' */
+        /* ids of backends, separated by ':' */
         char *backend;
         uint64_t backlog;
-        /* property: maximum size of all classes in bytes */
+        /* maximum size of all classes together, in bytes */
         uint64_t class_bytes;
         char *name;
     } conf;

@@ -2,9 +2,9 @@
 /*
  * hypertrace: write the enable bytes of a device, and poll the backends
  *
- * host-lib decides which classes are on (hypertrace/enable.h).  If each backend
- * of a device chooses classes (wants()), ht_enable_poll() asks them while the
- * VM runs.
+ * host-lib decides which classes are on (hypertrace/enable.h).  If all backends
+ * of a device can refuse classes, because they have the callback wants(), a
+ * timer asks these backends again while the VM runs.
  *
  * Context: BQL, for all functions
  */
@@ -17,7 +17,7 @@
 typedef struct HypertraceDevice HypertraceDevice;
 
 /**
- * HtEnablePoll: state of a device
+ * HtEnablePoll: what this file's functions keep for a device
  * @running: the VM runs, so the guest's memory may be written
  * @polled: the timer polls the backends for this device
  */

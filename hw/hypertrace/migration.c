@@ -2,10 +2,10 @@
 /*
  * hypertrace: migration, savevm and loadvm
  *
- * When the VM stops, ht_worker_pause() posts all committed events to the sinks.
- * The source's QEMU delivers these events or counts them as discarded.  It does
- * not write to the rings then until the VM runs or is reset.  The saved state
- * has the classes, the clock and the position of each stream.  Loaded streams
+ * When the VM stops, ht_worker_pause() posts the committed events to the sinks,
+ * if a sink has room.  The source's QEMU delivers these events or counts them
+ * as discarded.  It does not write to the rings until the VM runs or is reset.
+ * The saved state has classes, clock and streams' positions.  Loaded streams
  * continue when the VM runs, or when a virtio device is reset.  The guest keeps
  * the numbers of its stream instances.  The trace keeps such a number, too,
  * unless it was used in this trace before (the VM was rewound): the stream then
