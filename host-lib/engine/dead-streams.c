@@ -48,7 +48,7 @@ static void read_streams(HtDead *d, const HtDirectory *dir, const uint8_t *ram)
         uint32_t state = ht_le32(ht_layout_ring(&d->caps, ram, i)->host.state);
 
         if (state != HT_STREAM_OPENED && state != HT_STREAM_STOPPED) {
-            /* the stream is closed, and the host consumed what its ring had */
+            /* a host normally consumes a ring before it closes the stream */
             continue;
         }
         if (ht_directory_stream(dir, i, &in)) {
@@ -98,7 +98,10 @@ typedef struct Reader {
     HtDeadResult *r;
 } Reader;
 
-/* HtDeliver: count events, note the first and last time, and pass the run on */
+/*
+ * HtDeliver: count a run's events, note the times of the first and the last
+ * event of the stream, and pass the run on
+ */
 static void count(void *opaque, const HtRun *run)
 {
     Reader *reader = opaque;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: deliver the runs of a guest's streams to its sinks
+ * hypertrace: deliver the runs of a guest's streams to the sinks of its trace
  *
- * tests/model/sink.pml models the queue, direct delivery and the end.
+ * tests/model/sink.pml models the queue, the delivery by the posting thread,
+ * and the end.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -27,16 +28,19 @@ typedef struct HtSink {
     bool end;                   /* asks @thread to end; HtDispatch.lock */
     /* @thread makes no more calls of the session; HtDispatch.lock */
     bool ended;
-    /* @thread must schedule sink_free() when it ends; HtDispatch.lock */
+    /*
+     * ht_dispatch_free() did not free the sink: when @thread ends, it schedules
+     * sink_free() by HtDispatchConfig.later; HtDispatch.lock
+     */
     bool left;
 
     /* the session's lock; protects the following members */
     HtMutex lock;
-    /* highest class id passed to HtSinkOps.learn(); atomic */
+    /* learn() was called for the classes up to this id; atomic */
     uint32_t learnt;
-    /* number of classes that the session refused; written atomically */
+    /* number of classes that the session refuses now; written atomically */
     unsigned nr_refused;
-    /* bitmap, by class id, of the classes that the session refused */
+    /* bitmap, by class id, of the classes that the session refuses now */
     uint64_t refused[HT_CLASSES_MAX / 64 + 1];
     /* class id that the last retry of refused classes has reached */
     uint32_t next_try;
@@ -46,11 +50,20 @@ typedef struct HtSink {
     int64_t reported_ns;
     /* number of classes refused since @reported_ns */
     unsigned unreported;
-    /* by index: descriptions of the open streams, to which runs refer */
+    /*
+     * by stream: description of the instance opened last, to which runs from
+     * the queue refer
+     */
     HtStreamInfo *streams;
-    /* by stream: number of events discarded because their class was refused */
+    /*
+     * by stream: number of events of the instance opened last that were
+     * discarded because their class was refused
+     */
     uint64_t *missing;
-    /* sum of @missing over all streams; written atomically */
+    /*
+     * number of events of all instances that were discarded because their class
+     * was refused; written atomically
+     */
     uint64_t nr_missing;
 } HtSink;
 
@@ -63,7 +76,7 @@ struct HtDispatch {
 
     HtMutex lock;               /* protects the following members */
     /*
-     * signalled when a sink has delivered everything, or its thread has ended
+     * signalled when a sink's thread has emptied the queue, or has ended
      */
     HtCond idle;
     HtPool pool;
@@ -136,8 +149,8 @@ static bool learn(HtSink *sink, uint32_t id)
 }
 
 /*
- * Register all classes up to the id @count that were not registered yet.
- * Context: as learn()
+ * Call learn() for each class up to the id @count for which it was not called
+ * yet.  Context: as learn(); any thread if there is no such class
  */
 static void learn_up_to(HtSink *sink, uint32_t count)
 {
@@ -152,16 +165,17 @@ static void learn_up_to(HtSink *sink, uint32_t count)
         learn(sink, id);
     }
     /*
-     * Other threads read @learnt without the lock.  With an old value they
-     * queue a run that they could deliver, or leave a class on.
+     * Other threads read @learnt without the lock.  With an old value they may
+     * queue a run that they could deliver, or leave a class on that no sink
+     * wants.
      */
     ht_atomic_set(&sink->learnt, MAX(sink->learnt, count));
 }
 
 /*
- * Ask the session again for classes that it refused.  A call stops after
- * HT_DISPATCH_RETRY_FAILURES refusals, because a session may refuse classes for
- * good.  The next call continues with the next class.  Context: as learn()
+ * Try again to register the classes that the session refuses.  A call stops
+ * after HT_DISPATCH_RETRY_FAILURES refusals, because a session may never accept
+ * them.  The next call continues with the next class.  Context: as learn()
  */
 static void learn_again(HtSink *sink)
 {
@@ -179,8 +193,9 @@ static void learn_again(HtSink *sink)
 }
 
 /*
- * Test whether the session has accepted the class @id.  If not, and if the last
- * retry is at least HT_DISPATCH_RETRY_NS ago, first try refused classes again.
+ * Test whether the session has accepted the class @id.  If the class is
+ * refused, and the last retry is at least HT_DISPATCH_RETRY_NS ago, call
+ * learn_again() before the test.
  * Context: as learn()
  */
 static bool is_known(HtSink *sink, uint32_t id)
@@ -234,8 +249,8 @@ static void deliver_known(HtSink *sink, const HtRun *run)
             ++*missing;
             ht_atomic_set(&sink->nr_missing, sink->nr_missing + 1);
             /*
-             * Without the refused event, the next event may be more than 2^24
-             * ns later than the last one delivered: mark the next part as cut.
+             * Without the refused event, the next event may be 2^24 ns or more
+             * later than the last one delivered: mark the next part as cut.
              */
             part.flags |= HT_RUN_CUT;
             continue;
@@ -418,7 +433,7 @@ static void sink_new(HtDispatch *d, const HtSinkConfig *cfg)
     sink->session = cfg->session;
     sink->id = g_strdup(cfg->id);
     sink->direct = !cfg->may_block;
-    /* A time long ago, so that the first refused classes are retried at once */
+    /* a time long ago: the first event of a refused class causes a retry */
     sink->tried_ns = INT64_MIN / 2;
     ht_mutex_init(&sink->lock);
     ht_cond_init(&sink->wake);
@@ -468,9 +483,9 @@ static bool sink_has_ended(HtSink *sink)
 }
 
 /*
- * Wait until @done returns true for all sinks, or until @end_ns.  Returns NULL,
- * or the first sink for which @done is false.  Context: the dispatcher's lock
- * is held
+ * Wait for one sink after the other until @done returns true for it, or until
+ * @end_ns.  Returns NULL, or the sink for which @done is false at @end_ns.
+ * Context: the dispatcher's lock is held
  */
 static HtSink *wait_for(HtDispatch *d, bool (*done)(HtSink *sink),
                         int64_t end_ns)
@@ -607,9 +622,9 @@ void ht_dispatch_release(HtDispatch *d, HtBuffer **fill)
 /*
  * Test whether this thread may deliver a run itself; if so, return with the
  * session's lock held.  Runs of a stream stay in order: the caller holds the
- * stream's lock, and the sink's queue is empty.  If the sink's thread has not
- * registered all classes of the run yet, or if the session refuses any class,
- * the run must be queued.
+ * stream's lock, and the sink's queue is empty.  The run must be queued until
+ * the sink's thread has called learn() for all classes of the run, and also
+ * while the session refuses any class.
  *
  * Context: the dispatcher's lock is held
  */
@@ -642,7 +657,8 @@ void ht_dispatch_post(HtDispatch *d, const HtRun *run, HtBuffer *b, bool direct)
         ht_queue_post(&sink->queue, run, b);
         /*
          * Without @direct, the caller calls ht_dispatch_wake() after its last
-         * run.  Until then, wake the thread only if the queue fills up.
+         * run.  Until then, wake the thread only if more than a quarter of the
+         * queue is in use.
          */
         if (direct ? was_idle : ht_queue_filling(&sink->queue)) {
             ht_cond_signal(&sink->wake);

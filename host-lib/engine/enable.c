@@ -53,8 +53,8 @@ uint8_t ht_enable_register(HtEnable *e, const HtClass *c)
     bool known = c->id <= e->count, others = false, changed;
 
     /*
-     * Decide only about classes that are new, because a guest may register
-     * thousands at once.
+     * Decide only about @c and the new classes before it, because a guest may
+     * register thousands of classes.
      */
     while (e->count + 1 < c->id) {
         others |= decide(e, e->count + 1);
@@ -73,7 +73,10 @@ bool ht_enable_decide(HtEnable *e)
     uint32_t count = ht_class_table_count(e->cfg.classes), id;
     bool changed = false;
 
-    /* Include classes that a migration has added without a decision. */
+    /*
+     * Include classes that were loaded without a decision, from a migration or
+     * from an earlier host.
+     */
     for (id = 1; id <= count; id++) {
         changed |= decide(e, id);
         e->count = MAX(e->count, id);
@@ -132,8 +135,8 @@ bool ht_enable_set_events(HtEnable *e, const char *events, char **why)
 }
 
 /*
- * Check that a word is a name, '=', and visible characters.  Returns NULL or
- * the problem
+ * Check that a word is a name, '=', and any number of visible ASCII characters.
+ * Returns NULL, or the problem, for g_free()
  */
 static char *setting_problem(const char *word)
 {

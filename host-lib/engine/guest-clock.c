@@ -5,15 +5,18 @@
 #include "hypertrace/base.h"
 #include "hypertrace/guest-clock.h"
 
-/* Minimum interval of readings in ns, if the host can read the counter */
+/*
+ * Minimum interval in ns between two readings by the host that no caller has
+ * demanded (@now of sample())
+ */
 #define SAMPLE_NS           INT64_C(10000000)
 
 /*
  * An error bound is valid for events up to this number of ns from now.  If the
  * host reads the counter, this is SAMPLE_AHEAD_NS, which is longer than
  * SAMPLE_NS, and half of the default HtTimeMap.step_ns.  Else it is
- * BRACKET_AHEAD_NS, the longest interval between two exchanges of the guest
- * (HT_SYNC_MS).
+ * BRACKET_AHEAD_NS, the interval in which the guest must send TIME_SYNC
+ * messages while a stream is open (HT_SYNC_MS).
  */
 #define SAMPLE_AHEAD_NS     INT64_C(25000000)
 #define BRACKET_AHEAD_NS    INT64_C(1000000000)
@@ -120,9 +123,9 @@ void ht_guest_clock_sample(HtGuestClock *c, bool now)
 }
 
 /*
- * Begin an epoch of the map.  Forget the last exchange: the guest's next
- * message has readings from before the break.  Context: the clock's lock is
- * held
+ * Make the next reading begin an epoch of the map.  Forget the last exchange:
+ * the guest's next message may have readings from before the break.  Context:
+ * the clock's lock is held
  */
 static void break_map(HtGuestClock *c)
 {
@@ -162,8 +165,8 @@ void ht_guest_clock_restart(HtGuestClock *c, uint64_t hz, uint32_t ppm)
 
 /*
  * Measure the rate of a counter that the host cannot read, from two exchanges.
- * If the configured rate is wrong by more than HtGuestClock.ppm, start a new
- * map.  Context: the clock's lock is held
+ * Do this once.  If the present rate is wrong by HtGuestClock.ppm or more,
+ * start a new map.  Context: the clock's lock is held
  */
 static void measure(HtGuestClock *c, uint64_t counter, uint64_t ns,
                     uint64_t width)
@@ -205,10 +208,11 @@ static uint64_t bound(const HtGuestClock *c)
 }
 
 /*
- * Each message has the guest's two readings of its counter that bracket the
- * host's reading in the previous exchange.  A guest that gives false readings
- * makes the dates of its own events wrong.  ht_walk() limits these dates to the
- * present time and keeps them from decreasing.
+ * A message has two readings of the guest's counter: before and after the
+ * previous exchange, in which the host read its clock.  A guest that sends
+ * false readings makes the dates of its own events wrong.  ht_walk() still
+ * limits these dates to the present time, and keeps them from decreasing in a
+ * stream.
  */
 void ht_guest_clock_sync(HtGuestClock *c, struct ht_msg_time *m)
 {

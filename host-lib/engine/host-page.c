@@ -45,7 +45,7 @@ typedef union Slot {
     uint64_t words[WORDS];
 } Slot;
 
-/* Convert values to the guest's byte order */
+/* Convert values to little-endian, the byte order of the page */
 static void encode(Slot *s)
 {
     unsigned i;
@@ -77,8 +77,8 @@ void ht_host_page_write(HtHostPage *p, unsigned vcpu,
     ht_atomic_set(&to[0], ht_le64(p->seq[vcpu] + 1));
     for (i = 1; i < WORDS; i++) {
         /*
-         * Pairs with the guest's load-acquire of this word: a guest that sees
-         * it sees the odd seq stored before it, or a later seq.
+         * Pairs with the guest's load-acquire of this word: a guest that has
+         * loaded the new word then loads the odd seq, or a later seq.
          */
         ht_atomic_store_release(&to[i], s.words[i]);
     }

@@ -20,7 +20,8 @@ typedef struct Stream {
 typedef struct Head {
     uint64_t class_bytes;
     /*
-     * HtServerOps.unreported: discarded events that no trace has reported yet
+     * number of discarded events that no trace has reported yet; see
+     * HtServerOps.unreported
      */
     uint64_t discarded;
     /* number of the newest clock, from 1; 0: there is no clock */
@@ -59,8 +60,9 @@ static void publish(uint64_t *word, uint64_t v)
 }
 
 /*
- * Load a word that the previous host has stored by publish().  Pairs with the
- * store-release in publish(), of another process.
+ * Load a word that the previous host has stored by publish(), or that the guest
+ * has overwritten.  Pairs with the store-release in publish(), of another
+ * process.
  */
 static uint64_t load(const uint64_t *word)
 {

@@ -2,8 +2,8 @@
 /*
  * hypertrace: serve a guest over memory alone
  *
- * For each exchange, this host reads each word that the guest writes in page 0
- * once.  It never reads back a word that it wrote there itself.
+ * A poll reads each word that the guest writes in page 0 at most once.  This
+ * host never reads back a word that it wrote there itself.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -21,12 +21,12 @@
 #include <x86intrin.h>
 #endif
 
-/* Minimum time between two advances of the beat in ns */
+/* Minimum time in ns between two advances of ht_memory.beat */
 #define BEAT_NS         INT64_C(2000000)
 
 /*
- * Interval in ns at which ht_memory_poll() reports discarded events of quiet
- * streams, and asks HtMemoryConfig.wants again which classes to switch on
+ * Minimum interval in ns at which ht_memory_poll() reports the discarded events
+ * of streams, and asks HtMemoryConfig.wants again which classes to switch on
  */
 #define TELL_NS         INT64_C(20000000)
 
@@ -49,7 +49,7 @@ struct HtMemory {
     HtServer *server;
     HtDirectory directory;
     uint64_t epoch;
-    /* another host served the memory before this one */
+    /* ht_memory_attach() made this: another host has laid out the memory */
     bool attached;
     bool serves;                /* ht_memory_start() has published the epoch */
     bool left;
@@ -60,7 +60,7 @@ struct HtMemory {
     uint64_t beat;
     int64_t beat_ns;
     int64_t eager_ns;           /* host time until which polls do not pause */
-    int64_t told_ns;            /* host time of the last report, see TELL_NS */
+    int64_t told_ns;            /* host time of the last report; see TELL_NS */
     /* index of the stream that the next poll begins with */
     uint32_t first;
     /* by class id: the previous host had switched the inherited class off */
@@ -92,8 +92,9 @@ static uint64_t host_counter(void)
 #endif
 
 /*
- * Measure the rate of the host's counter, once in a process.  This is the first
- * guess for the rate of the guest's counter, which the server measures.
+ * Measure the rate of the host's counter in Hz, and keep it for the process.
+ * This is the first guess for the rate of the guest's counter, which the server
+ * measures later.
  */
 static uint64_t host_hz(void)
 {
@@ -116,9 +117,9 @@ static uint64_t host_hz(void)
 /* Layout ------------------------------------------------------------------- */
 
 /*
- * Fill in the offsets of all parts of the memory, and the constant members.
- * Returns the number of streams that fit, or 0 if the geometry is not valid;
- * c->streams is not changed, and may be less than that number.
+ * Fill in the offsets of all parts of the memory, and the constant members, but
+ * not c->streams.  Returns the number of streams that fit, at most
+ * HT_STREAMS_MAX; 0 if there is no room or the geometry is not valid
  */
 static uint32_t layout(struct ht_caps *c, uint64_t size)
 {
@@ -233,8 +234,8 @@ struct Map {
 };
 
 /*
- * Entries are written under @maps_lock.  on_sigbus() reads them without the
- * lock, in the thread whose access has raised the signal.
+ * Entries are added and removed under @maps_lock.  on_sigbus() reads them, and
+ * sets Map.gone, without the lock.
  */
 static Map maps[MAPS_MAX];
 static GMutex maps_lock;
@@ -260,15 +261,17 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
         }
     }
     /*
-     * No entry of @maps was replaced: restore the previous action.  The access
-     * is repeated after the return, and raises the signal again.
+     * The address is not in a memory of @maps, or the memory could not be
+     * replaced: restore the previous action.  After the return the access is
+     * repeated, and raises the signal again.
      */
     sigaction(SIGBUS, &old_action, NULL);
 }
 
 /*
- * Install the SIGBUS handler for a memory. Returns the memory's entry of @maps;
- * NULL: no entry is free, so SIGBUS is not handled
+ * Add a memory to @maps.  The first call installs the SIGBUS handler of the
+ * process.  Returns the memory's entry; NULL: no entry is free, so a SIGBUS in
+ * this memory is not handled
  */
 static Map *protect(uint8_t *base, uint64_t size)
 {
@@ -357,8 +360,8 @@ static void beat(HtMemory *m, int64_t now)
 }
 
 /*
- * HtServerOps.deliver.  Advance the beat here as well: TAKEOVER delivers the
- * content of all rings before the next poll.
+ * HtServerOps.deliver.  Advance the beat here as well: a poll that executes
+ * TAKEOVER delivers the content of all rings.
  */
 static void deliver(void *opaque, const HtRun *run)
 {
@@ -499,7 +502,7 @@ static bool is_new(const HtInherited *in, unsigned n)
 /*
  * Find the streams that the previous host has left open.  If the directory,
  * which the guest may have written to, has no valid entry for such a stream,
- * add the number of events that its producer discarded to @lost.
+ * add the producer's count of discarded events, up to a limit, to @lost.
  */
 static unsigned open_instances(HtMemory *m, HtInherited *in, uint64_t *lost)
 {
@@ -637,8 +640,8 @@ HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
     m->caps.mode = cfg->mode;
     m->caps.counter = COUNTER;
     /*
-     * A short event header has 24 bits of the counter.  Limit the gap between
-     * two events to half of that range, in ticks and in ns.
+     * A short event header has 24 bits of the counter.  Limit the gap before an
+     * event with such a header to 2^23 ticks, and also to 2^23 ns.
      */
     m->caps.max_gap = MAX(MIN(hz, UINT64_C(1000000000)) / 1e9 *
                           ((HT_CLOCK_MASK + 1) / 2), 1);
@@ -715,7 +718,7 @@ static bool serve_mailbox(HtMemory *m)
     if (go == m->done) {
         return false;
     }
-    /* Skip a request to the previous host: the guest no longer waits for it. */
+    /* Skip a request to the previous host: the guest ignores its reply. */
     if (ht_le64(ht_atomic_read(&m->page->to)) == m->epoch) {
         bytes = ht_le32(ht_atomic_read(&m->page->bytes));
         bytes = MIN(bytes, HT_MAILBOX_SIZE);
@@ -734,7 +737,7 @@ static bool serve_mailbox(HtMemory *m)
 }
 
 /*
- * Consume from each stream.
+ * Consume from one stream after the other, up to HT_MEMORY_POLL_BYTES in all.
  * Returns: true if so much was consumed that the next poll should follow at
  * once
  */
@@ -755,8 +758,8 @@ static bool serve_streams(HtMemory *m)
         busy |= done > ring / 8 || done >= HT_MEMORY_STREAM_BYTES;
     }
     /*
-     * If this poll has used up its bytes, the next poll begins with the next
-     * stream.
+     * If this poll has used up its bytes, the next poll begins with the first
+     * stream that this poll has not reached.
      */
     m->first = (m->first + i) % n;
     return busy || total >= HT_MEMORY_POLL_BYTES;

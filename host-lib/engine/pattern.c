@@ -68,8 +68,8 @@ static const char *next_character(const char *s)
 }
 
 /*
- * Test whether a pattern matches a name.  After a mismatch, try the next place
- * for the last '*' only: the places of earlier ones need not change.
+ * Test whether a pattern matches a name.  After a mismatch, let only the last
+ * '*' so far match one more byte: what an earlier '*' matches need not change.
  */
 bool ht_pattern_match(const char *pattern, const char *name)
 {

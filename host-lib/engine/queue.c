@@ -15,8 +15,7 @@
 #define ITEMS_A_POST 4
 
 /*
- * Pending items of a stream.  The queue appends the items in the order of these
- * bits.
+ * Pending items of a stream.  They are delivered in the order of these bits.
  */
 enum {
     MARK_CLOSE = 1,             /* @close */
@@ -27,33 +26,37 @@ enum {
 
 /*
  * State of a stream in a queue.  While the queue is full, the stream may be
- * opened and closed several times.  Only these stay pending: the closing of the
- * instance whose opening was queued, and the last opening.
+ * opened and closed several times.  Of these openings and closings, two can
+ * stay pending: the closing of an instance of which the opening was queued, and
+ * the opening of the instance that is open now.
  */
 struct HtQueueStream {
     unsigned marks;             /* MARK_* bits of the stream's pending items */
     HtRun open, close;          /* runs of the pending opening and closing */
     /* description of the instance that was opened last */
     HtStreamInfo info;
-    /* HtRun.discarded of the stream's last posted run */
+    /* HtRun.discarded of the stream's last run */
     uint64_t upstream;
     /*
-     * events of the instance opened last that this queue has discarded, plus
+     * number of events of the open instance that this queue has discarded, plus
      * the value of @carried when the instance was opened
      */
     uint64_t discarded;
     /*
-     * discarded events of instances whose opening was never queued; the next
-     * instance reports them
+     * number of discarded events of instances that were closed before their
+     * opening was queued; the next instance reports them
      */
     uint64_t carried;
-    /* events were discarded in this queue since the last run with events */
+    /*
+     * this queue has discarded events since the stream's last run with events
+     * that it did not discard
+     */
     bool gap;
-    /* host time of the stream's last posted run, in ns */
+    /* host time of the stream's last run, in ns */
     uint64_t ns;
-    /* guest counter of the stream's last posted run */
+    /* guest counter of the stream's last run */
     uint64_t counter;
-    /* number of the stream's newest item in the queue that has events */
+    /* number of the stream's last item with events, counted as HtQueue.tail */
     uint32_t last;
 };
 
@@ -62,7 +65,7 @@ uint8_t *ht_pool_reserve(HtPool *p, HtBuffer **fill, size_t size)
     HtBuffer *b = *fill;
 
     if (b && b->refs == 1) {
-        /* no run refers to the buffer: reuse it from the start */
+        /* no item refers to the buffer: reuse it from the start */
         b->used = 0;
     }
     if (b && p->size - b->used < size) {
@@ -165,10 +168,11 @@ uint32_t ht_queue_posted(const HtQueue *q)
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted)
 {
     /*
-     * @head does not count an item that take_mark() has made.  While such an
-     * item is being delivered, the comparison with @posted can fail although
-     * all items before @posted were delivered.  The result is then true too
-     * late, never too early.
+     * @head does not count an item that ht_queue_take() has made by
+     * take_mark(), but @delivering does.  While such an item is being
+     * delivered, the comparison with @posted can fail although all items before
+     * @posted were delivered.  The result is then true too late, never too
+     * early.
      */
     return (int32_t)(q->head - q->delivering - posted) >= 0 ||
            ht_queue_empty(q);
@@ -252,8 +256,8 @@ static void post_close(HtQueue *q, HtQueueStream *s, const HtRun *run)
 /*
  * Append a run's events to the stream's last item with events.  Returns false
  * if that is not possible: the item was taken, the events do not follow it in
- * the buffer, events were discarded between the two, the run has a flag, or the
- * item would exceed HT_QUEUE_MERGE_MAX.
+ * the buffer, events were discarded in between, the run has a flag, or the item
+ * would have more than HT_QUEUE_MERGE_MAX bytes.
  */
 static bool merge(HtQueue *q, HtQueueStream *s, const HtRun *run, HtBuffer *b,
                   uint64_t discarded)
@@ -300,9 +304,8 @@ static bool post_events(HtQueue *q, HtQueueStream *s, const HtRun *run,
     }
     if (s->gap) {
         /*
-         * Events were discarded between the last run and this one, so the
-         * 24-bit clock of the first event cannot be compared with that of the
-         * last.
+         * This queue has discarded the events before this run.  Without them,
+         * the 24-bit clock of the run's first event may be ambiguous.
          */
         item.run.flags |= HT_RUN_CUT;
         s->gap = false;
@@ -378,7 +381,7 @@ bool ht_queue_take(HtQueue *q, HtQueued *item)
         *item = q->items[q->head++ % HT_QUEUE_ITEMS];
     } else if (q->marked) {
         for (i = 0; !q->streams[i].marks; i++) {
-            /* q->marked is not 0, so the loop has found a stream. */
+            /* q->marked is not 0, so a stream has marks: the loop ends. */
         }
         *item = take_mark(q, &q->streams[i]);
     } else {

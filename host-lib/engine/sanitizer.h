@@ -2,17 +2,18 @@
 /*
  * hypertrace: annotations for the thread sanitizer
  *
- * In mode overwrite a slot may be written while it is copied.  The consumer
- * then checks `opening` again and discards the copy.  The thread sanitizer
- * cannot know that.
+ * In mode overwrite the producer may overwrite a packet while the consumer
+ * copies it.  The consumer checks ht_guest_line.opening after the copy, and
+ * discards the copy if the packet was overwritten.  The thread sanitizer cannot
+ * know that.
  */
 #ifndef HYPERTRACE_SANITIZER_H
 #define HYPERTRACE_SANITIZER_H
 
 #ifdef __SANITIZE_THREAD__
 /*
- * For a function whose loads race with stores, and may return old and new
- * values
+ * For a function that loads values while another thread may store them.  The
+ * function accepts a mixture of old and new values, or loads them again.
  */
 #define HT_NO_TSAN __attribute__((no_sanitize("thread")))
 void AnnotateIgnoreReadsBegin(const char *file, int line);

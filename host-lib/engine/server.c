@@ -4,7 +4,8 @@
  *
  * HtServer.messages is the lock of the control context and of the worker
  * context of streams.h.  Functions that only consume, report, arm or disarm do
- * not take this lock; they take a stream's lock, and the clock's.
+ * not take this lock.  They take a stream's lock; those that consume also take
+ * the clock's.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -368,8 +369,8 @@ unsigned ht_server_inherit(HtServer *s, const HtInherited *in, unsigned n)
     for (i = 0; i < n; i++) {
         if (ht_stream_inherit(&s->streams.stream[in[i].info.index], &in[i])) {
             /*
-             * The guest may have written a lower instance to its ring: consider
-             * the directory's instance, too.
+             * The guest may write a lower instance to its ring at any time:
+             * consider the directory's instance, too.
              */
             s->instances = MAX(s->instances, in[i].info.instance);
             done++;

@@ -4,11 +4,11 @@
  * not handed over
  *
  * If a guest panics, is reset or hangs, its driver no longer hands over its
- * committed events.  The driver has sent the address of the stream's memory
- * before (HT_F_MEMORY).  The host reads that memory when the VM stops, when the
- * system or the driver resets the device, and when the device is removed.  If
- * the guest then continues and hands over the same bytes, ht_consumer_feed()
- * skips them.
+ * committed events.  With HT_F_MEMORY, the driver has sent the address of a
+ * table of the stream's memory in STREAM_OPEN.  The host reads that memory when
+ * the VM stops, when the system or the driver resets the device, and when the
+ * device is removed.  If the guest then continues and hands over the same
+ * bytes, ht_consumer_feed() skips them.
  *
  * The guest controls this memory.  Its driver protects only the table of
  * addresses from programs; the content of the table and of the memory may be
@@ -42,7 +42,7 @@ static bool read_entry(HtStream *s, uint32_t n, uint64_t *addr)
 
 /*
  * Read the part of the control page that the producer writes.  Returns false if
- * a read fails or a value is impossible.
+ * a read fails or head is impossible.  The other values are not checked.
  */
 static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
 {
@@ -52,7 +52,7 @@ static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
     }
     /*
      * Load head before the other words and the events.  Pairs with the
-     * producer's store-release of head after each event.
+     * producer's store-release of head after an event.
      */
     ht_fence_acquire();
     return g->head >= s->consumer.cursor && g->head <= UINT64_MAX / 2 &&
@@ -60,7 +60,10 @@ static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
         read_word(s, control + offsetof(struct ht_guest_line, lost), &g->lost);
 }
 
-/* Read the position where the events of the closed packet at @start end */
+/*
+ * Get the position @end where the events of the closed packet at @start end:
+ * from ht_guest_line.end if that is in the packet, else from the packet's header
+ */
 static bool read_end(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
                      uint64_t start, uint64_t *end)
 {
@@ -125,8 +128,8 @@ static bool fetch_all(HtStream *s)
     start = pos & ~(size - 1);
     if (g.head - start > ring && pos > start) {
         /*
-         * The producer has reused the memory of this packet: the host had
-         * consumed the packet before.
+         * The producer has reused the memory of this packet, so the host has
+         * consumed all events of the packet before.
          */
         pos = start + size;
     }
@@ -146,8 +149,9 @@ static bool fetch_all(HtStream *s)
         pos = start + size;
     }
     /*
-     * Report the guest's count of discarded events.  No packet header has this
-     * count if the guest has discarded all events since its last packet.
+     * Report the guest's count of discarded events.  The packet headers have an
+     * older count if the guest has discarded events after the start of its last
+     * packet.
      */
     ht_consumer_tell(&s->consumer, g.lost);
     return true;

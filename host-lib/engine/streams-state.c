@@ -9,13 +9,13 @@ typedef struct State {
     HtConsumerState consumer;
     struct ht_stats closed;
     uint64_t memory;
-    /* a reset requested a close before the loaded stream was resumed */
+    /* a close was requested, for example by a reset, before the resume */
     bool closing;
 } State;
 
 /*
- * Numbers of 64-bit words of State.consumer and State.closed, which are encoded
- * in the order of their members
+ * Numbers of 64-bit words of State.consumer and State.closed.  The words are
+ * encoded in the order of the members.
  */
 #define CONSUMER_WORDS  18
 #define STATS_WORDS     7
@@ -105,8 +105,8 @@ void ht_streams_save(const HtStreams *a, uint8_t *to)
 
         ht_consumer_save(&s->consumer, &st.consumer);
         /*
-         * ht_streams_unload() and a refused load leave the consumer open, so
-         * the phase decides.
+         * Use the phase: after ht_streams_unload() or a refused load, the
+         * consumer can be open although the stream is free.
          */
         st.consumer.open = ht_stream_phase(s) == HT_PHASE_OPEN ||
                            ht_stream_phase(s) == HT_PHASE_LOADED;
@@ -137,7 +137,7 @@ bool ht_streams_unload(HtStreams *a, uint32_t *open)
     return true;
 }
 
-/* Test that no two open streams have the same instance */
+/* Test whether all open streams have different instances */
 static bool distinct(const State *st, uint32_t count)
 {
     uint32_t i, j;
@@ -250,8 +250,8 @@ void ht_streams_resume(HtStreams *a)
 void ht_streams_load_flush(HtStreams *a, uint64_t wanted)
 {
     /*
-     * If this QEMU has already given @wanted or a later ticket, the flush of
-     * that ticket completes the saved tickets, too.
+     * If this QEMU has already given the ticket @wanted or a later one, the
+     * flush of its newest ticket completes the saved tickets, too.
      */
     if (wanted > a->flush_given) {
         a->flush_given = wanted;

@@ -2,8 +2,8 @@
 /*
  * hypertrace: open, consume and close the streams of one guest
  *
- * The guest is hostile: each value of a ring is copied before it is checked,
- * and this host never reads back what it wrote to the host's lines.
+ * The guest may be hostile: each value of a ring is copied before it is
+ * checked, and this host never reads back what it wrote to the host's lines.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/streams.h"
@@ -65,7 +65,9 @@ static void set_state(HtStream *s, enum ht_stream_state state)
     }
     /*
      * The producer's ht_is_closed() loads host.state with relaxed order.  A
-     * producer that sees the change late writes a packet that the host rejects.
+     * producer that sees a close late may write a packet of the old instance:
+     * the host does not read a closed ring, and rejects the packet in an open
+     * ring.
      */
     ht_atomic_store_release(&s->ring->host.state, ht_le32(state));
     if (state == HT_STREAM_CLOSED) {
@@ -86,8 +88,8 @@ void ht_stream_close_ring(HtStream *s)
 }
 
 /*
- * Return the number of discarded events that the producer has stored; the
- * number can grow while head does not move
+ * Return the producer's count of discarded events, 0 without a ring.  The count
+ * can grow while head does not move.
  */
 static uint64_t ring_lost(const HtStream *s)
 {
@@ -257,7 +259,7 @@ size_t ht_stream_consume(HtStream *s, size_t most, bool force)
             AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
         }
         if ((cursor ^ c->cursor) >= c->cfg.packet_size) {
-            /* the consumer has released a packet by a store to host.tail */
+            /* the consumer has left a packet, and has moved host.tail */
             dirty(s);
         }
         ht_stream_end(s);
@@ -508,8 +510,8 @@ static bool work(HtStream *s, bool force)
 }
 
 /*
- * If all streams that a reset closes are closed, so that all their events have
- * dates, call HtStreamsConfig.resampled and end the reset.  Context: worker
+ * If no open stream waits for its close, all events from before the reset have
+ * dates: call HtStreamsConfig.resampled, and clear @resample.  Context: worker
  */
 static void resample(HtStreams *a)
 {
@@ -530,8 +532,8 @@ static void resample(HtStreams *a)
 }
 
 /*
- * Report through any open stream how many events were discarded by producers
- * that have no stream.  Context: worker
+ * Pass the number of events that producers without a stream have discarded to
+ * the consumer of any open stream, which reports it.  Context: worker
  */
 static void tell_discarded(HtStreams *a)
 {
@@ -578,7 +580,7 @@ static bool work_all(HtStreams *a, bool force)
         bool did = work(&a->stream[index], force);
 
         if (!full && (did || !a->more)) {
-            /* the stream was served: the next turn starts after it */
+            /* the stream was served: the next pass starts after it */
             a->first = (index + 1) % n;
             a->polled++;
         }
@@ -904,7 +906,7 @@ unsigned ht_streams_leave(HtStreams *a)
     return n;
 }
 
-/* Consume at most one ring, so that a fast producer cannot hold the caller */
+/* Consume about one ring, so that a fast producer cannot hold the caller */
 static void flush_now(HtStream *s)
 {
     uint32_t i;
@@ -968,8 +970,8 @@ enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
 }
 
 /*
- * Add to @discarded, up to HT_LOST_MAX.  The sum cannot exceed this limit
- * meanwhile, because the worker only takes from @discarded.
+ * Add to HtStreams.discarded, up to HT_LOST_MAX.  The sum cannot exceed this
+ * limit meanwhile, because the worker never adds to it.
  */
 void ht_streams_discarded(HtStreams *a, uint64_t count)
 {
