@@ -22,15 +22,16 @@ typedef struct HtSink {
     HtThread thread;
     HtCond wake;
 
-    HtQueue queue;              /* protected by HtDispatch.lock */
-    /* number of items that @thread has delivered; HtDispatch.lock */
+    /* HtDispatch.lock protects the members from @queue to @left */
+    HtQueue queue;
+    /* number of items that @thread has delivered */
     uint64_t items;
-    bool end;                   /* asks @thread to end; HtDispatch.lock */
-    /* @thread makes no more calls of the session; HtDispatch.lock */
+    bool end;                   /* asks @thread to end */
+    /* @thread makes no more calls of the session */
     bool ended;
     /*
      * ht_dispatch_free() did not free the sink: when @thread ends, it schedules
-     * sink_free() by HtDispatchConfig.later; HtDispatch.lock
+     * sink_free() by HtDispatchConfig.later
      */
     bool left;
 
@@ -80,7 +81,7 @@ struct HtDispatch {
      */
     HtCond idle;
     HtPool pool;
-    /* reference count: one of the caller, one of each sink */
+    /* reference count: 1 until ht_dispatch_free(), and 1 for each sink */
     unsigned users;
     /* ht_dispatch_room() returned false: call HtDispatchConfig.room later */
     bool starved;

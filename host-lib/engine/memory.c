@@ -534,7 +534,10 @@ static unsigned open_instances(HtMemory *m, HtInherited *in, uint64_t *lost)
     return n;
 }
 
-/* Copy the previous host's enable bytes, which the guest may have changed */
+/*
+ * Note which classes the previous host had switched off, by its enable bytes,
+ * which the guest may have changed
+ */
 static void read_enable(HtMemory *m)
 {
     const uint8_t *enable = m->base + m->caps.enable_offset;

@@ -61,8 +61,8 @@ static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
 }
 
 /*
- * Get the position @end where the events of the closed packet at @start end:
- * from ht_guest_line.end if that is in the packet, else from the packet's header
+ * Get the position where the events of the closed packet at @start end: from
+ * ht_guest_line.end if that is in the packet, else from the packet's header
  */
 static bool read_end(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
                      uint64_t start, uint64_t *end)

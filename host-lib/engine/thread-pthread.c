@@ -8,8 +8,8 @@
 #include "hypertrace/thread.h"
 
 /*
- * Abort if one of these functions fails: that is a bug of the caller, or there
- * is no memory.
+ * Abort if a pthread function has failed with @error: the cause is a bug of the
+ * caller, or a lack of memory or of threads.
  */
 static void check(int error)
 {

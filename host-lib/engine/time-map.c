@@ -3,13 +3,13 @@
  * hypertrace: convert a guest's counter to the host's CLOCK_MONOTONIC
  *
  * A reading gives two host times between which the counter had a value.  The
- * only other assumption is the minimum and maximum rate of the counter.  Each
- * reading, carried along at the slowest and the fastest rate, bounds the time
- * of every other counter of its epoch.  The intersection of all these bounds is
- * the interval in which the time must lie: the date is its middle, and the
- * error bound is half its width.  A reading for which the intersection is empty
- * contradicts the others: the counter or the VM stood still, or the counter
- * jumped.  The reading begins a new epoch.
+ * map also assumes a minimum and a maximum rate of the counter.  Each reading,
+ * carried along at the slowest and the fastest rate, bounds the time of other
+ * counters of its epoch.  The intersection of these bounds is the interval in
+ * which the time of a reading must lie: the date is its middle, and the error
+ * bound is half its width, unless dates would decrease.  A reading for which
+ * the intersection is empty contradicts the earlier ones: the counter or the VM
+ * stood still, or the counter jumped.  Such a reading begins a new epoch.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/time-map.h"
@@ -93,9 +93,9 @@ static void append(HtTimeMap *m, const HtTimeSegment *s,
 }
 
 /*
- * Limit the dates of earlier epochs to the start of the present epoch, whose
- * reading is more reliable: dates must not decrease. ht_time_map_load() refuses
- * a saved map whose dates decrease.
+ * Limit the dates of earlier epochs to the date at which the present epoch
+ * begins: dates must not decrease.  ht_time_map_load() refuses a saved map if
+ * its dates decrease.
  */
 static void cut_past(HtTimeMap *m)
 {
@@ -162,8 +162,9 @@ static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
 }
 
 /*
- * Compute the mean rate of the epoch from its first and its newest reading.
- * Narrow the limits of the rate to those of the mean, widened by @wander.
+ * Compute the mean rate of the epoch from its start and its newest reading, if
+ * the result is more precise than the present limits of the rate.  Narrow these
+ * limits to those of the mean, widened by HtTimeMap.wander.
  */
 static void learn_rate(HtTimeMap *m, uint64_t counter,
                        const HtTimeInterval *now)
@@ -189,7 +190,10 @@ static void learn_rate(HtTimeMap *m, uint64_t counter,
     }
 }
 
-/* Date all readings of the epoch in the middle of their bounds */
+/*
+ * Date all readings of the epoch in the middle of their bounds, or later if
+ * dates would decrease otherwise
+ */
 static void redate(HtTimeMap *m)
 {
     unsigned last = m->count - 1, i;
@@ -204,7 +208,7 @@ static void redate(HtTimeMap *m)
         uint64_t ns = t->lo + (t->hi - t->lo) / 2;
 
         if (i && ns < m->seg[i - 1].ns) {
-            /* Dates must not decrease, but must not exceed the upper bound. */
+            /* Do not let the date decrease, unless it exceeds its bound. */
             ns = MIN(m->seg[i - 1].ns, t->hi);
         }
         m->seg[i].ns = ns;
@@ -220,7 +224,7 @@ static void redate(HtTimeMap *m)
          * any slope: limit the slope.
          */
         m->seg[i].mult = CLAMP(m->seg[i].mult, MULT_MIN, MULT_MAX);
-        /* The error is largest half way between two readings. */
+        /* The error is largest about half way between two readings. */
         m->seg[i].bound_ns = MAX(m->seg[i].bound_ns, m->seg[i + 1].bound_ns) +
                              ht_time_scale(ticks / 2 + 1, spread) + 1;
     }
@@ -290,8 +294,8 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     }
     if (m->count - 1 == m->epoch && counter == last->counter) {
         /*
-         * The counter is that of the epoch's first reading, whose bounds are
-         * now narrower.
+         * The counter is that at which the epoch begins: narrow the bounds of
+         * this segment instead of adding one.
          */
         m->at[m->epoch] = known;
     } else {
@@ -337,7 +341,7 @@ bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
 
         s.ns = ht_time_shift(s.ns, shift, now_ns);
         if (s.ns == 0) {
-            /* the segment would begin before time 0 of the host: drop it */
+            /* the segment would begin at time 0 of the host or before */
             continue;
         }
         append(m, &s, &(HtTimeInterval) { s.ns, s.ns });
@@ -369,9 +373,9 @@ uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns)
     }
     last = &m->seg[m->count - 1];
     /*
-     * The counter may run at one limit of its rate, and the next reading may
-     * date events by the other limit.  The last reading may be older than its
-     * date by its error.
+     * Assume the worst: the counter runs at one limit of its rate, and the next
+     * reading dates events by the other limit; the last reading is older than
+     * its date by its error.
      */
     drift = MIN(minus(ns, last->ns), HT_TIME_MAX_NS) +
             MIN(last->bound_ns, HT_TIME_MAX_NS);

@@ -17,10 +17,11 @@ typedef struct Converter {
     uint64_t begin;             /* @seg is valid for counters [begin, end) */
     uint64_t end;
     /*
-     * latest host time that dates may have; the host's present time if @looked
+     * host time up to which dates are accepted without a call of HtTimeMap.now;
+     * if @looked, the result of that call
      */
     uint64_t latest;
-    /* this walk has set @latest from the host's clock */
+    /* this walk has called HtTimeMap.now */
     bool looked;
 } Converter;
 
@@ -38,9 +39,10 @@ static void converter_seek(Converter *cv, uint64_t counter)
 }
 
 /*
- * Limit an event's time to the host's time: a later time means that the counter
- * jumped forward and no reading has shown this yet.  The first call reads the
- * host's clock, after all events of the walk were committed.
+ * Limit an event's time to the host's present time.  A later time is wrong: for
+ * example, the counter jumped forward, and no reading has shown this yet.  The
+ * first call in a walk reads the host's clock, after all events of the walk
+ * were committed.  Without HtTimeMap.now there is no limit.
  */
 static uint64_t not_later(Converter *cv, uint64_t ns)
 {
@@ -112,8 +114,8 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
             }
         }
         /*
-         * The last four bytes of a short header: 8 bits of the id, 24 bits of
-         * the clock
+         * The last four bytes of a compact or a wide header: 8 bits of the id,
+         * then 24 bits of the clock
          */
         word = ht_get_le32(p + header - 4);
         event_clock = clock + (((word >> 8) - (uint32_t)clock) & HT_CLOCK_MASK);

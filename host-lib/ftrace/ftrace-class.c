@@ -5,7 +5,8 @@
 #include "hypertrace/ftrace-class.h"
 
 /*
- * Number of fields before those of the event's format: common_pid, common_flags
+ * Number of fields of a class before those of the event's format: common_pid,
+ * common_flags
  */
 #define OWN_FIELDS      2
 
@@ -30,9 +31,9 @@ static HtField *add_field(HtClass *c, const char *name, unsigned kind)
         longer[MIN(strlen(longer), HT_FIELD_NAME_MAX - 8)] = 0;
         if (!strcmp(longer, own)) {
             /*
-             * Prefixes no longer change the name, because it has the maximum
-             * length, and another field has this name: replace its end by the
-             * field's number
+             * Another prefix does not change the name, because it has the
+             * maximum length.  Another field has this name: replace the name's
+             * end by the field's number.
              */
             longer[HT_FIELD_NAME_MAX - 10] = 0;
             g_free(own);

@@ -6,7 +6,7 @@
  * full barrier), writes the first record's header, then the time stamp; the
  * commit count grows later.  A check of the stamp alone would accept new bytes
  * under the old stamp; a check of the count alone would accept another page.
- * The copy is therefore valid only if both were checked before and after it.
+ * Both are therefore checked before and after the copy.
  */
 #include "hypertrace/atomic.h"
 #include "ftrace-cpu.h"
@@ -68,9 +68,10 @@ static uint32_t within_page(const HtFtCpu *c, uint64_t size)
 /*
  * Test whether a page's commit count may be that of the previous boot.  A
  * kernel that takes over the ring begins on the page where the previous boot
- * ended.  Until its first commit, the page has the old count, and old bytes
- * after its first record.  If the count does not change for HOLD_TIMES polls,
- * assume that it belongs to the new boot, and that the guest hangs.
+ * ended.  Until this kernel's first commit, the page has the old count, and old
+ * bytes after the new first record.  If the count does not change for
+ * HOLD_TIMES polls, assume that it belongs to the new boot, and that the guest
+ * hangs.
  */
 static bool is_of_boot_before(HtFtCpu *c, const HtFtWant *want,
                               const HtFtFetched *got, uint64_t commit)
@@ -90,7 +91,7 @@ static bool is_of_boot_before(HtFtCpu *c, const HtFtWant *want,
     return c->holds;
 }
 
-/* Make one attempt to copy; HT_FT_RETRY if the guest changed the page */
+/* Make one attempt of ht_ft_cpu_fetch() */
 static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                       HtFtFetched *got)
 {
@@ -228,8 +229,8 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
 
             c->fresh = false;
             /*
-             * The records before the step of the guest's clock are a piece of
-             * their own.
+             * The guest's clock stepped back before this record, or another
+             * boot began: the earlier records are a piece of their own.
              */
             if (pos > begin) {
                 t.p.end_ns = last;
@@ -292,9 +293,9 @@ bool ht_ft_cpu_use(HtFtCpu *c, HtFtLook *look, HtFtCopy result,
 
 /*
  * The kernel moves to a new page, commits the previous page, and only then
- * writes the new page's time stamp.  Until then, the sub-buffer has the stamp
- * of the page that is overwritten; the new page then counts as not started
- * (@lag_size is 0).
+ * writes the new page's time stamp.  Before that, the sub-buffer has the stamp
+ * of the page that is overwritten.  If records with this stamp were taken from
+ * the sub-buffer, the new page counts as not started (@lag_size is 0).
  */
 void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot)
 {

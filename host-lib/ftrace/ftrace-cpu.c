@@ -6,13 +6,14 @@
  * more, order[0], for readers in the guest.  The writer moves from place to
  * place.  A reader swaps order[0] with the page at the head, and marks the page
  * that it gives back as empty.  Swaps happen only at places that the writer has
- * passed.  The writer "has come around" when it has passed all places since a
+ * reached.  The writer "has come around" when it has passed all places since a
  * poll.  Until then, the pages that it has written since the poll are those
  * after the page taken last, in the order of that poll.
  *
  * The witness is a page that the writer must overwrite before it overwrites
- * pages that were not taken: the page before the head, the page taken last, or
- * the head.  If it is unchanged, the writer has not come around.
+ * pages that were not taken: the page before the head, the page taken or
+ * visited last, or the head.  If the witness is unchanged, the writer has not
+ * come around.
  */
 #include "hypertrace/atomic.h"
 #include "ftrace-cpu.h"
@@ -25,7 +26,7 @@
 #define AHEAD 3
 
 typedef enum Walk {
-    WALK_DONE,          /* all committed records were taken */
+    WALK_DONE,          /* nothing is left up to the writer's position */
     WALK_BEHIND,        /* committed records may be left for the next poll */
     WALK_AGAIN,         /* the position is lost: restart at the head */
     WALK_ERROR,
@@ -103,7 +104,7 @@ static uint32_t commit_slot(const HtFtCpu *c)
         slot_of(c, commit) : HT_FT_NO_SLOT;
 }
 
-/* Test whether a page has records of which none was taken */
+/* Test whether a page has records, and was not taken before */
 static bool unread(const HtFtCpu *c, uint32_t slot, uint64_t *stamp)
 {
     uint64_t page = ht_ft_cpu_page(c, slot), commit;
@@ -133,7 +134,7 @@ static uint32_t read_order(HtFtCpu *c, HtFtLook *look)
             ht_le32(c->new_order[0])) {
             continue;
         }
-        /* While a reader swaps pages, one page appears twice in the order. */
+        /* While a reader swaps pages, a page can appear twice in the order. */
         memset(c->new_place, 0xff, subbufs * sizeof(c->new_place[0]));
         for (n = 0; n < subbufs; n++) {
             uint32_t slot = ht_le32(c->new_order[n]);
@@ -167,8 +168,8 @@ static bool witness_ok(const HtFtCpu *c)
 }
 
 /*
- * Test whether the writer is still in the page taken last.  If so, no other
- * page has new records.
+ * Test whether the writer is still in the page taken last.  If so, no page
+ * after it has records to be taken.
  */
 static bool at_writer(const HtFtCpu *c)
 {
@@ -192,8 +193,8 @@ static bool follow_order(HtFtCpu *c, uint32_t head)
         return true;
     }
     /*
-     * If the page taken last is at another place, a reader in the guest has
-     * taken it.
+     * If the page taken last is no longer at its place, a reader in the guest
+     * has taken it away.
      */
     return c->order[c->at] == c->last;
 }
@@ -246,9 +247,10 @@ static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
         return false;
     }
     /*
-     * If the ring is full or is filled for the first time, the page before the
-     * head is the writer's page or the next one to be written.  Choose another
-     * page in these cases.
+     * If the ring is full or almost full, the page before the head is the
+     * writer's page, or becomes this soon.  While the ring is filled for the
+     * first time, the page before the head has no time stamp yet.  Choose
+     * another page in these cases.
      */
     if (c->order[0] != c->last) {
         if (commit || !w->stamp || distance(c, c->at, w->at) < AHEAD) {
@@ -281,9 +283,9 @@ static Walk lose(HtFtCpu *c)
  * position is lost.
  *
  * Check the old witness after reading the new order.  If the old witness has
- * changed, the writer has come around since the poll: keep that witness, and if
- * the order is new, the position is lost.  Skip the check while the writer is
- * in the page taken last.
+ * changed, the writer has come around since the witness was chosen: keep that
+ * witness, and if the order is new, the position is lost.  Skip the check while
+ * the writer is in the page taken last.
  */
 static void prepare(HtFtCpu *c, HtFtLook *look)
 {
@@ -445,8 +447,8 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
         return lose(c);
     }
     /*
-     * No event is missing if the walk has passed the page taken last, or if
-     * another boot has begun on that page.
+     * Clear @lapped if the walk has reached the page taken last, or if another
+     * boot has begun on that page: no event was overwritten in between.
      */
     if (slot == c->last && (result == HT_FT_COPIED || result == HT_FT_SAME) &&
         (want.resume || *stamp < c->page[slot] ||
@@ -674,12 +676,12 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     c->first = first ? first : c->first;
     if (commit == 0) {
         c->before = begin;
-        /* the guest has not brought this processor online yet */
+        /* the guest has not brought this processor online yet, for example */
         return 0;
     }
     w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0, true };
     if (w.slot == HT_FT_NO_SLOT) {
-        /* Another boot is initializing the header. */
+        /* @moved: another boot is initializing the header; else it is bad */
         c->stats.retries += c->moved;
         c->stats.bad += !c->moved;
         c->behind = true;
