@@ -24,8 +24,8 @@ struct hte_event **hte_events;
 unsigned int hte_nr_events;
 
 /*
- * For each CPU, HTE_SCRATCH bytes in which a probe assembles an event whose
- * size varies
+ * For each CPU, HTE_SCRATCH bytes in which a probe assembles an event of
+ * variable size
  */
 static u8 __percpu *hte_scratch;
 

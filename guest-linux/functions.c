@@ -99,8 +99,8 @@ static struct fn_set *fn_now = &fn_sets[0];
 static bool fn_entry_on, fn_calls_on;
 
 /*
- * Copy of the limits of fn_now, which handlers read; written only while no
- * handler is attached
+ * Copy of the limits of fn_now, for the handlers of calls; written only while
+ * no handler is attached.  fn_limited: any limit is set
  */
 static struct fn_limits fn_limits;
 static bool fn_limited;

@@ -48,7 +48,8 @@ struct pci_dev;
 /**
  * struct htk_transport - operations of a kind of device
  * @probe: set h->core.caps and all that the other functions need
- * @ready: after DRIVER_OK, close the streams that an earlier driver left open
+ * @ready: after DRIVER_OK, let the host close the streams that an earlier
+ *         driver left open
  * @remove: undo @probe; all streams are closed and mappings are revoked.  A
  *          memory-only device has none of @probe to @restore
  * @freeze: reset the device before a suspend or a shutdown of the machine; all
@@ -147,7 +148,8 @@ struct htk_claim {
  * struct htk - one device
  * @core: the guest library's part; kernel streams use it
  * @wq: htk_wq, for files that must not refer to device.c
- * @kref: references of the driver and of each open file
+ * @kref: references of the driver, and of each file until its streams are
+ *        closed
  * @life: held for reading during htk_control() and between messages that belong
  *        together, and for writing to take the device away.  @control nests
  *        inside @life
@@ -178,8 +180,8 @@ struct htk_claim {
  * @orphans: owners whose files were closed
  * @orphan_work: closes the streams of @orphans
  * @link: connection to the host (@control)
- * @watch: work item that polls for a host; only this work item, or code that
- *         has cancelled it, uses @synced to @added
+ * @watch: work item that polls page 0 of a memory-only device; only this work
+ *         item, or code that has cancelled it, uses @synced to @added
  * @synced: time of the last HT_MSG_TIME_SYNC messages, in jiffies
  * @enable_seq: enable_seq of the capabilities when @watch last ran
  * @beats: there was a host when @watch last ran

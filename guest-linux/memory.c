@@ -68,7 +68,7 @@ static const struct htk_transport htk_memory_transport = {
 	.ring_addr	= htk_pci_ring_addr,
 };
 
-/* Context: the work item @watch, or after it was cancelled */
+/* Context: the work item htk.watch, or after it was cancelled */
 static void htk_memory_detach(struct htk *h, bool back)
 {
 	htk_take_away(h, back, ht_link_renewed(&h->link));

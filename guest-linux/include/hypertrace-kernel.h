@@ -39,7 +39,7 @@
  *
  * Return: 0, also without a device; -ENOSPC: more than HT_CLASSES_MAX classes
  * of all modules; -EPERM: the kernel is locked down in confidentiality mode.
- * After an error no class is registered.
+ * After an error none of @classes is registered.
  */
 int ht_kernel_register(struct ht_class *const *classes, unsigned int count);
 

@@ -7,16 +7,17 @@
  * Event bytes are copied before they are parsed; later stages use the copy.
  * docs/specs/hypertrace.rst defines the protocol.  tests/model/ring.pml models
  * ht_consumer_ring() with an honest producer, and tests/model/wake.pml models
- * ht_consumer_arm(); a model checker runs both models.
+ * ht_consumer_arm(); a model checker checks both.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/consumer.h"
 
 /*
- * Maximum number of attempts in one call of ht_consumer_ring() that fail
- * because the producer overwrites the packet meanwhile.  A producer that is
- * faster than the consumer could make every attempt fail.
+ * A call of ht_consumer_ring() ends after this number of failed attempts to
+ * copy a packet.  An attempt fails if the producer overwrites the packet
+ * meanwhile.  A producer that is faster than the consumer could make every
+ * attempt fail.
  */
 #define TORN_MAX 4
 
@@ -431,8 +432,9 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         slot = packets + (packet & (c->cfg.packets - 1)) * size;
         if (closed) {
             /*
-             * The producer stores @content before head moves into the next
-             * packet, so the load-acquire of head covers @content.
+             * The producer stores the size of the packet's content before
+             * it moves head into the next packet.  So the size is final,
+             * since the load-acquire of head came before.
              */
             const struct ht_packet *h = (const struct ht_packet *)slot;
 
