@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measure the processor time of hypertrace watch while its machines are idle.
+"""Measure the processor time of hypertrace watch and its recorders with nearly idle machines.
 
-The machines are processes of watch-guest, of the unit tests: each writes two events
-every 20 ms.  With --vms 0, the machines that run already and that --name chooses are
-measured.
+The machines are processes of the unit tests' program watch-guest, each of which writes
+two events every 20 ms.  With --vms 0, machines are measured that run already, and that
+--name chooses.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def children(pid):
 
 
 def used(pid):
-    """Processor time in ns and number of voluntary sleeps of a process that has only one thread"""
+    """Processor time in ns and number of voluntary sleeps of a process's first thread"""
     status = Path(f"/proc/{pid}/status").read_text()
     wakes = status.split("\nvoluntary_ctxt_switches:")[1].split()[0]
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]), int(wakes)

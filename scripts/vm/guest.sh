@@ -77,7 +77,6 @@ if [ -n "$devices" ]; then
             -device hypertrace,id=$channel,channel=$channel,backend=ctf-$channel
     done
 fi
-# If the arguments have neither -accel nor -enable-kvm, use TCG.
 case " $* " in
 *" -accel "*|*" -enable-kvm "*) ;;
 *) set -- -accel tcg "$@" ;;

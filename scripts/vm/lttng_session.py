@@ -6,14 +6,14 @@
         subprocess.run(["qemu-system-x86_64", ...], env=session.env())
     # recording is stopped and flushed, the daemon has ended; read session.output
 
-The daemon has its own LTTNG_HOME and so is independent of a running one.  LTTng
-allows root only one daemon per machine, so root's private daemon runs as an
-unprivileged user.  A program that root runs with the same LTTNG_HOME is traced
-nevertheless, but a daemon that is started after the program does not find it.  In a
-function that private_run() calls, root can have a daemon of its own (own_run).
+The daemon has its own LTTNG_HOME and so is independent of other session daemons.
+LTTng allows root only one daemon per machine, so if root uses this module, the private
+daemon runs as the user nobody.  That daemon also traces a program that root runs with
+env(), but only if the daemon was started before the program.  In a function that
+private_run() calls, root can run a private daemon as root (own_run).
 
 As a command: lttng_session.py [--event PATTERN]... OUTPUT -- COMMAND...
-records while COMMAND runs, and exits as it does.
+records while COMMAND runs, and exits with its status.
 """
 
 import argparse
@@ -28,22 +28,23 @@ import threading
 import time
 
 UNPRIVILEGED = 65534        # nobody
-DEADLINE = 120              # seconds; reached only if something is broken
+DEADLINE = 120              # seconds
 
 
 class SessionError(Exception):
-    """LTTng did not do what was requested; the exception's text has LTTng's message."""
+    """A step of a session failed or took too long; the exception's text says which."""
 
 
 def private_run(function):
     """Call function in a new thread that has an empty /run and /dev/shm of its own,
-    so that root can have a private LTTng daemon. Return True if these could be
-    mounted; if not, function is not called."""
+    so that root can run a private LTTng daemon as root. Return True after the call, or
+    raise the exception that function raised. If the mounts fail, return False without
+    a call."""
     libc = ctypes.CDLL(None, use_errno=True)
     result = []
 
     def thread():
-        # unshare() moves only this new thread into the namespace
+        # unshare() moves only this new thread into a new mount namespace
         if libc.unshare(0x00020000):                    # CLONE_NEWNS
             return
         for command in (["mount", "--make-rprivate", "/"],
@@ -55,8 +56,8 @@ def private_run(function):
         result.append(None)
         try:
             function()
-        # Catch all exceptions, also those of pytest for skip and fail, and raise them
-        # in the caller's thread.
+        # Catch all exceptions, also those of pytest for skip and fail: private_run()
+        # raises them in its caller's thread.
         except BaseException as error:
             result.append(error)
 
@@ -82,22 +83,23 @@ def _die_with_parent():
 
 
 class PrivateSession:
-    """One session daemon with one recording session.
+    """A context manager: one session daemon, with one recording session.
 
-    The daemon ends with the thread that made it, at the latest.
+    The daemon gets SIGTERM, at the latest, when the thread that started it ends.
 
-    output: directory for the trace, which must not exist; it is complete after
-        the block, and is kept.  None: one in /tmp
+    output: directory for the trace; it must not exist.  The end of the with block
+        completes the trace, and does not remove it.  None: make a directory in /tmp
     events: patterns as for `lttng enable-event --userspace`
-    filter: expression for every event, or None
+    filter: LTTng's filter expression for the patterns in events, or None
     start: whether to start recording at once
     blocking: traced programs wait for space instead of losing events; they
         must run with env(), which then sets LTTNG_UST_ALLOW_BLOCKING
-    subbuf_size, num_subbuf: buffers per CPU
-    snapshot: flight recorder; snapshot() writes the buffers
-    per_uid: share buffers between programs.  Off by default, because a killed program
-        leaves such buffers unusable for the others
-    own_run: the caller is root, in private_run()
+    subbuf_size, num_subbuf: size and number of the sub-buffers of the channel "main",
+        for each CPU
+    snapshot: keep events in memory only, until snapshot() writes them
+    per_uid: all programs of a user share the buffers.  Off by default, because a killed
+        program can leave shared buffers unusable for the others
+    own_run: whether the caller runs as root in a function that private_run() calls
     """
 
     def __init__(self, output=None, events=("*",), filter=None, start=True,
@@ -152,8 +154,8 @@ class PrivateSession:
         return False
 
     def finish(self):
-        """Stop the recording and complete the trace. The session daemon keeps
-        running."""
+        """Stop the recording and complete the trace, unless that was done. The session
+        daemon keeps running."""
         if not self.name:
             return
         name, self.name = self.name, None
@@ -162,8 +164,8 @@ class PrivateSession:
         self._take_trace()
 
     def _take_trace(self):
-        """Move the complete trace to the output; if root's daemon wrote it as
-        another user, give it to root."""
+        """If the daemon wrote the trace to its own folder, move the trace to the output.
+        If the daemon ran as nobody for root, make root the owner of the trace."""
         if self._written != self.output:
             os.rmdir(self.output)
             shutil.move(self._written, self.output)
@@ -212,8 +214,8 @@ class PrivateSession:
         if self._root:
             os.chown(self.output, UNPRIVILEGED, UNPRIVILEGED)
             if self._run(["test", "-w", self.output]).returncode:
-                # The daemon's user cannot enter the folder of the output, so let the
-                # trace be written to the daemon's folder.
+                # The daemon's user cannot reach the output, so let the daemon write the
+                # trace to its own folder.
                 self._written = os.path.join(self._home, "trace")
         self.lttng("create", self.name, f"--output={self._written}",
                    *(["--snapshot"] if self._snapshot else []))
@@ -232,8 +234,6 @@ class PrivateSession:
                 self._daemon.wait(DEADLINE)
             except subprocess.TimeoutExpired:
                 pass
-            # the daemon's consumers are in its process group, so this kills
-            # them, too
             try:
                 os.killpg(self._daemon.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
@@ -252,8 +252,9 @@ class PrivateSession:
     def env(self, base=None):
         env = dict(os.environ if base is None else base)
         env["LTTNG_HOME"] = self._home
-        # A program that waits longer than this time, in ms, for the daemon is not
-        # traced. The default, 3 s, is too short with a slow disk.
+        # Time in ms for which LTTng-UST in a program waits for the daemon; after a
+        # timeout, events of the program may not be recorded. The default, 3 s, can be
+        # too short with a slow disk.
         env.setdefault("LTTNG_UST_REGISTER_TIMEOUT", "20000")
         if self._blocking:
             env["LTTNG_UST_ALLOW_BLOCKING"] = "1"
@@ -288,7 +289,7 @@ class PrivateSession:
         self.name = None
 
     def restart(self, output):
-        """Start a new session daemon after kill(); it records to the folder output."""
+        """Start a new session daemon after kill(); it records to the new folder output."""
         self.name = self._given_name
         self.output = os.path.abspath(output)
         self._start_daemon()
@@ -303,8 +304,7 @@ class PrivateSession:
 
     def make_channels(self, channels, session=None):
         """Make a channel for each item of {name: (size of a sub-buffer, number of
-        sub-buffers)}, and the channel "discarded" for events that enable() records
-        there."""
+        sub-buffers)}, and the channel "discarded", which enable() uses."""
         for name, (size, count) in {**channels, "discarded": ("16k", 4)}.items():
             self.lttng("enable-channel", "--userspace",
                        f"--session={session or self.name}",
@@ -316,9 +316,10 @@ class PrivateSession:
     def enable(self, pattern, filter=None, channel="main", session=None):
         """Record matching events, also those that programs register later.
 
-        If the pattern matches all events of a device, record the event by which the
-        device reports its discards in the channel "discarded". So LTTng's counts of
-        discards in the other channels contain only events of the guest.
+        The pattern DEVICE:*, in which DEVICE has no "*", matches also the event by which
+        the LTTng backend reports discarded events. Record that event in the channel
+        "discarded", without the filter. So if LTTng itself discards events, its count for
+        the given channel has only events of the guest.
         """
         common = ["enable-event", "--userspace",
                   f"--session={session or self.name}"]
@@ -335,7 +336,7 @@ class PrivateSession:
         self.lttng("snapshot", "record", f"--session={self.name}")
 
     def listed(self):
-        """Names of the events that the traced programs have registered."""
+        """Names of the events that running programs have registered with the daemon"""
         text = self.lttng("list", "--userspace")
         return {line.split()[0] for line in text.splitlines()
                 if "(type: tracepoint)" in line}

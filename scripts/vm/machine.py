@@ -5,11 +5,12 @@
         vm.wait(120)
         print(vm.out.text, vm.trace("ht0"))
 
-The job is a shell script that the guest runs as root, with the module loaded and
-the programs of HT_GUEST_BIN in PATH.  It writes to vm.out through descriptor 3,
-and reads the lines of vm.say() from there; other output is vm.console.
+The job is a shell script that the guest runs as root, with hypertrace.ko loaded (unless
+module=False) and the programs of HT_GUEST_BIN in PATH.  What the script writes to
+descriptor 3 is in vm.out; it reads the lines of vm.say() from descriptor 3, too.  Its
+standard output and the kernel's messages are in vm.console.
 
-The environment is scripts/env.sh's.
+The environment must have the variables that scripts/env.sh prints.
 """
 
 import ctypes
@@ -29,13 +30,13 @@ from pathlib import Path
 from vm import saved
 
 TOP = Path(__file__).resolve().parents[2]
-# Factor of all deadlines: kernels with checkers (scripts/check/kernel-tests.sh) are several times
+# Factor of most deadlines: kernels with checkers (scripts/check/kernel-tests.sh) are several times
 # slower than others
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
-MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
-QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 s for a backend
+MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # least RAM of a guest in MiB
+QMP_TIMEOUT = 120 * PATIENCE    # seconds
 BACKENDS = ("ctf", "log", "lttng", "null")
-# Signals that end a QEMU which crashes; tests do not end a QEMU by them
+# Signals that end a QEMU which crashes
 CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 
 
@@ -44,7 +45,7 @@ class Failure(Exception):
 
 
 class Closed(Failure):
-    """QEMU has closed a connection: it may have crashed."""
+    """QEMU has closed its QMP connection, perhaps because it crashed."""
 
 
 class Stream:
@@ -87,8 +88,8 @@ class Stream:
         self.ours.sendall(text.encode())
 
     def find(self, pattern, timeout):
-        """Wait for text that matches the pattern, after the previous match. Return
-        the match, or None after the timeout or the end of the stream."""
+        """Wait for text that matches the pattern, after the previous match. Return the
+        match, or None after timeout * PATIENCE seconds or at the end of the stream."""
         if pattern.endswith("$"):
             # $ must match the end of a line, not the end of the received bytes
             pattern = pattern[:-1] + "\n"
@@ -106,8 +107,8 @@ class Stream:
                 self._changed.wait(left)
 
     def expect(self, pattern, timeout):
-        """Wait for text that matches the pattern, after the previous match. Return
-        the match; raise Failure after the timeout or the end of the stream."""
+        """Wait for text that matches the pattern, after the previous match. Return the
+        match; raise Failure after timeout * PATIENCE seconds or at the end of the stream."""
         m = self.find(pattern, timeout)
         if not m:
             why = "ended" if self._eof else f"{timeout * PATIENCE} s went by"
@@ -116,8 +117,7 @@ class Stream:
         return m
 
     def finish(self, timeout):
-        """Wait up to timeout seconds until all that QEMU, which has ended, had written to
-        the socket has been received."""
+        """After QEMU has ended, wait up to timeout seconds for the rest of its output."""
         self._thread.join(timeout)
 
     def close(self):
@@ -125,8 +125,8 @@ class Stream:
 
 
 class Qmp:
-    """A QMP connection: to a child that gets `theirs`, or to the socket `path`.
-    Events are kept until a caller waits for them."""
+    """A QMP connection: to a child that gets the socket `theirs`, or to the UNIX socket
+    `path`. QEMU's events are kept until wait_event() returns them."""
 
     def __init__(self, path=None):
         if path is None:
@@ -139,7 +139,7 @@ class Qmp:
         self.events = []
 
     def _receive(self, timeout):
-        """Receive QEMU's next QMP message; return None after the timeout."""
+        """Receive QEMU's next QMP message; return None after timeout seconds."""
         deadline = time.monotonic() + timeout
         while b"\n" not in self._data:
             self.ours.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -161,7 +161,8 @@ class Qmp:
         self.command("qmp_capabilities")
 
     def command(self, name, /, **arguments):
-        """Execute a QMP command; returns its value, and raises Failure on an error."""
+        """Execute a QMP command and return its value; raise Failure if it fails or gets no
+        reply."""
         self._last += 1
         message = {"execute": name, "id": self._last}
         if arguments:
@@ -187,14 +188,15 @@ class Qmp:
 
     def stats(self, name):
         """Statistics of the device that has this id"""
-        # Name the device by its path: for an id, QEMU would search all objects, which
-        # takes time that benchmarks would count.
+        # Name the device by its QOM path, which QEMU finds without a search of all
+        # objects: such a search would take time that benchmarks count.
         one, = self.command("query-hypertrace",
                             object=f"/machine/peripheral/{name}")
         return one
 
     def wait_event(self, name, timeout, **data):
-        """Wait for a QMP event whose members have the values in @data."""
+        """Return a QMP event with this name and with the members @data, which was kept or
+        arrives before the timeout; else raise Failure."""
         timeout *= PATIENCE
         deadline = time.monotonic() + timeout
         while True:
@@ -226,7 +228,7 @@ RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
 
 
 def complaints(console):
-    """Lines of a console's text that only a faulty kernel prints"""
+    """Lines of a console's text that report a fault of the kernel, by COMPLAINT and RACE"""
     own = RACE.sub(lambda report: report[0] if "[hypertrace" in report[0]
                    else "", console)
     return [line for line in own.splitlines() if COMPLAINT.search(line)]
@@ -239,21 +241,22 @@ def _die_with_parent():
 class VM:
     """A guest.
 
-    devices: a dict of properties for each; "id" defaults to ht0, ht1..., and
-        "backend" is one of BACKENDS (default: ctf) or the id of an object in args;
-        "backend_options" go to the object made here
-    job: text of the shell script
+    devices: a dict of properties for each device; "id" defaults to ht0, ht1..., and
+        "backend" is one of BACKENDS (default: ctf) or names backends in args;
+        "backend_options" are properties of the backend that this class makes
+    job: text of the shell script; None: the guest starts a shell on the console
     module: whether to load hypertrace.ko, with module_args
     kernel_args: added to the kernel's command line
     files: added to the guest's /ht, {name: path}
-    packed: whether the kernel unpacks itself, as users' kernels do; by default if
-        module is false.  Unpacking takes a fourth of the boot's time, but is required
-        to resume from suspend.
+    packed: whether to boot the compressed kernel HT_KERNEL, as users do, instead of
+        HT_VMLINUX, if that is set; by default packed is the opposite of module.  The
+        compressed kernel takes longer to boot, but is required to resume from suspend.
     fresh: whether to boot even if a saved state could be used (see vm.saved)
     accel: kvm, tcg, or tcg-single, which emulates one processor at a time.  The default
-        is tcg-single if files has a module that switches the kernel's events, else tcg.
-        Such a module lets the kernel patch its text, and TCG with parallel processors
-        sometimes executes an int3 that the kernel has removed.
+        is tcg-single if the name of a file begins with "hypertrace-", as that of
+        hypertrace-sources.ko does, else tcg.  That module lets the kernel patch its text,
+        and TCG with parallel processors sometimes executes an int3 that the kernel has
+        removed.
     """
 
     def __init__(self, devices=(), job=None, accel=None, module=True,
@@ -324,8 +327,8 @@ class VM:
         return initrd
 
     def backend_args(self, device):
-        """QEMU's arguments that create a device's backend, and the
-        backend's id."""
+        """QEMU's arguments that create a device's backend, and the backend's id; no
+        arguments if the device names a backend in args"""
         kind = device.get("backend", "ctf")
         if kind not in BACKENDS:
             return [], kind
@@ -406,7 +409,7 @@ class VM:
         return self.qmp.stats(device)["backends"]
 
     def until(self, condition, why, timeout=60):
-        """Wait for a condition; after a timeout, raise Failure with the message @why."""
+        """Wait until condition() is true; after a timeout, raise Failure with the message @why."""
         deadline = time.monotonic() + timeout * PATIENCE
         while not condition():
             if time.monotonic() > deadline:
@@ -433,8 +436,8 @@ class VM:
                        if not line.startswith("hypertrace_"))
 
     def traced(self, event):
-        """Lines that QEMU's trace event `event` has logged; "-trace" and the event
-        must be in args."""
+        """Texts of the lines that QEMU's trace event `event` has logged; args must have
+        the option -trace for the event."""
         return [line.partition(" ")[2] for line in self._log().splitlines()
                 if line.startswith(event + " ")]
 
@@ -443,7 +446,8 @@ class VM:
         self.out.send(text + "\n")
 
     def wait(self, timeout=120, check=True):
-        """Wait for the guest to power off; returns the job's status."""
+        """Wait for the guest to power off; return the job's status, or None if the console
+        does not have it. With check, raise Failure unless the job and QEMU end with 0."""
         self.wait_end(timeout)
         self.console.finish(10)
         self.out.finish(10)
@@ -465,10 +469,10 @@ class VM:
                           f"{self.where()}") from None
 
     def _tasks(self):
-        """Stacks of a Linux guest's tasks, by SysRq on its console; of kernel
-        threads only those in uninterruptible sleep"""
+        """Stacks of a Linux guest's tasks, by SysRq on its console. Of kernel threads and
+        the first process, only those in uninterruptible sleep are included."""
         before = len(self.console.text)
-        for key in "9t":        # all of printk, tasks
+        for key in "9t":        # 9: show all messages on the console, t: tasks
             self.qmp.command("chardev-send-break", id="console")
             self.console.send(key)
             try:
@@ -486,8 +490,8 @@ class VM:
                 if "state:D" in task or not re.search(r"ppid:[02]\b", task)]
 
     def where(self):
-        """Text about a guest that hangs: the registers of its processors, the stacks of its
-        tasks, and the state of QEMU's threads"""
+        """Text about a guest that hangs: the instruction and stack pointers of its
+        processors, three times; the stacks of its tasks; the state of QEMU's threads"""
         lines = []
         try:
             for _ in range(3):
@@ -503,7 +507,7 @@ class VM:
                 lines.append(" ".join((task / name).read_text().strip()
                                       for name in ("comm", "wchan",
                                                    "syscall")))
-            except OSError:     # QEMU has ended
+            except OSError:     # the thread has ended
                 pass
         return "--- where\n" + "\n".join(lines)
 
@@ -544,7 +548,7 @@ class VM:
             self.close()
 
     def _end(self):
-        """For a message: how QEMU ended, after it has closed a connection"""
+        """Text for a message: how QEMU ended, or that it still runs after 5 s"""
         try:
             return f"ended with status {self.process.wait(5)}: {self.stderr[-2000:]}"
         except subprocess.TimeoutExpired:

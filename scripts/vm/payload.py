@@ -6,8 +6,9 @@
         vm.wait(60)
         print(vm.rows, vm.trace("ht0"))
 
-Unlike a Linux guest, it measures real exits even where KVM emulates ring 0.
-Devices are those of vm.machine.VM; the environment is scripts/env.sh's.
+On a host where KVM emulates ring 0, a Linux guest is too slow to measure, but the payload
+can still measure the exits to QEMU, because it emits in ring 3.  Devices are those of
+vm.machine.VM; the environment must have the variables that scripts/env.sh prints.
 """
 
 import fcntl
@@ -45,7 +46,7 @@ def payload_path():
 class Payload(VM):
     """A run of the bare-metal guest tests/guest.
 
-    append: the guest's command line, see its main.c
+    append: the payload's command line, see tests/guest/main.c
     """
 
     def __init__(self, append, machine="pc", memory=256, **kwargs):
@@ -106,7 +107,8 @@ class Payload(VM):
                 if all(r.get(k) == v for k, v in match.items())]
 
     def wait(self, timeout=120, check=True):
-        """Wait for the payload to end; returns OK, FAILED or USAGE."""
+        """Wait for the payload to end, and return QEMU's status. With check, raise Failure
+        unless the status is OK and no row reports a failure."""
         try:
             self.status = self.process.wait(timeout)
         except subprocess.TimeoutExpired:

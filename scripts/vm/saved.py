@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Start a guest from the saved state of one that has booted.
 
-A boot costs as much processor time as most tests.  A guest that differs from
-others only in its devices and its job starts from a state that was saved before
-the module was loaded: the guest then finds its devices by a scan of the PCI bus,
-loads the module and runs the job.
+Starting from a saved state saves the processor time of a boot.  It is possible for
+guests that differ only in their devices, their job and the arguments of hypertrace.ko
+(see suits()).  The state was saved without devices, and before the module was loaded:
+the guest then finds its devices by a scan of the PCI bus, loads the module and runs the
+job.
 """
 
 import base64
@@ -16,11 +17,12 @@ import re
 import time
 from pathlib import Path
 
-# The directory of the saved states; None: each guest boots.
+# The directory of the saved states; None: guests always boot.
 DIRECTORY = None
 
 # The job of the guest whose state is saved. The state is saved while the job waits for
-# the first line of its input, which has the time.
+# the first line of its input. begin() sends three lines: the time, the arguments of
+# hypertrace.ko, and the job of the guest that starts from the state.
 WAIT_JOB = """
 echo waiting >&3
 read -r now <&3
@@ -60,8 +62,8 @@ def suits(vm):
 
 
 def state(vm):
-    """Return the path of the saved state from which a guest can start. If that state
-    does not exist yet, save it."""
+    """Return the path of the saved state from which a guest can start. If no guest with
+    the same QEMU, kernel and modules has saved that state yet, save it."""
     environment = {k: v for k, v in os.environ.items()
                    if k in ("HT_QEMU_L", "HT_KERNEL_ARGS")}
     modules = {name: os.stat(path).st_mtime_ns

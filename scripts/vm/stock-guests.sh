@@ -74,8 +74,7 @@ make_kernel() {
 }
 
 # GRUB adds words from SMBIOS to the kernel's command line, as systemd's stub
-# does.
-# The longer timeouts are for an emulated guest on a busy host.
+# does. The longer timeouts are for an emulated guest on a busy host.
 # shellcheck disable=SC2016
 grub_cfg='serial
 terminal_output serial
@@ -105,9 +104,9 @@ mkdir -p "$1/boot/grub"
 chroot "$1" grub-mkimage -O i386-pc -o /boot/grub/core.img \
     -p "(hd0,msdos1)/boot/grub" '"$grub_modules"
 
-# debian_root LOG WHAT OPTION...: make the root file system of a Debian in the
-# folder $root, by mmdebstrap with these options; messages name WHAT as that
-# which is made
+# debian_root LOG WHAT OPTION...: set root to a folder, and make the root file
+# system of a Debian in it by mmdebstrap, which gets the options. LOG is the name of
+# the log file; WHAT says in messages what is made.
 debian_root() {
     log=$1
     what=$2
@@ -158,8 +157,9 @@ make_disk() {
     end disk
 }
 
-# Init of a host that runs guests. The third disk has a tar archive; init runs its
-# script "run", which may write a tar archive to the second disk.
+# Init of a host that runs guests. The third disk has a tar archive; init unpacks it and
+# runs its script "run", which may write a tar archive to the second disk. Then init
+# powers the host off.
 host_init='#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 mount -t proc none /proc
@@ -252,8 +252,8 @@ make_kvmhost() {
         linux-image-cloud-amd64,qemu-system-x86,trace-cmd,linux-perf
 }
 
-# Xen's domain 0 needs Debian's kernel for all machines, because the kernels for clouds
-# do not support it. Leave out most drivers.
+# Xen's domain 0 needs linux-image-amd64, because Debian's kernel for clouds does not
+# support it. Leave out drivers that the host does not need.
 make_xenhost() {
     set --
     for drivers in gpu net media iio usb scsi infiniband; do
