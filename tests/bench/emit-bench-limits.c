@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: run loops whose cost is a lower limit of the cost of an emit
+ * emit-bench: run loops that do a part of the work of an emit, for comparison
  *
- * The loops store events as an emit does, with or without reads of the clock,
- * but check nothing. emit-bench measures them in the same run as the emits, for
- * comparison.
+ * The loops store the fields of an event and publish a head, as an emit does.
+ * Unlike an emit, they do not check whether a packet is full. Some of them read
+ * the clock for each event.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -14,17 +14,17 @@
 
 /*
  * Size in bytes of the memory that the loops overwrite repeatedly from its
- * start to its end. It is the default size of a ring, so that the loops have as
- * many cache misses as an emit.
+ * start to its end: that of emit-bench's rings, because the number of cache
+ * misses depends on it
  */
 #define WINDOW          (1u << 20)
 #define LOOK_US         20
-/* size of an event in bytes: the timestamp and four words of 8 bytes */
+/* bytes that live() stores for an event: a timestamp and four words of 8 */
 #define EVENT_32        40
 
 /*
- * Distance of the producer's head and the consumer's tail in 8-byte words:
- * 256 bytes, like HT_HOST_LINE_OFFSET
+ * Distance of the producer's head and the consumer's tail in 8-byte words. It
+ * is HT_HOST_LINE_OFFSET, 256 bytes, so that they are in different cache lines.
  */
 #define APART           32
 
@@ -34,7 +34,7 @@ static struct {
     bool quit;
 } shared;
 
-/* Variables that replace the members of struct ht_stream that an emit uses */
+/* The producer's state, in the place of a struct ht_stream and a ring's head */
 static struct {
     uint64_t pos;
     uint64_t busy;
@@ -51,7 +51,10 @@ static void *at(uint64_t pos)
     return window + (pos & (WINDOW - 1));
 }
 
-/* Thread: a consumer that copies the newly published events every LOOK_US us */
+/*
+ * Thread: the consumer, which copies the newly published events, and sleeps for
+ * LOOK_US us before it looks again
+ */
 static gpointer read_lines(gpointer opaque)
 {
     g_autofree uint8_t *copy = g_malloc0(WINDOW);
@@ -122,8 +125,8 @@ void bench_limit_live_prefetch(uint64_t n)
 }
 
 /*
- * Store the same events without reading the clock: the time is mostly that of
- * the transfer of cache lines between producer and consumer.
+ * Like bench_limit_live(), but do not read the clock, to measure the transfer
+ * of cache lines between producer and consumer
  */
 void bench_lines_live(uint64_t n)
 {
@@ -136,8 +139,9 @@ void bench_lines_live_prefetch(uint64_t n)
 }
 
 /*
- * Make the stores of an emit, in the same order, with the producer's state in
- * memory.  Unlike an emit, check neither for a full packet nor for errors.
+ * Make the stores of an emit into the ring and into the stream's state, in the
+ * same order, but do not check whether a packet is full. No consumer reads the
+ * events.
  */
 static inline void stores(uint64_t n, bool clock, unsigned words)
 {
@@ -169,7 +173,7 @@ void bench_stores_8(uint64_t n)
     stores(n, false, 1);
 }
 
-/* Clock and stores of a 32-byte event, a lower limit for the row emit-32 */
+/* The clock and the stores of the row emit-32, without its checks */
 void bench_stores_32(uint64_t n)
 {
     stores(n, true, 4);

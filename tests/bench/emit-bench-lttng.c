@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: emit by static LTTng-UST tracepoints, with emit-32's payload
+ * emit-bench: emit by static LTTng-UST tracepoints, with the payload of the row
+ * emit-32
  */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE

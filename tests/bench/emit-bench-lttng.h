@@ -33,7 +33,10 @@ LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(
     LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d)
 )
 
-/* No session enables this event. */
+/*
+ * Event for the row of a disabled tracepoint. The session of emit-bench.sh does
+ * not enable this event.
+ */
 LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(
     emit_bench, four_numbers, emit_bench, event_off,
     LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: functions for a build without <sys/sdt.h>, which do nothing
+ * emit-bench: functions for a build without <sys/sdt.h>, which emit nothing
  */
 #include "emit-bench.h"
 

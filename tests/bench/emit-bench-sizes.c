@@ -10,7 +10,7 @@ HT_EVENT(bench_256, (array, u64, block, 32));
 HT_EVENT(bench_1024, (array, u64, block, 128));
 HT_EVENT(bench_4096, (array, u64, block, 512));
 
-/* The payload, which each emit copies into the ring */
+/* Memory of the payloads: each emit copies the first 8 to 512 words */
 static uint64_t block[512];
 
 void bench_emit_64(struct ht_stream *s, uint64_t n)

@@ -2,8 +2,9 @@
 /*
  * emit-bench: emit by ht_trace() as programs use it, with the event off and on
  *
- * Without a device, the library leaves all events off.  To measure enabled
- * events, this file enables its class itself, as the library's thread would.
+ * Without a device, the library leaves all events off.  To measure events that
+ * are on, this file sets its class's enable byte and the thread's stream, which
+ * the library sets in programs that have a device.
  */
 #include <hypertrace.h>
 #include "emit-bench.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: emit by USDT probes, with emit-32's payload
+ * emit-bench: emit by USDT probes, with the payload of the row emit-32
  *
- * usdt.sh makes the kernel record one of the two probes. While a probe is
- * recorded, the kernel keeps its semaphore above 0. A program could test the
- * semaphore to skip costly arguments; this program passes the arguments always.
+ * usdt.sh makes the kernel record the probe event_32, not the probe event_off.
+ * While a probe is recorded, the kernel keeps its semaphore above 0. The
+ * measured loops do not test the semaphore.
  */
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: measure the native cost of an emit, and compare it with the row
- * "limit" and with LTTng-UST
+ * emit-bench: measure the cost of an emit without a virtual machine, and
+ * compare it with simpler loops, LTTng-UST and USDT probes
  *
- * All rows are measured in one run, in interleaved rounds, because figures of
- * different runs or machines are not comparable.  Ratios are computed within
- * each round; medians are shown.
+ * Each round measures all rows, because figures of different runs or machines
+ * are not comparable.  Ratios to the row "limit" are computed within each
+ * round; medians are shown.
  */
 #include "hypertrace/base.h"
 #include <getopt.h>
@@ -19,8 +19,10 @@
 
 /* How a consumer waits between two polls of the ring */
 enum {
-    PACED,                          /* sleep for 20 us */
-    ASLEEP,                         /* sleep until the doorbell rings */
+    /* sleep for 20 us after a poll that found events, else like ASLEEP */
+    PACED,
+    /* after a poll without events, sleep until a doorbell or a timeout */
+    ASLEEP,
     /* do not wait; only the row emit-32-spun uses it */
     SPINNING,
     READERS,
@@ -43,7 +45,7 @@ typedef struct Bench {
      * processor time within a row that is not part of the row's result, in ns
      */
     uint64_t waited;
-    /* enable bytes of the first loopback device */
+    /* enable bytes of the loopback device that has the stream @overwrite */
     const uint8_t *enable;
 } Bench;
 
@@ -61,7 +63,7 @@ typedef struct Row {
 
 /*
  * Size in bytes of the memory that run_limit() overwrites repeatedly from its
- * start to its end: the default size of a ring
+ * start to its end: the size of the rings
  */
 #define WINDOW (1u << 20)
 
@@ -86,8 +88,8 @@ static void run_rdtsc(Bench *b, uint64_t n)
 }
 
 /*
- * Row "limit", the least that an emit of 32 bytes must do: read the clock,
- * store 40 bytes, store the head with a release
+ * Row "limit", with which the other rows are compared: read the clock, store it
+ * and 32 bytes of payload, and store the head with a release
  */
 static void run_limit(Bench *b, uint64_t n)
 {
@@ -253,8 +255,8 @@ static gpointer spin(gpointer lb)
 }
 
 /*
- * Start the spinning consumer for the row emit-32-spun only, because it takes
- * processor 1 away from the consumers of the other rows.
+ * Row emit-32-spun: start and end the spinning consumer here, because it would
+ * take processor 1 away from the consumers of the other rows.
  */
 static void run_spun(Bench *b, uint64_t n)
 {
@@ -418,7 +420,7 @@ static void run_rounds(Bench *b, unsigned rounds)
                 continue;
             }
             /*
-             * Emit a sixteenth of the events before the measurement, to warm
+             * Run a sixteenth of the loop before the measurement, to warm
              * caches and branch predictors.
              */
             run_row(r, b, n / 16);

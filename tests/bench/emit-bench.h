@@ -12,10 +12,10 @@ struct ht_stream;
 struct ht_device;
 
 /*
- * Each function with a parameter n runs a loop n times.  An iteration emits an
- * event; in bench_empty() it does nothing.  These functions are not in
- * emit-bench.c, so that the compiler cannot move their code into the measuring
- * loop.
+ * Each function of this file that has a parameter n runs a loop n times.  An
+ * iteration emits an event, if the event is on; in bench_empty() it does
+ * nothing, and in emit-bench-limits.c it does a part of an emit.  The functions
+ * are not in emit-bench.c, so that the compiler cannot inline them there.
  */
 void bench_emit_32(struct ht_stream *s, uint64_t n);
 void bench_emit_8(struct ht_stream *s, uint64_t n);
@@ -38,8 +38,9 @@ int bench_register_sizes(struct ht_device *dev);
 int bench_register_noclock(struct ht_device *dev);
 
 /*
- * Functions of emit-bench-limits.c. Its thread reads the events that
- * bench_*_live*() write.
+ * Functions of emit-bench-limits.c. Its thread, which bench_limits_start()
+ * starts, reads the events that bench_*_live*() write. bench_limits_behind()
+ * tests whether events of more than half the ring's size wait for the thread.
  */
 void bench_limits_start(void);
 void bench_limits_stop(void);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Run emit-bench with a recording LTTng session of a private session daemon.
-# LTTng allows root only one daemon, so root runs this one as another user.
+# LTTng allows root only one daemon, so root runs the daemon and emit-bench as
+# another user.
 #
 # usage: emit-bench.sh PATH-OF-EMIT-BENCH [ARGUMENTS]
 
@@ -42,8 +43,8 @@ if [ "$(id -u)" = 0 ]; then
 fi
 export HOME="$home" LTTNG_HOME="$home" LTTNG_UST_REGISTER_TIMEOUT=5000
 
-# An LTTng flight recorder without a reader, whose buffer of each CPU is as large as emit-bench's
-# ring
+# An LTTng flight recorder without a reader. Its buffer of each CPU is as large as emit-bench's
+# ring.
 $as lttng-sessiond --background --no-kernel >"$home/log" 2>&1
 lttng_quiet create emit-bench --snapshot --output="$home/trace"
 lttng_quiet enable-channel --userspace --subbuf-size=256K --num-subbuf=4 ring

@@ -3,9 +3,9 @@
  * host-bench: deliver events to LTTng-UST, as the lttng backend does and in a
  * bare loop
  *
- * The bare loop passes the same run repeatedly to LTTng-UST, so its time is
- * that of LTTng-UST alone.  The lttng backend also copies and walks each
- * event.
+ * The bare loop passes the same run repeatedly to ht_ust_deliver().  Before the
+ * lttng backend calls that function, the host also copies and walks each event
+ * of the ring.
  */
 #include "hypertrace/base.h"
 #include "host-bench.h"
@@ -31,7 +31,7 @@ void host_lttng_run(const HtRun *run, const HtClassTable *classes)
     ht_ust_deliver(run, classes, events);
 }
 
-/* Events in the run of the bare loop; so few that the run stays in the cache */
+/* Number of events in the bare loop's run, which has 9 KB and stays in cache */
 #define BARE    250
 
 void host_lttng_bare(const HtClassTable *classes, uint32_t id,

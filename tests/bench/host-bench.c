@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-bench: measure the native cost of an event in the host, and the latency
- * until its delivery
+ * host-bench: without a virtual machine, measure the host's cost of an event,
+ * and the latency until its delivery
  *
- * Each run of the program prints one round of figures.  The caller interleaves
- * runs of the programs that it compares.
+ * Each run of the program prints one round of figures.  scripts/bench/native.py
+ * runs emit-bench and host-bench in turns.
  */
 #include "hypertrace/base.h"
 #include <sys/prctl.h>
@@ -192,10 +192,7 @@ static void ctf_backend(void)
     uint32_t id;
 
     if (!g_mkdtemp(dir)) {
-        /*
-         * The trace is written to a folder in /dev/shm; if /dev/shm does not
-         * exist, omit this row.
-         */
+        /* If /dev/shm cannot have a folder for the trace, omit this row. */
         ht_loopback_free(lb);
         g_free(dir);
         return;
@@ -232,8 +229,8 @@ static void write_lttng(void *opaque, const HtRun *run)
 }
 
 /*
- * Minimum time in ns of an event that an LTTng session records. If the measured
- * time is less, no session records the event: omit the rows of LTTng.
+ * If an event takes less than this time in ns, assume that no LTTng session
+ * records the event, and omit the rows of LTTng.
  */
 #define RECORDED_NS     20
 
@@ -292,8 +289,8 @@ static void stamp(void *opaque, const HtRun *run)
     uint64_t now = ht_clock();
 
     /*
-     * Count one latency for a run, that of its first event, whose timestamp is
-     * run->counter: a run usually has one event.
+     * Count one latency for a run, that of its first event, which usually is
+     * its only event. The timestamp of the first event is run->counter.
      */
     if (run->events && l->nr < LATENCY_EVENTS) {
         l->ticks[l->nr++] = now - run->counter;
@@ -327,7 +324,8 @@ static void latency(const char *name, bool polling)
     l.nr = 0;
     quit = 0;
     /*
-     * The consumer's thread, which is created below, inherits this processor.
+     * The consumer's thread, which start() or g_thread_new() creates, inherits
+     * this processor.
      */
     bench_pin(1);
     lb = start(&cfg);

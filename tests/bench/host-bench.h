@@ -8,8 +8,8 @@
 #include "hypertrace/run.h"
 
 /*
- * Register a class with LTTng-UST.  Returns false without LTTng-UST, or if it
- * refuses the class
+ * Register a class with LTTng-UST.  Return false if LTTng-UST refuses the
+ * class, or if the program was built without LTTng-UST.
  */
 bool host_lttng_class(const HtClass *c);
 void host_lttng_run(const HtRun *run, const HtClassTable *classes);

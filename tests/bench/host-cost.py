@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 # The host's events that `hypertrace record --host` records, if the kernel has
-# them
+# them: those of tools/hypertrace/host/host-record.c
 EVENTS = ("sched:sched_switch sched:sched_waking irq:irq_handler_entry irq:irq_handler_exit "
           "kvm:kvm_entry kvm:kvm_exit kvm:kvm_userspace_exit kvm:kvm_inj_virq kvm:kvm_pio "
           "kvm:kvm_mmio kvm:kvm_msr kvm:kvm_hypercall kvm:kvm_page_fault "
@@ -32,8 +32,8 @@ def seconds(usage):
 
 
 def work(loops, result):
-    """Run the load and wait for it; write its time per operation in us, and the
-    processor time in s, to the file result."""
+    """Run the load and wait for it. Write its time per operation in us, and the
+    processor time in s of this process and the load, to the file result."""
     out = subprocess.run(["perf", "bench", "sched", "pipe", "-l", str(loops)], check=True,
                          capture_output=True, text=True).stdout
     cpu = sum(seconds(resource.getrusage(w))
@@ -43,14 +43,14 @@ def work(loops, result):
 
 
 def wait(command, log, ok=""):
-    """Run a command with its output in the file log; returns the processor time in s
-    of the command and of the children that it has waited for."""
+    """Run a command with its output in the file log; return the processor time in s
+    of the command and of the children that the command has waited for."""
     with open(log, "wb") as f:
         p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f)
         _, status, usage = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
-    # Ignore a failure if the log has the text @ok: `hypertrace record` reports a failure
-    # because the load is not a guest.
+    # Ignore a failure if the log has the text @ok: for example, `hypertrace record` reports
+    # a failure because the load is not a guest.
     if p.returncode and not (ok and ok in Path(log).read_text()):
         sys.exit(f"{command[0]} failed: {Path(log).read_text()[-1000:]}")
     return seconds(usage)

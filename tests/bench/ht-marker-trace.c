@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: emit by ht_trace(), on the device that HYPERTRACE_DEVICE in the
- * environment names
+ * ht-marker: emit by ht_trace(), on the device that the library chooses; the
+ * environment variable HYPERTRACE_DEVICE can name another
  */
 #include <stdio.h>
 

@@ -3,10 +3,11 @@
  * ht-marker: emit events in a Linux guest by one of several methods, for
  * comparison with ht-bench
  *
- * With -r it emits at a rate until it is killed. If a sleep was too long, it
- * emits the events that are due at full speed, like ht-bench. With -n it emits
- * at full speed, prints the cost of an event, and executes marks around each
- * group of events for insn-plugin.c, which counts instructions.
+ * With -r the program emits at a rate until it is killed or an emit fails. If a
+ * sleep was too long, it emits the events that are due at full speed, like
+ * ht-bench. With -n it emits whole groups of 16 events at full speed, prints
+ * the time of an event, and executes marks around each group for insn-plugin.c,
+ * which counts instructions.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Methods to emit an event in a Linux guest.  Each method is one file that is
- * linked with ht-marker.c.
+ * Methods to emit an event in a Linux guest.  One file ht-marker-*.c defines
+ * each method, and is linked with ht-marker.c.
  */
 #ifndef HT_MARKER_H
 #define HT_MARKER_H
@@ -17,10 +17,10 @@ extern const char *const marker_target;
 
 /**
  * marker_open() - prepare for marker_emit()
- * @target: the argument, if there is one
+ * @target: the argument, or NULL if the method has none
  *
- * Return: whether events can be emitted, and are recorded as far as the method
- * knows; if not, stderr has the reason.
+ * Return: true if events can be emitted, and are recorded as far as the method
+ * can tell; if false, the function has printed the reason to stderr.
  */
 bool marker_open(const char *target);
 
@@ -29,7 +29,7 @@ bool marker_open(const char *target);
  * @n: number of the event
  * @time: time at which the event was due, in ns; 0 at full speed
  *
- * Return: true if the event was accepted; if false, errno is the reason.
+ * Return: true if the event was accepted, else false with the reason in errno.
  */
 bool marker_emit(uint64_t n, uint64_t time);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A mark is an instruction that has no effect and contains a number.  When it
- * is executed, insn-plugin.c writes the count of instructions executed so far.
+ * A mark is an x86-64 instruction that has no effect and contains a number.
+ * When a vCPU executes a mark, QEMU's plugin insn-plugin.c writes the number of
+ * instructions that the vCPU has executed so far.
  */
 #ifndef HT_INSN_MARKS_H
 #define HT_INSN_MARKS_H

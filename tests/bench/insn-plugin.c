@@ -31,8 +31,7 @@ static void on_mark(unsigned int vcpu, void *mark)
 }
 
 /*
- * Returns the number of the mark that the instruction is, or 0 if it is no
- * mark
+ * Return the mark's number if the instruction is a mark, else 0.
  */
 static unsigned mark_of(const struct qemu_plugin_insn *insn)
 {

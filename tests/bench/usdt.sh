@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Make the kernel record emit-bench's USDT probe while a command runs. It
-# records into a separate ring without a reader, like a flight recorder. If
-# that is not possible, print the reason and run the command nevertheless.
+# Make the kernel record emit-bench's USDT probe event_32 while a command runs.
+# The kernel records into a separate ring without a reader, like a flight
+# recorder. If recording is not possible, print the reason and run the command
+# nevertheless.
 #
 # usage: usdt.sh PATH-OF-EMIT-BENCH COMMAND...
 
