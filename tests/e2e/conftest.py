@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fixtures that several end-to-end tests share."""
+"""A fixture and a setting for all end-to-end tests"""
 
 import os
 from pathlib import Path
@@ -15,8 +15,8 @@ if os.environ.get("HT_SCRATCH"):
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    """Fixture: a function that starts a private LTTng session, which
-    records QEMU"""
+    """Fixture: a function that starts a private LTTng session, and sets the environment
+    so that the session can record each QEMU that the test starts later"""
     lacking = missing_programs()
     if lacking:
         pytest.skip(f"missing: {' '.join(lacking)}")

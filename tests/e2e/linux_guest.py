@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-# Shell functions. refused COMMAND: end the script with status 1 if COMMAND succeeds; "! COMMAND"
-# would not end it, because "set -e" ignores its result. hold ARGUMENTS: start ht-devtest in the
-# background, and wait until it prints that it holds its stream. killed: send SIGKILL to the last
-# background program, and wait for its end.
+# Shell functions:
+# - refused COMMAND: end the script with status 1 if COMMAND succeeds. "! COMMAND" would not end
+#   the script, because "set -e" ignores its result.
+# - hold ARGUMENTS: start ht-devtest in the background, and wait until it prints that it holds its
+#   stream; end the script with status 1 if ht-devtest ends before.
+# - killed: send SIGKILL to the last background program, and wait for its end.
 PRELUDE = """
 set -e
 refused() {
@@ -62,8 +64,8 @@ done
 """
 
 
-# Dynamic linker to put before a command in the guest, if its program is one that
-# bench.linux.with_libraries() has packed with its libraries
+# Words to put before a command in the guest, if bench.linux.with_libraries() has packed the
+# command's program and libraries: the dynamic linker and its options
 LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 needs_glibc = pytest.mark.skipif(
     not Path("/lib64/ld-linux-x86-64.so.2").exists(),
@@ -94,8 +96,8 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 
 
 class Control:
-    """Runs `hypertrace` commands on the QMP socket of a QEMU, whose command line must have the list
-    `args`."""
+    """Runs `hypertrace` commands on the QMP socket of a QEMU. QEMU's command line must have the
+    list `args`."""
 
     def __init__(self, directory):
         self.socket = directory / "qmp"
@@ -113,8 +115,8 @@ class Control:
 
 
 def kernel_module(name, folder, tmp_path):
-    """Unpack the module `name` of the guest's own kernel from `folder` of its
-    modules into tmp_path; return its path"""
+    """Unpack the module file `name` (such as x.ko) of the guest's kernel, which is in `folder`
+    below the kernel's modules, into tmp_path; return the path of the unpacked file"""
     packed, = Path(os.environ["HT_KERNEL"]).parent.glob(
         f"lib/modules/*/kernel/{folder}/{name}.xz")
     path = tmp_path / name
@@ -131,8 +133,8 @@ def sources_module():
 
 def call_sites(text):
     """[(low 32 bits of an address, function)] from kallsyms lines: for each function its start
-    and the address 4 bytes after it, since a function calls ftrace at its start or after an
-    ENDBR64"""
+    and the address 4 bytes after the start, because an x86-64 function calls ftrace at its start
+    or after an ENDBR64"""
     return [((int(a, 16) & 0xffffffff) + n, name) for a, name in
             re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)", text, re.M)
             for n in (0, 4)]
@@ -150,8 +152,8 @@ def stats(vm, device="ht0"):
 
 
 def wait_events(vm, count, timeout=240):
-    """Wait until the device has counted at least count events in all since it was plugged
-    in."""
+    """Wait until the device ht0 has counted at least count events since it was plugged in;
+    fail after timeout seconds."""
     deadline = time.monotonic() + timeout
     while (now := stats(vm))["events"] < count:
         assert time.monotonic() < deadline, f"{now}\n{vm}\n{vm.where()}"

@@ -11,8 +11,8 @@ from vm.lttng_session import missing_programs, private_run
 
 
 def own_run(test):
-    """Decorator for tests that end, stop or contact LTTng's daemons:
-    root runs them with a /run of their own."""
+    """Decorator for tests that end, stop or contact LTTng's daemons: if root runs the tests,
+    they have an empty /run and /dev/shm of their own."""
     @functools.wraps(test)
     def run(**kwargs):
         lacking = missing_programs()

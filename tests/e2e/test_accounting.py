@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Each event of a Linux guest is accounted for.
 
-Sent = recorded + discarded by the device + discarded by LTTng. ht-verify checks that
-each recorded event is in its place and unaltered. ./run check --long sends as many
-events as docs/performance.md says.
+Events that ht-bench emitted = recorded + discarded by the guest or the device
++ discarded by LTTng. ht-verify checks that each recorded event is in its place and
+unaltered. With ./run check --long a guest emits a million events.
 """
 
 import json
@@ -78,7 +78,7 @@ def all_of(result):
 
 
 # The guest emits as fast as it can, so the rings and LTTng's buffers may overflow: each
-# event is recorded, or counted as discarded by the device or by LTTng.
+# event is recorded, or counted as discarded by the guest, the device or LTTng.
 def test_flat_out(tmp_path, session, channel):
     # The session records only events of ht0, so all events that LTTng discarded are of
     # ht0.
@@ -97,8 +97,8 @@ def test_flat_out(tmp_path, session, channel):
     assert c.problems == [], complaints
     assert (status, complaints) == (0, "")
     assert len(c.streams) == THREADS
-    # Each class was recorded in at least one stream; perhaps not in each, because LTTng
-    # may have discarded all events of a short stream.
+    # Each class was recorded in at least one stream; perhaps not in both, because the
+    # guest or LTTng may have discarded all events of a class in one stream.
     classes = [k for stream in c.streams for k in stream["classes"]]
     assert {k["class"] for k in classes} == {
         "bench.e256", "bench.e32", "bench.e64", "bench.e8"}
@@ -144,8 +144,8 @@ def test_two(tmp_path, session, channel):
                    for d in both["differences"])
 
 
-# If the queue of a backend exceeds its budget, the backend discards events and
-# its trace counts them.
+# If the queue of one of two backends exceeds its budget, the device discards events
+# for that backend, and the backend's trace counts them.
 def test_two_budgets(tmp_path, session):
     s = session(events=["ht0:*"], blocking=True, subbuf_size="64k",
                 num_subbuf=2)
@@ -165,11 +165,11 @@ def test_two_budgets(tmp_path, session):
                 for i in both["inputs"]}
     assert {t: told[t] + recorded[t] for t in told} == dict.fromkeys(
         ("lttng", "ctf"), EVENTS)
-    # the queue of one backend at least exceeded its budget
+    # the queue of at least one backend exceeded its budget
     assert told["ctf"] or told["lttng"]
 
 
-# Emit as fast as possible into the CTF backend: its trace counts the discarded
+# If the guest emits as fast as it can, the CTF backend's trace counts the discarded
 # events.
 def test_ctf_flat_out(tmp_path, channel):
     result, after = bench(tmp_path, {"channel": channel, "backend": "ctf",
@@ -195,7 +195,7 @@ def without_daemon(monkeypatch, home):
     monkeypatch.setenv("LTTNG_HOME", str(home))
 
 
-# Without a session daemon no event is recorded, but the guest loses none, and the
+# If no session daemon runs for QEMU's LTTNG_HOME, the guest loses no event, and the
 # device counts each event.
 def test_no_daemon(tmp_path, monkeypatch, channel):
     without_daemon(monkeypatch, tmp_path / "home")
@@ -207,7 +207,7 @@ def test_no_daemon(tmp_path, monkeypatch, channel):
 
 
 # An LTTng session that is started while the VM runs, and finished before the VM ends,
-# has the events from the session's start on.
+# has (or counts as discarded) all events from the session's start on.
 def test_session_later(tmp_path, session):
     s = session(events=(), start=False)
     twice = (job("-p mix -l") + "echo AGAIN >&3\n" + job("-p mix -l"))
@@ -232,7 +232,8 @@ def test_session_later(tmp_path, session):
             + i["lttng_discarded"]) == json.loads(m[1])["sent"] == EVENTS
 
 
-# If the first session daemon starts after the VM, QEMU registers with it.
+# If the first session daemon starts after the VM, QEMU registers its events with the
+# daemon.
 def test_daemon_later(tmp_path, monkeypatch):
     if os.geteuid() == 0:
         pytest.skip("LTTng wakes programs of the daemon's own user, and"

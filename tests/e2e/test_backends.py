@@ -176,8 +176,8 @@ def lttng_events(trace):
 
 
 def ctf_trace_events(trace):
-    """Like lttng_events(), from the trace of the CTF backend; ns are
-    since the Epoch."""
+    """Like lttng_events(), from the trace of the CTF backend, but ns are since the
+    Epoch."""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The device as a bare-metal guest sees it, under TCG and under KVM.
 
-The payload checks the guest's side (tests/guest/selftest*.c).  This file checks
-that the backends' traces have the events that the payload sent.
+The payload's selftest checks the guest's side (tests/guest/selftest*.c).  This file checks
+that the backends' traces have the events that the payload sent, and the payload's figures.
 """
 
 import re
@@ -92,7 +92,7 @@ def test_exits(tmp_path, accel):
     assert sorted(rows) == CHANNELS
     for row in rows.values():
         assert row["mmio_write_ns"] > 0 and row["doorbell_ns"] > 0
-        # Under TCG the library rings by another instruction.
+        # Under TCG the library rings by another instruction than under KVM.
         assert row.get("tcg", accel == "tcg") == (accel == "tcg"), row
     assert "tcg" in rows["hypercall"]
 
@@ -115,13 +115,13 @@ def test_doorbell_exits(tmp_path):
                             r"'hypertrace-regs'|'virtio-pci-notify", log)
         bells[c] = len(writes)
         assert "memory_region_ops_write" in log
-    # five rounds of 20 doorbells; KVM handles doorbells of shm and virtio
-    # without QEMU
+    # The payload makes five rounds of 20 doorbells. KVM handles the doorbells of shm and
+    # virtio by an eventfd, without QEMU's vCPU thread.
     assert bells == {"hypercall": 5 * 20, "shm": 0, "virtio": 0}
 
 
 def check_sent(vm, device=0):
-    """The backend's trace has exactly the events that the payload sent."""
+    """Check that the CTF backend's trace has exactly the events that the selftest sent."""
     streams = only_trace(vm, device)
     sent = {row["instance"]: row for row in vm.named(device=device)
             if "sent" in row}
@@ -163,8 +163,8 @@ def test_selftest(tmp_path, accel, channel, machine):
      "packet_size": "4k"},
 ], ids=lambda p: "-".join(str(v) for v in p.values()))
 def test_selftest_properties(tmp_path, properties):
-    """With each of these sets of properties, the trace has exactly the events that the payload
-    sent."""
+    """With each of these sets of properties, the trace has exactly the events that the payload's
+    selftest sent."""
     check_sent(run(tmp_path, "tcg", "selftest", [properties], memory=1024))
 
 
@@ -239,8 +239,8 @@ def test_bench_lossless(tmp_path, accel, channel):
     row, = vm.named(tool="ht-bench")
     assert row["sent"] == events and row["lossless"]
     got = check_bench(row, only_trace(vm), events)
-    # Differences of the recording's dates, which come from the host's clock, agree with
-    # the guest's counter and with the duration that the guest measured.
+    # Differences of the trace's dates, which come from the host's clock, agree with the
+    # guest's counter, and do not exceed the duration that the guest measured.
     (counter0, ns0), *_, (counter1, ns1) = got.begins
     ns = (counter1 - counter0) * 1e9 / row["clock_hz"]
     assert abs(ns1 - ns0 - ns) < 100_000 + ns * 0.01
@@ -260,8 +260,8 @@ def test_bench_flat(tmp_path, accel, channel):
 
 
 def test_bench_overwrite(tmp_path, accel):
-    """In overwrite mode the guest never discards an event; the host counts those that the guest
-    overwrote before the host read them."""
+    """In overwrite mode the guest discards no event of this run; the host counts those that the
+    guest overwrote before the host read them."""
     vm = run(tmp_path, accel, "bench mode=flat events=200000",
              [{"channel": "shm", "packets": 4, "packet_size": "4k",
                "mode": "overwrite"}])
@@ -292,10 +292,10 @@ def test_bench_batches(tmp_path):
 
 
 def test_figures(tmp_path):
-    """The costs of the channels under KVM have the ratios that the project claims.
+    """Under KVM, an event over hypercall costs at least 100 times one over shm, and 5 times one
+    of a batch of 10; over virtio it costs at most 3 times one over shm.
 
-    The rings have room for all events, so the figures are the producer's costs. The
-    factors are generous, because machines differ.
+    The rings have room for all events, so the figures are the producer's costs.
     """
     if kvm_problem():
         pytest.skip(kvm_problem())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# all tests use one run of the study, so one xdist process must run them
+# Most tests use the same run of the study, so one xdist process must run all of them.
 pytestmark = pytest.mark.xdist_group("bench")
 
 import browser
@@ -60,7 +60,7 @@ def test_json(study):
     accel = "tcg" if kvm_problem() else "kvm"
     for c in result["cases"]:
         assert len(c["rows"]) >= 1, c
-        # the Linux guests use TCG if they do not boot under this machine's KVM
+        # Linux guests use TCG if KVM emulates ring 0; those of the table "ways" always do.
         assert c["accel"] in (accel, "native") or \
             c["table"] in ("linux", "ways"), c
         for s in c["summary"].values():
@@ -97,9 +97,9 @@ def test_sources_in_linux(study):
 
 
 def test_instructions(study):
-    """Each way to emit is measured, in instructions, which do not depend on the
-    machine.  The kernel's events stay within their limits, and cost nothing while
-    the host does not want them."""
+    """The instructions of each way to emit are counted.  The kernel's events stay within
+    the limits in INSTRUCTIONS, and add no instructions while the host does not want
+    them."""
     out, result, _ = study
     left_out = " ".join(s["what"] for s in result["skipped"])
     found = {c["series"]: c["summary"]["insns"]["median"]
@@ -112,8 +112,9 @@ def test_instructions(study):
               "the stock kernel's ring",
               *(f"hypertrace-sources.ko, {c}" for c in channels)}
     assert wanted <= set(found)
-    # insns_least: the instructions of the group of events that took the fewest. Over shm, after
-    # a doorbell each event takes more until the consumer runs: this group has no such event.
+    # insns_least: instructions per event of the group of events that took the fewest. Over shm,
+    # events after a doorbell take more until the consumer runs; the group of insns_least has no
+    # such event.
     least = {c["series"]: c["summary"]["insns_least"]["median"]
              for c in cases(result, table="ways")}
     assert least["shm"] == least["virtio"] < found["trace_marker"]
@@ -123,8 +124,7 @@ def test_instructions(study):
     for x, limit in INSTRUCTIONS.items():
         at = {c["series"]: c["summary"]
               for c in cases(result, table="ways", x=x)}
-        # After a doorbell each event costs more until the consumer runs. When it runs depends on
-        # the host's load, so compare the least count.
+        # Compare insns_least, because the median depends on the time at which the consumer runs.
         insns = min(at[f"hypertrace-sources.ko, {c}"]["insns_least"]["min"]
                     for c in ("shm", "virtio"))
         assert 0 < insns <= limit, x
@@ -143,8 +143,9 @@ def test_marks():
 
 
 def test_times():
-    """The time of an untraced program is subtracted, and the rest is divided by the
-    number of traced events. The study that the other tests run has no such times."""
+    """From a program's time, add_times() subtracts the time of the same program without
+    tracing, and divides the rest by the number of traced events. The short run of the
+    study, in the fixture, measures no such times."""
     names = ("none", 32), ("none", ways.KERNEL_EVENT), ("ring", ways.KERNEL_EVENT), ("shm", 32)
     cases = [plan.Case("ways", *name, "tcg") for name in names]
     for case in cases:
@@ -202,7 +203,7 @@ def test_qmp_goes_on_after_no_reply(guest):
 
 
 def test_exits_are_those_that_kvm_counts(study):
-    """The number of exits that KVM counts is about that of the producer's events
+    """The number of exits that KVM counts is about the number of the producer's events
     (peer "mmio") or of its doorbells (channels)."""
     _, result, _ = study
     found = {c["series"]: c["rows"][0] for c in cases(result, table="exits")}
@@ -239,7 +240,8 @@ def test_consumers(study):
 
 
 def test_nothing_lost_silently(study):
-    """Each event sent was delivered or counted as dropped."""
+    """Each event that the guest sent was delivered or counted as dropped by the host; the host
+    knows how many events the guest discarded."""
     _, result, _ = study
     checked = 0
     for c in result["cases"]:
@@ -407,8 +409,8 @@ def test_tcg_draws_no_conclusions():
     ([[14, 28, 14], [18, 36, 18]], False),      # worse once, better once
 ])
 def test_runs_in_turns(tmp_path, after, worse):
-    """A regression counts only if both pairs of runs have it.  In the second run
-    of --after the machine is half as fast, which is no regression."""
+    """bench --before --after: a regression counts only if both pairs of runs have it.  In
+    the second run of --after the machine is half as fast, which is no regression."""
     before = [run_of(tmp_path, f"before{n}", [11, 22, 11]) for n in (1, 2)]
     after = [run_of(tmp_path, f"after{n}", emit, factor=n)
              for n, emit in enumerate(after, 1)]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Events are dated by the host's clock, within the bound that the device reports.
-The test notes the host's time before and after the guest emits.  After every fourth
-emit it stops the VM, which stops the guest's counter under TCG, but not under KVM."""
+"""Events are dated by the host's clock, within the error bound that the device reports.
+The test notes the host's time before and after the guest emits 20 events.  After every
+fourth such turn the test stops the VM for 20 ms; that stops the guest's counter under
+TCG, but not under KVM."""
 
 import time
 
@@ -15,7 +16,7 @@ EVENTS = 20
 
 
 def emit(vm):
-    """Let the guest emit. Returns the host's times before and after the emits, and
+    """Let the guest emit EVENTS events. Return the host's times before and after that, and
     the error bound of the device's dates, all in ns."""
     begin = time.monotonic_ns()
     row = vm.tell("run", 60, device=vm.index["ht0"], events=EVENTS, mode="flat")
@@ -37,7 +38,7 @@ def test_dates(tmp_path, accel, channel):
             spans.append(emit(vm))
             if n % 4 == 3:
                 vm.qmp.command("stop")
-                time.sleep(0.02)    # normally far longer than the bound
+                time.sleep(0.02)    # longer than the bound usually is
                 vm.qmp.command("cont")
         trace = vm.trace("ht0")
         vm.quit()

@@ -42,8 +42,8 @@ def environment(tmp_path):
 
 
 def left_behind(tmp_path):
-    """Folders and processes that the demo left over; killed processes
-    get 10 s to disappear."""
+    """Return the folders and processes that the demo left over; wait up to 10 s until
+    there are none."""
     deadline = time.monotonic() + 10
     while (found := all_left(tmp_path)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -58,7 +58,7 @@ def all_left(tmp_path):
             if os.fsencode(f"HT_SCRATCH={scratch}\0") in environ.read_bytes():
                 found.append(environ.with_name("cmdline").read_text())
         except OSError:
-            pass            # the process ended, or is another user's
+            pass            # The process has ended, or is another user's.
     return found
 
 

@@ -47,8 +47,8 @@ class Guest:
         return stats(self.vm)["events"]
 
     def grown(self):
-        """Let the guest sleep for 50 ms, which switches tasks; returns the number of
-        events that the device has counted meanwhile"""
+        """Let the guest sleep for 50 ms, which switches tasks; return the number of events
+        that the device has counted meanwhile."""
         self.turn += 1
         before = self.events()
         self.vm.say(str(self.turn))
@@ -125,8 +125,8 @@ def check_control(control, channel):
 
 
 def measure(vm, session):
-    """Print the time from the end of an LTTng command until the setting is in
-    the guest's memory; pytest shows it with -s."""
+    """Print the time from the end of the command `lttng enable-event` or `disable-event`
+    until the device has switched the event; pytest shows the text with -s."""
     def switches():
         return len(vm.traced("hypertrace_enable"))
 
@@ -148,14 +148,14 @@ def measure(vm, session):
 
 
 def check_settings(control, guest):
-    """The guest ignores settings with an unknown name. The setting "functions"
-    selects some of the functions that the module's parameter allows. If the setting
-    names another function, the module refuses the whole setting, and the guest's
-    kernel logs that."""
+    """Check that the guest ignores settings with an unknown name, and that the setting
+    "functions" selects some of the functions that the parameter "functions" of
+    hypertrace-sources.ko allows. If an item of the setting is not allowed, the module
+    refuses the whole setting, and the guest's kernel logs that."""
     control("set", "functions=entry:vfs_read,least_ns=0")
     control("set", "nobody.knows=this,or:that")
     guest.wait_functions(lambda names: names == ["vfs_read"])
-    # a function that the parameter excludes stays excluded
+    # A function that the module's parameter excludes stays excluded.
     control("set", "functions=entry:vfs_write*")
     assert guest.vm.qmp.command(
         "qom-get", path="/machine/peripheral/ht0", property="settings"

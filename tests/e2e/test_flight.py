@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace record --flight: a stock guest that is reset, panics or is killed.
 
-Only these tests prove that with a stock QEMU and a stock kernel each reset, panic
-and end makes a recording of its own, which has the last events before it.
+These tests prove that with a stock QEMU and a stock kernel a reset, a panic and the end
+of QEMU each make a recording of its own, which has the last events before it.
 """
 
 import configparser
@@ -120,8 +120,8 @@ class Guest:
 
 
 def test_reset_and_panic(tmp_path, env):  # noqa: F811
-    """One guest: two recordings on request, one after a reset, and one
-    after a panic that ends QEMU"""
+    """The recorder makes two recordings of a guest on request, one at a reset, and one
+    at a panic that ends QEMU."""
     with Guest(tmp_path, env) as g:
         g.wait_ready()
         assert g.names() == []
@@ -153,8 +153,8 @@ def test_reset_and_panic(tmp_path, env):  # noqa: F811
 
 
 def test_killed(tmp_path, env):  # noqa: F811
-    """If QEMU is killed with SIGKILL, the recorder still has the guest's memory
-    mapped and records the last event."""
+    """If QEMU is killed with SIGKILL, the recorder still has the guest's memory mapped and
+    records the last events. With --keep 2, the older recordings are removed."""
     with Guest(tmp_path, env, "--keep", "2") as g:
         g.wait_ready()
         for n in range(1, 4):
