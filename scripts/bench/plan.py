@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plan of the comparison: the cases of one round, in order.
+"""The plan of the comparison: lists of cases, in the order in which they are measured.
 
-Each round measures all cases once, so that a temporary disturbance of the machine
-affects all of them.
+A list is measured in rounds: each round measures each case of the list once. So a
+disturbance of the machine that lasts for a few rounds does not affect one case alone.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ BATCHES = [1, 2, 4, 10, 16, 32, 64]
 PACKETS = [4, 16, 64, 256]              # KiB
 CHANNELS = ["hypercall", "shm", "virtio"]
 PEERS = ["limit", "pio", "mmio", "virtio-serial", "virtio-serial-queued"]
-RING_KIB = 1024                         # a stream's ring, whatever the packets
+RING_KIB = 1024                         # size of a stream's ring, for each size of its packets
 
 # {payload size in bytes: rough cost of an event in ns}, to choose the number of events
 COST = {0: 15, 8: 15, 32: 20, 64: 25, 256: 40, 1024: 120, 4096: 500}
@@ -23,11 +23,12 @@ EXIT_NS = {"kvm": 26000, "tcg": 400}
 class Case:
     """A measurement that each round makes once.
 
-    table: name of the table that shows the case
+    table: name of a table of the report; the report does not show the table "base"
     series, x: the case's line in a plot, and the place in that line
-    device: id of a device of the guest; None: a peer, whose name is in options
+    device: id of a device of the bare-metal guest. None: a peer in that guest, with its
+        name in options, or a case that measure() does not measure
     consumer: state of the device's consumer: stopped, paced or asleep
-    options: options of the payload's command
+    options: options of the payload's command; for the table "macro", facts of the case
     rows: the results, one per round
     """
 
@@ -61,7 +62,7 @@ def device(name, channel, packet_kib, backend="null", **properties):
 
 
 def devices(channels):
-    """The devices of the guest that measures the cost of events"""
+    """The devices of the guest that runs guest_cases()"""
     result = []
     for c in channels:
         sizes = PACKETS if c != "hypercall" else [64]
@@ -72,8 +73,8 @@ def devices(channels):
 
 
 def group_of(size, packet_kib):
-    """Number of events whose time is measured together: 64 or, if fewer events fit
-    in half a packet, that many"""
+    """Number of events that are timed together: 64 or, if fewer events fit in half a
+    packet, the number that fits, but at least 1"""
     fits = packet_kib * 1024 // 2 // (size + 16)
     return max(1, min(64, fits))
 
@@ -136,9 +137,12 @@ def packet_cases(accel, channels, ms):
 
 
 def consumer_cases(accel, channels, ms):
-    """Cost of an emit for each state of the consumer.
+    """Cases that measure an emit over shm and virtio while the consumer is stopped,
+    paced or asleep.
 
-    The device's consumer cannot spin: only emit-bench has such a row.
+    Over virtio, "paced" measures the same as "asleep": QEMU's main loop, which reads the
+    events, cannot be made to poll. A consumer that polls without pauses ("spinning")
+    exists only in emit-bench.
     """
     flat = {"shm": run_options(32, 64, ms),
             "virtio": burst_options(32, 64, ms)}
@@ -158,7 +162,8 @@ def consumer_cases(accel, channels, ms):
 
 
 def quiet_cases(accel, channels):
-    """Cases that measure the cost of a single event while the consumer sleeps"""
+    """Cases that measure the cost of a single event. Over shm and virtio, the consumer
+    does not poll."""
     for c in channels:
         # With "hold", the stream is closed only after the event was delivered. Do not
         # use "hold" with virtio: the event waits in the open packet until the stream is
@@ -203,8 +208,9 @@ BASE_EVERY = 6
 
 
 def with_bases(cases, accel, ms):
-    """All cases, with a measurement of the limit loop before the first one, and then
-    before every BASE_EVERY-th: see compare.bases()"""
+    """The cases, and between them measurements of the limit loop (the least cost of an
+    event), by which compare.bases() divides: one before the first case, and one more
+    after each BASE_EVERY cases that are not the last"""
     for n, case in enumerate(cases):
         if n % BASE_EVERY == 0:
             yield Case("base", "limit", n // BASE_EVERY, accel, None, "",
@@ -271,8 +277,9 @@ def overload_cases(accel, channels, ms):
 
 
 def latency_cases(accel, channels, events):
-    """Latency at two rates. Over shm, an event at the lower rate wakes a consumer that
-    is asleep; at the higher rate it waits for the next poll of the open packet."""
+    """Cases that measure delivery latency at two rates. Over shm, an event at the lower
+    rate wakes the consumer, unless the consumer polls ("paced"). An event at the higher
+    rate waits for the consumer's next poll of the open packet."""
     for rate in LATENCY_RATES:
         for c in channels:
             for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:

@@ -4,7 +4,8 @@
 import shutil
 import subprocess
 
-# Colors for color-blind readers; shapes distinguish the lines in print
+# Colors that color-blind readers can tell apart, and shapes of points, which distinguish
+# lines that are printed without colors
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
            "#444444"]
 POINTS = [7, 5, 9, 13, 11, 4, 6]
@@ -52,8 +53,8 @@ def lines(series, xlabel, ylabel, xticks=None, logx=False, logy=True,
           more=""):
     """Draw lines with error bars; return the SVG.
 
-    series: [(name, [(x, median, q1, q3)])]
-    xticks: names of 0, 1, ...
+    series: [(name, [(x, y, lower end of the error bar, upper end)])]
+    xticks: labels of the x values 0, 1, ..., if they are not numbers
     """
     script = _blocks(series)
     script += f"set xlabel {_text(xlabel)}\nset ylabel {_text(ylabel)}\n"
@@ -75,10 +76,12 @@ def lines(series, xlabel, ylabel, xticks=None, logx=False, logy=True,
 
 
 def bars(rows, xlabel, logx=True, start=1, kinds=()):
-    """rows: [(name, median, q1, q3)], one horizontal bar each.
+    """Draw a horizontal bar with an error bar for each row; return the SVG.
 
+    rows: [(name, value, lower end of the error bar, upper end)], from top to bottom
+    start: value at which the bars begin on a logarithmic axis
     kinds: names of kinds, each with a color; each row then has one more element, the
-    number of its kind.
+        index of its kind
     """
     rows = list(reversed(rows))
     script = ""

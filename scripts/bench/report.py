@@ -72,8 +72,9 @@ def place(x):
 
 
 class Report:
-    """A list of headings, paragraphs, tables and plots, to be written by text(),
-    markdown() or html()"""
+    """A list of blocks (headings, paragraphs, lists, tables and plots), which markdown()
+    and html() format. text() has only the targets, the conclusions and what was left
+    out."""
 
     def __init__(self, result):
         self.result = result
@@ -148,8 +149,9 @@ class Report:
         self.blocks.append(("plot", name, caption, make(*args, **kwargs)))
 
     def _ways_picture(self):
-        """Draw the cost of an event by each way to report it on one axis, relative to the cost
-        over channel shm: times in ns under KVM, and instructions under TCG."""
+        """Add a plot of the cost of an event by several ways out of a guest, relative to the
+        cost over shm. KVM's bars are ratios of times; TCG's are ratios of the numbers of
+        instructions in a Linux guest."""
         f = self.figures
         rows = []
         base = f.median("kvm", "payload", "shm", 32)
@@ -170,8 +172,8 @@ class Report:
             rows += [(f"{c.series}: {c.x}" if isinstance(c.x, str) else
                       f"{c.series}, in Linux", c, "insns", base, 1)
                      for c in self._cases("tcg", "ways")
-                     # Leave out an event that is off: it costs 0, which a logarithmic
-                     # axis cannot show.
+                     # Leave out costs with a first quartile that is not positive, such
+                     # as that of an event that is off: the axis is logarithmic.
                      if "hypercall" not in c.series and
                      c.summary["insns"]["q1"] > 0]
         rows = sorted(((name, *(c.summary[key][k] / base for k in

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From rows of rounds to medians and their spread."""
+"""Compute figures from the rows that the rounds of a run measured: medians and their
+spread, ratios, and differences."""
 
 import statistics
 
 # Minimum distance of each end of a ratio's stated range from the median, as a part of the
-# median. Some conditions, such as memory and alignment, differ between runs although they
-# are constant within a run, so the rounds of a run do not show their effect.
+# median. Some conditions, such as alignment in memory, differ between runs but hardly within
+# a run, so the rounds of one run do not show their effect.
 FLOOR = 0.10
 
 
@@ -21,14 +22,13 @@ def spread(values):
 
 
 def derived(row):
-    """The figures of a row, such as the cost per event and rates, computed from its
-    measurements"""
+    """The figures of one round's row, such as the cost of an event and rates, by name"""
     if row.get("function") == "pair":
         each = [row[k]["p50_ns"] for k in ("first", "second") if k in row]
         return {"p50_ns": sum(each) / len(each),
                 "p99_ns": max(row[k]["p99_ns"] for k in ("first", "second")
                               if k in row),
-                # sum of the rates that the producers reach at their median costs
+                # sum of the producers' rates, each computed from its median cost
                 "events_per_s": sum(1e9 / v for v in each)}
     if row.get("function") == "macro":
         return {"value": row["value"]}
@@ -45,8 +45,8 @@ def derived(row):
         if row["consumer"] != "stopped":
             took += row["drain_ns"]
             host = row["host"]
-            # Divide by the time of the emits only, without the time in which the host
-            # reads events that are still in the ring after the last emit.
+            # Divide by the time from the first emit to the end of the last one, without the
+            # time in which the host reads events that are in the ring after the last emit.
             result["delivered_per_s"] = (host["events"] * 1e9 /
                                          row["duration_ns"])
             result["delivered_share"] = host["events"] / (
@@ -78,8 +78,8 @@ def summarise(rows):
 
 
 def ratio(above, below, name="p50_ns"):
-    """Summary (see spread()) of the ratio of two cases, which is computed for each
-    round; None if a case has no values"""
+    """Summary (see spread()) of the ratio of the figure @name of two cases, which is
+    computed for each round; None if there is no round with both figures"""
     if not above or not below:
         return None
     pairs = [(derived(a).get(name), derived(b).get(name))
@@ -89,8 +89,8 @@ def ratio(above, below, name="p50_ns"):
 
 
 def overhead(case, baseline):
-    """Mean and standard deviation of a case's extra cost over @baseline,
-    in percent"""
+    """Mean and standard deviation over the rounds of a case's extra cost over @baseline,
+    in percent, with the number of rounds; None if there is no round with both values"""
     each = []
     for row, base in zip(case.rows, baseline.rows):
         if row["value"] and base["value"]:

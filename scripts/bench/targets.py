@@ -34,8 +34,8 @@ def _quantity(case, name):
 
 
 def _more(case, base):
-    """Summary (see stats.spread()) of the difference between the median costs of two
-    cases, which is computed for each round"""
+    """Summary (see stats.spread()) of the median cost of a case minus that of @base,
+    which is computed for each round; None if one of them is missing"""
     if not case or not base:
         return None
     return spread([a["p50_ns"] - b["p50_ns"]
@@ -53,7 +53,7 @@ def _times(v):
     return f"{v:.2f}" if v < 10 else f"{v:,.0f}"
 
 
-# The reasons that the report prints beside a missed target
+# Reasons that the report prints beside a missed target
 EXPLAINED = "see docs/comparison/limits.md"
 STORES = f"an event, however short, is more stores than that; {EXPLAINED}"
 LINES = "the ring's lines are in the reader's cache, and each has to come " \
@@ -66,10 +66,12 @@ SCHEDULED = "another program had the processor when it was the consumer's " \
 
 
 def evaluate(result):
-    """List of dicts: figure, wanted, measured, reached (None: not known).
+    """List of dicts, one for each target: figure, wanted and measured (texts), reached
+    (True or False; None: not measured), and
 
-    why: a requirement that prevented the measurement, or the reason of a miss.
-    ratio: median and range over the rounds, if it is a ratio.
+    why: what a figure that was not measured needs, or the reason of a miss; or ""
+    value: the median, if the figure was measured
+    ratio: median, minimum and maximum over the rounds, if a ratio was measured
     """
     f = Figures(result)
     rows = []

@@ -2,12 +2,12 @@
 """The cost of an event in a Linux guest, by each way out of the guest.
 
 A plugin for TCG counts the guest's instructions, also those of its kernel, between
-two marks in the program (tests/bench/insn-plugin.c).  The count is the same on any
-machine, with one exception: over channel shm, after a doorbell each event takes more
+two marks in the program (tests/bench/insn-plugin.c).  The median count hardly depends on
+the host, with one exception: over channel shm, after a doorbell each event takes more
 instructions until the consumer runs.  On a busy host the consumer may not run during
 the whole run of a program.  So ht-marker-trace runs RUNS times over each channel, and
-the minimum of all groups is recorded, too.  Except in a smoke run, the same programs are
-then timed in a guest without the plugin.
+the minimum over the groups is recorded, too.  Except in a smoke run, the same programs
+are then timed in a guest without the plugin.
 """
 
 import os
@@ -65,8 +65,12 @@ def plugin(workdir):
 
 
 class Way:
-    """A command in the guest that emits events, with the commands to run
-    before and after it."""
+    """A command of the guest that is measured, and commands to run before and after it.
+
+    command: emits n events or, for an event of the kernel, does n times what the kernel
+        traces; the way "none" does it untraced
+    runs: how often the command runs in a round
+    """
 
     def __init__(self, name, what, command, before="", after="", runs=1):
         self.name = name
@@ -93,8 +97,8 @@ def user_ways(guest, channels):
 
 
 def recorded(ring, each):
-    """A shell command, to be formatted with n, that fails if CPU 1 has recorded
-    fewer than @each * n events in the ftrace instance @ring"""
+    """A shell command, to be formatted with n, that fails if CPU 1 has recorded fewer
+    than @each * n events, with those that were overwritten, in the ftrace instance @ring"""
     return (f"cat {ring}/per_cpu/cpu1/stats | awk '/^(entries|overrun)/ "
             f"{{{{ n += $2 }}}} END {{{{ exit n < {each} * {{n}} }}}}'")
 
@@ -174,8 +178,8 @@ def function_ways(channels):
 
 
 def groups(lines, n):
-    """Average number of instructions per event in each group of a run of n events,
-    in order; raise Failure if a group is missing.
+    """Average number of instructions per event in each group of runs with n events
+    together, in order; raise Failure unless there are n / GROUP groups.
 
     lines: (vCPU, mark, count) of each mark
     """
@@ -192,9 +196,8 @@ def groups(lines, n):
 
 
 def measure(channels, rounds, events, workdir, step, timed):
-    """The cases of the table "ways" with counts of instructions, for which a guest
-    runs under TCG with the plugin. If timed, a second guest without the plugin
-    measures the time of each event, too."""
+    """Measure the cases of the table "ways": count instructions in a guest under TCG with
+    the plugin and, if timed, the median time of an event in a second guest without it."""
     events = events // GROUP * GROUP
     marks = workdir / "marks"
     ways, _ = run_all(channels, rounds, events, workdir, step,
@@ -209,8 +212,9 @@ def measure(channels, rounds, events, workdir, step, timed):
 
 
 def run_all(channels, rounds, events, workdir, step, args):
-    """In each of @rounds rounds, run one way after the other in a guest. Returns the
-    ways and, for each round and way, the smallest median of its runs: ns of an event."""
+    """In each of @rounds rounds, run one way after the other in a guest. Returns the ways
+    and, for each round and way, the median time in ns of an event of the program: that of
+    the run in which the median is smallest."""
     modules = Path(os.environ["HT_MODULE"]).parent
     recorder = shutil.which("trace-cmd")
     times = []
